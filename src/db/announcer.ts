@@ -5,23 +5,23 @@ import { leaveFlow, whenCommitted } from './flow-guard.ts'
 
 export type Announcer = {
   announce(channel: string, payload: string): void
-  /** Sends what is gathered. Never fails. */
+  /** Sends what is collected. Never fails. */
   close(): Promise<void>
 }
 
-/** PostgreSQL takes less, and one that is too long would keep the others from being sent. */
+/** PostgreSQL accepts less, and a longer one would keep the others from being sent. */
 const longestPayload = 7_999
-/** While the database is away: whoever was not told looks by himself. */
+/** While the database is unreachable: listeners that miss one read the tables by themselves. */
 const heldAtMost = 1_000
 const retryMs = 1_000
 
-/** Short beside the way of a wake-up, long beside a statement: what happens at once is told at once. */
+/** Short compared with a wake-up, long compared with a statement: simultaneous announcements are sent together. */
 const gatherMs = 4
 
 /**
- * NOTIFY takes a lock of the whole database at the commit, so a transaction that notifies makes all others wait for its
- * disk. Told afterwards and together, by a statement of its own, it costs them nothing, and where `tell` needs none, nobody. A
- * crash in between loses a hint.
+ * NOTIFY takes a lock of the whole database at the commit, so a transaction with NOTIFY makes all others wait for its
+ * disk. Sent afterwards and together, by a statement of its own, announcements do not delay them. With `tell` no
+ * statement is needed. A crash in between loses a hint.
  */
 export function createAnnouncer(db: Db, log: Log, tell?: Engine['tell']): Announcer {
   let gathered: { channel: string; payload: string }[] = []
@@ -51,7 +51,7 @@ export function createAnnouncer(db: Db, log: Log, tell?: Engine['tell']): Announ
     }
   }
   const soon = (ms: number) => {
-    // Not as a part of what the teller does: it may be in a transaction that ends before.
+    // Outside the caller's flow: it may be in a transaction that ends before.
     timer ??= leaveFlow(() =>
       setTimeout(() => {
         sending = sending.then(send)

@@ -2,35 +2,35 @@ import type { Database } from './database.ts'
 import type { Log } from './engine.ts'
 
 export type DatabaseClock = {
-  /** The time by the database's clock, as this process knows it. Asks nobody, and never fails. */
+  /** The database's time, as this process knows it. Makes no query, and never fails. */
   now(): Date
-  /** Asks the database now. Rejects when it cannot be asked; what was known before goes on. */
+  /** Reads the database's clock now. Rejects when that fails; the last reading stays valid. */
   measure(): Promise<void>
   stop(): void
 }
 
 export type DatabaseClockOptions = {
-  /** Milliseconds of a clock that nobody sets; this process's own when absent. */
+  /** Milliseconds of a clock that cannot be set; this process's own when absent. */
   monotonicMs?: () => number
   log?: Log
 }
 
-/** What one question has shown: the database's time is `offsetMs` beyond ours, give or take `errorMs`. */
+/** The result of one reading: the database's time is `offsetMs` ahead of ours, with an error of `errorMs`. */
 type Reading = { offsetMs: number; errorMs: number; atMs: number }
 
 const everyMs = 2_000
-/** Two clocks run apart by no more than this: the kernel corrects a clock by 500 ppm at most, on either host. */
+/** The maximum drift between two clocks: the kernel corrects a clock by 500 ppm at most, on each host. */
 const driftPerMs = 0.001
 
 /**
- * One clock for what processes agree on: the database's. It is measured every 2 s against a clock of this process that
- * nobody can set, so the wall clocks of the hosts do not matter, however wrong they are or become. In the embedded
- * database it is the host's wall clock, and a change of that one is a change of the database's.
+ * One clock for all processes: the database's. It is measured every 2 s against a clock of this process that cannot be
+ * set, so wrong wall clocks of the hosts do not matter. With the embedded database it is the host's wall clock, and a
+ * change of that one is a change of the database's.
  *
- * The truth lies within half a round trip of the middle of it, so a reading is taken when it is as sharp as what is
- * known (a quick answer outlives slow ones, until drift could have made it worse), or when it contradicts what is known:
- * then the database's clock was set, and ours steps with it at once, also back. Slewing would leave this process apart
- * from the ones that start later, for days. Without such a step `now` never runs backwards.
+ * The true time is within half a round trip of its middle. A reading is used when it is as exact as the current one (a
+ * quick answer outlasts slow ones, until drift could have made it worse). It is also used when it contradicts the
+ * current one: then the database's clock was set, and ours steps with it at once, also back. Slewing would make this
+ * process differ for days from processes that start later. Without such a step `now` never runs backwards.
  */
 export async function startDatabaseClock(
   database: Pick<Database, 'clockMs'>,
@@ -67,7 +67,7 @@ export async function startDatabaseClock(
   const measure = async () => consider(await read())
   const measureAgain = () => {
     timer = setTimeout(() => {
-      // A database that is away is told of by whoever needs it.
+      // An unreachable database is reported by the code that needs it.
       measure()
         .catch(() => undefined)
         .finally(() => {

@@ -3,17 +3,19 @@ import { GuardedFileError, readGuardedFile } from '../files/guarded-file.ts'
 
 /** Parameters by which an address of PostgreSQL names files. */
 const parameters = ['sslrootcert', 'sslcert', 'sslkey'] as const
-/** A bundle of all public authorities has a quarter of it. */
+/** A bundle of all public authorities has a quarter of this size. */
 const maxBytes = 1_048_576
 
-/** A file that an address of PostgreSQL names cannot be read; the message tells the parameter, the path and why. */
+/** A file that an address of PostgreSQL names cannot be read; the message has the parameter, the path and the reason. */
 export class ConnectionFileError extends OperatorError {
   override readonly name = 'ConnectionFileError'
 }
 
 /**
- * Looks at the files that an address names, before the driver does: it reads them without a look, on the thread that serves
- * the tills, so that a pipe would stop the process. Throws ConnectionFileError.
+ * Checks the files that an address names before the driver reads them. The driver reads them unchecked, on the thread
+ * that serves the tills, so a pipe would stop the process.
+ *
+ * @throws ConnectionFileError.
  */
 export function checkConnectionFiles(url: string): void {
   const given = URL.parse(url)?.searchParams

@@ -2,8 +2,8 @@ import type { Driver } from 'kysely'
 import { assertOutsideTransaction } from './flow-guard.ts'
 
 /**
- * The driver for users who have `most` of its connections at a time between them. They wait among themselves, in the order of
- * asking: whoever else needs a connection never stands behind all of them.
+ * The driver for work that uses at most `most` of its connections at a time. This work waits in the order of its
+ * requests, so other work never waits behind all of it.
  */
 export function apart(driver: Driver, most: number): Driver {
   const waiting: (() => void)[] = []
@@ -18,7 +18,7 @@ export function apart(driver: Driver, most: number): Driver {
   return {
     ...driver,
     acquireConnection: async (options) => {
-      // He would wait for himself.
+      // It would wait for itself.
       assertOutsideTransaction()
       if (taken < most) taken += 1
       else await new Promise<void>((resolve) => waiting.push(resolve))

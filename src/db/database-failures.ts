@@ -1,6 +1,6 @@
 import { OperatorError } from '../errors/operator-error.ts'
 
-/** The database could not be asked, or went away while it was asked: whether a running COMMIT took effect is unknown. */
+/** The database was unreachable, or became so during a query: whether a running COMMIT took effect is unknown. */
 export class DatabaseUnavailableError extends OperatorError {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options)
@@ -8,12 +8,12 @@ export class DatabaseUnavailableError extends OperatorError {
   }
 }
 
-/** The database, or the way to it, is set up in a way that the service cannot work with; the message says what to do. */
+/** The configuration of the database or of the connection does not fit the service; the message says what to do. */
 export class UnfitDatabaseError extends OperatorError {
   override readonly name: string = 'UnfitDatabaseError'
 }
 
-/** Another process works on the folder; two at once would lose data silently. */
+/** Another process uses the folder; two at once would lose data silently. */
 export class DatabaseLockedError extends OperatorError {
   readonly folder: string
 
@@ -60,14 +60,13 @@ const socketCodes = new Set([
 ])
 
 /**
- * Whether asking again later may help: 503 for the caller, and no statement about what was stored. Looks through the
- * `cause` chain. Decides by class and code only: where pg gives nothing but text (a connection that ended, the time-out
- * of its pool), the pool of this folder has already turned that into DatabaseUnavailableError by what happened to the
- * connection.
+ * Whether a later retry may help: 503 for the caller, and no statement about what was stored. Checks the `cause` chain,
+ * by class and code only. For some failures pg gives only text (a connection that ended, the time-out of its pool). The
+ * pool of this folder turns those into DatabaseUnavailableError by what happened to the connection.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   let current = error
-  // A chain made by hand could be circular; nothing real is this deep.
+  // A chain made by hand could be circular; real ones are not this deep.
   for (let depth = 0; depth < 10 && current instanceof Error; depth++) {
     if (current instanceof DatabaseUnavailableError) return true
     const code = codeOf(current)
@@ -78,8 +77,8 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 }
 
 /**
- * Whether nothing more can come of the connection that gave this error: the server ends it in the same breath (its
- * socket may close only after the next query was sent), or has become a standby, where every later write fails too.
+ * Whether the connection that gave this error is useless. The server is closing it (its socket may close only after the
+ * next query was sent), or has become a standby, where every later write fails too.
  */
 export function endsConnection(error: unknown): boolean {
   const code = codeOf(error)
@@ -101,13 +100,13 @@ export function isRepeatable(error: unknown): boolean {
 }
 
 /**
- * Whether a prepared statement no longer fits: a migration of a newer version changed the columns that it gives back, or the
- * session forgot it. The statement was not run; prepared anew it works.
+ * Whether a prepared statement no longer fits: a migration of a newer version changed its columns, or the session
+ * forgot it. The statement did not run; prepared again it works.
  */
 export function isOutdatedStatement(error: unknown): boolean {
   const code = codeOf(error)
   if (code === '26000') return true
-  // Of the many things that 0A000 says, this one comes from the function that looks whether a plan still fits.
+  // 0A000 has many meanings; this one comes from the function that checks whether a plan still fits.
   return code === '0A000' && (error as { routine?: unknown }).routine === 'RevalidateCachedQuery'
 }
 
@@ -118,8 +117,8 @@ export function codeOf(error: unknown): string | undefined {
 }
 
 /**
- * Keeps the values of a failed query out of the log: both databases put whole rows into `detail` and parameters into
- * `where`, PGlite also into `params`. They stay readable by name, but whoever lists the properties does not see them.
+ * Keeps the values of a failed query out of the log. Both databases put whole rows into `detail` and parameters into
+ * `where`, PGlite also into `params`. They stay readable by name, but are not listed among the properties.
  */
 export function hideValues(error: unknown): void {
   if (!(error instanceof Error)) return

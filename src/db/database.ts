@@ -14,67 +14,66 @@ export type Trx = Transaction<Tables>
 
 export type Database = {
   engine: 'pglite' | 'postgres'
-  /** Rejects with OpenTransactionError when a query is run while a transaction of the same flow is open. */
+  /** Rejects with OpenTransactionError when a query runs while a transaction of the same flow is open. */
   db: Db
   /**
-   * Commits what `work` did, or nothing of it. On a serialization failure or a deadlock `work` runs again, up to five
-   * times in all, so it must touch nothing but the database. Rejects with OpenTransactionError inside another one. When
-   * it rejects with DatabaseUnavailableError the commit may have happened: read again before saying anything.
+   * Commits everything that `work` did, or nothing. On a serialization failure or a deadlock `work` runs again, up to
+   * five times in total, so it must change nothing but the database. Rejects with OpenTransactionError inside another
+   * transaction. After a rejection with DatabaseUnavailableError the commit may have happened: read again before you
+   * answer.
    */
   transaction<T>(work: (trx: Trx) => Promise<T>): Promise<T>
-  /**
-   * The same database for work that others must not wait for: those who use it have `most` connections at a time between
-   * them, and wait among themselves for one.
-   */
+  /** The same database for work that others must not wait for: it has `most` connections at a time, and waits only within itself. */
   apart(most: number): Database
   /**
-   * Tells the listeners of `channel` in all processes some milliseconds after the transaction of this flow has committed,
-   * and never when it does not; outside of one after this call. A hint only, as `listen` says. Payload: less than 8,000 bytes.
+   * Notifies the listeners of `channel` in all processes, some milliseconds after the transaction of this flow has
+   * committed, and never without the commit; outside of a transaction after this call. A hint only, see `listen`.
+   * Payload: less than 8,000 bytes.
    */
   announce(channel: string, payload: string): void
   /**
-   * Hears what other processes and this one announce; resolves with the function that ends it. A hint only: what is sent
-   * while the connection is down is lost, which `onGap` hears when it is up again. Payloads arrive after the commit.
-   * Neither function may fail.
+   * Receives what all processes announce; resolves with the function that ends it. A hint only: what is sent while the
+   * connection is down is lost; `onGap` is called when it is up again. Payloads arrive after the commit. Neither
+   * function may fail.
    */
   listen(
     channel: string,
     onPayload: (payload: string) => void,
     onGap?: () => void,
   ): Promise<() => Promise<void>>
-  /** Connections without time limits, for migrations; the limits of `db` would cut a long one. */
+  /** Connections without time limits, for migrations; the limits of `db` would end a long one. */
   maintenance<T>(work: (db: Db) => Promise<T>): Promise<T>
   /**
-   * Of an embedded database in a folder: makes `${folder}/pglite` a copy of it, as after a crash at this moment, to be
-   * opened as a database of its own. Queries run meanwhile. One copy at a time. Rejects when `signal` aborts.
+   * For an embedded database in a folder: copies it to `${folder}/pglite`, in the state after a crash at this moment,
+   * to be opened as a database of its own. Queries run meanwhile. One copy at a time. Rejects when `signal` aborts.
    */
   copyFiles?: (folder: string, signal: AbortSignal) => Promise<void>
-  /** What the database's own clock shows, in milliseconds since 1970. For DatabaseClock, which everybody else asks. */
+  /** The time of the database's own clock, in milliseconds since 1970. Only DatabaseClock uses this; other code uses DatabaseClock. */
   clockMs(): Promise<number>
   /**
-   * The sessions that this process has for queries at the server; undefined where a pooler hides them. Absent for the embedded
-   * database, which no other process can use.
+   * The sessions of this process for queries at the server; undefined behind a pooler, which hides them. Absent for the
+   * embedded database, which no other process can use.
    */
   ownSessions?: () => number[] | undefined
-  /** How the connections for queries stand now; those that listen are not among them. */
+  /** The state of the connections for queries; those that listen are not included. */
   connections(): { most: number; busy: number; idle: number; waiting: number }
   /** Whether a query is answered within 2 s. */
   ping(): Promise<boolean>
   /**
-   * Whether a write is committed, within 2 s; at most one is tried in 3 s, for all who ask. `ping` alone says yes of a
-   * standby, a full disk and a lost quorum.
+   * Whether a write is committed within 2 s; at most one is tried in 3 s, for all callers. `ping` alone succeeds also
+   * with a standby, a full disk and a lost quorum.
    */
   takesWrites(): Promise<boolean>
-  /** One sentence per server setting under which acknowledged data may be lost in a power cut. */
+  /** One sentence per server setting that may lose acknowledged data in a power cut. */
   durabilityWarnings(): Promise<string[]>
-  /** Lets running queries and transactions end (5 s at most), refuses new ones. A second call changes nothing. */
+  /** Lets running queries and transactions end (5 s at most), refuses new ones. A second call has no effect. */
   close(): Promise<void>
 }
 
 export type OpenOptions = {
   /** PostgreSQL; without it the embedded database. */
   databaseUrl?: string
-  /** The same database without the pooler that may stand before `databaseUrl`: where changes are heard. */
+  /** The same database without a pooler, if `databaseUrl` is that of a pooler: for listening. */
   directUrl?: string
   /** The embedded database in `${dataDir}/pglite`. */
   dataDir?: string
@@ -93,8 +92,10 @@ const PING_TIMEOUT_MS = 2_000
 const CLOSE_TIMEOUT_MS = 5_000
 
 /**
- * Opens and asks the database once. Throws DatabaseLockedError when another process has the folder, and
- * DatabaseUnavailableError when PostgreSQL does not answer.
+ * Opens the database and makes one query.
+ *
+ * @throws DatabaseLockedError when another process has the folder, and DatabaseUnavailableError when PostgreSQL does
+ * not answer.
  */
 export async function openDatabase(options: OpenOptions): Promise<Database> {
   const log = options.log ?? (() => {})
@@ -108,7 +109,7 @@ export async function openDatabase(options: OpenOptions): Promise<Database> {
   }
 }
 
-/** Tells the listeners of `channel`, when and if the transaction commits. Payload: less than 8,000 bytes. */
+/** Notifies the listeners of `channel` if and when the transaction commits. Payload: less than 8,000 bytes. */
 export async function notify(trx: Trx, channel: string, payload: string): Promise<void> {
   await sql`select pg_notify(${channel}, ${payload})`.execute(trx)
 }
@@ -137,7 +138,7 @@ async function openEngine(options: OpenOptions, log: Log): Promise<Engine> {
   return await openPglite({ log, ...(dataDir !== undefined && { dataDir }), ...load })
 }
 
-/** The database on an engine; `openDatabase` is the way to get one, except for who needs the engine too. */
+/** The database on an engine. Use `openDatabase`, unless you need the engine too. */
 export function build(engine: Engine, log: Log = () => {}): Database {
   const gate = new Gate()
   const dialect = guarded(engine.dialect, gate)
@@ -154,10 +155,10 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     const drained = gate.close(CLOSE_TIMEOUT_MS)
     await atMost(engine.stop(), CLOSE_TIMEOUT_MS)
     await drained
-    // What was committed until now, transactions that had begun included.
+    // Everything committed until now, also by transactions that had begun.
     await atMost(asLast(announcer.close), CLOSE_TIMEOUT_MS)
-    // Not `db.destroy()`: Kysely would answer latecomers with an error of its own, that has no class or code. And not
-    // for longer: a server that vanished keeps its connections closing for minutes.
+    // Not `db.destroy()`: Kysely would answer late queries with an error of its own, without class or code. And with a
+    // time limit: connections to a server that vanished take minutes to close.
     await atMost(engine.disconnect(), CLOSE_TIMEOUT_MS)
   }
 
@@ -176,7 +177,7 @@ export function build(engine: Engine, log: Log = () => {}): Database {
         try {
           call()
         } catch (error) {
-          // It was called by a socket or a microtask, where nobody would catch it before the process ends.
+          // A socket or a microtask called it, so an uncaught error would end the process.
           log('error', { err: error, channel }, 'a listener of the database failed')
         }
       }
@@ -213,7 +214,7 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     },
     ping: async () => {
       assertOutsideTransaction()
-      // One question at a time: a database that hangs must not collect them.
+      // One query at a time: a database that hangs must not collect them.
       pinging ??= answers(db).finally(() => {
         pinging = undefined
       })
@@ -283,8 +284,8 @@ async function atMost(work: Promise<void>, timeoutMs: number): Promise<void> {
 }
 
 /**
- * A statement whose text never changes, with values named `:so` in it. Built once, so that a call costs nothing but its
- * round trip. One name has one type: write `:name::uuid` where PostgreSQL could not tell it.
+ * A statement with a constant text and values named `:so` in it. Built once, so that a call costs only its round trip.
+ * One name has one type: write `:name::uuid` where PostgreSQL cannot infer it.
  */
 export function fixedStatement<Values extends Record<string, unknown>, Row>(
   text: string,

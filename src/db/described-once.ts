@@ -1,8 +1,8 @@
 import { type Connection, Query, type QueryConfig, type QueryResult } from 'pg'
 
-/** What pg makes of a statement's description: its columns, how each is read, and a row of nulls to begin with. */
+/** pg's form of a statement's description: its columns, their parsers, and a row of nulls. */
 type Shape = { fields: unknown[]; _parsers: unknown[]; _prebuiltEmptyResultObject: object }
-/** Of pg what its types do not tell. */
+/** Members of pg that its types lack. */
 type Insides = {
   name: string
   _result: Partial<Shape>
@@ -20,9 +20,9 @@ type Known = { shapes: Map<string, Shape>; unasked: Connection; parts: Buffer[] 
 const knownOn = new WeakMap<Connection, Known>()
 
 /**
- * A prepared statement whose columns are asked for once on each connection. pg asks for their description at each execution,
- * reads it, and finds the parsers anew: for an order with its connection, a tenth of what a read costs this process. The
- * server refuses a statement whose columns have changed, so what is known of it holds for as long as it runs.
+ * A prepared statement whose columns are described once per connection. pg asks for the description at each execution,
+ * reads it, and looks up the parsers again: for an order with its connection, a tenth of the cost of a read in this
+ * process. The server refuses a statement whose columns have changed, so the description is valid while it runs.
  */
 export class DescribedOnce extends (Query as unknown as Constructor) {
   #known: Known | undefined
@@ -48,7 +48,7 @@ export class DescribedOnce extends (Query as unknown as Constructor) {
   }
 }
 
-/** The same connection, which asks for no description, and gathers what is to be sent: one write costs less than three. */
+/** The same connection without the request for a description. It collects the messages: one write costs less than three. */
 function createKnown(connection: Connection): Known {
   const parts: Buffer[] = []
   const unasked = Object.create(connection, {

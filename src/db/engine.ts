@@ -6,31 +6,31 @@ export type Log = (
   message: string,
 ) => void
 
-/** Who listens on a channel. Neither function may fail. */
+/** A listener of a channel. Neither function may fail. */
 export type Hearer = {
   onPayload: (payload: string) => void
-  /** The channel is heard again after a time in which it was not: what was sent meanwhile is lost. */
+  /** The channel works again after an interruption: what was sent meanwhile is lost. */
   onGap: () => void
 }
 
-/** What the two databases do differently; everything else is shared. */
+/** The differences between the two databases; everything else is shared. */
 export type Engine = {
   name: 'pglite' | 'postgres'
   dialect: Dialect
-  /** Connections without time limits, for migrations; absent where there are no limits to lift. */
+  /** Connections without time limits, for migrations; absent if there are no limits. */
   maintenanceDialect?: () => Dialect
-  /** As Database.copyFiles; absent where there are no files of ours. */
+  /** Like Database.copyFiles; absent if the files are not ours. */
   copyFiles?: (folder: string, signal: AbortSignal) => Promise<void>
-  /** How the pool stands; absent where there is one connection, and who uses it is known without asking. */
+  /** The state of the pool; absent with a single connection, whose use is known without it. */
   pool?(): { most: number; open: number; idle: number; waiting: number }
-  /** As Database.ownSessions. */
+  /** Like Database.ownSessions. */
   ownSessions?(): number[] | undefined
   /** Starts to listen on a channel; resolves with the function that ends it. */
   listen(channel: string, hearer: Hearer): Promise<() => Promise<void>>
-  /** Tells who listens on a channel, where nobody can but in this process: no statement is needed for that. Never fails. */
+  /** Notifies the listeners of a channel without a statement, if all of them are in this process. Never fails. */
   tell?(channel: string, payload: string): void
   /** Ends what runs beside the queries (listener, vacuum). Called once, before `disconnect`. */
   stop(): Promise<void>
-  /** Closes the connections and gives back the folder. Called once, when nobody queries any more. */
+  /** Closes the connections and releases the folder. Called once, after the last query. */
   disconnect(): Promise<void>
 }

@@ -1,8 +1,8 @@
 /**
- * Makes what long work awaits at each step: it lets timers and sockets in when the present turn of the event loop has
- * been long, and answers undefined, to go on at once, when it has not. All who await the same one share the turn and go
- * on in the order in which they stopped, one in a turn: many short works in a row, or many at once, hold up nobody longer
- * than one of them.
+ * Makes the function that long work awaits at each step. When the present turn of the event loop has been long, it lets
+ * timers and sockets run; else it returns undefined, to continue at once. All users of one function share the turn and
+ * continue in the order in which they stopped, one in a turn. So many short works in a row, or many at once, delay
+ * others no longer than one of them.
  */
 export function createTurns(longestMs: number): () => Promise<void> | undefined {
   const waiting: (() => void)[] = []

@@ -2,19 +2,19 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Dialect, Driver } from 'kysely'
 import { DatabaseUnavailableError, OpenTransactionError } from './database-failures.ts'
 
-/** `open` ends with the transaction: work it left behind (a timer) keeps the storage but may use the database again. */
+/** `open` ends with the transaction: work that it left behind (a timer) keeps the storage but may use the database again. */
 type Flow = { open: boolean; afterwards: (() => void)[] }
 
 const flow = new AsyncLocalStorage<Flow>()
 
-/** Throws OpenTransactionError while a transaction of the same asynchronous flow is open. */
+/** @throws OpenTransactionError while a transaction of the same asynchronous flow is open. */
 export function assertOutsideTransaction(): void {
   if (flow.getStore()?.open) throw new OpenTransactionError()
 }
 
 /**
- * Runs `transaction` with a mark for everything that its work calls, however deep, as inside a transaction. What was left
- * for the commit (`whenCommitted`) is called after it, also when nobody knows whether it happened, and never when it did not.
+ * Runs `transaction` and marks everything that its work calls, at any depth, as inside a transaction. Functions for the
+ * commit (`whenCommitted`) are called after it, also when its outcome is unknown, and never when it failed.
  */
 export async function insideTransaction<T>(
   transaction: (inside: <R>(work: () => Promise<R>) => Promise<R>) => Promise<T>,
@@ -39,21 +39,21 @@ export async function insideTransaction<T>(
   }
 }
 
-/** Calls once the transaction of this flow has committed; at once outside of one. */
+/** Calls after the transaction of this flow has committed; at once outside of one. */
 export function whenCommitted(call: () => void): void {
   const current = flow.getStore()
   if (current?.open) current.afterwards.push(call)
   else call()
 }
 
-/** Runs `work` as nobody's: what it begins is no part of a transaction. */
+/** Runs `work` outside of any transaction of this flow. */
 export function leaveFlow<T>(work: () => T): T {
   return flow.exit(work)
 }
 
 const farewell = new AsyncLocalStorage<true>()
 
-/** Runs `work` as what ends a database: a gate that is closed lets it pass. */
+/** Runs `work` that closes a database: a closed gate lets it pass. */
 export function asLast<T>(work: () => T): T {
   return farewell.run(true, work)
 }
@@ -81,7 +81,7 @@ export class Gate {
     if (this.#inUse === 0) this.#onIdle?.()
   }
 
-  /** Refuses newcomers at once; resolves when the last user has left, or after `timeoutMs`. */
+  /** Refuses new users at once; resolves when the last user has left, or after `timeoutMs`. */
   async close(timeoutMs: number): Promise<void> {
     this.#closed = true
     if (this.#inUse === 0) return
@@ -96,9 +96,9 @@ export class Gate {
 }
 
 /**
- * The dialect with a gate before its connections. A query of a transaction does not pass here (it has its connection), so
- * whoever does while a transaction of his flow is open forgot to use its handle: an error at once on both databases,
- * where the embedded one would hang and PostgreSQL would write outside the transaction.
+ * The dialect with a gate before its connections. A query of a transaction has its connection and does not pass here. A
+ * query that does pass here while a transaction of its flow is open did not use the transaction's handle. It fails at
+ * once on both databases; else the embedded one would hang and PostgreSQL would write outside the transaction.
  */
 export function guarded(dialect: Dialect, gate: Gate): Dialect {
   return {

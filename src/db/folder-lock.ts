@@ -6,16 +6,18 @@ import { DatabaseLockedError } from './database-failures.ts'
 const SQLITE_BUSY = 5
 
 /**
- * Makes the folder (mode 0700) if it is missing and takes it for this process; returns the function that gives it back.
- * Throws DatabaseLockedError when another open database has it. The operating system frees the lock when the process
- * dies, however it dies, so unlike a file with a process number it can never be stale.
+ * Makes the folder (mode 0700) if it is missing and locks it for this process; returns the function that releases it.
+ * The operating system frees the lock in any case when the process dies, so unlike a file with a process number it
+ * cannot become stale.
+ *
+ * @throws DatabaseLockedError when another open database has it.
  */
 export function lockFolder(folder: string): () => void {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const file = join(folder, 'lock.sqlite')
   const lock = new DatabaseSync(file, { timeout: 0 })
   try {
-    // The journal in memory: nothing is ever written, so no file beside the lock can be left behind.
+    // The journal in memory: nothing is written, so no file can be left beside the lock.
     lock.exec('PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
     chmodSync(file, 0o600)
   } catch (error) {

@@ -1,9 +1,9 @@
 import type { Hearer } from './engine.ts'
 
-/** With it a till that waits for its customer sees the payment a second late at most. */
+/** So a till that waits for its customer sees the payment at most a second late. */
 const everyMs = 1_000
 
-/** Where nothing can be heard: as if everything was missed, every second, so that everybody looks at the tables. */
+/** For a database without notifications: signals a gap every second, so that all listeners read the tables. */
 export class LookingListener {
   readonly #timers = new Set<NodeJS.Timeout>()
 

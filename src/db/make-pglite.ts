@@ -1,8 +1,8 @@
 import { PGlite } from '@electric-sql/pglite'
 import { compileOnce } from './small-parser.ts'
 
-// A process of its own, which new-pglite.ts starts with a folder: makes an empty embedded database in it and ends.
-// When whoever started it is gone nobody will use what it makes.
+// A separate process that new-pglite.ts starts with a folder: it makes an empty embedded database in it and ends. When
+// its parent is gone, the result is not needed.
 process.on('disconnect', () => process.exit(1))
 
 compileOnce()

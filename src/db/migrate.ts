@@ -10,7 +10,7 @@ import type { Log } from './engine.ts'
 
 export const migrationsFolder: string = fileURLToPath(new URL('../../migrations/', import.meta.url))
 
-/** Sets the start apart from other failures of the database; `migration` is the file that failed, if one did. */
+/** Distinguishes the start from other failures of the database; `migration` is the file that failed, if one did. */
 export class MigrationError extends OperatorError {
   readonly migration: string | undefined
 
@@ -22,7 +22,7 @@ export class MigrationError extends OperatorError {
   }
 }
 
-/** The database knows migrations that this version lacks. */
+/** The database has migrations that this version lacks. */
 export class NewerDatabaseError extends OperatorError {
   constructor(unknown: readonly string[]) {
     super(
@@ -33,7 +33,7 @@ export class NewerDatabaseError extends OperatorError {
   }
 }
 
-/** A migration that no process of a version before may run beside, and there may be one. */
+/** A migration must not run beside a process of an earlier version, and there may be one. */
 export class NotAloneError extends OperatorError {
   constructor({ name, reason }: Alone, found: string, cure: string) {
     super(
@@ -45,7 +45,7 @@ export class NotAloneError extends OperatorError {
 
 export type MigrateOptions = {
   folder?: string
-  /** Migrations that no other process may run beside, and that are applied nevertheless. */
+  /** Migrations that must not run beside another process, but are applied nevertheless. */
   anyway?: readonly string[]
   log?: Log
   sleep?: (ms: number) => Promise<unknown>
@@ -53,25 +53,27 @@ export type MigrateOptions = {
 
 const UNDEFINED_TABLE = '42P01'
 const LOCK_NOT_AVAILABLE = '55P03'
-/** Kysely's own number, so that processes of versions that leave the locking to it wait too. */
+/** Kysely's own number, so that processes of versions with Kysely's locking wait too. */
 const lockId = '3853314791062309107'
 /** Of locks whose second number is a session that only waits for the migrations. */
 const startingId = 1_953_066_860
-/** How a migration begins that no process of a version before may run beside. */
+/** The beginning of a migration that must not run beside a process of an earlier version. */
 const aloneMark = /^-- alone: (.*)/
-/** The rest of a clean stop takes this long at most, and processes that start together come within it. */
+/** The rest of a clean stop takes at most this long; processes that start together are ready within it. */
 const othersWithinMs = 20_000
 const othersEveryMs = 500
-/** Who asks for a lock makes everybody wait who comes after him: a backup that reads holds both up. */
+/** A waiting lock request makes all later ones wait: a backup that reads delays both. */
 const lockWithinMs = 1_000
 const lockAgainMs = 2_000
 const lockAttempts = 200
 
 /**
- * Applies the files `NNNN_what.sql` of the folder that the database has not had yet, all in one transaction, and returns
- * their names. Processes that start together wait for each other. Processes of the version before go on meanwhile: a migration that
- * they would not stand waits for their end, for 20 s. Throws NewerDatabaseError when the database knows a migration that the folder
- * lacks, NotAloneError, and MigrationError.
+ * Applies the files `NNNN_what.sql` of the folder that are new to the database, all in one transaction, and returns
+ * their names. Processes that start together wait for each other. Processes of the earlier version continue meanwhile;
+ * a migration that they do not tolerate waits for their end, for 20 s.
+ *
+ * @throws NewerDatabaseError when the database has a migration that the folder lacks, NotAloneError, and
+ * MigrationError.
  */
 export async function migrate(database: Database, options: MigrateOptions = {}): Promise<string[]> {
   const { folder = migrationsFolder, log = () => {}, sleep = wait } = options
@@ -97,8 +99,9 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
 }
 
 /**
- * Most starts find nothing to do: one question is enough for them, where the migrator asks for half a second. Throws
- * NewerDatabaseError.
+ * Most starts need no migration: one query shows this, where the migrator takes half a second.
+ *
+ * @throws NewerDatabaseError.
  */
 export async function refuseNewerDatabase(db: Db, folder = migrationsFolder): Promise<void> {
   await compareWith(folder, await readApplied(db))
@@ -148,7 +151,7 @@ async function compareWith(folder: string, applied: string[]): Promise<{ pending
 
 type Alone = { name: string; reason: string }
 
-/** Those of the migrations that must not run beside a version before, and why. */
+/** The migrations that must not run beside an earlier version, with the reason. */
 async function readAlone(folder: string, names: readonly string[]): Promise<Alone[]> {
   const found: Alone[] = []
   for (const name of names) {
@@ -158,7 +161,7 @@ async function readAlone(folder: string, names: readonly string[]): Promise<Alon
   return found
 }
 
-/** Until the transaction ends the others can see which sessions only wait for the migrations. */
+/** Until the transaction ends, other processes see which sessions only wait for the migrations. */
 async function sayThatWeStart(trx: Trx, { ownSessions }: Database): Promise<void> {
   const pids = ownSessions?.()
   if (!pids) return
@@ -167,7 +170,11 @@ async function sayThatWeStart(trx: Trx, { ownSessions }: Database): Promise<void
     from unnest(${pids}::int[] || pg_backend_pid()) as pid`.execute(trx)
 }
 
-/** Waits until no other process uses the database. Throws NotAloneError when one still does, or when that cannot be seen. */
+/**
+ * Waits until no other process uses the database.
+ *
+ * @throws NotAloneError when one still does, or when that cannot be determined.
+ */
 async function untilAlone(
   trx: Trx,
   { ownSessions }: Database,
@@ -191,9 +198,9 @@ async function untilAlone(
   }
 }
 
-/** Sessions of the service on this database that are not those of processes which wait for the migrations. */
+/** Sessions of the service on this database, without those of processes that wait for the migrations. */
 async function listOthers(trx: Trx): Promise<string[]> {
-  // Within a transaction the server would show the sessions of its first look again.
+  // Within a transaction the server would return the sessions of the first query again.
   await sql`select pg_stat_clear_snapshot()`.execute(trx)
   const { rows } = await sql<{ said: string }>`
     select concat_ws(' ', 'process', pid, 'from', coalesce(host(client_addr), 'this machine'), 'since', backend_start::timestamptz(0)) as said
@@ -208,8 +215,9 @@ async function listOthers(trx: Trx): Promise<string[]> {
 }
 
 /**
- * The role may have time limits of its own, which are for work of milliseconds. And a server looks only at the end of a statement
- * whether the one who asked is still there: after a kill it would hold its locks until then. Some systems cannot look before.
+ * The role may have time limits of its own, which are for work of milliseconds. Also, a server notices only at the end
+ * of a statement that its client is gone, and would keep the locks of a killed process until then. Some systems cannot
+ * check earlier.
  */
 export async function liftLimits(trx: Trx): Promise<void> {
   await sql`
@@ -223,14 +231,14 @@ export async function liftLimits(trx: Trx): Promise<void> {
 }
 
 /**
- * Waits until nobody else migrates, and keeps the others waiting until the transaction ends. Bound to the transaction and
- * not to the session, which behind a pooler changes under our hands.
+ * Waits until no other process migrates, and keeps others waiting until the transaction ends. Bound to the transaction
+ * and not to the session, which may change behind a pooler.
  */
 export async function lockMigrations(trx: Trx): Promise<void> {
   await sql`select pg_advisory_xact_lock(${sql.lit(BigInt(lockId))})`.execute(trx)
 }
 
-/** As `migrate`, inside a transaction that holds the lock; only up to the named migration when `upTo` is given. */
+/** Like `migrate`, inside a transaction that has the lock; only up to the named migration when `upTo` is given. */
 export async function migrateWithin(
   trx: Trx,
   { folder = migrationsFolder, upTo }: { folder?: string; upTo?: string } = {},
@@ -251,7 +259,7 @@ export async function migrateWithin(
   return (results ?? []).map(({ migrationName }) => migrationName)
 }
 
-/** The names of the migrations that this version has, in their order. */
+/** The names of the migrations of this version, in their order. */
 export async function listMigrations(folder = migrationsFolder): Promise<string[]> {
   return (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort(byName)
 }

@@ -8,11 +8,11 @@ const maker = fileURLToPath(new URL('make-pglite.ts', import.meta.url))
 const unfinishedSuffix = '.unfinished'
 
 /**
- * Makes an empty embedded database where `files` will be, in 2 to 4 s. In a process of its own, since the memory that it takes, 650
- * MB, would stay with the service until its end; beside its place, so that a process that is killed meanwhile leaves
- * no half of a database there, but something that the next one removes.
+ * Makes an empty embedded database at `files`, in 2 to 4 s. A separate process does it, since the 650 MB of memory that
+ * it takes would stay with the service. It is made beside its place, so that a process that is killed meanwhile leaves
+ * no partial database there, but a folder that the next one removes.
  *
- * @param files the folder of the database, there and empty. Whoever calls has the folder around it for itself.
+ * @param files the folder of the database, existing and empty. The caller has locked the folder around it.
  */
 export async function makeNewPglite(files: string): Promise<void> {
   const around = dirname(files)
@@ -22,11 +22,11 @@ export async function makeNewPglite(files: string): Promise<void> {
       await rm(join(around, name), { recursive: true, force: true, maxRetries: 5 })
     }
   }
-  // The process of one that was killed may still be at work for a moment, so each has a name of its own.
+  // The process of a killed service may still run for a moment, so each has a name of its own.
   const unfinished = join(around, `${prefix}${process.pid}${unfinishedSuffix}`)
   await mkdir(unfinished, { mode: 0o700 })
   await runMaker(unfinished)
-  // Not `rm`: what is not empty is never taken away.
+  // Not `rm`: a folder that is not empty is never removed.
   await rmdir(files)
   await rename(unfinished, files)
 }

@@ -4,16 +4,16 @@ import { join } from 'node:path'
 import type { PGlite } from '@electric-sql/pglite'
 import { codeOf } from './database-failures.ts'
 
-/** Copied at the end: what happens to the other files while they are copied stands there. */
+/** Copied at the end: it has the changes of the other files during the copy. */
 const log = 'pg_wal'
-/** Written last, and in one go: it must not be torn. */
+/** Written last, in one write: it must be consistent. */
 const control = 'global/pg_control'
 const processId = 'postmaster.pid'
 
 /**
- * Copies the files of an embedded database while it runs, as PostgreSQL's manual has it ("Making a Base Backup Using the
- * Low Level API"): files that change under the copy are mended from the log when the copy is first opened. Everybody else
- * waits for the checkpoint at the beginning only, which writes 128 MB at most.
+ * Copies the files of an embedded database while it runs, by PostgreSQL's manual ("Making a Base Backup Using the Low
+ * Level API"). Files that change during the copy are repaired from the log when the copy is first opened. Other queries
+ * wait only for the checkpoint at the beginning, which writes 128 MB at most.
  */
 export async function copyPglite(
   pglite: PGlite,
@@ -27,14 +27,14 @@ export async function copyPglite(
   try {
     await copyTree(from, to, signal, [log, control, processId])
   } finally {
-    // Nothing waits for an archive here.
+    // There is no archive to wait for.
     const { rows } = await pglite.query<{ labelfile: string }>(
       'select labelfile from pg_backup_stop(wait_for_archive => false)',
     )
     label = rows[0]?.labelfile as string
   }
   await copyTree(join(from, log), join(to, log), signal)
-  // On this thread, where the embedded database writes too: nothing can come in between.
+  // On this thread, where the embedded database writes too: no write can come between.
   copyFileSync(join(from, control), join(to, control))
   await writeFile(join(to, 'backup_label'), label, { mode: 0o600 })
 }
@@ -59,10 +59,10 @@ async function copyTree(
 
 async function copyOne(from: string, to: string): Promise<void> {
   try {
-    // Where the file system can, it shares the blocks until one side changes them.
+    // If the file system can, it shares the blocks until one side changes them.
     await copyFile(from, to, constants.COPYFILE_FICLONE)
   } catch (error) {
-    // Dropped or emptied meanwhile: the log knows.
+    // Dropped or truncated meanwhile: the log has it.
     if (codeOf(error) !== 'ENOENT') throw error
   }
 }

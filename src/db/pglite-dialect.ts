@@ -15,7 +15,7 @@ import { codeOf, hideValues, isOutdatedStatement } from './database-failures.ts'
 import { createTurns } from './event-loop-turns.ts'
 import { StatementNames } from './statement-names.ts'
 
-/** PGlite answers in microtasks, so a loop of awaited queries would let no timer and no socket run. */
+/** PGlite answers in microtasks, so a loop of awaited queries would keep timers and sockets from running. */
 const LONGEST_TURN_MS = 8
 type Turn = () => Promise<void> | undefined
 
@@ -24,9 +24,10 @@ const writes = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE'])
 const IN_FAILED_TRANSACTION = '25P02'
 
 /**
- * Kysely's own PGlite dialect, with four differences: queries yield to the event loop, statements are prepared, isolation
- * levels are obeyed, and a BEGIN that fails rejects (there it is an unhandled rejection that ends the process). Every user of
- * the database gets a connection object of his own; PGlite puts their queries and transactions in line.
+ * Kysely's own PGlite dialect, with four differences. Queries yield to the event loop, statements are prepared, and
+ * isolation levels are applied. A BEGIN that fails rejects (in Kysely's it is an unhandled rejection that ends the
+ * process). Each user of the database gets a connection object of its own; PGlite queues their queries and
+ * transactions.
  */
 export function pgliteDialect(pglite: PGlite): Dialect {
   const turn = createTurns(LONGEST_TURN_MS)
@@ -39,7 +40,7 @@ export function pgliteDialect(pglite: PGlite): Dialect {
 }
 
 class QueueingAdapter extends PGliteAdapter {
-  // With `false` Kysely would queue before it asks the driver, and the guard in front of the driver would never be asked.
+  // With `false` Kysely would queue before it calls the driver, and the guard in front of the driver would not run.
   override get supportsMultipleConnections(): boolean {
     return true
   }
@@ -47,7 +48,7 @@ class QueueingAdapter extends PGliteAdapter {
 
 function pgliteDriver(pglite: PGlite, turn: Turn): Driver {
   const statements = new PgliteStatements(pglite)
-  // Kysely hands back exactly the objects that acquireConnection gave it.
+  // Kysely passes back the same objects that acquireConnection returned.
   const own = (connection: DatabaseConnection) => connection as PgliteConnection
   const run = async (connection: DatabaseConnection, command: string) => {
     await own(connection).exec(command)
@@ -62,7 +63,7 @@ function pgliteDriver(pglite: PGlite, turn: Turn): Driver {
     savepoint: (connection, name) => run(connection, `savepoint "${name}"`),
     rollbackToSavepoint: (connection, name) => run(connection, `rollback to "${name}"`),
     releaseSavepoint: (connection, name) => run(connection, `release "${name}"`),
-    // Whoever opened PGlite closes it.
+    // The code that opened PGlite closes it.
     destroy: async () => {},
   }
 }
@@ -83,13 +84,13 @@ class PgliteConnection implements DatabaseConnection {
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     await this.#turn()
-    // As in pg, text without parameters may hold several statements (migrations); it then has no rows.
+    // As in pg, text without parameters may have several statements (migrations); it then returns no rows.
     if (query.parameters.length === 0) {
       const results = await this.exec(query.sql)
       return results.length === 1 && results[0] ? toResult<R>(results[0]) : { rows: [] }
     }
     const result = await this.#query<R>(query)
-    // What is made of a long answer is a turn of its own.
+    // A long answer is processed in a turn of its own.
     await this.#turn()
     return result
   }
@@ -174,13 +175,13 @@ function toResult<R>(results: Results<unknown>): QueryResult<R> {
 
 const { serialize } = protocol
 type Answer = Awaited<ReturnType<PGlite['execProtocolStream']>>
-/** What the database said of a statement: the types that it takes, and the message about the columns that it gives. */
+/** The database's description of a statement: the types of its parameters, and the message about its columns. */
 type Description = { types: readonly number[]; columns: Answer }
 
 /**
- * Runs statements with parameters in PGlite. Its own `query` enters the database six times for each (parse, describe, bind,
- * describe, execute, sync), which takes longer than most statements do. Here it is two times, and once for a text that comes
- * again and again, which the session keeps prepared.
+ * Runs statements with parameters in PGlite. Its own `query` enters the database six times for each (parse, describe,
+ * bind, describe, execute, sync), which takes longer than most statements do. Here it is two times, and once for a
+ * repeated text, which the session keeps prepared.
  */
 export class PgliteStatements {
   readonly #pglite: PGlite
@@ -191,7 +192,7 @@ export class PgliteStatements {
     this.#pglite = pglite
   }
 
-  /** In line with the queries and transactions of everybody else. */
+  /** In the queue with all other queries and transactions. */
   async query<R>(text: string, values: readonly unknown[]): Promise<Results<R>> {
     const pglite = this.#pglite
     await pglite._checkReady()
@@ -205,7 +206,7 @@ export class PgliteStatements {
     })
   }
 
-  /** In the transaction that is open. */
+  /** In the open transaction. */
   queryInside<R>(text: string, values: readonly unknown[]): Promise<Results<R>> {
     return this.#pglite.runExclusive(async () => {
       try {
@@ -245,7 +246,7 @@ export class PgliteStatements {
     return described
   }
 
-  /** The messages and the end of their series, by which the database settles an error of any of them. */
+  /** The messages and the end of their series, at which the database resolves an error of any of them. */
   #send(messages: readonly Uint8Array[]): Promise<Answer> {
     const series = Buffer.concat([...messages, serialize.sync()])
     return this.#pglite.execProtocolStream(series, { syncToFs: false })

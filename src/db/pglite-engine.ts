@@ -11,18 +11,19 @@ import { typeParsers } from './type-parsers.ts'
 import { startVacuum } from './vacuum.ts'
 
 export type PgliteOptions = {
-  /** The database lives in `${dataDir}/pglite`; without it in memory. */
+  /** The database is in `${dataDir}/pglite`; without it in memory. */
   dataDir?: string
-  /** What PGlite.dumpDataDir gave, instead of an empty database. */
+  /** A result of PGlite.dumpDataDir, instead of an empty database. */
   loadDataDir?: Blob | File
   log: Log
 }
 
 /**
- * Starts the embedded database: 2.5 to 5 s for a new one, 0.5 s for an old one or a loaded one; about 350 MB of
- * memory, and 650 MB in another process while a new one is made.
- * Throws DatabaseLockedError when another process has the folder. `pglite` is for what the engine does not offer; its
- * queries wait for open transactions, so they must not be awaited inside one.
+ * Starts the embedded database: 2.5 to 5 s for a new one, 0.5 s for an old one or a loaded one. It takes about 350 MB
+ * of memory, and 650 MB in another process while a new one is made. `pglite` is for what the engine does not offer; its
+ * queries wait for open transactions, so do not await them inside one.
+ *
+ * @throws DatabaseLockedError when another process has the folder.
  */
 export async function openPglite(options: PgliteOptions): Promise<Engine & { pglite: PGlite }> {
   const folder = options.dataDir === undefined ? undefined : resolve(options.dataDir)
@@ -41,7 +42,8 @@ export async function openPglite(options: PgliteOptions): Promise<Engine & { pgl
       }),
       // There is no connection to lose, so there are no gaps.
       listen: async (channel, { onPayload }) => {
-        // Quoted, or PGlite would fold capitals while pg_notify does not. What `listen` returns forgets the quotes.
+        // Quoted, or PGlite would fold capitals while pg_notify does not. The function that `listen` returns omits the
+        // quotes.
         const name = quoted(channel)
         // A function of its own per call, since PGlite keeps a set of them.
         const own = (payload: string) => onPayload(payload)
@@ -71,7 +73,7 @@ export async function openPglite(options: PgliteOptions): Promise<Engine & { pgl
   }
 }
 
-/** Where the database is inside a data folder. */
+/** The database folder inside a data folder. */
 export function filesOf(dataDir: string): string {
   return join(dataDir, 'pglite')
 }
@@ -95,7 +97,8 @@ async function createPglite(
 async function begun(pglite: PGlite): Promise<PGlite> {
   keepParserSmall(pglite)
   await pglite.waitReady
-  // Each 16 MB of its log would be written twice, first as zeros: a twenty-fifth of a first import. Nothing is forced to a disk anyway.
+  // Each 16 MB of its log would be written twice, first as zeros: a twenty-fifth of a first import. Nothing is forced
+  // to a disk anyway.
   await pglite.exec('set wal_init_zero = off')
   return pglite
 }

@@ -11,44 +11,44 @@ import { DescribedOnce } from './described-once.ts'
 import { type PostgresSessions, type Session, whichSession } from './postgres-sessions.ts'
 import type { StatementNames } from './statement-names.ts'
 
-/** Between two looks at what the server does for a query that got no answer. */
+/** The time between two checks of a query without an answer at the server. */
 const SUSPECT_AGAIN_MS = 500
-/** The commands of which the number of rows is told on. */
+/** The commands whose number of rows is returned. */
 const writes = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE'])
 
 export type ClientLimits = {
   /** How long a query may stay without an answer; 0 means for ever. */
   queryTimeoutMs: number
-  /** After which silence the server is asked whether it still works on the query; never when absent. */
+  /** After this silence the server is asked whether it still works on the query; never when absent. */
   suspectAfterMs?: number
   /** Statements before the first use of a connection. */
   setUp?: string
 }
 
-/** What all connections of a pool share. */
+/** Shared by all connections of a pool. */
 export type Shared = {
   limits: ClientLimits
   sessions: PostgresSessions
-  /** Absent where a session may be somebody else's a moment later. */
+  /** Absent where a session may belong to another connection a moment later. */
   names?: StatementNames
   onLost: () => void
 }
 
 type Answer = Pick<PgResult, 'command' | 'rowCount'> & { rows?: unknown[] }
-/** What the server was asked last and has not answered. */
+/** The last query that the server has not answered. */
 type Question = { giveUp: (reason: string) => void }
 
 /**
- * A connection that is watched: once it is lost, whoever asks gets DatabaseUnavailableError, and it is never used again. One
- * question at a time, so one timer does for all of them: it is set back at each, and what it finds without an answer is
- * looked into then.
+ * A watched connection: once it is lost, its callers get DatabaseUnavailableError, and it is never used again. There is
+ * one query at a time, so one timer is enough: it is reset at each query, and a query without an answer is checked
+ * then.
  */
 export class WatchedClient implements DatabaseConnection {
-  /** Of performance.now(): when the server was last heard of. */
+  /** By performance.now(): the time of the server's last answer. */
   answeredAt = performance.now()
-  /** Whether nobody has used it since it was connected. */
+  /** Whether it is unused since it was connected. */
   isNew = true
-  /** Whether it has its settings, and its session is known. */
+  /** Whether its settings are made, and its session is known. */
   isIntroduced = false
   readonly #client: PoolClient
   readonly #shared: Shared
@@ -69,7 +69,7 @@ export class WatchedClient implements DatabaseConnection {
     client.on('error', (error) => this.#lose(error))
   }
 
-  /** Before the first use: its settings, and which session this is, so that the server can be asked about it. */
+  /** Before the first use: makes its settings and reads its session, so that the server can be asked about it. */
   async introduce(timeoutMs: number): Promise<void> {
     const { setUp, suspectAfterMs } = this.#shared.limits
     if (setUp !== undefined) await this.#askWithin(timeoutMs, setUp)
@@ -89,7 +89,7 @@ export class WatchedClient implements DatabaseConnection {
   }
 
   async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
-    // Text without parameters may hold several statements, which cannot be prepared.
+    // Text without parameters may have several statements, which cannot be prepared.
     const name = parameters.length === 0 ? undefined : this.#shared.names?.nameOf(sql)
     const values = parameters as unknown[]
     try {
@@ -99,7 +99,7 @@ export class WatchedClient implements DatabaseConnection {
     } catch (error) {
       if (!isOutdatedStatement(error)) throw error
       this.#shared.names?.renew()
-      // Within a transaction all of it is to be done again.
+      // Within a transaction all of it must be repeated.
       if (this.#client.getTransactionStatus() !== 'I') throw error
       return toResult<R>(await this.#ask({ text: sql, values }))
     }
@@ -110,7 +110,7 @@ export class WatchedClient implements DatabaseConnection {
     throw new Error('Streams of rows are not supported')
   }
 
-  /** Runs one command; gives the one that the server then names. */
+  /** Runs one command; returns the command that the server names in its answer. */
   async command({ sql }: CompiledQuery): Promise<string> {
     return (await this.#ask({ text: sql })).command
   }
@@ -131,7 +131,7 @@ export class WatchedClient implements DatabaseConnection {
     const [row] = rows as { pid: number; started: string }[]
     // Absent from the published types.
     const { processID } = this.#client as unknown as { processID: number }
-    // A pooler gives its own number, since the session behind it may be another one for each transaction.
+    // A pooler returns a number of its own, since the session behind it may differ for each transaction.
     if (row?.pid === processID) this.#session = { pid: row.pid, startedAt: row.started }
   }
 
@@ -158,7 +158,7 @@ export class WatchedClient implements DatabaseConnection {
       if (this.#lost) throw this.#lost
       if (endsConnection(error)) this.#lose(error)
       hideValues(error)
-      // It was made where the socket is read, which tells nobody who asked.
+      // The error was made where the socket is read, so its stack does not show the caller.
       if (error instanceof Error) Error.captureStackTrace(error)
       throw error
     }
@@ -184,7 +184,7 @@ export class WatchedClient implements DatabaseConnection {
     })
   }
 
-  /** To set a timer back costs next to nothing, a new one for each query would. */
+  /** Resetting a timer costs almost nothing, unlike a new one for each query. */
   #beginWatch(): void {
     if (this.#watch) this.#watch.refresh()
     else if (this.#firstLookMs > 0) {
@@ -201,7 +201,7 @@ export class WatchedClient implements DatabaseConnection {
     if (suspectAfterMs !== undefined) void this.#suspect(question)
   }
 
-  /** Gives up when the server, twice in a row, is not at our query or cannot be reached. */
+  /** Gives up when the server, twice in a row, does not work on our query or cannot be reached. */
   async #suspect(question: Question): Promise<void> {
     let isDoubted = false
     while (this.#question === question && this.#session) {
@@ -228,7 +228,7 @@ export class WatchedClient implements DatabaseConnection {
   }
 }
 
-/** Of several statements in one text pg gives a list, of which nothing is told on. */
+/** For several statements in one text pg returns a list, which is not passed on. */
 function toResult<R>({ command, rowCount, rows }: Answer): QueryResult<R> {
   const found = (rows ?? []) as R[]
   return writes.has(command)

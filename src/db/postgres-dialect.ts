@@ -13,13 +13,13 @@ import type { WatchedClient } from './postgres-client.ts'
 import type { ResilientPool } from './postgres-pool.ts'
 
 export type DialectOptions = {
-  /** Statements that come with the beginning of each transaction, in the same message. */
+  /** Statements sent with the beginning of each transaction, in the same message. */
   atBegin?: string
-  /** Leaves the locking of migrations to migrate.ts, which does so for a transaction; Kysely's own lock is the session's. */
+  /** Leaves the locking of migrations to migrate.ts, which locks per transaction; Kysely's own lock is the session's. */
   withoutMigrationLock?: boolean
 }
 
-/** PostgreSQL by way of a resilient pool: Kysely's own dialect without what is not used here, since each query passes it. */
+/** PostgreSQL through a resilient pool: Kysely's own dialect without its unused parts, since each query passes it. */
 export function postgresDialect(pool: ResilientPool, options: DialectOptions = {}): Dialect {
   return {
     createAdapter: () =>
@@ -42,7 +42,7 @@ const commands = {
 }
 
 function postgresDriver(pool: ResilientPool, { atBegin }: DialectOptions): Driver {
-  // Kysely hands back exactly the objects that acquireConnection gave it.
+  // Kysely passes back the same objects that acquireConnection returned.
   const own = (connection: DatabaseConnection) => connection as WatchedClient
   const run = async (connection: DatabaseConnection, command: string) => {
     await connection.executeQuery(CompiledQuery.raw(command))
@@ -55,7 +55,7 @@ function postgresDriver(pool: ResilientPool, { atBegin }: DialectOptions): Drive
       await connection.executeQuery(beginning(settings, atBegin))
     },
     commitTransaction: async (connection) => {
-      // After a statement that failed the server ends a COMMIT as a ROLLBACK.
+      // After a failed statement the server ends a COMMIT as a ROLLBACK.
       if ((await own(connection).command(commands.commit)) === 'ROLLBACK') {
         throw new AbortedTransactionError()
       }

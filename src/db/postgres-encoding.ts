@@ -5,9 +5,10 @@ import { endProbe, openProbe } from './postgres-probe.ts'
 type Answer = { name: string; encoding: string }
 
 /**
- * Throws UnfitDatabaseError unless the database keeps texts as UTF8: no other encoding holds all that a till may send, and
- * the server compares the forms of a text in that one only. `createdb` takes that of the machine, WIN1252 on many. Throws
- * DatabaseUnavailableError when there is no answer.
+ * Checks that the database stores texts as UTF8: no other encoding has all characters that a till may send, and the
+ * server compares the forms of a text only in that one. `createdb` uses the machine's encoding, WIN1252 on many.
+ *
+ * @throws UnfitDatabaseError for another encoding, DatabaseUnavailableError without an answer.
  */
 export async function checkEncoding(config: ClientConfig): Promise<void> {
   const { name, encoding } = await ask(config)

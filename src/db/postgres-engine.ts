@@ -9,24 +9,24 @@ import { resilientPool } from './postgres-pool.ts'
 import { checkRole, findPooling, hears, type Pooling } from './postgres-pooler.ts'
 import { pgTypes } from './type-parsers.ts'
 
-/** Below the 10 s that a till waits for an answer, with room to answer 503. */
+/** Below the 10 s that a till waits for an answer, with time left to answer 503. */
 const CONNECT_TIMEOUT_MS = 5_000
-/** Every query of the service is a matter of milliseconds; one that takes this long does harm by going on. */
+/** All queries of the service take milliseconds; one that takes this long does harm if it continues. */
 const STATEMENT_TIMEOUT_MS = 15_000
-/** Shorter than the statement time-out, so that the error tells a lock from a slow query. */
+/** Shorter than the statement time-out, so that the error distinguishes a lock from a slow query. */
 const LOCK_TIMEOUT_MS = 5_000
-/** No HTTP runs inside a transaction, so one that idles belongs to a hung process and only holds locks. */
+/** No HTTP call runs inside a transaction, so an idle one belongs to a hung process and only keeps locks. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
-/** The server answers after its own time-out; silence beyond that means that there is no server. */
+/** The server answers after its own time-out; a longer silence means that there is no server. */
 const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 5_000
-/** Nearly every query has been answered long before; of one that has not, the server is asked. */
+/** Nearly all queries are answered long before; for the others the server is asked. */
 const SUSPECT_AFTER_MS = 2_000
 const DEFAULT_MAX_CONNECTIONS = 10
 const MAINTENANCE_CONNECTIONS = 2
 
 export type PostgresOptions = {
   databaseUrl: string
-  /** The same database without a pooler between. */
+  /** The same database without a pooler. */
   directUrl?: string
   maxConnections?: number
   log: Log
@@ -39,8 +39,8 @@ const limits = {
 }
 
 /**
- * The parsers read these forms; the defaults of a server or a role may be others. And no statement here is worth being compiled:
- * on large tables the server thinks so of some that take a millisecond, and then takes a second of a processor for that.
+ * The parsers read these forms; the defaults of a server or a role may differ. JIT is off: on large tables the server
+ * would compile statements that take a millisecond, which costs a second of a processor.
  */
 const forms = {
   jit: 'off',
@@ -51,12 +51,14 @@ const forms = {
 }
 
 /**
- * Asks first what stands between us and the server, and says so when it is a pooler: those take no settings with a
- * connection, and in transaction mode none for it. Throws ConnectionFileError, DatabaseUnavailableError and UnfitDatabaseError.
+ * First detects a pooler between the service and the server: poolers accept no settings with a connection, and in
+ * transaction mode none for it.
+ *
+ * @throws ConnectionFileError, DatabaseUnavailableError and UnfitDatabaseError.
  */
 export async function postgresEngine(options: PostgresOptions): Promise<Engine> {
   const { databaseUrl, directUrl, log } = options
-  // A Date for a `date` or a time without zone is taken by its UTC fields, as PGlite does.
+  // A Date for a `date` or a time without zone is read by its UTC fields, as in PGlite.
   defaults.parseInputDatesAsUTC = true
   checkConnectionFiles(databaseUrl)
   if (directUrl !== undefined) checkConnectionFiles(directUrl)
@@ -72,7 +74,7 @@ export async function postgresEngine(options: PostgresOptions): Promise<Engine> 
         queryTimeoutMs,
         ...(pooling === 'session' && { setUp: setAll('set', { ...forms, ...session }) }),
         ...(pooling === 'none' && queryTimeoutMs > 0 && { suspectAfterMs: SUSPECT_AFTER_MS }),
-        // A pooler may hand the session on, with what was prepared in it.
+        // A pooler may pass the session to another connection, with its prepared statements.
         prepares: pooling === 'none',
       },
       log,
@@ -84,7 +86,7 @@ export async function postgresEngine(options: PostgresOptions): Promise<Engine> 
   )
   return {
     name: 'postgres',
-    // A session of a pooler is ours for one transaction: its limits come with its beginning.
+    // A session of a pooler is ours for one transaction: its limits are set at its beginning.
     dialect: postgresDialect(
       pool,
       pooling === 'transaction' ? { atBegin: setAll('set local', limits) } : {},
@@ -101,7 +103,7 @@ export async function postgresEngine(options: PostgresOptions): Promise<Engine> 
   }
 }
 
-/** Settings that travel with the connection itself: no query is ever without them. */
+/** Settings that are sent with the connection itself: no query runs without them. */
 function atConnect(session: object): PoolConfig {
   const options = Object.entries(forms).map(([name, value]) => `-c ${name}=${value}`)
   return { ...session, options: options.join(' ') }

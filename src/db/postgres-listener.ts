@@ -2,17 +2,17 @@ import { Client, type ClientConfig, escapeIdentifier } from 'pg'
 import type { Hearer, Log } from './engine.ts'
 
 const FIRST_RETRY_MS = 100
-/** With the time for an attempt it bounds how long nobody is told of anything after the server is back. */
+/** With the time of an attempt this limits how long notifications are missing after the server is back. */
 const LONGEST_RETRY_MS = 2_000
 const CONNECT_TIMEOUT_MS = 3_000
-/** A server that vanished without a word is noticed by a question that gets no answer. */
+/** A server that vanished is detected by a probe without an answer. */
 const PROBE_INTERVAL_MS = 3_000
 const PROBE_TIMEOUT_MS = 2_000
 
 /**
- * LISTEN for all channels on one connection of its own, opened with the first channel. It comes back by itself after the
- * server went away; what was notified in between is lost, of which it tells, so a notification may only shorten a wait,
- * never replace a look at the tables.
+ * LISTEN for all channels on one connection of its own, opened with the first channel. It reconnects by itself after
+ * the server was away. Notifications in between are lost and reported as a gap. So a notification may only shorten a
+ * wait, never replace a read of the tables.
  */
 export class PostgresListener {
   readonly #config: ClientConfig
@@ -32,11 +32,11 @@ export class PostgresListener {
   }
 
   /**
-   * Resolves when the channel is heard, or when the first attempt to hear it failed: then it goes on trying by itself.
-   * The returned function ends it.
+   * Resolves when the channel is listened to, or when the first attempt failed: then it retries by itself. The returned
+   * function ends it.
    */
   async listen(channel: string, hearer: Hearer): Promise<() => Promise<void>> {
-    // An object of its own per call: the same hearer may listen twice and end once.
+    // An object of its own per call: the same listener may be added twice and removed once.
     const own = { ...hearer }
     const others = this.#channels.get(channel) ?? new Set()
     this.#channels.set(channel, others.add(own))
@@ -67,8 +67,8 @@ export class PostgresListener {
   }
 
   /**
-   * One command after the other, as pg wants it. A failure needs no handling by the caller: it ends the connection, and
-   * the next one listens to what is wanted then.
+   * One command after the other, as pg requires. The caller need not handle a failure: it ends the connection, and the
+   * next one listens to the channels needed then.
    */
   async #tell(client: Client, command: string): Promise<void> {
     this.#commands = this.#commands.then(async () => {
@@ -95,7 +95,7 @@ export class PostgresListener {
     })
     try {
       await client.connect()
-      // A channel that is added while this runs finds no client yet, so go round until all are told.
+      // A channel that is added meanwhile finds no client yet, so repeat until all are done.
       const told = new Set<string>()
       for (let rest = this.#missing(told); rest.length > 0; rest = this.#missing(told)) {
         await client.query(rest.map((channel) => `listen ${escapeIdentifier(channel)}`).join(';'))
@@ -150,7 +150,7 @@ export class PostgresListener {
   }
 }
 
-/** Gives the socket back at once: `end` alone would wait for an answer that may never come. */
+/** Closes the socket at once: `end` alone would wait for an answer that may never come. */
 function destroy(client: Client): void {
   client.end().catch(() => {})
 }

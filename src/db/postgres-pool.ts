@@ -5,12 +5,12 @@ import { type ClientLimits, type Shared, WatchedClient } from './postgres-client
 import { PostgresSessions } from './postgres-sessions.ts'
 import { StatementNames } from './statement-names.ts'
 
-/** A connection that idled longer is asked before it is used, as HikariCP does. */
+/** A connection that was idle longer is checked before it is used, as in HikariCP. */
 const VERIFY_AFTER_IDLE_MS = 500
 const VERIFY_TIMEOUT_MS = 2_000
 
 export type PoolLimits = ClientLimits & {
-  /** Prepares statements by name: for connections whose session stays theirs alone. */
+  /** Prepares statements by name: for connections that have a session of their own. */
   prepares?: boolean
   verifyAfterIdleMs?: number
   verifyTimeoutMs?: number
@@ -20,17 +20,16 @@ export type ResilientPool = {
   /** Rejects with DatabaseUnavailableError. */
   connect(): Promise<WatchedClient>
   figures(): { most: number; open: number; idle: number; waiting: number }
-  /** The numbers of the open connections' sessions, as the server gave them; a pooler gives its own. */
+  /** The session numbers of the open connections, from the server; a pooler gives its own. */
   sessions(): number[]
   end(): Promise<void>
 }
 
 /**
- * A pg Pool made to survive a server that goes away. A connection that was lost, or that did not answer within
- * `queryTimeoutMs` (a server that vanished without a word), or whose session at the server no longer works on what it was
- * asked, is never used again; whoever used it gets DatabaseUnavailableError, also for the ROLLBACK that Kysely then tries.
- * One that has idled, or has not been used since another was lost, proves itself first: so a restart of the server costs at
- * most the queries that were under way.
+ * A pg Pool that survives the loss of its server. A connection is never used again when it was lost, when it did not
+ * answer within `queryTimeoutMs` (the server vanished), or when its session no longer works on the query. Its user gets
+ * DatabaseUnavailableError, also for the ROLLBACK that Kysely then tries. A connection that was idle, or was not used
+ * since another was lost, is checked first. So a restart of the server costs at most the queries that were under way.
  */
 export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log): ResilientPool {
   const pool = new Pool(config)
@@ -54,7 +53,8 @@ export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log):
   pool.on('error', (error) => log('warn', { err: error }, 'an idle database connection was lost'))
   return {
     connect: async () => {
-      // After one that failed, the other idle ones are thrown away unasked: with a silent server each would take its time.
+      // After a failed check, the other idle connections are closed unchecked: with a silent server each check would
+      // take its time.
       let asking = true
       for (;;) {
         // Set by the 'connect' event, which comes before the first checkout.
@@ -64,7 +64,7 @@ export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log):
         if (client.answeredAt > mustProve) return client
         if (asking ? await client.proves(verifyTimeoutMs) : client.isNew) return client
         asking = false
-        // Removed from the pool, so the loop ends with a new connection at the latest: that one needs no proof.
+        // Removed from the pool, so the loop ends at the latest with a new connection, which needs no check.
         client.release(true)
       }
     },
@@ -81,7 +81,7 @@ export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log):
   }
 }
 
-/** Any failure here, be it a refused socket, a full pool or a login that no longer works, means: no database. */
+/** Any failure here, such as a refused socket, a full pool or a refused login, means that there is no database. */
 async function connect(pool: Pool): Promise<PoolClient> {
   try {
     return await pool.connect()

@@ -4,12 +4,12 @@ import { DatabaseUnavailableError, UnfitDatabaseError } from './database-failure
 import { answerWithinMs, endProbe, openProbe } from './postgres-probe.ts'
 
 /**
- * What stands between us and the server: nothing; a pooler that gives each of our connections a session of its own; or one
- * that gives a session for the length of a transaction, so that nothing may be left in it.
+ * What is between the service and the server. `none`: nothing. `session`: a pooler with one session per connection.
+ * `transaction`: a pooler with a session per transaction, so no state may be left in it.
  */
 export type Pooling = 'none' | 'session' | 'transaction'
 
-/** It is the pooler, or the role behind it, that does not fit. */
+/** The pooler, or the role behind it, does not fit. */
 export class PoolerError extends UnfitDatabaseError {
   override readonly name = 'PoolerError'
 }
@@ -17,9 +17,11 @@ export class PoolerError extends UnfitDatabaseError {
 const rounds = 5
 
 /**
- * Finds out by asking: a pooler gives its own number for the session, and one in transaction mode gives two connections the
- * same session, or one connection two sessions, while a transaction keeps another one busy. Where it cannot be told in time
- * it is taken for the latter, with which nothing goes wrong. Throws DatabaseUnavailableError.
+ * Detects a pooler by queries. A pooler gives its own number for the session. In transaction mode two connections get
+ * the same session, or one connection two sessions, while a transaction keeps another one busy. If it cannot be
+ * determined in time, transaction mode is assumed, which is safe.
+ *
+ * @throws DatabaseUnavailableError.
  */
 export async function findPooling(config: ClientConfig): Promise<Pooling> {
   const first = await openProbe(config)
@@ -53,7 +55,7 @@ async function sharesSessions(first: Client, pid: number, config: ClientConfig):
   }
 }
 
-/** How the parsers of type-parsers.ts read values, and what is meant by a day. */
+/** The forms that the parsers of type-parsers.ts read, and the zone of a day. */
 const forms = [
   { name: 'TimeZone', value: 'UTC', fits: /^((Etc\/)?(UTC|UCT|Universal|Zulu|GMT)|GMT0)$/i },
   { name: 'DateStyle', value: 'ISO', fits: /^ISO\b/ },
@@ -62,8 +64,9 @@ const forms = [
 ]
 
 /**
- * Where no session is ours the role's settings hold. Throws PoolerError, with the statements that set them right, when
- * values would be misread by them; answers whether they limit the time of a statement.
+ * Behind a pooler the role's settings apply. Returns whether they limit the time of a statement.
+ *
+ * @throws PoolerError, with the statements that correct them, when values would be misread by them.
  */
 export async function checkRole(
   config: ClientConfig,
@@ -92,7 +95,7 @@ export async function checkRole(
   }
 }
 
-/** Whether what is told by way of the pooler is heard at the other address. Never rejects. */
+/** Whether a notification through the pooler arrives at the direct address. Never rejects. */
 export async function hears(direct: ClientConfig, pooled: ClientConfig): Promise<boolean> {
   const clients: Client[] = []
   const channel = `tillbridge_probe_${process.pid}_${Date.now()}`

@@ -1,10 +1,14 @@
 import { Client, type ClientConfig } from 'pg'
 import { DatabaseUnavailableError } from './database-failures.ts'
 
-/** What is asked of the server before the service works with it gets an answer in this time, or none. */
+/** The time limit of queries before the service uses the server. */
 export const answerWithinMs = 3_000
 
-/** A connection of its own for a question at the start. Throws DatabaseUnavailableError; close it with `endProbe`. */
+/**
+ * A connection of its own for a query at the start; close it with `endProbe`.
+ *
+ * @throws DatabaseUnavailableError.
+ */
 export async function openProbe(config: ClientConfig): Promise<Client> {
   const client = new Client({ ...config, query_timeout: answerWithinMs })
   client.on('error', () => {})

@@ -1,19 +1,19 @@
 import { Client, type ClientConfig, DatabaseError } from 'pg'
 
-/** A session on the server: the number of its process may be another one's later, but never with this start. */
+/** A session on the server: another process may get the same number later, but never with this start. */
 export type Session = { pid: number; startedAt: string }
 
 export type SessionLook = {
-  /** Whether it works on a query; else whatever we wait for was answered on a way that is lost, or never arrived. */
+  /** Whether it works on a query. If not, the answer was lost, or the query never arrived. */
   isWorking(session: Session): boolean
 }
 
 const TIMEOUT_MS = 2_000
 
 /**
- * Asks the server what the sessions of this role do, on a connection of its own. A query without an answer may be a slow
- * one, or its connection may be dead without a word (a firewall that forgot it, a server that moved): only the server can
- * tell. Looks that overlap are one.
+ * Asks the server what the sessions of this role do, on a connection of its own. A query without an answer may be slow,
+ * or its connection may be dead (a firewall dropped it, the server moved): only the server knows. Overlapping checks
+ * are one.
  */
 export class PostgresSessions {
   readonly #config: ClientConfig
@@ -27,7 +27,7 @@ export class PostgresSessions {
     }
   }
 
-  /** Never rejects, and takes 4 s at most. Where no server can be reached nobody works. */
+  /** Never rejects, and takes 4 s at most. If no server can be reached, no session works. */
   look(): Promise<SessionLook> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined
@@ -35,7 +35,7 @@ export class PostgresSessions {
     return this.#looking
   }
 
-  /** Ends a session that we have given up: what it holds locked would hold up everybody for seconds. Never rejects. */
+  /** Ends an abandoned session: its locks would delay others for seconds. Never rejects. */
   async end({ pid, startedAt }: Session): Promise<void> {
     await this.#ask(
       'select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and backend_start::text = $2',
@@ -57,7 +57,7 @@ export class PostgresSessions {
       )
       return { isWorking: ({ pid, startedAt }) => working.has(`${pid} ${startedAt}`) }
     } catch (error) {
-      // A server that refuses us, for want of connections perhaps, is there: nothing is known of the session then.
+      // A server that refuses the connection, perhaps for lack of connections, is there: the session is unknown then.
       const isThere = error instanceof DatabaseError
       return { isWorking: () => isThere }
     }
@@ -78,6 +78,6 @@ export class PostgresSessions {
   }
 }
 
-/** Which session a connection has, for `query` on it; undefined behind a pooler, where it changes under our hands. */
+/** The session of a connection, for `query` on it; undefined behind a pooler, where it may change. */
 export const whichSession =
   'select pid, backend_start::text as started from pg_stat_activity where pid = pg_backend_pid()'

@@ -3,29 +3,32 @@ import { type PGlite, protocol } from '@electric-sql/pglite'
 
 const { serialize } = protocol
 
-/** A function that V8's first compiler makes meanwhile is never given to the second; 0 is an import, so none is meant. */
+/**
+ * Functions that V8's first compiler makes meanwhile are never passed to the second; 0 is an import, so no function is
+ * compiled twice.
+ */
 const asFirstCompiled = '--wasm-tier-up-filter=0'
 const asUsual = '--wasm-tier-up-filter=-1'
 
-/** From here on this process runs WebAssembly as V8's first compiler makes it: half the memory, for work that is short. */
+/** From now on this process runs WebAssembly from V8's first compiler: half the memory, for short work. */
 export function compileOnce(): void {
   setFlagsFromString(asFirstCompiled)
 }
 
 /**
- * Has V8 never compile the parser of an embedded database a second time: after a few statements it did, one function of 105 KB
- * that takes 600 MB for a second, more than the service and all the rest of the database. Statements are prepared, so
- * few are parsed. Whether V8 counts how much a function runs is decided when it compiles it first, which it does when it is first
- * called; so the first thing that is parsed is an empty statement, and all but the parser and its scanner goes on as ever. A
- * version of V8 that does not know the option goes on as before.
+ * Keeps V8 from compiling the parser of an embedded database a second time. After a few statements it would, for one
+ * function of 105 KB: 600 MB for a second, more than the service and the rest of the database. Statements are prepared,
+ * so few are parsed. V8 decides whether it counts the calls of a function at its first compilation, which is at the
+ * first call. So the first parsed text is an empty statement; everything but the parser and its scanner stays as it
+ * was. A version of V8 without the option ignores it.
  *
  * @param pglite just made, before it is ready: the first statements are its own.
  */
 export function keepParserSmall(pglite: PGlite): void {
   pglite.execProtocolRawSync = (message) => {
-    // Its class's own again.
+    // Back to the method of its class.
     Reflect.deleteProperty(pglite, 'execProtocolRawSync')
-    // What reads and answers messages is called here for the first time.
+    // The code that reads and answers messages is called here for the first time.
     pglite.execProtocolRawSync(serialize.sync())
     setFlagsFromString(asFirstCompiled)
     try {

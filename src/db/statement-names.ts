@@ -1,21 +1,21 @@
 import { randomBytes } from 'node:crypto'
 
-/** A text that comes again is likely to come for ever; one that is put together anew for each call never does. */
+/** A text that repeats probably repeats for ever; one that is composed for each call never does. */
 const usesBefore = 3
 /** What each connection keeps prepared on the server: some ten kilobytes each. */
 const namesAtMost = 200
 const candidatesAtMost = 1_000
-/** Longer ones are lists of as many rows as there are just now, or run for so long that their parsing does not matter. */
+/** Longer ones are lists with a varying number of rows, or run so long that their parsing does not matter. */
 const longestText = 6_000
 
 /**
- * Names for statements that are asked again and again, under which a connection prepares them once: neither side then parses
- * and plans them anew. Equal texts have one name on all connections; their number is bounded.
+ * Names for repeated statements, under which a connection prepares them once: neither side then parses and plans them
+ * again. Equal texts have one name on all connections; their number is limited.
  */
 export class StatementNames {
   readonly #names = new Map<string, string>()
   readonly #uses = new Map<string, number>()
-  // What somebody else may have left in a session must not be taken for ours.
+  // Statements that another program left in a session must not be taken for ours.
   #series = randomBytes(4).toString('hex')
 
   /** The name to prepare a text under; undefined while it is not worth one. */
@@ -23,7 +23,7 @@ export class StatementNames {
     return this.#names.get(text) ?? this.#consider(text)
   }
 
-  /** From now on everything is prepared anew, on every connection. */
+  /** From now on everything is prepared again, on every connection. */
   renew(): void {
     this.#names.clear()
     this.#series = randomBytes(4).toString('hex')

@@ -63,7 +63,7 @@ export type ApiKeysTable = {
   client: Fixed<ClientName>
   key_hash: Fixed<string>
   key_mask: Fixed<string>
-  /** The account it was made for; null only for keys from before this was kept, of clients without an account. */
+  /** The account it was made for; null only for keys from before this was stored, of clients without an account. */
   mp_user_id: number | null
   description: string | null
   active: boolean
@@ -74,7 +74,7 @@ export type ApiKeysTable = {
 
 export type SessionsTable = {
   id: Fixed<string>
-  /** null: the administrator's. */
+  /** Null: the administrator's. */
   key_id: Fixed<string | null>
   created_at: Fixed<Date>
   expires_at: Fixed<Date>
@@ -116,9 +116,9 @@ export type PosTable = {
   mp_pos_id: string | null
   state: CreationState
   created_at: Fixed<Date>
-  /** Answers to this box that said `not_charged`. */
+  /** How many charges of this box were answered as `not_charged`. */
   denied_charges: Generated<number>
-  /** Grows with each charge that is begun on the box, and each order found for it. */
+  /** Grows with each charge that begins on the box, and with each order found for it. */
   revision: Generated<number>
 }
 
@@ -166,7 +166,7 @@ export type OrdersTable = {
   request_key: ColumnType<string | null, string | null | undefined, string | null>
   reopened_at: ColumnType<Date | null, Date | null | undefined, Date | null>
   refund_open: Generated<boolean>
-  /** Answers about this order that refused a refund. */
+  /** How many refunds of this order were refused. */
   denied_refunds: Generated<number>
   created_at: Fixed<Date>
   last_updated_at: Date
@@ -176,10 +176,10 @@ export type OrdersTable = {
   next_check_at: Date | null
   /** When the order was found at the provider without a row of ours. */
   adopted_at: ColumnType<Date | null, Date | null | undefined, never>
-  /** Who sends to the provider under this order's key now. */
+  /** The owner of the lease on this order's key. */
   sender: string | null
   sender_until: Date | null
-  /** What somebody who looked said of an order in doubt. */
+  /** A person's decision on an order in doubt. */
   settled_as: ColumnType<
     'paid' | 'not_paid' | null,
     'paid' | 'not_paid' | null | undefined,
@@ -187,15 +187,15 @@ export type OrdersTable = {
   >
   settled_at: ColumnType<Date | null, Date | null | undefined, Date | null>
   settled_reason: ColumnType<string | null, string | null | undefined, string | null>
-  /** Why a person must say how the open refund ended. */
+  /** Why a person must decide how the open refund ended. */
   refund_unclear: ColumnType<string | null, never, string | null>
-  /** What the provider shows that contradicts a person's decision on a refund. */
+  /** What contradicts a person's decision on a refund, from the provider. */
   refund_contradicted: ColumnType<string | null, never, string | null>
-  /** As the provider has said it first (`ARS`). */
+  /** As the provider first named it (`ARS`). */
   currency: ColumnType<string | null, never, string | null>
   /** A person has decided on a refund of the order. */
   refund_settled: Generated<boolean>
-  /** What the charge leaves to the seller, as far as is known. */
+  /** What the seller receives of the charge, as far as is known. */
   net: ColumnType<Net | null, string | null | undefined, string | null>
 }
 
@@ -277,10 +277,10 @@ export type SettlementRowsTable = {
 
 export type AccountWebhooksTable = {
   mp_user_id: Fixed<number>
-  /** Webhooks in a row that brought their news in time. */
+  /** Webhooks in a row that arrived in time. */
   in_time: number
   heard_at: Date
-  /** Orders whose news a look has found, and whose webhook has not come since. */
+  /** Orders whose change a status check found, and whose webhook has not come since. */
   untold: WithDefault<string[]>
   untold_at: Date | null
 }
@@ -396,12 +396,12 @@ export type ClosingsTable = {
   business_day: Fixed<string>
   from_at: Fixed<Date>
   to_at: Date
-  /** As it was requested; null in rows of before migration 0089. */
+  /** As requested; null in rows from before migration 0089. */
   requested_from: Fixed<Date | null>
   requested_to: Fixed<Date | null>
-  /** Where the closing before it ends; null for the first one of a place. */
+  /** Where the closing before it ends; null for the first one of a box or store. */
   follows_at: GeneratedAlways<Date | null>
-  /** `to_at`; null in a row of before migration 0089 that others may overlap: none follows it. */
+  /** `to_at`; null in a row from before migration 0089 that others may overlap: none follows it. */
   next_from: GeneratedAlways<Date | null>
   time_zone: Fixed<string>
   declared: Json<Record<string, number>>
@@ -457,14 +457,14 @@ export type OrderOperationsTable = {
   client: Fixed<ClientName>
   kind: Fixed<'cancel' | 'refund'>
   refund_type: Fixed<'total' | 'partial' | null>
-  /** What is to be given back; once it is, what was: a total refund may find less than was thought. */
+  /** The amount to refund; after the refund, what was refunded: a total refund may return less than expected. */
   amount_cents: number | null
   state: 'intent' | 'unknown' | 'done' | 'refused'
   mp_refund_id: string | null
   provider_code: string | null
   attempts: WithDefault<number>
   next_attempt_at: Date | null
-  /** Who sends to the provider under this operation's key now. */
+  /** The owner of the lease on this operation's key. */
   sender: string | null
   sender_until: Date | null
   unanswered_at: ColumnType<Date | null, Date | null | undefined, Date | null>
@@ -473,7 +473,7 @@ export type OrderOperationsTable = {
   refunds_before: ColumnType<string[] | null, string | null | undefined, string | null>
   created_at: Fixed<Date>
   finished_at: Date | null
-  /** What a person decided on a refund of unknown outcome. */
+  /** A person's decision on a refund of unknown outcome. */
   settled_as: ColumnType<'refunded' | 'not_refunded' | null, never, 'refunded' | 'not_refunded'>
   settled_at: ColumnType<Date | null, never, Date>
   settled_reason: ColumnType<string | null, never, string>
@@ -567,7 +567,7 @@ export type ActivityLogTable = {
   duration_ms: Fixed<number>
   created_at: Fixed<Date>
   key_id: Fixed<string>
-  /** Null but for entries from before they were sealed apart. */
+  /** Null except for entries from before the seals had a table of their own. */
   previous_hash: ColumnType<string | null, undefined, never>
   hash: Fixed<string>
 }
@@ -708,7 +708,7 @@ export type FlowPauseTable = {
   code: WithDefault<PauseCode | null>
 }
 
-/** Why the service has paused a flow, where an operator has to answer. */
+/** Why the service has paused a flow, if an operator must answer. */
 export type PauseCode = 'DESTINATION_CHANGED'
 
 export type FlowLimitsTable = {
@@ -791,7 +791,7 @@ export type DeliveriesTable = {
   last_status: number | null
   queued_at: Date
   not_before: Date | null
-  /** By the database's own clock; before every time when it is due at once. */
+  /** By the database's own clock; before all times when it is due at once. */
   due_at: WithDefault<Date>
   finished_at: Date | null
   skipped: WithDefault<string | null>
@@ -933,7 +933,7 @@ export type FailureGroupsTable = {
   firing_since: Date | null
   last_sent_at: Date | null
   messages: WithDefault<number>
-  /** The message that is on its way. */
+  /** The message that is being sent. */
   message_id: string | null
 }
 

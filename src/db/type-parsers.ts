@@ -13,8 +13,8 @@ const INTERVAL = 1186
 const JSONB = 3802
 
 /**
- * How values come out of either database, by type oid (pg_type.h); what is not named here is alike by default. Without
- * it pg gives counts as text and `date` as local midnight, PGlite gives bytea as Uint8Array. `numeric` stays text on
+ * The parsers of values of both databases, by type oid (pg_type.h); other types are alike by default. Without them pg
+ * returns counts as text and `date` as local midnight, PGlite returns bytea as Uint8Array. `numeric` stays text on
  * both, so a sum of bigint needs a cast to bigint in SQL.
  */
 export const typeParsers: Record<number, Parse> = {
@@ -25,11 +25,11 @@ export const typeParsers: Record<number, Parse> = {
   [TIMESTAMP]: asText,
   [TIMESTAMPTZ]: types.getTypeParser(TIMESTAMPTZ),
   [INTERVAL]: asText,
-  // Items hold whole numbers that JavaScript would round.
+  // Items contain whole numbers that JavaScript would round.
   [JSONB]: parseExactJson,
 }
 
-/** PGlite derives the parsers of arrays from those of their elements; pg has to be told. */
+/** PGlite derives the parsers of arrays from those of their elements; pg needs them listed. */
 const arrayElements: Record<number, number> = {
   1001: BYTEA,
   1016: INT8,
@@ -39,7 +39,7 @@ const arrayElements: Record<number, number> = {
   1187: INTERVAL,
 }
 
-/** Asked for each column of each answer. */
+/** Called for each column of each answer. */
 const known = new Map<number, Parse>()
 
 /** The `types` option of pg's Pool and Client. */
@@ -59,7 +59,7 @@ function asText(text: string): string {
   return text
 }
 
-/** A number where that is exact; a bigint beyond, which arithmetic with numbers refuses instead of rounding. */
+/** A number if it is exact, else a bigint, which arithmetic with numbers refuses instead of rounding. */
 function parseInt8(text: string): number | bigint {
   const value = Number(text)
   return Number.isSafeInteger(value) ? value : BigInt(text)

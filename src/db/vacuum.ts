@@ -3,19 +3,19 @@ import type { PGlite } from '@electric-sql/pglite'
 import type { Log } from './engine.ts'
 
 const INTERVAL_MS = 3_000
-/** A cleaning takes as long as there is to clean, and tills wait for it: large tables are cleaned more often instead. */
+/** A vacuum takes longer with more rows, and tills wait for it: large tables are vacuumed more often instead. */
 const MOST_ROWS = 20_000
 
 type Neglected = { name: string; isUnclean: boolean; isMiscounted: boolean }
 
 /**
- * Cleans the tables in which a fifth of the rows, 20,000 at most, are dead or new since the last cleaning (1,000 rows at
- * least), and counts anew the tables of which a fifth has changed since they were counted (200 rows at least): nobody else
- * does, the embedded database has no autovacuum process, and a planner that takes a table of 100,000 rows for an empty one,
- * or all of a client's orders for one, lets everybody wait. Others get their turn between two tables. Returns the names of the tables.
+ * Vacuums the tables in which a fifth of the rows, 20,000 at most, are dead or new since the last vacuum (1,000 rows at
+ * least). Analyzes the tables of which a fifth has changed since the last analysis (200 rows at least). The embedded
+ * database has no autovacuum process. A planner that takes a table of 100,000 rows for an empty one, or all of a
+ * client's orders for one, delays all queries. Other queries run between two tables. Returns the names of the tables.
  */
 export async function vacuumOnce(pglite: PGlite): Promise<string[]> {
-  // The counters of the last queries may still wait for their turn to be published.
+  // The counters of the last queries may not be published yet.
   await pglite.query('select pg_stat_force_next_flush()')
   const { rows } = await pglite.query<Neglected>(
     `with grown as (
@@ -34,7 +34,7 @@ export async function vacuumOnce(pglite: PGlite): Promise<string[]> {
     if (isUnclean) await pglite.exec(`vacuum ${name}`)
     if (!isMiscounted) continue
     await nextTurn()
-    // A tenth of the usual sample: 300,000 rows are judged in 30 ms instead of 300.
+    // A tenth of the usual sample: 300,000 rows are analyzed in 30 ms instead of 300.
     await pglite.transaction(async (trx) => {
       await trx.exec('set local default_statistics_target = 10')
       await trx.exec(`analyze ${name}`)

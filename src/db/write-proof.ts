@@ -3,21 +3,21 @@ import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import { codeOf } from './database-failures.ts'
 
-/** Looks at the health come every second from several balancers; a write for each would be a load of its own. */
+/** Several balancers check the health every second; a write for each check would be a load of its own. */
 const REUSE_MS = 3_000
 const TIMEOUT_MS = 2_000
 
 export type WriteProof = {
   /** Whether the database commits a write; the answer may be three seconds old. Never takes longer than two. */
   prove(): Promise<boolean>
-  /** Hears of a transaction that failed, which may show what the small write of the proof does not meet. */
+  /** Receives a failed transaction, which may show what the small write of the proof does not meet. */
   noteFailure(error: unknown): void
 }
 
 /**
- * A server that answers questions may still take no write: it has become a standby, its disk is full, or the standbys are
- * gone whose word a commit waits for. Only a write shows that. There is at most one at a time, and one in three seconds,
- * however many ask; while one hangs, everybody is told no.
+ * A server that answers queries may still accept no write: it has become a standby, its disk is full, or the standbys
+ * that must confirm a commit are gone. Only a write shows that. There is at most one at a time, and one in three
+ * seconds, for all callers; while one hangs, the answer is no.
  */
 export function createWriteProof(db: Db): WriteProof {
   let running: { since: number; works: Promise<boolean> } | undefined
@@ -42,7 +42,8 @@ export function createWriteProof(db: Db): WriteProof {
       return await Promise.race([running.works, sleep(Math.max(0, leftMs), false, { ref: false })])
     },
     noteFailure(error) {
-      // Out of disk or memory. The one row of the proof needs no new room, so until there is some it asks for room too.
+      // Out of disk or memory. The one row of the proof needs no new space, so until there is some the proof also asks
+      // for space.
       if (!/^53[12]00$/.test(codeOf(error) ?? '')) return
       needsRoom = true
       last = { at: performance.now(), works: false }
