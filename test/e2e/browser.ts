@@ -42,7 +42,7 @@ const generousMs = 20_000
 export async function openPage(
   browser: Browser,
   url: string,
-  options: BrowserContextOptions = {},
+  { prepare, ...options }: BrowserContextOptions & { prepare?: (page: Page) => Promise<void> } = {},
 ): Promise<WatchedPage> {
   const context = await browser.newContext({ locale: 'en-GB', ...options })
   const page = await context.newPage()
@@ -59,6 +59,7 @@ export async function openPage(
     void dialog.dismiss()
   })
   page.on('request', (request) => requested.push(request.url()))
+  await prepare?.(page)
   await page.goto(url)
   return {
     page,
