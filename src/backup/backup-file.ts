@@ -28,13 +28,14 @@ const totalsLine = z.object({
 })
 const checksumLine = z.object({ sha256: z.string() })
 
-/** What a file says of itself. */
+/** The first and the last part of a file. */
 export type Content = { header: Header; totals: Totals }
 
 /**
- * Writes a copy as one file: JSON lines in gzip, closed by a checksum of all of them. The file has its name only once it is
- * whole, on the disk, and was read again; nobody but its owner can read it. Throws CopyError when there is a file of the
- * name already.
+ * Writes a copy as one file: JSON lines in gzip, with a checksum of all of them at the end. The file gets its name only
+ * after it is complete, on the disk and read again; only its owner can read it.
+ *
+ * @throws CopyError when a file of the name exists.
  */
 export async function writeBackup(path: string, source: Source): Promise<Content> {
   if (await isThere(path)) throw new CopyError(`${path} is there already. Name a new file`)
@@ -55,7 +56,11 @@ export async function writeBackup(path: string, source: Source): Promise<Content
   }
 }
 
-/** Reads a file to its end without using it. Throws CopyError when it is not whole. */
+/**
+ * Reads a file to its end without using it.
+ *
+ * @throws CopyError when it is incomplete.
+ */
 export async function checkBackup(path: string): Promise<Content> {
   let header: Header | undefined
   let totals: Totals | undefined
@@ -66,7 +71,11 @@ export async function checkBackup(path: string): Promise<Content> {
   return { header: header as Header, totals: totals as Totals }
 }
 
-/** The parts of a file; the last one comes only when the checksum is right. Throws CopyError otherwise. */
+/**
+ * The parts of a file; the last one comes only when the checksum is right.
+ *
+ * @throws CopyError otherwise.
+ */
 export async function* readBackup(path: string): AsyncGenerator<Part> {
   const damaged = (cause?: unknown) =>
     new CopyError(`${path} is damaged or cut off: it is of no use as a backup`, { cause })
@@ -126,10 +135,10 @@ function toLine(part: Part): object {
   return 'totals' in part ? part.totals : part
 }
 
-/** Not by node:readline: it ends a line at U+2028 too, which JSON leaves as it is. */
+/** Not by node:readline: it ends a line also at U+2028, which JSON does not escape. */
 async function* linesOf(path: string): AsyncGenerator<Buffer> {
   const text = createGunzip()
-  // A failure of either reaches whoever reads `text`.
+  // A failure of either is thrown to the reader of `text`.
   const fed = pipeline(createReadStream(path), text)
   fed.catch(() => undefined)
   let rest: Buffer[] = []

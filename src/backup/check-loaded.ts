@@ -6,16 +6,17 @@ import { checkEncryptionKeys, EncryptionKeysError } from '../payments/encryption
 
 export type KeysAtHand = {
   keys: readonly EncryptionKey[]
-  /** Where they come from, in words for the operator. */
+  /** The origin of the keys, as text for the operator. */
   source: string
-  /** Ids of keys that nobody has any more. */
+  /** Ids of keys that no longer exist anywhere. */
   lost: readonly string[]
 }
 
 /**
- * Whether the keys at hand open what was copied, and what the audit log says of itself. Throws EncryptionKeysError for a key
- * that is missing and not given up: a service would refuse to start there. A log that does not verify is the caller's to
- * tell: it was copied as it is, and did not verify before either.
+ * Whether the configured keys open what was copied, and the result of verifying the audit log. A log that does not
+ * verify is reported by the caller: it was copied unchanged, and did not verify before either.
+ *
+ * @throws EncryptionKeysError for a missing key that is not declared lost: a service would refuse to start.
  */
 export async function checkLoaded(
   trx: Trx,
@@ -27,7 +28,7 @@ export async function checkLoaded(
   // Without a key nothing was ever signed, or the key is lost.
   if (keys.length === 0) return undefined
   const sealer = createSealer(keys)
-  // A copy from before the end of the log was signed would else look like one whose signature was taken away.
+  // Otherwise a copy from before the end of the log was signed would look like one whose signature was removed.
   await takeOverHeadWithin(trx, sealer, lost)
   return await verifyActivityChain({ sealer, db: trx })
 }

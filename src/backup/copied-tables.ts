@@ -1,21 +1,20 @@
 import { sql } from 'kysely'
 import type { Db } from '../db/database.ts'
 
-/** A table that is copied, and the columns that are written: generated ones make themselves. */
+/** A table that is copied, and the columns that are written; generated ones are not. */
 export type CopiedTable = { name: string; columns: string[] }
 
-/** Where an identity column stands: the number that was given out last. */
+/** The last number that an identity column gave. */
 export type SequencePosition = { name: string; value: string }
 
-/**
- * What belongs to the tables without being data of ours: which migrations ran is told by the copy itself.
- */
+/** Tables without data of ours: the copy itself lists the applied migrations. */
 const bookkeeping = ['kysely_migration', 'kysely_migration_lock']
 
 /**
- * Every table of the schema, as the catalog has it, so that none can be forgotten; those that others refer to come first.
- * Throws when tables refer to each other in a circle: no order of rows would do then. A table may refer to itself: see
- * `listSelfReferences`.
+ * All tables of the schema from the catalog, so that none can be forgotten; referenced tables come first. A table may
+ * refer to itself: see `listSelfReferences`.
+ *
+ * @throws when tables refer to each other in a circle: no order of rows would work then.
  */
 export async function listTables(db: Db): Promise<CopiedTable[]> {
   const tables = await sql<CopiedTable>`
@@ -72,7 +71,7 @@ export async function readMigrationLevel(db: Db): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-/** After the rows: a sequence is ahead of every row that was read, never behind. */
+/** Read after the rows: a sequence is then never behind a row that was read. */
 export async function readSequences(db: Db): Promise<SequencePosition[]> {
   const { rows } = await sql<SequencePosition>`
     select sequencename::text as name, last_value::text as value from pg_sequences

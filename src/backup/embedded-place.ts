@@ -7,9 +7,11 @@ import { syncFolder, syncTree } from '../files/durable-files.ts'
 import { CopyError } from './source.ts'
 
 /**
- * Makes an embedded database in a data folder that has none, and lets `fill` fill it. It gets its place by one renaming when
- * it is whole and on the disk: killed before that, the folder has no database, and the next attempt removes what is left.
- * Throws DatabaseLockedError when the folder is in use, and CopyError when it holds a database.
+ * Makes an embedded database in a data folder without one, and lets `fill` fill it. A single rename puts it in place,
+ * after it is complete and on the disk. If the process is killed before, the folder has no database, and the next
+ * attempt removes what is left.
+ *
+ * @throws DatabaseLockedError when the folder is in use, and CopyError when it has a database.
  */
 export async function makeEmbedded<T>(
   dataDir: string,

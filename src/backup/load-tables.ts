@@ -8,15 +8,16 @@ import { fixForms, insertRows, readRows, type Tally, Tallying } from './table-ro
 export type Loaded<T> = {
   header: Header
   totals: Totals
-  /** Migrations that ran after the rows were there: the copy is of an older version. */
+  /** Migrations that ran after the rows were loaded: the copy is of an older version. */
   applied: string[]
   checked: T
 }
 
 /**
- * Fills an empty database from a copy, in one transaction: killed at any moment it leaves the database empty. What is
- * stored then is read again and compared with what the copy says of itself, and `check` looks at it before it stands.
- * Throws CopyError when the database is not empty, when the copy is of a newer version, and when anything differs.
+ * Fills an empty database from a copy, in one transaction: if the process is killed, the database stays empty. What was
+ * stored is read again and compared with the totals of the copy, and `check` runs before the commit.
+ *
+ * @throws CopyError when the database is not empty, when the copy is of a newer version, and when anything differs.
  */
 export async function loadInto<T>(
   target: Database,
@@ -38,7 +39,7 @@ export async function loadInto<T>(
 
 const namedAtMost = 5
 
-/** Another program's tables could be meant by a wrong address; those in `pgboss` would be of an older version that has run here. */
+/** With a wrong address there may be tables of another program; those in `pgboss` are from an older version that ran here. */
 async function requireEmpty(trx: Trx): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select format('%I.%I', nspname, relname) as name
@@ -77,7 +78,7 @@ async function fill(trx: Trx, source: Source): Promise<{ header: Header; totals:
     await sql.raw(inAll(header, (name) => `alter table ${name} disable trigger user`)).execute(trx)
     const ownKeys = await listSelfReferences(trx)
     await alterKeys(trx, ownKeys, 'deferrable initially deferred')
-    // What the migrations themselves insert is in the copy, as it has become.
+    // The copy has the rows that the migrations insert, in their current state.
     const backwards = { ...header, tables: header.tables.toReversed() }
     await sql.raw(inAll(backwards, (name) => `delete from ${name}`)).execute(trx)
     for (let part = await next(); part; part = await next()) {
@@ -101,7 +102,7 @@ async function fill(trx: Trx, source: Source): Promise<{ header: Header; totals:
   }
 }
 
-/** The tables as they were when the copy was made: only then its rows fit. */
+/** The tables as they were when the copy was made: its rows fit no others. */
 async function makeTables(trx: Trx, { migrations, tables, version }: Header): Promise<void> {
   const known = await listMigrations()
   const unknown = migrations.filter((name) => !known.includes(name))

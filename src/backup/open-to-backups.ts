@@ -5,8 +5,8 @@ import { rememberBackup } from '../repositories/settings.ts'
 import { openSnapshotDoor, type SnapshotDoor } from './snapshot-door.ts'
 
 /**
- * Lets `npm run backup` copy the embedded database while tills go on; each copy is in the audit log. What keeps it from
- * that stops nothing else: it is logged, and undefined is answered, as on PostgreSQL, where the command reads by itself.
+ * Lets `npm run backup` copy the embedded database while tills continue; each copy is in the audit log. A failure here
+ * stops nothing else: it is logged and the result is undefined. So it is on PostgreSQL, which the command reads itself.
  */
 export async function openToBackups(
   dataDir: string,

@@ -12,11 +12,11 @@ export type SnapshotDoor = { close(): Promise<void> }
 
 export type SnapshotDoorOptions = {
   dataDir: string
-  /** As Database.copyFiles. */
+  /** Like Database.copyFiles. */
   copyFiles: (folder: string, signal: AbortSignal) => Promise<void>
   /** Called before each copy. */
   onAsked: () => Promise<void>
-  /** Called when a backup that somebody made of a copy is finished. */
+  /** Called when a backup from a copy is finished. */
   onFinished: (takenAt: Date) => Promise<void>
   log: Log
 }
@@ -30,9 +30,9 @@ const idForm = /^[0-9a-f]{16}$/
 const longestAddress = 100
 
 /**
- * Where `npm run backup` asks the running service, which has the embedded database to itself, for a copy of its files: a
- * Unix socket in the data folder, or a named pipe on Windows. Nobody reaches it over a network, and only who may read the
- * data folder can use what it makes there: the answer is the name of a folder in it, never a path.
+ * Where `npm run backup` asks the running service, which alone can use the embedded database, for a copy of its files:
+ * a Unix socket in the data folder, or a named pipe on Windows. It cannot be reached over a network, and its result is
+ * usable only with read access to the data folder: the answer is the name of a folder in it, never a path.
  */
 export async function openSnapshotDoor(options: SnapshotDoorOptions): Promise<SnapshotDoor> {
   const { dataDir, log } = options
@@ -57,7 +57,7 @@ export async function openSnapshotDoor(options: SnapshotDoorOptions): Promise<Sn
       })
     })
   })
-  // One that a killed process left behind; the folder is ours alone, so nobody listens there.
+  // Left by a killed process; the folder is locked for this process, so no other one listens there.
   if (process.platform !== 'win32') await rm(address, { force: true })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -115,8 +115,10 @@ function answer(
 }
 
 /**
- * Asks the service that has the data folder for a copy of its database; resolves with a data folder that holds it and that
- * the caller removes. Throws CopyError when no service answers there.
+ * Asks the service of the data folder for a copy of its database; resolves with a data folder of the copy, which the
+ * caller removes.
+ *
+ * @throws CopyError when no service answers.
  */
 export async function askForSnapshot(dataDir: string): Promise<string> {
   const address = await doorAddress(dataDir)
@@ -136,7 +138,11 @@ export async function askForSnapshot(dataDir: string): Promise<string> {
   return snapshotFolder(dataDir, answered.snapshot)
 }
 
-/** Tells the service that has the data folder of a finished backup. Throws CopyError when it does not note it. */
+/**
+ * Reports a finished backup to the service of the data folder.
+ *
+ * @throws CopyError when the service does not record it.
+ */
 export async function tellOfBackup(dataDir: string, takenAt: Date): Promise<void> {
   const address = await doorAddress(dataDir)
   const text = address && (await ask(address, `finished ${takenAt.toISOString()}\n`))
@@ -157,7 +163,7 @@ function snapshotFolder(dataDir: string, id: string): string {
   return join(dataDir, 'snapshots', id)
 }
 
-/** What commands that were killed left behind; one that still reads has its folder locked. */
+/** Removes what killed commands left; a command that still reads has its folder locked. */
 async function removeSnapshots(dataDir: string): Promise<void> {
   const ids = await readdir(join(dataDir, 'snapshots')).catch(() => [])
   for (const id of ids) {
@@ -172,7 +178,7 @@ async function removeSnapshots(dataDir: string): Promise<void> {
   }
 }
 
-/** The same for whoever names the folder, however he does; undefined where its path is too long. */
+/** The same for any spelling of the folder's path; undefined when its path is too long. */
 async function doorAddress(dataDir: string): Promise<string | undefined> {
   const folder = await realpath(dataDir)
   if (process.platform === 'win32') {

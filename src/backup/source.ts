@@ -12,7 +12,7 @@ import { fixForms, readRows, type Tally, Tallying } from './table-rows.ts'
 export type Header = {
   /** Of the service that made the copy. */
   version: string
-  /** Everything that was committed before is in it. */
+  /** Everything committed before is in it. */
   takenAt: string
   /** The migrations that had made its tables. */
   migrations: string[]
@@ -22,11 +22,11 @@ export type Header = {
 
 export type Totals = { tables: Record<string, Tally>; sequences: SequencePosition[] }
 
-/** A whole database in pieces: the header, rows table by table, and at the end what there must be of them. */
+/** A whole database in pieces: the header, rows table by table, and at the end the totals to compare. */
 export type Part = { header: Header } | { table: string; rows: string[] } | { totals: Totals }
 export type Source = AsyncIterable<Part>
 
-/** The copy cannot be made, or not be used, as asked for; `message` tells the operator why. Nothing was changed. */
+/** The copy cannot be made, or cannot be used as requested; `message` tells the operator why. Nothing was changed. */
 export class CopyError extends OperatorError {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options)
@@ -35,8 +35,8 @@ export class CopyError extends OperatorError {
 }
 
 /**
- * Hands `work` everything that the database holds at one moment, while others go on writing to it. On the embedded
- * database they wait until `work` ends, so it has to be one that nobody else uses.
+ * Calls `work` with everything in the database at one moment, while others continue to write. On the embedded database
+ * other users wait until `work` ends, so there must be none.
  */
 export function withSource<T>(
   db: Db,

@@ -4,17 +4,17 @@ import type { Trx } from '../db/database.ts'
 import { liftLimits } from '../db/migrate.ts'
 import type { CopiedTable } from './copied-tables.ts'
 
-/** How many rows a table has, and a number that any other content would change; the order of the rows does not matter. */
+/** The number of rows of a table, and a number that any other content would change; the order of the rows does not matter. */
 export type Tally = { rows: number; digest: string }
 
 const bytesAtOnce = 1_000_000
 const rowsAtOnce = 2_000
-/** Of a table whose rows nobody has seen yet. */
+/** The batch size for a table before its row size is known. */
 const firstRows = 20
 
 /**
- * Makes every value of this transaction read alike on every server: the text of a row is compared, and read by another one.
- * And lifts the time limits.
+ * Makes all values of this transaction read alike on every server: the text of a row is compared, and another server
+ * reads it. Also removes the time limits.
  */
 export async function fixForms(trx: Trx): Promise<void> {
   await sql`
@@ -26,10 +26,7 @@ export async function fixForms(trx: Trx): Promise<void> {
   await liftLimits(trx)
 }
 
-/**
- * The rows of a table, about a megabyte at a time, each as PostgreSQL writes a whole row: exact for every type there is,
- * a column that nobody has thought of included.
- */
+/** The rows of a table, about a megabyte at a time, each as PostgreSQL writes a whole row: exact for every type and every column. */
 export async function* readRows(trx: Trx, table: string): AsyncGenerator<string[]> {
   await sql`
     declare copied no scroll cursor for
@@ -49,7 +46,7 @@ export async function* readRows(trx: Trx, table: string): AsyncGenerator<string[
   await sql`close copied`.execute(trx)
 }
 
-/** Writes rows as readRows gave them. The table must have the columns that it had there, in their order. */
+/** Writes rows from readRows. The table must have the same columns in the same order. */
 export async function insertRows(
   trx: Trx,
   { name, columns }: CopiedTable,
@@ -74,7 +71,7 @@ export class Tallying {
     }
   }
 
-  /** A sum of the rows' hashes: equal rows count as often as they are there. */
+  /** A sum of the rows' hashes: equal rows count as often as they occur. */
   total(): Tally {
     const digest = BigInt.asUintN(256, this.#sum).toString(16).padStart(64, '0')
     return { rows: this.#rows, digest }

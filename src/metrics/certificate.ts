@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { connect } from 'node:tls'
 
 export type CertificateWatch = {
-  /** When the certificate ends; undefined where there is none, or nobody answers. Never fails, and takes 3 s at most. */
+  /** When the certificate ends; undefined without a certificate or an answer. Never fails, and takes 3 s at most. */
   endsAt(): Promise<Date | undefined>
 }
 
@@ -11,10 +11,7 @@ const answerWithinMs = 3_000
 const lookAgainMs = 3_600_000
 const lookAgainAfterFailureMs = 300_000
 
-/**
- * The certificate that is shown at an https address, as whoever connects sees it: that of the proxy before us, also when it has ended
- * already.
- */
+/** The certificate of an https address, as a client sees it: that of the proxy in front of us, also when it has ended already. */
 export function createCertificateWatch(
   address: string,
   stopwatch = () => performance.now(),
@@ -40,9 +37,9 @@ function look(url: URL): Promise<Date | undefined> {
     const socket = connect({
       host,
       port: Number(url.port || 443),
-      // A name to be known by is for names only.
+      // SNI is for names only.
       ...(isIP(host) === 0 && { servername: host }),
-      // Nothing is told to whoever answers: it is only looked at.
+      // No data is sent: the certificate is only read.
       rejectUnauthorized: false,
       timeout: answerWithinMs,
     })

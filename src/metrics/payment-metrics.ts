@@ -19,12 +19,12 @@ import { processMetrics } from './process-metrics.ts'
 export type Scrape = { body: string; contentType: string }
 
 export type PaymentMetrics = {
-  /** Where the listener adds its requests. */
+  /** Where the listener registers its requests. */
   registry: Registry
   noteProviderCall(entry: ProviderCallLog): void
-  /** A move of an order by this process; counted once it is committed. */
+  /** A move of an order by this process; counted after its commit. */
   noteMove(before: OrderRow, after: OrderRow): void
-  /** Prometheus' text. Never fails: without the database it is what the process itself knows. */
+  /** Prometheus' text. Never fails: without the database it has only what the process itself knows. */
   scrape(): Promise<Scrape>
 }
 
@@ -32,24 +32,25 @@ export type PaymentMetricsDeps = {
   database: Database
   now: () => Date
   waitingTills: () => number
-  /** How a box was last told to fare. */
+  /** The last known state of a box. */
   boxState: (client: ClientName, cajaId: string) => HealthState
-  /** The address that shops and the provider reach the service by. */
+  /** The address of the service for shops and the provider. */
   publicUrl: string
-  /** Where the embedded database and copies of it lie. */
+  /** The folder of the embedded database and of its copies. */
   dataDir: string
   build: { version: string; mode: string; commit: () => Promise<string | null> }
   log: { warn(fields: object, message: string): void }
 }
 
-/** A card takes seconds, a buyer who looks for his card a minute, a forgotten charge its expiry of up to three hours. */
+/** A card takes seconds, a buyer who looks for a card a minute, a forgotten charge its expiry of up to three hours. */
 const chargeSeconds = [1, 2.5, 5, 10, 20, 40, 60, 120, 300, 900, 10_800]
 const callSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const milliseconds = 1_000
 
 /**
- * The figures of the payment side. What this process does is counted as it happens, in memory: several processes are summed by
- * whoever reads them. What waits in the database is read at a scrape, in two statements, and is the same from each.
+ * The metrics of the payment side. What this process does is counted in memory as it happens: the collector sums
+ * several processes. What waits in the database is read at a scrape, in two statements, and is the same from each
+ * process.
  */
 export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
   const registry = new Registry()
@@ -88,7 +89,7 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
     'From the wish of the till to the end of the charge',
     ['outcome'],
   )
-  // Each series from the start on: whoever asks how fast it grows misses the first one otherwise.
+  // Each series exists from the start: otherwise the first increase is lost for a rate.
   for (const outcome of outcomes) {
     for (const box_state of boxStates) charges.inc({ outcome, box_state }, 0)
   }
@@ -128,7 +129,7 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
     },
     noteMove: (before, after) => whenCommitted(() => countMove(before, after)),
     scrape() {
-      // Those who ask at the same time share the statement.
+      // Simultaneous scrapes share the statement.
       scraping ??= scrape().finally(() => {
         scraping = undefined
       })
@@ -171,7 +172,7 @@ async function describeState(
     readServerFigures(deps.database.db).catch(
       unless("the figures of the database's server could not be read"),
     ),
-    // Beside a PostgreSQL there need not be a folder.
+    // With PostgreSQL there may be no folder.
     statfs(deps.dataDir).catch(() => undefined),
     certificate.endsAt(),
   ])
@@ -184,7 +185,7 @@ async function describeState(
     gauge('disk_bytes', 'Size of the disk with DATA_DIR').set(disk.blocks * disk.bsize)
     gauge('disk_free_bytes', 'What the service may still write there').set(disk.bavail * disk.bsize)
   }
-  // A figure without a value would be 0, which is a time too.
+  // A gauge without a value would be 0, which is a time too.
   if (endsAt) {
     gauge(
       'certificate_ends_timestamp_seconds',
@@ -296,7 +297,7 @@ function outcomeOf({ status, status_detail }: OrderRow): string {
   return status_detail === 'not_created' ? 'not_created' : status
 }
 
-/** What the provider made of an attempt; no text of its own, of which there may be many. */
+/** The result of an attempt as a label; not the provider's text, which has too many values. */
 function resultOf(status: number | null, failure: string | null): string {
   if (status === null) return failure ?? 'no_answer'
   if (status === 429) return 'limited'

@@ -3,8 +3,8 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 let own: Registry | undefined
 
 /**
- * What Prometheus expects of any Node process: memory, processor time, delays of the event loop. It is the process's own, so
- * there is one of it, and it measures from the first scrape on: who scrapes nothing pays nothing.
+ * Prometheus' standard metrics of a Node process: memory, processor time, delays of the event loop. There is one
+ * registry per process. It measures from the first scrape on, so without scrapes it costs nothing.
  */
 export function processMetrics(): Registry {
   if (!own) {

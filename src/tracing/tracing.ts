@@ -31,16 +31,16 @@ export type TracingOptions = {
   log: { warn(fields: object, message: string): void }
 }
 
-/** Asked every few seconds by machines: a trace of each would hide the others. */
+/** Machines read them every few seconds: their traces would hide the others. */
 const untraced: ReadonlySet<string> = new Set(['/health', '/metrics'])
-/** A collector that hangs must not hold up a stop. */
+/** A collector that hangs must not delay a stop. */
 const sendWithinMs = 5_000
 
 /**
- * Traces by OpenTelemetry: a span for each request and, inside it, one for each attempt of a call to the provider; one for each
- * poll of a flow, inside the request that asked for it if one did, and for each attempt to deliver. Nothing is global, and
- * nothing of it is loaded unless the setting asks for it. Spans name routes, codes, order ids and flows; no token, no body, no
- * query, no key of an item. Nobody who is called is told of them.
+ * Traces by OpenTelemetry. There is a span for each request and, inside it, one for each attempt of a provider call.
+ * There is one for each poll of a flow, inside the request that caused it if any, and one for each attempt of a
+ * delivery. Nothing is global, and nothing is loaded unless the setting asks for it. Spans have routes, codes, order
+ * ids and flows; no token, no body, no query, no key of an item. No trace header is sent to other services.
  */
 export function startTracing({ endpoint, headers, version, log }: TracingOptions): Tracing {
   const exporter = new OTLPTraceExporter({
@@ -50,7 +50,7 @@ export function startTracing({ endpoint, headers, version, log }: TracingOptions
   })
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'tillbridge', 'service.version': version }),
-    // Whoever calls must not decide whether he is seen.
+    // A client must not decide whether its request is traced.
     sampler: new AlwaysOnSampler(),
     spanProcessors: [new BatchSpanProcessor({ exporter, exportTimeoutMillis: sendWithinMs })],
   })
@@ -83,7 +83,7 @@ export function startTracing({ endpoint, headers, version, log }: TracingOptions
     span.end()
   }
 
-  /** A span of what has just ended, inside the request that it was done for, if any. */
+  /** A span of work that has just ended, inside its request, if any. */
   const endNow = (
     name: string,
     options: { kind: SpanKind; attributes: Attributes; durationMs: number; isFailure: boolean },
@@ -107,7 +107,7 @@ export function startTracing({ endpoint, headers, version, log }: TracingOptions
         const { url } = request.routeOptions
         if (url === undefined || untraced.has(url)) return done()
         const span = begin(request, url)
-        // After the answer, or when the caller is gone.
+        // After the answer, or when the client has disconnected.
         reply.raw.once('close', () => end(span, reply))
         current.run(span, done)
       })
