@@ -3,9 +3,9 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 const minuteMs = 60_000
 
 /**
- * How far ahead of the moment of planning each kind of time lies at the most, with room for clocks that differ a little:
- * the next look at an order five minutes, the next attempt of a cancel or refund two (an account that asked for a pause),
- * of a webhook or an alert fifteen.
+ * How far ahead each kind of time is planned at most, with room for small clock differences. The next status check of
+ * an order: five minutes. The next attempt of a cancel or refund: two (an account that asked for a pause). Of a webhook
+ * or an alert: fifteen.
  */
 export const furthestMs = {
   look: 6 * minuteMs,
@@ -15,8 +15,8 @@ export const furthestMs = {
 }
 
 /**
- * Whether a planned time has come. One that lies further ahead than anything is planned was written before the clock of
- * the database was set back, and nobody knows what it should be now: it counts as come.
+ * Whether a planned time has come. One that is further ahead than anything is planned was written before the database's
+ * clock was set back. Its right value is unknown, so it counts as come.
  */
 export function hasCome(at: Date, now: Date, furthestMs: number): boolean {
   const aheadMs = at.getTime() - now.getTime()
@@ -29,17 +29,17 @@ export function columnHasCome(column: string, now: Date, furthestMs: number) {
   return sql<SqlBool>`(${sql.ref(column)} <= ${now} or ${sql.ref(column)} > ${furthest})`
 }
 
-/** How much due work a process takes at once, so that none of it waits in memory and no account uses up the room of others. */
+/** How much due work a process takes at once, so that none waits in memory and no account uses up the room of others. */
 export type ClaimRoom = {
   /** Over all accounts. */
   limit: number
   /** Of one account, by its number at the provider. */
   perAccount: number
-  /** Accounts that have another room than `perAccount`; 0 takes nothing of theirs. */
+  /** Accounts with another limit than `perAccount`; with 0 nothing of theirs is taken. */
   exceptions: ReadonlyMap<number, number>
 }
 
-/** The room of the account in `column`, to compare a row's place in its account's queue with. */
+/** The limit of the account in `column`, for comparison with a row's place in its account's queue. */
 export function roomOfAccount(column: string, room: ClaimRoom): RawBuilder<number> {
   const exceptions = JSON.stringify(Object.fromEntries(room.exceptions))
   return sql<number>`coalesce((${exceptions}::jsonb ->> ${sql.ref(column)}::text)::int, ${room.perAccount}::int)`

@@ -2,19 +2,19 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import { columnHasCome, hasCome } from './due-work.ts'
 
-/** Longest time a dead process can hold up the others. */
+/** The longest time that a dead process can delay the others. */
 export const leaseMs = 10_000
 
-/** A deadline that lies further ahead than a lease is long, with room for a renewal, is of before the clock was set back. */
+/** A deadline further ahead than a lease is long, with room for a renewal, is from before the clock was set back. */
 const furthestMs = (lengthMs: number) => 2 * lengthMs
 
-/** Who has a lease, under which fencing token. */
+/** The owner of a lease, and its fencing token. */
 export type LeaseToken = { name: string; owner: string; token: number }
 
 /**
- * Takes the lease when it is free, expired or already ours, for `lengthMs` (`leaseMs` when absent). Answers its fencing
- * token, which grows with each new owner, or undefined while somebody else holds it. `now` is the database's time, as
- * all processes know it.
+ * Takes the lease when it is free, expired or already ours, for `lengthMs` (`leaseMs` when absent). Returns its fencing
+ * token, which grows with each new owner, or undefined while another owner has it. `now` is the database's time, the
+ * same for all processes.
  */
 export async function acquireLease(
   db: Db,
@@ -41,7 +41,7 @@ export async function acquireLease(
   return row?.token
 }
 
-/** Whether the lease is held under this token: nobody has taken it since, whatever the clock says. */
+/** Whether the lease still has this token: no owner has taken it since, whatever the clock says. */
 export async function isLeaseOf(db: Db, lease: LeaseToken): Promise<boolean> {
   const row = await db
     .selectFrom('leases')
@@ -53,13 +53,16 @@ export async function isLeaseOf(db: Db, lease: LeaseToken): Promise<boolean> {
   return row !== undefined
 }
 
-/** The part of a statement that finds a row while the lease is that, and lets nobody take it before the statement ends. */
+/**
+ * The part of a statement that finds a row while the lease has this token, and keeps others from taking it before the
+ * statement ends.
+ */
 export function leaseHeld({ name, owner, token }: LeaseToken): RawBuilder<unknown> {
   return sql`select from leases
     where name = ${name} and owner = ${owner} and token = ${token}::bigint for share`
 }
 
-/** As isLeaseOf; and nobody takes it before the transaction ends. */
+/** Like isLeaseOf, and no owner can take it before the transaction ends. */
 export async function keepLease(trx: Trx, lease: LeaseToken): Promise<boolean> {
   const row = await trx
     .selectFrom('leases')
@@ -72,7 +75,7 @@ export async function keepLease(trx: Trx, lease: LeaseToken): Promise<boolean> {
   return row !== undefined
 }
 
-/** Who had the lease last, under which token, and whether it was given back. */
+/** The last owner of the lease, its token, and whether it was released. */
 export async function findLastOwner(
   db: Db | Trx,
   name: string,
@@ -85,11 +88,11 @@ export async function findLastOwner(
   return row && { owner: row.owner, token: row.token, isGivenBack: row.deadline.getTime() === 0 }
 }
 
-/** Gives the lease back, if it is still ours. The row stays: its token must never fall back. */
+/** Releases the lease, if it is still ours. The row stays: its token must never decrease. */
 export async function releaseLease(db: Db, lease: { name: string; owner: string }): Promise<void> {
   await db
     .updateTable('leases')
-    // Not this moment, which a clock that is set back would put into the future.
+    // Not the present moment, which would be in the future after the clock is set back.
     .set({ deadline: new Date(0) })
     .where('name', '=', lease.name)
     .where('owner', '=', lease.owner)
@@ -97,8 +100,8 @@ export async function releaseLease(db: Db, lease: { name: string; owner: string 
 }
 
 /**
- * Who holds a lease of `leaseMs` matters to nobody else: its token, which tells whether it was taken since, and whether
- * anybody holds it at this moment.
+ * The state of a lease of `leaseMs`: its token, which shows whether it was taken since, and whether it has an owner at
+ * this moment.
  */
 export async function findLease(
   db: Db | Trx,

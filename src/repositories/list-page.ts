@@ -9,23 +9,23 @@ import type { Db } from '../db/database.ts'
 import type { Tables } from '../db/tables.ts'
 import { type Counted, createSparing } from '../domain/sparing.ts'
 
-/** On which side of an entry the wanted ones are, in a list that shows the newest first. */
+/** On which side of an entry the requested ones are, in a list that shows the newest first. */
 export type Side = 'older' | 'newer'
 
-/** An entry of a list sorted by time, newest first, and among equal times by id. */
+/** An entry of a list sorted by time, newest first, then by id. */
 export type TimePlace = { side: Side; at: Date; id: string }
 
-/** An entry of a list sorted by a number that grows, highest first. */
+/** An entry of a list sorted by a growing number, highest first. */
 export type SequencePlace = { side: Side; seq: number }
 
-/** Which part of a list is wanted: beside a place, or after so many entries. */
+/** The requested part of a list: beside a place, or after so many entries. */
 export type PageWish<Place> = { limit: number; offset: number; place?: Place | undefined }
 
 export type ListPage<Row> = { rows: Row[]; total: number; hasOlder: boolean; hasNewer: boolean }
 
 /**
- * The entries beyond a place. Written so that the index of the time column ends the search: a plain "or" reads the list from
- * its beginning, as an offset does. Times are whole milliseconds, as the service writes them.
+ * The entries beyond a place. In this form the index of the time column ends the search: a plain "or" reads the list
+ * from its beginning, like an offset. Times are whole milliseconds, as the service writes them.
  */
 export function beyondTime(place: TimePlace, timeColumn: string): RawBuilder<SqlBool> {
   const at = sql.ref(timeColumn)
@@ -35,14 +35,14 @@ export function beyondTime(place: TimePlace, timeColumn: string): RawBuilder<Sql
     : sql`(${at} >= ${place.at} and (${at} > ${place.at} or ${id} < ${place.id}))`
 }
 
-/** How far `find` is to read: one entry more than wanted, which tells whether there are others beyond. */
+/** How many entries `find` must read: one more than requested, which shows whether there are others beyond. */
 export function reachOf({ limit }: { limit: number }): number {
   return limit + 1
 }
 
 /**
- * The page made of what was found from the place on, be it read towards the older or the newer ones, and how many entries the
- * list has. What fits into the page is not counted again. `question` names the list where it changes with each moment.
+ * Makes the page from the entries after or before the place, and counts the list. If all entries fit into the page they
+ * are not counted again. `question` identifies the list when its filter changes with each moment.
  */
 export async function toListPage<Row, Table extends keyof Tables>(
   db: Db,
@@ -65,7 +65,7 @@ type Counting<T> = () => Promise<Counted<T>>
 type Asked = { counting: Counting<unknown>; count: () => Promise<unknown> }
 type Counts = Map<string, Asked>
 const countsOf = new WeakMap<Db, Counts>()
-/** More questions than people ask at once; the oldest are forgotten. */
+/** More questions than users ask at once; the oldest are removed. */
 const questionsKept = 200
 
 /** How many entries the list has. */
@@ -86,7 +86,7 @@ function countEntries<Table extends keyof Tables>(
   })
 }
 
-/** As the database guessed lately: what a filter makes it read is more than what it finds. */
+/** The database's recent estimate: a filter may read more rows than it finds. */
 export function rowsHeld(table: keyof Tables) {
   return sql<
     number | null
@@ -94,8 +94,8 @@ export function rowsHeld(table: keyof Tables) {
 }
 
 /**
- * What `counting` answers to this question: as it is at this moment while it reads little, else as it was a little before,
- * since pages ask with every look and counting reads the whole list.
+ * The count for this question: exact while it reads little, else a little old, since pages ask at each refresh and a
+ * count reads the whole list.
  */
 export function countSparingly<T>(
   db: Db,
@@ -107,9 +107,9 @@ export function countSparingly<T>(
   countsOf.set(db, counts)
   const known = counts.get(question)
   if (known) {
-    // What is counted may depend on the moment, where the question does not.
+    // The count may depend on the moment, although the question does not.
     known.counting = counting
-    // One question has one kind of answer.
+    // All counts of one question have the same type.
     return known.count() as Promise<T>
   }
   const asked: Asked = { counting, count: createSparing(() => asked.counting()) }

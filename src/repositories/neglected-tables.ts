@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Database, Db } from '../db/database.ts'
 import type { Tables } from '../db/tables.ts'
 
-/** Those that grow, or are written again and again. Others of the schema may be somebody else's, or stay as small as they are. */
+/** Tables that grow or are often rewritten. Others of the schema may belong to other programs, or stay small. */
 const ownTables = [
   ...['orders', 'order_operations', 'order_events', 'order_calls', 'order_searches'],
   ...['idempotency_keys', 'pos', 'stores', 'account_webhooks', 'webhook_log', 'sessions', 'leases'],
@@ -23,8 +23,8 @@ const ownTables = [
 type Neglected = { name: string; isUnclean: boolean; isMiscounted: boolean }
 
 /**
- * The tables of which a fifth has changed since they were counted (200 rows at least), or is dead where the server does not
- * clean up by itself (1,000 rows at least). PostgreSQL only.
+ * The tables of which a fifth has changed since the last analysis (200 rows at least), or is dead where autovacuum is
+ * off (1,000 rows at least). PostgreSQL only.
  */
 export async function findNeglectedTables(db: Db): Promise<Neglected[]> {
   const { rows } = await sql<Neglected>`
@@ -43,8 +43,8 @@ export async function findNeglectedTables(db: Db): Promise<Neglected[]> {
 }
 
 /**
- * Counts and cleans them, one after the other, each by a statement of its own: nobody waits for it. A table that somebody else
- * cares for at the moment is left to them.
+ * Analyzes and vacuums them, one after the other, each by a statement of its own that blocks no query. A table that is
+ * already being vacuumed or analyzed is skipped.
  */
 export async function careForTables(
   database: Pick<Database, 'maintenance'>,
@@ -53,7 +53,7 @@ export async function careForTables(
 ): Promise<void> {
   await database.maintenance((pool) =>
     pool.connection().execute(async (db) => {
-      // A smaller sample than the usual one judges a large table in a fifth of the time, often enough.
+      // A smaller sample than the default analyzes a large table in a fifth of the time, and is exact enough.
       await sql`set default_statistics_target = 20`.execute(db)
       for (const { name, isUnclean, isMiscounted } of tables) {
         if (signal.aborted) return

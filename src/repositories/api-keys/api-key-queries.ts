@@ -13,7 +13,7 @@ const activeByHash = fixedStatement<{ key_hash: string }, ApiKeyRow>(
   'select * from api_keys where key_hash = :key_hash and active',
 )
 
-/** The active key with this hash. Read on every request, never cached: a revocation counts at once. */
+/** The active key with this hash. Read on every request, never cached: a revocation is effective at once. */
 export async function findActiveKeyByHash(db: Db, keyHash: string): Promise<ApiKeyRow | undefined> {
   const [key] = await activeByHash(db, { key_hash: keyHash })
   return key
@@ -34,7 +34,7 @@ const touch = fixedStatement<{ uses: string }, never>(`
   from jsonb_to_recordset(:uses::jsonb) as use (id uuid, at timestamptz)
   where api_keys.id = use.id`)
 
-/** Notes when keys were used last. */
+/** Records when keys were last used. */
 export async function touchApiKeys(db: Db, uses: ReadonlyMap<string, Date>): Promise<void> {
   await touch(db, { uses: JSON.stringify(Array.from(uses, ([id, at]) => ({ id, at }))) })
 }
@@ -89,7 +89,7 @@ export async function revokeKeyById(trx: Trx, id: string, now: Date): Promise<bo
   return result.numUpdatedRows === 1n
 }
 
-/** Revokes the client's active keys that were made for another account, or nobody knows for which. Returns how many. */
+/** Revokes the client's active keys that were made for another or an unknown account. Returns how many. */
 export async function revokeKeysOfOtherAccounts(
   trx: Trx,
   client: ClientName,
@@ -106,7 +106,7 @@ export async function revokeKeysOfOtherAccounts(
   return Number(result.numUpdatedRows)
 }
 
-/** Revokes every active key of the client. Returns how many there were. */
+/** Revokes all active keys of the client. Returns how many there were. */
 export async function revokeApiKeys(trx: Trx, client: string, now: Date): Promise<number> {
   const result = await trx
     .updateTable('api_keys')

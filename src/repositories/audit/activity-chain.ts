@@ -6,7 +6,7 @@ import type { ActivityRow } from './activity-queries.ts'
 export type HeadRow = Omit<Selectable<ActivityHeadTable>, 'one'>
 export type SealRow = Selectable<ActivitySealsTable>
 
-/** The end of the chain; undefined when its row was taken away. */
+/** The end of the chain; undefined when its row was removed. */
 export async function readHead(db: Db | Trx): Promise<HeadRow | undefined> {
   return headOf(db).executeTakeFirst()
 }
@@ -29,9 +29,9 @@ export async function writeHead(trx: Trx, head: HeadRow): Promise<void> {
   await trx.updateTable('activity_head').set(head).execute()
 }
 
-/** What tells a database that no service has begun with yet from one whose log was emptied. */
+/** What distinguishes a new database from one whose log was emptied. */
 export type Traces = {
-  /** The last seal; `isCarried`: of an entry from before entries were sealed apart. */
+  /** The last seal; `isCarried`: of an entry from before the seals had a table of their own. */
   lastSeal: { seq: number; hash: string; isCarried: boolean } | undefined
   hasEntries: boolean
   hasClients: boolean
@@ -70,7 +70,7 @@ export async function readUnsealed(
       .selectFrom('activity_unsealed')
       .innerJoin('activity_log', 'activity_log.id', 'activity_unsealed.entry_id')
       .selectAll('activity_log')
-      // A row of the list that was put there again must not give the entry a second place.
+      // A list row that was inserted again must not give the entry a second place.
       .select(
         sql<boolean>`exists (select from activity_seals where activity_seals.entry_id = activity_log.id
         and activity_seals.seq between 1 and (select seq from activity_head))`.as('isSealed'),
@@ -96,10 +96,10 @@ export async function deleteUnsealed(trx: Trx, entryIds: readonly string[]): Pro
     .execute()
 }
 
-/** A seal and the entry that it names; null when that is gone. */
+/** A seal and its entry; null when the entry is gone. */
 export type SealedEntry = { seal: SealRow; entry: ActivityRow | null }
 
-/** Seals after a place, in the order of the chain. More rows than seals come when one names several entries. */
+/** Seals after a place, in the order of the chain. There are more rows than seals when a seal names several entries. */
 export async function readSealed(
   db: Db,
   after: { seq: number; hash: string } | undefined,
@@ -121,7 +121,7 @@ export async function readSealed(
 
 type NullableFields<T> = { [K in keyof T]: T[K] | null }
 
-/** Seals after the end of the chain as it is now: rows that no sealer of ours has written. */
+/** Seals after the current end of the chain: rows that the service has not written. */
 export async function readBeyondHead(db: Db, limit: number): Promise<SealRow[]> {
   return db
     .selectFrom('activity_seals')
@@ -137,8 +137,8 @@ export async function readBeyondHead(db: Db, limit: number): Promise<SealRow[]> 
 export type UnsealedEntry = ActivityRow & { isWaiting: boolean }
 
 /**
- * Goes through `limit` entries in the order of writing, and answers those without a place in the chain. `isHeadAuthentic`:
- * seals beyond the head count as none. `last` is where to go on; undefined at the end of the log.
+ * Reads `limit` entries in the order of writing, and returns those without a place in the chain. `isHeadAuthentic`:
+ * seals beyond the head count as none. `last` is where to continue; undefined at the end of the log.
  */
 export async function readUnchained(
   db: Db,
@@ -152,7 +152,8 @@ export async function readUnchained(
   const last = page.rows[0]?.last ?? undefined
   if (last === undefined) return { last, entries: [] }
   const inChain = isHeadAuthentic ? sql`between 1 and (select seq from activity_head)` : sql`>= 1`
-  // One statement sees an entry either in the list of those that wait or with its seal, whatever is committed meanwhile.
+  // One statement sees an entry either in the list of those that wait or with its seal, whatever is committed
+  // meanwhile.
   const { rows } = await sql<UnsealedEntry>`
     select activity_log.*, activity_unsealed.entry_id is not null as "isWaiting"
     from activity_log left join activity_unsealed on activity_unsealed.entry_id = activity_log.id

@@ -13,7 +13,7 @@ export type ActivityRow = Selectable<ActivityLogTable>
 
 export const activityChannel = 'activity_recorded'
 
-/** What listeners hear of a new entry. */
+/** What subscribers get about a new entry. */
 export type ToldActivity = {
   id: string
   client: string | null
@@ -23,13 +23,10 @@ export type ToldActivity = {
   status: 'success' | 'failed'
 }
 
-/** An entry as it is written; `metadata` as JSON text is what its hash covers. */
+/** A new entry; its hash covers `metadata` as JSON text. */
 export type NewActivity = Omit<ActivityRow, 'seq' | 'previous_hash'>
 
-/**
- * The parts of a statement that writes the entries in `:entries` (JSON) if the condition holds, still to be sealed; they wait
- * for nobody.
- */
+/** Parts of a statement that writes the entries in `:entries` (JSON), unsealed, if the condition holds; they wait for no lock. */
 export function insertEntries(condition: string): string {
   return `entries as (
     insert into activity_log (id, client_name, ip_address, action, resource_type, resource_id, status,
@@ -53,7 +50,7 @@ export async function appendActivity(db: Db | Trx, entries: readonly NewActivity
   await append(db, { entries: JSON.stringify(entries) })
 }
 
-/** What listeners hear of an entry. */
+/** An entry as subscribers get it. */
 export function toToldActivity(entry: NewActivity): ToldActivity {
   return {
     id: entry.id,
@@ -72,12 +69,12 @@ export type ActivityFilter = {
   client?: string | undefined
 }
 
-/** With its place in the chain; null while the entry is still to be sealed. */
+/** With its place in the chain; null while the entry is not sealed yet. */
 export type ListedActivity = ActivityRow & { seal: Selectable<ActivitySealsTable> | null }
 
 /**
- * A page of entries, newest first, with the number of all that fit the filter. Rows that are neither sealed nor waiting for
- * it were written by somebody else, and are left out; so are, when the head is authentic, rows sealed beyond it.
+ * A page of entries, newest first, with the number of all that fit the filter. Rows that are neither sealed nor waiting
+ * for it were not written by the service, and are left out. If the head is authentic, so are rows sealed beyond it.
  */
 export async function listActivity(
   db: Db,

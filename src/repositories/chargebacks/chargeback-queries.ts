@@ -23,7 +23,7 @@ export async function findChargebackAnyhow(
   return one.executeTakeFirst()
 }
 
-/** Every row of a payment, with and without a case. The payment is locked: one process at a time adds a row to it. */
+/** All rows of a payment, with and without a case. The payment is locked: one process at a time adds a row to it. */
 export async function lockChargebacksOf(
   trx: Trx,
   client: ClientName,
@@ -45,7 +45,7 @@ export async function lockChargebacksOf(
     .execute()
 }
 
-/** Adds a row, and answers whether there was none of its case yet, or of its payment where it names no case. */
+/** Adds a row. Returns whether it was the first of its case, or of its payment if it names no case. */
 export async function insertChargeback(trx: Trx, row: ChargebackRow): Promise<boolean> {
   const result = await trx
     .insertInto('chargebacks')
@@ -81,7 +81,7 @@ export async function findClientsOfCase(db: Db, caseId: string): Promise<ClientN
   return rows.map(({ client }) => client)
 }
 
-/** Cases of a client that are to be read again, the longest due first. */
+/** Cases of a client that are due to be read again, the longest due first. */
 export async function listDueChargebacks(
   db: Db,
   client: ClientName,
@@ -98,7 +98,7 @@ export async function listDueChargebacks(
     .execute()
 }
 
-/** Payments of a client that the provider shows as charged back, and of which no case is known. */
+/** Payments of a client that the provider shows as charged back, but without a known case. */
 export async function listChargedBackPayments(
   db: Db,
   client: ClientName,
@@ -189,8 +189,8 @@ export async function countChargebacks(
 }
 
 /**
- * Takes the cases that nobody was told of, once the first has waited until `before`. What the message says of them needs none of
- * its own: a decision, and a deadline before `dueUntil`.
+ * Takes the cases without a notification, once the first has waited until `before`. Their notification includes a
+ * decision, and a deadline before `dueUntil`, so these need none of their own.
  */
 export async function takeNewChargebacks(
   trx: Trx,
@@ -217,7 +217,7 @@ export async function takeNewChargebacks(
     .execute()
 }
 
-/** Takes the cases that were told and whose documents are due before `until`, each once for each deadline. */
+/** Takes the cases with a notification whose documents are due before `until`, each once for each deadline. */
 export async function takeDueDocuments(trx: Trx, now: Date, until: Date): Promise<ChargebackRow[]> {
   return trx
     .updateTable('chargebacks')

@@ -10,7 +10,7 @@ export type ChangedClosing = Selectable<ClosingsTable> & {
   amended_result: ClosingResult | null
 }
 
-/** Closings that changed, or were amended, after this position, in the sequence of their changes. */
+/** Closings that changed, or were amended, after this position, in the order of their changes. */
 export async function listChangedClosings(
   db: Db,
   query: {

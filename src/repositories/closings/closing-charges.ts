@@ -9,7 +9,7 @@ import type { ProviderPaymentRow } from '../provider-payments/provider-payments.
 
 export type ChargesWish = {
   client: ClientName
-  /** Of one box, or of a store: where a charge was made counts, not where the box stands today. */
+  /** A box or a store: it is where the charge was made, even if the box has moved since. */
   place: { column: 'caja_id' | 'sucursal_id'; id: string }
   from: Date
   to: Date
@@ -17,14 +17,14 @@ export type ChargesWish = {
 
 /** An order waits for its buyer three hours at most, and a little longer when it was sent late. */
 const longestOrderMs = 4 * 3_600_000
-/** How long a charge may be given back. */
+/** How long a charge may be refunded. */
 const refundPeriodMs = 370 * 24 * 3_600_000
 
 export type Charges = { payments: ProviderPaymentRow[]; orders: OrderRow[] }
 
 /**
- * What both sides have of a place and a time: payments sold in it or given back in it, orders that could be paid in it or were
- * given back in it, and of each the other side, whenever that was and wherever the provider says that it was paid.
+ * Both sides of a place and a time: payments sold or refunded in it, orders that could be paid in it or were refunded
+ * in it. The other side of each is included, at any time and at any place of the provider.
  */
 export async function readCharges(db: Db, wish: ChargesWish): Promise<Charges> {
   const { client, place, from, to } = wish
@@ -102,7 +102,7 @@ export async function readCharges(db: Db, wish: ChargesWish): Promise<Charges> {
   }
 }
 
-/** Where the provider has the boxes of a place now, and has had them at this time. */
+/** Where the provider has the boxes of a place now, and had them at this time. */
 export async function listPlacesToRead(
   db: Db,
   { client, place, from, to }: ChargesWish,
@@ -145,12 +145,12 @@ export async function listPlacesToRead(
   return [...ids].map((mpPosId) => ({ mpPosId }))
 }
 
-/** Payments of which no money came. */
+/** Payments that brought no money. */
 const unpaidPayments = [...paymentWords.keys()].filter(endedUnpaid)
-/** Ends of orders of which no money came, unless it came late. */
+/** Final states of orders that brought no money, unless it came late. */
 const unpaidOrders = orderStatuses.filter(isClosedUnpaid)
 
-/** When the first charge of a place in a time was made or began to be, as far as is on record. */
+/** When the first charge of a place in a time was made or began, as far as is stored. */
 export async function findFirstCharge(
   db: Db | Trx,
   { client, place, from, to }: ChargesWish,

@@ -30,7 +30,7 @@ export type NewClosing = Pick<
 /** A box or a store: its closings follow each other. */
 export type ClosingPlace = { client: ClientName; place: string }
 
-/** Two closings of a place were opened, or one was extended, at the same moment: the same again sees the other one. */
+/** Two closings of a place were opened, or one was extended, at the same moment: a retry sees the other one. */
 const raced: readonly (string | undefined)[] = [
   'closings_client_place_number_key',
   'closings_first',
@@ -39,14 +39,16 @@ const raced: readonly (string | undefined)[] = [
   'closings_next_key',
 ]
 
-/** Whether a change of a closing failed since another one of its place came before it. */
+/** Whether a change of a closing failed because of a simultaneous one of its place. */
 export function isSpanRaced(error: unknown): boolean {
   return raced.includes(constraintOf(error))
 }
 
 /**
- * Opens a closing with the next number of its place, taken in the statement that makes the row: a number exists with its
- * closing or not at all. Throws what `isSpanRaced` is true of when the span no longer begins where the last one ends.
+ * Opens a closing with the next number of its place, taken in the statement that makes the row: a number exists only
+ * with its closing.
+ *
+ * @throws an error for which `isSpanRaced` is true, when the span no longer begins where the last one ends.
  */
 export async function insertClosing(trx: Trx, closing: NewClosing): Promise<ClosingRow> {
   await sql`
@@ -75,7 +77,7 @@ export async function findClosing(
   return closings(db, client).where('id', '=', id).executeTakeFirst()
 }
 
-/** The same, and nobody else changes it before the transaction ends. */
+/** The same, locked until the transaction ends. */
 export async function lockClosing(
   trx: Trx,
   client: ClientName,
@@ -115,8 +117,8 @@ export async function findClosingEndingAfter(
 }
 
 /**
- * The last closing of a place that was requested for this time, or has it. One of before requests were kept is of its day
- * when it begins with the day.
+ * The last closing of a place that was requested for this time, or has it. One from before requests were stored belongs
+ * to its day if it begins with the day.
  */
 export async function findRequestedClosing(
   trx: Trx,
@@ -177,7 +179,7 @@ export async function listClosings(
   return { rows, total }
 }
 
-/** Closings of a client that are to be looked at now. */
+/** Closings of a client that are due for a check. */
 export async function listDueClosings(
   db: Db,
   client: ClientName,
@@ -191,7 +193,7 @@ export async function listDueClosings(
     .execute()
 }
 
-/** When the next closing is to be looked at, of those that are not due yet. */
+/** When the next closing is due for a check, of those that are not due yet. */
 export async function findNextCheck(db: Db, now: Date): Promise<Date | undefined> {
   const row = await db
     .selectFrom('closings')
@@ -214,7 +216,7 @@ export type ClosingChange = Partial<
   declared?: Record<string, number>
 }
 
-/** Notes how far a closing is; a signed one stays as it is. */
+/** Updates the state of a closing; a signed one stays unchanged. */
 export async function updateClosing(
   db: Db | Trx,
   { client, id }: Pick<ClosingRow, 'client' | 'id'>,
@@ -236,8 +238,8 @@ export async function updateClosing(
 }
 
 /**
- * Writes the result of a comparison, unless what it was made from has changed since: the count, the span, or that the
- * comparison is still wanted. Answers whether it was written.
+ * Writes the result of a comparison, unless its input has changed since: the count, the span, or that the comparison is
+ * still requested. Returns whether it was written.
  */
 export async function finishComparison(
   trx: Trx,
@@ -252,7 +254,7 @@ export async function finishComparison(
   return isSame && updateClosing(trx, compared, change)
 }
 
-/** Signs a closing that has a result, as it is at this moment. Answers whether it did. */
+/** Signs a closing that has a result. Returns whether it did. */
 export async function signClosing(
   trx: Trx,
   { client, id }: Pick<ClosingRow, 'client' | 'id'>,
@@ -274,7 +276,7 @@ export async function signClosing(
   return result.numUpdatedRows === 1n
 }
 
-/** Closings that nobody can check, since their clients are not connected. */
+/** Postpones closings that cannot be checked, since their clients are not connected. */
 export async function markUnreachable(db: Db, now: Date, nextCheckAt: Date): Promise<void> {
   await sql`
     update closings set state = 'unverified', result = null, reason = 'not_connected', next_check_at = ${nextCheckAt}
@@ -288,7 +290,7 @@ export async function insertAmendment(
   trx: Trx,
   amendment: Omit<AmendmentRow, 'number'>,
 ): Promise<AmendmentRow> {
-  // In line: the row of the closing is held until the amendment is in.
+  // One at a time: the row of the closing is locked until the amendment is written.
   await sql`select from closings where id = ${amendment.closing_id} and client = ${amendment.client}
     for update`.execute(trx)
   const last = await trx
@@ -348,7 +350,7 @@ export async function keepSite(
     .execute()
 }
 
-/** Where a client's shops are, or everybody's: the zone that a store was given, and the country of its account. */
+/** The places of the shops of a client, or of all clients: the time zone of a store, and the country of its account. */
 export async function listShopPlaces(
   db: Db,
   client: ClientName | null,

@@ -23,7 +23,7 @@ export async function insertClientIfAbsent(
   return result.numInsertedOrUpdatedRows === 1n
 }
 
-/** Locks the row, so that two first connections of one client cannot pin two accounts. */
+/** Locks the row, so that two first connections of one client cannot set two accounts. */
 export async function lockClient(trx: Trx, name: ClientName) {
   return trx
     .selectFrom('clients')
@@ -49,7 +49,7 @@ export async function setNickname(db: Db | Trx, name: ClientName, nickname: stri
   await db.updateTable('clients').set({ mp_nickname: nickname }).where('name', '=', name).execute()
 }
 
-/** Every client with what its connection and keys look like, for the administrator's overview. */
+/** All clients with the state of their connection and keys, for the administrator's overview. */
 export async function listClients(db: Db) {
   return db
     .selectFrom('clients')

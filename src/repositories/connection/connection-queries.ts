@@ -25,7 +25,7 @@ export async function insertState(
   await db.insertInto('oauth_states').values(state).execute()
 }
 
-/** Takes the state out of the table in one statement, so that of two callbacks only one gets it. */
+/** Deletes and returns the state in one statement, so that only one of two callbacks gets it. */
 export async function consumeState(db: Db | Trx, stateHash: string) {
   return db
     .deleteFrom('oauth_states')
@@ -87,8 +87,8 @@ export async function upsertConnection(
 }
 
 /**
- * A pair of tokens. The version alone does not name it: a connection that was removed and made anew, perhaps of another
- * account, counts from 1 again.
+ * A pair of tokens. The version alone does not identify it: a connection that was removed and made again, perhaps with
+ * another account, counts from 1 again.
  */
 export type Pair = Pick<ConnectionRow, 'client' | 'version' | 'connected_at'>
 
@@ -100,8 +100,9 @@ const isPair = ({ client, version, connected_at }: Pair) =>
 export type Renewal = { from: Pair; startedAt: Date }
 
 /**
- * Stores a renewed pair over the one it was made from, whatever was thought of that one meanwhile: the provider's latest
- * pair is the live one, also when the connection counts as lost. Returns whether it did; false when there is a newer one.
+ * Stores a renewed pair over the one it was made from, whatever the state of that one is by now: the provider's latest
+ * pair is the valid one, even if the connection counts as lost. Returns whether it did; false when there is a newer
+ * one.
  */
 export async function replaceTokens(
   trx: Trx,
@@ -125,7 +126,7 @@ export async function replaceTokens(
   return result.numUpdatedRows === 1n
 }
 
-/** Notes that a renewal begins, unless the row is no longer as `seen`. Returns whether it did. */
+/** Records that a renewal begins, unless the row differs from `seen`. Returns whether it did. */
 export async function beginRenewal(
   db: Db | Trx,
   seen: ConnectionRow,
@@ -141,7 +142,7 @@ export async function beginRenewal(
   return result.numUpdatedRows === 1n
 }
 
-/** Notes that this renewal will bring no pair any more. */
+/** Records that this renewal will not produce a pair any more. */
 export async function endRenewal(db: Db | Trx, { from, startedAt }: Renewal): Promise<void> {
   await db
     .updateTable('oauth_connections')
@@ -152,8 +153,8 @@ export async function endRenewal(db: Db | Trx, { from, startedAt }: Renewal): Pr
 }
 
 /**
- * Marks the connection as lost, unless its pair is no longer the one that the renewal was begun from, or another renewal
- * was begun from it since. Returns whether it did.
+ * Marks the connection as lost, unless the renewal's pair is no longer current, or another renewal was begun from it
+ * since. Returns whether it did.
  */
 export async function markLost(
   db: Db | Trx,
@@ -170,8 +171,8 @@ export async function markLost(
 }
 
 /**
- * Drops the refresh token that the provider refuses, and ends its renewal; the access token stays. Undone like `markLost`.
- * Returns whether it did.
+ * Removes the refresh token that the provider refuses, and ends its renewal; the access token stays. With the
+ * conditions of `markLost`. Returns whether it did.
  */
 export async function dropRefreshToken(
   db: Db | Trx,
@@ -186,7 +187,7 @@ export async function dropRefreshToken(
   return result.numUpdatedRows === 1n
 }
 
-/** Marks the connection as lost while it still has these tokens, which nobody can read. Returns whether it did. */
+/** Marks the connection as lost while it still has these tokens, which cannot be decrypted. Returns whether it did. */
 export async function markUnreadable(
   db: Db | Trx,
   client: string,
@@ -228,7 +229,7 @@ export async function findConnectionsToRenew(
     .selectFrom('oauth_connections')
     .select('client')
     .where('status', '=', 'connected')
-    // Without a refresh token there is nothing to renew: the access token serves until it expires.
+    // Without a refresh token there is nothing to renew: the access token is used until it expires.
     .where('refresh_token', 'is not', null)
     .where((eb) =>
       eb.or([
@@ -265,7 +266,7 @@ export async function findClientsOfAccount(db: Db, mpUserId: number): Promise<Cl
   return rows.map((row) => row.client)
 }
 
-/** Every client that is connected, with its account. */
+/** All connected clients, with their accounts. */
 export async function listConnectedClients(
   db: Db,
 ): Promise<{ client: ClientName; mp_user_id: number }[]> {

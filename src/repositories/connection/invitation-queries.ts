@@ -14,7 +14,7 @@ export async function findInvitation(db: Db | Trx, id: string) {
   return db.selectFrom('invitations').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** Uses the invitation up. Returns whether it was there, unused and in time. */
+/** Marks the invitation as used. Returns whether it existed, unused and in time. */
 export async function useInvitation(
   db: Db | Trx,
   id: string,
@@ -45,7 +45,7 @@ export async function listOpenInvitations(db: Db, now: Date, limit: number) {
     .execute()
 }
 
-/** Returns whether it was there, unused and in time. */
+/** Returns whether it existed, unused and in time. */
 export async function deleteOpenInvitation(trx: Trx, id: string, now: Date): Promise<boolean> {
   const result = await trx
     .deleteFrom('invitations')

@@ -2,14 +2,14 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { ActivityRow } from '../audit/activity-queries.ts'
 
-/** A column with sealed values: who finds them by key, whom they are bound to, and what names the row. */
+/** A column with sealed values: how they are found by key, what they are bound to, and what identifies the row. */
 export type SealedColumn = {
   table: 'oauth_connections' | 'oauth_states' | 'oauth_grants'
   column: 'access_token' | 'refresh_token' | 'code_verifier'
   primaryKey: 'client' | 'state_hash' | 'id'
-  /** The column that says whose the value is, for people: a client, or the flow and the destination. */
+  /** The column with the owner of the value, for people: a client, or the flow and the destination. */
   owner: 'client' | 'used_by'
-  /** Which rows still matter. */
+  /** Which rows are still in use. */
   alive: RawBuilder<boolean>
 }
 
@@ -27,7 +27,7 @@ const ofFlows = {
   alive: always,
 } as const
 
-/** Every column with values of the sealer; the index `split_part(column, '.', 2), primaryKey` belongs to each. */
+/** All columns with values of the sealer; each has the index `split_part(column, '.', 2), primaryKey`. */
 const sealedColumns: readonly SealedColumn[] = [
   { ...ofClients, column: 'access_token' },
   { ...ofClients, column: 'refresh_token' },
@@ -42,7 +42,7 @@ const sealedColumns: readonly SealedColumn[] = [
   { ...ofFlows, column: 'refresh_token' },
 ]
 
-/** The columns with sealed values that are there: before the latest migrations some are not. */
+/** The existing columns with sealed values: before the latest migrations some are missing. */
 export async function listSealedColumns(db: Db): Promise<readonly SealedColumn[]> {
   const { rows } = await sql<{ found: boolean }>`
     select to_regclass('oauth_grants') is not null as found`.execute(db)
@@ -51,12 +51,12 @@ export async function listSealedColumns(db: Db): Promise<readonly SealedColumn[]
     : sealedColumns.filter(({ table }) => table !== ofFlows.table)
 }
 
-/** What the values of an access of a flow are bound to. */
+/** The context that the values of an access of a flow are bound to. */
 export function grantContext(id: string): string {
   return `oauth_grant:${id}`
 }
 
-/** A sealed value, what names its row, and whose it is. */
+/** A sealed value, what identifies its row, and its owner. */
 export type SealedValue = { row: string; owner: string; sealed: string }
 
 /** False before the first migration. */
@@ -66,7 +66,7 @@ export async function hasTables(db: Db): Promise<boolean> {
   return rows[0]?.found === true
 }
 
-/** The ids of the keys that sealed what stands in the column; one step of the index per id, however many rows. */
+/** The ids of the keys that sealed the column's values; one step of the index per id, with any number of rows. */
 export function findSealingKeys(db: Db, { table, column, alive }: SealedColumn): Promise<string[]> {
   return distinct(db, table, sql`split_part(${sql.ref(column)}, '.', 2)`, alive)
 }
@@ -102,7 +102,7 @@ async function distinct(
   return rows.map((row) => row.id)
 }
 
-/** Values under the key, by primary key, from after `after` on. */
+/** Values under the key, by primary key, after `after`. */
 export async function readSealedBy(
   db: Db,
   { table, column, primaryKey, owner, alive }: SealedColumn,
@@ -116,7 +116,7 @@ export async function readSealedBy(
   return rows
 }
 
-/** Puts the new form of a value in the place of the old one. False when somebody else has changed it meanwhile. */
+/** Replaces a value by its new form. False when it has changed meanwhile. */
 export async function replaceSealed(
   db: Db,
   { table, column, primaryKey }: SealedColumn,
@@ -150,7 +150,7 @@ export async function readEntriesSignedBy(
 
 const keptPrefix = 'signing_key:'
 
-/** Signing keys of encryption keys that were exchanged: by id, sealed, or empty when the key was lost. */
+/** Signing keys of replaced encryption keys: by id, sealed, or empty when the key was lost. */
 export async function readKeptSigningKeys(db: Db): Promise<Map<string, string>> {
   const rows = await db
     .selectFrom('settings')
@@ -160,7 +160,7 @@ export async function readKeptSigningKeys(db: Db): Promise<Map<string, string>> 
   return new Map(rows.map(({ name, value }) => [name.slice(keptPrefix.length), value]))
 }
 
-/** Keeps the signing key of an id; `before` is what stood there, undefined for nothing. False when that is no longer so. */
+/** Stores the signing key of an id; `before` is the expected old value, undefined for none. False when it differs. */
 export async function keepSigningKey(
   db: Db | Trx,
   id: string,

@@ -4,7 +4,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
 import { chargedInstead } from '../orders/charged-instead.ts'
 
-/** Attempts of one kind of call, counted over a stretch of time. */
+/** Attempts of one kind of call, counted over a time. */
 export type Tally = {
   operation: string
   slot: Date
@@ -14,9 +14,9 @@ export type Tally = {
   lastCode: string | null
 }
 
-/** Adds to what is counted already, here and by other processes. */
+/** Adds to the counts so far, of this and other processes. */
 export async function addTallies(db: Db, tallies: readonly Tally[]): Promise<void> {
-  // In one sequence everywhere, so that two processes never wait for each other.
+  // In the same order everywhere, so that two processes never wait for each other.
   const rows = tallies.toSorted((a, b) => (a.operation < b.operation ? -1 : 1))
   await sql`
     insert into provider_tallies (operation, slot, answered, failed, throttled, last_code)
@@ -31,7 +31,7 @@ export async function addTallies(db: Db, tallies: readonly Tally[]): Promise<voi
       last_code = coalesce(excluded.last_code, provider_tallies.last_code)`.execute(db)
 }
 
-/** What was counted since a moment, newest first. */
+/** The counts since a moment, newest first. */
 export async function listTallies(db: Db, since: Date): Promise<Tally[]> {
   return db
     .selectFrom('provider_tallies')
@@ -42,12 +42,12 @@ export async function listTallies(db: Db, since: Date): Promise<Tally[]> {
     .execute()
 }
 
-/** Every kind of call that was ever counted here stays known by its state; only the counts are forgotten. */
+/** Each kind of call that was ever counted here stays known by its state; only the counts are deleted. */
 export async function deleteTalliesBefore(db: Db, before: Date): Promise<void> {
   await db.deleteFrom('provider_tallies').where('slot', '<', before).execute()
 }
 
-/** Refused charges of a box, in a row for one reason. */
+/** Consecutive refused charges of a box for one reason. */
 export type NewRefusal = {
   client: ClientName
   cajaId: string
@@ -57,7 +57,7 @@ export type NewRefusal = {
   count: number
 }
 
-/** Keeps the newest row of refusals of each box that there is; a refusal for the same reason continues it. */
+/** Stores the newest row of refusals of each existing box; a refusal for the same reason continues it. */
 export async function noteRefusals(db: Db, refusals: readonly NewRefusal[]): Promise<void> {
   await sql`
     insert into box_sightings (client, caja_id, refused_code, refused_since, refused_at, refusals)
@@ -75,7 +75,7 @@ export async function noteRefusals(db: Db, refusals: readonly NewRefusal[]): Pro
   )
 }
 
-/** No charge of the box was taken in between. */
+/** No charge of the box was accepted in between. */
 const continues = sql`(box_sightings.refused_code = excluded.refused_code and not exists (
   select from orders where orders.client = box_sightings.client and orders.caja_id = box_sightings.caja_id
     and orders.created_at > box_sightings.refused_at and orders.creation = 'confirmed'))`
@@ -89,7 +89,7 @@ export type NewFinding = {
   at: Date
 }
 
-/** Keeps what was found last about the terminals of each box. */
+/** Stores the last finding about the terminals of each box. */
 export async function noteFindings(db: Db, findings: readonly NewFinding[]): Promise<void> {
   await sql`
     insert into box_sightings (client, caja_id, found, terminal_id, found_since, found_at)
@@ -124,7 +124,7 @@ export type BoxSightingRow = {
   foundAt: Date | null
 }
 
-/** Every box in use with what was noted about it; of one client, or of all. */
+/** Each box in use with its stored observations; of one client, or of all. */
 export async function listSightings(db: Db, client?: ClientName): Promise<BoxSightingRow[]> {
   let query = db
     .selectFrom('pos')
@@ -156,7 +156,7 @@ export async function listSightings(db: Db, client?: ClientName): Promise<BoxSig
     .execute()
 }
 
-/** A charge of a box, as far as it tells something about the box. */
+/** A charge of a box, as far as it shows the state of the box. */
 export type BoxChargeRow = {
   client: ClientName
   cajaId: string
@@ -169,25 +169,26 @@ export type BoxChargeRow = {
   createdAt: Date
   /** When the provider was first known to have it. */
   confirmedAt: Date | null
-  /** When the terminal first gave a sign that it has it; null while it never did. */
+  /** When the terminal first showed that it has it; null before that. */
   lifeAt: Date | null
-  /** When the provider was last asked about it. */
+  /** The time of the last status check. */
   checkedAt: Date | null
   /** Its last change. */
   changedAt: Date
   /** When it left the terminal; null while it may be there, and when it never was at the provider. */
   endedAt: Date | null
   expiresAt: Date
-  /** Somebody here asked for its cancel. */
+  /** Its cancel was requested here. */
   isGivenUp: boolean
   conflict: boolean
-  /** What somebody who looked said of an order in doubt. */
+  /** A person's decision on an order in doubt. */
   settledAs: 'paid' | 'not_paid' | null
 }
 
 /**
- * The newest charges of every box in use, or of those `among` them, newest first. The terminal shows an order some time before anybody asks, so of one
- * that was paid or declined the answer itself is the sign of life; of one that ended otherwise its history tells.
+ * The newest charges of each box in use, or of those `among` them, newest first. The terminal shows an order some time
+ * before a status check. So for one that was paid or declined the answer itself is the sign of life; for others it is
+ * their history.
  */
 export async function listBoxCharges(
   db: Db,
@@ -258,10 +259,7 @@ export type UndecidedRow = {
   instead: string | null
 }
 
-/**
- * Of each box the newest order of whose money a person must decide, as `decisionOf` and `isRefundInDoubt` have it; none made
- * before `since`.
- */
+/** For each box the newest order whose money a person must decide, by `decisionOf` and `isRefundInDoubt`; none made before `since`. */
 export async function listUndecided(
   db: Db,
   since: Date,
@@ -302,7 +300,7 @@ export type ClientConnectionRow = {
   refreshStartedAt: Date | null
 }
 
-/** Every client with the state of its connection; of one client, or of all. */
+/** All clients with the state of their connection; or one client. */
 export async function listClientConnections(
   db: Db,
   client?: ClientName,
@@ -326,8 +324,8 @@ export async function listClientConnections(
 }
 
 /**
- * Payments of each client that were found by looking since its last webhook, up to `limit`, none older than `since`: a
- * webhook may come a little after, so those of the last moments (`before`) do not count yet.
+ * Payments of each client that status checks found since its last webhook, up to `limit`, none older than `since`. A
+ * webhook may come a little later, so the last moments (`before`) do not count yet.
  */
 export async function listUntoldPayments(
   db: Db,
@@ -358,7 +356,7 @@ export async function listUntoldPayments(
   return rows
 }
 
-/** Charges an hour that each of these boxes made at this time of the week, over some weeks before; none for new boxes. */
+/** Charges an hour of each of these boxes at this time of the week, over some weeks before; none for new boxes. */
 export async function listUsualCharges(
   db: Db,
   boxes: readonly { client: ClientName; cajaId: string }[],

@@ -7,15 +7,15 @@ export type FleetStateRow = Selectable<FleetStatesTable>
 export type FleetChangeRow = Selectable<FleetChangesTable>
 export type NewFleetChange = Omit<FleetChangeRow, 'id'>
 
-/** Listeners of the announcer hear on it that states have changed; the payload is empty. */
+/** The announcer's channel for changed states; the payload is empty. */
 export const fleetChannel = 'fleet_changed'
 
-/** The state that each thing was last told to have; of some kinds or scopes only when named. */
+/** The last known states; of some kinds or scopes only when named. */
 export async function listFleetStates(db: Db | Trx): Promise<FleetStateRow[]> {
   return db.selectFrom('fleet_states').selectAll().execute()
 }
 
-/** Writes changes and the states after them. For the holder of the lease only. */
+/** Writes changes and the states after them. Only the owner of the lease may call it. */
 export async function writeFleetChanges(
   trx: Trx,
   changes: readonly NewFleetChange[],
@@ -60,7 +60,7 @@ export async function listFleetChangesAfter(
     .execute()
 }
 
-/** What changes are asked for: of one client's boxes and connection, or of one box of it; all without a client. */
+/** Which changes are requested: of one client's boxes and connection, or of one box of it; all without a client. */
 export type FleetChangesWanted = {
   client: ClientName | undefined
   cajaId: string | undefined
@@ -83,7 +83,7 @@ export async function listFleetChanges(
   return query.orderBy('id', 'desc').limit(limit).execute()
 }
 
-/** The newest change there is; 0 for none. */
+/** The number of the newest change; 0 for none. */
 export async function findLastFleetChange(db: Db): Promise<number> {
   const row = await db
     .selectFrom('fleet_changes')

@@ -6,40 +6,40 @@ import { lastBackup } from '../settings.ts'
 export type PaymentFigures = {
   /** Orders that wait for their end, by status. */
   open: Record<string, number>
-  /** Of these, charges of which nobody knows whether the provider has them. */
+  /** Of these, charges that the provider may or may not have. */
   unknown: number
   oldestUnknownAt: Date | null
-  /** Cancels and refunds whose outcome is not known. */
+  /** Cancels and refunds of unknown outcome. */
   openOperations: Record<string, number>
   oldestOperationAt: Date | null
-  /** Since when an order or operation is due to be looked at that nobody has taken up. */
+  /** Since when an order or operation is due for a check that no process has taken. */
   dueSince: Date | null
   webhooksWaiting: number
   oldestWebhookAt: Date | null
-  /** When a signed webhook came last. */
+  /** When the last signed webhook came. */
   lastWebhookAt: Date | null
   connections: Record<string, number>
-  /** When the first token ends that is still good. */
+  /** When the first valid token ends. */
   connectionEndsAt: Date | null
   unsealedEntries: number
-  /** Charges that no order stands for and nobody has done anything about. */
+  /** Unclaimed payments without a decision. */
   openOrphans: number
   /** Charge-backs that are not decided. */
   undecidedChargebacks: number
   /** Payments of the provider of the last 30 days that cannot be read. */
   unreadablePayments: number
-  /** When the oldest notification was written that is not sent. */
+  /** When the oldest unsent notification was written. */
   oldestNotificationAt: Date | null
-  /** The moment that the last finished backup shows. */
+  /** The moment of the last finished backup. */
   lastBackupAt: Date | null
   /** How many things of each kind are in each state, for each reason. */
   states: { kind: string; state: string; cause: string | null; count: number }[]
 }
 
-/** A backlog is counted no further: what is beyond makes no difference to who reads it. */
+/** A backlog is counted up to here: a larger number makes no difference. */
 const countedAtMost = 10_000
 
-/** In one statement, by indexes that hold only what is open. */
+/** In one statement, by indexes of only what is open. */
 export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigures> {
   const { rows } = await sql<PaymentFigures>`
     with open as materialized (
@@ -90,12 +90,12 @@ export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigu
 /** How full the database's server is. */
 export type ServerFigures = {
   databaseBytes: number
-  /** Connections of all its clients, and how many it takes from those who are no superusers. */
+  /** Connections of all its clients, and the limit for those without superuser rights. */
   connections: number
   connectionsMost: number
 }
 
-/** Apart from the other figures: what servers tell of themselves differs, and some tell nothing. */
+/** Apart from the other metrics: servers report different things, and some nothing. */
 export async function readServerFigures(db: Db): Promise<ServerFigures> {
   const { rows } = await sql<ServerFigures>`
     select pg_database_size(current_database()) as "databaseBytes",

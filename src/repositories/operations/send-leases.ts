@@ -5,28 +5,28 @@ import { columnHasCome } from '../due-work.ts'
 /** Rows whose id is a key at the provider. */
 export type KeyedTable = 'orders' | 'order_operations'
 
-/** Claims are short and follow each other; one that lies further ahead is of before the clock was set back. */
+/** Leases are short and follow each other; a deadline further ahead is from before the clock was set back. */
 const claimsAhead = 2
 
-/** When the background takes such a row up by itself. */
+/** When the sweeper takes such a row by itself. */
 const nextCheck = { orders: sql.ref('next_check_at'), order_operations: sql.ref('next_attempt_at') }
 
-/** While this holds nobody knows what became of the row. */
+/** While this is true the outcome of the row is unknown. */
 const isOpen = {
   orders: sql`creation in ('intent', 'unknown')`,
   order_operations: sql`state in ('intent', 'unknown')`,
 }
 
-/** Nothing that could charge a customer is sent for an order that its cashier wished to cancel. */
+/** Nothing that could charge a customer is sent for an order whose cancel was requested. */
 const isWanted: Record<KeyedTable, RawBuilder<unknown>> = {
   orders: sql`cancel_requested_at is null`,
   order_operations: sql`true`,
 }
 
-/** How long a claim on a row's key lasts, and when the background may look at the row after it. */
+/** How long a lease on a row's key lasts, and when the sweeper may check the row after it. */
 export type ClaimTimes = { now: Date; until: Date; lookAt: Date }
 
-/** Takes the right to send under the key of a row: undefined while somebody else has it. Answers which attempt has none. */
+/** Takes the right to send under the key of a row; undefined while another process has it. Returns which attempt has no answer. */
 export async function takeSender(
   db: Db,
   table: KeyedTable,
@@ -45,8 +45,8 @@ export async function takeSender(
 }
 
 /**
- * Proves that the claim is still ours and notes that an attempt begins now, both in one statement right before it is sent.
- * Answers whether it may be.
+ * Proves that the lease is still ours and records that an attempt begins now, both in one statement right before it is
+ * sent. Returns whether it may be sent.
  */
 export async function beginAttempt(
   db: Db,
@@ -62,7 +62,7 @@ export async function beginAttempt(
   return result.numAffectedRows === 1n
 }
 
-/** Prolongs the claim, while it is still ours. */
+/** Renews the lease, while it is still ours. */
 export async function keepSender(
   db: Db,
   table: KeyedTable,
@@ -76,7 +76,7 @@ export async function keepSender(
     where id = ${id} and sender = ${sender}`.execute(db)
 }
 
-/** Gives the claim back. `unansweredAt` is the attempt that still has no answer; undefined leaves what stands. */
+/** Releases the lease. `unansweredAt` is the attempt that still has no answer; undefined keeps the stored one. */
 export async function freeSender(
   db: Db,
   table: KeyedTable,
