@@ -76,6 +76,7 @@ async function feed(database: Database): Promise<number> {
           url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/products`,
         },
         batch: { size },
+        rateLimit: { max: perSecond, per: '1s' },
       },
     ],
   })

@@ -13,14 +13,12 @@ import { wholeOptions } from './whole-options.ts'
 
 // How fast is an ordinary shop fed, one that answers 3 % of 429 (Retry-After: 1) and 2 % of 500? Items a second that arrived,
 // through a flow with the defaults of its file, against a bare loop with as many requests in hand, which sends what was
-// refused once more at the end, and through the same flow to a shop that takes everything. The same again with a shop that takes so many requests a second and not one more: what
-// part of that it is given, and how many requests beyond. Run: npm run bench -- shop [--items n] [--budget n]
+// refused once more at the end, and through the same flow to a shop that takes everything. Run: npm run bench -- shop [--items n]
 
-const { items, budget } = wholeOptions({ items: 1_500, budget: 50 })
+const { items } = wholeOptions({ items: 1_500 })
 const inHand = 4
 const latencyMs = 30
 const rounds = 3
-const budgetedSeconds = 30
 
 type Shop = {
   url: string
@@ -192,23 +190,6 @@ async function compare(database: Database): Promise<void> {
   say(`  bare loop ${rate('bare')}/s, ours ${rate('us')}/s, ratio ${ratio('bare')}`)
   say(`  ours to a shop that takes everything ${rate('sound')}/s, ratio ${ratio('sound')}`)
 
-  const owed = await flows.owe()
-  shop.begin(budget, true)
-  const startedAt = performance.now()
-  await owed.begin()
-  while (
-    performance.now() - startedAt < budgetedSeconds * 1_000 &&
-    shop.counts.arrived.size < items
-  ) {
-    await wait(10)
-  }
-  const seconds = (performance.now() - startedAt) / 1_000
-  const { arrived, refused, sent } = shop.counts
-  await owed.end()
-  const share = (arrived.size / seconds / (budget * 0.95)).toFixed(2)
-  say(
-    `  with a budget of ${budget}/s: ${Math.round(arrived.size / seconds)}/s arrived, ${share} of what it takes; ${refused} of ${sent} requests were 429`,
-  )
   await flows.end()
   shop.close()
 }

@@ -4,11 +4,6 @@ import { t, word } from '../shared/i18n.js'
 const forms = [
   ['attempts', /^(\d+) of the last (\d+) attempts failed, the last one with: (.*)$/s],
   ['probe', /^the attempt that looked whether it is back failed with: (.*)$/s],
-  ['tooMany', /^too many requests for it: (.*)$/s],
-  [
-    'budget',
-    /^its answers say how many requests(?: of (\d+))? it still takes, and no more are sent$/,
-  ],
   ['noFile', /^(?:file source: )?there is no file (.*) to read$/],
   [
     'noField',

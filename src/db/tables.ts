@@ -840,11 +840,10 @@ export type OauthGrantsTable = {
 export type DestinationStatesTable = {
   flow: string
   destination: string
-  state: 'slowed' | 'silent' | 'open' | 'probing'
+  state: 'silent' | 'open' | 'probing'
   cause: string | null
   since: Date
   next_attempt_at: Date | null
-  per_second: number | null
 }
 
 export type ItemVersionsTable = {

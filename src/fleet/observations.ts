@@ -65,7 +65,7 @@ export type DestinationSeen = {
   name: string
   accessLost: AccessLost | null
   sending: {
-    state: 'flowing' | 'slowed' | 'silent' | 'open' | 'probing'
+    state: 'flowing' | 'silent' | 'open' | 'probing'
     cause: string | null
     since: Date | null
     nextAttemptAt: Date | null

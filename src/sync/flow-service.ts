@@ -39,15 +39,13 @@ export type OpenCounts = {
 /** Whether a destination is sent what it is owed, and if not, why. */
 export type Sending = {
   /**
-   * `slowed`: no faster than it takes; `silent`: it asked for that; `open`: it is in trouble and left alone; `probing`: one
+   * `silent`: it asked for that; `open`: it is in trouble and left alone; `probing`: one
    * attempt finds out whether it is back.
    */
-  state: 'flowing' | 'slowed' | 'silent' | 'open' | 'probing'
+  state: 'flowing' | 'silent' | 'open' | 'probing'
   cause: string | null
   since: Date | null
   nextAttemptAt: Date | null
-  /** Requests that it is found to take. */
-  perSecond: number | null
 }
 
 export type QueueStatistics = {
@@ -212,21 +210,6 @@ export type ItemAttempt = {
   reason: string | null
 }
 
-/** What became of an item that was pushed. */
-export type PushedItem = {
-  /** Null of a record without a usable key. */
-  pk: string | null
-  status: 'new' | 'changed' | 'unchanged' | 'skipped' | 'deleted' | 'refused'
-  /** Why it was refused or skipped, for people. */
-  reason?: string
-  /** It was refused for a reason that may pass: the same push may be sent again. */
-  retry?: true
-}
-
-export type Push = { items: readonly Record<string, unknown>[]; deletes: readonly string[] }
-
-export type Pushed = { items: PushedItem[]; deletes: PushedItem[]; changes: number }
-
 /** Everything the control API offers. Functions of one flow throw NOT_FOUND for a name that no file defines. */
 /** A delivery that is still to be made, or tried again. */
 export type WaitingDelivery = {
@@ -263,13 +246,6 @@ export type FlowService = {
     pk: string,
     actor?: string,
   ): Promise<{ found: boolean; changed: boolean; jobs: number }>
-  /**
-   * Takes items as their source says they are now, whether the flow is paused or not. What was `new`, `changed` or `deleted` is
-   * owed when this resolves. `read` is of `beginPush`.
-   */
-  push(name: string, push: Push, read: number, actor: string): Promise<Pushed>
-  /** The place of a push among the reads of the source; asked for before its content is looked at. */
-  beginPush(name: string): Promise<number>
   reset(name: string, actor: string): Promise<void>
   resetItem(name: string, pk: string, actor: string): Promise<{ existed: boolean }>
   /** Sends everything again, to all destinations or to one. */

@@ -55,7 +55,7 @@ export async function prometheusText(
   return registry.metrics()
 }
 
-const sendingStates = ['flowing', 'slowed', 'silent', 'open', 'probing'] as const
+const sendingStates = ['flowing', 'silent', 'open', 'probing'] as const
 
 function addSending(
   gauge: (name: string, help: string, labelNames: string[]) => Gauge,
@@ -68,19 +68,13 @@ function addSending(
     'While it is left alone: when the next attempt may start',
     labels,
   )
-  const pace = gauge(
-    'destination_requests_per_second',
-    'What it is found to take, since it said that it is too much',
-    labels,
-  )
   for (const [flow, { destinations }] of metrics) {
     for (const { name: destination, sending } of destinations) {
       for (const one of sendingStates) {
         state.set({ flow, destination, state: one }, one === sending.state ? 1 : 0)
       }
-      const { nextAttemptAt, perSecond } = sending
+      const { nextAttemptAt } = sending
       if (nextAttemptAt) next.set({ flow, destination }, nextAttemptAt.getTime() / 1000)
-      if (perSecond !== null) pace.set({ flow, destination }, perSecond)
     }
   }
 }

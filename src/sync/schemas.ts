@@ -70,14 +70,13 @@ export const StatsResponse = z
 export const DestinationSending = z
   .object({
     state: z
-      .enum(['flowing', 'slowed', 'silent', 'open', 'probing'])
+      .enum(['flowing', 'silent', 'open', 'probing'])
       .describe(
-        'slowed: no faster than it takes; silent: it asked for that; open: it is in trouble and left alone; probing: one attempt finds out whether it is back',
+        'silent: it asked for that; open: it is in trouble and left alone; probing: one attempt finds out whether it is back',
       ),
     cause: z.string().nullable(),
     since: Timestamp.nullable(),
     next_attempt_at: Timestamp.nullable().describe('null when one may be made now'),
-    per_second: z.number().nullable().describe('Requests that it is found to take'),
   })
   .meta({ id: 'DestinationSending' })
 

@@ -108,23 +108,11 @@ export type DeliveryJob = {
 /** Values of answers, by the names of the flow file. */
 export type Remembered = Readonly<Record<string, string | number | boolean>>
 
-/** What a receiver said of the requests that it still takes. */
-export type ServerBudget = {
-  remaining: number
-  /** In all, until the next reset. */
-  limit?: number
-  /** From the answer on. */
-  resetMs?: number
-  /** Made by the attempt that this answer ended; one unless told. */
-  requests?: number
-}
-
 export type DeliveryResult =
   | {
       ok: true
       /** Of the answer, where the receiver speaks HTTP. */
       status?: number
-      budget?: ServerBudget
       /** To be remembered of the item. */
       remember?: Remembered
       /** What was remembered holds no longer. */
@@ -141,7 +129,6 @@ export type DeliveryResult =
       retryAfterSeconds?: number
       /** Whether the receiver itself is in trouble (network, 5xx, 429), which a breaker counts. */
       outage: boolean
-      budget?: ServerBudget
       /**
        * Nothing can be sent to the destination at all, for a reason that no attempt changes: none is counted, and after so
        * many milliseconds one looks again.

@@ -8,7 +8,7 @@ import type { Lane } from './lane.ts'
 
 export type Deeds = { open(): string[]; stop(): Promise<void> }
 
-/** Has ERPs push, operators approve, and destinations filled, beside all that goes wrong. */
+/** Has ERPs name what changed, operators approve, and destinations filled, beside all that goes wrong. */
 export function startDeeds(deps: DeedDeps, lanes: readonly Lane[]): Deeds {
   let isStopped = false
   const all: { name: string; deed: Deed }[] = []
@@ -37,7 +37,7 @@ function deedsOf(deps: DeedDeps, lane: Lane): Deed[] {
   const { play } = lane
   return [
     createLook(deps, lane),
-    ...(play.isPushed ? [createPushes(deps, lane)] : []),
+    ...(play.isNamed ? [createNamings(deps, lane)] : []),
     ...(play.losesField ? [createMissingField(deps, lane)] : []),
     ...(play.isGuarded ? [createApprovals(deps, lane)] : []),
     ...(play.second ? [createFill(deps, lane)] : []),
@@ -76,43 +76,34 @@ function createLook({ control, isCalm }: DeedDeps, lane: Lane): Deed {
   }
 }
 
-type PushAnswer = { items: { status: string }[]; deletes: { status: string }[] }
-
-/** An ERP that says what it changes, and changes nothing more of that item until it has an answer or has waited for long. */
-function createPushes({ control, isCalm }: DeedDeps, lane: Lane): Deed {
+/** An ERP that names the key of what it changed, and changes nothing more of that item until it has an answer or has waited for long. */
+function createNamings({ control, isCalm }: DeedDeps, lane: Lane): Deed {
   const { truth, play, chance } = lane
-  const mustArrive = play.polledBy === 'pushes'
-  let pushes = 0
+  const mustArrive = play.polledBy === 'names'
+  let named = 0
   let owed: string | undefined
   return {
     async step() {
       if (owed === undefined) {
         if (isCalm()) return
-        pushes += 1
-        const pk = lane.ids[chance.whole(`pushed ${pushes}`, 0, lane.ids.length - 1)] ?? ''
+        named += 1
+        const pk = lane.ids[chance.whole(`named ${named}`, 0, lane.ids.length - 1)] ?? ''
         if (lane.locked.has(pk)) return
         owed = pk
         lane.locked.add(pk)
-        if (play.withDeletes && !play.isGuarded && chance.maybe(`pushed away ${pushes}`, 0.15)) {
-          truth.remove(pk)
-        } else truth.put(pk, `${lane.name} push ${pushes}`)
+        truth.put(pk, `${lane.name} named ${named}`)
       }
-      const item = truth.get(owed)
-      const answer = await control('POST', `/flow/${lane.name}/items`, {
-        ...(item ? { items: [item] } : { deletes: [owed] }),
-      })
-      const { items = [], deletes = [] } = (answer?.body ?? {}) as Partial<PushAnswer>
-      const [told] = [...items, ...deletes]
-      const isTaken = answer?.status === 202 && told?.status !== 'refused'
-      if (isTaken) lane.note('a push was taken')
+      const answer = await control('POST', `/sync/${lane.name}/${owed}`)
+      const isRead = answer?.status === 200 && (answer.body as { found: boolean }).found
+      if (isRead) lane.note('the key of a changed item was named')
       else if (mustArrive) {
-        lane.note('a push was to be sent again')
+        lane.note('a key was to be named again')
         return
       }
       lane.locked.delete(owed)
       owed = undefined
     },
-    open: () => (owed === undefined ? undefined : `the push of ${owed} is not taken`),
+    open: () => (owed === undefined ? undefined : `the change of ${owed} is not read`),
   }
 }
 
@@ -123,7 +114,7 @@ function createFill(deps: DeedDeps, lane: Lane): Deed {
   const isTime = createTime(deps, lane, 'fill')
   let isBegun = false
   let isDone = false
-  // Also an added one: what is pushed between the reload and the first poll by the new definition is owed to it, and filled.
+  // Also an added one: what is synced between the reload and the first poll by the new definition is owed to it, and filled.
   if (second) second.ledger.maySendOnceMore = true
 
   const ask = async () => {

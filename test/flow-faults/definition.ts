@@ -15,7 +15,7 @@ export function definitionOf(lane: Lane, places: Places, withSecond: boolean): o
     version: 1,
     name,
     // Nothing but its own way gets such a flow polled.
-    pollInterval: polledBy === 'pushes' || polledBy === 'notify' ? '24h' : '1s',
+    pollInterval: polledBy === 'names' || polledBy === 'notify' ? '24h' : '1s',
     ...(polledBy === 'schedule' && { schedule: { cron: '* * * * *' } }),
     allowPrivateNetwork: true,
     source: sourceOf(lane, places),

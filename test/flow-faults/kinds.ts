@@ -15,7 +15,7 @@ export type SourceKind = (typeof sourceKinds)[number]
 export type TargetKind = (typeof targetKinds)[number]
 
 /** Who sees to it that a flow is polled: the one that plays with it, or only the way it is named for. */
-export type PolledBy = 'everybody' | 'pushes' | 'schedule' | 'notify'
+export type PolledBy = 'everybody' | 'names' | 'schedule' | 'notify'
 
 /** What is played with one flow, decided by its seed. */
 export type Play = {
@@ -27,8 +27,8 @@ export type Play = {
   isGuarded: boolean
   /** A field is gone from the source for a while. */
   losesField: boolean
-  /** Some of what changes is also pushed. */
-  isPushed: boolean
+  /** The ERP names the key of some of what changes. */
+  isNamed: boolean
   /** A second destination: `there` from the beginning, or `added` later. */
   second: 'there' | 'added' | undefined
   /** With a marker for files that are whole, where the source is files. */
@@ -54,8 +54,8 @@ export function drawPlay(chance: Chance, turn: number, hasTables: boolean): Play
     withDeletes,
     isGuarded: withDeletes && isPlain && chance.maybe('guarded', 0.5),
     losesField,
-    isPushed:
-      polledBy === 'pushes' || (isPlain && isList && !losesField && chance.maybe('pushed', 0.5)),
+    isNamed:
+      polledBy === 'names' || (isPlain && isList && !losesField && chance.maybe('named', 0.5)),
     second:
       isPlain && source !== 'files of news' && chance.maybe('second', 0.4)
         ? chance.pick('second kind', ['there', 'added'] as const)
@@ -67,7 +67,7 @@ export function drawPlay(chance: Chance, turn: number, hasTables: boolean): Play
 function drawPolledBy(chance: Chance, source: SourceKind): PolledBy {
   if (source === 'a table') return chance.pick('polled by', ['everybody', 'notify'] as const)
   if (source !== 'a list') return 'everybody'
-  return chance.pick('polled by', ['everybody', 'everybody', 'pushes', 'schedule'] as const)
+  return chance.pick('polled by', ['everybody', 'everybody', 'names', 'schedule'] as const)
 }
 
 /** What is counted of a run beside its kills; one that never takes effect proves nothing. */
@@ -77,8 +77,8 @@ export const happenings = [
   'what was sent under a lost claim was owed again',
   'a clock was set',
   'an item was synced',
-  'a push was taken',
-  'a push was to be sent again',
+  'the key of a changed item was named',
+  'a key was to be named again',
   'a flow was polled by its schedule',
   'a flow was woken by NOTIFY',
   'a file was cut for a while',

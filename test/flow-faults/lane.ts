@@ -78,8 +78,8 @@ export function createLane(
     reads: 0,
     note: options.note,
     change(progress) {
-      // Everything that changes there is pushed, by who pushes.
-      if (play.polledBy === 'pushes') return
+      // The key of everything that changes there is named, by who names it.
+      if (play.polledBy === 'names') return
       changes += 1
       const first = Math.min(ids.length - 1, Math.floor(progress * ids.length))
       const id = `i${chance.whole(`change ${changes}`, first, ids.length - 1)}`

@@ -76,9 +76,9 @@ export const plantedBugs: readonly PlantedBug[] = [
     'if (atOnce < 0 && percent > guard.maxPercent) {',
   ),
   bug(
-    'what is pushed is stored and not owed',
-    'sync/engine/push-items',
-    'await deps.enqueue(trx, runtime, owed)',
+    'what a sync of one item finds is stored and not owed',
+    'sync/engine/sync-item',
+    "await deps.enqueue(trx, runtime, [{ pk, kind: 'upsert', hash, value, change: read }])",
     '',
   ),
   bug(

@@ -361,7 +361,6 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
           cause: 'HTTP 500',
           since: later(0),
           next_attempt_at: later(3_600_000),
-          per_second: null,
         })
         .execute(),
     ),

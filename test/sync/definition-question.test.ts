@@ -106,37 +106,6 @@ test('one item is synced on request, also again, and the question stays', async 
   expect(await statusOf(name)).toMatchObject({ paused: true, reason: question })
 })
 
-test('what is pushed is refused until somebody has answered, whether the question was asked or not', async () => {
-  const name = await asking()
-  const push = {
-    items: [
-      { id: '1', t: ' a ' },
-      { id: '3', t: 'c' },
-    ],
-    deletes: ['2'],
-  }
-  const refused = { status: 'refused', retry: true, reason: expect.stringContaining('definition') }
-  expect(await post(`/flow/${name}/items`, push)).toMatchObject({
-    items: [refused, refused],
-    deletes: [refused],
-  })
-  await post(`/flow/${name}/resume`)
-  expect(await post(`/sync/${name}`)).toMatchObject({ changes: 0 })
-  // The resume has it read too, and what is pushed beside that read is to be pushed again.
-  await expect
-    .poll(() => post(`/flow/${name}/items`, push), { timeout: 10_000 })
-    .toMatchObject({
-      items: [{ status: 'unchanged' }, { status: 'new' }],
-      deletes: [{ status: 'deleted' }],
-    })
-  await define(name, { trim: true })
-  expect(await statusOf(name)).toMatchObject({ paused: false })
-  expect(await post(`/flow/${name}/items`, { items: push.items.slice(0, 1) })).toMatchObject({
-    items: [refused],
-  })
-  expect(await statusOf(name)).toMatchObject({ paused: true, reason: question })
-})
-
 test('a resync with force is an answer: everything is sent again, and the flow goes on', async () => {
   const name = await asking()
   expect(await post(`/resync/${name}?force=true`)).toEqual({ name, status: 'reset', changes: 2 })

@@ -167,20 +167,3 @@ test('one that stands alone goes by the request for single items, or is a batch 
     ['/many', [{ sku: 'a' }]],
   ])
 })
-
-test('what the answer says of the requests that are left is passed on', async () => {
-  const headers = {
-    'x-rate-limit-limit': '40',
-    'x-rate-limit-remaining': '5',
-    'x-rate-limit-reset': '900',
-  }
-  answer = () => ({ status: 200, headers })
-  const budget = { limit: 40, remaining: 5, resetMs: 900 }
-  expect(await together(open(), 'a', 'b')).toEqual([
-    { ok: true, status: 200, budget },
-    { ok: true, status: 200, budget },
-  ])
-  answer = () => ({ status: 429, headers })
-  const [one] = jobs('a')
-  expect(one && (await open().deliver(one, never))).toMatchObject({ ok: false, budget })
-})

@@ -127,37 +127,6 @@ test('GET and DELETE carry no body; a delete uses its own request and statuses',
   expect(calls[0]?.headers['content-type']).toBeUndefined()
 })
 
-test('what the last answer says of the requests that are left is passed on, with how many were made', async () => {
-  const to = (method: 'GET' | 'PUT' | 'DELETE', path: string) =>
-    ({ method, url: written(`${base}${path}`), headers: {} }) as const
-  const destination = open({
-    find: [to('GET', '/found/{pk}')],
-    request: to('PUT', '/items/{pk}'),
-    delete: to('DELETE', '/items/{pk}'),
-    remember: { id: '$.id' },
-  })
-  let left = 40
-  let isThere = true
-  answer = (response, { method, url }) => {
-    left -= 1
-    const status = isThere || method === 'PUT' ? 200 : 404
-    response.writeHead(status, { 'x-rate-limit-remaining': String(left) })
-    response.end(JSON.stringify({ id: url }))
-  }
-  const told = async (change: Partial<Parameters<typeof job>[0]>) => {
-    const { budget } = await destination.deliver(job({ pk: 'a', ...change }), never)
-    return budget
-  }
-  expect(await told({})).toEqual({ remaining: 38, requests: 2 })
-  expect(await told({ kind: 'delete' })).toEqual({ remaining: 36, requests: 2 })
-  expect(await told({ remembered: { id: '7' } })).toEqual({ remaining: 35 })
-  expect(await told({ kind: 'delete', remembered: { id: '7' } })).toEqual({ remaining: 34 })
-  isThere = false
-  expect(await told({})).toEqual({ remaining: 32, requests: 2 })
-  expect(await told({ kind: 'delete' })).toEqual({ remaining: 31 })
-  expect(calls).toHaveLength(9)
-})
-
 test('a delete without a delete request is refused without a call', async () => {
   const result = await open().deliver(job({ kind: 'delete' }), never)
   expect(result).toMatchObject({ ok: false, retryable: false })

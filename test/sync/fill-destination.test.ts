@@ -86,12 +86,12 @@ test('a destination that is added is filled by the next poll, without a question
   expect(sent()).toEqual({})
 })
 
-test('what is pushed between a reload and the poll that fills an added destination reaches that one twice, the others once', async () => {
+test('what is synced between a reload and the poll that fills an added destination reaches that one twice, the others once', async () => {
   await flows.write('shop.flow.yaml', flowWith('erp', 'added', 'web', 'fresh'))
   await flows.flows.reload('test')
-  const pushed = { id: 'A-11', price: 'pushed' }
-  await flows.write('shop.json', [{ id: 'A-10', price: 'new' }, pushed, ...items.slice(2)])
-  await flows.call('POST', '/flow/shop/items', { body: { items: [pushed] } })
+  const synced = { id: 'A-11', price: 'synced' }
+  await flows.write('shop.json', [{ id: 'A-10', price: 'new' }, synced, ...items.slice(2)])
+  await flows.call('POST', '/sync/shop/A-11')
   await flows.delivered()
   expect(sent()).toEqual({ erp: 1, added: 1, web: 1, fresh: 1 })
   await flows.call('POST', '/sync/shop')
@@ -118,8 +118,7 @@ test('a destination that is added before the first poll has ended is no question
   })
   await flows.write('young.flow.yaml', flow('web'))
   await flows.flows.reload('test')
-  const pushed = { id: 'A-10', price: 'new' }
-  await flows.call('POST', '/flow/young/items', { body: { items: [pushed] } })
+  await flows.call('POST', '/sync/young/A-10')
   await flows.write('young.flow.yaml', flow('web', 'added'))
   await flows.flows.reload('test')
   const answer = await flows.call('POST', '/sync/young?force=true')

@@ -20,7 +20,7 @@ import {
 } from '../support/flows.ts'
 import { reachable } from './sources-sql-support.ts'
 
-/** An item has one key, whichever way it comes: by a poll, by a single sync, by a push, or as text in a path. */
+/** An item has one key, whichever way it comes: by a poll, by a single sync, or as text in a path. */
 const postgresUrl = await reachable(
   process.env.TEST_DATABASE_URL || 'postgres://root@127.0.0.1:5432/test',
   'PostgreSQL (TEST_DATABASE_URL)',
@@ -103,7 +103,7 @@ test('a key is its text in NFC without blanks at its end, however it is given', 
 })
 
 test.skipIf(!postgresUrl)(
-  'an item of a CHAR(n) key is one item to polls, single syncs, pushes and deletes',
+  'an item of a CHAR(n) key is one item to polls, single syncs and deletes',
   async () => {
     await serve('char', {
       source: {
@@ -120,29 +120,16 @@ test.skipIf(!postgresUrl)(
       const synced = await flows.call('POST', `/sync/char/${pk}`)
       expect([synced.statusCode, synced.json().pk]).toEqual([200, 'A'])
     }
-    const pushed = await flows.call('POST', '/flow/char/items', {
-      body: {
-        items: [
-          { code: 'A', price: 3 },
-          { code: 'B     ', price: 3 },
-        ],
-      },
-    })
-    expect(pushed.json().items).toMatchObject([
-      { pk: 'A', status: 'changed' },
-      { pk: 'B', status: 'changed' },
-    ])
     expect(await keysOf('char')).toEqual(['A', 'B'])
-    await flows.delivered()
-    const deleted = await flows.call('POST', '/flow/char/items', { body: { deletes: ['A     '] } })
-    expect(deleted.json().deletes).toEqual([{ pk: 'A', status: 'deleted' }])
+    await admin?.query(`delete from ${table} where code = 'A'`)
+    await sync('char')
     await flows.delivered()
     expect(sent('char').filter((one) => one.startsWith('DELETE'))).toEqual(['DELETE A'])
     expect(new Set(sent('char').map((one) => one.split(' ')[1]))).toEqual(new Set(['A', 'B']))
   },
 )
 
-test('two forms of one letter are one key in a file, in a push, in a single sync and in a reset', async () => {
+test('two forms of one letter are one key in a file, in a single sync and in a reset', async () => {
   await serve('forms')
   await flows.write('forms.json', [{ code: nfd, price: 1 }])
   await sync('forms')
@@ -156,10 +143,6 @@ test('two forms of one letter are one key in a file, in a push, in a single sync
     expect(reset.json()).toMatchObject({ pk: nfc, existed: true })
     await sync('forms')
   }
-  const push = { body: { deletes: [nfd] } }
-  expect((await flows.call('POST', '/flow/forms/items', push)).json().deletes).toEqual([
-    { pk: nfc, status: 'deleted' },
-  ])
 })
 
 test('a group whose key is a number in one record and text in the next is one item', async () => {

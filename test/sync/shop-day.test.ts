@@ -85,7 +85,7 @@ const tiendanube: Setup = {
   template: 'tiendanube',
   env: () => ({ TIENDANUBE_STORE: '991', TIENDANUBE_TOKEN: 'shop-token', TIENDANUBE_APP: 'ERP' }),
   adapt: (text, url) =>
-    text.replaceAll('https://api.tiendanube.com', url).replace('budget: tiendanube', ''),
+    text.replaceAll('https://api.tiendanube.com', url).replace('max: 1, per', 'max: 1000, per'),
   async open() {
     const shop = await startTiendanube({
       ...{ store: '991', token: 'shop-token', bucket: 1_000_000 },

@@ -59,7 +59,6 @@ export const texts = {
   'flow.lastError': 'The last run failed',
   'flow.more': 'More',
   'flow.dismiss': 'Put this message away',
-  'sending.slowed': 'Slowed to what it takes',
   'sending.silent': 'It asked to wait',
   'sending.open': 'In trouble, left alone',
   'sending.probing': 'Finding out whether it is back',
@@ -79,8 +78,6 @@ export const texts = {
   'do.approve': 'Let these deletes through',
   'said.attempts': '{1} of the last {2} attempts failed, the last one with: {3}',
   'said.probe': 'the attempt that looked whether it is back failed with: {1}',
-  'said.tooMany': 'too many requests for it: {1}',
-  'said.budget': 'its answers say how many requests it still takes, and no more are sent',
   'said.noFile': 'there is no file {1}',
   'said.noField':
     'the field {1} is in none of the records, which have: {2}. Correct the source or the definition',

@@ -60,7 +60,6 @@ export const texts = {
   'flow.lastError': 'La última corrida falló',
   'flow.more': 'Más',
   'flow.dismiss': 'Quitar este mensaje',
-  'sending.slowed': 'Más lento, a su ritmo',
   'sending.silent': 'Pidió esperar',
   'sending.open': 'Con problemas, en pausa',
   'sending.probing': 'Probando si ya responde',
@@ -80,8 +79,6 @@ export const texts = {
   'do.approve': 'Dejar pasar estas bajas',
   'said.attempts': 'fallaron {1} de los últimos {2} intentos, el último con: {3}',
   'said.probe': 'el intento que miró si ya volvía falló con: {1}',
-  'said.tooMany': 'demasiados pedidos para él: {1}',
-  'said.budget': 'sus respuestas dicen cuántos pedidos acepta todavía, y no se envían más',
   'said.noFile': 'no existe el archivo {1}',
   'said.noField':
     'falta el campo {1} en todos los registros, que tienen: {2}. Corregí el origen o la definición',

@@ -114,9 +114,9 @@ function destinations(app, flow, health, isWhole) {
 function inTheWay(app, flow, destination) {
   const { state, cause } = destination.sending
   return html`<span class="small oldest" title=${cause ?? ''}>
-    ${badge(state === 'slowed' ? 'info' : 'warn', t(`sending.${state}`))}
+    ${badge('warn', t(`sending.${state}`))}
     ${nextTry(destination.sending)} ${cause ? html`<span class="soft clip">${name(said(cause))}</span>` : null}
-    ${state === 'slowed' ? null : tryButton(app, flow, destination)}
+    ${tryButton(app, flow, destination)}
   </span>`
 }
 

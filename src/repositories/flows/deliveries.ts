@@ -223,27 +223,6 @@ export async function findChangedSince(
   return new Set(rows.map(({ pk }) => pk))
 }
 
-/**
- * The keys of those whose latest change is a delete that was found by a read which began after this one. Every destination is
- * owed a delete, so one tells.
- */
-export async function findDeletedSince(
-  trx: Trx,
-  target: DeliveryTarget,
-  pks: readonly string[],
-  read: number,
-): Promise<Set<string>> {
-  if (pks.length === 0) return new Set()
-  const rows = await trx
-    .selectFrom('deliveries')
-    .select('pk')
-    .where(isOneOf(target, pks))
-    .where('kind', '=', 'delete')
-    .where('change_number', '>', read)
-    .execute()
-  return new Set(rows.map(({ pk }) => pk))
-}
-
 /** One row, locked until the transaction ends. */
 export async function lockOwed(
   trx: Trx,

@@ -156,22 +156,6 @@ export async function confirmItem(trx: Trx, flow: string, pk: string, read: numb
     .execute()
 }
 
-/** As confirmItem, of several. */
-export async function confirmItems(
-  trx: Trx,
-  flow: string,
-  pks: readonly string[],
-  read: number,
-): Promise<void> {
-  await trx
-    .updateTable('flow_items')
-    .set({ read_number: read, missed_scans: 0, missed_since: null })
-    .where('flow', '=', flow)
-    .where(sql<boolean>`pk = any(${pks}::text[])`)
-    .where('read_number', '<', read)
-    .execute()
-}
-
 /** Has the next read find these items new. Answers how many of them had been seen. */
 export async function resetHashes(trx: Trx, flow: string, pks: readonly string[]): Promise<number> {
   if (pks.length === 0) return 0

@@ -10,7 +10,6 @@ const flowing: Sending = {
   cause: null,
   since: null,
   nextAttemptAt: null,
-  perSecond: null,
 }
 
 /** What is in the way of each destination of each flow, or of one, by whichever process works it. */
@@ -29,13 +28,13 @@ export async function readSending(
 
 /** What was written down may be over: nothing happens at its end when nothing is owed. */
 function sendingOf(row: DestinationStateRow, now: Date): Sending {
-  const { state, cause, since, next_attempt_at: nextAttemptAt, per_second: perSecond } = row
+  const { state, cause, since, next_attempt_at: nextAttemptAt } = row
   const isOver = nextAttemptAt !== null && nextAttemptAt <= now
   if (state === 'silent' && isOver) return flowing
   if (state === 'open' && isOver) {
-    return { state: 'probing', cause, since, nextAttemptAt: null, perSecond }
+    return { state: 'probing', cause, since, nextAttemptAt: null }
   }
-  return { state, cause, since, nextAttemptAt, perSecond }
+  return { state, cause, since, nextAttemptAt }
 }
 
 function keyOf(flow: string, destination: string): string {

@@ -266,7 +266,7 @@ function http(context: FlowContext) {
       budget: name()
         .optional()
         .describe(
-          'the request budget of a receiver, shared by all destinations that name it, in all flows and processes',
+          'the name of a rateLimit that all destinations which name it share, in all flows and processes',
         ),
       retry: httpRetry(),
     })

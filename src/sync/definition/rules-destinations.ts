@@ -17,6 +17,7 @@ export function destinationFindings(flow: Flow): PathFinding[] {
     const earlier = destinations.slice(0, index)
     return [
       ...nameFindings(destination, earlier, path),
+      ...budgetFindings(destination, path),
       ...mappingFindings(destination, path),
       ...retryFindings(destination, path),
       ...deleteFindings(flow, destination, path),
@@ -27,6 +28,14 @@ export function destinationFindings(flow: Flow): PathFinding[] {
       ...(destination.type === 'file' ? fileFindings(destination, earlier, path) : []),
     ]
   })
+}
+
+/** A budget says who shares a limit; how many requests a receiver takes is not learnt from its answers. */
+function budgetFindings(destination: Destination, under: Path): PathFinding[] {
+  if (destination.type !== 'http' || destination.budget === undefined) return []
+  if (destination.rateLimit) return []
+  const hint = 'say how many requests the receiver takes: rateLimit: { max: 2, per: 1s }'
+  return [{ path: [...under, 'budget'], message: 'needs a rateLimit beside it', hint }]
 }
 
 function nameFindings(

@@ -196,12 +196,10 @@ export async function attemptDelivery(
     durationMs,
     ...resultOf(answers, refusals),
   })
-  const budget =
-    typeof answers === 'string' ? undefined : answers.findLast((one) => one.budget)?.budget
   // What was taken tells that the receiver is there, whatever it says of the others.
   const [first] = refusals
   if (first === undefined || refusals.length < ready.length) {
-    begun.report(broken && !isAnswered(answers) ? 'unknown' : 'answered', { budget })
+    begun.report(broken && !isAnswered(answers) ? 'unknown' : 'answered')
   } else {
     const worst = refusals.find(({ outage }) => outage) ?? first
     const { blockedMs } = worst
@@ -215,7 +213,6 @@ export async function attemptDelivery(
           : reasonText(worst.reason),
       wishMs: worst.outage ? wishMs(worst.retryAfterSeconds) : 0,
       isOfAll: worst.status === unavailable,
-      budget,
     })
   }
   return outcomes

@@ -26,12 +26,13 @@ import type { Destination, DestinationDefinition, ItemChange } from '../types.ts
 import { type AttemptDeps, attemptDelivery, type OpenDestination, type Waiting } from './attempt.ts'
 import { type Cleaned, cleanDeliveries } from './clean.ts'
 import { createCompany } from './company.ts'
-import { createGate, createPace, type Gate, type Pace } from './gate.ts'
+import { createGate, type Gate, limiterOf } from './gate.ts'
 import { type GateReports, reportGate } from './gate-reports.ts'
 import { createHold, type Hold, holdLookMs } from './hold.ts'
 import { compileItemBody } from './item-body.ts'
 import { makeGoodLostClaim } from './lost-claim.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
+import type { RateLimiter } from './rate-limit.ts'
 import { type DeliveryRecord, type Rehearsal, rehearse } from './rehearse.ts'
 import { retryFailed } from './retry-failed.ts'
 import { settleGroup } from './settle.ts'
@@ -132,24 +133,19 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const turns = new Map<string, Promise<void>>()
   const finalListeners = new Set<(finals: FinalFailure[]) => void>()
   const deliveredListeners = new Set<(delivered: Delivered) => void>()
-  /** By the name of their budget. */
-  const paces = new Map<string, Pace>()
   /** By their budget and the limit. */
-  const limiters = new Map<string, Pace['limiter']>()
+  const limiters = new Map<string, RateLimiter>()
   let stopped = false
   let unlisten: (() => Promise<void>) | undefined
 
   /** Kept as long as the process: a budget that nobody uses for a while is not a new one. */
-  const paceOf = (definition: DestinationDefinition): Pace => {
+  const limiterFor = (definition: DestinationDefinition): RateLimiter => {
     const budget = budgetOf(definition)
-    if (budget === undefined) return createPace(definition, steadyTime)
-    const shared = paces.get(budget) ?? createPace(definition, steadyTime)
-    paces.set(budget, shared)
-    // A limit is the file's own; what the receiver takes does not depend on it.
+    if (budget === undefined) return limiterOf(definition, steadyTime)
     const key = JSON.stringify([budget, definition.rateLimit])
-    const limited = limiters.get(key) ?? createPace(definition, steadyTime).limiter
-    limiters.set(key, limited)
-    return { ...shared, limiter: limited }
+    const limiter = limiters.get(key) ?? limiterOf(definition, steadyTime)
+    limiters.set(key, limiter)
+    return limiter
   }
 
   const inTurn = (flow: string, work: () => Promise<void>): Promise<void> => {
@@ -207,9 +203,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
           },
         },
       }),
-      begun: (term) => {
+      begun: () => {
         running.termBeganAt = now()
-        running.gate.takeOver(term)
         running.reports?.write()
       },
       admit: () =>
@@ -295,7 +290,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
           hold: createHold(() =>
             findHeld(database.db, { flow: flow.name, destination: name, identity }),
           ),
-          gate: gateFor(definition, before?.get(name), paceOf),
+          gate: gateFor(definition, before?.get(name), limiterFor),
           reports: undefined,
         })
       }
@@ -423,12 +418,12 @@ const steadyTime = () => new Date(performance.now())
 function gateFor(
   definition: DestinationDefinition,
   before: Running | undefined,
-  paceOf: (definition: DestinationDefinition) => Pace,
+  limiterFor: (definition: DestinationDefinition) => RateLimiter,
 ): Gate {
   const rules = (one: DestinationDefinition) =>
-    JSON.stringify([one.rateLimit, one.breaker, one.type, budgetOf(one)])
+    JSON.stringify([one.rateLimit, one.breaker, budgetOf(one)])
   const isSame = before && rules(before.definition) === rules(definition)
-  return isSame ? before.gate : createGate(definition, steadyTime, paceOf(definition))
+  return isSame ? before.gate : createGate(definition, steadyTime, limiterFor(definition))
 }
 
 function budgetOf(definition: DestinationDefinition): string | undefined {

@@ -42,7 +42,7 @@ export function reportGate(
   }
 
   const writeOnce = async () => {
-    const { state: word, cause, nextAttemptAt, perSecond } = stateNow()
+    const { state: word, cause, nextAttemptAt } = stateNow()
     if (word === 'flowing') await deleteDestinationState(database.db, target)
     else {
       await writeDestinationState(database.db, {
@@ -51,7 +51,6 @@ export function reportGate(
         cause,
         since: now(),
         next_attempt_at: nextAttemptAt,
-        per_second: perSecond,
       })
     }
     await tellDeliveries(database.db, [target.flow])

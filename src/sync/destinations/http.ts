@@ -21,7 +21,6 @@ import {
   type Signing,
 } from './http-request.ts'
 import { TemplateError } from './http-template.ts'
-import { readServerBudget } from './rate-limit-headers.ts'
 import { blocked, gone, postponed, refused } from './result.ts'
 
 export type { RequestTemplate } from './http-request.ts'
@@ -124,15 +123,6 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     return answer
   }
 
-  /** What an attempt's last answer says of the requests that are left, and how many the attempt made. */
-  const withBudget = (result: DeliveryResult, answers: readonly Answer[]): DeliveryResult => {
-    const last = answers.at(-1)
-    const budget = last && readServerBudget(last.headers, settings.now().getTime())
-    if (!budget) return result
-    const { length: requests } = answers
-    return { ...result, budget: { ...budget, ...(requests > 1 && { requests }) } }
-  }
-
   const deliverUpsert = async (job: DeliveryJob, ask: Ask): Promise<DeliveryResult> => {
     const known = await lookups.find(job, ask)
     if ('failed' in known) return known.failed
@@ -225,16 +215,10 @@ export function openHttpDestination(settings: HttpSettings): Destination {
   const deliver = (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
     const problem = problemOf(job)
     if (problem !== undefined) return Promise.resolve(refused(problem))
-    return orFailure(signal, async () => {
-      const answers: Answer[] = []
-      const ask: Ask = async (request) => {
-        const answer = await send(request, job, signal)
-        answers.push(answer)
-        return answer
-      }
-      const result = await (job.kind === 'delete' ? deliverDelete : deliverUpsert)(job, ask)
-      return withBudget(result, answers)
-    })
+    const ask: Ask = (request) => send(request, job, signal)
+    return orFailure(signal, () =>
+      (job.kind === 'delete' ? deliverDelete : deliverUpsert)(job, ask),
+    )
   }
 
   const problemOf = (job: DeliveryJob): string | undefined => {
@@ -291,9 +275,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     const request = await requests.batch.make(together)
     const answer = await send(request, together, signal, maxBatchAnswerBytes)
     const whole = await judge.judge(requests.batch.template, answer, together)
-    if (!whole.ok) return withBudget(whole, [answer])
-    const results = await compiled.resultsOf(answer, jobs)
-    return results.map((result) => withBudget(result, [answer]))
+    return whole.ok ? compiled.resultsOf(answer, jobs) : whole
   }
 
   const batches: NonNullable<Destination['batches']> = {

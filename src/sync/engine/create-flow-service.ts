@@ -4,13 +4,12 @@ import { withLease } from '../../jobs/with-lease.ts'
 import { listDelayed, listSkipped } from '../../repositories/flows/delayed-deliveries.ts'
 import { type FailureGroup, groupFailures } from '../../repositories/flows/failed-deliveries.ts'
 import { listPolls } from '../../repositories/flows/flow-polls.ts'
-import { nextRead } from '../../repositories/flows/flow-reads.ts'
 import { findFlowState, listFlowStates } from '../../repositories/flows/flow-state.ts'
 import { isPaused, listFlowActivity } from '../../repositories/flows/flow-switches.ts'
 import { causeOf } from '../control/failure-cause.ts'
 import { approveHeldDeletes, readHeldDeletes } from '../control/held-deletes.ts'
 import { findItemEverywhere, reportItem } from '../control/item-report.ts'
-import { heldBack, listWaiting } from '../control/open-deliveries.ts'
+import { listWaiting } from '../control/open-deliveries.ts'
 import {
   limitFlow,
   pauseFlows,
@@ -33,7 +32,6 @@ import { SourceError } from '../types.ts'
 import type { EngineDeps, FlowEngine, OpenFlow } from './flow-engine.ts'
 import { createFlowReports } from './flow-reports.ts'
 import { createPreviews } from './previews.ts'
-import { pushItems } from './push-items.ts'
 import { type ItemSyncDeps, syncItem } from './sync-item.ts'
 
 export type FlowServiceDeps = Pick<
@@ -49,7 +47,6 @@ export type FlowServiceDeps = Pick<
 /** Of whoever asks for a poll while another one goes on. Longer ones are not waited for: callers give up sooner. */
 const defaultWaitMs = 20_000
 const waitStepMs = 250
-const pushAgainSeconds = 5
 
 /** What the control API does, on top of the flows that are open. */
 export function createFlowService(deps: FlowServiceDeps): FlowService {
@@ -201,24 +198,6 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
       const outcome = await tellingSource(syncItem(itemDeps, find(name).runtime, pk))
       if (actor !== undefined) await noteDeed(name, 'item synced', actor, pk)
       return outcome
-    },
-    async beginPush(name) {
-      find(name)
-      return nextRead(deps.database.db)
-    },
-    async push(name, push, read, actor) {
-      const { runtime, loaded } = find(name)
-      const full = heldBack(loaded.flow, await deliveries.waitingCount(loaded.flow))
-      if (full !== null) {
-        throw new AppError('SERVICE_UNAVAILABLE', {
-          message: 'Too many deliveries of the flow wait (queue.maxWaiting); push again later',
-          extra: { retryAfterSeconds: pushAgainSeconds },
-        })
-      }
-      const pushed = await pushItems(itemDeps, runtime, push, read)
-      if (pushed.changes > 0)
-        await noteDeed(name, 'items pushed', actor, `${pushed.changes} changes`)
-      return pushed
     },
     reset: (name, actor) => reset(name, actor, { resumes: false }),
     resetItem: forget,

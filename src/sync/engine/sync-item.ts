@@ -13,7 +13,6 @@ import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupAll } from '../item/group-rows.ts'
 import { splitKey } from '../item/key.ts'
 import { comparison } from '../poll/compare.ts'
-import { goneSince } from '../poll/gone-since.ts'
 import { watchFields } from '../poll/missing-fields.ts'
 import { refuseUnknownDestinations } from '../poll/outdated.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
@@ -62,7 +61,7 @@ export async function syncItem(
 
 /**
  * What a read shows of an item becomes owed, unless it is `overtaken`: a poll that began after it may have seen a newer
- * content, found nothing new in it, and gone on for good, or the ERP may have said since that it is gone.
+ * content, found nothing new in it, and gone on for good.
  */
 async function storeItem(
   deps: ItemSyncDeps,
@@ -86,7 +85,6 @@ async function storeItem(
   }
   if (await hasPollBegunSince(trx, name, read)) return 'overtaken'
   await refuseUnknownDestinations(deps, runtime, await findFlowState(trx, name))
-  if (!stored && (await goneSince(trx, runtime.flow, [pk], read)).has(pk)) return 'overtaken'
   const { ours, same } = await upsertHashes(trx, name, [{ pk, hash }], { read, at: deps.now() })
   if (same.has(pk)) return 'unchanged'
   if (!ours.has(pk)) return 'overtaken'

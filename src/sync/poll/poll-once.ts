@@ -77,7 +77,6 @@ export async function pollOnce(
     : []
   const progress: Progress = {
     read: await beginPollRead(deps.database.db, flow.name),
-    resets: state.resets,
     isFirst: state.last_success_at === null && !(await isOnRecord(deps.database.db, flow.name)),
     startedAt,
     savedAtMs: startedAt.getTime(),

@@ -3,11 +3,10 @@ import { constraintOf } from '../../db/database-failures.ts'
 import { findChangedSince } from '../../repositories/flows/deliveries.ts'
 import type { DestinationFill } from '../../repositories/flows/destination-fills.ts'
 import { lockItems, upsertHashes } from '../../repositories/flows/flow-items.ts'
-import { findFlowState, holdsLease } from '../../repositories/flows/flow-state.ts'
+import { holdsLease } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Item, ItemChange } from '../types.ts'
 import { type FoundChange, isContent } from './compare.ts'
-import { goneSince } from './gone-since.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 
 /** What a poll writes of one batch of records; items that did not change only where a destination is to get all. */
@@ -22,8 +21,6 @@ export type PollBatch = {
 export type BatchProgress = {
   /** Puts it in order with other reads of the source. */
   read: number
-  /** How often a full scan had been asked for when it began. */
-  resets: number
   /** Destinations that get every item. */
   fills: readonly DestinationFill[]
   /** Nothing of the flow's items is on record, as far as this poll has seen. */
@@ -71,7 +68,7 @@ export async function writeBatch(
 
 const isNew = ({ kind, isOwed }: PollBatch['changes'][number]) => kind === 'new' && isOwed
 
-type Batch = Pick<BatchProgress, 'read' | 'resets' | 'fills'> & PollBatch
+type Batch = Pick<BatchProgress, 'read' | 'fills'> & PollBatch
 type Written = { owed: number; overtaken: boolean }
 
 /** Stores and queues items of which nothing is on record; rejects where something is. */
@@ -94,7 +91,7 @@ async function writeChanges(
   deps: PollDeps,
   runtime: FlowRuntime,
   trx: Trx,
-  { items, changes, read, resets, fills, isLater = false }: Batch,
+  { items, changes, read, fills, isLater = false }: Batch,
 ): Promise<Written> {
   const { flow } = runtime
   const now = deps.now()
@@ -107,10 +104,8 @@ async function writeChanges(
     flow.name,
     locked.map(({ pk }) => pk),
   )
-  // Somebody else may have found the same meanwhile, or that it is gone.
-  const found = changed.filter(({ pk, hash }) => stored.get(pk)?.hash !== hash)
-  const isGone = await goneMeanwhile(runtime, trx, { items: found, stored, read, resets })
-  const different = found.filter(({ pk }) => !isGone.has(pk))
+  // Somebody else may have found the same meanwhile.
+  const different = changed.filter(({ pk, hash }) => stored.get(pk)?.hash !== hash)
   const { ours, same } = await upsertHashes(trx, flow.name, different, {
     read,
     at: now,
@@ -126,28 +121,8 @@ async function writeChanges(
     await enqueueAndFill(deps, runtime, trx, { fills, news, items: items.filter(isLatest), read })
   }
   const beaten = different.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
-  const overtaken = isGone.size > 0 || (await differs(trx, flow.name, beaten))
+  const overtaken = await differs(trx, flow.name, beaten)
   return { owed: owed.length, overtaken }
-}
-
-/** A push that deletes while a poll is under way asks for a full scan: nothing is looked up for the many polls without. */
-async function goneMeanwhile(
-  { flow }: FlowRuntime,
-  trx: Trx,
-  {
-    items,
-    stored,
-    read,
-    resets,
-  }: Pick<BatchProgress, 'read' | 'resets'> & {
-    items: readonly Item[]
-    stored: ReadonlyMap<string, unknown>
-  },
-): Promise<Set<string>> {
-  const unknown = items.flatMap(({ pk }) => (stored.has(pk) ? [] : [pk]))
-  if (unknown.length === 0 || flow.deletes.mode !== 'delete') return new Set()
-  const state = await findFlowState(trx, flow.name)
-  return state?.resets === resets ? new Set() : goneSince(trx, flow, unknown, read)
 }
 
 /** Whether one of these items is stored as something else. */

@@ -17,8 +17,8 @@ export type Walk<Row> = {
 export type Work<Row, Outcome> = {
   /** Attempts at a time. */
   concurrency: number
-  /** Called when this process begins to work it, again after each time that another one did. Those of one budget share the term. */
-  begun?(term: AbortSignal): void
+  /** Called when this process begins to work it, again after each time that another one did. */
+  begun?(): void
   /** How many attempts may start now, and when to ask again if none may. */
   admit(): { starts: number; waitMs: number }
   /** Begins a walk over what is owed and due; it may miss what becomes so meanwhile. */
@@ -291,7 +291,7 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
     while (!stopping) {
       const term = deps.tenure.current()
       if (term) {
-        work.begun?.(term.signal)
+        work.begun?.()
         await serve(term)
         await drain()
       } else {

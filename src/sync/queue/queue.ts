@@ -33,7 +33,7 @@ export type DeliveryQueue = {
   /**
    * Works a destination until `unwork`. One process at a time does, by a lease of 10 s; the others stand by. So the
    * concurrency, the rate limit and the breaker of a definition hold over all processes, not for each. Destinations with one
-   * `budget` share the lease, so that what one process knows of it is all there is to know.
+   * `budget` share the lease, so that one process counts their requests.
    */
   work<Row, Outcome>(
     flow: string,

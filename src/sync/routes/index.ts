@@ -5,7 +5,6 @@ import { addHistories } from './histories.ts'
 import { addInquiries, addInquiriesOfAll } from './inquiries.ts'
 import { addPolls } from './polls.ts'
 import { addPreview } from './preview.ts'
-import { addPushes } from './pushes.ts'
 import { addReadings } from './readings.ts'
 import type { ControlDeps } from './room.ts'
 import { addSwitches } from './switches.ts'
@@ -21,7 +20,6 @@ export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
   addInquiriesOfAll(app, deps.flows)
   addHistories(app, deps)
   addPolls(app, deps)
-  addPushes(app, deps)
   addDeletes(app, deps)
   addPreview(app, deps)
   addSwitches(app, deps)
