@@ -7,19 +7,14 @@ export type TimeWindow = {
   to: string
   timezone: string
 }
-type Windows = TimeWindow | readonly TimeWindow[] | undefined
 const minutesOfDay = 24 * 60
 
 /**
- * Whether polls may begin now: in any of the windows, each by the wall clock of its time zone. A window that ends at or
- * before its beginning continues into the next day and belongs to the day of its beginning.
+ * Whether polls may begin now: in the window, by the wall clock of its time zone. A window that ends at or before its
+ * beginning continues into the next day and belongs to the day of its beginning.
  */
-export function isInWindow(windows: Windows, now: Date): boolean {
-  if (!windows) return true
-  return [windows].flat().some((window) => isIn(window, now))
-}
-
-function isIn(window: TimeWindow, now: Date): boolean {
+export function isInWindow(window: TimeWindow | undefined, now: Date): boolean {
+  if (!window) return true
   const from = minutesOf(window.from)
   const to = minutesOf(window.to)
   const { day, minutes } = wallClock(window.timezone, now)
@@ -35,15 +30,15 @@ function isIn(window: TimeWindow, now: Date): boolean {
  * Since when the poll planned for `planned` is due: that time, or the opening of the window after it. Null while no
  * poll may begin.
  */
-export function dueSince(windows: Windows, planned: Date, now: Date): Date | null {
-  if (planned > now || !isInWindow(windows, now)) return null
-  if (isInWindow(windows, planned)) return planned
+export function dueSince(window: TimeWindow | undefined, planned: Date, now: Date): Date | null {
+  if (planned > now || !isInWindow(window, now)) return null
+  if (isInWindow(window, planned)) return planned
   // The window opens between a moment outside and one inside.
   let outside = planned.getTime()
   let inside = now.getTime()
   while (inside - outside > 60_000) {
     const between = (outside + inside) / 2
-    if (isInWindow(windows, new Date(between))) inside = between
+    if (isInWindow(window, new Date(between))) inside = between
     else outside = between
   }
   return new Date(inside)

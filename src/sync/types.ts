@@ -57,8 +57,6 @@ export type Source = {
   readItem(options: { key: readonly string[]; signal: AbortSignal }): Promise<SourceRow[]>
   /** Called after a scan whose poll was committed: a file source archives what it read. */
   committed?(): Promise<void>
-  /** Calls `onHint` whenever the source says that something may have changed, until it is closed. Hints may be lost. */
-  follow?(onHint: () => void): void
   close(): Promise<void>
 }
 

@@ -29,7 +29,6 @@ const databases = {
   mysql: 'mysql://h/d',
   mssql: 'mssql://h/d',
   firebird: 'firebird://u@h/d',
-  oracle: 'oracle://u@h/d',
 }
 
 /** Whatever an example refers to is there; an address suits the first driver that it names. */

@@ -15,7 +15,7 @@ export function definitionOf(lane: Lane, places: Places, withSecond: boolean): o
     version: 1,
     name,
     // Nothing but its own way gets such a flow polled.
-    pollInterval: polledBy === 'names' || polledBy === 'notify' ? '24h' : '1s',
+    pollInterval: polledBy === 'names' ? '24h' : '1s',
     ...(polledBy === 'schedule' && { schedule: { cron: '* * * * *' } }),
     allowPrivateNetwork: true,
     source: sourceOf(lane, places),
@@ -71,7 +71,6 @@ function sourceOf(lane: Lane, places: Places): object {
         url: '${env:ERP_URL}',
         query: `select id, rev, text from ${tableOf(lane)}`,
         itemQuery: `select id, rev, text from ${tableOf(lane)} where id = :pk`,
-        ...(play.polledBy === 'notify' && { wakeOn: tableOf(lane) }),
         limits: { fetchSize: limits.fetchSize },
       }
     default: {

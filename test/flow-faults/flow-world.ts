@@ -33,8 +33,6 @@ export type World = {
   calm(): void
   /** What has changed at sources and cannot be read there yet. */
   behind(): string[]
-  /** Says once more that tables changed, to those that are polled only then. */
-  tellAgain(): void
   close(): Promise<void>
 }
 
@@ -110,9 +108,6 @@ export async function openWorld(options: WorldOptions): Promise<World> {
       ),
       ...(tables?.isUpToDate() === false ? ['tables are not written'] : []),
     ],
-    tellAgain() {
-      for (const lane of ofTables) if (lane.play.polledBy === 'notify') tables?.tell(lane)
-    },
     async close() {
       isCalm = true
       await Promise.all([...writers.values()].map((writer) => writer.stop()))

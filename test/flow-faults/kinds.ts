@@ -15,7 +15,7 @@ export type SourceKind = (typeof sourceKinds)[number]
 export type TargetKind = (typeof targetKinds)[number]
 
 /** Who sees to it that a flow is polled: the one that plays with it, or only the way it is named for. */
-export type PolledBy = 'everybody' | 'names' | 'schedule' | 'notify'
+export type PolledBy = 'everybody' | 'names' | 'schedule'
 
 /** What is played with one flow, decided by its seed. */
 export type Play = {
@@ -65,7 +65,6 @@ export function drawPlay(chance: Chance, turn: number, hasTables: boolean): Play
 }
 
 function drawPolledBy(chance: Chance, source: SourceKind): PolledBy {
-  if (source === 'a table') return chance.pick('polled by', ['everybody', 'notify'] as const)
   if (source !== 'a list') return 'everybody'
   return chance.pick('polled by', ['everybody', 'everybody', 'names', 'schedule'] as const)
 }
@@ -80,7 +79,6 @@ export const happenings = [
   'the key of a changed item was named',
   'a key was to be named again',
   'a flow was polled by its schedule',
-  'a flow was woken by NOTIFY',
   'a file was cut for a while',
   'a field was missing, and back',
   'deletes were held, and approved',
@@ -100,7 +98,6 @@ export const ofSeveralProcesses: ReadonlySet<Happening> = new Set([
   'a process stood still while another took over',
   'a late request was overtaken by a newer one',
   'what was sent under a lost claim was owed again',
-  'a flow was woken by NOTIFY',
 ])
 
 export type Happening = (typeof happenings)[number]

@@ -108,12 +108,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     'cursor: progress.cursor,',
   ),
   bug(
-    'NOTIFY wakes nobody',
-    'sync/sources/sql',
-    'unfollow ??= followPostgres(definition.url.reveal(), definition.wakeOn, onHint)',
-    'unfollow ??= async () => undefined',
-  ),
-  bug(
     'a last poll of before the clock was set back counts as one to come',
     'sync/poll/poller',
     'const isAhead = last !== null && last.getTime() - now.getTime() > deps.intervalMs()',

@@ -141,11 +141,6 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
   for (const [what, happening] of told) {
     for (let count = crew.warnings.get(what) ?? 0; count > 0; count -= 1) note(happening)
   }
-  for (const { play, web, ids } of world.lanes) {
-    if (play.polledBy !== 'notify') continue
-    // Beyond its first poll.
-    if (web.ledger.counts.acknowledged > ids.length) note('a flow was woken by NOTIFY')
-  }
   for (const [where, { ledger }] of world.lanes.flatMap(targetsOf)) {
     result.deliveries += ledger.counts.acknowledged
     result.resent += ledger.counts.resent
@@ -283,7 +278,6 @@ async function restless(
       laterAt += scheduleEveryMs
       aheadMs += minuteMs
       crew.setClock(aheadMs)
-      world.tellAgain()
     }
     const found = [
       ...world.behind(),

@@ -4,11 +4,11 @@ import { tableOf } from './definition.ts'
 import type { Writer } from './file-writer.ts'
 import type { Lane } from './lane.ts'
 
-/** An ERP that writes tables, one change after the other, and says so where the flow listens. */
+/** An ERP that writes tables, one change after the other. */
 export async function startTableWriter(databaseUrl: string, lanes: readonly Lane[]) {
   const client = new Client({ connectionString: databaseUrl })
   await client.connect()
-  const owed: { isChange: boolean; work: () => Promise<void> }[] = []
+  const owed: (() => Promise<void>)[] = []
   let isWriting = false
   let isStopped = false
 
@@ -22,35 +22,28 @@ export async function startTableWriter(databaseUrl: string, lanes: readonly Lane
         [item.id, item.rev, item.text],
       )
     } else await client.query(`delete from ${table} where id = $1`, [id])
-    if (lane.play.polledBy === 'notify') await client.query(`notify ${table}`)
   }
 
   for (const lane of lanes) {
     await client.query(`create table ${tableOf(lane)} (id text primary key, rev int, text text)`)
     for (const id of lane.ids) await write(lane, id)
-    lane.truth.onChange((id) => owed.push({ isChange: true, work: () => write(lane, id) }))
+    lane.truth.onChange((id) => owed.push(() => write(lane, id)))
   }
   const loop = (async () => {
     while (!isStopped) {
       // What changes at once is seen at once.
       const together = owed.splice(0)
-      isWriting = together.some(({ isChange }) => isChange)
+      isWriting = together.length > 0
       if (together.length === 0) await wait(5)
       else {
         await client.query('begin')
-        for (const { work } of together) await work()
+        for (const work of together) await work()
         await client.query('commit')
       }
     }
   })()
-  const writer: Writer & { tell(lane: Lane): void } = {
-    isUpToDate: () => !isWriting && !owed.some(({ isChange }) => isChange),
-    /** Says once more that something changed. */
-    tell: (lane) =>
-      void owed.push({
-        isChange: false,
-        work: async () => void (await client.query(`notify ${tableOf(lane)}`)),
-      }),
+  const writer: Writer = {
+    isUpToDate: () => !isWriting && owed.length === 0,
     async stop() {
       isStopped = true
       await loop

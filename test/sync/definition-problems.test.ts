@@ -147,14 +147,6 @@ const cases: Case[] = [
     '4:45 source.url: is not an address for the driver firebird (for example firebird://user@host:3050/data/erp.fdb?charset=WIN1252 (UTF8 without it; also ISO8859_1, WIN1251, and role))',
   ],
   [
-    'an address of Oracle without a service',
-    {
-      source:
-        'source: { type: sql, driver: oracle, url: "oracle://bob@erp.example.com:1521", query: select a from t }',
-    },
-    '4:43 source.url: is not an address for the driver oracle (for example oracle://user@host:1521/SERVICE)',
-  ],
-  [
     'a destination of a database that is only read',
     {
       destinations: destinations(

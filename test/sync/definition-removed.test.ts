@@ -4,6 +4,26 @@ import { flowText, problemsOf } from './definition-support.ts'
 
 /** A file that uses what is no longer supported is refused with the sentence that says what to use instead, and nothing else. */
 const examples: Record<string, Parameters<typeof flowText>[0]> = {
+  'source.wakeOn': {
+    source:
+      'source: { type: sql, driver: postgres, url: "postgres://bob@erp.example.com/x", query: select 1, wakeOn: a }',
+  },
+  windows: { more: 'windows: [{ from: "07:00", to: "12:00" }]' },
+  'source.csv.footer': {
+    source:
+      'source: { type: file, path: erp.csv, format: csv, csv: { footer: { mark: TOTAL, count: 2 } } }',
+  },
+  'source.fixed.footer': {
+    source:
+      'source: { type: file, path: a.txt, format: fixed, fixed: { columns: [{ name: codigo, start: 1, length: 8 }], footer: { mark: T } } }',
+  },
+  'source.unendedAfter': {
+    source: 'source: { type: file, path: erp.csv, format: csv, unendedAfter: 5m }',
+  },
+  'source.driver: oracle': {
+    source:
+      'source: { type: sql, driver: oracle, url: "oracle://bob@erp.example.com:1521/X", query: select 1 }',
+  },
   drift: { more: 'drift: { columns: ignore, changed: { maxPercent: 50 } }' },
   'alerts.onDegraded': { more: 'alerts:\n  onDegraded: { failedJobs: 100 }' },
 }

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { isInWindow } from '../../src/domain/time-window.ts'
 import { flowSchema } from '../../src/sync/definition/schema.ts'
 import { plannedAfter } from '../../src/sync/engine/schedule.ts'
 
@@ -114,17 +113,5 @@ describe('a flow file', () => {
     expect(problem({ schedule: { cron: '0 8 * * *', timeZone: 'Mars/Olympus' } })).toMatch(
       /^must be a time zone/,
     )
-  })
-
-  test('several windows are each by their own clock', () => {
-    const windows = [
-      { from: '08:00', to: '12:00', timezone: argentina },
-      { from: '16:00', to: '20:00', timezone: argentina },
-    ]
-    const flow = parse({ windows }).data
-    expect(isInWindow(flow?.windows, at('2026-11-20T12:00:00Z'))).toBe(true)
-    expect(isInWindow(flow?.windows, at('2026-11-20T16:00:00Z'))).toBe(false)
-    expect(isInWindow(flow?.windows, at('2026-11-20T20:00:00Z'))).toBe(true)
-    expect(problem({ windows, window: {} })).toBe('stands beside windows; one of both')
   })
 })

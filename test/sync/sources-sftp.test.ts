@@ -220,10 +220,10 @@ test('a file counts as still when two looks, settle apart by our clock, find it 
   expect(slept).toHaveLength(asked)
 })
 
-test('a last line without its end waits until the file was still for unendedAfter, and is taken with a warning then', async () => {
+test('a last line without its end waits until the file was still for 15 minutes, and is taken with a warning then', async () => {
   let ms = Date.now()
   const warnings: string[] = []
-  const { source } = open({ unendedAfter: '15m' }, { now: () => new Date(ms), steadyMs: () => ms })
+  const { source } = open({}, { now: () => new Date(ms), steadyMs: () => ms })
   const scan = async () => {
     const rows: unknown[] = []
     const { signal } = new AbortController()

@@ -24,7 +24,7 @@ test.each([
   [allDay, '2026-11-21T02:59:59Z', true, 'Friday 23:59'],
   [allDay, '2026-11-21T03:00:00Z', false, 'Saturday 00:00'],
 ])('%j at %s: %s (%s)', (window, time, expected) => {
-  expect(isInWindow([{ ...window }], at(time))).toBe(expected)
+  expect(isInWindow({ ...window }, at(time))).toBe(expected)
 })
 
 test('without a window it is always time', () => {

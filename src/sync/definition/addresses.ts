@@ -17,17 +17,13 @@ const schemes = {
       /^firebird:\/\/[^/?#@]+@[^/?#@]+\/[^?#]+(?:\?(?:(?:charset=(?:UTF8|WIN1252|ISO8859_1|WIN1251)|role=[^&#]+)(?:&(?!$)|$))+)?$/i,
     form: 'firebird://user@host:3050/data/erp.fdb?charset=WIN1252 (UTF8 without it; also ISO8859_1, WIN1251, and role)',
   },
-  oracle: {
-    pattern: /^oracle:\/\/[^/?#@]+@[^/?#@]+\/[\w.$#-]+$/,
-    form: 'oracle://user@host:1521/SERVICE',
-  },
 }
 
 /** Of a destination. */
 export const driver = () => z.enum(['postgres', 'mysql', 'mssql'])
 
 /** Of a source: what can be read is more than what is written to. */
-export const sourceDriver = () => z.enum(['postgres', 'mysql', 'mssql', 'firebird', 'oracle'])
+export const sourceDriver = () => z.enum(['postgres', 'mysql', 'mssql', 'firebird'])
 
 /** The address of a database; whether it suits the driver is `checkDatabase`'s to say. */
 export function databaseUrl(context: FlowContext) {

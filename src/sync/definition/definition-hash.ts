@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../../domain/json.ts'
 import { itemVersion } from '../item/item.ts'
+import { unendedAfterMs } from './file-source-schema.ts'
 import type { Flow } from './schema.ts'
 
 /** Rises when another part of a definition begins to count, or one is written down differently. */
@@ -45,14 +46,15 @@ export function itemFormHash({ item, source }: Pick<Flow, 'item' | 'source'>): s
     key: item.key,
     hash: { ignore: asSet(ignore), trim, emptyAsNull, decimals },
     // Of a secret it writes the template only.
-    source:
-      source.type === 'sql'
-        ? { ...source, wakeOn: undefined }
-        : source.type === 'http'
-          ? { ...source, auth: undefined }
-          : source,
+    source: writtenSource(source),
   }
   return hash('sha256', canonicalJson(parts), 'hex')
+}
+
+/** Of a file as when that time could be set, so that the items of before are no others. */
+function writtenSource(source: Flow['source']): object {
+  if (source.type === 'http') return { ...source, auth: undefined }
+  return 'settleMs' in source ? { ...source, unendedAfterMs } : source
 }
 
 /**

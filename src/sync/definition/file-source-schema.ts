@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { filePath } from './addresses.ts'
 import type { FlowContext } from './context.ts'
-import { column, columns, duration, report, text, whole } from './fields.ts'
+import { column, columns, duration, report, whole } from './fields.ts'
 import { groupBy, limits, path } from './source-fields.ts'
 
 /** As programs mean them: latin1 is Windows-1252, which differs from it in €, dashes and curly quotes. */
@@ -40,19 +40,6 @@ const encoding = () => z.enum(fileEncodings).prefault('utf8')
 const skipLines = () =>
   whole(0, 1_000).prefault(0).describe('lines before the header, such as the title of a report')
 
-const footer = () =>
-  z
-    .strictObject({
-      mark: text()
-        .max(128)
-        .describe('the first value of that line; with * at its end, how it begins'),
-      count: whole(1, 4_096)
-        .optional()
-        .describe('which value of that line, from 1, is the number of records'),
-    })
-    .optional()
-    .describe('a last line that is no record; a file without it is cut and not taken')
-
 const csv = () =>
   z.strictObject({
     delimiter: z.string().min(1).max(4).prefault(','),
@@ -64,7 +51,6 @@ const csv = () =>
       .optional()
       .describe('names of the columns of a file without a header'),
     skipLines: skipLines(),
-    footer: footer(),
     quotes: z
       .enum(['strict', 'loose', 'none'])
       .prefault('strict')
@@ -106,7 +92,6 @@ const fixed = () =>
     encoding: encoding(),
     columns: z.array(fixedColumn()).min(1).max(4_096),
     skipLines: skipLines(),
-    footer: footer(),
     mayEndEarly: z
       .boolean()
       .prefault(false)
@@ -131,6 +116,9 @@ const dbf = () =>
     skip: columns().optional().describe('columns that are not read, such as memos'),
   })
 
+/** A last line without its end is taken when the file was still for that long. */
+export const unendedAfterMs = 15 * 60_000
+
 /** What a file source reads, wherever its files lie. */
 export const fileShape = () => ({
   format: z.enum(['csv', 'json', 'ndjson', 'fixed', 'xlsx', 'dbf']),
@@ -145,9 +133,6 @@ export const fileShape = () => ({
   ready: ready()
     .optional()
     .describe('name of the marker beside a file that says it is complete, such as {name}.ok'),
-  unendedAfter: duration('0s', '7d')
-    .prefault('15m')
-    .describe('a last line of CSV without its end is taken when the file was still for that long'),
   after: z.enum(['keep', 'archive', 'delete']).prefault('keep'),
   files: z
     .enum(['newest', 'all'])
@@ -202,22 +187,19 @@ export function checkFileFormat(
  * The form in which a file source runs: durations in milliseconds, options with their defaults. What a plain file has not stays
  * absent, so that the forms of definitions of before there were such are what they were.
  */
-export function fileForm<T extends GivenFile>({ settle, unendedAfter, ...rest }: T) {
-  const { columns, skipLines, footer, quotes, trailingDelimiter, ...plain } =
-    rest.csv ?? csv().parse({})
+export function fileForm<T extends GivenFile>({ settle, ...rest }: T) {
+  const { columns, skipLines, quotes, trailingDelimiter, ...plain } = rest.csv ?? csv().parse({})
   return {
     ...rest,
     csv: {
       ...plain,
       ...(columns && { columns }),
       ...(skipLines > 0 && { skipLines }),
-      ...(footer && { footer }),
       ...(quotes !== 'strict' && { quotes }),
       ...(trailingDelimiter && { trailingDelimiter }),
     },
     ...(rest.format === 'xlsx' && { xlsx: rest.xlsx ?? sheet().parse({}) }),
     settleMs: settle,
-    unendedAfterMs: unendedAfter,
   }
 }
 

@@ -6,6 +6,29 @@ type RemovedKey = { key: string; value?: string; instead: string }
 /** What to use instead of each. A file that still has one is refused with this sentence. */
 export const removedKeys: readonly RemovedKey[] = [
   {
+    key: 'source.wakeOn',
+    instead: 'choose a short pollInterval, or let the ERP call POST /sync/:flow/:pk',
+  },
+  {
+    key: 'windows',
+    instead: 'use one window, or a schedule whose cron names the hours',
+  },
+  ...['source.csv.footer', 'source.fixed.footer'].map((key) => ({
+    key,
+    instead:
+      'let a marker file say that the file is whole (ready), and leave that line out by item.filter',
+  })),
+  {
+    key: 'source.unendedAfter',
+    instead:
+      'leave it out: it is 15 minutes, and a marker file (ready) says sooner that the file is whole',
+  },
+  {
+    key: 'source.driver',
+    value: 'oracle',
+    instead: 'let the ERP answer by HTTP or write a file: source.type http, file or sftp',
+  },
+  {
     key: 'drift',
     instead:
       'leave it out: a poll fails by itself, and sends nothing, when no record has a field that key, cursor, filter or mapping use',

@@ -4,7 +4,7 @@ import { timeZone } from './fields.ts'
 
 const time = (pattern: RegExp) => z.string().regex(pattern, 'must be a time such as "07:00"')
 
-const window = () =>
+export const window = () =>
   z
     .strictObject({
       days: z
@@ -18,12 +18,8 @@ const window = () =>
       timezone: timeZone().prefault('UTC'),
     })
     .refine(({ from, to }) => from !== to, 'from and to must differ; leave both out for all day')
-
-export const oneWindow = () =>
-  window().optional().describe('polls begin only then; without it always')
-
-export const windows = () =>
-  z.array(window()).min(1).max(50).optional().describe('several windows, instead of `window`')
+    .optional()
+    .describe('polls begin only then; without it always')
 
 /** Times at which polls begin, in the place of a plain interval. */
 export const schedule = () =>

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { alertsSchema } from './alert-schema.ts'
 import type { FlowContext } from './context.ts'
 import { destinationSchema } from './destination-schema.ts'
-import { column, duration, jsonata, name, oneOrMore, report, whole } from './fields.ts'
-import { oneWindow, schedule, windows } from './schedule-schema.ts'
+import { column, duration, jsonata, name, oneOrMore, whole } from './fields.ts'
+import { schedule, window } from './schedule-schema.ts'
 import { sourceSchema } from './source-schema.ts'
 
 const hash = () =>
@@ -83,8 +83,7 @@ export function flowSchema(context: FlowContext) {
       description: z.string().max(1_000).optional().describe('for the page of the operator'),
       pollInterval: duration('1s', '24h').describe('from the end of a poll to the next'),
       schedule: schedule(),
-      window: oneWindow(),
-      windows: windows(),
+      window: window(),
       startPaused: z.boolean().prefault(false).describe('counts the first time a flow is seen'),
       allowPrivateNetwork: z
         .boolean()
@@ -101,16 +100,7 @@ export function flowSchema(context: FlowContext) {
       queue: queue().describe('how long deliveries are kept, and how many may wait'),
       alerts: alertsSchema(context).describe('who is told of failures'),
     })
-    .superRefine(({ window, windows: several }, issues) => {
-      if (window && several)
-        report(issues, { message: 'stands beside windows; one of both' }, ['window'])
-    })
-    .transform(({ pollInterval, window, windows: several, ...rest }) => ({
-      ...rest,
-      pollIntervalMs: pollInterval,
-      /** Polls begin only in one of them; undefined: always. */
-      windows: several ?? (window && [window]),
-    }))
+    .transform(({ pollInterval, ...rest }) => ({ ...rest, pollIntervalMs: pollInterval }))
 }
 
 /** A flow as it runs. */

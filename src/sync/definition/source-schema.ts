@@ -7,7 +7,6 @@ import {
   duration,
   exactNumber,
   jsonata,
-  report,
   secretText,
   text,
   timeZone,
@@ -112,19 +111,10 @@ function sql(context: FlowContext) {
         .describe('of times in columns without a zone, such as DATETIME; without it UTC'),
       itemQuery: text().optional().describe('reads one item, :pk stands for its key'),
       parameters: parameters(context),
-      wakeOn: z
-        .string()
-        .regex(/^[A-Za-z_][\w$]{0,62}$/, 'must be the name of a channel, such as articulos_changed')
-        .optional()
-        .describe('PostgreSQL: a poll begins at once when something is announced there by NOTIFY'),
       cursor: cursor(),
       fullScanEvery: fullScanEvery(),
       groupBy: groupBy(),
       limits: limits(),
-    })
-    .superRefine(({ driver: kind, wakeOn }, issues) => {
-      if (wakeOn === undefined || kind === 'postgres') return
-      report(issues, { message: 'is only for driver postgres' }, ['wakeOn'])
     })
     .superRefine(checkDatabase)
     .transform(({ fullScanEvery, parameters: given, ...rest }) => ({

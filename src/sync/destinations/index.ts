@@ -10,7 +10,7 @@ import { openPaymentsStores } from './payments-stores.ts'
 import { openSqlDestination } from './sql.ts'
 
 export type DestinationContext = {
-  flow: Pick<Flow, 'deletes' | 'windows'> & Partial<Pick<Flow, 'name'>>
+  flow: Pick<Flow, 'deletes' | 'window'> & Partial<Pick<Flow, 'name'>>
   /** From createGuardedAgent with the flow's allowPrivateNetwork; it stays the caller's to close. */
   agent: Dispatcher
   payments: PaymentsPort
@@ -73,7 +73,7 @@ export function openDestination(
         path: definition.path,
         format: definition.format,
         baseDir: context.baseDir ?? process.cwd(),
-        timezone: context.flow.windows?.[0]?.timezone ?? 'UTC',
+        timezone: context.flow.window?.timezone ?? 'UTC',
         now: context.now,
       })
     case 'payments.stores':

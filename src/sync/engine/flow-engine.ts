@@ -142,7 +142,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       return { value, rows: value }
     })
     return async () => {
-      if (!isInWindow(flow.windows, deps.now())) return false
+      if (!isInWindow(flow.window, deps.now())) return false
       if (await isPaused(deps.database.db, flow.name)) return false
       return (await waitingCount()) < flow.queue.maxWaiting
     }
@@ -268,7 +268,6 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     if (running) await shut(running)
     const poller = pollerOf(loaded, runtime)
     open.set(name, { loaded, runtime, poller, agent, fingerprint })
-    runtime.source.follow?.(() => poller.hint())
     await warnOfMissing(deps, loaded.flow)
     await deps.notifications.openFlow(loaded.flow)
     if (started) poller.start()

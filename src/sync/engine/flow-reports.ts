@@ -119,7 +119,7 @@ export function createFlowReports(
     const states = new Map((await listFlowStates(db)).map((one) => [one.flow, one]))
     return new Map(
       [...deps.flows()].map(([name, { loaded }]): [string, FlowMetrics] => {
-        const { windows } = loaded.flow
+        const { window } = loaded.flow
         const lastPollAt = states.get(name)?.last_poll_at
         const planned = lastPollAt && plannedAfter(loaded.flow, lastPollAt)
         const one = figures.get(name)
@@ -132,7 +132,7 @@ export function createFlowReports(
             p95Duration: one?.p95DurationMs ?? 0,
             totalRuns: total?.runs ?? 0,
             totalErrors: total?.poll_errors ?? 0,
-            pollDueSince: planned ? dueSince(windows, planned, deps.now()) : null,
+            pollDueSince: planned ? dueSince(window, planned, deps.now()) : null,
             destinations: loaded.flow.destinations.map((one) => ({
               name: one.name,
               sending: sending(name, one.name),
@@ -232,7 +232,7 @@ export function createFlowReports(
     const sending = await readSending(db, deps.now())
     const lostAccess = await findLostAccesses(db, flows)
     return flows.map((flow) => {
-      const { name, pollIntervalMs, windows } = flow
+      const { name, pollIntervalMs, window } = flow
       const { paused, pausedAt, runLimit, runCount, polling } = statuses.get(name) ?? {
         ...noSwitches,
         polling: false,
@@ -249,7 +249,7 @@ export function createFlowReports(
         isPolling: polling,
         heldBack: heldBack(flow, waitingFor(flow, targets)),
         accessLost: lostAccess(name, ofSource),
-        dueSince: planned && dueSince(windows, planned, deps.now()),
+        dueSince: planned && dueSince(window, planned, deps.now()),
         lastPollAt,
         lastSuccessAt: states.get(name)?.last_success_at ?? null,
         lastError: polls.get(name)?.error ?? null,
@@ -291,8 +291,8 @@ type CardFacts = {
 
 type Flow = OpenFlow['loaded']['flow']
 
-function timezoneOf({ windows }: Flow): string {
-  return windows?.[0]?.timezone ?? 'UTC'
+function timezoneOf({ window }: Flow): string {
+  return window?.timezone ?? 'UTC'
 }
 
 function cardOf(flow: Flow, facts: CardFacts): FlowCard {

@@ -21,7 +21,6 @@ const defaultPorts: Readonly<Record<string, string>> = {
   mysql: '3306',
   mssql: '1433',
   firebird: '3050',
-  oracle: '1521',
   sftp: '22',
 }
 

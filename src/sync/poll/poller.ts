@@ -1,7 +1,7 @@
 import { AppError } from '../../errors/app-error.ts'
 import { LeaseLostError } from './poll-deps.ts'
 
-/** `held`: the source does not look as it did, so nothing of it is sent. `reason`: what a paused flow waits to be told. */
+/** `reason`: what a paused flow waits to be told. */
 export type PollOutcome = {
   changes: number
   rowsRead: number

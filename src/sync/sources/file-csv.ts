@@ -2,7 +2,6 @@ import { pipeline, Readable } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
 import { SourceError, type SourceRow } from '../types.ts'
 import { withoutLongLines } from './csv-lines.ts'
-import { type Footer, watchFooter } from './file-footer.ts'
 import { maxColumns, maxRecordCharacters } from './limits.ts'
 
 /** What is not given is as in plain CSV. `keyFields` are the columns of the key, in which a point may be no more than a part of a code. */
@@ -13,7 +12,6 @@ export type CsvForm = {
   columns?: readonly string[] | undefined
   /** Lines that were left out before the text began, for messages. */
   skipLines?: number
-  footer?: Footer | undefined
   quotes?: 'strict' | 'loose' | 'none'
   trailingDelimiter?: boolean
   keyFields: readonly string[]
@@ -23,7 +21,7 @@ export type CsvForm = {
  * The records of a CSV file with a header, or with the names that are given (RFC 4180; LF, CRLF or CR, also mixed; empty lines
  * do not count). All values are texts. A first line `sep=;`, as Excel writes it, names the delimiter. Empty values at the end of a
  * line may be left out, or be too many. Throws SourceError for a header without a name or with a name twice, for a record with too
- * many values or without its key, for a short last line without its end, for quotes that do not fit and for a footer that is missing: such a file was cut off or has another delimiter.
+ * many values or without its key, for a short last line without its end, and for quotes that do not fit: such a file was cut off or has another delimiter.
  */
 export async function* csvRecords(
   text: AsyncIterable<string>,
@@ -45,7 +43,7 @@ export async function* csvRecords(
     // All of them, since several programs may have written the file; the parser by itself goes by the first it meets.
     record_delimiter: ['\r\n', '\n', '\r'],
     info: true,
-    // Lengths are compared below, where it is known which line is the footer.
+    // Lengths are compared below, where it is known which line is the last.
     relax_column_count: true,
     relax_quotes: quotes === 'loose',
     ...(quotes === 'none' && { quote: false as const }),
@@ -64,7 +62,6 @@ export async function* csvRecords(
     return names
   }
   if (form.columns) setNames(form.columns)
-  const footer = watchFooter(form.footer)
   let short: { row: SourceRow; line: number } | undefined
   const otherCount = (line: number) =>
     new SourceError(
@@ -85,7 +82,6 @@ export async function* csvRecords(
         setNames(cells)
         continue
       }
-      if (footer.isFooter(cells, line)) continue
       if (short) yield short.row
       short = undefined
       const isShort = cells.length < names.length
@@ -110,7 +106,6 @@ export async function* csvRecords(
     parser.destroy()
   }
   if (!names) throw new SourceError('is empty: not even a header')
-  footer.end()
 }
 
 /** Where values at the end are left out, the key has to be there all the same. */

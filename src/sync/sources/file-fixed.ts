@@ -1,6 +1,5 @@
 import type { Flow } from '../definition/schema.ts'
 import { SourceError, type SourceRow } from '../types.ts'
-import { watchFooter } from './file-footer.ts'
 import { linesOf } from './file-lines.ts'
 
 type Fixed = NonNullable<Extract<Flow['source'], { type: 'file' }>['fixed']>
@@ -12,15 +11,13 @@ type Column = Fixed['columns'][number]
  */
 export async function* fixedRecords(
   text: AsyncIterable<string>,
-  { columns, footer, skipLines, mayEndEarly }: Fixed,
+  { columns, skipLines, mayEndEarly }: Fixed,
 ): AsyncGenerator<SourceRow> {
   const width = Math.max(...columns.map(({ start, length }) => start - 1 + length))
-  const watch = watchFooter(footer)
   let number = skipLines
   for await (const line of linesOf(text, number)) {
     number += 1
     if (line.trim() === '') continue
-    if (watch.isFooter(footerValues(line, footer?.mark), number)) continue
     if (line.length < width && !mayEndEarly) {
       throw new SourceError(
         `has a line of ${line.length} characters, line ${number}; its columns need ${width} (fixed.mayEndEarly)`,
@@ -29,15 +26,6 @@ export async function* fixedRecords(
     // fromEntries, since an assignment to a column named __proto__ would not make a field.
     yield Object.fromEntries(columns.map((column) => [column.name, valueIn(line, column, number)]))
   }
-  watch.end()
-}
-
-/** The mark, where the line begins with it, and its other words. */
-function footerValues(line: string, mark: string | undefined): string[] {
-  if (mark !== undefined && !mark.endsWith('*') && line.startsWith(mark)) {
-    return [mark, ...line.slice(mark.length).trim().split(/\s+/)]
-  }
-  return line.trim().split(/\s+/)
 }
 
 function valueIn(line: string, column: Column, number: number): string | null {

@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { unendedAfterMs } from '../definition/file-source-schema.ts'
 import type { Flow } from '../definition/schema.ts'
 import { createKeySet, type KeySet } from '../poll/key-set.ts'
 import {
@@ -60,7 +61,7 @@ type ScanMarks = {
  *
  * With `ready` a file counts as unsettled until its marker is there. Without it, the last record of a file of lines (CSV, fixed
  * width) whose last line has no end may be cut in its last value: it is left, and with it the file, until the file was still for
- * `unendedAfter`; then it is taken with a warning. An empty file is left as long: a writer begins with one.
+ * 15 minutes; then it is taken with a warning. An empty file is left as long: a writer begins with one.
  */
 export function openFileSource(
   definition: FileDefinition,
@@ -72,7 +73,7 @@ export function openFileSource(
   }: Pick<SourceContext, 'flow' | 'now' | 'log' | 'steadyMs'>,
   store: FileStore,
 ): Source {
-  const { limits, after, settleMs, ready, unendedAfterMs, format } = definition
+  const { limits, after, settleMs, ready, format } = definition
   const { pattern, secrets } = store
   const keyFields = flow.item.key
   const form = { ...definition, keyFields }
@@ -125,7 +126,7 @@ export function openFileSource(
   const isBegun = (file: FoundFile, warn: Warn | undefined): boolean => {
     if (wasStillFor(file, unendedAfterMs)) return false
     warn?.({
-      message: `${store.name}: ${file.path} is empty; it waits until something is written, or nothing has changed for ${unendedAfterMs} ms (source.unendedAfter)`,
+      message: `${store.name}: ${file.path} is empty; it waits until something is written, or nothing has changed for ${unendedAfterMs} ms`,
       isIncomplete: true,
     })
     return true
@@ -141,13 +142,11 @@ export function openFileSource(
     if (ready !== undefined) return false
     if (file.size === 0) return isBegun(file, warn)
     if (format === 'ndjson') return false
-    // A footer says of itself that the file is whole.
-    if (definition[format]?.footer) return false
     if (await endsItsLastLine(held, file.size)) return false
     const isIncomplete = !wasStillFor(file, unendedAfterMs)
     const what = isIncomplete
-      ? `its last record waits until the line has its end, or nothing has changed for ${unendedAfterMs} ms (source.unendedAfter)`
-      : `nothing changed for ${unendedAfterMs} ms (source.unendedAfter), so its last record was taken as it stands and may be cut; a line end or source.ready makes sure`
+      ? `its last record waits until the line has its end, or nothing has changed for ${unendedAfterMs} ms`
+      : `nothing changed for ${unendedAfterMs} ms, so its last record was taken as it stands and may be cut; a line end or source.ready makes sure`
     warn?.({
       message: `${store.name}: ${file.path} ends within a line; ${what}`,
       isIncomplete,

@@ -55,7 +55,6 @@ const limits: Readonly<Record<SqlDialect, RegExp>> = {
   mysql: /\blimit\b|\bfetch\s+(?:first|next)\b/i,
   mssql: /\bselect\s+(?:distinct\s+|all\s+)?top\b|\bfetch\s+(?:first|next)\b/i,
   firebird: /\bselect\s+(?:first|skip)\b|\brows\s+[\d?]|\bfetch\s+(?:first|next)\b/i,
-  oracle: /\bfetch\s+(?:first|next)\b|\brownum\b/i,
 }
 
 /** What makes a query give a part of its rows only, as it is written there; undefined where it gives all. */

@@ -18,7 +18,7 @@ export type SqlParameters = {
 }
 
 /**
- * Puts the driver's placeholders where the parameters stand: `$1` (PostgreSQL), `?` (MySQL, Firebird), `@tb1` (SQL Server), `:tb1` (Oracle). Each
+ * Puts the driver's placeholders where the parameters stand: `$1` (PostgreSQL), `?` (MySQL, Firebird) or `@tb1` (SQL Server). Each
  * place has a placeholder of its own, so that the database may give them different types. Throws SourceError for an
  * unknown name.
  */
@@ -78,7 +78,6 @@ export function quoteName(name: string, dialect: SqlDialect): string {
   switch (dialect) {
     case 'postgres':
     case 'firebird':
-    case 'oracle':
       return `"${name.replaceAll('"', '""')}"`
     case 'mysql':
       return `\`${name.replaceAll('`', '``')}\``
@@ -125,14 +124,11 @@ function timeFor(dialect: SqlDialect, cursor: string, clock: WallClock | undefin
     return wall.toISOString().slice(0, -'.000Z'.length) + (parts[2] ?? '')
   }
   const iso = new Date(Math.min(wall.getTime(), instant.getTime())).toISOString().slice(0, -1)
-  if (dialect === 'mssql') return iso
-  // The formats of Oracle take no more digits than they name: whole seconds are earlier, so they miss nothing.
-  return (dialect === 'oracle' ? iso.slice(0, -'.000'.length) : iso).replace('T', ' ')
+  return dialect === 'mssql' ? iso : iso.replace('T', ' ')
 }
 
 function placeholder(dialect: SqlDialect, position: number): string {
   if (dialect === 'mysql' || dialect === 'firebird') return '?'
-  if (dialect === 'oracle') return `:tb${position}`
   return dialect === 'postgres' ? `$${position}` : `@tb${position}`
 }
 

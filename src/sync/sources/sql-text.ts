@@ -1,4 +1,4 @@
-export type SqlDialect = 'postgres' | 'mysql' | 'mssql' | 'firebird' | 'oracle'
+export type SqlDialect = 'postgres' | 'mysql' | 'mssql' | 'firebird'
 
 /** `quoted` is a text, a quoted name or a comment: nothing in it is code. `parameter` holds the name without the colon. */
 export type SqlPiece = { kind: 'code' | 'quoted' | 'comment' | 'parameter'; text: string }
@@ -95,11 +95,9 @@ function isEscapeText(sql: string, at: number): boolean {
   return /[eE]/.test(sql[at - 1] ?? '') && !/[\w$]/.test(sql[at - 2] ?? '')
 }
 
-/** Whether a q begins a quote here: not within a word, but in Oracle it may stand behind an n (`nq'…'`) that is none. */
+/** Whether a q begins a quote here: not within a word. */
 function takesAlternatives(sql: string, at: number, dialect: SqlDialect): boolean {
-  if (dialect !== 'firebird' && dialect !== 'oracle') return false
-  const isNational = dialect === 'oracle' && /[nN]/.test(sql[at - 1] ?? '')
-  return !/[\w$#]/.test(sql[at - (isNational ? 2 : 1)] ?? '')
+  return dialect === 'firebird' && !/[\w$#]/.test(sql[at - 1] ?? '')
 }
 
 /** `q'[it's]'`: the character behind the quote, or its closing one, and a quote end it. */

@@ -5,7 +5,6 @@ import { type Source, SourceClosedError, type SourceRow } from '../types.ts'
 import type { SourceContext } from './context.ts'
 import { atMost, matching } from './counted.ts'
 import { describe, sourceFailure } from './failures.ts'
-import { followPostgres, type Unfollow } from './postgres-hints.ts'
 import { hasKey } from './row-key.ts'
 import { ImpossibleValueError, type SqlDriver } from './sql-driver.ts'
 import { readPostgres } from './sql-postgres.ts'
@@ -32,9 +31,6 @@ export const sqlDrivers: Readonly<Record<SqlDialect, SqlDriver>> = {
   },
   firebird: async function* (read) {
     yield* (await import('./sql-firebird.ts')).readFirebird(read)
-  },
-  oracle: async function* (read) {
-    yield* (await import('./sql-oracle.ts')).readOracle(read)
   },
 }
 
@@ -96,8 +92,6 @@ export function openSqlSource(
   const scan: Source['scan'] = ({ since, signal }) =>
     run(bindParameters(query, driver, parameters(since)), signal)
 
-  let unfollow: Unfollow | undefined
-
   return {
     scan,
     async readItem({ key, signal }) {
@@ -112,13 +106,8 @@ export function openSqlSource(
         throw error
       }
     },
-    follow(onHint) {
-      if (definition.wakeOn === undefined) return
-      unfollow ??= followPostgres(definition.url.reveal(), definition.wakeOn, onHint)
-    },
     async close() {
       closing.abort(new SourceClosedError())
-      await unfollow?.()
     },
   }
 }
