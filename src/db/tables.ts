@@ -735,8 +735,8 @@ export type FlowStateTable = {
   first_seen_at: Fixed<Date>
   last_poll_at: Date | null
   last_success_at: Date | null
-  shape: ColumnType<Record<string, unknown> | null, string | undefined, string | null>
-  shape_form: WithDefault<string | null>
+  record_fields: ColumnType<Record<string, unknown> | null, string | undefined, string | null>
+  record_fields_form: WithDefault<string | null>
   source_identity: WithDefault<string | null>
   destination_identities: ColumnType<Record<string, string>, string | undefined, string>
   asked_identities: ColumnType<Record<string, string> | null, string | undefined, string | null>

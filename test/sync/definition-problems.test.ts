@@ -106,7 +106,7 @@ const cases: Case[] = [
   [
     'a key of another kind of source',
     { source: 'source: { type: file, path: a, format: csv, query: select 1 }' },
-    '4:45 source.query: is not a known key (known here: type, path, format, csv, fixed, xlsx, dbf, items, settle, ready, unendedAfter, after, files, groupBy, limits)',
+    '4:45 source.query: is not a known key (known here: type, path, format, csv, fixed, xlsx, dbf, items, settle, ready, after, files, groupBy, limits)',
   ],
   [
     'an empty value',

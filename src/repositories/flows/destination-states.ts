@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { DestinationStatesTable } from '../../db/tables.ts'
 import type { DeliveryTarget } from './deliveries.ts'
@@ -6,7 +7,11 @@ export type DestinationStateRow = DestinationStatesTable
 
 /** Every destination that is sent nothing, or less than it could be; of all flows, or of one. */
 export async function listDestinationStates(db: Db, flow?: string): Promise<DestinationStateRow[]> {
-  const query = db.selectFrom('destination_states').selectAll()
+  const query = db
+    .selectFrom('destination_states')
+    .selectAll()
+    // A process of the version before may still write it.
+    .where(sql<boolean>`state <> 'slowed'`)
   return (flow === undefined ? query : query.where('flow', '=', flow)).execute()
 }
 

@@ -65,7 +65,7 @@ export async function updateFlowState(
       | 'first_seen_at'
       | 'hash_forms'
       | 'destinations'
-      | 'shape'
+      | 'record_fields'
       | 'full_scan_due'
       | 'forget_due'
       | 'resets'
@@ -75,18 +75,23 @@ export async function updateFlowState(
     >
   > & {
     destinations?: readonly string[]
-    shape?: Readonly<Record<string, unknown>>
+    record_fields?: Readonly<Record<string, unknown>>
     destination_identities?: Identities
     asked_identities?: Identities | null
   },
 ): Promise<void> {
-  const { destinations, shape, destination_identities: identities, ...others } = fields
+  const {
+    destinations,
+    record_fields: known,
+    destination_identities: identities,
+    ...others
+  } = fields
   const { asked_identities: asked, ...rest } = others
   const named = {
     ...(identities && { destination_identities: json(identities) }),
     ...(asked !== undefined && { asked_identities: asked && json(asked) }),
     ...(destinations && { destinations: json(destinations) }),
-    ...(shape && { shape: json(shape) }),
+    ...(known && { record_fields: json(known) }),
   }
   await db
     .updateTable('flow_state')

@@ -103,7 +103,7 @@ async function readItem(
   try {
     const rows = await source.readItem({ key, signal: AbortSignal.timeout(readWithinMs) })
     const records = await groupAll({ item: flow.item, source: { groupBy } }, rows)
-    watchFields(runtime, { shape: null, shape_form: null }).check(records)
+    watchFields(runtime, { record_fields: null, record_fields_form: null }).check(records)
     const items: Item[] = []
     for (const record of records) {
       const read = await runtime.read(record)

@@ -52,10 +52,11 @@ export function usedFieldsOf(flow: Flow): UsedField[] {
  */
 export function watchFields(
   { flow, usedFields, itemForm }: Pick<FlowRuntime, 'flow' | 'usedFields' | 'itemForm'>,
-  state: Pick<FlowStateRow, 'shape' | 'shape_form'>,
+  state: Pick<FlowStateRow, 'record_fields' | 'record_fields_form'>,
 ): FieldWatch {
   // Written by `settle`. What was read in another way may have had other fields.
-  const known = state.shape_form === itemForm ? (state.shape as KnownFields | null) : null
+  const known =
+    state.record_fields_form === itemForm ? (state.record_fields as KnownFields | null) : null
   const isTable = recordsAreAlike(flow)
   const needed = Math.min(Math.max(known?.records ?? 0, enough.least), enough.most)
   const partly = new Set<string>()
@@ -91,7 +92,10 @@ export function watchFields(
         fields: Object.fromEntries(fields),
       }
       if (!isDeepStrictEqual(learned, known)) {
-        await updateFlowState(trx, flow.name, { shape: learned, shape_form: itemForm })
+        await updateFlowState(trx, flow.name, {
+          record_fields: learned,
+          record_fields_form: itemForm,
+        })
       }
     },
   }
