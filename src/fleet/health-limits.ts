@@ -44,9 +44,6 @@ export const renewalStuckMs = 10 * 60_000
 export const untoldEnds = 5
 export const untoldForMs = 5 * 60_000
 
-/** Payments that cannot be read are told of for so long after their sale. */
-export const unreadableForMs = 30 * 24 * 3600_000
-
 /** How long a flow may be late, beyond two of its intervals. */
 export const pollGraceMs = 60_000
 /** How long an item may be owed to a destination that is in no other trouble. */

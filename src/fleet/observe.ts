@@ -13,9 +13,12 @@ import {
   listUntoldPayments,
   type Tally,
 } from '../repositories/fleet/fleet-observations.ts'
-import { countUnreadable } from '../repositories/provider-payments/provider-payments.ts'
+import {
+  countUnreadable,
+  unreadableForMs,
+} from '../repositories/provider-payments/provider-payments.ts'
 import { chargingCalls } from './derive-health.ts'
-import { callsTellMs, slotMs, unreadableForMs, untoldEnds } from './health-limits.ts'
+import { callsTellMs, slotMs, untoldEnds } from './health-limits.ts'
 import type {
   BoxSeen,
   ConnectionSeen,

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { readPaymentFigures } from '../../src/repositories/metrics/metric-figures.ts'
 import {
   auditOf,
   breakProvider,
@@ -79,6 +80,11 @@ test('an order in doubt is told in the figures until somebody has settled it, an
     const from = new Date(service.clock.now().getTime() - 3_600_000).toISOString()
     return (await call(service, { url: `/statistics?from=${from}`, token: till.key })).json()
   }
+  const monitored = async () => {
+    const { open, unknown } = await readPaymentFigures(service.database.db, service.clock.now())
+    return { open: Object.values(open).reduce((sum, count) => sum + count, 0), unknown }
+  }
+  const monitoredBefore = await monitored()
   const before = await figures()
   expect(before).toMatchObject({
     open: 1,
@@ -92,6 +98,11 @@ test('an order in doubt is told in the figures until somebody has settled it, an
     action_required: 0,
     in_doubt: [],
     boxes: [{ open: 0, open_order: null }],
+  })
+  // The metrics count the same.
+  expect(await monitored()).toEqual({
+    open: monitoredBefore.open - 1,
+    unknown: monitoredBefore.unknown - 1,
   })
 })
 

@@ -4,11 +4,11 @@ import type { ChargebacksTable } from '../../db/tables.ts'
 import { type ChargebackState, documentsWanted } from '../../domain/chargeback.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { chargedBack } from '../../domain/provider-states.ts'
+import { isUndecidedChargeback } from '../statistics/figure-conditions.ts'
 
 export type ChargebackRow = Selectable<ChargebacksTable>
 
 /** Not decided: a case that is open, or one that could not be read. */
-const undecided = ['open', 'unknown'] as const
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
@@ -174,7 +174,7 @@ export async function countChargebacks(
   client: ClientName | undefined,
   now: Date,
 ): Promise<{ undecided: number; documentsDueAt: Date | null }> {
-  let query = db.selectFrom('chargebacks').where('state', 'in', undecided)
+  let query = db.selectFrom('chargebacks').where(isUndecidedChargeback)
   if (client !== undefined) query = query.where('client', '=', client)
   return query
     .select((eb) => [
@@ -222,7 +222,7 @@ export async function takeDueDocuments(trx: Trx, now: Date, until: Date): Promis
   return trx
     .updateTable('chargebacks')
     .set({ deadline_told_at: now })
-    .where('state', 'in', undecided)
+    .where(isUndecidedChargeback)
     .where('documentation_status', '=', documentsWanted)
     .where('documents_due_at', '>', now)
     .where('documents_due_at', '<=', until)

@@ -3,6 +3,7 @@ import { type Db, json } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
 import { chargedInstead } from '../orders/charged-instead.ts'
+import { isRefundInDoubt, isUndecidedMoney } from '../statistics/figure-conditions.ts'
 
 /** Attempts of one kind of call, counted over a time. */
 export type Tally = {
@@ -245,8 +246,6 @@ export async function listBoxCharges(
   return rows
 }
 
-const refundInDoubt = sql`(late.refund_unclear is not null or late.refund_contradicted is not null)`
-
 export type UndecidedRow = {
   client: ClientName
   cajaId: string
@@ -270,17 +269,17 @@ export async function listUndecided(
   const { rows } = await sql<UndecidedRow>`
     select distinct on (late.client, late.caja_id) late.client, late.caja_id as "cajaId", late.id as "orderId",
       late.external_reference as reference,
-      case when ${refundInDoubt} then 'refund_in_doubt' when late.paid_after_close then 'paid_late'
+      case when ${isRefundInDoubt} then 'refund_in_doubt' when late.paid_after_close then 'paid_late'
         when late.settled_as = 'paid' then 'settled_unpaid'
         else 'paid_less' end as decision,
       late.last_updated_at as since,
       case when late.paid_after_close then (select instead.external_reference ${chargedInstead}) end as instead
     from (
-      select * from orders as late where ${refundInDoubt} and ${isOf}
+      select * from orders as late where ${isRefundInDoubt} and ${isOf}
       union all
       select * from orders as late where ${isOf}
         and (late.paid_after_close or (late.paid_cents > 0 and late.paid_cents < late.amount_cents))
-        and late.settled_as is distinct from 'paid' and late.refunded_cents < late.paid_cents
+        and ${isUndecidedMoney}
         and (late.paid_after_close or late.status in ('processed', 'partially_refunded'))
       union all
       select * from orders as late where ${isOf}

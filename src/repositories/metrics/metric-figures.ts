@@ -1,6 +1,13 @@
 import { sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
+import { isUnreadable, unreadableForMs } from '../provider-payments/provider-payments.ts'
 import { lastBackup } from '../settings.ts'
+import {
+  isOpenOrder,
+  isOpenUnclaimed,
+  isUnconfirmedCharge,
+  isUndecidedChargeback,
+} from '../statistics/figure-conditions.ts'
 
 /** What waits on the payment side, counted at one moment. */
 export type PaymentFigures = {
@@ -44,7 +51,7 @@ export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigu
   const { rows } = await sql<PaymentFigures>`
     with open as materialized (
       select status, creation, created_at from orders
-      where status in ('created', 'at_terminal', 'action_required')
+      where ${isOpenOrder}
     ), operations as materialized (
       select kind, created_at, next_attempt_at from order_operations
       where state in ('intent', 'unknown')
@@ -54,8 +61,8 @@ export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigu
     select
       (select coalesce(jsonb_object_agg(status, n), '{}') from
         (select status, count(*) as n from open group by status) as one) as open,
-      (select count(*) from open where creation in ('intent', 'unknown')) as unknown,
-      (select min(created_at) from open where creation in ('intent', 'unknown')) as "oldestUnknownAt",
+      (select count(*) from open where ${isUnconfirmedCharge}) as unknown,
+      (select min(created_at) from open where ${isUnconfirmedCharge}) as "oldestUnknownAt",
       (select coalesce(jsonb_object_agg(kind, n), '{}') from
         (select kind, count(*) as n from operations group by kind) as one) as "openOperations",
       (select min(created_at) from operations) as "oldestOperationAt",
@@ -71,12 +78,12 @@ export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigu
       (select min(expires_at) from oauth_connections where status = 'connected') as "connectionEndsAt",
       (select count(*) from (select from activity_unsealed limit ${countedAtMost}) as one)
         as "unsealedEntries",
-      (select count(*) from (select from orphans where state = 'open' limit ${countedAtMost}) as one)
+      (select count(*) from (select from orphans where ${isOpenUnclaimed} limit ${countedAtMost}) as one)
         as "openOrphans",
-      (select count(*) from (select from chargebacks where state in ('open', 'unknown') limit ${countedAtMost}) as one)
+      (select count(*) from (select from chargebacks where ${isUndecidedChargeback} limit ${countedAtMost}) as one)
         as "undecidedChargebacks",
-      (select count(*) from provider_payments where status = 'unreadable'
-        and sold_at > ${now}::timestamptz - interval '30 days') as "unreadablePayments",
+      (select count(*) from provider_payments where ${isUnreadable}
+        and sold_at >= ${new Date(now.getTime() - unreadableForMs)}) as "unreadablePayments",
       (select min(created_at) from alert_messages where sent_at is null) as "oldestNotificationAt",
       (select updated_at from settings where name = ${lastBackup}) as "lastBackupAt",
       (select coalesce(jsonb_agg(one), '[]') from

@@ -14,6 +14,7 @@ import {
   type TimePlace,
   toListPage,
 } from '../list-page.ts'
+import { isRefundInDoubt, wasPaid } from '../statistics/figure-conditions.ts'
 import { isReference, type OrderRow, placeOfId } from './order-queries.ts'
 
 export type OrderFilter = {
@@ -131,9 +132,7 @@ function ordersOf(db: Db, filter: OrderFilter): SelectQueryBuilder<Tables, 'orde
 /** In the name of a question that is the same at every moment. */
 const anyMoment = new Date(0)
 
-const wasPaid = sql`(status in ('processed', 'partially_refunded', 'refunded') or paid_after_close)`
 const mayEnd = sql<boolean>`(status in ('created', 'at_terminal', 'action_required') or conflict is not null)`
-const isRefundInDoubt = sql<boolean>`(refund_unclear is not null or refund_contradicted is not null)`
 /** Among which orders those that stand so are. */
 const where = {
   under_way: mayEnd,

@@ -9,6 +9,10 @@ import {
 } from '../../domain/provider-payment.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 
+/** Payments that cannot be read are counted for so long after their sale. */
+export const unreadableForMs = 30 * 24 * 3600_000
+export const isUnreadable = sql<boolean>`(status = ${sql.lit(unreadableStatus)})`
+
 export type ProviderPaymentRow = Selectable<ProviderPaymentsTable>
 export type NewProviderPayment = Insertable<ProviderPaymentsTable>
 
@@ -90,10 +94,7 @@ export async function countUnreadable(
   since: Date,
   client?: ClientName,
 ): Promise<{ client: ClientName; count: number; since: Date }[]> {
-  let query = db
-    .selectFrom('provider_payments')
-    .where('status', '=', sql.lit(unreadableStatus))
-    .where('sold_at', '>=', since)
+  let query = db.selectFrom('provider_payments').where(isUnreadable).where('sold_at', '>=', since)
   if (client !== undefined) query = query.where('client', '=', client)
   return query
     .select((eb) => [

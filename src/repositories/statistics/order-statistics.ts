@@ -2,6 +2,13 @@ import { sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
+import {
+  isOpenOrder,
+  isRefundInDoubt,
+  isUnconfirmedCharge,
+  isUndecidedMoney,
+  wasPaid,
+} from './figure-conditions.ts'
 
 export type Span = { client?: ClientName | undefined; from: Date; to: Date }
 
@@ -102,7 +109,7 @@ export async function listBoxStates(
     left join (
       select client, caja_id, count(*) as count, (array_agg(id order by created_at desc))[1] as newest
       from orders
-      where status in ('created', 'at_terminal', 'action_required') and settled_as is null
+      where ${isOpenOrder}
       group by client, caja_id
     ) as waiting on waiting.client = pos.client and waiting.caja_id = pos.external_id
     left join orders as newest on newest.id = waiting.newest
@@ -126,8 +133,7 @@ export async function listPaidAfterClose(db: Db, span: Span, limit: number): Pro
     .selectFrom('orders')
     .select(['id', 'client', 'external_reference as externalReference'])
     .where('paid_after_close', '=', true)
-    .where('settled_as', 'is distinct from', 'paid')
-    .where((eb) => eb('refunded_cents', '<', eb.ref('paid_cents')))
+    .where(isUndecidedMoney)
     .where('created_at', '>=', span.from)
     .where('created_at', '<', span.to)
   if (span.client !== undefined) query = query.where('client', '=', span.client)
@@ -158,12 +164,8 @@ export async function listInDoubt(
   // Each part has an index of its own.
   const charges = begun
     .where('settled_as', 'is', null)
-    .where((eb) =>
-      eb.or([eb('creation', 'in', ['intent', 'unknown']), eb('conflict', 'is not', null)]),
-    )
-  const refunds = begun.where((eb) =>
-    eb.or([eb('refund_unclear', 'is not', null), eb('refund_contradicted', 'is not', null)]),
-  )
+    .where((eb) => eb.or([isUnconfirmedCharge, eb('conflict', 'is not', null)]))
+  const refunds = begun.where(isRefundInDoubt)
   return charges.union(refunds).orderBy('createdAt', 'desc').limit(limit).execute()
 }
 
@@ -175,10 +177,7 @@ export async function countOpenOrders(
   db: Db,
   client: ClientName | undefined,
 ): Promise<{ open: number; actionRequired: number }> {
-  let query = db
-    .selectFrom('orders')
-    .where('status', 'in', ['created', 'at_terminal', 'action_required'])
-    .where('settled_as', 'is', null)
+  let query = db.selectFrom('orders').where(isOpenOrder)
   if (client !== undefined) query = query.where('client', '=', client)
   return query
     .select((eb) => [
@@ -187,8 +186,6 @@ export async function countOpenOrders(
     ])
     .executeTakeFirstOrThrow()
 }
-
-const wasPaid = sql`(status in ('processed', 'partially_refunded', 'refunded') or paid_after_close)`
 
 function within({ client, from, to }: Span) {
   return sql`orders.created_at >= ${from}::timestamptz and orders.created_at < ${to}::timestamptz

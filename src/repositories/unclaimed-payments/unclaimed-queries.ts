@@ -5,6 +5,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { receivedStatuses } from '../../domain/provider-states.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 import type { ProviderPaymentRow } from '../provider-payments/provider-payments.ts'
+import { isOpenUnclaimed } from '../statistics/figure-conditions.ts'
 
 export type OrphanRow = Selectable<OrphansTable>
 
@@ -68,7 +69,7 @@ export async function listUnsettledOrders(
 
 /** How many charges without an order wait for somebody, of a client or of all. */
 export async function countOpenOrphans(db: Db, client: ClientName | undefined): Promise<number> {
-  let query = db.selectFrom('orphans').where('state', '=', 'open')
+  let query = db.selectFrom('orphans').where(isOpenUnclaimed)
   if (client !== undefined) query = query.where('client', '=', client)
   const { count } = await query
     .select((eb) => eb.fn.countAll<number>().as('count'))
