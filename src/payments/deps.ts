@@ -22,9 +22,9 @@ export type PaymentSettings = {
   enrolment: 'open' | 'invite'
   oauthTargetOrigins: readonly string[]
   webhookSecrets: readonly string[]
-  /** How long after an attempt without an answer its effect may still show up at the provider. */
+  /** How long after an unanswered attempt its effect may still appear at the provider. */
   lateArrivalMs: number
-  /** How long the provider's payment search may not show what was just paid. */
+  /** How long the provider's payment search may lack a new payment. */
   searchLagMs: number
 }
 
@@ -34,7 +34,7 @@ export type Log = {
   error(fields: object, message: string): void
 }
 
-/** Everything the payment rules are given; nothing here is global, so a test can run several services in one process. */
+/** All dependencies of the payment rules. Nothing here is global, so a test can run several services in one process. */
 export type PaymentDeps = {
   database: Database
   provider: Provider
@@ -43,32 +43,32 @@ export type PaymentDeps = {
   calls: OrderCalls
   keyUses: KeyUses
   statusChecks: StatusCheckNotes
-  /** How boxes and everything they need fare. */
+  /** The state of boxes and everything that they need. */
   fleet: Fleet
   news: EventSource
   once: SingleFlight
   foreignOrders: ForeignOrders
   background: BackgroundWork
-  /** Has the sweeper look for due orders now. */
+  /** Makes the sweeper look for due orders now. */
   wakeSweeper: () => void
   now: () => Date
-  /** Milliseconds by a clock that nobody can set, from any beginning: what deadlines go by. */
+  /** Milliseconds of a monotonic clock, from any start: deadlines use it. */
   stopwatch: () => number
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
   log: Log
-  /** Hears of each move of an order that this process makes, perhaps before it is committed. May not fail. */
+  /** Called with each move of an order that this process makes, perhaps before it is committed. Must not throw. */
   noteMove: (before: OrderRow, after: OrderRow) => void
   settings: PaymentSettings
-  /** What this process has not heard since then it does not take for true. */
+  /** Facts of which this process has had no sign since then are not assumed. */
   startedAt: Date
-  /** Names this process as the owner of leases. */
+  /** The owner of this process's leases. */
   processId: string
 }
 
-/** Who asked, for the audit log. */
+/** Who made a request, for the audit log. */
 export type Actor = {
   ipAddress: string | null
-  /** The key it was asked with, and the session; neither for the administrator's token. */
+  /** The API key and the session of the request; neither for the administrator's token. */
   keyId?: string | undefined
   sessionId?: string | undefined
   startedAt: Date

@@ -8,8 +8,10 @@ import { openToken } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 
 /**
- * All that the administrator may know of a client, its tokens in clear included, as the specification asks; every such
- * look is audited. With ADMIN_MASK_TOKENS the tokens are masked. Throws NOT_FOUND.
+ * All that the administrator may read of a client, including its tokens in clear, as the specification requires. Every such read
+ * is audited. With ADMIN_MASK_TOKENS the tokens are masked.
+ *
+ * @throws NOT_FOUND
  */
 export async function readClientInformation(deps: PaymentDeps, name: string, actor: Actor) {
   const { db } = deps.database
@@ -54,7 +56,7 @@ export async function readClientInformation(deps: PaymentDeps, name: string, act
   }
 }
 
-/** null, with a line in the log, for one that does not open: the rest of the answer is still of use. */
+/** null, with a line in the log, for one that cannot be decrypted: the rest of the answer is still useful. */
 function readableToken(...of: Parameters<typeof openToken>): string | null {
   try {
     return openToken(...of)
@@ -74,7 +76,7 @@ export type ClientSummary = {
   createdAt: Date
 }
 
-/** Every client at a glance, without any token. */
+/** A summary of every client, without tokens. */
 export async function readClientSummaries(deps: PaymentDeps): Promise<ClientSummary[]> {
   const rows = await listClients(deps.database.db)
   const now = deps.now()

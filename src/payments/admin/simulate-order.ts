@@ -16,9 +16,9 @@ import { refreshOrder } from '../orders/read.ts'
 import { nextAfterSimulation } from '../orders/status-check-schedule.ts'
 
 /**
- * Asks the provider to play an event on an order of test credentials. The change comes later, by webhook or read.
+ * Asks the provider to simulate an event on an order of test credentials. The change comes later, by webhook or read.
  *
- * Throws NOT_FOUND, NOT_SANDBOX, CONFLICT (an ended order), ORDER_NOT_REFUNDABLE, or the provider's failure.
+ * @throws NOT_FOUND, NOT_SANDBOX, CONFLICT (an ended order), ORDER_NOT_REFUNDABLE, or the provider's failure
  */
 export async function simulateOrder(
   deps: PaymentDeps,
@@ -41,7 +41,7 @@ export async function simulateOrder(
     const connection = await findConnection(db, order.client)
     if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
     if (connection.live_mode) throw new AppError('NOT_SANDBOX')
-    // What happened at the terminal meanwhile counts: the provider would refuse the event without a reason of ours.
+    // The order may have changed at the terminal. Then the provider would refuse the event without a clear reason.
     const { order: current } = await refreshOrder(deps, order, serviceContext(deps, 'api'))
     checkMove(current, request.event.status)
     const mpOrderId = current.mp_order_id

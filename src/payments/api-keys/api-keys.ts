@@ -16,10 +16,10 @@ import type { Actor, PaymentDeps } from '../deps.ts'
 export type CreatedKey = { id: string; key: string; mpUserId: number; nickname: string | null }
 
 /**
- * Makes a key for a connected client and answers its value, which exists nowhere else afterwards. The account it will
- * charge for comes with it, so that the administrator sees whose money it is.
+ * Makes a key for a connected client and returns its value, which is stored nowhere. The account that it charges for is returned
+ * too, so that the administrator sees who gets the money.
  *
- * Throws OAUTH_NOT_CONNECTED.
+ * @throws OAUTH_NOT_CONNECTED
  */
 export async function createApiKey(
   deps: PaymentDeps,
@@ -37,7 +37,7 @@ export async function createApiKey(
     const key = newApiKey()
     const id = randomUUID()
     return deps.database.transaction(async (trx) => {
-      // Locked as by a connection that ends: the key's account cannot change before the key is there to end with it.
+      // Locked as when a connection ends: the key's account cannot change before the key exists and can end with it.
       const account = await lockClient(trx, client)
       const connection = await findConnection(trx, client)
       const now = deps.now()
@@ -62,7 +62,11 @@ export async function createApiKey(
   })
 }
 
-/** Ends all keys of a client at once. Throws NOT_FOUND when there is none to end. */
+/**
+ * Revokes all keys of a client at once.
+ *
+ * @throws NOT_FOUND when it has no valid key
+ */
 export async function revokeClientKeys(
   deps: PaymentDeps,
   client: string,
@@ -86,7 +90,11 @@ export async function revokeClientKeys(
   )
 }
 
-/** Ends one key at once; the others of its client go on. Throws NOT_FOUND when it is unknown or was revoked before. */
+/**
+ * Revokes one key at once; the client's other keys stay valid.
+ *
+ * @throws NOT_FOUND when it is unknown or already revoked
+ */
 export async function revokeApiKey(deps: PaymentDeps, id: string, actor: Actor): Promise<void> {
   const known = await findKeyById(deps.database.db, id)
   const entry = {

@@ -5,16 +5,16 @@ import type { Log } from '../deps.ts'
 
 /** When keys were used last. */
 export type KeyUses = {
-  /** Notes a use. It is written a moment later; no caller waits for it or fails with it. */
+  /** Records a use. It is written a moment later; the caller neither waits for it nor fails with it. */
   note(keyId: string): void
   /** Writes what is pending. Never fails. */
   flush(): Promise<void>
 }
 
-/** A key that is always in use is written once in this time. */
+/** A key in constant use is written once in this time. */
 const againMs = 60_000
 const afterMs = 2_000
-/** More keys than are in use; the oldest are forgotten, and written again with their next use. */
+/** More than the number of keys in use. The oldest are dropped, and written again at their next use. */
 const remembered = 10_000
 
 /** A crash loses the last seconds of the uses. */

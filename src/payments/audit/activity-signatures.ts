@@ -4,9 +4,9 @@ import type { Sealer } from '../../domain/sealed.ts'
 import type { HeadRow, SealRow } from '../../repositories/audit/activity-chain.ts'
 import type { ActivityRow } from '../../repositories/audit/activity-queries.ts'
 
-// What makes the audit log tell of tampering: each entry is signed when it is written, each seal covers its entry, its place
-// and the seal before it, and the end of the chain is signed as well. The keys are derived from ENCRYPTION_KEYS, so whoever
-// can write to the database alone can make none of these.
+// Signatures and seals that show changes to the audit log. Each entry is signed when it is written. Each seal covers its entry,
+// its place and the seal before it. The end of the chain is signed as well. The keys are derived from ENCRYPTION_KEYS, so write
+// access to the database alone is not enough to make any of these.
 
 /** What the hash of an entry covers. */
 export type EntryFields = Omit<ActivityRow, 'seq' | 'hash' | 'previous_hash'>
@@ -16,14 +16,14 @@ export function hashEntry(key: Buffer, { created_at, ...fields }: EntryFields): 
   return sign(key, { kind: 'entry', ...fields, created_at: created_at.toISOString() })
 }
 
-/** Whether the entry was made with this signing key and not changed since. */
+/** Whether the entry was signed with this key and has not changed since. */
 export function isSignedWith(key: Buffer, row: ActivityRow): boolean {
   const { hash, ...covered } = row
   if (row.previous_hash === null) {
     const { seq, previous_hash, ...fields } = covered
     return hashEntry(key, fields) === hash
   }
-  // From before entries were sealed apart: the hash covers place and link too.
+  // From before entries had separate seals: the hash covers place and link too.
   if (!Number.isSafeInteger(row.seq)) return false
   return sign(key, { ...covered, created_at: covered.created_at.toISOString() }) === hash
 }
@@ -38,7 +38,7 @@ export function sealEntry(
   return { ...seal, hash: hashSeal(key, entry, seal) }
 }
 
-/** Whether the seal was made with this signing key for this entry, its place and its link, and nothing changed since. */
+/** Whether the seal was made with this key for this entry, its place and its link, and has not changed since. */
 export function isSealedWith(key: Buffer, entry: ActivityRow, { hash, ...seal }: SealRow): boolean {
   if (entry.previous_hash === null) return hashSeal(key, entry, seal) === hash
   return entry.hash === hash && entry.previous_hash === seal.previous_hash && entry.seq === seal.seq
@@ -52,21 +52,21 @@ function hashSeal(
   return sign(key, {
     kind: 'seal',
     ...seal,
-    // A number that is none of ours may be beyond what numbers hold exactly, and comes as a bigint.
+    // A number that this service did not write may exceed the safe integers, and is then a bigint.
     seq: String(seal.seq),
     entry_seq: String(entry.seq),
     entry_hash: entry.hash,
   })
 }
 
-/** The head with its signature, by the first of the configured keys. */
+/** The head of the chain, signed with the first of the configured keys. */
 export function signHead(sealer: Sealer, end: { seq: number; hash: string }): HeadRow {
   const { id, key } = sealer.signingKey()
   const head = { seq: end.seq, hash: end.hash, key_id: id }
   return { ...head, mac: hashHead(key, head) }
 }
 
-/** Whether a configured key has signed the head: not one that was exchanged, since those may have leaked. */
+/** Whether a configured key has signed the head. A replaced key does not count, since it may have leaked. */
 export function isHeadAuthentic(sealer: Sealer, head: HeadRow | undefined): boolean {
   if (!head || head.key_id === null) return false
   const key = sealer.signingKeyById(head.key_id)

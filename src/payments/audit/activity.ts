@@ -16,7 +16,7 @@ import type { Actor, PaymentDeps } from '../deps.ts'
 import { hashEntry, isHeadAuthentic, isSealedWith, isSignedWith } from './activity-signatures.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 
-/** What it takes to write an entry. */
+/** What is needed to write an entry. */
 export type AuditDeps = Pick<PaymentDeps, 'sealer' | 'now'> & {
   database: Pick<PaymentDeps['database'], 'announce'>
 }
@@ -50,8 +50,8 @@ export async function recordFailure(
 }
 
 /**
- * Runs a write and reports its failure in the audit log. The failure itself always travels on: a log that cannot be
- * written must not hide it.
+ * Runs a write and records its failure in the audit log. The failure itself is always thrown: a log that cannot be written must
+ * not hide it.
  */
 export async function auditFailure<T>(
   deps: PaymentDeps,
@@ -62,7 +62,7 @@ export async function auditFailure<T>(
     return await work()
   } catch (error) {
     const code = error instanceof AppError ? error.code : 'INTERNAL_ERROR'
-    // A refusal of the request's own form is no write that failed; one that the provider caused is.
+    // A request of invalid form is not a failed write. One that the provider caused is.
     const isBadForm = code === 'VALIDATION_ERROR' && !(error as AppError).cause
     if (!isBadForm && code !== 'SERVICE_UNAVAILABLE') {
       const errorMessage = error instanceof AppError ? `${code}: ${error.message}` : code
@@ -75,8 +75,8 @@ export async function auditFailure<T>(
 }
 
 /**
- * A page of the audit log, newest first. `isForged`: neither the row nor its seal was made by a process of ours, so it is none
- * of the entries; it is not to be shown, and stands in the page so that the next one begins after it.
+ * A page of the audit log, newest first. `isForged`: no process of this service made the row or its seal, so it is not an entry.
+ * It must not be shown; it is in the page so that the next page begins after it.
  */
 export async function readActivity(
   { database: { db }, sealer }: Pick<PaymentDeps, 'database' | 'sealer'>,
@@ -91,7 +91,7 @@ export async function readActivity(
   const isForged = ({ seal, ...entry }: ListedActivity) => {
     const key = sealer.signingKeyById(entry.key_id) ?? kept.get(entry.key_id)
     if (!key || isSignedWith(key, entry)) return false
-    // One that was changed after it was sealed stays in sight.
+    // An entry that was changed after it was sealed stays visible.
     return !seal || !isSealedWith(key, entry, seal)
   }
   return { ...page, rows: page.rows.map((row) => ({ ...row, isForged: isForged(row) })) }
@@ -99,7 +99,7 @@ export async function readActivity(
 
 type NewEntry = ActivityEntry & { status: 'success' | 'failed'; errorMessage: string | null }
 
-/** An entry of a success, signed, to be written with what it tells of. */
+/** A signed entry of a success, to be written with the change that it records. */
 export function signSuccess(
   deps: Pick<PaymentDeps, 'sealer' | 'now'>,
   entry: ActivityEntry,
@@ -107,7 +107,7 @@ export function signSuccess(
   return sign(deps, { ...entry, status: 'success', errorMessage: null })
 }
 
-/** The same of a failure. */
+/** A signed entry of a failure. */
 export function signFailure(
   deps: Pick<PaymentDeps, 'sealer' | 'now'>,
   entry: ActivityEntry,
@@ -116,7 +116,7 @@ export function signFailure(
   return sign(deps, { ...entry, status: 'failed', errorMessage })
 }
 
-/** Tells whoever watches the log of entries that were written. */
+/** Publishes that entries were written. */
 export function tellActivity(
   { database }: Pick<AuditDeps, 'database'>,
   entries: readonly NewActivity[],
@@ -131,7 +131,7 @@ async function append(deps: AuditDeps, db: Db | Trx, entry: NewActivity): Promis
   tellActivity(deps, [entry])
 }
 
-/** Actions whose entry is about another resource than the action's name says. */
+/** Actions whose entry belongs to another resource than their name says. */
 const otherResources: Readonly<Record<string, string>> = {
   'alerts.tested': 'alert',
   'control.entered': 'session',
@@ -158,11 +158,11 @@ function sign({ sealer, now }: Pick<PaymentDeps, 'sealer' | 'now'>, entry: NewEn
     ip_address: entry.actor.ipAddress,
     action: entry.action,
     resource_type: resourceTypeOf(entry.action),
-    // What is no character would be refused as JSON.
+    // JSON refuses invalid characters.
     resource_id: entry.resourceId?.toWellFormed() ?? null,
     status: entry.status,
     error_message: entry.errorMessage?.toWellFormed() ?? null,
-    // As it will be read again.
+    // In the form in which it will be read.
     metadata: JSON.parse(metadata),
     duration_ms: Math.max(0, createdAt.getTime() - entry.actor.startedAt.getTime()),
     created_at: createdAt,

@@ -3,8 +3,8 @@ import { SealedError, type Sealer } from '../../domain/sealed.ts'
 import { readKeptSigningKeys } from '../../repositories/encryption/sealed-values.ts'
 
 /**
- * The signing keys of encryption keys that were exchanged, by their ids: what they signed stays verifiable without them.
- * One that cannot be opened is left out.
+ * The signing keys of replaced encryption keys, by id: with them older signatures stay verifiable. One that cannot be decrypted
+ * is left out.
  */
 export async function openKeptSigningKeys(db: Db, sealer: Sealer): Promise<Map<string, Buffer>> {
   const opened = new Map<string, Buffer>()
@@ -18,12 +18,12 @@ export async function openKeptSigningKeys(db: Db, sealer: Sealer): Promise<Map<s
   return opened
 }
 
-/** The kept form of a signing key. */
+/** A signing key in its stored form. */
 export function sealSigningKey(sealer: Sealer, id: string, key: Buffer): string {
   return sealer.seal(key.toString('base64'), signingKeyContext(id))
 }
 
-/** What a kept signing key is bound to. */
+/** The context that a stored signing key is bound to. */
 export function signingKeyContext(id: string): string {
   return `signing_key:${id}`
 }

@@ -5,8 +5,8 @@ const perMinute = 10
 const minuteMs = 60_000
 
 /**
- * Writes tries to sign in with a token that is not valid into the audit log: as many as people make. Whoever tries in a flood
- * must not fill the log, so beyond ten a minute they are counted, and told with the next one. Never fails: the refusal stands.
+ * Writes failed sign-ins (invalid token) into the audit log. A flood of attempts must not fill the log: beyond ten a minute they
+ * are only counted, and the next entry has the count. Never fails, since the sign-in is refused anyway.
  */
 export function createRefusedSignIns(
   deps: Pick<PaymentDeps, 'database' | 'sealer' | 'now' | 'log'>,

@@ -27,22 +27,23 @@ export type SealDeps = {
 /** The chain of the audit log: gives each committed entry its place, in one process at a time. */
 export type ActivityChain = {
   start(): void
-  /** Seals what was committed until now, and writes the last checkpoint. */
+  /** Seals what is committed now, and writes the last checkpoint. */
   stop(): Promise<void>
-  /** Seals all that waits now. Answers how many entries. */
+  /** Seals all waiting entries. Returns how many. */
   sealAll(): Promise<number>
 }
 
 const everyMs = 1_000
 const checkpointMs = 3_600_000
-/** So that the embedded database, which does one thing at a time, lets tills pass. */
+/** The embedded database does one thing at a time: a limit lets tills through between batches. */
 const batch = 500
 
 /**
- * An entry is committed with the change that it records, and gets its place in the chain afterwards. The list of entries that
- * wait is committed with them, so what a crash left and what was committed late is sealed in the next run. A batch
- * is one transaction under the lock of the head: two processes never seal the same, and a crash between its steps leaves
- * all of it to the next. A lease would add nothing to that lock, which cannot run out while it is held.
+ * An entry is committed with the change that it records, and gets its place in the chain afterwards. The list of waiting entries
+ * is committed with them, so the next run seals what a crash left or what was committed late.
+ *
+ * A batch is one transaction under the lock of the head. Two processes never seal the same entry, and a crash between its steps
+ * leaves the whole batch for the next run. A lease is not needed: this lock cannot expire.
  */
 export function createActivityChain(deps: SealDeps): ActivityChain {
   let lastCheckpoint = Number.NEGATIVE_INFINITY
@@ -79,9 +80,9 @@ export function createActivityChain(deps: SealDeps): ActivityChain {
 
 type Sealing = {
   sealed: number
-  /** The head is gone or not ours, so nothing was sealed. */
+  /** The head is missing or its signature is invalid, so nothing was sealed. */
   isBroken: boolean
-  /** Ids of entries that none of our processes has written; they get no place. */
+  /** Ids of entries that no process of this service has written; they get no place. */
   strays: string[]
 }
 
@@ -108,9 +109,9 @@ async function sealBatch({
     const round: Round = { sealed: 0, hasMore: false, isBroken: false, strays: [] }
     const head = await tryLockHead(trx)
     if (!head) return { ...round, isBroken: (await readHead(trx)) === undefined }
-    // Sealing on from a head that this service did not write would make it ours.
+    // A seal after a head that this service did not write would make that head valid.
     if (!isHeadAuthentic(sealer, head)) return { ...round, isBroken: true }
-    // Not by keys that were exchanged: the owner of an old key must not write today's entries.
+    // Replaced keys do not count: the owner of an old key must not be able to write new entries.
     const waiting = await readUnsealed(trx, sealer.keyIds(), batch)
     const seals: SealRow[] = []
     let end = { seq: head.seq, hash: head.hash }
@@ -145,7 +146,7 @@ function logBroken(deps: Pick<SealDeps, 'log'>): void {
   )
 }
 
-/** The end of the chain, written outside the database: it shows when the whole log was set back. */
+/** Writes the end of the chain outside the database: it shows when the whole log was set back. */
 async function writeCheckpoint({ database, sealer, log }: SealDeps): Promise<void> {
   const head = await readHead(database.db)
   if (!head || !isHeadAuthentic(sealer, head)) logBroken({ log })
@@ -153,9 +154,10 @@ async function writeCheckpoint({ database, sealer, log }: SealDeps): Promise<voi
 }
 
 /**
- * Signs a head that was never signed, of a new database or of one from before heads were, and signs anew one that another
- * key has signed, so that this key can go. Any other head is left to verify: an unsigned head counts only where
- * nothing shows a signed one before it. `given`: keys that are lost for good, whose signatures cannot be checked.
+ * Signs a head that was never signed: of a new database, or of one from before heads were signed. It also signs anew a head that
+ * another key has signed, so that this key can be removed. Any other head is left for the check to report: an unsigned head
+ * counts only when nothing shows a signed one before it. `given`: keys that are lost for good, whose signatures cannot be
+ * checked.
  */
 export async function takeOverHead(
   { database, sealer, log }: Pick<SealDeps, 'database' | 'sealer'> & { log?: Log },
@@ -165,7 +167,7 @@ export async function takeOverHead(
   if (!isTaken && log) logBroken({ log })
 }
 
-/** The same as part of a transaction. Answers whether the head is ours then. */
+/** The same as part of a transaction. Returns whether the head is valid afterwards. */
 export async function takeOverHeadWithin(
   trx: Trx,
   sealer: Sealer,
@@ -184,7 +186,7 @@ export async function takeOverHeadWithin(
 async function isUntouched(trx: Trx, head: { seq: number; hash: string }): Promise<boolean> {
   const { lastSeal, hasEntries, hasClients } = await readTraces(trx)
   return lastSeal
-    ? // As the migration leaves it: entries of before, and nothing after them.
+    ? // As the migration leaves it: older entries, and nothing after them.
       lastSeal.isCarried && lastSeal.seq === head.seq && lastSeal.hash === head.hash
     : head.seq === 0 && !hasEntries && !hasClients
 }

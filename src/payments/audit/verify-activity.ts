@@ -14,9 +14,9 @@ import type { ActivityRow } from '../../repositories/audit/activity-queries.ts'
 import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity-signatures.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 
-/** One thing that does not fit. */
+/** One place where the log is not as it was written. */
 export type ChainFinding = {
-  /** The place in the chain; of what has none, the place after its end. */
+  /** The place in the chain. Without a place: the one after its end. */
   seq: number
   entryId: string | null
   reason: string
@@ -24,23 +24,23 @@ export type ChainFinding = {
 
 export type ChainCheck = {
   valid: boolean
-  /** How many fit, from the first on. */
+  /** How many entries are valid, from the first on. */
   entries: number
-  /** Where the chain breaks first, and why; null when it holds. */
+  /** Where the chain breaks first, and why; null when it is intact. */
   brokenAt: number | null
   reason: string | null
-  /** Up to where it is sealed. */
+  /** The end of the sealed entries. */
   head: { seq: number; hash: string }
-  /** Genuine entries after it, which are still to be sealed. */
+  /** Genuine entries after it, which are not sealed yet. */
   unsealed: number
-  /** By place; at most 100. */
+  /** In order of place; at most 100. */
   findings: ChainFinding[]
-  /** Whether the chain holds what was asked for; null when nothing was. */
+  /** Whether the chain contains the requested checkpoint; null when none was requested. */
   checkpoint: { seq: number; found: boolean } | null
 }
 
 export type VerifyOptions = {
-  /** Place and hash of an entry as an earlier check or the service's log has shown them. */
+  /** Place and hash of an entry, from an earlier check or the service's log. */
   checkpoint?: { seq: number; hash: string } | undefined
   /** Ends the check, with its reason. */
   signal?: AbortSignal
@@ -51,9 +51,9 @@ export type VerifyOptions = {
 const findingsAtMost = 100
 
 /**
- * Walks the audit log and says whether, and where, it was tampered with. It changes nothing, reads each row twice at the
- * most and in batches, lets others have their turn between them, and ends at 100 findings. Rows that no process of ours has
- * written are told and count as nothing else.
+ * Reads the audit log and reports whether, and where, it was changed. It writes nothing, reads each row at most twice, in batches
+ * with pauses for others, and ends at 100 findings. Rows that no process of this service has written are reported and otherwise
+ * ignored.
  */
 export async function verifyActivityChain(
   { sealer, db }: { sealer: Sealer; db: Db },
@@ -99,7 +99,7 @@ export async function verifyActivityChain(
     checkpoint: checkpoint ? { seq: checkpoint.seq, found: found === true } : null,
   }
 
-  /** Up to the head, or to the last seal when nobody knows where the head was. Answers where it came to. */
+  /** Reads up to the head, or to the last seal when the head is unknown. Returns the last place. */
   async function walkSeals(): Promise<{ seq: number; hash: string }> {
     let previous = { seq: 0, hash: '' }
     let cursor: { seq: number; hash: string } | undefined
@@ -109,7 +109,7 @@ export async function verifyActivityChain(
       for (const [index, { seal, entry }] of rows.entries()) {
         if (isFull()) return previous
         cursor = seal
-        // Beyond the head is told apart; while this walk takes its time, genuine ones come there too.
+        // Seals beyond the head are reported separately; while this walk runs, genuine ones are added there too.
         if (isTrusted && head && seal.seq > head.seq) return previous
         const wrong = judge({ seal, entry })
         const hasRival = rows[index + 1]?.seal.seq === seal.seq
@@ -129,7 +129,7 @@ export async function verifyActivityChain(
     return previous
   }
 
-  /** What is wrong with a seal and its entry, whatever stands before. */
+  /** What is wrong with a seal and its entry, apart from the chain. */
   function judge({ seal, entry }: SealedEntry): string | undefined {
     if (!entry) return 'an entry is missing'
     const key = keyOf(entry)
@@ -147,7 +147,7 @@ export async function verifyActivityChain(
     else if (last.hash !== row.hash) find(row.seq, null, 'the end of the log was changed')
   }
 
-  /** Tells of entries that have no place and are none of those that wait for one. */
+  /** Reports entries that have no place and are not waiting for one. */
   async function countUnsealed(): Promise<number> {
     let count = 0
     let after: number | undefined
@@ -166,7 +166,7 @@ export async function verifyActivityChain(
         if (isWaiting && sealer.signingKeyById(entry.key_id) === undefined) {
           find(next, entry.id, 'its encryption key is not configured')
         } else if (!isOurs) {
-          // With a seal beyond the head it was told with that.
+          // An entry with a seal beyond the head is reported already.
           if (!told.has(entry.id)) find(next, entry.id, 'an entry was added')
         } else if (isWaiting) count += 1
         else find(next, entry.id, 'an entry was kept out of the chain')

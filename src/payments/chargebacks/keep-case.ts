@@ -32,8 +32,8 @@ export function nextReadAt({ found_at, failures }: ChargebackRow, now: Date): Da
 }
 
 /**
- * Keeps that a payment of a client is charged back, though its case is not known: somebody must look, and the case is looked
- * for. Answers whether that is new.
+ * Stores that a payment of a client is charged back while its case is not known: a person must check it, and the case is searched
+ * for. Returns whether that is new.
  */
 export async function keepWithoutCase(
   deps: PaymentDeps,
@@ -51,8 +51,8 @@ export async function keepWithoutCase(
 }
 
 /**
- * Keeps a case as the provider shows it. A decision is what `coverage_applied` says; a case that is open again after one is
- * open here too. The sale of the payment does not change.
+ * Stores a case as the provider shows it. `coverage_applied` is the decision; a case that is open again after one is open here
+ * too. The sale of the payment does not change.
  */
 export async function keepCase(
   deps: PaymentDeps,
@@ -69,7 +69,7 @@ export async function keepCase(
     const before = known ?? newRow(payment, shown.caseId, now)
     const after = { ...before, ...changeOf(before, payment, shown, now) }
     if (known) await updateChargeback(trx, known, after)
-    // Another process has just kept it.
+    // Another process has just stored it.
     else if (!(await insertChargeback(trx, after))) return
     const isDecided = after.decided_at !== null
     if (known === undefined || known.case_id === null) {
@@ -84,7 +84,7 @@ export async function keepCase(
   })
 }
 
-/** Notes a reading that failed, or found nothing. */
+/** Records a read that failed, or found nothing. */
 export async function postponeCase(deps: PaymentDeps, row: ChargebackRow): Promise<void> {
   const now = deps.now()
   const failures = row.failures + 1

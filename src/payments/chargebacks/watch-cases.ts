@@ -24,8 +24,8 @@ const callWithinMs = 15_000
 const casesAtOnce = 20
 
 /**
- * Reads the cases of a shop that are due, and looks for the cases of payments that the provider shows as charged back: so a
- * webhook that got lost loses no case. Only for whoever holds the account's lease.
+ * Reads the due cases of a shop, and searches for the cases of payments that the provider shows as charged back. So a lost
+ * webhook loses no case. The caller must have the account's lease.
  */
 export async function watchChargebacks(
   deps: PaymentDeps,
@@ -68,9 +68,10 @@ async function readAgain(
 }
 
 /**
- * Takes up the case that a webhook names. Answers whose payment it disputes, and the order; undefined when it is of none, such as a
- * sale of a web shop at the same account. Throws what reading it throws, and PROVIDER_ERROR for a case that the account does not
- * have.
+ * Stores the case that a webhook names. Returns the client of the disputed payment, and the order; undefined when it has none,
+ * such as a sale of a web shop at the same account.
+ *
+ * @throws the failure of the read, and PROVIDER_ERROR for a case that the account does not have
  */
 export async function takeCase(
   deps: PaymentDeps,
@@ -104,8 +105,8 @@ export async function takeCase(
 }
 
 /**
- * Takes up the charge-backs of an order that the provider shows as charged back: the cases that it names, or else those of its
- * payments. A payment whose case cannot be found is kept without one.
+ * Stores the charge-backs of an order that the provider shows as charged back: the cases that the order names, or else those of
+ * its payments. A payment whose case cannot be found is stored without one.
  */
 export async function takeCasesOf(
   deps: PaymentDeps,
@@ -129,7 +130,7 @@ export async function takeCasesOf(
   }
 }
 
-/** A payment, if it is of this client. One that was read long ago is read once more where it is said to have changed. */
+/** A payment, if it belongs to this client. One that was read long ago is read again when it is reported as changed. */
 async function ownPayment(
   deps: PaymentDeps,
   shop: Shop,

@@ -25,22 +25,24 @@ import { compareClosing, readsOf, wishOf } from './compare-closing.ts'
 type Shop = { client: ClientName; mpUserId: number }
 
 const minuteMs = 60_000
-/** A payment may be made a while before it is approved, which is when its money counts. */
+/** A payment may be made some time before it is approved; its money counts from the approval. */
 const approvalMs = 60 * minuteMs
-/** What differs is looked at once more, one by one: a charge that is read by its number is as it is now. */
+/** Each difference is read once more by its number, since that shows the charge as it is now. */
 const suspectsAtMost = 200
 const betweenReadsMs = 250
-/** So many failures in a row, and whoever waits is told that it is not verified. */
+/** After so many failures in a row the closing is reported as not verified. */
 const failuresAtMost = 3
-/** Of a closing that is corrected each time while it is compared. */
+/** For a closing that is corrected during each comparison. */
 const comparisonsAtMost = 3
 const longestRetryMs = 15 * minuteMs
-/** What is open or unknown is looked at again for so long. */
+/** An open or unknown charge is read again for so long. */
 const recheckForMs = 24 * 60 * minuteMs
 
 /**
- * Checks the closings of a shop that are due. Only for whoever holds the account's lease. Each goes on after a crash where it
- * was; one that cannot be read is `unverified` after a while, and read again. Throws what the provider last failed with.
+ * Checks the due closings of a shop. The caller must have the account's lease. Each check continues after a crash where it was. A
+ * closing that cannot be read becomes `unverified` after a while, and is read again.
+ *
+ * @throws the provider's last failure
  */
 export async function checkDueClosings(
   deps: PaymentDeps,
@@ -60,7 +62,7 @@ export async function checkDueClosings(
   if (failure !== undefined) throw failure
 }
 
-/** Plans the next attempt, unless the closing was corrected during this one: then it is due as the correction says. */
+/** Plans the next attempt, unless the closing was corrected during this one: then the correction has set the time. */
 async function noteFailure(deps: PaymentDeps, closing: ClosingRow): Promise<void> {
   const failures = closing.failures + 1
   const waitMs = Math.min(longestRetryMs, minuteMs * 2 ** Math.min(failures - 1, 5))
@@ -103,7 +105,7 @@ async function checkClosing(
   signal: AbortSignal,
 ): Promise<'ended' | 'changed'> {
   const { db } = deps.database
-  // A search says nothing about its last moments, so none is asked before the time is over for so long.
+  // A search is incomplete for its last moments, so none is made until the span is over for so long.
   const surely = new Date(closing.to_at.getTime() + deps.settings.searchLagMs)
   if (deps.now() < surely) {
     await updateClosing(db, closing, { state: 'open', next_check_at: surely })
@@ -143,7 +145,7 @@ async function checkClosing(
 
 const ranges = ['date_created', 'date_last_updated'] as const
 
-/** Reads every page of what was sold and of what was changed in the time. Answers when the first page was asked for. */
+/** Reads every page of what was sold and of what changed in the span. Returns when the first page was requested. */
 async function readEverything(
   deps: PaymentDeps,
   { client, mpUserId }: Shop,
@@ -183,8 +185,8 @@ async function readEverything(
 }
 
 /**
- * Reads one by one what would differ: our orders whose end is not known here, and the provider's payments by their numbers. So
- * an index that lags, a webhook that never came or a box that stands elsewhere makes no difference of its own.
+ * Reads each difference one by one: our orders whose outcome is not known here, and the provider's payments by their numbers. So
+ * a late index, a lost webhook or a moved box alone causes no difference.
  */
 async function checkCloser(
   deps: PaymentDeps,

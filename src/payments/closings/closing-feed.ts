@@ -8,12 +8,12 @@ import {
 
 export type ClosingFeed = (query: {
   client?: string | undefined
-  /** `next` of a page, or a bare time; null begins at the oldest closing. */
+  /** `next` of a page, or a plain time; null begins at the oldest closing. */
   after: string | null
   limit: number
 }) => Promise<{ rows: Record<string, unknown>[]; next: string | null }>
 
-/** Closings in the sequence of their last changes, amendments among them, for a flow that tells the ERP about them. */
+/** Closings in the sequence of their last changes, amendments included, for a flow that sends them to the ERP. */
 export function createClosingFeed(db: Db): ClosingFeed {
   return async ({ client, after, limit }) => {
     const closings = await listChangedClosings(db, {

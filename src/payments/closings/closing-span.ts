@@ -12,20 +12,24 @@ import {
 
 export type RequestedSpan = {
   businessDay: string
-  /** Whether the day was requested; its times otherwise. */
+  /** Whether the day was requested; otherwise its times were. */
   isDay: boolean
   from: Date
   to: Date
-  /** By whose clock days begin. */
+  /** The time zone in which days begin. */
   timeZone: string
-  /** `to`, or this moment while that is in the future. */
+  /** `to`, or the current time while that is in the future. */
   until: Date
 }
 
 /** A month and a day, so that a whole month fits in any time zone. */
 const longestSpanMs = 32 * 24 * 3_600_000
 
-/** The time that a request names. Throws VALIDATION_ERROR. */
+/**
+ * The time span that a request names.
+ *
+ * @throws VALIDATION_ERROR
+ */
 export function requestedSpanOf(
   {
     businessDay,
@@ -58,8 +62,10 @@ export function requestedSpanOf(
 }
 
 /**
- * The closing that a request means, or the span of a new one: it begins where the last closing of the place ended. Time
- * without charges in between is joined to it. Throws CLOSING_OVERLAPS and CLOSING_GAP.
+ * The existing closing that a request means, or the span of a new one. A new one begins where the last closing of the place
+ * ended; time without charges in between is added to it.
+ *
+ * @throws CLOSING_OVERLAPS, CLOSING_GAP
  */
 export async function resolveSpan(
   trx: Trx,

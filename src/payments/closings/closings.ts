@@ -47,16 +47,16 @@ type Declared = Record<string, number>
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const siteWithinMs = 10_000
-/** Requests for one place at the same moment. */
+/** For requests about one place at the same moment. */
 const attemptsAtMost = 50
 
 /**
- * Opens the closing of a box or a store for a day or a time; the payment watch compares it afterwards. The closings of a place
- * follow each other without gap or overlap. The same time again is the same closing: while it is not signed its count is
- * corrected, and the last one of the place is extended up to this moment when something was sold since.
+ * Opens the closing of a box or a store for a day or a time span; the payment watch compares it afterwards. The closings of a
+ * place follow each other without gap or overlap. The same span again is the same closing. While it is not signed, its count is
+ * corrected. The last one of the place is extended to the current time when something was sold since.
  *
- * Throws NOT_FOUND, VALIDATION_ERROR, OAUTH_NOT_CONNECTED, CONNECTION_LOST, CLOSING_OVERLAPS, CLOSING_GAP, CLOSING_SIGNED, and
- * what the provider fails with.
+ * @throws NOT_FOUND, VALIDATION_ERROR, OAUTH_NOT_CONNECTED, CONNECTION_LOST, CLOSING_OVERLAPS, CLOSING_GAP, CLOSING_SIGNED, and
+ * the provider's failure
  */
 export async function openClosing(
   deps: PaymentDeps,
@@ -115,8 +115,10 @@ export async function openClosing(
 }
 
 /**
- * Corrects what was counted for a closing that is not signed, and extends it as a request for its time would. Without a count
- * it is compared anew. Throws NOT_FOUND and CLOSING_SIGNED.
+ * Corrects the count of a closing that is not signed, and extends it as a request for its span would. Without a count it is
+ * compared again.
+ *
+ * @throws NOT_FOUND, CLOSING_SIGNED
  */
 export async function countClosing(
   deps: PaymentDeps,
@@ -136,7 +138,7 @@ export async function countClosing(
   })
 }
 
-/** Runs a change of a place's closings again when another one came before it. */
+/** Runs a change of a place's closings again when another one was committed first. */
 async function untilNotRaced<T>(
   { database }: PaymentDeps,
   work: (trx: Trx) => Promise<T>,
@@ -154,7 +156,7 @@ type Where = {
   place: string
   cajaId: string | null
   store: StoreRow
-  /** Whose charges its closings count. */
+  /** The place whose charges its closings count. */
   charged: ChargesWish['place']
 }
 
@@ -181,7 +183,7 @@ async function placeOf(
     : { place: `caja:${id}`, cajaId, store, charged: { column: 'caja_id', id } }
 }
 
-/** The store's own zone, or that of its account's country. */
+/** The store's own time zone, or that of its account's country. */
 async function timeZoneOf(
   deps: PaymentDeps,
   client: ClientName,
@@ -201,7 +203,7 @@ async function timeZoneOf(
   return timeZoneOfSite(siteId)
 }
 
-/** The one zone of a client's shops, or of everybody's; null where there are several, or where one is not known. */
+/** The one time zone of a client's shops, or of all clients' shops; null when there are several, or one is unknown. */
 export async function shopTimeZone(
   { database }: PaymentDeps,
   client: ClientName | null,
@@ -214,8 +216,9 @@ export async function shopTimeZone(
 }
 
 /**
- * Corrects the count of a closing, and extends it to `until` when something was sold since it ended: it is compared anew then.
- * Throws CLOSING_SIGNED when another count is given for a signed one.
+ * Corrects the count of a closing, and extends it to `until` when something was sold since it ended: then it is compared again.
+ *
+ * @throws CLOSING_SIGNED when another count is given for a signed one
  */
 async function countAgain(
   deps: PaymentDeps,
@@ -223,7 +226,7 @@ async function countAgain(
   { client, id }: ClosingRow,
   { until, declared, actor }: { until: Date; declared: Declared | undefined; actor: Actor },
 ): Promise<ClosingRow> {
-  // Locked, so that a comparison that ends in this moment is seen, and compared again.
+  // Locked, so that a comparison that ends at this moment is seen, and repeated.
   const known = (await lockClosing(trx, client, id)) as ClosingRow
   const isOther = declared !== undefined && !isDeepStrictEqual(declared, known.declared)
   if (known.state === 'signed') {
@@ -248,7 +251,7 @@ async function countAgain(
   })
   const { place, number } = known
   if (isMore) {
-    // Pages that were read of the shorter time say nothing about what is added.
+    // Pages that were read of the shorter span do not cover the added time.
     await deleteReads(trx, client, readsOf(known))
     await recordSuccess(deps, trx, {
       ...entryOf(known, actor, 'closing.extended'),
@@ -278,7 +281,11 @@ function textsOf(declared: Readonly<Record<string, number>>): Record<string, str
   )
 }
 
-/** A closing of this client with its amendments. Throws NOT_FOUND, for another client's too. */
+/**
+ * A closing of this client with its amendments.
+ *
+ * @throws NOT_FOUND, also for another client's
+ */
 export async function readClosing(
   { database: { db } }: PaymentDeps,
   client: ClientName,
@@ -290,8 +297,9 @@ export async function readClosing(
 }
 
 /**
- * Signs a closing as it is: from then on it never changes. Signing it again answers the same. Throws NOT_FOUND, and
- * CLOSING_NOT_CHECKED while it has no result.
+ * Signs a closing as it is: from then on it never changes. Signing it again returns the same.
+ *
+ * @throws NOT_FOUND, and CLOSING_NOT_CHECKED while it has no result
  */
 export async function sign(
   deps: PaymentDeps,
@@ -321,8 +329,10 @@ export async function sign(
 }
 
 /**
- * Adds to a signed closing what its time looks like now, such as with money that came after it. The closing itself stays as it
- * was signed. Throws NOT_FOUND, and CLOSING_NOT_SIGNED for one that can still be checked anew.
+ * Adds to a signed closing what its span contains now, such as money that came after it. The closing itself stays as it was
+ * signed.
+ *
+ * @throws NOT_FOUND, and CLOSING_NOT_SIGNED for one that can still be compared again
  */
 export async function amend(
   deps: PaymentDeps,
@@ -360,7 +370,11 @@ export async function amend(
   })
 }
 
-/** Sets the zone by whose clock the days of a store begin; null for that of the account's country. Throws NOT_FOUND. */
+/**
+ * Sets the time zone in which the days of a store begin; null for that of the account's country.
+ *
+ * @throws NOT_FOUND
+ */
 export async function setStoreTimeZone(
   deps: PaymentDeps,
   client: ClientName,

@@ -9,7 +9,7 @@ import { addCents } from '../../domain/money.ts'
 import { endedUnpaid, refundWords, wentThrough } from '../../domain/provider-states.ts'
 import type { Outcome } from '../../errors/app-error.ts'
 
-/** A charge as our order has it. */
+/** A charge in our order. */
 export type OurCharge = {
   orderId: string
   reference: string
@@ -17,31 +17,31 @@ export type OurCharge = {
   sucursalId: string
   status: string
   outcome: Outcome
-  /** The provider has told of it what contradicts our record. */
+  /** The provider has shown a state of it that contradicts our record. */
   hasConflict: boolean
-  /** A refund of which nobody knows the end. */
+  /** A refund of unknown outcome. */
   isRefundOpen: boolean
   amountCents: number
   paidCents: number
   refundedCents: number
   method: string | null
   installments: number | null
-  /** A person still has to decide about its money. */
+  /** A person must still decide on its money. */
   undecided: 'paid_late' | 'paid_less' | 'settled_unpaid' | null
-  /** The order that was charged instead of one that is paid late. */
+  /** The order that was charged instead of one that was paid late. */
   insteadOrderId: string | null
   /** The numbers of its payments at the provider. */
   paymentIds: readonly string[]
   createdAt: Date
 }
 
-/** A refund as the provider lists it; a status of null was not told, and counts as made. */
+/** A refund as the provider lists it. A null status was not given, and counts as made. */
 type TheirRefund = { cents: number | null; at: Date | null; status: string | null }
 
-/** A charge as the provider has it. */
+/** A charge at the provider. */
 export type TheirCharge = {
   paymentId: string
-  /** The order that it was found to be of when it was read. */
+  /** The order that it was matched with when it was read. */
   orderId: string | null
   /** The order that it is a further payment of. */
   surplusOf: string | null
@@ -52,14 +52,14 @@ export type TheirCharge = {
   netCents: number | null
   method: string | null
   installments: number | null
-  /** A charge without one that can be read counts as given back when it was not told. */
+  /** A charged amount without a readable refund counts as refunded when none was listed. */
   refunds: readonly TheirRefund[]
   soldAt: Date
 }
 
 export type Comparison = { lines: ClosingLine[]; totals: ClosingTotals; result: ClosingResult }
 
-/** A refund whose status is not told counts as made. */
+/** A refund without a status counts as made. */
 function refundState({ status }: TheirRefund): 'done' | 'failed' | 'open' {
   return status === null ? 'done' : (refundWords.get(status) ?? 'open')
 }
@@ -67,9 +67,9 @@ function refundState({ status }: TheirRefund): 'done' | 'failed' | 'open' {
 type Span = { from: Date; to: Date }
 
 /**
- * Compares the charges of a time: theirs and ours in, what differs out. Reads nothing, and depends on no order of its input. A
- * charge belongs to the time at which the provider had its money; one that only we know to the time at which it was made.
- * `cajaId` is the box of a closing of one box; null for a closing of the whole store `sucursalId`.
+ * Compares the charges of a span: theirs and ours in, differences out. Reads nothing, and does not depend on the order of its
+ * input. A charge belongs to the time at which the provider had its money. One that only we have belongs to the time at which it
+ * was made. `cajaId` is the box of a closing of one box; null for a closing of the whole store `sucursalId`.
  */
 export function compareCharges(input: {
   theirs: readonly TheirCharge[]
@@ -147,7 +147,7 @@ function timeOf({ here, there }: ClosingLine): string {
   return (there ?? here)?.at ?? ''
 }
 
-/** Agreed only when nothing is open and nothing differs, what somebody counted included. */
+/** Agreed only when nothing is open and nothing differs, the declared count included. */
 function resultOf(lines: readonly ClosingLine[], totals: ClosingTotals): ClosingResult {
   if (lines.some(({ kind }) => kind !== 'pending')) return 'differs'
   if (lines.length > 0) return 'unverified'
@@ -157,7 +157,7 @@ function resultOf(lines: readonly ClosingLine[], totals: ClosingTotals): Closing
   return isCountedAlike ? 'agreed' : 'differs'
 }
 
-/** Theirs by ours: as was found when they were read, or by the number that the order itself names. */
+/** Their charges by our order: as matched when they were read, or by the number that the order names. */
 function pairUp(theirs: readonly TheirCharge[], ours: readonly OurCharge[]) {
   const byNumber = new Map(ours.flatMap((our) => our.paymentIds.map((id) => [id, our.orderId])))
   const known = new Set(ours.map(({ orderId }) => orderId))
@@ -181,8 +181,8 @@ function pairUp(theirs: readonly TheirCharge[], ours: readonly OurCharge[]) {
 }
 
 /**
- * Both sides name the medium of a card alike. What was scanned is `qr` here and there what it was paid from, so that says
- * nothing.
+ * Both sides name the medium of a card in the same way. For a scan one side says `qr` and the other its funding, so that is no
+ * difference.
  */
 function isOtherMedium(here: string | null, there: string | null): boolean {
   if (here === null || there === null || here === 'qr' || there === 'qr') return false
@@ -247,7 +247,7 @@ function createTotals(declared: Readonly<Record<string, number>>) {
   }
   for (const [medium, cents] of Object.entries(declared)) mediumOf(medium).declaredCents = cents
   return {
-    /** A charge of this time: what we have of it, and what they have. */
+    /** A charge of this span: our side of it, and theirs. */
     pair(our: OurCharge | null, paid: readonly TheirCharge[]) {
       const medium = our?.method ?? paid[0]?.method ?? 'unknown'
       if (our && our.paidCents > 0) {

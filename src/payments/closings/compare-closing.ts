@@ -21,7 +21,7 @@ import {
   type TheirCharge,
 } from './compare-charges.ts'
 
-/** What is compared of a closing. */
+/** The charges that a closing compares. */
 export function wishOf(closing: ClosingRow): ChargesWish {
   return {
     client: closing.client,
@@ -34,12 +34,12 @@ export function wishOf(closing: ClosingRow): ChargesWish {
   }
 }
 
-/** How the names of a closing's `payment_reads` begin. */
+/** The prefix of the names of a closing's `payment_reads`. */
 export function readsOf({ id }: ClosingRow): string {
   return `closing ${id} `
 }
 
-/** Compares a closing's time by what is on record of both sides at this moment. */
+/** Compares a closing's span by the records of both sides at this moment. */
 export async function compareClosing(db: Db, closing: ClosingRow): Promise<Comparison> {
   const charges = await readCharges(db, wishOf(closing))
   const late = charges.orders.filter((order) => decisionOf(order) === 'paid_late')

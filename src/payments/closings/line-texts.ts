@@ -1,7 +1,7 @@
 import type { ClosingLine, LineKind } from '../../domain/closing.ts'
 import type { Language } from '../../domain/language.ts'
 
-/** What somebody does about a line; a till may show its own text for each. */
+/** What a person should do about a line; a till may show its own text for each. */
 export const lineActions = [
   'adopt_or_refund',
   'call_supervisor',

@@ -17,7 +17,7 @@ import { isSignedWith } from '../audit/activity-signatures.ts'
 import { openKeptSigningKeys, signingKeyContext } from '../audit/kept-signing-keys.ts'
 import { sealedContext } from './sealed-context.ts'
 
-/** A key that the database needs and that is not there, or is another one by the same id. */
+/** A key that the database needs and that is missing, or is another key with the same id. */
 export type KeyTrouble = {
   id: string
   kind: 'missing' | 'wrong'
@@ -36,12 +36,12 @@ const uses = {
   oauth_grants: 'tokens of destinations of flows',
 } as const satisfies Record<SealedColumn['table'], KeyUse>
 
-/** One value that does not open may be damaged; when none of these does, the key is another one. */
+/** One value that cannot be decrypted may be damaged; when none of these can, the key is another one. */
 const samples = 10
 
 /**
- * Whether these keys open what is stored: a few short look-ups per key, however much there is. Writes nothing, and may be
- * asked before the migrations. An empty answer means that nothing is wrong.
+ * Checks whether these keys decrypt what is stored, with a few short queries per key, however much there is. It writes nothing,
+ * and may run before the migrations. An empty result means that nothing is wrong.
  */
 export async function checkEncryptionKeys(
   db: Db,
@@ -92,7 +92,7 @@ export async function checkEncryptionKeys(
       if (!entries.some((entry) => isSignedWith(key, entry))) note(id, 'wrong', 'the audit log')
     }
   }
-  // A kept key does not do: the end of the log is signed by one that is in use.
+  // A stored signing key is not enough: the end of the log is signed with a key in use.
   const headKey = await findHeadKey(db)
   if (headKey !== undefined && sealer?.signingKeyById(headKey) === undefined) {
     note(headKey, 'missing', 'the audit log')
@@ -110,7 +110,11 @@ function canOpen(sealer: Sealer, sealed: string, context: string): boolean {
   }
 }
 
-/** As checkEncryptionKeys; throws EncryptionKeysError for what it finds. `source`: where the keys came from. */
+/**
+ * Like checkEncryptionKeys, but throws. `source`: where the keys came from.
+ *
+ * @throws EncryptionKeysError for what it finds
+ */
 export async function requireFittingKeys(
   db: Db,
   { keys, source }: { keys: readonly EncryptionKey[]; source: string },
@@ -119,7 +123,7 @@ export async function requireFittingKeys(
   if (troubles.length > 0) throw new EncryptionKeysError(troubles, source)
 }
 
-/** The keys do not fit the database; `message` tells the operator which, and what to do. Nothing was changed. */
+/** The keys do not fit the database. `message` names the keys and what the operator must do. Nothing was changed. */
 export class EncryptionKeysError extends OperatorError {
   /** @param source where the keys came from: a variable or a file. */
   constructor(troubles: readonly KeyTrouble[], source: string) {

@@ -30,33 +30,35 @@ export type RotateDeps = {
 }
 
 export type Rotation = {
-  /** The key under which everything stands now. */
+  /** The key with which everything is encrypted now. */
   first: string
   /** Values that were encrypted anew in this run. */
   renewed: number
-  /** Connections that were given up with their lost keys. */
+  /** Connections that were removed because their keys are lost. */
   givenUp: number
-  /** Flows and destinations whose access was given up in the same way. */
+  /** Flows and destinations whose credentials were removed for the same reason. */
   givenUpFlows: string[]
-  /** Clients whose values no configured key opens. */
+  /** Clients with values that no configured key decrypts. */
   unreadable: string[]
-  /** Flows and destinations of whose access that is so. */
+  /** Flows and destinations with credentials that no configured key decrypts. */
   unreadableFlows: string[]
-  /** Keys under which values still stand: other processes encrypt with them, or there are unreadable values. */
+  /** Keys that still encrypt stored values: other processes use them, or some values are unreadable. */
   stillUsed: string[]
 }
 
 const batch = 100
-/** A renewal of tokens that was under way may still store values under its old key. */
+/** A token renewal that was under way may still store values under its old key. */
 const rounds = 3
 const pauseMs = 1_000
 
 /**
- * Encrypts everything that is stored anew under the first of the keys, and keeps what verifies the audit log's older
- * entries under it too, so that the other keys are no longer needed. Each value is exchanged by itself, and only if it is
- * still the one that was read: processes may serve meanwhile, renew tokens included, and a run that was cut goes on where
- * it was. `lost`: keys that nobody has any more; their clients have to connect again, their entries of the audit log
- * cannot be verified.
+ * Encrypts all stored values again with the first key, so that the other keys are no longer needed. What verifies older entries
+ * of the audit log is encrypted with it too.
+ *
+ * Each value is replaced by itself, and only if it is unchanged since it was read. So processes may serve meanwhile, renewals
+ * included, and an interrupted run continues where it was.
+ *
+ * `lost`: keys that no longer exist. Their clients must connect again, and their entries of the audit log cannot be verified.
  */
 export async function rotateSecrets(
   deps: RotateDeps,
@@ -74,7 +76,7 @@ export async function rotateSecrets(
   const givenUp = await giveUp(deps, sealer, columns, lost)
   await keepSigningKeys(deps, sealer, keys)
   await takeOverHead({ database: deps.database, sealer }, lost)
-  // Whoever has the new key alone takes no entry that an old one signed.
+  // A process that has only the new key accepts no entry that an old key signed.
   await sealWaiting({ database: deps.database, sealer })
   let renewed = 0
   let unreadable: Unreadable = { clients: new Set(), flows: new Set() }
@@ -106,7 +108,7 @@ export async function rotateSecrets(
   }
 }
 
-/** Whose values they are. */
+/** The owners of the values. */
 type Unreadable = { clients: Set<string>; flows: Set<string> }
 
 async function renewColumn(
@@ -156,7 +158,7 @@ async function usedBeside(
   return [...used].toSorted()
 }
 
-/** Before anything else: whoever sees no value left under a key takes it away, and the log must verify then too. */
+/** Runs first: the operator removes a key once no value uses it, and the log must be verifiable then, too. */
 async function keepSigningKeys(
   { database, now }: RotateDeps,
   sealer: Sealer,
@@ -230,7 +232,7 @@ async function giveUpOne(
   return markUnreadable(db, row, { [column]: sealed }, empty)
 }
 
-/** Also anchors what older keys signed: the entry is signed with the first key and holds the hash of those before it. */
+/** It also anchors what older keys signed: the entry is signed with the first key and contains the hash of those before it. */
 async function record(
   { database, now }: RotateDeps,
   sealer: Sealer,

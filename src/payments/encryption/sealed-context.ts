@@ -5,7 +5,7 @@ import {
 } from '../../repositories/encryption/sealed-values.ts'
 import { sealContext } from '../connection/token-keeper.ts'
 
-/** What a sealed value is bound to. */
+/** The context that a sealed value is bound to. */
 export function sealedContext(
   { table, column }: SealedColumn,
   { row, owner }: Pick<SealedValue, 'row' | 'owner'>,

@@ -3,14 +3,14 @@ import { activityChannel, type ToldActivity } from '../../repositories/audit/act
 import { type ToldWebhook, webhookChannel } from '../../repositories/webhooks/webhook-log.ts'
 import type { ChangedOrder, OrderChanges } from '../orders/order-changes.ts'
 
-/** Something that happened. `key` is equal for two that tell of the same thing, of which the later one is enough. */
+/** An event. `key` is equal for two events about the same thing, of which the later one is enough. */
 export type NewsItem = { key: string; client: string | null } & (
   | { kind: 'order'; data: ChangedOrder }
   | { kind: 'webhook'; data: ToldWebhook }
   | { kind: 'activity'; data: ToldActivity }
 )
 
-/** What happens, in whichever process: hints for those who then look themselves. */
+/** The events of all processes. Each is a hint: the subscriber then reads the state itself. */
 export type EventSource = {
   /** Calls `onItem` with each item, and `onGap` when some may have been missed, until the returned function is called. */
   follow(onItem: (item: NewsItem) => void, onGap: () => void): () => void
@@ -65,16 +65,16 @@ export async function createEventSource(
 
 export type NewsReader = {
   watch(wake: () => void): () => void
-  /** What happened since the last time, or `missed` when it cannot be told singly: then everything must be read again. */
+  /** The events since the last call. `missed` when some were lost or there are too many: then everything must be read again. */
   take(): { missed: boolean; items: NewsItem[] }
 }
 
-/** More than a page would look at singly; what waits for a reader must not grow with what happens. */
+/** More than a page would process one by one. The waiting events of a slow reader must not grow without limit. */
 const itemsAtMost = 20
 
 /**
- * Events for one subscriber: of one client or, when `client` is undefined, of all; orders alone unless `isAdmin`. The first
- * thing it takes is that it missed everything before.
+ * Events for one subscriber: of one client or, when `client` is undefined, of all; only orders unless `isAdmin`. Its first result
+ * is `missed`.
  */
 export function createEventReader(
   news: EventSource,
@@ -95,7 +95,7 @@ export function createEventReader(
       news.follow(
         (item) => {
           if (!concerns(item)) return
-          // After what cannot be told singly the reader looks at everything, this included.
+          // After `missed` the reader reads everything, this event included.
           if (!missed) items.set(item.key, item)
           if (items.size > itemsAtMost) miss()
           wake()
