@@ -52,7 +52,7 @@ export type TheirCharge = {
   netCents: number | null
   method: string | null
   installments: number | null
-  /** A charged amount without a readable refund counts as refunded when none was listed. */
+  /** Without a readable refund in the list it is unknown when `refundedCents` were refunded. */
   refunds: readonly TheirRefund[]
   soldAt: Date
 }

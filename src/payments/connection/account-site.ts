@@ -11,12 +11,11 @@ import { type KnownConnection, withAccess } from './token-keeper.ts'
 const readWithinMs = 3_000
 
 /**
- * Whether a charge of this amount is sent without decimals. `site` is the kept one, undefined when none is kept: then it is
- * read at the provider.
+ * Whether a charge of this amount is sent without decimals. `site` is the stored one; when it is undefined, it is read at the
+ * provider. An amount without cents has the same value in both forms, so without a site it is sent with two decimals.
  *
- * Throws VALIDATION_ERROR for cents that the account's currency does not have, and PROVIDER_ERROR for an amount with cents
- * while the site cannot be read: a currency without cents might round it. An amount without cents has the same value in both
- * forms, so it is sent with two decimals then. In both cases nothing was sent.
+ * @throws VALIDATION_ERROR for cents that the account's currency does not have, and PROVIDER_ERROR for an amount with cents while
+ * the site cannot be read: a currency without cents might round it. In both cases nothing was sent.
  */
 export async function isSentWhole(
   deps: PaymentDeps,

@@ -6,7 +6,11 @@ import {
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 
-/** Ends an invitation that nobody has used: its link begins no login any more. Throws NOT_FOUND for any other. */
+/**
+ * Revokes an unused invitation: its link no longer starts a login.
+ *
+ * @throws NOT_FOUND for any other
+ */
 export async function revokeInvitation(deps: PaymentDeps, id: string, actor: Actor): Promise<void> {
   const { db } = deps.database
   const client = (await findInvitation(db, id))?.client ?? null

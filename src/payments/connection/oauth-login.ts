@@ -47,10 +47,10 @@ export type LoginRequest = {
 }
 
 /**
- * Starts a connection: stores state and PKCE verifier, answers where the browser goes, and the value that binds the
- * state to this browser.
+ * Starts a connection: stores state and PKCE verifier. Returns the URL for the browser, and the value that binds the state to
+ * this browser.
  *
- * Throws OAUTH_ALREADY_CONNECTED, API_KEY_REQUIRED, FORBIDDEN, INVITATION_INVALID, VALIDATION_ERROR.
+ * @throws OAUTH_ALREADY_CONNECTED, API_KEY_REQUIRED, FORBIDDEN, INVITATION_INVALID, VALIDATION_ERROR
  */
 export async function startLogin(
   deps: PaymentDeps,
@@ -94,9 +94,9 @@ async function refuseConnected(deps: PaymentDeps, client: ClientName): Promise<v
 }
 
 /**
- * Lets a login begin, and says whether it may choose the client's account: only by the administrator's will, which is his
- * own request or his invitation. Anybody else gets at most what can do no harm: the account that is pinned, or, where
- * enrolment is open, a name that was never connected.
+ * Allows a login to start, and returns whether it may choose the client's account. Only the administrator can permit that, by an
+ * own request or an invitation. Any other caller gets at most what is harmless: the pinned account or, where enrolment is open, a
+ * name that was never connected.
  */
 async function checkEnrolment(
   deps: PaymentDeps,
@@ -135,7 +135,7 @@ export function redirectUri(deps: PaymentDeps): string {
 }
 
 /**
- * Refuses addresses that would make this service a springboard: only our own origin, loopback, and the listed origins,
+ * Refuses addresses that would make this service an open redirect. Allowed are our own origin, loopback and the listed origins,
  * compared as parsed origins and never as text.
  */
 function allowedTarget(deps: PaymentDeps, text: string): string {
@@ -144,7 +144,7 @@ function allowedTarget(deps: PaymentDeps, text: string): string {
       'target_url',
       'Must be an absolute http(s) URL of this service, of loopback, or of an origin in OAUTH_TARGET_ORIGINS',
     )
-  // The URL parser drops tabs and line breaks and reads a backslash as a slash: such texts are never honest addresses.
+  // The URL parser drops tabs and line breaks and reads a backslash as a slash: a legitimate address has none of them.
   if (/[\s\\]/.test(text) || !URL.canParse(text)) throw refused()
   const url = new URL(text)
   if (url.username !== '' || url.password !== '') throw refused()
@@ -161,17 +161,17 @@ export type CallbackRequest = {
   code: string | undefined
   state: string | undefined
   denied: boolean
-  /** Who says to have sent the browser back; undefined when nobody says. */
+  /** The issuer that the redirect names; undefined when it names none. */
   issuer: string | undefined
-  /** The browser's copy of the binding value, when it sent one. */
+  /** The browser's copy of the binding value, if it sent one. */
   browserToken: string | undefined
 }
 
 /**
- * Ends a connection: exchanges the code, checks the account against the pinned one, stores the tokens sealed. Keys that
- * were made for another account end with it.
+ * Completes a connection: exchanges the code, checks the account against the pinned one, and stores the tokens encrypted. Keys
+ * that were made for another account are revoked.
  *
- * Throws OAUTH_STATE_INVALID, OAUTH_DENIED, ACCOUNT_MISMATCH, FORBIDDEN, or the provider's failure.
+ * @throws OAUTH_STATE_INVALID, OAUTH_DENIED, ACCOUNT_MISMATCH, FORBIDDEN, or the provider's failure
  */
 export async function finishLogin(
   deps: PaymentDeps,
@@ -184,13 +184,13 @@ export async function finishLogin(
   if (stateHash === undefined || !waiting || waiting.expires_at <= deps.now()) {
     throw new AppError('OAUTH_STATE_INVALID')
   }
-  // Over plain http no browser keeps the cookie (browser-cookie.ts), and the state alone must do.
+  // Over plain http no browser stores the cookie (browser-cookie.ts), so only the state protects.
   const isBound = deps.settings.publicUrl.startsWith('https:') || request.browserToken !== undefined
   const mark = hashSecret(request.browserToken ?? '')
   if (isBound && !sameSecret(mark, waiting.browser_hash ?? '')) {
     throw new AppError('OAUTH_STATE_INVALID')
   }
-  // The code of another server must not be told to ours, nor ours be taken for the one asked (RFC 9207).
+  // The code of another server must not be sent to ours, and our server's code is the only one accepted (RFC 9207).
   if (request.issuer !== undefined && !deps.provider.oauth.isIssuer(request.issuer)) {
     deps.log.warn({ client: waiting.client }, 'a login came back from a server that was not asked')
     throw new AppError('OAUTH_STATE_INVALID')
@@ -214,7 +214,7 @@ export async function finishLogin(
   return { client, targetUrl: state.target_url }
 }
 
-/** Throws OAUTH_STATE_INVALID when another process sealed it with a key that this one does not have. */
+/** @throws OAUTH_STATE_INVALID when another process encrypted it with a key that this one does not have */
 function openVerifier(
   deps: PaymentDeps,
   { client, code_verifier }: { client: string; code_verifier: string },
@@ -250,7 +250,7 @@ async function connect(
       const pinned = row?.mp_user_id ?? null
       if (pinned !== null && pinned !== mpUserId) throw new AppError('ACCOUNT_MISMATCH')
       if (pinned === null) {
-        // What held when the login began may hold no more: the account may have been released meanwhile.
+        // Checked again: the account may have been unpinned since the login started.
         const isOpen = isNew && deps.settings.enrolment === 'open'
         if (!mayChoose && !isOpen) throw needsInvitation()
         await setPinnedAccount(trx, client, { mpUserId, nickname: row?.mp_nickname ?? null })
@@ -262,7 +262,7 @@ async function connect(
         mp_user_id: mpUserId,
         ...tokens,
         scope: grant.scope,
-        // The same moment as long as these tokens were not renewed.
+        // Equal to it until these tokens are renewed.
         connected_at: tokens.refreshed_at,
         refresh_started_at: null,
         status: 'connected',
@@ -276,7 +276,7 @@ async function connect(
   }
 }
 
-/** A key made for one account never charges for another: whoever holds it must be given a new one. */
+/** A key made for one account never charges for another: its user must get a new one. */
 async function endForeignKeys(
   deps: PaymentDeps,
   trx: Trx,
@@ -295,7 +295,7 @@ async function endForeignKeys(
   })
 }
 
-/** Fetches the account's nickname and country, which only help people to read the pages: a failure is no failure of the login. */
+/** Reads the account's nickname and country, which only make the pages easier to read: if it fails, the login still succeeds. */
 async function nameAccount(deps: PaymentDeps, client: ClientName, token: string): Promise<void> {
   try {
     const { id, nickname, siteId } = await deps.provider.users.me(token)
@@ -346,8 +346,9 @@ export async function connectionStatus(
 }
 
 /**
- * Renews the tokens now, whatever their age. Throws CONFLICT for a token without a valid refresh token that is still valid: it
- * stays in use, and only a new connection replaces it.
+ * Renews the tokens now, whatever their age.
+ *
+ * @throws CONFLICT for a valid access token without a valid refresh token: it stays in use, and only a new connection replaces it
  */
 export async function refreshConnection(
   deps: PaymentDeps,
@@ -379,7 +380,7 @@ function notRenewable(): AppError {
   })
 }
 
-/** Forgets the tokens. Keys and the pinned account stay. */
+/** Deletes the tokens. Keys and the pinned account stay. */
 export async function logout(deps: PaymentDeps, client: ClientName, actor: Actor): Promise<void> {
   const entry = {
     client,
@@ -397,7 +398,8 @@ export async function logout(deps: PaymentDeps, client: ClientName, actor: Actor
 
 /**
  * Lets the next connection of this client choose its account, which then needs an invitation or the administrator.
- * Throws NOT_FOUND.
+ *
+ * @throws NOT_FOUND
  */
 export async function unpinAccount(
   deps: PaymentDeps,
@@ -423,8 +425,9 @@ export async function unpinAccount(
 }
 
 /**
- * Makes a signed link with which a client without an account, or without any key, is connected: once, within a day.
- * Throws CONFLICT for a client that has both.
+ * Makes a signed link that connects a client without an account, or without any key: once, within a day.
+ *
+ * @throws CONFLICT for a client that has both
  */
 export async function createInvitation(
   deps: PaymentDeps,
@@ -468,8 +471,9 @@ export async function createInvitation(
 }
 
 /**
- * That the invitation could begin a login now; it stays as it is, since messengers open links too.
- * Throws INVITATION_INVALID, OAUTH_ALREADY_CONNECTED.
+ * Checks that the invitation could start a login now. It is not used up, since messengers open links too.
+ *
+ * @throws INVITATION_INVALID, OAUTH_ALREADY_CONNECTED
  */
 export async function checkInvitation(
   deps: PaymentDeps,
@@ -478,7 +482,7 @@ export async function checkInvitation(
 ): Promise<void> {
   const id = readInvitation(deps, invitation, client)
   if (id === undefined) throw new AppError('INVITATION_INVALID')
-  // First: whoever opens his link again wants to know that all went well, not that it is used up.
+  // First: a person who opens the link again needs the message that it is connected, not that the link is used up.
   await refuseConnected(deps, asClientName(client))
   const row = await findInvitation(deps.database.db, id)
   if (!row || row.used_at !== null || row.expires_at <= deps.now()) {
@@ -491,7 +495,7 @@ function signInvitation(deps: PaymentDeps, id: string, client: string): string {
   return createHmac('sha256', key).update(`invitation\n${id}\n${client}`).digest('base64url')
 }
 
-/** The id inside a link's token when its signature fits; undefined otherwise. */
+/** The id inside a link's token when its signature is valid; undefined otherwise. */
 function readInvitation(deps: PaymentDeps, token: string, client: string): string | undefined {
   const [id, signature] = token.split('.')
   if (id === undefined || signature === undefined || !/^[0-9a-f-]{36}$/.test(id)) return undefined

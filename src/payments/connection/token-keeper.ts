@@ -25,47 +25,47 @@ import { recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { type RequestContext, serviceActor } from '../operations/request-context.ts'
 
-/** A token that may be used now, and the account that it acts for. */
+/** A valid token, and the account that it acts for. */
 export type Access = {
   token: string
   mpUserId: number
   liveMode: boolean
   connectionVersion: number
-  /** When it replaced another one; undefined for one that came with the connection itself. */
+  /** When it replaced another token; undefined for one that came with the connection itself. */
   renewedAt: Date | undefined
 }
 
 /** A connection that this request has read already. */
 export type KnownConnection = {
   row: ConnectionRow
-  /** When it was read or found unchanged, by performance.now(), before the answer of the database. */
+  /** performance.now() before the database's answer, when it was read or found unchanged. */
   seenMs: number
 }
 
 export type AccessOptions = {
   known?: KnownConnection | undefined
-  /** When whoever asks must have his answer, by `deps.stopwatch`: nobody waits for a renewal any longer. */
+  /** The caller's deadline, by `deps.stopwatch`: it does not wait longer for a renewal. */
   untilMs?: number | undefined
 }
 
-/** What was read this long ago is read again: a connection that ended or changed counts at once. */
+/** A connection that was read this long ago is read again, so that its end or change takes effect at once. */
 const knownForMs = 1_000
 
-/** A token this close to its end is renewed before it is used. */
+/** A token that expires within this time is renewed before it is used. */
 const expiryMarginMs = 60_000
 
 /**
- * A token refused so soon after its renewal is not the trouble. Each renewal uses up a refresh token that works once, and
- * an answer lost on the way can end the connection: a provider that answers 401 to all must not make every call ask for one.
+ * When a token is refused so soon after its renewal, the token is not the cause. Each renewal uses up a refresh token that works
+ * once, and a lost answer can end the connection. So a provider that answers 401 to everything must not make every call renew.
  */
 const renewalRestMs = 60_000
 
 /**
- * Calls the provider in the name of a client. A token that the provider refuses is renewed once and the call repeated;
- * writes carry their idempotency key, so the repetition is the same logical attempt. What it throws covers both calls: an
- * effect that the first one may have had stays unknown until the provider excludes it.
+ * Calls the provider with a client's token. A token that the provider refuses is renewed once and the call repeated. Writes carry
+ * their idempotency key, so the repeat is the same logical attempt. An error covers both calls: a possible effect of the first
+ * one stays unknown until the provider excludes it.
  *
- * Throws OAUTH_NOT_CONNECTED, CONNECTION_LOST, or whatever the call throws.
+ * @throws OAUTH_NOT_CONNECTED, CONNECTION_LOST, or the error of the call
  */
 export async function withAccess<T>(
   deps: PaymentDeps,
@@ -96,20 +96,21 @@ function isJustRenewed(deps: PaymentDeps, { renewedAt }: Access): boolean {
 }
 
 /**
- * Whether a failure of the repeated call speaks for the first call too. "No connection" and a refusal that is not about
- * the key do not: taken for "nothing was sent", they would turn a lost answer into a second charge or refund.
+ * Whether a failure of the repeated call also covers the first call. "No connection" and a refusal that is not about the key do
+ * not. Treated as "nothing was sent", they would turn a lost answer into a second charge or refund.
  */
 function saysWhatHappened(error: unknown): boolean {
   if (error instanceof ProviderError) return error.provesAbsence || error.effect === 'unknown'
   return !(error instanceof AppError)
 }
 
-/** A till behind this call needs time for the call itself. */
+/** A till that waits for this call needs time for the call itself. */
 const renewalPatienceMs = 6_000
 
 /**
- * Waits for a renewal, but not for ever: whoever gives up leaves it running, since a renewal that is cut off could lose
- * the new pair. Throws PROVIDER_TIMEOUT then; nothing was sent in the client's name.
+ * Waits for a renewal, but only for a limited time. After it the renewal keeps running: aborting it could lose the new pair.
+ *
+ * @throws PROVIDER_TIMEOUT after that time; nothing was sent with the client's token
  */
 async function renewPatiently(
   deps: PaymentDeps,
@@ -166,8 +167,10 @@ function usable(connection: ConnectionRow | undefined): ConnectionRow {
 }
 
 /**
- * A stored token in clear. Throws CONNECTION_LOST when it does not open: another process, or a restored backup, may have
- * brought one that was sealed with a key that this process was not given. Nothing is marked as lost, since the key helps.
+ * A stored token in clear.
+ *
+ * @throws CONNECTION_LOST when it cannot be decrypted: another process, or a restored backup, may have stored one with a key that
+ * this process does not have. The connection is not marked as lost, since adding the key repairs it.
  */
 export function openToken(
   deps: Pick<PaymentDeps, 'sealer' | 'log'>,
@@ -187,7 +190,7 @@ export function openToken(
   }
 }
 
-/** What a sealed token is bound to. */
+/** The context that an encrypted token is bound to. */
 export function sealContext(
   client: string,
   field: 'access_token' | 'refresh_token' | 'code_verifier',
@@ -199,26 +202,26 @@ const waitForOtherMs = 200
 const longestWaitMs = 15_000
 
 /**
- * A process that began a renewal may bring the pair this long after, although its lease has ended: it stood still, or the
- * database was away. A refresh token works once, so trying it again before would only be refused.
+ * A process that started a renewal may store the pair this long after, although its lease has ended: it was paused, or the
+ * database was away. A refresh token works once, so an earlier attempt would only be refused.
  */
 const mayStillComeMs = 30_000
-/** And so long after the database was seen again: whoever waits to store a pair needs a moment. */
+/** It may also do so this long after the database is back: a process that waits to store a pair needs a moment. */
 const seenAtLeastMs = 5_000
-/** A turn that was taken longer ago than this, by a process that stood still, may be another one's by now. */
+/** A lease that was acquired longer ago than this, by a paused process, may belong to another process by now. */
 const turnMs = 5_000
 
 const firstStoreAgainMs = 100
 const longestStoreAgainMs = 2_000
 
 /**
- * Renews the pair that had `fromVersion`, once: whoever comes while it is being renewed, in this process or another,
- * gets the new pair. The new pair is stored before anybody uses it, since the provider's refresh token works once.
+ * Renews the pair of `fromVersion` once: every other caller, in this process or another, gets the new pair. The new pair is
+ * stored before it is used, since the provider's refresh token works once.
  *
- * A pair whose refresh token is refused comes back as it is, without that token, while its access token serves.
+ * When only the refresh token is refused, the pair is returned without it while its access token is valid.
  *
- * Throws CONNECTION_LOST when the provider refuses both, PROVIDER_TIMEOUT when its answer is not known, SERVICE_UNAVAILABLE
- * while the pair of a process that died or stands still may still come.
+ * @throws CONNECTION_LOST when the provider refuses both, PROVIDER_TIMEOUT when its answer is unknown, SERVICE_UNAVAILABLE while
+ * a dead or paused process may still store its pair
  */
 export async function renewConnection(
   deps: PaymentDeps,
@@ -244,7 +247,7 @@ export async function renewConnection(
   return deps.once(`renew:${client}`, () => deps.background.run(renewInTurn))
 }
 
-/** Whether a renewal was begun from this pair whose end nobody has seen, and whose process may still store its pair. */
+/** Whether a renewal of this pair was started and has no known end, and its process may still store the new pair. */
 function mayPairStillCome(
   { refresh_started_at: startedAt }: ConnectionRow,
   now: Date,
@@ -252,12 +255,12 @@ function mayPairStillCome(
 ): boolean {
   if (startedAt === null) return false
   const ageMs = now.getTime() - startedAt.getTime()
-  // One of the future was written before the clock was set back.
+  // A time in the future was written before the clock was set back.
   const isRecent = ageMs < mayStillComeMs && ageMs > -mayStillComeMs
   return isRecent || seenForMs < seenAtLeastMs
 }
 
-/** Undefined when the pair was not `connection`'s any more, or another renewal may decide about it: look again then. */
+/** Undefined when the pair is no longer `connection`'s, or another renewal may decide it: read again then. */
 async function renewFrom(
   deps: PaymentDeps,
   connection: ConnectionRow,
@@ -281,7 +284,7 @@ async function renewFrom(
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error
     const failure = toAppError(error, 'oauth.refresh')
-    // Only a refusal of this very token: wrong credentials of ours must not disconnect every shop.
+    // Only a refusal of this very token counts: wrong credentials of this service must not disconnect every shop.
     if (failure.code === 'CONNECTION_LOST') {
       return endRefused(deps, connection, renewal, error.providerCode ?? 'refused', error)
     }
@@ -295,8 +298,8 @@ async function renewFrom(
 }
 
 /**
- * The refresh token is refused, or there is none. While the access token still serves, the connection stays without a refresh
- * token until that expires; then, or when the provider refuses the access token too, it is lost.
+ * For a refused or missing refresh token. While the access token is valid, the connection stays without a refresh token. When
+ * that expires, or the provider refuses it too, the connection is lost.
  */
 async function endRefused(
   deps: PaymentDeps,
@@ -317,7 +320,7 @@ async function endRefused(
   return usableConnection(deps, client)
 }
 
-/** Whether the provider takes the access token. What does not answer proves nothing against it. */
+/** Whether the provider accepts the access token. Without an answer it counts as accepted. */
 async function isAccepted(
   deps: PaymentDeps,
   { client, access_token: sealed }: ConnectionRow,
@@ -333,8 +336,8 @@ async function isAccepted(
 }
 
 /**
- * The provider has refused the pair, or it cannot be renewed. Undefined when that proves nothing: the pair is an old one,
- * or another process has begun to renew it meanwhile and may be the reason.
+ * Marks the connection as lost: the provider has refused the pair, or it cannot be renewed. Undefined when that is not proven:
+ * the pair is an old one, or another process has started to renew it and may be the cause.
  */
 async function endAsLost(
   deps: PaymentDeps,
@@ -352,8 +355,8 @@ async function endAsLost(
 }
 
 /**
- * Stores a new pair, for as long as this process lives: the old refresh token is used up, so nobody can get another one.
- * Nothing uses the pair before: it would be gone with this process, and without the database there is no call to make.
+ * Stores a new pair, and retries as long as this process lives: the old refresh token is used up, so the pair cannot be obtained
+ * again. It is not used before it is stored: a crash would lose it, and without the database there is no call to make.
  */
 async function storePair(
   deps: PaymentDeps,
@@ -384,7 +387,7 @@ async function storePair(
   }
 }
 
-/** The columns of a new pair. Fields that the provider leaves out of a renewal keep their old values. */
+/** The columns of a new pair. Fields that the provider omits in a renewal keep their old values. */
 export function sealGrant(
   deps: Pick<PaymentDeps, 'sealer' | 'now'>,
   client: ClientName,
@@ -399,7 +402,7 @@ export function sealGrant(
         ? (before?.refresh_token ?? null)
         : deps.sealer.seal(grant.refreshToken, sealContext(client, 'refresh_token')),
     public_key: grant.publicKey ?? before?.public_key ?? null,
-    // Unknown counts as live: a live account must never be taken for a test one.
+    // Unknown counts as live: a live account must never be treated as a test one.
     live_mode: grant.liveMode ?? before?.live_mode ?? true,
     expires_at: new Date(now.getTime() + grant.expiresInSeconds * 1000),
     refreshed_at: now,
@@ -410,7 +413,7 @@ const dayMs = 24 * 3600_000
 /** Half of the provider's 180 days. */
 const halfLifeMs = 90 * dayMs
 
-/** Renews what is past half of its life; a connection whose renewal fails is tried again by the next call. */
+/** Renews tokens that are past half of their life; a connection whose renewal fails is tried again by the next call. */
 export async function renewDueConnections(deps: PaymentDeps): Promise<void> {
   const now = deps.now()
   const due = await findConnectionsToRenew(deps.database.db, {
@@ -426,7 +429,7 @@ export async function renewDueConnections(deps: PaymentDeps): Promise<void> {
   }
 }
 
-/** Options of a call about an order: for the log, and the deadline. */
+/** A call about an order. Its options are for the log and the deadline. */
 type OrderCall<T> = (token: string, options: CallOptions) => Promise<T>
 
 /**

@@ -25,14 +25,14 @@ import { refreshNets } from '../settlements/nets.ts'
 
 type Owner = { client: ClientName; mpUserId: number }
 
-/** A charge is paid while its order lives, three hours at most. */
+/** A charge is paid while its order is open, three hours at most. */
 const orderBeforeMs = 4 * 3_600_000
-/** Clocks differ, and an order that was taken in may be younger than it was. */
+/** Clocks differ, and an adopted order may have a later creation time here. */
 const orderAfterMs = 3_600_000
 
 /**
- * Keeps what the provider has shown of an account, of it only what is this client's: paid at one of its boxes or stores, or
- * for one of its orders. An online sale of the same account, and what another client of the account sold, is dropped here.
+ * Stores the account's payments that belong to this client: made at one of its boxes or stores, or for one of its orders. Online
+ * sales of the same account, and sales of its other clients, are dropped here.
  */
 export async function keepPayments(
   trx: Trx,
@@ -65,7 +65,7 @@ export async function keepPayments(
       ...rowOf(payment, now),
       client,
       mp_user_id: mpUserId,
-      // Where it was paid, as the provider says; the order's own box where it does not.
+      // The box that the provider names; without one, the order's box.
       caja_id: box?.caja_id ?? (payment.mpPosId === null ? (order?.caja_id ?? null) : null),
       sucursal_id: store ?? order?.sucursal_id ?? null,
       order_id: order?.id ?? null,
@@ -77,7 +77,7 @@ export async function keepPayments(
   return rows.length
 }
 
-/** A page may show a payment twice. The last one counts, unless an earlier one says that it was changed later. */
+/** A page may show a payment twice. The last one counts, unless an earlier one has a later change time. */
 function newestOfEach(payments: readonly ProviderPayment[]): ProviderPayment[] {
   const newest = new Map<string, ProviderPayment>()
   for (const payment of payments) {
@@ -89,8 +89,8 @@ function newestOfEach(payments: readonly ProviderPayment[]): ProviderPayment[] {
 }
 
 /**
- * A row that cannot be read, as a payment whose outcome is unknown: closings count it as pending. The search was for a time
- * and mostly for a box, so where the row does not say when and where it was, it belongs there.
+ * A result that cannot be read, as a payment of unknown outcome: closings count it as pending. The search was for a span and
+ * mostly for a box, so a row without time or place is counted there.
  */
 export function unreadableAsPayment(
   row: UnreadablePayment,
@@ -128,8 +128,9 @@ export function unreadableAsPayment(
 }
 
 /**
- * The order that a payment is proven to be of: the order names the payment by its number, or the payment names the order. What
- * has nothing but the reference is the order's only as `fitsByReference` says; any other stays an unclaimed payment.
+ * The order that a payment is proven to belong to: the order names the payment by its number, or the payment names the order. A
+ * payment with only the reference belongs to the order under the rules of `fitsByReference`; any other stays an unclaimed
+ * payment.
  */
 function orderOf(
   payment: ProviderPayment,
@@ -147,13 +148,13 @@ function orderOf(
   return fitting.length === 1 ? fitting[0] : undefined
 }
 
-/** An order of the Orders API. The Payments API may name another kind of order by a number. */
+/** An order of the Orders API. The Payments API may use a number for another kind of order. */
 const orderId = /^ORD/
 
 /**
- * Whether a payment that names no order is one of this order: paid at its box and while it lived. Another program may use the
- * same reference, so the order must be known to be paid, or the reference one of our making. A further payment of an order
- * that names its own may have another amount.
+ * Whether a payment that names no order belongs to this one: paid at its box and while it was open. Another program may use the
+ * same reference. So the order must be known to be paid, or the reference must have this service's encoding. A further payment of
+ * an order that names its own may have another amount.
  */
 function fitsByReference(
   { mpOrderId, amount, createdAt }: ProviderPayment,
@@ -175,7 +176,7 @@ function fitsByReference(
   return isSure && amount.cents === order.amount_cents
 }
 
-/** When the money was the shop's. Null for a row without any date, which belongs to no day. */
+/** When the shop got the money. Null for a row without any date, which belongs to no day. */
 export function soldAt({ approvedAt, createdAt }: ProviderPayment): Date | null {
   return approvedAt ?? createdAt
 }

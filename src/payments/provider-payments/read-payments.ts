@@ -11,30 +11,36 @@ import { withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { keepPayments, unreadableAsPayment } from './keep-payments.ts'
 
-/** 100 are in common use; half of that, since a real payment is long and an answer is read up to 1 MiB. */
+/** 100 is a usual page size. Half of it is used, since a real payment is long and an answer is read up to 1 MiB. */
 const pageSize = 50
-/** With one reader at an account at a time: no more than four searches a second of all that the account may be asked. */
+/** With one reader per account at a time: at most four searches a second of the account's rate limit. */
 const betweenPagesMs = 250
 const callWithinMs = 15_000
-/** More results than this are not paged through: the time is split. A provider that refuses an offset earlier is believed. */
+/**
+ * With more results than this the span is split instead of paged. If the provider refuses a smaller offset, the span is split
+ * there.
+ */
 const resultsAtMost = 10_000
 /** After so many restarts the list is read to its end, although it changes. */
 const restartsAtMost = 3
-/** A shorter part is not made. */
+/** The span is not split below this. */
 const shortestPartMs = 1_000
 
 export type ReadOutcome =
   /** Every page was read. */
   | 'finished'
-  /** Cut short; the next call goes on where it was. */
+  /** Interrupted; the next call continues where it was. */
   | 'open'
 
 /**
- * Reads what a `payment_reads` row wants of the provider's payments, page by page. A page and how far it brings the reading
- * are committed together, so a crash repeats at most one page, and rows are kept once. A list that changes while it is read
- * is read again from its beginning, `restartsAtMost` times; then its pages overlap, so that no row falls between two pages,
- * and what was seen counts. A list longer than the search pages through is read in parts of the time. Only for whoever holds
- * the account's lease. Throws what a page throws, `RepeatedPageError` and `ListTooLongError`.
+ * Reads the provider's payments that a `payment_reads` row asks for, page by page. A page and the progress are committed
+ * together, so a crash repeats at most one page, and each row is stored once.
+ *
+ * A list that changes while it is read is read again from its beginning, `restartsAtMost` times. Then its pages overlap, so that
+ * no row falls between two pages, and the rows seen count. A list that is too long for the search is read in parts of the span.
+ * The caller must have the account's lease.
+ *
+ * @throws the error of a page, `RepeatedPageError` and `ListTooLongError`
  */
 export async function readPayments(
   deps: PaymentDeps,
@@ -54,7 +60,7 @@ export async function readPayments(
       continue
     }
     const [first] = page.payments
-    // A provider that does not know the parameter answers with the first page for ever.
+    // A provider that does not support the parameter returns the first page every time.
     if (first && first.paymentId === before) throw new RepeatedPageError(read.name)
     const next = nextOf(read, page.rows, page.total, beganAt, deps.now())
     before = next.next_offset === 0 ? undefined : first?.paymentId
@@ -78,7 +84,7 @@ export class RepeatedPageError extends Error {
   override name = 'RepeatedPageError'
 }
 
-/** So many payments in so short a time that the search shows not all of them. */
+/** So many payments in so short a span that the search does not show all of them. */
 export class ListTooLongError extends Error {
   override name = 'ListTooLongError'
 }
@@ -100,7 +106,7 @@ async function askPage(deps: PaymentDeps, read: PaymentReadRow, signal: AbortSig
       { untilMs: deps.stopwatch() + callWithinMs, signal },
     )
   }).catch((error: unknown) => {
-    // The same search was answered with a smaller offset.
+    // The same search with a smaller offset was answered.
     const isRefused = error instanceof ProviderError && error.status === 400
     if (isRefused && read.next_offset > 0) return 'too_long' as const
     throw error
@@ -113,7 +119,7 @@ function partOf(read: PaymentReadRow): { from: Date; to: Date } {
   return { from: read.part_begins_at ?? read.begins_at, to: read.part_ends_at ?? read.ends_at }
 }
 
-/** The first half of the part that is read, from its beginning. */
+/** The first half of the part that is being read. */
 function halved(read: PaymentReadRow): ReadProgress {
   const { from, to } = partOf(read)
   const halfMs = Math.floor((to.getTime() - from.getTime()) / 2)
@@ -130,8 +136,8 @@ function halved(read: PaymentReadRow): ReadProgress {
 }
 
 /**
- * Where a reading stands after a page. The list must have as many entries at its end as at its beginning: an entry that comes
- * into it, or leaves it, moves the others to other pages. Whoever has restarted often enough goes by the pages alone.
+ * The progress after a page. The list must have as many entries at its end as at its beginning: an added or removed entry moves
+ * the others to other pages. After enough restarts only the pages count.
  */
 function nextOf(
   read: PaymentReadRow,
@@ -150,7 +156,7 @@ function nextOf(
     const began_at = part_begins_at === null ? null : beganAt
     return { ...sameList, next_offset: 0, total: null, began_at, restarts: restarts + 1 }
   }
-  // A provider may give fewer than asked for: only an empty page ends a list of unknown or changing length.
+  // A provider may return fewer than requested: only an empty page ends a list of unknown or changing length.
   const isEnd = isLast || total === null ? length === 0 : offset >= total
   if (!isEnd) return { ...sameList, next_offset: isLast ? overlapped(read, length) : offset, total }
   const { from, to } = partOf(read)
@@ -168,12 +174,15 @@ function nextOf(
   }
 }
 
-/** A full page is followed by one that begins in its middle. */
+/** After a full page the next one begins in its middle. */
 function overlapped(read: PaymentReadRow, length: number): number {
   return read.next_offset + (length === pageSize ? pageSize / 2 : length)
 }
 
-/** One payment as it is now, by its number, kept like those of a search. `absent` when the account has none of it, or it cannot be read. */
+/**
+ * One payment as it is now, read by its number and stored like those of a search. `absent` when the account does not have it, or
+ * it cannot be read.
+ */
 export async function readPayment(
   deps: PaymentDeps,
   owner: { client: ClientName; mpUserId: number },

@@ -16,26 +16,26 @@ import { findOrphans } from '../unclaimed-payments/unclaimed-payments.ts'
 import { readPayments } from './read-payments.ts'
 
 /**
- * Reads what the provider itself has of each connected shop: every few minutes the payments that were made or changed since
- * the last reading, also those of other programs. One process at a time reads an account. It works beside the tills, a page
- * at a time, waits with an account that says "too many" or fails, and goes on after a crash where it was.
+ * Reads the provider's payments of each connected shop: every few minutes those that were made or changed since the last read,
+ * also those of other programs. One process at a time reads an account. The reads run beside the tills, one page at a time. They
+ * wait with an account that answers "too many requests" or fails, and continue after a crash where they were.
  */
 export type PaymentWatch = {
   start(): void
-  /** Cuts the page that is being read; the next process reads it again. */
+  /** Aborts the page that is being read; the next process reads it again. */
   stop(): Promise<void>
   /** Reads all that is due at this moment. */
   watchOnce(): Promise<void>
 }
 
 const minuteMs = 60_000
-/** A charge without an order here is found within ten minutes: this, the index's lag and the reading itself. */
+/** A charge without an order is found within ten minutes: this interval, the index's lag and the read itself. */
 const everyMs = 3 * minuteMs
-/** Clocks differ, and the index may lag longer once in a while: what was read is read a little over. */
+/** Clocks differ, and the index may lag longer at times: consecutive reads overlap by this. */
 const overlapMs = 2 * minuteMs
-/** How far back the first look at a shop goes. */
+/** How far back the first read of a shop goes. */
 const firstReachMs = 24 * 60 * minuteMs
-/** The longest time that is read at once: after a long stop it is caught up in such parts. */
+/** The longest span of one read: after a long stop the gap is read in such parts. */
 const longestPartMs = 24 * 60 * minuteMs
 const intervalMs = 10_000
 /** An open closing is checked when it is due, but two runs are at least this far apart. */
@@ -43,17 +43,17 @@ const shortestMs = 250
 const accountsAtOnce = 2
 const longestRetryMs = 60 * minuteMs
 
-/** The name of a shop's reading of what was made or changed. */
+/** The name of a shop's read of what was made or changed. */
 const changes = 'changes'
 
 type Shop = { client: ClientName; mpUserId: number }
 
 export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
-  /** Shops that failed. In memory, so each process keeps its own. */
+  /** Shops that failed. In memory, so each process has its own list. */
   const waits = new Map<string, { untilMs: number; failures: number }>()
   let unsubscribe: (() => void) | undefined
 
-  /** The provider said how long to wait, or reading makes no progress: the shop is not read until then. */
+  /** The provider said how long to wait, or the read makes no progress: the shop is not read until then. */
   const readLater = (client: ClientName, error: unknown, failures: number) => {
     const untilMs = deps.now().getTime() + retryAfterMs(error, failures)
     waits.set(client, { untilMs, failures: failures + 1 })
@@ -69,7 +69,7 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
     } catch (error) {
       if (signal.aborted) return
       logFailure(error)
-      // Each closing waits by itself; what is charged meanwhile is followed all the same.
+      // Each closing waits by itself; new charges are read all the same.
       if (askedToWaitMs(error) > 0) {
         readLater(client, error, failures)
         return
@@ -84,13 +84,13 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
     } catch (error) {
       if (signal.aborted) return
       logFailure(error)
-      // A long list with a failure now and then must not wait ever longer.
+      // Occasional failures in a long list must not make the waits grow.
       const isOn = (await howFar(deps, client)) !== before
       readLater(client, error, isOn ? 0 : failures)
     }
   }
 
-  /** Clients of one account one after the other: it is asked by one reader at a time. */
+  /** Clients of one account run one after the other: one reader at a time calls it. */
   const watchAccount = async (
     mpUserId: number,
     clients: readonly ClientName[],
@@ -136,7 +136,7 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
   return {
     watchOnce: job.once,
     start() {
-      // A hint: without it the next run sees the closing.
+      // A hint: without it the next run finds the closing.
       unsubscribe ??= deps.news.follow(
         ({ kind, data }) => {
           if (kind === 'activity' && data.action === 'closing.opened') job.wake()
@@ -161,7 +161,7 @@ function retryAfterMs(error: unknown, failures: number): number {
   return Math.max(askedToWaitMs(error), Math.min(longestRetryMs, minuteMs * 2 ** failures))
 }
 
-/** Changes with each page of the changes that was read. */
+/** A value that changes with each page of the changes that was read. */
 async function howFar(deps: PaymentDeps, client: ClientName): Promise<string> {
   const read = await findRead(deps.database.db, { client, name: changes })
   return `${read?.ends_at.getTime()} ${read?.next_offset}`

@@ -4,10 +4,10 @@ import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { applyChargeClasses } from './nets.ts'
 
-/** How long who asks waits until every net goes by a new rule; the rest follows. */
+/** How long the request waits for every net to follow a new rule; the rest is computed later. */
 const waitMs = 5_000
 
-/** Says what the provider's charges of a name are, for every client, and computes the nets again. */
+/** Sets the class of the provider's charges of a name, for every client, and computes the nets again. */
 export async function setChargeClass(
   deps: PaymentDeps,
   rule: { name: string; entity: string; class: ChargeClass },

@@ -24,14 +24,14 @@ const longestDays = 60
 const callWithinMs = 15_000
 const lookAgainMs = 30_000
 const firstRetryMs = 60_000
-/** After an order without an answer: by then its report is in the list, and is not ordered again. */
+/** After a request without an answer: by then its report is in the list, and is not requested again. */
 const untilMadeMs = 10 * 60_000
 const longestRetryMs = 3_600_000
 /** About half a day with the growing waits. */
 const mostFailures = 16
 const fetchesAtOnce = 10
 
-/** Asks for a report of whole days of the provider (GMT-4); an equal request that is open is answered again. */
+/** Requests a report of whole days of the provider (GMT-4); an equal request that is open is returned again. */
 export async function askForReport(
   deps: PaymentDeps,
   client: ClientName,
@@ -66,7 +66,7 @@ export async function askForReport(
   })
 }
 
-/** Throws NOT_FOUND, for another client's too. */
+/** @throws NOT_FOUND, also for another client's */
 export async function readFetch(
   deps: PaymentDeps,
   client: ClientName,
@@ -77,7 +77,7 @@ export async function readFetch(
   return fetch
 }
 
-/** Goes on with every fetch that is due. For the holder of the lease. */
+/** Continues every due fetch. The caller must have the lease. */
 export async function workFetches(deps: PaymentDeps, signal: AbortSignal): Promise<void> {
   for (const fetch of await listDueFetches(deps.database.db, deps.now(), fetchesAtOnce)) {
     if (signal.aborted) return
@@ -91,16 +91,20 @@ export async function workFetches(deps: PaymentDeps, signal: AbortSignal): Promi
   }
 }
 
-/** A fetch as this process has moved it last. */
+/** A fetch as this process last moved it. */
 type Job = { fetch: SettlementFetchRow }
 
-/** Another process goes on with the fetch, whose lease was lost here. */
+/** Another process continues the fetch; this process has lost its lease. */
 class FetchMovedError extends Error {
   override name = 'FetchMovedError'
   override message = 'another process goes on with this fetch'
 }
 
-/** Writes the next step. Throws FetchMovedError when somebody else has moved the fetch since. */
+/**
+ * Writes the next step.
+ *
+ * @throws FetchMovedError when another process has moved the fetch since
+ */
 async function move(db: Db | Trx, job: Job, set: Parameters<typeof moveFetch>[2]): Promise<void> {
   const moved = await moveFetch(db, job.fetch, set)
   if (!moved) throw new FetchMovedError()
@@ -132,7 +136,7 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
     }
     let { task_id: taskId, file_name: fileName } = fetch
     const span = spanOf(fetch.from_day, fetch.to_day)
-    /** Has the provider make a report of these days, unless it answers that it makes none. */
+    /** Requests a report of these days at the provider, unless it answers that it makes none. */
     const order = async () => {
       const ordered = await reports.order(token, report, span, options())
       if (ordered !== 'not_created') return ordered.taskId
@@ -144,11 +148,11 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
       return undefined
     }
     if (taskId === null && fileName === null) {
-      // Reports are limited in number, and an order whose answer got lost has made one.
+      // The number of reports is limited, and a request whose answer was lost has made one.
       const made = await reports.list(token, report, options())
       const fitting = made.find(
         ({ from, to, madeAt }) =>
-          // One that was made before the last day had ended lacks what came later.
+          // A report made before the end of its last day lacks later movements.
           from <= span.from && to >= span.to && madeAt !== null && madeAt > span.to,
       )
       fileName = fitting?.fileName ?? null
@@ -196,7 +200,7 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
         })
       },
     }).catch(async (error: unknown) => {
-      // A file of the list may be deleted since: then the provider is to make another one.
+      // A listed file may be deleted since: then another one is requested.
       const isGone = taskId === null && error instanceof ProviderError && error.status === 404
       if (!isGone) throw error
       const ordered = await order()
@@ -263,7 +267,7 @@ function entryOf(fetch: SettlementFetchRow, actor: Actor) {
   }
 }
 
-/** From the beginning of the first day to the end of the last; the provider stretches the end to that of the local day. */
+/** From the beginning of the first day to the end of the last; the provider extends the end to that of the local day. */
 function spanOf(fromDay: string, toDay: string): { from: Date; to: Date } {
   return {
     from: new Date(`${fromDay}T00:00:00${reportZone}`),

@@ -7,8 +7,9 @@ import { offsetOfZone } from './report-amounts.ts'
 import { type TakenReport, takeReportText } from './take-report.ts'
 
 /**
- * Takes in a report that somebody hands over. Throws VALIDATION_ERROR, naming the line, when it cannot be read; nothing of it
- * is taken in then.
+ * Stores a report that a person uploads.
+ *
+ * @throws VALIDATION_ERROR with the line, when it cannot be read; nothing of it is stored then
  */
 export async function handInReport(
   deps: PaymentDeps,

@@ -26,10 +26,7 @@ import type { SettlementRow } from '../../repositories/settlements/settlement-qu
 import type { PaymentDeps } from '../deps.ts'
 import { providerDay } from './report-amounts.ts'
 
-/**
- * Computes the net of these orders again, from the payments that were read and the reports that were taken in. In the
- * transaction that brought something new about them.
- */
+/** Computes the net of these orders again, from the stored payments and reports. In the transaction that changed them. */
 export async function refreshNets(trx: Trx, orderIds: readonly string[]): Promise<void> {
   if (orderIds.length === 0) return
   const ids = [...new Set(orderIds)]
@@ -68,7 +65,7 @@ function paymentOf(payment: PaymentToNet): NettedPayment[] {
   ]
 }
 
-/** The charges, or where the provider tells none of them the older list of fees, which knows no taxes. */
+/** The charges, or where the provider lists none of them the older list of fees, which has no taxes. */
 function chargesOf({ charges, fees }: PaymentToNet): Charge[] {
   if (charges.length > 0) {
     return charges.map(({ name, type, detail, entity, from, amount }) => ({
@@ -89,8 +86,8 @@ function chargesOf({ charges, fees }: PaymentToNet): Charge[] {
 }
 
 /**
- * Of the movements of a payment those that are the charge itself, not what became of it later. A dispute that was won states the
- * charge again: that counts where no report has the charge, nor what was taken of it.
+ * The movements of a payment that are the charge itself, without what happened to it later. A dispute that was won repeats the
+ * charge: that counts where no report has the charge, or what was deducted from it.
  */
 function chargeLines(rows: readonly SettlementRow[]): SettledLine[] {
   const settled = rows.filter(({ report }) => report === 'settlement')
@@ -101,7 +98,7 @@ function chargeLines(rows: readonly SettlementRow[]): SettledLine[] {
   )
 }
 
-/** `charge` is the type of the movement of a settlement report that counts as the charge. */
+/** `charge` is the movement type of a settlement report that counts as the charge. */
 function lineOf(row: SettlementRow, charge: string): SettledLine[] {
   const type = row.type.toUpperCase()
   const isCharge =
@@ -131,8 +128,8 @@ function lineOf(row: SettlementRow, charge: string): SettledLine[] {
 const ordersAtOnce = 500
 
 /**
- * Computes every net by the present rules, newest orders first, until it is through or `untilMs` by `deps.stopwatch`.
- * Answers whether it is through. Rules that come meanwhile are left for the next time.
+ * Computes every net with the current rules, newest orders first, until all are done or `untilMs` by `deps.stopwatch`. Returns
+ * whether all are done. Rules that are added meanwhile are applied next time.
  */
 export async function applyChargeClasses(
   deps: Pick<PaymentDeps, 'database' | 'stopwatch'>,

@@ -10,21 +10,21 @@ import {
 } from './report-amounts.ts'
 import { columnName } from './spanish-headers.ts'
 
-/** What is wrong with a report, for whoever handed it in. */
+/** An error in a report, for the person who uploaded it. */
 export class ReportError extends Error {}
 
 export type ReportKind = 'settlement' | 'release'
 
-/** A line of a report. Amounts are signed as the seller's account moves: a fee is negative. */
+/** A line of a report. Amounts have the sign of the seller's balance: a fee is negative. */
 export type ReportLine = {
   line: number
   report: ReportKind
   sourceId: string
-  /** TRANSACTION_TYPE or RECORD_TYPE, in the report's own word. */
+  /** TRANSACTION_TYPE or RECORD_TYPE, as the report writes it. */
   type: string
   /** DESCRIPTION or TAX_DETAIL. */
   detail: string
-  /** When it was; null when the report has no such column. */
+  /** Null when the report has no such column. */
   at: Date | null
   mpOrderId: string | null
   externalReference: string | null
@@ -43,11 +43,11 @@ export type ReportLine = {
 }
 
 export type ReportOptions = {
-  /** The offset of times that carry none; GMT-4 is the provider's. */
+  /** The offset of times without one; GMT-4 is the provider's. */
   offset?: string
 }
 
-/** Far beyond any line of a report; a quote that is never closed would otherwise swallow the file. */
+/** Far more than any line of a report; an unclosed quote would otherwise consume the file. */
 const longestLine = 65_536
 const mostColumns = 500
 const delimiters = [',', ';', '|', '\t']
@@ -68,7 +68,7 @@ const balances: ReadonlySet<string> = new Set([
   'available_balance',
 ])
 
-/** Amounts that are read by name, and those that say the same again or are no part of the seller's money. */
+/** Amounts that are read by name, and those that repeat others or are not the seller's money. */
 const knownAmounts: ReadonlySet<string> = new Set([
   'TRANSACTION_AMOUNT',
   'SETTLEMENT_NET_AMOUNT',
@@ -83,15 +83,16 @@ const knownAmounts: ReadonlySet<string> = new Set([
   'BALANCE_AMOUNT',
 ])
 
-/** Whether the columns are enough for a report of a kind to be read. */
+/** Which columns a report of this kind lacks. */
 export function missingColumns(report: ReportKind, columns: readonly string[]): string[] {
   return required[report].filter((name) => !columns.includes(name))
 }
 
 /**
- * The movements of a settlement or release report (CSV), whichever of its quirks the file has: a byte order mark, one of four
- * separators, a decimal comma, and lists of taxes that are JSON without quotes, in a quoted cell or bare between separators.
- * Throws ReportError, naming the line: a file is read wholly or not at all.
+ * The movements of a settlement or release report (CSV). It accepts a byte order mark, four separators and a decimal comma. Lists
+ * of taxes may be JSON without quotes, in a quoted cell or bare between separators.
+ *
+ * @throws ReportError with the line: a file is read completely or not at all
  */
 export async function* readReport(
   text: AsyncIterable<string> | Iterable<string>,
@@ -108,7 +109,7 @@ export async function* readReport(
     info: true,
     max_record_size: longestLine,
   })
-  // The outcome reaches the loop below as the end or the error of the parser.
+  // The loop below gets the result as the end or the error of the parser.
   pipeline(Readable.from(doubleQuotes(rest, delimiter)), parser, () => undefined)
   let header: Header | undefined
   try {
@@ -152,7 +153,7 @@ type Header = {
   report: ReportKind
   names: string[]
   place: ReadonlyMap<string, number>
-  /** Whether names were Spanish: then values may be so too. */
+  /** Whether names were Spanish: then values may be, too. */
   isTranslated: boolean
 }
 
@@ -191,7 +192,7 @@ function headerOf(cells: readonly string[]): Header {
   if (cells.length > mostColumns) throw new ReportError('The header has too many columns')
   const names = cells.map(columnName)
   const isTranslated = cells.some((cell, index) => cell.trim().toUpperCase() !== names[index])
-  // A separator at the end of each line makes one more, without a name.
+  // A separator at the end of each line adds a column without a name.
   const place = new Map<string, number>()
   for (const [index, name] of names.entries()) {
     if (name === '') continue
@@ -210,9 +211,9 @@ function headerOf(cells: readonly string[]): Header {
 }
 
 /**
- * The text with the quotes doubled inside quoted cells of JSON, as CSV wants them: the provider writes `"[{"amount":"-1"}]"`.
- * Such a cell cannot be confused with a well-formed one: there a quote is doubled or ends the cell. Its end is where the JSON
- * ends. What does not end so stays as it is, and is refused later (`checkCells`).
+ * The text with the quotes doubled inside quoted cells of JSON, as CSV requires: the provider writes `"[{"amount":"-1"}]"`. Such
+ * a cell differs from a well-formed one: there a quote is doubled or ends the cell. It ends where the JSON ends. A cell with
+ * another end stays as it is, and is refused later (`checkCells`).
  */
 async function* doubleQuotes(
   text: AsyncIterable<string>,
@@ -256,7 +257,7 @@ function doubleQuotesOfLines(text: string, delimiter: string): string {
   return doubled + text.slice(copiedTo)
 }
 
-/** Where the JSON ends that begins at a place; undefined when it is none. */
+/** Where the JSON that begins at a position ends; undefined when it is not JSON. */
 function endOfJson(text: string, from: number): number | undefined {
   const token = /"(?:[^"\\\r\n]|\\[^\r\n])*"|["[\]{}\r\n]/g
   token.lastIndex = from
@@ -280,7 +281,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Refuses a line whose cells cannot be told apart, and one that has more or fewer of them than the header. */
+/** Refuses a line with ambiguous cells, or with another number of cells than the header. */
 function checkCells(names: readonly string[], cells: readonly string[], line: number): void {
   const broken = cells.findIndex((cell) => /^\s*"\s*[[{]/.test(cell))
   if (broken >= 0) {
@@ -300,7 +301,7 @@ function checkCells(names: readonly string[], cells: readonly string[], line: nu
   )
 }
 
-/** A list that stands bare between separators is cut at its own commas: its pieces are joined again. */
+/** A bare list between separators is split at its own commas: its pieces are joined again. */
 function joinLists(cells: string[], delimiter: string, columns: number): string[] {
   if (cells.length <= columns) return cells
   const joined: string[] = []
@@ -372,7 +373,7 @@ function lineOf(
   }
   const type = text('RECORD_TYPE').toLowerCase()
   if (balances.has(type)) return undefined
-  // A balance in a word that is not known must not be taken for money that moved.
+  // An unknown word may be a balance, which must not count as moved money.
   if (isTranslated && !movements.has(type)) {
     fail('RECORD_TYPE', `one of ${[...movements, ...balances].join(', ')}`, type)
   }
@@ -389,8 +390,8 @@ function lineOf(
 }
 
 /**
- * No page says how fees are signed. Where they stand as what was taken, and not as what the account moved by, they are turned
- * round: that is what makes the net, or what a fee of a sale above zero can only mean.
+ * No page documents the sign of fees. Where they are given as positive deductions, they are negated: only then the net is right,
+ * or a fee of a positive sale makes sense.
  */
 function asAccountMoves(line: ReportLine): ReportLine {
   const { grossCents, feeCents, financingCents, taxesCents, netCents, taxes } = line
@@ -401,7 +402,7 @@ function asAccountMoves(line: ReportLine): ReportLine {
   const isTaken = gross - kept === netCents || (gross > 0 && parts.every((cents) => cents >= 0))
   const turned = isTaken && !isMoved ? ({ ...line, ...turn(line) } as const) : line
   const named = taxes.reduce((sum, { cents }) => sum + cents, 0)
-  // The list may be signed the other way than the sum.
+  // The list may have the opposite sign of the sum.
   const isContrary = named !== 0 && named === -(turned.taxesCents ?? named)
   const isUnsigned = named > 0 && turned.taxesCents === null && gross > 0
   return isContrary || isUnsigned

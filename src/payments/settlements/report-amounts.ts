@@ -3,7 +3,7 @@ const commaAmount = /^([+-]?)([0-9]{1,12}|[0-9]{1,3}(?:\.[0-9]{3}){1,3}),([0-9]+
 
 /**
  * Integer cents of an amount as a report writes it: `-107.73`, `1,234.5`, `1.234,50`, `10`; an empty one is 0. Undefined for
- * anything else, also for what reads two ways (`1,234`, a thousand or one) and for a part of a cent.
+ * anything else, also for an ambiguous text (`1,234`, a thousand or one) and for a fraction of a cent.
  */
 export function centsOfReport(text: string): number | undefined {
   const amount = text.trim()
@@ -55,7 +55,7 @@ function membersOf(object: string): Map<string, string> {
   )
 }
 
-/** The zone of a report that does not say another one: GMT-4. */
+/** The time zone of a report that names none: GMT-4. */
 export const reportZone = '-04:00'
 
 /** `GMT-03`, `GMT-4`, `-03:00` as an offset; undefined for anything else. */
@@ -69,7 +69,7 @@ export function offsetOfZone(zone: string): string | undefined {
 const reportTime =
   /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?))?\s*(Z|[+-]\d{2}:?\d{2})?$/
 
-/** When something was by a report; its own offset counts before that of its zone. Undefined when it cannot be read. */
+/** The time of a report's entry; its own offset has priority over the report's time zone. Undefined when it cannot be read. */
 export function timeOfReport(text: string, offset: string): Date | undefined {
   const match = reportTime.exec(text.trim())
   if (!match) return undefined
@@ -82,14 +82,14 @@ export function timeOfReport(text: string, offset: string): Date | undefined {
 /** The provider's own time. */
 const reportOffsetMs = 4 * 3_600_000
 
-/** The day of a moment by the provider's time, which is GMT-4 in all countries. */
+/** The day of a moment in the provider's time, which is GMT-4 in all countries. */
 export function providerDay(at: Date): string {
   return new Date(at.getTime() - reportOffsetMs).toISOString().slice(0, 10)
 }
 
 /**
- * The day of a report's time, by the provider's time whatever zone the report is shown in: the same movement has one day in
- * every report. A day without a time is that day.
+ * The day of a report's time in the provider's time, whatever the time zone of the report: a movement has the same day in every
+ * report. A day without a time stays as it is.
  */
 export function dayOfReport(text: string, offset: string): string | null {
   if (/^\d{4}-\d{2}-\d{2}$/.test(text.trim())) return text.trim()

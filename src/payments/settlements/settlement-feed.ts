@@ -9,12 +9,12 @@ import {
 
 export type SettlementFeed = (query: {
   client?: string | undefined
-  /** `next` of a page, or a bare time; null begins at the oldest movement. */
+  /** `next` of a page, or a plain time; null begins at the oldest movement. */
   after: string | null
   limit: number
 }) => Promise<{ rows: Record<string, unknown>[]; next: string | null }>
 
-/** Movements of the reports in the sequence of their last changes, for a flow that tells the ERP about them. */
+/** Movements of the reports in the sequence of their last changes, for a flow that sends them to the ERP. */
 export function createSettlementFeed(db: Db): SettlementFeed {
   return async ({ client, after, limit }) => {
     const rows = await listChangedSettlements(db, {
@@ -27,7 +27,7 @@ export function createSettlementFeed(db: Db): SettlementFeed {
   }
 }
 
-/** As in the net of an order: what the provider keeps is above zero. */
+/** With the signs of an order's net: what the provider deducts is positive. */
 function describe(row: SettlementRow): Record<string, unknown> {
   const gross = row.gross_cents
   const kept = row.fee_cents + row.financing_cents + row.taxes_cents

@@ -5,12 +5,12 @@ import type { PaymentDeps } from '../deps.ts'
 import { workFetches } from './fetch-reports.ts'
 import { applyChargeClasses } from './nets.ts'
 
-/** Fetches reports, and computes nets by new rules: each in one process at a time. */
+/** Fetches reports, and computes nets with new rules: each in one process at a time. */
 export type SettlementWork = {
   start(): void
-  /** Ends after what is under way; the next process goes on. */
+  /** Resolves after the current work is done; the next process continues. */
   stop(): Promise<void>
-  /** All that is due at this moment. */
+  /** Does all that is due now. */
   workOnce(): Promise<void>
 }
 

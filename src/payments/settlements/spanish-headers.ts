@@ -1,6 +1,6 @@
 /**
- * Spanish headers of the release report, and only those that a public reader of it maps by name. Those of the settlement report
- * are not here: its values are translated too (`Pago aprobado`), in words that no source lists.
+ * Spanish headers of the release report: only those that a public reader of it maps by name. Those of the settlement report are
+ * missing here: its values are translated too (`Pago aprobado`), in words that no source lists.
  */
 const names: Readonly<Record<string, string>> = {
   'FECHA DE LIQUIDACION': 'DATE',
@@ -28,7 +28,7 @@ const names: Readonly<Record<string, string>> = {
   LIBERADO: 'IS_RELEASED',
 }
 
-/** The name of a column as reports in English have it; one that is not known stays. */
+/** The English name of a column; an unknown one stays as it is. */
 export function columnName(header: string): string {
   const name = header.trim().toUpperCase()
   const plain = name.normalize('NFD').replace(/\p{M}/gu, '').replace(/\s+/g, ' ')

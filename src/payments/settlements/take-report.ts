@@ -35,7 +35,7 @@ export type TakeDeps = Pick<PaymentDeps, 'database' | 'now'>
 
 export type TakenReport = {
   file: SettlementFileRow
-  /** Movements of the file: new ones, those that say something else than before, and those of no order here. */
+  /** Movements of the file: new ones, changed ones, and those without an order here. */
   rows: number
   added: number
   changed: number
@@ -46,11 +46,11 @@ export type ReportToTake = {
   origin: SettlementFileRow['origin']
   name: string | null
   options?: ReportOptions
-  /** What is written in the transaction that keeps the report, such as its audit entry. */
+  /** Further writes in the transaction that stores the report, such as its audit entry. */
   along: (trx: Trx, taken: TakenReport) => Promise<void>
 }
 
-/** Of one transaction: charges wait for it on the embedded database. */
+/** Lines per transaction: on the embedded database charges wait for it. */
 const linesAtOnce = 100
 /** Lines of one SOURCE_ID stay together, since each transaction reads its known movements. */
 const mostLinesAtOnce = 500
@@ -59,8 +59,8 @@ const mostOfSource = 2_000
 const longestTurnMs = 20
 
 /**
- * Takes in a report that is handed over as a text: wholly, or not at all when it cannot be read (ReportError). Reading it
- * again adds nothing, nor does another report that has the same movements.
+ * Stores a report from a text: completely, or not at all when it cannot be read (ReportError). Reading it again adds nothing, nor
+ * does another report with the same movements.
  */
 export async function takeReportText(
   deps: TakeDeps,
@@ -78,7 +78,7 @@ export async function takeReportText(
     lines.push(line)
     await turn()
   }
-  // Lines of one SOURCE_ID together: then its known movements are read by one batch, not by all.
+  // Lines of one SOURCE_ID together: then one batch reads its known movements, instead of all.
   lines.sort((a, b) => (a.sourceId < b.sourceId ? -1 : a.sourceId > b.sourceId ? 1 : 0))
   return takeReport(deps, client, [text], about, lines)
 }
@@ -88,8 +88,8 @@ function tooManyText({ line, sourceId }: ReportLine): string {
 }
 
 /**
- * Takes in a report that comes piece by piece: wholly, or not at all when it breaks off or cannot be read (ReportError). It is
- * read twice, first without writing; between the two it is kept compressed, about a tenth of its size.
+ * Stores a report from a stream: completely, or not at all when it breaks off or cannot be read (ReportError). It is read twice,
+ * first without writing. Between the two reads it is stored compressed, about a tenth of its size.
  */
 export async function takeReportStream(
   deps: TakeDeps,
@@ -217,7 +217,7 @@ async function takeLines(
   return taken
 }
 
-/** What is taken off the gross is negative in a line, and positive in the totals. */
+/** Deductions from the gross are negative in a line, and positive in the totals. */
 function addTo(totals: Taken['totals'], line: ReportLine): void {
   totals.grossCents = addCents(totals.grossCents, line.grossCents ?? 0)
   totals.feeCents = addCents(totals.feeCents, -(line.feeCents ?? 0))
@@ -229,8 +229,8 @@ function addTo(totals: Taken['totals'], line: ReportLine): void {
 type Reading = { reading: string; now: Date }
 
 /**
- * Finds for each line the movement that it is, if it is known: each movement stands for one line of a file, so that two that
- * are alike stay two. What a report leaves out (a column that it does not have) stays as another one told it.
+ * Finds the known movement of each line. Each movement matches one line of a file, so that two equal ones stay two. Columns that
+ * a report does not have keep the value of another report.
  */
 async function takeBatchIn(
   trx: Trx,
@@ -268,7 +268,7 @@ async function takeBatchIn(
   return { added: fresh.length, changed: changed.length, withoutOrder }
 }
 
-/** Those that agree in everything first, so that a corrected movement cannot take the place of one that is unchanged. */
+/** Complete matches first, so that a corrected movement cannot take the place of an unchanged one. */
 function matchLines(
   lines: readonly ReportLine[],
   rows: readonly SettlementRow[],
@@ -344,7 +344,7 @@ function rowOf(
   }
 }
 
-/** What a movement says, as a text that two can be compared by. */
+/** The content of a movement as a text, for comparison. */
 function contentOf({ seen_in, last_updated_at, ...content }: SettlementRow): string {
   const taxes = content.taxes.map(({ name, entity, cents }) => [name, entity, cents])
   const others = Object.entries(content.others).toSorted()
@@ -352,8 +352,8 @@ function contentOf({ seen_in, last_updated_at, ...content }: SettlementRow): str
 }
 
 /**
- * Finds the order of a line: by the provider's id of it, by its payment, which was read before, or by its reference when the
- * order itself names that payment.
+ * Finds the order of a line: by the provider's id of it, by its payment that was read before, or by its reference when the order
+ * itself names that payment.
  */
 async function ordersOf(
   trx: Trx,
@@ -373,7 +373,7 @@ async function ordersOf(
   )
   const sourceIds = [...new Set(lines.map(({ sourceId }) => sourceId))]
   const read = await findOrdersOfPayments(trx, client, sourceIds)
-  // A further payment of an order names that order too, and is not the order's.
+  // A further payment of an order names that order too, but does not belong to it.
   const surplus = await findSurplusPayments(trx, client, sourceIds)
   return ({ mpOrderId, sourceId }) => {
     if (surplus.has(sourceId)) return read.get(sourceId)

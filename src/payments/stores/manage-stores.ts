@@ -39,7 +39,7 @@ export async function readStores(deps: PaymentDeps, client: ClientName): Promise
   return stores.map((store) => ({ store, pos: boxes.get(store.id) ?? [] }))
 }
 
-/** Throws NOT_FOUND, for another client's store too. */
+/** @throws NOT_FOUND, also for another client's store */
 export async function readStore(
   deps: PaymentDeps,
   client: ClientName,
@@ -51,11 +51,11 @@ export async function readStore(
 }
 
 /**
- * Creates a store and its boxes at the provider. What exists there is recorded step by step, so a failure in the middle
- * loses nothing: the same request again adopts what is there and creates the rest.
+ * Creates a store and its boxes at the provider. Each step is stored as it completes, so a failure in the middle loses nothing:
+ * the same request again adopts what exists and creates the rest.
  *
- * Throws CONFLICT when the store is complete already, VALIDATION_ERROR, OAUTH_NOT_CONNECTED, CONNECTION_LOST, or the
- * provider's failure, which then names what is missing.
+ * @throws CONFLICT when the store is complete already, VALIDATION_ERROR, OAUTH_NOT_CONNECTED, CONNECTION_LOST, or the provider's
+ * failure, which then names what is missing
  */
 export async function createStore(
   deps: PaymentDeps,
@@ -82,7 +82,11 @@ export async function createStore(
   )
 }
 
-/** Adds boxes to a store; repeated after a failure it creates what is missing. Throws NOT_FOUND and as createStore. */
+/**
+ * Adds boxes to a store; repeated after a failure it creates what is missing.
+ *
+ * @throws NOT_FOUND and like createStore
+ */
 export async function addPos(
   deps: PaymentDeps,
   client: ClientName,
@@ -114,7 +118,11 @@ export async function addPos(
   )
 }
 
-/** Deletes a box at the provider, then here. Throws NOT_FOUND or the provider's failure. */
+/**
+ * Deletes a box at the provider, then here.
+ *
+ * @throws NOT_FOUND or the provider's failure
+ */
 export async function removePos(
   deps: PaymentDeps,
   client: ClientName,
@@ -142,8 +150,8 @@ export async function removePos(
 }
 
 /**
- * Deletes the boxes of a store, then the store, at the provider and here. After a failure in the middle the same
- * request finishes the work; `pos` counts the boxes deleted by this request.
+ * Deletes the boxes of a store, then the store, at the provider and here. After a failure in the middle the same request
+ * completes the deletion; `pos` counts the boxes deleted by this request.
  */
 export async function removeStore(
   deps: PaymentDeps,
@@ -159,7 +167,7 @@ export async function removeStore(
   }
   return auditFailure(deps, entry, () =>
     aloneWith(deps, client, externalId, async ({ store, pos }) => {
-      // Without a connection nothing can be deleted, and boxes marked for deletion would take no orders.
+      // Without a connection nothing can be deleted, and boxes marked for deletion would accept no orders.
       await withAccess(deps, client, async () => undefined)
       await deps.database.transaction(async (trx) => {
         await setStoreState(trx, client, store.id, 'deleting')
@@ -182,7 +190,11 @@ export async function removeStore(
   )
 }
 
-/** As `alone`, on a store that exists: names that nobody has must leave no lease behind. Throws NOT_FOUND. */
+/**
+ * Like `alone`, for an existing store: requests with unknown names must leave no lease behind.
+ *
+ * @throws NOT_FOUND
+ */
 async function aloneWith<T>(
   deps: PaymentDeps,
   client: ClientName,
@@ -190,20 +202,20 @@ async function aloneWith<T>(
   work: (found: StoreWithPos) => Promise<T>,
 ): Promise<T> {
   await readStore(deps, client, storeExternalId)
-  // Read again: it may have changed until it was this request's turn.
+  // Read again: it may have changed while this request waited for the lease.
   return alone(deps, client, storeExternalId, async () =>
     work(await readStore(deps, client, storeExternalId)),
   )
 }
 
-/** One request at a time works on a store, across processes: the steps at the provider have no key of their own. */
+/** One request at a time changes a store, across processes: the steps at the provider have no idempotency key. */
 async function alone<T>(
   deps: PaymentDeps,
   client: ClientName,
   storeExternalId: string,
   work: () => Promise<T>,
 ): Promise<T> {
-  // An owner of its own for each request: a lease lets its owner in again.
+  // A separate owner for each request, since a lease can be acquired again by its owner.
   const owner = { ...deps, processId: `${deps.processId}/${randomUUID()}` }
   const name = `store:${JSON.stringify([client, storeExternalId])}`
   const done = await withLease(owner, name, work)

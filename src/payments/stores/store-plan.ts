@@ -20,25 +20,29 @@ import {
 } from '../../repositories/stores/store-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 
-/** Lengths that the provider takes: a store's id up to 60, a box's under 40. */
+/** Lengths that the provider accepts: a store's id up to 60, a box's under 40. */
 const storeIdLength = 60
 const posIdLength = 39
 
 export type NewStore = { externalId: string; name: string; location: StoreLocation }
 export type NewPos = { externalId: string; name: string }
 
-/** What a request wrote before the provider heard of it, and how it found the store. */
+/** The rows that a request wrote before it called the provider, and the store's state before. */
 export type Plan = {
   storeId: string
-  /** The row of the store is this request's own. */
+  /** This request inserted the row of the store. */
   isNewStore: boolean
   /** The provider had the store before this request. */
   storeWasThere: boolean
-  /** The rows of boxes that are this request's own. */
+  /** The rows of boxes that this request inserted. */
   posIds: string[]
 }
 
-/** Writes a plan, in one transaction. Throws CONFLICT when another request planned the same id meanwhile. */
+/**
+ * Writes a plan, in one transaction.
+ *
+ * @throws CONFLICT when another request planned the same id meanwhile
+ */
 export function writePlan(deps: PaymentDeps, plan: (trx: Trx) => Promise<Plan>): Promise<Plan> {
   return deps.database.transaction(plan).catch((error) => {
     throw conflictOf(error)
@@ -46,8 +50,8 @@ export function writePlan(deps: PaymentDeps, plan: (trx: Trx) => Promise<Plan>):
 }
 
 /**
- * Takes back the plan of a request of which certainly nothing came to be: a refusal leaves no trace. As soon as one part
- * exists, or may exist, the plan stays for the repetition of the request.
+ * Deletes the plan of a request that certainly created nothing: a refusal leaves no trace. As soon as one part exists, or may
+ * exist, the plan stays for a repeat of the request.
  */
 export async function dropPlan(
   deps: PaymentDeps,
@@ -74,8 +78,10 @@ function provesNoEffect(error: unknown): boolean {
 }
 
 /**
- * Plans a store with its boxes. Throws CONFLICT when the store is complete or being deleted, or a box exists elsewhere;
- * VALIDATION_ERROR when a box stands twice in the request.
+ * Plans a store with its boxes.
+ *
+ * @throws CONFLICT when the store is complete or being deleted, or a box exists elsewhere; VALIDATION_ERROR when the request
+ * names a box twice
  */
 export async function planStore(
   deps: PaymentDeps,
@@ -104,7 +110,11 @@ export async function planStore(
   return { storeId: row.id, isNewStore: true, storeWasThere: false, posIds }
 }
 
-/** Plans boxes of a store. Throws NOT_FOUND and as planStore. */
+/**
+ * Plans boxes of a store.
+ *
+ * @throws NOT_FOUND and like planStore
+ */
 export async function planBoxes(
   deps: PaymentDeps,
   trx: Trx,
@@ -122,7 +132,11 @@ function foundPlan(store: StoreRow, posIds: string[]): Plan {
   return { storeId: store.id, isNewStore: false, storeWasThere: store.mp_store_id !== null, posIds }
 }
 
-/** The repetition of a request that failed half way, perhaps corrected. Throws CONFLICT when nothing is missing. */
+/**
+ * Plans the repeat of a request that failed half way, perhaps with corrections.
+ *
+ * @throws CONFLICT when nothing is missing
+ */
 async function planRest(
   deps: PaymentDeps,
   trx: Trx,
@@ -135,7 +149,7 @@ async function planRest(
       name: store.name,
       location: JSON.stringify(store.location),
     })
-    // No box was asked for before its store was there, so what the first request wanted no longer counts.
+    // No box was requested before its store existed, so the first request's boxes no longer count.
     await deletePlannedPos(trx, client, existing.id)
     return foundPlan(existing, await planPos(deps, trx, client, existing, pos))
   }
@@ -151,8 +165,8 @@ async function planRest(
 }
 
 /**
- * Boxes that are planned and unfinished already stay as they are; finished ones are a conflict. Answers the ids of the
- * rows that it added.
+ * Boxes that are planned and unfinished stay as they are; finished ones are a conflict. Returns the ids of the rows that it
+ * added.
  */
 async function planPos(
   deps: PaymentDeps,
@@ -177,7 +191,7 @@ async function planPos(
     else if (existing.store_id !== store.id) taken.push(box.externalId)
     else if (existing.state !== 'creating') finished.push(box.externalId)
   }
-  // An unfinished box among them tells that this request is the repetition of one that failed half way.
+  // An unfinished box among them shows that this request repeats one that failed half way.
   const isRepetition = pos.length > fresh.length + taken.length + finished.length
   const refused = isRepetition ? taken : [...taken, ...finished]
   if (refused.length > 0) {
@@ -209,7 +223,7 @@ function beingDeleted(): AppError {
   })
 }
 
-/** Two requests that planned the same id at once: the database let one of them through. */
+/** Two requests planned the same id at once: the database accepted one of them. */
 function conflictOf(error: unknown): unknown {
   const constraint = constraintOf(error)
   return constraint?.startsWith('stores_') || constraint?.startsWith('pos_')

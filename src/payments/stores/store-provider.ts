@@ -16,9 +16,9 @@ import { withAccess } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 
 /**
- * Creates a planned store and those of its boxes that are wanted, as far as they are not at the provider yet. Each step
- * is recorded as soon as the provider confirms it. A thing that exists there already under our id is taken over: it is
- * ours from an attempt whose answer got lost. Works and answers in the order of `wanted`.
+ * Creates a planned store and its wanted boxes, where the provider does not have them yet. Each step is stored as soon as the
+ * provider confirms it. An object that exists there under our id is adopted: an attempt with a lost answer made it. Processes and
+ * returns in the order of `wanted`.
  */
 export async function finishCreation(
   deps: PaymentDeps,
@@ -114,7 +114,7 @@ async function createPosRow(
       .catch(async (error: unknown) => {
         const found = await adopt(error, async () => {
           const candidate = await pos.findByExternalId(token, box.mp_external_id)
-          // A box of that id in another store is not the one that was asked for.
+          // A box of that id in another store is not the requested one.
           return candidate && (candidate.mpStoreId === null || candidate.mpStoreId === mpStoreId)
             ? candidate
             : undefined
@@ -139,8 +139,8 @@ async function createPosRow(
 }
 
 /**
- * After a refusal or a lost answer: looks whether the thing is there under our id. The provider says «exists already»
- * with a status and words that differ between its pages, so the look-up decides and not the refusal.
+ * After a refusal or a lost answer: checks whether the object exists under our id. The provider's status and words for "exists
+ * already" differ between its pages, so the read decides and not the refusal.
  */
 async function adopt<T>(error: unknown, find: () => Promise<T | undefined>): Promise<T> {
   if (!(error instanceof ProviderError) || error.kind === 'unauthorized') throw error
@@ -150,7 +150,7 @@ async function adopt<T>(error: unknown, find: () => Promise<T | undefined>): Pro
   return found
 }
 
-/** A thing that belongs to somebody here is never taken over: its owner would lose it with the next deletion. */
+/** An object that belongs to another client here is never adopted: its owner would lose it with the next deletion. */
 function sharedAccount(cause: unknown): AppError {
   return new AppError('CONFLICT', {
     message: 'Another client of the same provider account uses this external_id',
@@ -158,7 +158,7 @@ function sharedAccount(cause: unknown): AppError {
   })
 }
 
-/** The failure, with what exists now and what is still missing, so that nobody has to guess. */
+/** The failure, with what exists now and what is still missing. */
 async function describeMissing(
   deps: PaymentDeps,
   client: ClientName,
@@ -184,7 +184,7 @@ async function describeMissing(
   })
 }
 
-/** Deletes a box at the provider; one that never got there needs a look first. */
+/** Deletes a box at the provider. One whose creation is not confirmed is read first. */
 export async function deletePosAtProvider(
   deps: PaymentDeps,
   client: ClientName,
@@ -205,7 +205,7 @@ export async function deletePosAtProvider(
   })
 }
 
-/** Deletes a store at the provider; one that never got there needs a look first. */
+/** Deletes a store at the provider. One whose creation is not confirmed is read first. */
 export async function deleteStoreAtProvider(
   deps: PaymentDeps,
   client: ClientName,

@@ -17,10 +17,10 @@ import type { Actor, PaymentDeps } from '../deps.ts'
 import { addPos, createStore, type NewPos, type NewStore } from './manage-stores.ts'
 
 /**
- * Makes a store and its boxes look like this, creating what is missing and changing what differs. It may be repeated:
- * what is so already is left alone. Boxes that are not named stay.
+ * Makes a store and its boxes match the request: creates what is missing and changes what differs. It may be repeated: what
+ * matches is not changed. Boxes that are not named stay.
  *
- * Throws as createStore, and CONFLICT when a box belongs to another store.
+ * @throws like createStore, and CONFLICT when a box belongs to another store
  */
 export async function upsertStore(
   deps: PaymentDeps,
@@ -40,7 +40,11 @@ export async function upsertStore(
   await upsertPos(deps, client, store.externalId, pos, actor)
 }
 
-/** The same for boxes of a store that exists. Throws NOT_FOUND without the store. */
+/**
+ * The same for boxes of a store that exists.
+ *
+ * @throws NOT_FOUND without the store
+ */
 export async function upsertPos(
   deps: PaymentDeps,
   client: ClientName,

@@ -7,22 +7,22 @@ import type { PaymentDeps } from '../deps.ts'
 import { type RequestContext, within } from '../operations/request-context.ts'
 import type { CashierAction } from '../orders/cashier.ts'
 
-/** What holds a terminal that the provider calls taken, while no order of this client does. */
+/** Why the provider reports a terminal as busy while no order of this client is on it. */
 export type Holder =
   | { kind: 'other_application'; mpOrderId: string; reference: string; createdAt: Date | null }
-  /** No open order is listed, and the provider uses the code that it documents for prints too. */
+  /** No open order is listed, and the provider's code is the one that it also documents for prints. */
   | { kind: 'print' }
   | { kind: 'unknown' }
 
 const checkWithinMs = 2_000
-/** An order lives three hours at most. */
+/** An order is open for three hours at most. */
 const longestOrderMs = 4 * 3_600_000
 const openStates = ['created', 'at_terminal'] as const
 /** Documented for a terminal with a pending print; for one with an order another code was seen (provider file 11.3). */
 const printCode = 'already_queued_order_for_terminal'
 
 /**
- * Looks at the provider for what holds the terminal. An order of this service's application is never named: it may be another
+ * Reads at the provider why the terminal is busy. An order of this service's application is never named: it may be another
  * client's. The provider's index lags by up to a minute, so `print` may be an order of that minute too.
  */
 export async function findHolder(
@@ -109,7 +109,7 @@ const busyTexts: Record<Holder['kind'] | 'own', Text> = {
   },
 }
 
-/** What the cashier is told of a busy terminal; `own` is an order of this client. */
+/** The text for the cashier about a busy terminal; `own` is an order of this client. */
 export function adviseOnBusy(holder: Holder['kind'] | 'own') {
   const { action, message } = busyTexts[holder]
   return (acceptLanguage: string | undefined) => ({

@@ -21,8 +21,8 @@ import { givesWay } from '../orders/status-check-schedule.ts'
 import { adviseOnBusy, findHolder, type Holder } from './busy-terminal.ts'
 
 /**
- * For how many milliseconds the terminal that an order waits for has not answered, as far as is known without asking anybody;
- * undefined while it may just be slow.
+ * How many milliseconds the terminal of an order has not answered, from what is known without a call; undefined while it may just
+ * be slow.
  */
 export function silenceMs(
   { fleet, now }: Pick<PaymentDeps, 'fleet' | 'now'>,
@@ -36,13 +36,13 @@ export function silenceMs(
   return since ? Math.max(0, now().getTime() - since.getTime()) : undefined
 }
 
-/** A charge may spend this on checking its terminal first. */
+/** The time that a charge may spend on checking its terminal first. */
 export const checkWithinMs = 6_000
 
 /**
  * The terminal of a box that takes orders from the ERP. The provider allows one in PDV per box.
  *
- * Throws TERMINAL_NOT_FOUND when none is paired, TERMINAL_NOT_PDV when the paired ones work on their own.
+ * @throws TERMINAL_NOT_FOUND when none is paired, TERMINAL_NOT_PDV when the paired ones work standalone
  */
 export async function chooseTerminal(
   deps: PaymentDeps,
@@ -51,7 +51,7 @@ export async function chooseTerminal(
   { untilMs }: RequestContext,
 ): Promise<string> {
   const { terminals } = await deps.provider.terminals.list(token, { mpPosId }, { untilMs })
-  // If the provider ignores the filter, terminals of other boxes are not taken.
+  // If the provider ignores the filter, terminals of other boxes are not used.
   const paired = terminals.filter((terminal) => terminal.mpPosId === mpPosId)
   if (paired.length === 0) throw new AppError('TERMINAL_NOT_FOUND')
   const ready = paired.find((terminal) => terminal.operatingMode === 'PDV')
@@ -60,10 +60,10 @@ export async function chooseTerminal(
 }
 
 /**
- * Frees the terminal of our own orders (`open`): forgotten ones are canceled, a live one makes the terminal busy. An order that the
- * provider does not confirm does not block: the provider refuses the new order itself when the terminal is busy.
+ * Frees the terminal from our own orders (`open`): forgotten ones are canceled, a live one makes the terminal busy. An order that
+ * the provider does not confirm does not block: the provider itself refuses the new order when the terminal is busy.
  *
- * Throws TERMINAL_BUSY.
+ * @throws TERMINAL_BUSY
  */
 export async function freeTerminal(
   deps: PaymentDeps,
@@ -83,7 +83,7 @@ export async function freeTerminal(
   }
 }
 
-/** The order if the provider has just confirmed that it keeps the terminal busy. */
+/** The order, if the provider has just confirmed that it keeps the terminal busy. */
 async function confirmedNow(
   deps: PaymentDeps,
   order: OrderRow,
@@ -109,8 +109,8 @@ async function tryCancel(
 }
 
 /**
- * After the provider answered that the terminal is busy: finds and cancels forgotten orders of ours whose creation was never confirmed.
- * Answers whether the terminal may be free now.
+ * For when the provider answered that the terminal is busy: finds and cancels forgotten orders of ours whose creation was never
+ * confirmed. Returns whether the terminal may be free now.
  */
 export async function cancelForgottenOrders(
   deps: PaymentDeps,
@@ -127,9 +127,7 @@ export async function cancelForgottenOrders(
   return freed
 }
 
-/**
- * Cancels a forgotten order if the provider has it and no terminal shows it. Answers whether it is canceled now.
- */
+/** Cancels a forgotten order if the provider has it and no terminal shows it. Returns whether it is canceled now. */
 export async function cancelForgotten(
   deps: PaymentDeps,
   order: OrderRow,
@@ -168,7 +166,7 @@ export async function terminalBusy(
       },
     })
   }
-  // Nothing is said of another client's order.
+  // Another client's order is not shown.
   const isOurs = open.some((order) => order.creation === 'confirmed')
   const holder: Holder = isOurs
     ? { kind: 'unknown' }

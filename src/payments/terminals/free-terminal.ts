@@ -17,15 +17,15 @@ import { cancelOrder } from '../orders/cancel.ts'
 import { refreshOrder } from '../orders/read.ts'
 
 /**
- * What is to be done about an order that may hold a terminal:
+ * The action for an order that may keep a terminal busy:
  * - `cancel`: it waits for the device; the provider cancels it
- * - `resolve`: whether the provider has it is unknown; it is asked for under its own key, and canceled when it is there
+ * - `resolve`: whether the provider has it is unknown; it is requested under its own key, and canceled when it exists
  * - `ask_device`: the device shows it; the provider is asked to cancel it there
  * - `cancel_requested`: that was asked; until the device answers it may still take the money
- * - `cancel_on_device`: the provider does not take that; only the device can cancel it
- * - `wait`: the provider does not answer; nothing is done blindly
- * - `other_client`: it belongs to another client, whom to name instead
- * - `none`: it does not hold the terminal
+ * - `cancel_on_device`: the provider does not accept that; only the device can cancel it
+ * - `wait`: the provider does not answer; nothing is done without its state
+ * - `other_client`: it belongs to another client; repeat the request with that client
+ * - `none`: it does not keep the terminal busy
  */
 export const freeingActions = [
   'cancel',
@@ -44,22 +44,22 @@ export type HeldOrder = {
   action: FreeingAction
   /** The action was carried out; always false in a dry run. */
   done: boolean
-  /** Why it was not, when it was tried. */
+  /** Why the action failed, when it was tried. */
   failure: AppError | undefined
 }
 
-/** `clear`: no order of ours holds it; `freed`, `would_be_freed`: nor after the actions; `held`: one still does. */
+/** `clear`: no order of ours keeps it busy. `freed`, `would_be_freed`: none does after the actions. `held`: one still does. */
 export const terminalVerdicts = ['clear', 'freed', 'would_be_freed', 'held'] as const
 export type TerminalVerdict = (typeof terminalVerdicts)[number]
 
 export type FreedTerminal = { verdict: TerminalVerdict; orders: HeldOrder[] }
 
 /**
- * Frees a terminal from orders of one client. Each order is read at the provider first, and only what the provider then
- * says decides; a dry run does no more than that. An order whose creation is unknown is not sent by a dry run either.
+ * Frees a terminal from orders of one client. Each order is read at the provider first, and only the state shown then decides; a
+ * dry run ends there. A dry run does not send an order whose creation is unknown either.
  *
- * Throws NOT_FOUND (client), TERMINAL_NOT_FOUND, OAUTH_NOT_CONNECTED, CONNECTION_LOST or the provider's failure; the last
- * three only when no order of ours is on record, since then the provider must say whether there is such a terminal.
+ * @throws NOT_FOUND (client), TERMINAL_NOT_FOUND, OAUTH_NOT_CONNECTED, CONNECTION_LOST or the provider's failure; the last three
+ * only when no order of ours is stored, since then only the provider can show whether the terminal exists
  */
 export async function freeTerminalByHand(
   deps: PaymentDeps,
@@ -142,7 +142,10 @@ async function judge(deps: PaymentDeps, client: ClientName, order: OrderRow): Pr
   return held(read.order, actionFor(read.shown ?? null, read.order))
 }
 
-/** By the state that the provider shows. One in `action_required` has left the terminal; what it does not confirm holds nothing. */
+/**
+ * By the state that the provider shows. An order in `action_required` has left the terminal; one that the provider does not
+ * confirm keeps nothing busy.
+ */
 function actionFor(shown: OrderStatus | null, order: OrderRow): FreeingAction {
   if (shown === 'created') return 'cancel'
   if (shown !== 'at_terminal') return 'none'
@@ -165,7 +168,7 @@ async function cancelHeldOrder(
   } catch (failure) {
     if (!(failure instanceof AppError)) throw failure
     const order = (await findOrder(deps.database.db, client, held.order.id)) ?? held.order
-    // It reached the device, or ended, between our look and the cancel: what the provider said then counts.
+    // It reached the device, or ended, between our read and the cancel: the provider's latest state counts.
     const hasMoved = order.creation !== 'unknown' && order.status !== 'created'
     if (order.status === 'at_terminal' && failure.code === 'ORDER_AT_TERMINAL') {
       return { order, action: 'cancel_on_device', done: false, failure }

@@ -14,7 +14,7 @@ import type { Actor, PaymentDeps } from '../deps.ts'
 
 export type Terminal = {
   id: string
-  /** The ERP's ids; null for a box or store that this service does not know. */
+  /** The ERP's ids; null for a box or store that is not stored here. */
   sucursalId: string | null
   cajaId: string | null
   operatingMode: OperatingMode
@@ -69,8 +69,8 @@ export async function listTerminals(
 }
 
 /**
- * What was read tells how boxes fare. A box has at most one terminal in PDV, and others that work on their own: that it has
- * none shows only where all of them are listed.
+ * Updates the health of boxes from the terminals that were read. A box has at most one terminal in PDV, and others that work
+ * standalone. That it has none shows only in a complete list.
  */
 function noteTerminals(
   deps: PaymentDeps,
@@ -103,7 +103,7 @@ async function erpNames(deps: PaymentDeps, client: ClientName) {
 /**
  * Switches every terminal of a box, one after the other. The provider allows one PDV terminal per box.
  *
- * Throws NOT_FOUND (box), TERMINAL_NOT_FOUND, ONE_PDV_PER_BOX, or the provider's failure.
+ * @throws NOT_FOUND (box), TERMINAL_NOT_FOUND, ONE_PDV_PER_BOX, or the provider's failure
  */
 export async function setOperatingMode(
   deps: PaymentDeps,

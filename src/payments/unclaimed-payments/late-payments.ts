@@ -4,12 +4,12 @@ import type { PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
 import { refreshOrder } from '../orders/read.ts'
 
-/** A shop whose payments cannot be read is left alone for an hour at most. */
+/** A shop whose payments cannot be read is skipped for an hour at most. */
 const changedWithinMs = 6 * 3_600_000
 
 /**
- * Reads orders again that ended without a payment, and of which the provider now has an approved one: their webhook may be
- * lost, and nothing else reads them. Each is read once for each change of the payment.
+ * Reads orders again that ended without a payment and now have an approved one at the provider: their webhook may be lost, and no
+ * other job reads them. Each is read once for each change of the payment.
  */
 export async function readLatePayments(
   deps: PaymentDeps,

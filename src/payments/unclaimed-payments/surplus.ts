@@ -12,7 +12,9 @@ import { furtherPaymentNote } from '../orders/apply-evidence.ts'
 import { moveOrder } from '../orders/state.ts'
 import { refreshNets } from '../settlements/nets.ts'
 
-/** A shop whose payments cannot be read is left alone for an hour at most; older ones when their payments are read again. */
+/**
+ * A shop whose payments cannot be read is skipped for an hour at most; older ones are handled when their payments are read again.
+ */
 const reachMs = 6 * 3_600_000
 
 /** Separates further payments from orders that were not known to be paid when the payments were read. */
@@ -27,7 +29,7 @@ export async function separateLateSurplus(deps: PaymentDeps, client: ClientName)
   })
 }
 
-/** The order of a further payment waits for a decision from now on. Answers it when it has changed. */
+/** Makes the order of a further payment wait for a decision. Returns the order when it has changed. */
 export function openSurplus(
   deps: PaymentDeps,
   trx: Trx,
@@ -36,7 +38,7 @@ export function openSurplus(
   return setSurplus(deps, trx, orphan, 'open', furtherPaymentNote)
 }
 
-/** Ends that wait, once a person has decided about every further payment of the order. */
+/** Ends that wait, once a person has decided on every further payment of the order. */
 export async function endSurplus(
   deps: PaymentDeps,
   trx: Trx,

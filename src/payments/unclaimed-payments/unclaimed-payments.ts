@@ -40,16 +40,16 @@ import { endSurplus, openSurplus, separateLateSurplus } from './surplus.ts'
 
 type Shop = { client: ClientName; mpUserId: number }
 
-/** Older ones are found by closings only. */
+/** Only closings find older ones. */
 const reachMs = 32 * 24 * 3_600_000
 const orderBeforeMs = 4 * 3_600_000
 const orderAfterMs = 3_600_000
 const readWithinMs = 10_000
 
 /**
- * Finds charges of a shop's boxes that no order of ours stands for, and tells of each once, in the audit log and the service's
- * log. Before, it looks once more at the payment, and at orders of that amount whose end is not known here: while one of them
- * may still turn out to be it, nothing is said. Only for whoever holds the account's lease.
+ * Finds charges of a shop's boxes without an order of ours, and reports each once, in the audit log and the service's log. First
+ * it reads the payment again, and the orders of that amount whose outcome is unknown here. While one of them may still match,
+ * nothing is reported. The caller must have the account's lease.
  */
 export async function findOrphans(
   deps: PaymentDeps,
@@ -155,7 +155,11 @@ async function requireOrphan(
   return orphan
 }
 
-/** Says that nothing is to be done about a charge. Throws NOT_FOUND, ORPHAN_SETTLED. */
+/**
+ * Marks a charge as needing no action.
+ *
+ * @throws NOT_FOUND, ORPHAN_SETTLED
+ */
 export async function dismissOrphan(
   deps: PaymentDeps,
   client: ClientName,
@@ -181,8 +185,9 @@ export async function dismissOrphan(
 }
 
 /**
- * Takes a charge in as an order of its box, so that it counts and can be given back like any other. Adopting it again answers
- * the same. Throws NOT_FOUND, ORPHAN_SETTLED, and what reading the payment fails with.
+ * Adopts a charge as an order of its box, so that it counts and can be refunded like any other. A repeat returns the same order.
+ *
+ * @throws NOT_FOUND, ORPHAN_SETTLED, and the failure of reading the payment
  */
 export async function adoptOrphan(
   deps: PaymentDeps,
@@ -295,9 +300,11 @@ function orderOf(
 }
 
 /**
- * Gives the money of an orphan back: it is taken in as an order first, and refunded like any other. Asked for again it is the
- * same refund. While the provider works on the refund the orphan stays `adopted`; `settleRefundedOrphans` ends it. `order` is
- * null for one that was refunded before. Throws NOT_FOUND, ORPHAN_SETTLED, and what a refund throws.
+ * Refunds an unclaimed payment: it is adopted as an order first, and refunded like any other. A repeat is the same refund. While
+ * the provider processes the refund it stays `adopted`; `settleRefundedOrphans` ends it. `order` is null for one that was
+ * refunded before.
+ *
+ * @throws NOT_FOUND, ORPHAN_SETTLED, and the errors of a refund
  */
 export async function refundOrphan(
   deps: PaymentDeps,
@@ -323,7 +330,7 @@ export async function refundOrphan(
   return { orphan: await endRefunded(deps, orphan, reason, context.actor), order }
 }
 
-/** Each orphan has one refund, however often it is asked for. */
+/** Each unclaimed payment has one refund, however often it is requested. */
 function refundKey(id: string): string {
   return `orphan-${id}`
 }
@@ -345,7 +352,10 @@ async function endRefunded(
   })
 }
 
-/** Ends orphans whose refund was under way or of unknown outcome, and is through by now. One that failed leaves them adopted. */
+/**
+ * Ends unclaimed payments whose refund was under way or of unknown outcome, and is complete now. After a failed refund they stay
+ * adopted.
+ */
 async function settleRefundedOrphans(deps: PaymentDeps, client: ClientName): Promise<void> {
   for (const orphan of await listRefundedOrphans(deps.database.db, client)) {
     await endRefunded(deps, orphan, orphan.reason, serviceActor(deps.now()))
