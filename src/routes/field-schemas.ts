@@ -3,16 +3,15 @@ import { centsFromErp } from '../domain/money.ts'
 
 const plainText = 'must not contain control characters, nor begin with a byte order mark'
 /**
- * Spelled out, in words that every tool reads: the pattern is published, and \\p{Cc} means something else, or nothing, to
- * those that know no Unicode classes or no flag for them.
+ * Written out, in a form that every tool reads. The pattern is published, and \\p{Cc} has another or no meaning for tools without
+ * Unicode classes or a flag for them.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const withoutControls = /^[^\x00-\x1f\x7f-\x9f]*$/
 
 /**
- * Text without control characters: it ends up in logs, on paper and on terminals. Nor with a byte order mark in front,
- * which the embedded database drops when it reads a value: an id would no longer be found, and the audit log would look
- * tampered with.
+ * Text without control characters: it appears in logs, on paper and on terminals. It also has no byte order mark in front, which
+ * the embedded database drops when it reads a value: an id would not be found, and the audit log would look changed.
  */
 export function text(min: number, max: number) {
   return z
@@ -43,7 +42,7 @@ export const ErpAmount = z
     'must be digits, a decimal comma and one or two decimals, for example 1234,50',
   )
   .refine(
-    // Zero in the right shape; another shape is told by the pattern already.
+    // Refuses zero in a valid form; the pattern already refuses other forms.
     (amount) => !/^[0-9]{1,12},[0-9]{1,2}$/.test(amount) || centsFromErp(amount) !== undefined,
     'must be more than zero',
   )
@@ -62,34 +61,34 @@ export const SignedAmount = z
   .describe('Decimal point, two decimals; may be less than zero')
   .meta({ example: '1234.50' })
 
-/** A day of a calendar, without a time. */
+/** A calendar day, without a time. */
 export const Day = z.iso.date().meta({ example: '2026-12-05' })
 
 export const Timestamp = z.iso.datetime().meta({ example: '2026-11-21T14:30:00.000Z' })
 
-/** A whole number in a query string. Coercion is right here and nowhere else: a query holds only text. */
+/** A whole number in a query string. Only here coercion is right: a query contains only text. */
 export function queryInteger(min: number, max: number) {
   return z.coerce.number().int().min(min).max(max)
 }
 
-/** How many entries of a list are wanted. */
+/** The number of entries to return. */
 export function queryLimit(max: number, standard: number) {
   return queryInteger(1, max).default(standard).describe('How many entries at most')
 }
 
-/** How many entries of a list are left out before the first one wanted. */
+/** The number of entries to skip. */
 export function queryOffset(max: number) {
   return queryInteger(0, max).default(0).describe('How many entries to leave out first')
 }
 
-/** On routes that answer with a stream, for tools that show an answer at its end. */
+/** For routes that answer with a stream, and tools that show a response only at its end. */
 export const StreamQuery = {
   max_seconds: queryInteger(1, 900)
     .optional()
     .describe('Ends the stream after so long, with the reason `time`'),
 }
 
-/** The query of every client route: the administrator names the client whose data he means. */
+/** The query of every client route: the administrator names the client. */
 export const ClientQuery = {
   client: ClientName.optional().describe(
     'With the admin token: the client to act for. With a client key it may only name its own client',

@@ -30,7 +30,7 @@ import {
   sessionSeconds,
 } from './session/session-cookie.ts'
 
-/** Whom a token speaks for. */
+/** Whom a token authenticates. */
 export type Principal = { sessionId?: string } & (
   | { type: 'admin' }
   | { type: 'client'; client: ClientName; keyId: string }
@@ -40,39 +40,47 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set by the guard of client and admin routes. */
     principal: Principal | null
-    /** The client that this request may act for; set on client routes. Null there only for all of them (`allClients`). */
+    /** The client that this request may act for; set on client routes. Null there only for all clients (`allClients`). */
     tenant: ClientName | null
-    /** When it arrived, by `deps.stopwatch`. */
+    /** When the request arrived, by `deps.stopwatch`. */
     arrivedAt: number
-    /** The caller's address then: a connection that is gone has none any more. */
+    /** The caller's address at arrival: a closed connection has none. */
     arrivedFrom: string
-    /** The order of the path, when it was found together with the key; see `findsOrder`. */
+    /** The order of the path, when it was read together with the key; see `findsOrder`. */
     foundOrder: LoadedOrder | null
   }
   interface FastifyContextConfig {
-    /** The order of the path (`orderId`) is looked up together with the key that asks for it, in one round trip. */
+    /** The order of the path (`orderId`) is read together with the request's key, in one round trip. */
     findsOrder?: true
   }
 }
 
 export type Guards = {
   /**
-   * Whom the token of the request, or without one its session, speaks for; undefined when there is none, or it is
-   * unknown, revoked or over.
+   * Whom the token of the request, or without one its session, authenticates. Undefined when there is none, or it is unknown,
+   * revoked or expired.
    */
   identify(request: FastifyRequest): Promise<Principal | undefined>
-  /** That the token of a request already let in still speaks for the same. Throws UNAUTHORIZED. */
+  /**
+   * Checks that the token of an accepted request is still valid for the same principal.
+   *
+   * @throws UNAUTHORIZED
+   */
   check(request: FastifyRequest): Promise<void>
-  /** Counts a failed or anonymous try of this address. Throws RATE_LIMITED. */
+  /**
+   * Counts a failed or anonymous attempt of this address.
+   *
+   * @throws RATE_LIMITED
+   */
   countTry(request: FastifyRequest): void
-  /** A session for whom this token speaks; undefined when it is unknown or revoked. */
+  /** A session for the principal of this token; undefined when the token is unknown or revoked. */
   signIn(
     token: string,
     request: FastifyRequest,
   ): Promise<{ principal: Principal; until: Date; cookie: string } | undefined>
-  /** The session of the request's cookie, when a page of this service sent it and it is not over. */
+  /** The session of the request's cookie, if a page of this service sent it and it has not expired. */
   session(request: FastifyRequest): Promise<{ principal: Principal; until: Date } | undefined>
-  /** @throws FORBIDDEN when a browser says that a page of another origin sent the request. */
+  /** @throws FORBIDDEN when the browser's headers show that a page of another origin sent the request */
   refuseForeignPage(request: FastifyRequest): void
   /** Ends the session of the request's cookie, if it has one, in every process. */
   signOut(request: FastifyRequest): Promise<void>
@@ -80,19 +88,19 @@ export type Guards = {
   signedOut(): string
 }
 
-/** Open sessions of one key, or of the administrator: whoever signs in again and again must not fill the database. */
+/** Open sessions of one key, or of the administrator: repeated sign-ins must not fill the database. */
 const maxSessions = 100
 
-/** The active key of a hash. */
+/** The active key with a hash. */
 type FindKey = (hash: string) => Promise<Pick<ApiKeyRow, 'id' | 'client' | 'key_hash'> | undefined>
 
 const keyShape = /^mk_[0-9a-f]{64}$/
-/** What the id of an order is made of, ours or the provider's. */
+/** The characters of an order's id, ours or the provider's. */
 const idShape = /^[\w-]{1,100}$/
 
 /**
- * Checks every request before its body is read, by the access class that its route declares: public routes pass, client
- * routes need a key or the administrator naming a client, admin routes the admin token, metrics that or their own.
+ * Checks every request before its body is read, by the access class that its route declares. Public routes pass. Client routes
+ * need a key, or the administrator and a client's name. Admin routes need the admin token, and metrics that or their own.
  */
 export async function installGuards(
   app: HttpServer,
@@ -121,7 +129,7 @@ export async function installGuards(
   const noteRefusal = createRefusedSignIns(deps)
   const ownOrigin = new URL(deps.settings.publicUrl).origin
   const cookies = { sealer: deps.sealer, isSecure: ownOrigin.startsWith('https:') }
-  // Ties sessions of the administrator to the token they were made with, without holding it.
+  // Binds sessions of the administrator to the token they were made with, without containing it.
   const isAdminToken = isSecret(options.adminToken)
   const isMetricsToken =
     options.metricsToken === undefined ? undefined : isSecret(options.metricsToken)
@@ -157,11 +165,11 @@ export async function installGuards(
     return principalOfKey(key)
   }
 
-  /** The same as `identify`; with a key, the order that the path names is found together with it. */
+  /** Like `identify`; with a key, the order in the path is read together with it. */
   const identifyWithOrder = async (request: FastifyRequest): Promise<Principal | undefined> => {
     const { orderId } = request.params as { orderId?: string }
     const token = request.headers['x-api-token']
-    // What can be no id is refused after this.
+    // A value that cannot be an id is refused later.
     if (token === undefined || orderId === undefined || !idShape.test(orderId)) {
       return identify(request)
     }
@@ -177,7 +185,7 @@ export async function installGuards(
     const { headers, method } = request
     const isRead = method === 'GET' || method === 'HEAD'
     if (!isFromOwnPage(headers, { ownOrigin, isRead })) return undefined
-    // Other pages cannot send this type without asking first, and are never told yes.
+    // Other pages need a preflight for this type, which is always refused.
     if (!isRead && !/^application\/json\b/i.test(headers['content-type'] ?? '')) return undefined
     const found = sessionOf(headers.cookie, cookies, deps.now())
     if (!found) return undefined
@@ -310,12 +318,12 @@ export function tenantOfRequest(request: FastifyRequest): ClientName {
   return request.tenant
 }
 
-/** Whose streams and long-polls are counted together: a client's, whichever of its keys opened them. */
+/** The owner by which streams and long-polls are counted: a client, whichever of its keys opened them. */
 export function placeOwner({ principal }: FastifyRequest): string {
   return principal?.type === 'client' ? `client ${principal.client}` : 'admin'
 }
 
-/** What a route that calls the provider may answer besides its own errors. */
+/** The errors of a route that calls the provider, in addition to its own. */
 export const providerErrors: readonly ErrorCode[] = [
   'OAUTH_NOT_CONNECTED',
   'CONNECTION_LOST',
@@ -324,7 +332,7 @@ export const providerErrors: readonly ErrorCode[] = [
   'PROVIDER_TIMEOUT',
 ]
 
-/** Who asked, for the audit log. Time and address are those of the request's arrival. */
+/** Who made the request, for the audit log. Time and address are those of its arrival. */
 export function actorOf(
   deps: PaymentDeps,
   request: FastifyRequest,
@@ -338,7 +346,7 @@ export function actorOf(
   }
 }
 
-/** What this request asks for, to be answered in the time that a till is promised from its arrival. */
+/** The context of this request. Its deadline counts from its arrival. */
 export function contextOf(deps: PaymentDeps, request: FastifyRequest): RequestContext {
   const isConnected = async () => !(await hasHungUp(request))
   return requestContext(actorOf(deps, request), request.arrivedAt, isConnected)

@@ -9,7 +9,7 @@ import type {
 } from '../repositories/list-page.ts'
 
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
-/** As many digits as any date of the database has milliseconds. */
+/** Enough digits for the milliseconds of any date in the database. */
 const timeCursor = new RegExp(`^(older|newer)\\.(\\d{1,14})\\.(${uuid})$`)
 const sequenceCursor = /^(older|newer)\.(\d{1,15})$/
 
@@ -22,12 +22,12 @@ const queryCursor = (shape: RegExp) =>
       'The page beside an earlier one: its `next_cursor` or `previous_cursor`. Unlike an offset it costs the same however far back, and no entry is repeated or left out when others come meanwhile. Not together with `offset`',
     )
 
-/** Of lists sorted by time. */
+/** For lists sorted by time. */
 export const queryTimeCursor = () => queryCursor(timeCursor)
-/** Of lists sorted by a number. */
+/** For lists sorted by a number. */
 export const querySequenceCursor = () => queryCursor(sequenceCursor)
 
-/** What the answer of a list says of the whole and of the pages beside it. */
+/** The fields of a list's response about its total and the neighbouring pages. */
 export const pageFields = {
   total: z
     .number()
@@ -41,7 +41,11 @@ export const pageFields = {
 
 type PageQuery = { limit: number; offset?: number; cursor?: string | undefined }
 
-/** The wish of a query whose schema has checked it. Throws VALIDATION_ERROR for a cursor with an offset. */
+/**
+ * The page that a validated query asks for.
+ *
+ * @throws VALIDATION_ERROR for a cursor with an offset
+ */
 export function timeWish(query: PageQuery): PageWish<TimePlace> {
   const [, side, at, id] = timeCursor.exec(query.cursor ?? '') ?? []
   return wishOf(
@@ -61,7 +65,7 @@ function wishOf<Place>({ limit, offset = 0 }: PageQuery, place: Place | undefine
   return { limit, offset, place }
 }
 
-/** The cursors of a page; `place` tells where an entry stands, as `<time>.<id>` or a number. */
+/** The cursors of a page. `place` returns the position of an entry, as `<time>.<id>` or a number. */
 export function cursorsOf<Row>(page: ListPage<Row>, place: (row: Row) => string) {
   const first = page.rows[0]
   const last = page.rows.at(-1)
@@ -71,7 +75,7 @@ export function cursorsOf<Row>(page: ListPage<Row>, place: (row: Row) => string)
   }
 }
 
-/** Where an entry of a list sorted by time stands. */
+/** The position of an entry in a list sorted by time. */
 export function timePlace(at: Date, id: string): string {
   return `${at.getTime()}.${id}`
 }

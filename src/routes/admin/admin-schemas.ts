@@ -349,7 +349,7 @@ const failureDetails = [
   'processing_error',
 ] as const
 
-/** The combinations that the provider takes (its simulation reference); another one is told here, by field. */
+/** The combinations that the provider accepts (its simulation reference); another one is refused here, with the field. */
 export const SimulateBody = z
   .strictObject({
     status: z.enum(['processed', 'canceled', 'expired', 'failed', 'refunded', 'action_required']),

@@ -97,7 +97,7 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
         await revokeApiKey(deps, key_id, actor)
         return { message: 'The key was revoked' }
       }
-      // The schema has seen to it that one of the two is there.
+      // The schema guarantees that one of the two is present.
       const count = await revokeClientKeys(deps, client as string, actor)
       return { message: count === 1 ? 'The key was revoked' : `${count} keys were revoked` }
     },

@@ -14,7 +14,7 @@ import { cursorsOf, sequenceWish } from '../list-cursor.ts'
 
 const tags = ['Administration']
 
-/** Each walks the whole log, beside tills on the same database. */
+/** Each check reads the whole log, beside tills on the same database. */
 const checksAtOnce = 2
 
 const verifyDescription = `Walks the whole log. \`valid\` is false when an entry was changed, removed, added or moved, when the end was cut off, and when

@@ -19,7 +19,7 @@ import {
 
 const tags = ['Closings']
 
-/** Disputes that buyers opened at their banks, as they were last read at the provider. */
+/** Disputes that buyers opened at their banks, as last read at the provider. */
 export function addChargebackRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/chargebacks',

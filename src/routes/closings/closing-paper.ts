@@ -1,7 +1,7 @@
 import type { Language } from '../../domain/language.ts'
 import type { ClosingView, LineView } from './closing-view.ts'
 
-/** The lines of a closing for a spreadsheet: as it takes them in Spanish or Portuguese, with semicolons and decimal commas. */
+/** The lines of a closing for a spreadsheet in Spanish or Portuguese: with semicolons and decimal commas. */
 export function closingCsv(closing: ClosingView, language: Language): string {
   const { lines } = closing
   const isEnglish = language === 'en'
@@ -36,20 +36,20 @@ export function closingCsv(closing: ClosingView, language: Language): string {
   ].join('\r\n')
 }
 
-/** Says which closing it is also where a day has several, or no line. */
+/** Identifies the closing also when a day has several of them, or one without lines. */
 export function csvName({ number, from, to, time_zone: timeZone }: ClosingView): string {
   const at = (iso: string) => wallTime(iso, timeZone).replace(/[ :]/g, '-')
   return `closing-${number}-${at(from)}-${at(to)}.csv`
 }
 
-/** `2026-11-21 14:00`, by the clock of the store. */
+/** `2026-11-21 14:00`, in the store's time zone. */
 function wallTime(iso: string, timeZone: string): string {
   const options = { dateStyle: 'short', timeStyle: 'short', timeZone } as const
   // The Swedish form is that of ISO 8601.
   return new Intl.DateTimeFormat('sv-SE', options).format(new Date(iso))
 }
 
-/** Quoted always; a text that a spreadsheet would take for a formula is kept a text. */
+/** Always quoted; a text that a spreadsheet would run as a formula is marked as text. */
 function cell(value: string | null | undefined): string {
   const given = value ?? ''
   const isFormula = /^[=+\-@\t\r]/.test(given)
@@ -169,7 +169,7 @@ const words: Record<Language, Words> = {
   },
 }
 
-/** The closing on paper: who counts it signs it there too. */
+/** The closing as a page to print, with a line for the signature. */
 export function closingPage(closing: ClosingView, language: Language): string {
   const say = words[language]
   const state = say.states[closing.state] ?? closing.state

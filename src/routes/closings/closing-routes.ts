@@ -39,7 +39,7 @@ const tags = ['Closings']
 const spanErrors = ['CLOSING_OVERLAPS', 'CLOSING_GAP', 'CLOSING_SIGNED'] as const
 const json = <Schema>(schema: Schema) => ({ 'application/json': { schema } })
 
-/** The day of a box or a store, compared with what the provider itself has. */
+/** The closings of a box or a store, compared with the provider's own records. */
 export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
   const language = (request: FastifyRequest) =>
     preferredLanguage(request.headers['accept-language'])
@@ -287,7 +287,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
 
 function centsByMedium(declared: Record<string, string>): Record<string, number> {
   return Object.fromEntries(
-    // The schema has let through only amounts that convert.
+    // The schema accepts only amounts that convert.
     Object.entries(declared).map(([medium, amount]) => [
       medium,
       centsFromPoint(amount.replace(',', '.')) as number,

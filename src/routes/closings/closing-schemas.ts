@@ -18,7 +18,7 @@ export const Day = z.iso
   .describe('A day by the clock of the store')
   .meta({ example: '2026-11-21' })
 
-/** What was counted may be nothing, and is written as a till or as an answer of ours writes it. */
+/** A counted amount may be zero, in the form of a till or of our answers. */
 const CountedAmount = z
   .string()
   .regex(/^[0-9]{1,12}(?:[.,][0-9]{1,2})?$/, 'must be an amount such as 1000,00')
@@ -281,7 +281,7 @@ export const ClosingParams = z.object({
     .meta({ example: '0a4c2b3e-51f0-4d5f-9d3a-7d3f0a6b1c22' }),
 })
 
-/** A day, or a moment of which the day counts. */
+/** A day, or a moment: then its day counts. */
 export const PaperQuery = z.object({
   ...ClientQuery,
   language: z

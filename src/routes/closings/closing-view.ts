@@ -34,7 +34,7 @@ export function viewClosing(closing: ClosingRow) {
   }
 }
 
-/** What a request for a closing is answered. */
+/** The response to a request for a closing. */
 export function viewOpened(closing: ClosingRow): z.input<typeof ClosingOpened> {
   const { id, number, state, business_day, from_at, to_at } = closing
   return { id, number, state, business_day, from: iso(from_at), to: iso(to_at) }

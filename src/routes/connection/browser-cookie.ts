@@ -1,6 +1,6 @@
 /**
- * Binds a login to the browser that began it. The `__Host-` prefix needs https, so over plain http (loopback) there is
- * no cookie and only the state protects; over https a return without it is refused.
+ * Binds a login to the browser that started it. The `__Host-` prefix needs https. Over plain http (loopback) there is no cookie
+ * and only the state protects; over https a return without it is refused.
  */
 const name = '__Host-tillbridge-login'
 
@@ -8,7 +8,7 @@ export function browserTokenCookie(token: string): string {
   return `${name}=${token}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=600`
 }
 
-/** The value that this browser got; undefined when it sends none. */
+/** The value that this browser received; undefined when it sends none. */
 export function browserTokenOf(cookieHeader: string | undefined): string | undefined {
   for (const part of (cookieHeader ?? '').split(';')) {
     const [key, value] = part.trim().split('=', 2)

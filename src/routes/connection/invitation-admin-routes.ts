@@ -14,7 +14,7 @@ import { actorOf } from '../guards.ts'
 import { MessageResponse } from './oauth-schemas.ts'
 
 const tags = ['Administration']
-/** Each lives a day, so there are hardly ever more than a few. */
+/** Each is valid for a day, so there are rarely more than a few. */
 const listedAtMost = 200
 
 /** Links with which shops connect their accounts themselves. */

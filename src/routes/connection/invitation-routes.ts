@@ -21,9 +21,8 @@ const path = '/oauth/invitation'
 const html = 'text/html; charset=utf-8'
 
 /**
- * The page of an invitation link. Messengers and mail filters open links to show or check them, so opening it changes
- * nothing; the button on it begins the login, in the browser that pressed it. It is a form, since it must work where no
- * script does.
+ * The page of an invitation link. Messengers and mail filters open links to show or check them, so opening it changes nothing.
+ * Its button starts the login, in the browser that pressed it. It is a form, since it must work without scripts.
  */
 export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: Guards): void {
   const ownOrigin = new URL(deps.settings.publicUrl).origin
@@ -53,7 +52,7 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
       guards.countTry(request)
       const { client, invitation, target_url } = request.query
       await checkInvitation(deps, client, invitation)
-      // Without any referrer a browser hides the origin of the form as well, and over plain http nothing else tells it.
+      // With referrers turned off a browser also hides the origin of the form, and over plain http nothing else shows it.
       return reply
         .header('referrer-policy', 'same-origin')
         .type(html)
@@ -71,7 +70,7 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
         return fields
       },
     )
-    // The type provider does not reach into a new scope by itself.
+    // The type provider does not apply to a new scope by itself.
     ;(scope as unknown as HttpServer).post(
       path,
       {

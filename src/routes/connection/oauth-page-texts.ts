@@ -181,7 +181,7 @@ const byCode: Partial<Record<ErrorCode, PageText>> = {
   },
 }
 
-/** What a person is told when a connection fails for this reason. */
+/** The text for a person when a connection fails for this reason. */
 export function failureText(code: ErrorCode): PageText {
   return byCode[code] ?? unavailable
 }

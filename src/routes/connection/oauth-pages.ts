@@ -12,12 +12,12 @@ import {
   requestIdText,
 } from './oauth-page-texts.ts'
 
-/** Tells the shop owner who comes back from the provider that all is done. */
+/** The page for the shop owner who returns from the provider: the account is connected. */
 export function connectedPage(request: FastifyRequest, client: string): string {
   return pageFor(request, connectedText, { extra: small(isolated(client)) })
 }
 
-/** Shows the invited one which shop asks for his account, with the button that begins. */
+/** The page of an invitation: which shop asks for the account, and the button that starts the login. */
 export function invitationPage(
   request: FastifyRequest,
   fields: { client: string; invitation: string; target_url?: string | undefined },
@@ -36,8 +36,8 @@ ${inputs.join('\n')}
 }
 
 /**
- * Leads on to the provider. Not by a redirect: browsers hold the redirects that follow a form against `form-action`, and
- * which hosts the provider's consent page goes through is not ours to know.
+ * Leads to the provider without a redirect: browsers check the redirects after a form against `form-action`, and the hosts of the
+ * provider's consent page are not known here.
  */
 export function onTheWayPage(request: FastifyRequest, url: string): string {
   const language = preferredLanguage(request.headers['accept-language'])
@@ -48,11 +48,11 @@ export function onTheWayPage(request: FastifyRequest, url: string): string {
   })
 }
 
-/** Tells a person in a browser why the account is not connected and what to do; undefined for programs. */
+/** The page that explains why the account is not connected and what to do; undefined for programs. */
 export function failurePage(failure: AppError, request: FastifyRequest): string | undefined {
   if (!wantsHtml(request)) return undefined
   const language = preferredLanguage(request.headers['accept-language'])
-  // Whoever is asked for help finds the request in the log by this.
+  // With this id the support finds the request in the log.
   const extra = small(`${requestIdText[language]} <code>${escapeHtml(request.id)}</code>`)
   return pageFor(request, failureText(failure.code), { tone: 'bad', extra })
 }
@@ -67,7 +67,7 @@ function pageFor(
   { tone = 'good', head = '', extra }: { tone?: 'good' | 'bad'; head?: string; extra: string },
 ): string {
   const language = preferredLanguage(request.headers['accept-language'])
-  // Addresses are relative to `/oauth/…`: a proxy may put a path before it.
+  // Addresses are relative to `/oauth/…`: a proxy may add a path before it.
   const [title, advice] = texts[language].map(escapeHtml)
   return `<!doctype html>
 <html lang="${language}">
@@ -94,7 +94,7 @@ ${extra}
 `
 }
 
-/** A name from outside, which must not change the direction of the text around it. */
+/** A name from outside, which must not change the direction of the surrounding text. */
 function isolated(text: string): string {
   return `<bdi>${escapeHtml(text)}</bdi>`
 }

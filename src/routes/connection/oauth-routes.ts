@@ -28,7 +28,7 @@ import {
 
 const tags = ['OAuth']
 
-/** An answer without a body. An empty `content` instead would break the description of the whole API. */
+/** A response without a body. An empty `content` instead would break the description of the whole API. */
 function redirectTo(place: string) {
   return z.null().describe(`Redirect to ${place}`)
 }
@@ -66,7 +66,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
           ? reply.send({ message: 'Open the address in this browser', url })
           : reply.redirect(url, 302)
       if (invitation !== undefined) {
-        // A link from before invitations had their page. GET must not use one up.
+        // A link from before invitations had their page. A GET must not use up an invitation.
         const query = new URLSearchParams({ client, invitation, ...(target_url && { target_url }) })
         return leadTo(`${deps.settings.publicUrl}/oauth/invitation?${query}`)
       }

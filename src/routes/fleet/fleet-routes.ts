@@ -72,7 +72,7 @@ export function addFleetRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 }
 
-/** How everything fares, of what `isWanted`, as the API tells it. */
+/** The state of all parts that `isWanted` selects, in the form of the API. */
 export function viewFleet(
   health: FleetHealth,
   language: Language,
@@ -108,7 +108,7 @@ export function viewFleet(
   }
 }
 
-/** How a box fares, of a moment. */
+/** The health of a box at a moment. */
 export function viewBoxHealth(box: BoxHealth, language: Language, at: Date) {
   return {
     terminal_id: box.terminalId,
@@ -117,7 +117,7 @@ export function viewBoxHealth(box: BoxHealth, language: Language, at: Date) {
   }
 }
 
-/** A cause that had just begun is told without its length. */
+/** The duration of a cause that has just begun is left out. */
 const lastingMs = 60_000
 
 function viewChange({ id, at, subject, from, to }: FleetChange, language: Language) {

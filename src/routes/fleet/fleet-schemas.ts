@@ -166,7 +166,7 @@ export const FleetChangesResponse = z
     },
   })
 
-/** The causes with their meaning and what helps, for the description of the API. */
+/** The causes with their meaning and remedy, for the description of the API. */
 export const causeTable = [
   '| cause | meaning | action |',
   '|---|---|---|',

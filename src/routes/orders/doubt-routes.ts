@@ -30,7 +30,7 @@ const SettleBody = z
 
 const tags = ['Orders']
 
-/** For a person, when machines cannot find out whether a customer has paid. */
+/** For a person, when the service cannot find out whether a customer has paid. */
 export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
   const view = async (order: OrderRow, acceptLanguage: string | undefined, stale = false) => {
     const beside = await readBeside(deps.database.db, [order])

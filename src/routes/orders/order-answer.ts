@@ -23,15 +23,15 @@ import type { OrderResponse } from './order-schemas.ts'
 
 export type OrderView = z.input<typeof OrderResponse>
 
-/** What stands beside orders on the wire. */
+/** What is shown together with orders in responses. */
 export type Beside = {
-  /** Their cancels and refunds, for what only we know of a refund. */
+  /** Their cancels and refunds: some facts of a refund are stored only here. */
   operations: readonly OrderOperationRow[]
-  /** By the id of an order that is paid late: the charge that was made instead. */
+  /** By the id of an order that was paid late: the charge that replaced it. */
   instead: ReadonlyMap<string, ChargedInstead>
 }
 
-/** Reads what stands beside these orders. */
+/** Reads what is shown together with these orders. */
 export async function readBeside(db: Db, orders: readonly OrderRow[]): Promise<Beside> {
   const late = orders.filter((order) => decisionOf(order) === 'paid_late')
   return {
@@ -43,7 +43,7 @@ export async function readBeside(db: Db, orders: readonly OrderRow[]): Promise<B
   }
 }
 
-/** An order on the wire. */
+/** An order in the form of the API. */
 export function viewOrder(
   deps: Pick<PaymentDeps, 'fleet' | 'now'>,
   order: OrderRow,
@@ -157,7 +157,7 @@ function viewNamed({ name, detail, entity, cents }: NamedAmount) {
   return { name, detail, entity, amount: signedPointFromCents(cents) }
 }
 
-/** Until somebody has chosen how to pay there is nothing to tell. */
+/** Until the customer has chosen how to pay there is nothing to show. */
 function hasMethod({ methodType }: OrderRow['payments'][number]): boolean {
   return methodType !== null
 }
@@ -168,7 +168,7 @@ function viewSettlement({ settled_as, settled_at, settled_reason }: OrderRow) {
     : { as: settled_as, at: iso(settled_at), reason: settled_reason }
 }
 
-/** The refund of which a person must say how it ended: the open one, or one of which the provider contradicts the decision. */
+/** The refund that a person must decide on: the open one, or one whose decision the provider contradicts. */
 function viewRefundInDoubt(order: OrderRow, operations: readonly OrderOperationRow[]) {
   const why = order.refund_unclear ?? order.refund_contradicted
   if (why === null) return null

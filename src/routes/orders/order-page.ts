@@ -14,7 +14,7 @@ import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
 import { readBeside, viewOrder } from './order-answer.ts'
 import type { ListOrdersQuery } from './order-schemas.ts'
 
-/** A page of orders on the wire, of those that `among` lets in; of every client when it names none. */
+/** A page of orders in the form of the API, with the filters of `among`; of every client when it names none. */
 export async function findOrderPage(
   deps: PaymentDeps,
   among: Pick<OrderFilter, 'client' | 'id'>,
@@ -46,7 +46,7 @@ export async function findOrderPage(
   }
 }
 
-/** What the orders of each standing come to, and all of them together. */
+/** The totals of each standing, and of all orders together. */
 function viewTotals(found: readonly StandingTotal[]) {
   const of = (wanted: (one: StandingTotal) => boolean) => {
     const counted = found.filter(wanted)
@@ -66,7 +66,7 @@ function viewTotals(found: readonly StandingTotal[]) {
   >
 }
 
-/** No order lies outside these years, and beyond them the database has no such date. */
+/** No order is outside these years, and the database has no dates beyond them. */
 const earliest = Date.UTC(1970, 0, 1)
 const latest = Date.UTC(9999, 11, 31)
 

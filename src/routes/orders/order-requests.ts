@@ -7,11 +7,11 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Requests of this route belong to the life of an order, and are shown in its timeline. */
+    /** Requests of this route are part of an order's history, and shown in its timeline. */
     ofOrder?: true
   }
   interface FastifyRequest {
-    /** The order that the request is about, by our id or the provider's; handlers set it where only they know it. */
+    /** The order that the request is about, by our id or the provider's; set by handlers that find it out. */
     aboutOrder: { client: ClientName; id: string } | null
     /** Code of the error that the request ended in. */
     failedWith: string | null
@@ -19,8 +19,8 @@ declare module 'fastify' {
 }
 
 /**
- * Keeps on record who asked what about an order, also when it failed. A page that only looks leaves no trace: the person who
- * reads the timeline would be its most frequent entry.
+ * Logs who requested what about an order, also when it failed. Reads by the pages of this service are left out: they would be
+ * most of the timeline.
  */
 export function recordOrderRequests(app: HttpServer, deps: PaymentDeps): void {
   app.decorateRequest('aboutOrder', null)
@@ -66,10 +66,10 @@ export function recordOrderRequests(app: HttpServer, deps: PaymentDeps): void {
   app.addHook('onRequest', async (request, reply) => {
     if (!request.routeOptions.config.ofOrder) return
     begunAt.set(request, deps.now())
-    // There is no onResponse for a caller who hung up. One who left a stream has had his answer.
+    // There is no onResponse when the client disconnects. A client that leaves a stream has had its response.
     reply.raw.once('close', () => note(request, reply, !reply.raw.headersSent))
   })
-  // Whoever hung up before it was known which order it is about.
+  // For a client that disconnected before the order was known.
   app.addHook('onSend', async (request, reply) => {
     if (request.routeOptions.config.ofOrder && reply.raw.destroyed) note(request, reply, true)
   })
@@ -78,7 +78,7 @@ export function recordOrderRequests(app: HttpServer, deps: PaymentDeps): void {
   })
 }
 
-/** Undefined for a page that looks. */
+/** Undefined for a read by a page of this service. */
 function callerOf(request: FastifyRequest): 'key' | 'admin' | 'page' | undefined {
   if (!request.principal) return undefined
   if (request.headers['x-api-token'] === undefined) {

@@ -31,10 +31,10 @@ import {
 
 const tags = ['Orders']
 
-/** When a till asks again that was not kept waiting because too many are. */
+/** Retry-After for a till whose long-poll was not accepted because of the limit. */
 const askAgainSeconds = 2
 
-/** `waits` are the places of long-polls. */
+/** `waits` limits the open long-polls. */
 export function addOrderRoutes(
   app: HttpServer,
   deps: PaymentDeps,
@@ -90,7 +90,7 @@ export function addOrderRoutes(
         {
           cajaId: body.caja_id,
           externalReference: body.external_reference,
-          // The schema has let through only amounts that convert.
+          // The schema accepts only amounts that convert.
           amountCents: centsFromErp(body.amount) as number,
           description: body.description || null,
           ticketNumber: body.ticket_number || null,
@@ -154,7 +154,7 @@ export function addOrderRoutes(
       const { wait, version } = request.query
       const place = wait === undefined ? undefined : waits.take(placeOwner(request))
       const leave = typeof place === 'function' ? place : undefined
-      // Beyond the limit the state is told at once: a till in the midst of a payment needs it more than a refusal.
+      // Beyond the limit the state is returned at once: during a payment a till needs it more than a refusal.
       if (wait !== undefined && !leave) reply.header('retry-after', String(askAgainSeconds))
       const waiting = leave && endOfWait(app, request)
       try {
@@ -298,7 +298,7 @@ export function addOrderRoutes(
   )
 }
 
-/** Aborts when the caller hangs up or the service stops. Only for a caller who waits: it is not free. */
+/** Aborts when the client disconnects or the service stops. Only for long-polls, since it has a cost. */
 function endOfWait(app: HttpServer, { raw }: FastifyRequest) {
   const ended = new AbortController()
   const abort = () => ended.abort()

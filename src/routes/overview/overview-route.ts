@@ -10,7 +10,7 @@ const description = `The numbers of \`GET /statistics\` and the troubles of \`GE
 fares: what the dashboard shows first. A chain of a thousand boxes need not hear of them all: \`most_boxes\` asks for those that
 need somebody first.`
 
-/** What the dashboard shows first, in one answer. */
+/** The first data of the dashboard, in one response. */
 export function addOverviewRoute(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/overview',
@@ -67,7 +67,7 @@ type Standing = {
   health: Health | undefined
 }
 
-/** What needs somebody comes first, then what is at work, then what stands still. */
+/** First what needs a person, then what is running, then what is stopped. */
 function rankOf({
   box: { open, last_status: status, last_status_detail: detail },
   health,

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import type { Sealer } from '../../domain/sealed.ts'
 
 /**
- * Whom a session speaks for: by a proof of the admin token, or the key's id; never the token itself. It counts only as
- * long as the row of its id is there.
+ * The principal of a session: a proof of the admin token, or the key's id; never the token itself. It is valid only while the row
+ * of its id exists.
  */
 const Session = z.discriminatedUnion('type', [
   z.object({ type: z.literal('admin'), id: z.uuid(), proof: z.string(), until: z.number() }),
@@ -11,22 +11,22 @@ const Session = z.discriminatedUnion('type', [
 ])
 export type Session = z.infer<typeof Session>
 
-/** A long shift. The end is fixed at sign-in: what is forgotten on a shared machine closes by itself. */
+/** A long shift. The end is fixed at sign-in, so that a session on a shared machine expires by itself. */
 export const sessionSeconds = 12 * 60 * 60
 
 const context = 'dashboard session'
-/** `__Host-` keeps other hosts of the domain from planting one; browsers take it over https only. */
+/** `__Host-` stops other hosts of the domain from setting one; browsers accept it over https only. */
 const nameOf = (isSecure: boolean) => `${isSecure ? '__Host-' : ''}tillbridge-session`
 
 export type CookieOptions = { sealer: Sealer; isSecure: boolean }
 
-/** The header value that makes a browser keep the session. Out of reach of scripts, and sealed. */
+/** The header value that sets the session cookie: encrypted, and not readable by scripts. */
 export function sessionCookie(session: Session, { sealer, isSecure }: CookieOptions): string {
   const value = sealer.seal(JSON.stringify(session), context)
   return `${nameOf(isSecure)}=${value}; Max-Age=${sessionSeconds}${attributes(isSecure)}`
 }
 
-/** The header value that makes a browser forget it. */
+/** The header value that deletes it. */
 export function endedCookie(isSecure: boolean): string {
   return `${nameOf(isSecure)}=; Max-Age=0${attributes(isSecure)}`
 }
@@ -35,7 +35,7 @@ function attributes(isSecure: boolean): string {
   return `; Path=/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 }
 
-/** The session in a Cookie header that is not past its time; undefined for none, an altered or an old one. */
+/** The unexpired session in a Cookie header; undefined for none, an altered or an expired one. */
 export function sessionOf(
   header: string | undefined,
   { sealer, isSecure }: CookieOptions,

@@ -8,7 +8,7 @@ import { SessionResponse, SignedOutResponse, SignInBody } from './session-schema
 
 const tags = ['Session']
 
-/** Signing in with a browser: the token is sent once, and a cookie that no script can read stands for it. */
+/** Sign-in with a browser: the token is sent once, and a cookie that scripts cannot read replaces it. */
 export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Guards): void {
   const view = async (principal: Principal, until: Date) => {
     const client = principal.type === 'client' ? principal.client : null
@@ -77,7 +77,7 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
     },
     async (request, reply) => {
       guards.refuseForeignPage(request)
-      // First, so that the browser forgets it even when the database cannot.
+      // First, so that the browser deletes it even when the database fails.
       reply.header('set-cookie', guards.signedOut())
       await guards.signOut(request)
       return { message: 'The session is over' }

@@ -48,9 +48,9 @@ const dayMs = 86_400_000
 const longestSpanMs = 32 * dayMs
 const mostNames = 100
 
-/** What the provider keeps of each charge, and its reports that say so. */
+/** What the provider deducts from each charge, and its reports about it. */
 export function addSettlementRoutes(app: HttpServer, deps: PaymentDeps): void {
-  // A scope of its own: only here a file may come as it is.
+  // A scope of its own: only here a raw file is accepted as a body.
   app.register(async (scope) => {
     const utf8 = new TextDecoder('utf-8', { fatal: true })
     scope.addContentTypeParser(
@@ -70,7 +70,7 @@ export function addSettlementRoutes(app: HttpServer, deps: PaymentDeps): void {
         }
       },
     )
-    // The type provider does not reach into a new scope by itself.
+    // The type provider does not apply to a new scope by itself.
     addHandIn(scope as unknown as HttpServer, deps)
   })
 
@@ -142,8 +142,8 @@ const uploads = { perOwner: 1, total: 2 }
 const comeAgainSeconds = 5
 
 /**
- * Counts uploads before their bodies are read. A place is given back when the work is done, or when the client is gone before it
- * began: a client that hangs up does not make room for another upload beside its own.
+ * Counts uploads before their bodies are read. A place is released when the work is done, or when the client disconnects before
+ * it began. So a client cannot start another upload beside its own by disconnecting.
  */
 function limitUploads() {
   const places = createPlaces(uploads)
@@ -398,7 +398,7 @@ function viewSpan(
     fee: signedPointFromCents(fee),
     financing: signedPointFromCents(financing),
     taxes: partsOf('taxes'),
-    // What each net leaves for its taxes, so that the sum is right whatever the number of names.
+    // The tax total of each net, so that the sum is right whatever the number of names.
     taxes_total: signedPointFromCents(addCents(gross, taxes)),
     not_classed: partsOf('notClassed'),
     unexplained: signedPointFromCents(unexplained),

@@ -31,7 +31,7 @@ const longestSpanMs = 32 * dayMs
 const mostLate = 20
 const mostDoubts = 20
 
-/** Numbers of a day for the dashboard: counted by the database, so that a busy day costs no more than a quiet one. */
+/** Numbers of a day for the dashboard, counted by the database: the cost does not depend on the number of sales. */
 export function addStatisticsRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/statistics',

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { orderStatuses } from '../../domain/order.ts'
 import { ClientName, ClientQuery, PointAmount, Timestamp } from '../field-schemas.ts'
 
-/** More boxes are in no answer. */
+/** A response contains at most so many boxes. */
 export const mostBoxes = 2000
 
 const span = {

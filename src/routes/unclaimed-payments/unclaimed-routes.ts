@@ -28,7 +28,7 @@ import {
 
 const tags = ['Closings']
 
-/** Charges of a shop's boxes that no order stands for, and what somebody does about them. */
+/** Charges of a shop's boxes without an order, and what a person decides on them. */
 export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/orphans',
@@ -150,7 +150,7 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
 
 type OrphanView = z.input<typeof OrphanResponse>
 
-/** Orphans of one client, each with what the provider says of its payment. */
+/** Unclaimed payments of one client, each with the provider's data of its payment. */
 async function viewOrphans(deps: PaymentDeps, rows: readonly OrphanRow[]): Promise<OrphanView[]> {
   const [first] = rows
   if (!first) return []

@@ -6,14 +6,14 @@ import { WebhookHeaders, WebhookQuery, WebhookResponse } from './webhook-schemas
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What the verified signature says; set on the webhook route. */
+    /** The content of the verified signature; set on the webhook route. */
     signedBy: ReturnType<WebhookInbox['verify']> | null
   }
 }
 
 /**
- * A scope of its own: the signature covers only headers and query, so it is checked before a body is read, and the body
- * is taken whatever it looks like, since it decides nothing.
+ * A scope of its own. The signature covers only headers and query, so it is checked before a body is read. Any body is accepted,
+ * since it decides nothing.
  */
 export function addWebhookRoutes(app: HttpServer, inbox: WebhookInbox): void {
   app.register(async (scope) => {
@@ -33,7 +33,7 @@ export function addWebhookRoutes(app: HttpServer, inbox: WebhookInbox): void {
         throw error
       }
     })
-    // The type provider does not reach into a new scope by itself.
+    // The type provider does not apply to a new scope by itself.
     ;(scope as unknown as HttpServer).post(
       '/webhooks',
       {
@@ -79,7 +79,7 @@ function single(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value
 }
 
-/** JSON that the log can keep, or nothing. */
+/** The text as JSON that the log can store; otherwise nothing. */
 function readLoosely(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text)
