@@ -14,7 +14,10 @@ import {
   applyUnknownCreation,
 } from '../../src/payments/orders/apply-evidence.ts'
 import { moveOrder } from '../../src/payments/orders/state.ts'
-import { createStatusCheckNotes, nextCheck } from '../../src/payments/orders/status-check-schedule.ts'
+import {
+  createStatusCheckNotes,
+  nextCheck,
+} from '../../src/payments/orders/status-check-schedule.ts'
 import {
   findOrderOfAnyClient,
   insertOrder,

@@ -68,7 +68,7 @@ test('a poll whose records look as they did writes nothing about that', async ()
   const poll = await create()
   poll.rows = [records(1, 3, { title: 'a', at: '2020-01-01', n: 1 })]
   const toldOfLooks = async () =>
-    (await countStatements(() => poll.poll())).filter((text) => text.includes('"shape"'))
+    (await countStatements(() => poll.poll())).filter((text) => text.includes('"record_fields"'))
   expect(await toldOfLooks()).toHaveLength(1)
   expect(await toldOfLooks()).toEqual([])
 })
