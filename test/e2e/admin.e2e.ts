@@ -662,11 +662,11 @@ test('an access that is lost says what to do, whole, and offers no attempt that 
     viewport: { width: 390, height: 800 },
   })
   const lost = card(page, 'lost')
-  const told = lost.locator('p', { hasText: 'Autorice la aplicación otra vez' })
+  const told = lost.locator('p', { hasText: 'Autorizá la aplicación otra vez' })
   await expectText(lost, 'web perdió la autorización')
   await expectText(
     told,
-    `no hay token de acceso: quien lo emite rechazó el refresh token (invalid_grant); se revocó, lo usó otro o volvió con una copia de seguridad. Autorice la aplicación otra vez, ponga el nuevo refresh token en \${env:FIRST_TOKEN} (si es una variable, reinicie) y relea los archivos.`,
+    `no hay token de acceso: quien lo emite rechazó el refresh token (invalid_grant); se revocó, lo usó otro o volvió con una copia de seguridad. Autorizá la aplicación otra vez, poné el nuevo refresh token en \${env:FIRST_TOKEN} (si es una variable, reiniciá) y releé los archivos.`,
   )
   expect(await cutOff(told)).toBeLessThanOrEqual(1)
   expect(await button(lost, 'Probar ahora').count()).toBe(0)

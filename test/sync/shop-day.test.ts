@@ -365,7 +365,7 @@ test.each([
         /^deletes:.*$/m,
         'deletes: { mode: delete, guard: { maxPercent: 100, minItems: 100 } }',
       )
-      .replace(/ {4}rateLimit:.*\n/g, '')
+      .replace(/ {4}(?:rateLimit|budget):.*\n/g, '')
       .replaceAll(
         '    type: http\n',
         '    type: http\n    breaker: false\n    retry: { attempts: 5, initial: 100ms, max: 100ms, jitter: 0, respectRetryAfter: false }\n',

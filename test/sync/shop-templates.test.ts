@@ -109,13 +109,13 @@ test('tiendanube: created, changed and deleted under its own ids; what an answer
   shop.loseAnswerOf('POST')
   await bring(article('A 1/ñ', '1.234,50'), article('B', '10,00'), article('REM-M', '12,00', '7'))
   const variants = () => [...shop.products.values()].flatMap((product) => product.variants)
-  expect(variants()).toMatchObject(
-    [
-      { sku: 'REM-S', price: '9.00', stock: 1 },
-      { sku: 'REM-M', price: '12.00', stock: 7 },
-      ...[{ sku: 'A 1/ñ' }, { sku: 'B' }].toSorted(),
-    ].map((one) => expect.objectContaining(one)),
-  )
+  expect(variants().slice(0, 2)).toMatchObject([
+    { sku: 'REM-S', price: '9.00', stock: 1 },
+    { sku: 'REM-M', price: '12.00', stock: 7 },
+  ])
+  // Two requests at once: either may be the first.
+  const created = variants().slice(2)
+  expect(created.map(({ sku }) => sku).toSorted()).toEqual(['A 1/ñ', 'B'])
   expect(shop.products.size).toBe(3)
 
   await bring(
