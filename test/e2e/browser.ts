@@ -42,7 +42,7 @@ const generousMs = 20_000
 export async function openPage(
   browser: Browser,
   url: string,
-  { prepare, ...options }: BrowserContextOptions & { prepare?: (page: Page) => Promise<void> } = {},
+  options: BrowserContextOptions = {},
 ): Promise<WatchedPage> {
   const context = await browser.newContext({ locale: 'en-GB', ...options })
   const page = await context.newPage()
@@ -59,7 +59,6 @@ export async function openPage(
     void dialog.dismiss()
   })
   page.on('request', (request) => requested.push(request.url()))
-  await prepare?.(page)
   await page.goto(url)
   return {
     page,

@@ -67,7 +67,7 @@ async function open(token = adminToken, locale = 'en-GB'): Promise<Page> {
 /** What each line says of the cause, and the one button that it offers. */
 const wrong = [
   {
-    place: /Provider|Mercado Pago/,
+    place: /^\s*(Provider|Mercado Pago)/,
     en: [/Mercado Pago fails at order\.create/, 'See the failures'],
     es: [/Mercado Pago no responde bien a order\.create/, 'Ver los errores'],
   },
