@@ -98,7 +98,16 @@ test('an order that may still change, or that somebody has to decide on, stays',
   const waiting = await pay('WAITING')
   const doubtful = await pay('DOUBTFUL')
   const refunding = await pay('REFUNDING')
-  for (const id of [waiting, doubtful, refunding]) await age(id, 500)
+  const contradicted = await pay('CONTRADICTED')
+  const paidLate = await pay('PAID LATE')
+  const paidLess = await pay('PAID LESS')
+  const all = [waiting, doubtful, refunding, contradicted, paidLate, paidLess]
+  for (const id of all) await age(id, 500)
+  await sql`update orders set refund_contradicted = 'refunded' where id = ${contradicted}`.execute(
+    db,
+  )
+  await sql`update orders set paid_after_close = true where id = ${paidLate}`.execute(db)
+  await sql`update orders set paid_cents = amount_cents - 1 where id = ${paidLess}`.execute(db)
   await sql`update orders set next_check_at = ${soon()} where id = ${waiting}`.execute(db)
   await sql`update orders set conflict = 'amount' where id = ${doubtful}`.execute(db)
   await sql`insert into order_operations (id, order_id, client, kind, refund_type, amount_cents, state, created_at)
@@ -107,8 +116,8 @@ test('an order that may still change, or that somebody has to decide on, stays',
   )
   await keepHouse()
   const { rows } = await sql<{ id: string }>`
-    select id from orders where id in (${waiting}, ${doubtful}, ${refunding})`.execute(db)
-  expect(rows).toHaveLength(3)
+    select id from orders where id = any(${all}::uuid[])`.execute(db)
+  expect(rows.map(({ id }) => id).toSorted()).toEqual(all.toSorted())
 })
 
 test('calls and webhooks go after their own time, in steps with a rest between, and what waits stays', async () => {
