@@ -13,14 +13,17 @@ import type { World } from './world.ts'
 /** Which of two addresses. */
 export type Place = 0 | 1
 
+/** What one process has of its own: settings, and the folder of another version's sources. */
+export type Starting = { env?: Record<string, string>; folder?: string }
+
 /** The real process on PostgreSQL, the provider beside it, and tills that reach it over the wire. */
 export type ProcessWorld = {
   sandbox: Sandbox
   /** Our own way to the same database, for the verdict. */
   database: Database
   world: World
-  /** Starts a process at the first of two addresses, or at the second; from another folder of sources when one is named. */
-  start(at?: Place, folder?: string): Promise<RealProcess>
+  /** Starts a process at the first of two addresses, or at the second. */
+  start(at?: Place, starting?: Starting): Promise<RealProcess>
   /** From now on tills and webhooks go to these addresses; at first to the first one. */
   sendTo(...places: [Place, ...Place[]]): void
   /** A shop with one till, drawn from `seed`; the service must run. */
@@ -84,7 +87,8 @@ export async function openProcessWorld(options: ProcessWorldOptions): Promise<Pr
     sandbox,
     database,
     world,
-    start: (at = 0, folder) => startService({ ...env, PORT: String(ports[at]) }, folder),
+    start: (at = 0, { env: own, folder } = {}) =>
+      startService({ ...env, PORT: String(ports[at]), ...own }, folder),
     sendTo,
     openLane: async (seed, index) =>
       newLane({

@@ -82,6 +82,25 @@ export async function startService(
   throw new Error(`the service did not answer: ${running.stderr()}${running.stdout()}`)
 }
 
+/** Runs a command of the service to its end; `said` is all that it wrote. */
+export function runCommand(
+  name: string,
+  words: string[],
+  env: Record<string, string>,
+): Promise<{ code: number | null; said: string }> {
+  const child = spawn(process.execPath, [join(ownFolder, `src/commands/${name}.ts`), ...words], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compiled, ...env },
+  })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (bytes: Buffer) => {
+      said += bytes.toString()
+    })
+  }
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, said })))
+}
+
 // Below the ports that Linux gives to whoever asks for any: between the choice and its use, a busy suite takes hundreds of those.
 const firstPort = 11_000
 const portsOfProcess = 400

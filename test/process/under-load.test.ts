@@ -1,0 +1,234 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Client } from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openDatabase } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { openCluster } from '../faults/postgres-cluster.ts'
+import { whileSelling } from '../faults/while-selling.ts'
+import { nameInRun, needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
+import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
+import { adminToken } from '../support/service.ts'
+import { runCommand } from './real-process.ts'
+
+/** What an administrator does to a service at work, and what happens to its machine: tills go on, and the books agree. */
+const long = { timeout: 600_000, tags: ['long'] }
+const salesPerPart = 16
+const server = postgresUrl ?? ''
+const keyed = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tillbridge-load-'))
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+/** Whatever `work` does with the address of a migrated database of its own. */
+async function onOwnDatabase(work: (url: string) => Promise<void>): Promise<void> {
+  const { url, database } = await openPostgresClone(server)
+  try {
+    await work(url)
+  } finally {
+    await database.close()
+  }
+}
+
+test.skipIf(!postgresUrl)(
+  `a backup that is made while tills charge has every order from before, and is restored (${needsPostgres})`,
+  long,
+  async () => {
+    const file = join(folder, 'under-load.backup')
+    const settings = { ADMIN_TOKEN: adminToken, ENCRYPTION_KEYS: keyed('k1') }
+    let before: string[] = []
+    const restored = nameInRun('restored')
+    await onOwnDatabase((databaseUrl) =>
+      whileSelling({ databaseUrl, env: settings }, async ({ shopping, sold, sellMore }) => {
+        await sellMore(salesPerPart)
+        const { db } = shopping.database
+        before = (await db.selectFrom('orders').select('id').execute()).map(({ id }) => id)
+        const begun = sold()
+        const backup = await runCommand('back-up', [file], {
+          ...settings,
+          DATABASE_URL: databaseUrl,
+        })
+        expect(backup).toMatchObject({ code: 0, said: expect.stringContaining('read again') })
+        expect(sold()).toBeGreaterThan(begun)
+        const noted = await db
+          .selectFrom('settings')
+          .select('updated_at')
+          .where('name', '=', 'last_backup')
+          .execute()
+        expect(noted).toHaveLength(1)
+        await sellMore(salesPerPart)
+      }),
+    )
+    await onServer(server, (client) => client.query(`create database ${restored}`))
+    try {
+      const url = urlOf(server, restored)
+      const done = await runCommand('restore', [file], { ...settings, DATABASE_URL: url })
+      expect(done).toMatchObject({ code: 0, said: expect.stringMatching(/audit log verifies/) })
+      const database = await openDatabase({ databaseUrl: url })
+      const rows = await database.db.selectFrom('orders').select('id').execute()
+      await database.close()
+      const ids = new Set(rows.map(({ id }) => id))
+      expect(before.length).toBeGreaterThan(salesPerPart)
+      expect(before.filter((id) => !ids.has(id))).toEqual([])
+    } finally {
+      await dropDatabase(server, restored)
+    }
+  },
+)
+
+test.skipIf(!postgresUrl)(
+  `the encryption key is exchanged while tills charge, one process after the other (${needsPostgres})`,
+  long,
+  async () => {
+    const [old, fresh] = [keyed('k1'), keyed('k2')]
+    const keys = (...given: string[]) => ({ env: { ENCRYPTION_KEYS: given.join(',') } })
+    await onOwnDatabase((databaseUrl) =>
+      whileSelling(
+        { databaseUrl, first: keys(old, fresh) },
+        async ({ shopping, first, start, sellMore }) => {
+          const second = await start(1, keys(fresh, old))
+          shopping.sendTo(0, 1)
+          await sellMore(salesPerPart)
+          shopping.sendTo(1)
+          first.child.kill('SIGTERM')
+          expect(await first.ended).toBe(0)
+          const rotated = await runCommand('rotate-secrets', [], {
+            ADMIN_TOKEN: adminToken,
+            DATABASE_URL: databaseUrl,
+            ...keys(fresh, old).env,
+          })
+          expect(rotated).toMatchObject({
+            code: 0,
+            said: expect.stringContaining('Nothing needs the other keys any more'),
+          })
+          await sellMore(salesPerPart)
+          await start(0, keys(fresh))
+          shopping.sendTo(0)
+          second.child.kill('SIGTERM')
+          expect(await second.ended).toBe(0)
+          await sellMore(salesPerPart)
+        },
+      ),
+    )
+  },
+)
+
+/** A cluster may be what this machine cannot make. */
+const cluster = await openCluster('max_connections=30').catch(() => undefined)
+afterAll(() => cluster?.remove())
+const needsCluster = 'needs the programs of a PostgreSQL server'
+
+test.skipIf(!cluster)(
+  `others take every connection of the server while tills charge, and give them back (${needsCluster})`,
+  long,
+  async () => {
+    const superuser = cluster?.url ?? ''
+    await onServer(superuser, async (client) => {
+      await client.query('create role app login')
+      await client.query('create database shop owner app')
+    })
+    const url = new URL(urlOf(superuser, 'shop'))
+    url.username = 'app'
+    const migrating = await openDatabase({ databaseUrl: url.href })
+    await migrate(migrating)
+    await migrating.close()
+    await whileSelling({ databaseUrl: url.href }, async ({ shopping, first, sellMore }) => {
+      const hoard: Client[] = []
+      const takeAll = async () => {
+        for (;;) {
+          const client = new Client({ connectionString: url.href, application_name: 'hoard' })
+          client.on('error', () => {})
+          try {
+            await client.connect()
+          } catch {
+            return
+          }
+          hoard.push(client)
+        }
+      }
+      const health = async () => (await fetch(`${first.url}/health`)).status
+      const until = performance.now() + 30_000
+      while ((await health()) !== 503) {
+        if (performance.now() > until) expect.unreachable('the service always had a connection')
+        // What the service had goes too.
+        await onServer(superuser, (client) =>
+          client.query(
+            `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tillbridge'`,
+          ),
+        )
+        await takeAll()
+      }
+      await Promise.all(hoard.map((client) => client.end()))
+      await expect.poll(health, { timeout: 30_000 }).toBe(200)
+      await sellMore(salesPerPart)
+      expect(first.child.exitCode).toBe(null)
+      expect(shopping.sandbox.ledger().orders.length).toBeGreaterThan(salesPerPart)
+    })
+  },
+)
+
+test.skipIf(!cluster)(
+  `the server of the database is stopped and started while tills charge, once as a crash (${needsCluster})`,
+  long,
+  async () => {
+    await onServer(cluster?.url ?? '', (client) => client.query('create database stopped'))
+    const databaseUrl = urlOf(cluster?.url ?? '', 'stopped')
+    const migrating = await openDatabase({ databaseUrl })
+    await migrate(migrating)
+    await migrating.close()
+    await whileSelling({ databaseUrl }, async ({ first, sellMore }) => {
+      for (const mode of ['fast', 'immediate'] as const) {
+        await cluster?.restart(mode)
+        await sellMore(salesPerPart)
+      }
+      expect(first.child.exitCode).toBe(null)
+    })
+  },
+)
+
+const libraries = [
+  '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1',
+  '/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1',
+]
+const library = libraries.find((path) => existsSync(path))
+
+test.skipIf(!postgresUrl || !library)(
+  `the clock of the service's machine is set hours forward and back while tills charge (${needsPostgres}, and libfaketime)`,
+  long,
+  async () => {
+    const shift = join(folder, 'shift')
+    const setClock = (seconds: string) => writeFile(shift, `${seconds}\n`)
+    await setClock('+0')
+    const env = {
+      LD_PRELOAD: library ?? '',
+      FAKETIME_TIMESTAMP_FILE: shift,
+      FAKETIME_NO_CACHE: '1',
+      // As on a real machine, whose monotonic clock nobody can set.
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      DONT_FAKE_MONOTONIC: '1',
+    }
+    await onOwnDatabase((databaseUrl) =>
+      whileSelling({ databaseUrl, first: { env } }, async ({ first, sellMore }) => {
+        for (const hours of [3, -3, 0]) {
+          await setClock(`${hours < 0 ? '' : '+'}${hours * 3_600}`)
+          // The service's own clock is the one of its answers' headers.
+          await expect
+            .poll(async () => {
+              const { headers } = await fetch(`${first.url}/health`)
+              const ahead = Date.parse(headers.get('date') ?? '') - Date.now()
+              // Without the sign of a zero.
+              return Math.round(ahead / 3_600_000) + 0
+            })
+            .toBe(hours)
+          await sellMore(salesPerPart)
+        }
+      }),
+    )
+  },
+)
