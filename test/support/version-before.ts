@@ -13,7 +13,7 @@ const git = async (...words: string[]) =>
 
 /**
  * The folder with the version that runs while today's starts: that of `VERSION_BEFORE` (a commit or a tag), else the last tag `v…`,
- * and where there is none the commit before the newest migration. It has the packages of today. Made once, so that what a start
+ * and where there is none the newest commit whose migrations are the first of today's. It has the packages of today. Made once, so that what a start
  * compiles serves the next one. Rejects with the reason where the history is not at hand.
  */
 export async function checkOutVersionBefore(): Promise<string> {
@@ -43,8 +43,38 @@ async function findCommit(): Promise<string> {
   const tags = await git('tag', '--merged', 'HEAD', '--list', 'v*', '--sort=-version:refname')
   const [last] = tags.split('\n')
   if (last) return await git('rev-parse', '--verify', `${last}^{commit}`)
-  const added = await git('log', '-1', '--diff-filter=A', '--format=%H', '--', 'migrations')
-  return await git('rev-parse', '--verify', `${added}^`)
+  const touched = await git('log', '--format=%H %P', '--', 'migrations')
+  for (const commit of touched.split(/\s+/)) {
+    if (await isBefore(commit)) return commit
+  }
+  throw new Error('no commit has the first of the migrations of today, and not all')
+}
+
+const folderOf = 'migrations/'
+
+/** Whether the migrations of a commit are the first of today's. While a version is made they may come in another order, or change. */
+async function isBefore(commit: string): Promise<boolean> {
+  const [then, now] = await Promise.all([commit, 'HEAD'].map(listMigrations))
+  if (!then || !now || then.length >= now.length) return false
+  if (then.some((name, place) => name !== now[place])) return false
+  for (const name of await changedSince(commit)) {
+    if (!then.includes(name)) continue
+    const [before, after] = await Promise.all([commit, 'HEAD'].map((at) => statementsOf(at, name)))
+    if (before !== after) return false
+  }
+  return true
+}
+
+async function listMigrations(commit: string): Promise<string[]> {
+  return (await git('ls-tree', '--name-only', commit, folderOf)).split('\n').toSorted()
+}
+
+async function changedSince(commit: string): Promise<string[]> {
+  return (await git('diff', '--name-only', commit, 'HEAD', '--', folderOf)).split('\n')
+}
+
+async function statementsOf(commit: string, name: string): Promise<string> {
+  return (await git('show', `${commit}:${name}`)).replace(/^--.*\n?/gm, '')
 }
 
 function isThere(path: string): Promise<boolean> {
