@@ -21,8 +21,8 @@ export type ConfigProblem = { variable: string; message: string }
 export type Config = ReturnType<typeof toConfig>
 
 /**
- * The settings of the process, frozen. An empty or blank variable counts as unset. `placeProblems` says what is wrong with the
- * folders that they name, where somebody is to work there.
+ * The settings of the process, frozen. An empty or blank variable counts as unset. `placeProblems` checks the folders that
+ * they name, for a caller that will use these folders.
  * @throws ConfigError naming every variable that is missing or wrong, and what is allowed.
  */
 export function loadConfig(

@@ -8,7 +8,7 @@ import { placeProblems } from './setting-places.ts'
 
 const help = `usage: npm run start
 
-Starts the service, until it is told to stop. Its settings are environment variables, which .env may hold: see .env.example.
+Starts the service and runs it until a signal stops it. Its settings are environment variables, which .env may hold: see .env.example.
 
 exit codes:
   0  it was stopped
