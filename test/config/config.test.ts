@@ -295,7 +295,7 @@ test.each([
 })
 
 test.each([
-  'postgres://till:p%2Fss@db/till',
+  'postgres://till:Secr3t%21@db/till',
   'postgres://db:5432/till?user=me@server',
   'postgres://till@db/till?options=a@b',
   'postgres:///till?host=/run/postgresql',
