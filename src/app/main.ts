@@ -1,6 +1,6 @@
 import { openDatabase } from '../db/database.ts'
 import type { Log } from '../db/engine.ts'
-import { OperatorError, tellOperator } from '../errors/operator-error.ts'
+import { OperatorError, writeOperatorMessage } from '../errors/operator-error.ts'
 import { createLogger } from '../http/logging.ts'
 import { product } from '../http/product.ts'
 import { loadConfig, misspeltSettings } from './config.ts'
@@ -58,7 +58,7 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  const text = error instanceof OperatorError ? tellOperator(error) : (error as Error).stack
+  const text = error instanceof OperatorError ? writeOperatorMessage(error) : (error as Error).stack
   process.stderr.write(`${text}\n`)
   process.exitCode = 1
 })

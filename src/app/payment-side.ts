@@ -20,10 +20,10 @@ import { createKeyUses } from '../payments/api-keys/key-uses.ts'
 import {
   type ActivityChain,
   createActivityChain,
-  takeOverHead,
+  signHeadAnew,
 } from '../payments/audit/seal-activity.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
-import { createEventSource } from '../payments/events/event-subscribers.ts'
+import { createEventSource } from '../payments/events/event-source.ts'
 import { createAccountPauses } from '../payments/operations/account-pauses.ts'
 import { createForeignOrders } from '../payments/orders/foreign-orders.ts'
 import { createOrderCalls } from '../payments/orders/order-calls.ts'
@@ -158,7 +158,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
       logProviderCall(logger, entry)
     },
   })
-  const news = await createEventSource(database, changes)
+  const events = await createEventSource(database, changes)
   const startedAt = now()
   const deps: PaymentDeps = {
     database,
@@ -169,7 +169,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     keyUses: createKeyUses(database, now, logger),
     statusChecks: createStatusCheckNotes(database, startedAt, now, logger),
     fleet,
-    news,
+    events,
     once: createSingleFlight(),
     foreignOrders: createForeignOrders(),
     background: createBackgroundWork(),
@@ -202,7 +202,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const orderSearch = createOrderSearch(deps)
   const paymentWatch = createPaymentWatch(deps)
   const settlementWork = createSettlementWork(deps)
-  await takeOverHead(deps)
+  await signHeadAnew(deps)
   const chain = createActivityChain(deps)
   const tableCare = createTableCare({ database, now, sleep, processId, log: logger })
   const notifications = createNotifications(
@@ -262,7 +262,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
       await deps.background.end(storeWithinMs)
       // After whatever else still writes to the log.
       await chain.stop()
-      await news.close()
+      await events.close()
       await changes.close()
       await provider.close()
       await calls.close()

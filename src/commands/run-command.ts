@@ -1,5 +1,5 @@
 import { DatabaseLockedError } from '../db/database-failures.ts'
-import { OperatorError, tellOperator } from '../errors/operator-error.ts'
+import { OperatorError, writeOperatorMessage } from '../errors/operator-error.ts'
 import { whyNotWritable } from '../files/writable-folder.ts'
 
 /** The command line is wrong; the usage says how it should be. */
@@ -40,7 +40,7 @@ export async function runCommand(help: CommandHelp, work: () => Promise<number>)
     } else if (error instanceof DatabaseLockedError) {
       process.stderr.write(`${error.message}: stop the service, run this, start it again\n`)
     } else if (error instanceof OperatorError) {
-      process.stderr.write(`${tellOperator(error)}\n`)
+      process.stderr.write(`${writeOperatorMessage(error)}\n`)
     } else if (isSystemError(error)) {
       process.stderr.write(`${error.message}\n`)
     } else {

@@ -2,7 +2,7 @@
 export class OperatorError extends Error {}
 
 /** The message for the operator, with the reason added if the message lacks it. */
-export function tellOperator({ message, cause }: OperatorError): string {
+export function writeOperatorMessage({ message, cause }: OperatorError): string {
   const reason = cause instanceof Error ? cause.message : ''
   return message.includes(reason) ? message : `${message} (${reason})`
 }

@@ -6,7 +6,7 @@ import type { SingleFlight } from '../jobs/single-flight.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import type { KeyUses } from './api-keys/key-uses.ts'
-import type { EventSource } from './events/event-subscribers.ts'
+import type { EventSource } from './events/event-source.ts'
 import type { ForeignOrders } from './orders/foreign-orders.ts'
 import type { OrderCalls } from './orders/order-calls.ts'
 import type { OrderChanges } from './orders/order-changes.ts'
@@ -45,7 +45,7 @@ export type PaymentDeps = {
   statusChecks: StatusCheckNotes
   /** The state of boxes and everything that they need. */
   fleet: Fleet
-  news: EventSource
+  events: EventSource
   once: SingleFlight
   foreignOrders: ForeignOrders
   background: BackgroundWork

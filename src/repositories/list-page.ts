@@ -13,13 +13,13 @@ import { type Counted, createSparing } from '../domain/sparing.ts'
 export type Side = 'older' | 'newer'
 
 /** An entry of a list sorted by time, newest first, then by id. */
-export type TimePlace = { side: Side; at: Date; id: string }
+export type TimeCursor = { side: Side; at: Date; id: string }
 
 /** An entry of a list sorted by a growing number, highest first. */
-export type SequencePlace = { side: Side; seq: number }
+export type SequenceCursor = { side: Side; seq: number }
 
 /** The requested part of a list: beside a place, or after so many entries. */
-export type PageWish<Place> = { limit: number; offset: number; place?: Place | undefined }
+export type PageRequest<Place> = { limit: number; offset: number; place?: Place | undefined }
 
 export type ListPage<Row> = { rows: Row[]; total: number; hasOlder: boolean; hasNewer: boolean }
 
@@ -27,7 +27,7 @@ export type ListPage<Row> = { rows: Row[]; total: number; hasOlder: boolean; has
  * The entries beyond a place. In this form the index of the time column ends the search: a plain "or" reads the list
  * from its beginning, like an offset. Times are whole milliseconds, as the service writes them.
  */
-export function beyondTime(place: TimePlace, timeColumn: string): RawBuilder<SqlBool> {
+export function beyondTime(place: TimeCursor, timeColumn: string): RawBuilder<SqlBool> {
   const at = sql.ref(timeColumn)
   const id = sql.ref('id')
   return place.side === 'older'
@@ -49,7 +49,7 @@ export async function toListPage<Row, Table extends keyof Tables>(
   table: Table,
   list: SelectQueryBuilder<Tables, Table, object>,
   found: readonly Row[],
-  { limit, offset, place }: PageWish<{ side: Side }>,
+  { limit, offset, place }: PageRequest<{ side: Side }>,
   question: SelectQueryBuilder<Tables, Table, object> = list,
 ): Promise<ListPage<Row>> {
   const rows = found.slice(0, limit)

@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { invalid } from '../errors/app-error.ts'
 import type {
   ListPage,
-  PageWish,
-  SequencePlace,
+  PageRequest,
+  SequenceCursor,
   Side,
-  TimePlace,
+  TimeCursor,
 } from '../repositories/list-page.ts'
 
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
@@ -46,21 +46,21 @@ type PageQuery = { limit: number; offset?: number; cursor?: string | undefined }
  *
  * @throws VALIDATION_ERROR for a cursor with an offset
  */
-export function timeWish(query: PageQuery): PageWish<TimePlace> {
+export function timePageOf(query: PageQuery): PageRequest<TimeCursor> {
   const [, side, at, id] = timeCursor.exec(query.cursor ?? '') ?? []
-  return wishOf(
+  return queryOf(
     query,
     id === undefined ? undefined : { side: side as Side, at: new Date(Number(at)), id },
   )
 }
 
 /** The same for a list sorted by a number. */
-export function sequenceWish(query: PageQuery): PageWish<SequencePlace> {
+export function sequencePageOf(query: PageQuery): PageRequest<SequenceCursor> {
   const [, side, seq] = sequenceCursor.exec(query.cursor ?? '') ?? []
-  return wishOf(query, seq === undefined ? undefined : { side: side as Side, seq: Number(seq) })
+  return queryOf(query, seq === undefined ? undefined : { side: side as Side, seq: Number(seq) })
 }
 
-function wishOf<Place>({ limit, offset = 0 }: PageQuery, place: Place | undefined) {
+function queryOf<Place>({ limit, offset = 0 }: PageQuery, place: Place | undefined) {
   if (place !== undefined && offset > 0) throw invalid('cursor', 'does not go with an offset')
   return { limit, offset, place }
 }

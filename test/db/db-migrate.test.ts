@@ -14,7 +14,7 @@ import {
   NewerDatabaseError,
   NotAloneError,
 } from '../../src/db/migrate.ts'
-import { tellOperator } from '../../src/errors/operator-error.ts'
+import { writeOperatorMessage } from '../../src/errors/operator-error.ts'
 import { nameInRun, needsPostgres, postgresUrl } from '../support/database.ts'
 import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
 import { countStatements } from '../support/statements.ts'
@@ -89,7 +89,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
         for (const name of more) await writeFile(join(folder, name), 'create table own (n int)')
         const error = await migrate(database, { folder }).catch((reason: unknown) => reason)
         expect(error).toBeInstanceOf(NewerDatabaseError)
-        expect(tellOperator(error as NewerDatabaseError)).toMatch(
+        expect(writeOperatorMessage(error as NewerDatabaseError)).toMatch(
           new RegExp(`^This database was made by a newer version .*${last}`),
         )
       }

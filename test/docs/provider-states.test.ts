@@ -156,9 +156,9 @@ function rowOf({ label, before = 'created', payment = '', detail, body }: Case):
   const after = applyEvidence(known, evidence, now).move?.after ?? known
   const outcome = outcomeOf(after)
   const isSame = after.status === before && before !== rest.status
-  const isTold = after.status_detail !== null && after.status_detail !== after.status
+  const isListed = after.status_detail !== null && after.status_detail !== after.status
   const word = evidence.status === null ? 'the word' : `\`${after.status_detail}\``
-  const shownDetail = isTold && !('status_detail' in rest) ? `, ${word} in \`status_detail\`` : ''
+  const shownDetail = isListed && !('status_detail' in rest) ? `, ${word} in \`status_detail\`` : ''
   return [
     label,
     (isSame ? 'stays as it was' : `\`${after.status}\``) + shownDetail,

@@ -232,13 +232,13 @@ async function refundsProcessing(lane: Lane, pause: Pause): Promise<void> {
   const sale = newSale(lane, 'processing')
   const orderId = await soldOrder(lane, sale)
   if (orderId === undefined) return
-  const isTold = draw.maybe('told to end', 0.4)
+  const isListed = draw.maybe('told to end', 0.4)
   await arm(lane, {
     ...refunding,
     kind: 'refund_processing',
     ends: draw.weigh('ends', { failed: 3, processed: 1 }) as 'failed' | 'processed',
     count: draw.int('count', 1, 2),
-    ...(!isTold && { delay_ms: draw.int('takes', 0, 90_000) }),
+    ...(!isListed && { delay_ms: draw.int('takes', 0, 90_000) }),
   })
   if (draw.maybe('lost too', 0.4)) {
     await arm(lane, {
@@ -254,7 +254,7 @@ async function refundsProcessing(lane: Lane, pause: Pause): Promise<void> {
     await refundOnce(lane, sale, orderId, amountCents, key, `refund ${step}`)
     await pause()
     await readSale(lane, sale, `read ${step}`)
-    if (isTold) {
+    if (isListed) {
       for (const order of ordersOf(lane)) {
         await buyer(lane, order, {
           do: 'end_refund',

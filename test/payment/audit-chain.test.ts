@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { sealWaiting, takeOverHead } from '../../src/payments/audit/seal-activity.ts'
+import { sealWaiting, signHeadAnew } from '../../src/payments/audit/seal-activity.ts'
 import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
 import { type AuditWorld, openAuditWorld, withoutTriggers, writeEntry } from '../support/audit.ts'
 import {
@@ -326,7 +326,7 @@ describe('sealing', () => {
       }
       await sql`update activity_head set seq = 0, hash = '', key_id = null, mac = null`.execute(trx)
     })
-    await takeOverHead({ database, sealer })
+    await signHeadAnew({ database, sealer })
     await world.write('after')
     expect(await sealWaiting(world)).toMatchObject({ sealed: 0, isBroken: true })
     expect(await world.verify()).toMatchObject({
@@ -335,7 +335,7 @@ describe('sealing', () => {
       reason: 'the head of the log was changed',
     })
     await truncateAll(database)
-    await takeOverHead({ database, sealer })
+    await signHeadAnew({ database, sealer })
     await world.write('new')
     expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
   })

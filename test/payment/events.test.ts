@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   createEventReader,
+  type EventItem,
   type EventSource,
-  type NewsItem,
-} from '../../src/payments/events/event-subscribers.ts'
+} from '../../src/payments/events/event-source.ts'
 import { type OpenStream, openStream } from '../support/event-stream.ts'
 import { cancel, deliver, openOwnShop, orderRow } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
@@ -116,15 +116,15 @@ test('what another process does is told too', async () => {
 
 /** Events that the test makes. */
 function handmade() {
-  let say: Parameters<EventSource['follow']> | undefined
-  const news: EventSource = {
-    follow(...calls) {
+  let say: Parameters<EventSource['subscribe']> | undefined
+  const source: EventSource = {
+    subscribe(...calls) {
       say = calls
       return () => {}
     },
     close: async () => {},
   }
-  const order = (id: number, version = 1): NewsItem => ({
+  const order = (id: number, version = 1): EventItem => ({
     kind: 'order',
     key: `order ${id}`,
     client: 'acme',
@@ -136,12 +136,12 @@ function handmade() {
       version,
     },
   })
-  return { news, order, say: (item: NewsItem) => say?.[0](item), lose: () => say?.[1]() }
+  return { source, order, say: (item: EventItem) => say?.[0](item), lose: () => say?.[1]() }
 }
 
 test('a burst is told as one resync, several changes of one order as the last', () => {
-  const { news, order, say, lose } = handmade()
-  const reader = createEventReader(news, { isAdmin: true, client: undefined })
+  const { source, order, say, lose } = handmade()
+  const reader = createEventReader(source, { isAdmin: true, client: undefined })
   let wakes = 0
   reader.watch(() => {
     wakes += 1

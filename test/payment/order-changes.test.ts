@@ -29,12 +29,12 @@ async function overWire() {
   }
 }
 
-test('a change wakes who watches that order, and every follower hears whose it is', async () => {
+test('a change wakes who watches that order, and every subscriber hears whose it is', async () => {
   const { changes, change, hear } = await overWire()
   const heard: unknown[] = []
   changes.watch('a', () => heard.push('woken'))
   changes.watch('b', () => heard.push('wrong'))
-  changes.follow(
+  changes.subscribe(
     (one) => heard.push(one),
     () => heard.push('gap'),
   )
@@ -47,7 +47,7 @@ test('after a lost connection everybody looks again, since a change may have gon
   const heard: string[] = []
   changes.watch('a', () => heard.push('a'))
   changes.watch('b', () => heard.push('b'))
-  changes.follow(
+  changes.subscribe(
     () => heard.push('change'),
     () => heard.push('gap'),
   )

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import type { ProviderRefund } from '../../src/domain/order.ts'
 import type { PaymentDeps } from '../../src/payments/deps.ts'
 import {
+  canBeReplaced,
   canNotArrive,
-  givesWay,
   hasUnsettledRefund,
   isForgotten,
   isKeyRemembered,
@@ -102,9 +102,9 @@ test('an order is forgotten when its till gave it up, or a minute after its time
 })
 
 test('on a terminal that a new charge needs, it gives way as soon as its time is over', () => {
-  expect([0, 959, 961].map((age) => givesWay(waiting, at(age)))).toEqual([false, false, true])
-  expect(givesWay({ ...waiting, cancel_requested_at: at(1) }, at(2))).toBe(true)
-  expect(givesWay({ ...waiting, status: 'at_terminal' }, at(2000))).toBe(false)
+  expect([0, 959, 961].map((age) => canBeReplaced(waiting, at(age)))).toEqual([false, false, true])
+  expect(canBeReplaced({ ...waiting, cancel_requested_at: at(1) }, at(2))).toBe(true)
+  expect(canBeReplaced({ ...waiting, status: 'at_terminal' }, at(2000))).toBe(false)
 })
 
 test('one that is forgotten and turns up late is looked at as often as a new one', () => {

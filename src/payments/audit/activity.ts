@@ -11,7 +11,7 @@ import {
   type NewActivity,
   toToldActivity,
 } from '../../repositories/audit/activity-queries.ts'
-import type { ListPage, PageWish, SequencePlace } from '../../repositories/list-page.ts'
+import type { ListPage, PageRequest, SequenceCursor } from '../../repositories/list-page.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { hashEntry, isHeadAuthentic, isSealedWith, isSignedWith } from './activity-signatures.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
@@ -81,11 +81,11 @@ export async function auditFailure<T>(
 export async function readActivity(
   { database: { db }, sealer }: Pick<PaymentDeps, 'database' | 'sealer'>,
   filter: ActivityFilter,
-  wish: PageWish<SequencePlace>,
+  pageRequest: PageRequest<SequenceCursor>,
 ): Promise<ListPage<ListedActivity & { isForged: boolean }>> {
   const head = await readHead(db)
   const kept = await openKeptSigningKeys(db, sealer)
-  const page = await listActivity(db, filter, wish, {
+  const page = await listActivity(db, filter, pageRequest, {
     isHeadAuthentic: isHeadAuthentic(sealer, head),
   })
   const isForged = ({ seal, ...entry }: ListedActivity) => {
@@ -117,7 +117,7 @@ export function signFailure(
 }
 
 /** Publishes that entries were written. */
-export function tellActivity(
+export function notifyActivity(
   { database }: Pick<AuditDeps, 'database'>,
   entries: readonly NewActivity[],
 ): void {
@@ -128,7 +128,7 @@ export function tellActivity(
 
 async function append(deps: AuditDeps, db: Db | Trx, entry: NewActivity): Promise<void> {
   await appendActivity(db, [entry])
-  tellActivity(deps, [entry])
+  notifyActivity(deps, [entry])
 }
 
 /** Actions whose entry belongs to another resource than their name says. */

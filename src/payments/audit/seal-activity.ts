@@ -159,16 +159,16 @@ async function writeCheckpoint({ database, sealer, log }: SealDeps): Promise<voi
  * counts only when nothing shows a signed one before it. `given`: keys that are lost for good, whose signatures cannot be
  * checked.
  */
-export async function takeOverHead(
+export async function signHeadAnew(
   { database, sealer, log }: Pick<SealDeps, 'database' | 'sealer'> & { log?: Log },
   given: readonly string[] = [],
 ): Promise<void> {
-  const isTaken = await database.transaction((trx) => takeOverHeadWithin(trx, sealer, given))
+  const isTaken = await database.transaction((trx) => signHeadAnewWithin(trx, sealer, given))
   if (!isTaken && log) logBroken({ log })
 }
 
 /** The same as part of a transaction. Returns whether the head is valid afterwards. */
-export async function takeOverHeadWithin(
+export async function signHeadAnewWithin(
   trx: Trx,
   sealer: Sealer,
   given: readonly string[],

@@ -20,7 +20,7 @@ import type { PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
 import { refreshOrder } from '../orders/read.ts'
 import { readPayment, readPayments } from '../provider-payments/read-payments.ts'
-import { compareClosing, readsOf, wishOf } from './compare-closing.ts'
+import { compareClosing, queryOf, readsOf } from './compare-closing.ts'
 
 type Shop = { client: ClientName; mpUserId: number }
 
@@ -153,7 +153,7 @@ async function readEverything(
   signal: AbortSignal,
 ): Promise<Date | 'stopped' | 'nowhere'> {
   const { db } = deps.database
-  const places = await listPlacesToRead(db, wishOf(closing))
+  const places = await listPlacesToRead(db, queryOf(closing))
   let readAt: Date | undefined
   for (const place of places) {
     for (const range of ranges) {

@@ -1,7 +1,7 @@
 import type { Trx } from '../../db/database.ts'
 import { dayIn, spanOfDay } from '../../domain/time-zone.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
-import { type ChargesWish, findFirstCharge } from '../../repositories/closings/closing-charges.ts'
+import { type ChargesQuery, findFirstCharge } from '../../repositories/closings/closing-charges.ts'
 import {
   type ClosingPlace,
   type ClosingRow,
@@ -70,7 +70,7 @@ export function requestedSpanOf(
 export async function resolveSpan(
   trx: Trx,
   place: ClosingPlace,
-  charged: ChargesWish['place'],
+  charged: ChargesQuery['place'],
   requested: RequestedSpan,
 ): Promise<{ same: ClosingRow; isLast: boolean } | { from: Date; to: Date }> {
   const { from, until, isDay, timeZone } = requested

@@ -6,7 +6,7 @@ import { pointFromCents } from '../../domain/money.ts'
 import { isTimeZone, timeZoneOfSite } from '../../domain/time-zone.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import { asAppError } from '../../provider/provider.ts'
-import { type ChargesWish, findFirstCharge } from '../../repositories/closings/closing-charges.ts'
+import { type ChargesQuery, findFirstCharge } from '../../repositories/closings/closing-charges.ts'
 import {
   type AmendmentRow,
   type ClosingRow,
@@ -31,7 +31,7 @@ import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { requestedSpanOf, resolveSpan } from './closing-span.ts'
-import { compareClosing, readsOf, wishOf } from './compare-closing.ts'
+import { compareClosing, queryOf, readsOf } from './compare-closing.ts'
 
 export type ClosingRequest = {
   cajaId: string | undefined
@@ -157,7 +157,7 @@ type Where = {
   cajaId: string | null
   store: StoreRow
   /** The place whose charges its closings count. */
-  charged: ChargesWish['place']
+  charged: ChargesQuery['place']
 }
 
 async function placeOf(
@@ -236,7 +236,7 @@ async function countAgain(
   const hasResult = known.state !== 'open' && known.state !== 'checking'
   const isMore =
     until > known.to_at &&
-    (await findFirstCharge(trx, { ...wishOf(known), from: known.to_at, to: until })) !== undefined
+    (await findFirstCharge(trx, { ...queryOf(known), from: known.to_at, to: until })) !== undefined
   const isAgain = hasResult && known.state !== 'agreed'
   if (!declared && !isMore && !isAgain) return known
   await updateClosing(trx, known, {

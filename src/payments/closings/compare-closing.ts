@@ -4,7 +4,7 @@ import { isOwn } from '../../domain/payment-figures.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
 import {
   type Charges,
-  type ChargesWish,
+  type ChargesQuery,
   readCharges,
 } from '../../repositories/closings/closing-charges.ts'
 import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
@@ -22,7 +22,7 @@ import {
 } from './compare-charges.ts'
 
 /** The charges that a closing compares. */
-export function wishOf(closing: ClosingRow): ChargesWish {
+export function queryOf(closing: ClosingRow): ChargesQuery {
   return {
     client: closing.client,
     place:
@@ -41,7 +41,7 @@ export function readsOf({ id }: ClosingRow): string {
 
 /** Compares a closing's span by the records of both sides at this moment. */
 export async function compareClosing(db: Db, closing: ClosingRow): Promise<Comparison> {
-  const charges = await readCharges(db, wishOf(closing))
+  const charges = await readCharges(db, queryOf(closing))
   const late = charges.orders.filter((order) => decisionOf(order) === 'paid_late')
   const ids = late.map(({ id }) => id)
   return compare(closing, charges, await findChargedInstead(db, ids))

@@ -18,7 +18,7 @@ import {
 import { giveUpGrant } from '../../repositories/flows/oauth-grants.ts'
 import { recordSuccess } from '../audit/activity.ts'
 import { sealSigningKey, signingKeyContext } from '../audit/kept-signing-keys.ts'
-import { sealWaiting, takeOverHead } from '../audit/seal-activity.ts'
+import { sealWaiting, signHeadAnew } from '../audit/seal-activity.ts'
 import { sealContext } from '../connection/token-keeper.ts'
 import { serviceActor } from '../operations/request-context.ts'
 import { sealedContext } from './sealed-context.ts'
@@ -75,7 +75,7 @@ export async function rotateSecrets(
   const columns = await listSealedColumns(db)
   const givenUp = await giveUp(deps, sealer, columns, lost)
   await keepSigningKeys(deps, sealer, keys)
-  await takeOverHead({ database: deps.database, sealer }, lost)
+  await signHeadAnew({ database: deps.database, sealer }, lost)
   // A process that has only the new key accepts no entry that an old key signed.
   await sealWaiting({ database: deps.database, sealer })
   let renewed = 0

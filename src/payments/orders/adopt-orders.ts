@@ -43,7 +43,7 @@ import type { PaymentDeps } from '../deps.ts'
 import { serviceActor, serviceContext } from '../operations/request-context.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import { fitOf, noteUnproven } from './found-order.ts'
-import { tellOrderChanged } from './order-changes.ts'
+import { notifyOrderChanged } from './order-changes.ts'
 import { confirmCreation, moveOrder } from './state.ts'
 
 /**
@@ -55,10 +55,10 @@ import { confirmCreation, moveOrder } from './state.ts'
  * terminal belongs to one box of one client. An order of another system on the same account is left alone: with a row here it
  * would sooner or later be canceled.
  */
-export type Meeting =
+export type Adoption =
   /** `known`: a row with its id existed. `confirmed`: the row of an unanswered creation. `adopted`: a new row. */
   | { kind: 'known' | 'confirmed' | 'adopted'; order: OrderRow }
-  | { kind: 'stranger' }
+  | { kind: 'foreign' }
   /** The account has no such order. */
   | { kind: 'absent' }
 
@@ -95,20 +95,20 @@ export async function withAccount<T>(
 }
 
 /** For this time a foreign order is not read again. It does not become ours, but a box may be added meanwhile. */
-const strangerForMs = 10 * 60_000
+const foreignForMs = 10 * 60_000
 /** An order that was just made may not be readable yet. */
 const absentForMs = 60_000
 const readWithinMs = 10_000
 const foreignStatuses: ReadonlySet<number> = new Set([400, 403, 404])
 
 /** Reads an order without a row, and adopts it when it is ours. */
-export async function meetOrder(
+export async function adoptById(
   deps: PaymentDeps,
   account: Account,
   mpOrderId: string,
   source: EvidenceSource,
   untilMs = deps.stopwatch() + readWithinMs,
-): Promise<Meeting> {
+): Promise<Adoption> {
   const found = await withAccount(deps, account, (token) =>
     deps.provider.orders.find(token, mpOrderId, { untilMs }),
   ).catch((error) => {
@@ -118,10 +118,9 @@ export async function meetOrder(
     throw error
   })
   if (!found) return { kind: 'absent' }
-  const meeting = await takeIn(deps, account, found, source, terminalsOf(deps, account))
-  if (meeting.kind === 'stranger')
-    deps.foreignOrders.add(mpOrderId, null, deps.now(), strangerForMs)
-  return meeting
+  const adoption = await adoptFound(deps, account, found, source, terminalsOf(deps, account))
+  if (adoption.kind === 'foreign') deps.foreignOrders.add(mpOrderId, null, deps.now(), foreignForMs)
+  return adoption
 }
 
 /** A webhook with a false account in its body must not cost more reads than this. */
@@ -134,29 +133,29 @@ const accountsAtMost = 8
  * @throws the reason why it could not be read, and OAUTH_NOT_CONNECTED when `hint` is the account of a shop that is not
  * connected.
  */
-export async function meetOrderAnywhere(
+export async function adoptFromAnyAccount(
   deps: PaymentDeps,
   hint: number | null,
   mpOrderId: string,
-): Promise<Meeting> {
-  if (deps.foreignOrders.has(mpOrderId, null, deps.now())) return { kind: 'stranger' }
+): Promise<Adoption> {
+  if (deps.foreignOrders.has(mpOrderId, null, deps.now())) return { kind: 'foreign' }
   const { db } = deps.database
   const hinted = hint === null ? undefined : await connectedAccount(deps, hint)
   let failure: unknown
-  const meetAt = (account: Account) =>
-    meetOrder(deps, account, mpOrderId, 'webhook').catch((error: unknown): Meeting => {
+  const adoptAt = (account: Account) =>
+    adoptById(deps, account, mpOrderId, 'webhook').catch((error: unknown): Adoption => {
       failure ??= error
       return { kind: 'absent' }
     })
-  const first = hinted && (await meetAt(hinted))
+  const first = hinted && (await adoptAt(hinted))
   if (first && first.kind !== 'absent') return first
   // A connected account that the body names has its own orders, unless the body is false.
   const others = new Set(await findAccountsWithUnconfirmedOrders(db, accountsAtMost))
   if (!hinted) for (const mpUserId of await findAccounts(db, accountsAtMost)) others.add(mpUserId)
   for (const mpUserId of [...others].slice(0, accountsAtMost)) {
     const account = mpUserId === hint ? undefined : await connectedAccount(deps, mpUserId)
-    const meeting = account && (await meetAt(account))
-    if (meeting && meeting.kind !== 'absent') return meeting
+    const adoption = account && (await adoptAt(account))
+    if (adoption && adoption.kind !== 'absent') return adoption
   }
   if (failure !== undefined) throw failure
   if (hint !== null && !hinted && (await isAccountOfClient(db, hint))) {
@@ -174,7 +173,7 @@ const providerId = /^ORD[0-9A-Z]{1,60}$/
  *
  * @throws SERVICE_UNAVAILABLE when the provider cannot be asked: the order may exist.
  */
-export async function meetOrderOfClient(
+export async function adoptForClient(
   deps: PaymentDeps,
   client: ClientName,
   mpOrderId: string,
@@ -185,13 +184,13 @@ export async function meetOrderOfClient(
   if (!providerId.test(mpOrderId) || (await findOrderOfAnyClient(db, mpOrderId))) return
   const mpUserId = (await findConnection(db, client))?.mp_user_id
   if (mpUserId === undefined) return
-  const isStranger = [null, mpUserId].some((where) =>
+  const isForeign = [null, mpUserId].some((where) =>
     deps.foreignOrders.has(mpOrderId, where, deps.now()),
   )
-  if (isStranger) return
+  if (isForeign) return
   const account = await connectedAccount(deps, mpUserId)
   if (!account) return
-  const meeting = await meetOrder(
+  const adoption = await adoptById(
     deps,
     account,
     mpOrderId,
@@ -201,7 +200,7 @@ export async function meetOrderOfClient(
     if (!(error instanceof ProviderError)) throw error
     throw new AppError('SERVICE_UNAVAILABLE', { cause: error })
   })
-  if (meeting.kind === 'absent')
+  if (adoption.kind === 'absent')
     deps.foreignOrders.add(mpOrderId, mpUserId, deps.now(), absentForMs)
 }
 
@@ -227,23 +226,23 @@ export function terminalsOf(deps: PaymentDeps, account: Account): BoxOfTerminal 
 }
 
 /** Adopts an order that the provider has just shown, when it is ours. */
-export async function takeIn(
+export async function adoptFound(
   deps: PaymentDeps,
   account: Account,
   found: FoundOrder,
   source: EvidenceSource,
   boxOf: BoxOfTerminal,
-): Promise<Meeting> {
+): Promise<Adoption> {
   const { db } = deps.database
   const { evidence } = found
   const known = await findOrderOfAnyClient(db, evidence.mpOrderId)
   if (known) return { kind: 'known', order: known }
   const content = contentOf(account, found)
-  if (!content) return { kind: 'stranger' }
+  if (!content) return { kind: 'foreign' }
   const waiting = await findWaiting(db, account, content)
   if (waiting) return confirm(deps, waiting, found, source)
   // Documented samples name the application. Without it only a reference in this service's encoding proves it.
-  if (found.isOurs === null && !isEncodedReference(content.reference)) return { kind: 'stranger' }
+  if (found.isOurs === null && !isEncodedReference(content.reference)) return { kind: 'foreign' }
   const box = await findBox(deps, account, content.terminalId, boxOf)
   if (!box) {
     const { mpOrderId, status } = evidence
@@ -251,7 +250,7 @@ export async function takeIn(
       { mpOrderId, status, mpUserId: account.mpUserId, terminalId: content.terminalId },
       'an order that this service made is at the provider, and no box here can be its own',
     )
-    return { kind: 'stranger' }
+    return { kind: 'foreign' }
   }
   try {
     return await adopt(deps, account, box, found, content, source)
@@ -298,17 +297,17 @@ async function confirm(
   waiting: OrderRow,
   found: FoundOrder,
   source: EvidenceSource,
-): Promise<Meeting> {
+): Promise<Adoption> {
   const { evidence } = found
   if (fitOf(deps, waiting, found) !== 'ours') {
     await noteUnproven(deps, waiting, [evidence.mpOrderId], source)
-    return { kind: 'stranger' }
+    return { kind: 'foreign' }
   }
   const order = await confirmCreation(deps, waiting, evidence, serviceContext(deps, source))
   // Evidence that contradicts the row does not confirm it, and is noted in the row.
   return order.mp_order_id === evidence.mpOrderId
     ? { kind: 'confirmed', order }
-    : { kind: 'stranger' }
+    : { kind: 'foreign' }
 }
 
 /**
@@ -345,11 +344,11 @@ async function adopt(
   found: FoundOrder,
   content: Content,
   source: EvidenceSource,
-): Promise<Meeting> {
+): Promise<Adoption> {
   const { evidence } = found
   const { client } = box
-  const meeting = await deps.database.transaction(async (trx) => {
-    if (!(await noteFoundOrder(trx, client, box.id))) return 'stranger'
+  const adoption = await deps.database.transaction(async (trx) => {
+    if (!(await noteFoundOrder(trx, client, box.id))) return 'foreign'
     const waiting = await findWaiting(trx, account, content)
     if (waiting) return { waiting }
     const now = deps.now()
@@ -413,7 +412,7 @@ async function adopt(
     const { order } = await moveOrder(deps, trx, row, source, (known) =>
       applyEvidence(known, evidence, deps.now()),
     )
-    tellOrderChanged(deps.database, order)
+    notifyOrderChanged(deps.database, order)
     await recordSuccess(deps, trx, {
       client,
       actor: serviceActor(now),
@@ -427,9 +426,9 @@ async function adopt(
     })
     return { order }
   })
-  if (meeting === 'stranger') return { kind: 'stranger' }
-  if (meeting.waiting) return confirm(deps, meeting.waiting, found, source)
-  const { order } = meeting
+  if (adoption === 'foreign') return { kind: 'foreign' }
+  if (adoption.waiting) return confirm(deps, adoption.waiting, found, source)
+  const { order } = adoption
   deps.log.warn(
     { orderId: order.id, client, mpOrderId: evidence.mpOrderId, status: order.status, source },
     'an order of ours without a row was found at the provider and taken in',

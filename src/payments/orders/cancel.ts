@@ -14,7 +14,7 @@ import {
   settleOperation,
 } from '../../repositories/orders/order-operations.ts'
 import { type OrderRow, setCancelRequested } from '../../repositories/orders/order-queries.ts'
-import { auditFailure, signSuccess, tellActivity } from '../audit/activity.ts'
+import { auditFailure, notifyActivity, signSuccess } from '../audit/activity.ts'
 import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import {
@@ -233,7 +233,7 @@ export async function settleCancel(
 ): Promise<void> {
   const { ends, entries } = cancelEnd(deps, order, operation, actor)
   if (await settleOperation(deps.database.db, operation.id, { ...ends, entries: entries ?? [] })) {
-    tellActivity(deps, entries ?? [])
+    notifyActivity(deps, entries ?? [])
   }
 }
 

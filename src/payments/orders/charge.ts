@@ -38,8 +38,14 @@ import {
   freeTerminal,
   terminalBusy,
 } from '../terminals/choose-terminal.ts'
-import { claimAdopted, findEarlier, findEarlierNow, isGivenUp, route } from './duplicate-charge.ts'
-import { tellOrderChanged } from './order-changes.ts'
+import {
+  findEarlier,
+  findEarlierNow,
+  isGivenUp,
+  linkAdoptedOrder,
+  route,
+} from './duplicate-charge.ts'
+import { notifyOrderChanged } from './order-changes.ts'
 import { type CreationOutcome, resolveCreation, unknownCreation } from './resolve-creation.ts'
 
 export type OrderRequest = {
@@ -292,13 +298,13 @@ async function writeIntent(
     const tie = { route, key, fingerprint }
     const { order, isTaken } = await insertCharge(db, row, pos, connection.row, tie)
     if (order) {
-      tellOrderChanged(deps.database, order)
+      notifyOrderChanged(deps.database, order)
       const newLease = newLeaseOf(order, provenMs)
       return { order, newLease, connection: { row: connection.row, seenMs: provenMs } }
     }
     start = await lookUp(deps, sale)
     if (!start.isNew) {
-      await claimAdopted(deps, sale)
+      await linkAdoptedOrder(deps, sale)
       const earlier = await findEarlier(deps, db, sale)
       if (earlier) return { order: earlier }
     }

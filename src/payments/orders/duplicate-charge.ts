@@ -34,7 +34,7 @@ const replayReadMs = 5_000
  */
 export async function findEarlierNow(deps: PaymentDeps, sale: Sale): Promise<OrderRow | undefined> {
   const { db } = deps.database
-  await claimAdopted(deps, sale)
+  await linkAdoptedOrder(deps, sale)
   const earlier = sale.guard ? await findEqual(deps, db, sale) : await findEarlier(deps, db, sale)
   if (!earlier) return undefined
   const check = within(deps, sale.context, replayReadMs)
@@ -74,7 +74,7 @@ export async function findEarlier(
 }
 
 /** Links an unknown key to the adopted order that it has probably made. */
-export async function claimAdopted(deps: PaymentDeps, sale: Sale): Promise<void> {
+export async function linkAdoptedOrder(deps: PaymentDeps, sale: Sale): Promise<void> {
   const { client, request, key } = sale
   if (key === undefined) return
   const { db } = deps.database

@@ -115,8 +115,8 @@ async function readWhole(
   context: RequestContext,
   hit: FoundOrder,
 ): Promise<FoundOrder> {
-  const isTold = hit.isOurs !== null || isEncodedReference(order.mp_external_reference)
-  if (isTold || hit.evidence.amountCents !== order.amount_cents) return hit
+  const isListed = hit.isOurs !== null || isEncodedReference(order.mp_external_reference)
+  if (isListed || hit.evidence.amountCents !== order.amount_cents) return hit
   try {
     return await withOrderAccess(deps, order, context, (token, options) =>
       deps.provider.orders.find(token, hit.evidence.mpOrderId, options),

@@ -20,7 +20,7 @@ export type OrderChanges = {
   /** Calls `wake` whenever the order may have changed, until the returned function is called. */
   watch(orderId: string, wake: () => void): () => void
   /** Calls `onChange` with every change, and `onGap` when some may have been missed, until the returned function is called. */
-  follow(onChange: (change: ChangedOrder) => void, onGap: () => void): () => void
+  subscribe(onChange: (change: ChangedOrder) => void, onGap: () => void): () => void
   /** How many waiters and watchers of single orders there are now. */
   waiting(): number
   /** Wakes all waiters and stops listening. */
@@ -28,7 +28,7 @@ export type OrderChanges = {
 }
 
 /** Notifies every process of a change, once it is committed. */
-export function tellOrderChanged(database: Database, order: OrderRow): void {
+export function notifyOrderChanged(database: Database, order: OrderRow): void {
   const change: ChangedOrder = {
     order_id: order.id,
     client: order.client,
@@ -45,7 +45,7 @@ export function tellOrderChanged(database: Database, order: OrderRow): void {
  */
 export async function createOrderChanges(database: Database): Promise<OrderChanges> {
   const watchers = new Map<string, Set<() => void>>()
-  const followers = new Set<{ onChange: (change: ChangedOrder) => void; onGap: () => void }>()
+  const subscribers = new Set<{ onChange: (change: ChangedOrder) => void; onGap: () => void }>()
   let count = 0
   let closed = false
 
@@ -70,11 +70,11 @@ export async function createOrderChanges(database: Database): Promise<OrderChang
     (payload) => {
       const change = JSON.parse(payload) as ChangedOrder
       wake(change.order_id)
-      for (const { onChange } of [...followers]) onChange(change)
+      for (const { onChange } of [...subscribers]) onChange(change)
     },
     () => {
       wakeAll()
-      for (const { onGap } of [...followers]) onGap()
+      for (const { onGap } of [...subscribers]) onGap()
     },
   )
 
@@ -94,10 +94,10 @@ export async function createOrderChanges(database: Database): Promise<OrderChang
         const forget = watch(orderId, done)
       })
     },
-    follow(onChange, onGap) {
-      const follower = { onChange, onGap }
-      followers.add(follower)
-      return () => followers.delete(follower)
+    subscribe(onChange, onGap) {
+      const subscriber = { onChange, onGap }
+      subscribers.add(subscriber)
+      return () => subscribers.delete(subscriber)
     },
     waiting: () => count,
     async close() {

@@ -13,12 +13,12 @@ import {
 import { type KnownConnection, withOrderAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { byService, type RequestContext, serviceContext } from '../operations/request-context.ts'
-import { meetOrderOfClient } from './adopt-orders.ts'
+import { adoptForClient } from './adopt-orders.ts'
 import type { EvidenceSource } from './apply-evidence.ts'
 import { noteUnproven, searchOrder } from './found-order.ts'
 import { resolveCreation } from './resolve-creation.ts'
 import { confirmCreation, moveOrder, takeEvidence } from './state.ts'
-import { hasUnsettledRefund, planCheckAt, soonerForWatcher } from './status-check-schedule.ts'
+import { earlierForWaiting, hasUnsettledRefund, planCheckAt } from './status-check-schedule.ts'
 
 export type ReadOrder = {
   order: OrderRow
@@ -61,7 +61,7 @@ export async function requireOrderAnywhere(
   const seenMs = performance.now()
   const found = await findOrderWithConnection(deps.database.db, client, id)
   if (found) return loadedAt(found, seenMs)
-  await meetOrderOfClient(deps, client, id, context?.untilMs)
+  await adoptForClient(deps, client, id, context?.untilMs)
   return { order: await requireOrder(deps, client, id), known: undefined }
 }
 
@@ -255,7 +255,7 @@ const readAgainMs = 1_000
 
 /** Makes the sweeper check an order as often as a waiting client needs. */
 export async function watch(deps: PaymentDeps, order: OrderRow): Promise<void> {
-  const nextCheckAt = soonerForWatcher(order, deps.now())
+  const nextCheckAt = earlierForWaiting(order, deps.now())
   if (nextCheckAt) await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt })
 }
 

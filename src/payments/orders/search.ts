@@ -14,11 +14,11 @@ import type { PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
 import {
   type Account,
+  type Adoption,
+  adoptById,
+  adoptFound,
   type BoxOfTerminal,
   connectedAccount,
-  type Meeting,
-  meetOrder,
-  takeIn,
   terminalsOf,
   withAccount,
 } from './adopt-orders.ts'
@@ -124,8 +124,8 @@ export function createOrderSearch(deps: PaymentDeps): OrderSearch {
 
 function retryAfterMs(error: unknown, failures: number): number {
   const { retryAfterSeconds = null } = error as Partial<ProviderError>
-  const wishMs = (retryAfterSeconds ?? 0) * 1000
-  return Math.max(wishMs, Math.min(longestRetryMs, firstRetryMs * 2 ** failures))
+  const askedMs = (retryAfterSeconds ?? 0) * 1000
+  return Math.max(askedMs, Math.min(longestRetryMs, firstRetryMs * 2 ** failures))
 }
 
 /** Searches as far as possible now; returns when (ms) to continue. */
@@ -163,7 +163,7 @@ async function searchAccount(
       if (found === 'stopped') return nowMs
       for (const order of found) {
         if (stopped.aborted || lost.aborted) return nowMs
-        await meet(deps, account, order, boxOf, figures)
+        await adoptOrSkip(deps, account, order, boxOf, figures)
       }
       const sureMs = Math.max(from.getTime(), Math.min(endMs, beganMs - indexLagMs))
       await advanceSearch(db, mpUserId, new Date(sureMs), deps.now())
@@ -249,7 +249,7 @@ async function refresh(deps: PaymentDeps, row: OrderRow, figures: Figures): Prom
   if (order.version !== row.version) figures.refreshed += 1
 }
 
-async function meet(
+async function adoptOrSkip(
   deps: PaymentDeps,
   account: Account,
   found: FoundOrder,
@@ -258,18 +258,18 @@ async function meet(
 ): Promise<void> {
   const { mpOrderId } = found.evidence
   // The short form in the list does not name the application.
-  const meeting = await (found.isOurs === null
-    ? meetOrder(deps, account, mpOrderId, 'search')
-    : takeIn(deps, account, found, 'search', boxOf)
-  ).catch((error: unknown): Meeting => {
+  const adoption = await (found.isOurs === null
+    ? adoptById(deps, account, mpOrderId, 'search')
+    : adoptFound(deps, account, found, 'search', boxOf)
+  ).catch((error: unknown): Adoption => {
     // One order that cannot be stored must not block the others.
     if (constraintOf(error) === undefined) throw error
     deps.log.error(
       { mpUserId: account.mpUserId, mpOrderId, err: error },
       'an order cannot be stored',
     )
-    return { kind: 'stranger' }
+    return { kind: 'foreign' }
   })
-  if (meeting.kind === 'adopted') figures.adopted += 1
-  if (meeting.kind === 'confirmed') figures.opened += 1
+  if (adoption.kind === 'adopted') figures.adopted += 1
+  if (adoption.kind === 'confirmed') figures.opened += 1
 }

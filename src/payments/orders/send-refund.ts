@@ -13,7 +13,7 @@ import {
   settleOperation,
 } from '../../repositories/orders/order-operations.ts'
 import { lockOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
-import { signSuccess, tellActivity } from '../audit/activity.ts'
+import { notifyActivity, signSuccess } from '../audit/activity.ts'
 import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import type { NewLease, SendLease } from '../operations/lease.ts'
@@ -198,7 +198,7 @@ async function recordRefund(
     const { done, ends, entries } = endOf(order)
     const end = { ...ends, mpRefundId: ends.mp_refund_id, amountCents: ends.amount_cents, entries }
     const settled = await settleOperation(deps.database.db, operation.id, end)
-    if (settled) tellActivity(deps, entries)
+    if (settled) notifyActivity(deps, entries)
     return { order: settled ? { ...order, refund_open: false } : order, operation: done }
   }
   if (given.refunds.length === 0)
@@ -247,7 +247,7 @@ export async function settleRefundByReading(
       finishedAt: isPending ? null : deps.now(),
       entries,
     })
-    if (settled) tellActivity(deps, entries)
+    if (settled) notifyActivity(deps, entries)
     return { ...done, state: shown ? 'done' : 'refused' }
   })
 }

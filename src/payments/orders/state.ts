@@ -24,10 +24,10 @@ import {
 import type { ReportedBy } from '../../repositories/webhooks/account-webhooks.ts'
 import {
   type ActivityEntry,
+  notifyActivity,
   recordFailure,
   recordSuccess,
   signSuccess,
-  tellActivity,
 } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import type { RequestContext } from '../operations/request-context.ts'
@@ -41,7 +41,7 @@ import {
   type Move,
 } from './apply-evidence.ts'
 import { type Contradiction, contradictionOf } from './match-refund.ts'
-import { tellOrderChanged } from './order-changes.ts'
+import { notifyOrderChanged } from './order-changes.ts'
 import { planCheckAt } from './status-check-schedule.ts'
 
 export type Taking = {
@@ -224,9 +224,9 @@ export async function moveOrder(
         ...along,
       }))
     if (written) {
-      tellOrderChanged(deps.database, written.order)
+      notifyOrderChanged(deps.database, written.order)
       deps.noteMove(order, written.order)
-      if (along?.entries && (!along.ends || written.hasEnded)) tellActivity(deps, along.entries)
+      if (along?.entries && (!along.ends || written.hasEnded)) notifyActivity(deps, along.entries)
       return { ...written, changed: true, shown }
     }
     const now = await findOrderOfAnyClient(db, known.id)
@@ -258,7 +258,7 @@ export async function confirmCreation(
   frees?: string,
 ): Promise<OrderRow> {
   if (!isAbout(order, evidence)) {
-    const holder = await findHolder(deps, order, evidence)
+    const holder = await findBusyCause(deps, order, evidence)
     if (holder) return leaveToHolder(deps, order, holder, source)
   }
   try {
@@ -275,7 +275,7 @@ export async function confirmCreation(
     return after
   } catch (error) {
     const isHeld = constraintOf(error) === 'orders_mp_order_id_key'
-    const holder = isHeld ? await findHolder(deps, order, evidence) : undefined
+    const holder = isHeld ? await findBusyCause(deps, order, evidence) : undefined
     if (holder) return leaveToHolder(deps, order, holder, source)
     throw error
   }
@@ -296,7 +296,7 @@ function creationEntry(order: OrderRow, actor: Actor): ActivityEntry {
 }
 
 /** Another row that the provider's order stands in. */
-async function findHolder(
+async function findBusyCause(
   deps: PaymentDeps,
   order: OrderRow,
   evidence: OrderEvidence,
@@ -325,9 +325,9 @@ async function leaveToHolder(
 
 /** The provider counts an order's time from when it has it, so one that it got late is not over yet. */
 function makeRoom(order: OrderRow): OrderRow {
-  const { creation, unanswered_at: sentAt, cancel_requested_at: wish } = order
+  const { creation, unanswered_at: sentAt, cancel_requested_at: cancelRequestedAt } = order
   const isNew = creation === 'intent' || creation === 'unknown'
-  if (!isNew || sentAt === null || wish !== null) return order
+  if (!isNew || sentAt === null || cancelRequestedAt !== null) return order
   const expiresAt = new Date(sentAt.getTime() + order.expiration_minutes * 60_000)
   if (expiresAt.getTime() - order.expires_at.getTime() < 60_000) return order
   return { ...order, expires_at: expiresAt }

@@ -53,7 +53,7 @@ export function isForgotten(order: Waiting, now: Date): boolean {
 }
 
 /** The same for an order that blocks the terminal of a new charge: it may be canceled as soon as its time is over. */
-export function givesWay(order: Waiting, now: Date): boolean {
+export function canBeReplaced(order: Waiting, now: Date): boolean {
   return isUnwanted(order, now, 0)
 }
 
@@ -116,10 +116,10 @@ const toldEveryMs = 15 * secondMs
 /** The plan of an order after a status check or a move. */
 export function planCheckAt(order: Planned, now: Date, answered = true): NextCheck {
   const at = nextCheck(order, now, answered)
-  const isTold =
+  const isListed =
     answered && order.creation === 'confirmed' && isOpen(order.status) && !isForgotten(order, now)
   const seldom = new Date(now.getTime() + toldEveryMs)
-  return { at, whileWebhooksArrive: at !== null && isTold && at < seldom ? seldom : null }
+  return { at, whileWebhooksArrive: at !== null && isListed && at < seldom ? seldom : null }
 }
 
 function nextSearch(
@@ -211,7 +211,7 @@ const watchedEveryMs = 5 * secondMs
 const paidFreshForMs = 30 * secondMs
 
 /** The next status check of an order that a request waits for, if it must be earlier than planned. */
-export function soonerForWatcher(
+export function earlierForWaiting(
   order: Pick<OrderRow, 'creation' | 'next_check_at'>,
   now: Date,
 ): Date | undefined {

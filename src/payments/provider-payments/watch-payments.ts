@@ -137,7 +137,7 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
     watchOnce: job.once,
     start() {
       // A hint: without it the next run finds the closing.
-      unsubscribe ??= deps.news.follow(
+      unsubscribe ??= deps.events.subscribe(
         ({ kind, data }) => {
           if (kind === 'activity' && data.action === 'closing.opened') job.wake()
         },

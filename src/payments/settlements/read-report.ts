@@ -423,9 +423,9 @@ function othersOf(names: readonly string[], cells: readonly string[]): Record<st
   return Object.fromEntries(
     names.flatMap((name, index) => {
       const text = cells[index]?.trim() ?? ''
-      const isTold =
+      const isListed =
         name.endsWith('_AMOUNT') && !knownAmounts.has(name) && centsOfReport(text) !== 0
-      return isTold ? [[name.slice(0, 64), text.slice(0, 64)]] : []
+      return isListed ? [[name.slice(0, 64), text.slice(0, 64)]] : []
     }),
   )
 }

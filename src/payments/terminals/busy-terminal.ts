@@ -8,7 +8,7 @@ import { type RequestContext, within } from '../operations/request-context.ts'
 import type { CashierAction } from '../orders/cashier.ts'
 
 /** Why the provider reports a terminal as busy while no order of this client is on it. */
-export type Holder =
+export type BusyCause =
   | { kind: 'other_application'; mpOrderId: string; reference: string; createdAt: Date | null }
   /** No open order is listed, and the provider's code is the one that it also documents for prints. */
   | { kind: 'print' }
@@ -25,13 +25,13 @@ const printCode = 'already_queued_order_for_terminal'
  * Reads at the provider why the terminal is busy. An order of this service's application is never named: it may be another
  * client's. The provider's index lags by up to a minute, so `print` may be an order of that minute too.
  */
-export async function findHolder(
+export async function findBusyCause(
   deps: PaymentDeps,
   client: ClientName,
   terminalId: string,
   context: RequestContext,
   refusal: unknown,
-): Promise<Holder> {
+): Promise<BusyCause> {
   const now = deps.now().getTime()
   const span = { from: new Date(now - longestOrderMs), to: new Date(now + 60_000), page: 1 }
   const { untilMs } = within(deps, context, checkWithinMs)
@@ -74,7 +74,7 @@ export async function findHolder(
 
 type Text = { action: CashierAction; message: Readonly<Record<Language, string>> }
 
-const busyTexts: Record<Holder['kind'] | 'own', Text> = {
+const busyTexts: Record<BusyCause['kind'] | 'own', Text> = {
   own: {
     action: 'look_at_terminal',
     message: {
@@ -110,7 +110,7 @@ const busyTexts: Record<Holder['kind'] | 'own', Text> = {
 }
 
 /** The text for the cashier about a busy terminal; `own` is an order of this client. */
-export function adviseOnBusy(holder: Holder['kind'] | 'own') {
+export function adviseOnBusy(holder: BusyCause['kind'] | 'own') {
   const { action, message } = busyTexts[holder]
   return (acceptLanguage: string | undefined) => ({
     message: message[preferredLanguage(acceptLanguage)],

@@ -17,8 +17,8 @@ import {
 } from '../operations/request-context.ts'
 import { cancelAtProvider } from '../orders/cancel.ts'
 import { refreshOrder } from '../orders/read.ts'
-import { givesWay } from '../orders/status-check-schedule.ts'
-import { adviseOnBusy, findHolder, type Holder } from './busy-terminal.ts'
+import { canBeReplaced } from '../orders/status-check-schedule.ts'
+import { adviseOnBusy, type BusyCause, findBusyCause } from './busy-terminal.ts'
 
 /**
  * How many milliseconds the terminal of an order has not answered, from what is known without a call; undefined while it may just
@@ -78,7 +78,7 @@ export async function freeTerminal(
     if (timeLeftMs(deps, check) <= 0) return
     const current = await confirmedNow(deps, order, context)
     if (current === undefined) continue
-    if (givesWay(current, deps.now()) && (await tryCancel(deps, current, check))) continue
+    if (canBeReplaced(current, deps.now()) && (await tryCancel(deps, current, check))) continue
     throw await terminalBusy(deps, client, terminalId, context)
   }
 }
@@ -120,7 +120,7 @@ export async function cancelForgottenOrders(
   const check = within(deps, context, checkWithinMs)
   let freed = false
   for (const order of await findOpenOrdersOnTerminal(deps.database.db, terminalId)) {
-    if (!givesWay(order, deps.now())) continue
+    if (!canBeReplaced(order, deps.now())) continue
     if (timeLeftMs(deps, check) <= 0) break
     if (await cancelForgotten(deps, order, check)) freed = true
   }
@@ -134,7 +134,7 @@ export async function cancelForgotten(
   context: RequestContext,
 ): Promise<boolean> {
   const read = await refreshOrder(deps, order, context)
-  if (read.stale || read.isGone || !givesWay(read.order, deps.now())) return false
+  if (read.stale || read.isGone || !canBeReplaced(read.order, deps.now())) return false
   return tryCancel(deps, read.order, context)
 }
 
@@ -168,9 +168,9 @@ export async function terminalBusy(
   }
   // Another client's order is not shown.
   const isOurs = open.some((order) => order.creation === 'confirmed')
-  const holder: Holder = isOurs
+  const holder: BusyCause = isOurs
     ? { kind: 'unknown' }
-    : await findHolder(deps, client, terminalId, context, cause)
+    : await findBusyCause(deps, client, terminalId, context, cause)
   return new AppError('TERMINAL_BUSY', {
     message: holderText(holder),
     cause,
@@ -188,7 +188,7 @@ export async function terminalBusy(
   })
 }
 
-function holderText(holder: Holder): string {
+function holderText(holder: BusyCause): string {
   switch (holder.kind) {
     case 'other_application':
       return `The terminal is busy with an order of another application (${holder.mpOrderId}): finish or cancel it there, then charge again`

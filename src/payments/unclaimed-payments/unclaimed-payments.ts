@@ -29,7 +29,7 @@ import { withAccess } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { type RequestContext, serviceActor, serviceContext } from '../operations/request-context.ts'
 import { applyEvidence } from '../orders/apply-evidence.ts'
-import { tellOrderChanged } from '../orders/order-changes.ts'
+import { notifyOrderChanged } from '../orders/order-changes.ts'
 import { refreshOrder, requireOrder } from '../orders/read.ts'
 import { refundOrder } from '../orders/refund.ts'
 import { moveOrder } from '../orders/state.ts'
@@ -119,7 +119,7 @@ async function note(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<voi
     return { order: await openSurplus(deps, trx, orphan) }
   })
   if (!kept) return
-  if (kept.order) tellOrderChanged(deps.database, kept.order)
+  if (kept.order) notifyOrderChanged(deps.database, kept.order)
   const { client, id, payment_id: paymentId, caja_id: cajaId } = orphan
   deps.log.warn(
     { client, orphanId: id, paymentId, cajaId },
@@ -179,7 +179,7 @@ export async function dismissOrphan(
       await recordSuccess(deps, trx, entry)
       return { orphan: { ...now, ...end }, order: await endSurplus(deps, trx, now) }
     })
-    if (dismissed.order) tellOrderChanged(deps.database, dismissed.order)
+    if (dismissed.order) notifyOrderChanged(deps.database, dismissed.order)
     return dismissed.orphan
   })
 }
@@ -233,7 +233,7 @@ export async function adoptOrphan(
       )
       return { orphan: await endAdopted(deps, trx, now, order, reason, entry), order }
     })
-    if (adopted.order) tellOrderChanged(deps.database, adopted.order)
+    if (adopted.order) notifyOrderChanged(deps.database, adopted.order)
     return adopted
   })
 }
@@ -317,8 +317,8 @@ export async function refundOrphan(
   if (before.state === 'refunded') {
     return { orphan: before, order: await requireOrder(deps, client, before.order_id as string) }
   }
-  const wish = { reason, reference: undefined }
-  const { orphan } = await adoptOrphan(deps, client, id, wish, context.actor)
+  const because = { reason, reference: undefined }
+  const { orphan } = await adoptOrphan(deps, client, id, because, context.actor)
   const { order } = await refundOrder(
     deps,
     client,

@@ -10,7 +10,7 @@ import {
 } from '../../repositories/webhooks/webhook-log.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { leaseMs } from '../operations/account-lanes.ts'
-import { tellWebhooks } from './work-webhook.ts'
+import { notifyWebhooks } from './work-webhook.ts'
 
 export type Delivery = {
   xSignature: string | string[] | undefined
@@ -117,7 +117,7 @@ export function createRejectedLog(
       next_attempt_at: null,
       duration_ms: 0,
     })
-    tellWebhooks(deps, [row])
+    notifyWebhooks(deps, [row])
     if (window.count === 1) await trimRejected(deps.database.db, rejectedKept)
   }
 }

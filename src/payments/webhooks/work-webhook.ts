@@ -12,7 +12,7 @@ import {
   type DeliveryEnd,
   findProcessedDelivery,
   finishDeliveries,
-  type ToldWebhook,
+  type WebhookNotice,
   type WebhookRow,
   webhookChannel,
 } from '../../repositories/webhooks/webhook-log.ts'
@@ -21,7 +21,7 @@ import { withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { providerErrorOf } from '../operations/account-pauses.ts'
 import { serviceContext } from '../operations/request-context.ts'
-import { meetOrderAnywhere } from '../orders/adopt-orders.ts'
+import { adoptFromAnyAccount } from '../orders/adopt-orders.ts'
 import { refreshOrder } from '../orders/read.ts'
 
 /**
@@ -56,7 +56,10 @@ export async function workDeliveries(
     const endedAt = deps.now()
     const nothing = { client: null, orderId: null, errorMessage: null, nextAttemptAt: null }
     const durationMs = endedAt.getTime() - startedAt.getTime()
-    tellWebhooks(deps, await finishDeliveries(db, ids, { ...nothing, ...end, endedAt, durationMs }))
+    notifyWebhooks(
+      deps,
+      await finishDeliveries(db, ids, { ...nothing, ...end, endedAt, durationMs }),
+    )
   }
   try {
     const result = await workByTopic(deps, first)
@@ -80,9 +83,9 @@ export async function workDeliveries(
 }
 
 /** Publishes that deliveries were processed or refused. */
-export function tellWebhooks(
+export function notifyWebhooks(
   { database }: Pick<PaymentDeps, 'database'>,
-  told: readonly ToldWebhook[],
+  told: readonly WebhookNotice[],
 ): void {
   for (const { id, client, order_id, topic, status } of told) {
     database.announce(webhookChannel, JSON.stringify({ id, client, order_id, topic, status }))
@@ -177,9 +180,9 @@ async function workUnknownOrder(
   row: WebhookRow,
   mpOrderId: string,
 ): Promise<WorkResult> {
-  const meeting = await meetOrderAnywhere(deps, row.mp_user_id, mpOrderId)
+  const adoption = await adoptFromAnyAccount(deps, row.mp_user_id, mpOrderId)
   const order =
-    'order' in meeting ? meeting.order : await findOrderOfAnyClient(deps.database.db, mpOrderId)
+    'order' in adoption ? adoption.order : await findOrderOfAnyClient(deps.database.db, mpOrderId)
   if (order) return { status: 'processed', client: order.client, orderId: order.id }
   const [client] =
     row.mp_user_id === null ? [] : await findClientsOfAccount(deps.database.db, row.mp_user_id)

@@ -3,9 +3,9 @@ import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import type { ActivityLogTable, ActivitySealsTable } from '../../db/tables.ts'
 import {
   type ListPage,
-  type PageWish,
+  type PageRequest,
   reachOf,
-  type SequencePlace,
+  type SequenceCursor,
   toListPage,
 } from '../list-page.ts'
 
@@ -14,7 +14,7 @@ export type ActivityRow = Selectable<ActivityLogTable>
 export const activityChannel = 'activity_recorded'
 
 /** What subscribers get about a new entry. */
-export type ToldActivity = {
+export type ActivityNotice = {
   id: string
   client: string | null
   action: string
@@ -51,7 +51,7 @@ export async function appendActivity(db: Db | Trx, entries: readonly NewActivity
 }
 
 /** An entry as subscribers get it. */
-export function toToldActivity(entry: NewActivity): ToldActivity {
+export function toToldActivity(entry: NewActivity): ActivityNotice {
   return {
     id: entry.id,
     client: entry.client_name,
@@ -79,7 +79,7 @@ export type ListedActivity = ActivityRow & { seal: Selectable<ActivitySealsTable
 export async function listActivity(
   db: Db,
   filter: ActivityFilter,
-  wish: PageWish<SequencePlace>,
+  pageRequest: PageRequest<SequenceCursor>,
   { isHeadAuthentic }: { isHeadAuthentic: boolean },
 ): Promise<ListPage<ListedActivity>> {
   let query = db.selectFrom('activity_log')
@@ -89,7 +89,7 @@ export async function listActivity(
   }
   if (filter.status !== undefined) query = query.where('status', '=', filter.status)
   if (filter.client !== undefined) query = query.where('client_name', '=', filter.client)
-  const { place } = wish
+  const { place } = pageRequest
   const isBack = place?.side === 'newer'
   const part = place ? query.where('activity_log.seq', isBack ? '>' : '<', place.seq) : query
   const rows = await part
@@ -120,8 +120,8 @@ export async function listActivity(
     .selectAll('activity_log')
     .select(['seal.place', 'seal.link', 'seal.seal_hash'])
     .orderBy('activity_log.seq', isBack ? 'asc' : 'desc')
-    .limit(reachOf(wish))
-    .offset(wish.offset)
+    .limit(reachOf(pageRequest))
+    .offset(pageRequest.offset)
     .execute()
   const listed = rows.map(({ place: seq, link, seal_hash: hash, ...row }) => ({
     ...row,
@@ -130,5 +130,5 @@ export async function listActivity(
         ? null
         : { seq, entry_id: row.id, previous_hash: link, hash },
   }))
-  return toListPage(db, 'activity_log', query, listed, wish)
+  return toListPage(db, 'activity_log', query, listed, pageRequest)
 }

@@ -7,7 +7,7 @@ import { endedUnpaid, paymentWords } from '../../domain/provider-states.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 import type { ProviderPaymentRow } from '../provider-payments/provider-payments.ts'
 
-export type ChargesWish = {
+export type ChargesQuery = {
   client: ClientName
   /** A box or a store: it is where the charge was made, even if the box has moved since. */
   place: { column: 'caja_id' | 'sucursal_id'; id: string }
@@ -26,8 +26,8 @@ export type Charges = { payments: ProviderPaymentRow[]; orders: OrderRow[] }
  * Both sides of a place and a time: payments sold or refunded in it, orders that could be paid in it or were refunded
  * in it. The other side of each is included, at any time and at any place of the provider.
  */
-export async function readCharges(db: Db, wish: ChargesWish): Promise<Charges> {
-  const { client, place, from, to } = wish
+export async function readCharges(db: Db, query: ChargesQuery): Promise<Charges> {
+  const { client, place, from, to } = query
   const orders = await db
     .selectFrom('orders')
     .selectAll()
@@ -105,7 +105,7 @@ export async function readCharges(db: Db, wish: ChargesWish): Promise<Charges> {
 /** Where the provider has the boxes of a place now, and had them at this time. */
 export async function listPlacesToRead(
   db: Db,
-  { client, place, from, to }: ChargesWish,
+  { client, place, from, to }: ChargesQuery,
 ): Promise<{ mpPosId?: string; mpStoreId?: string }[]> {
   if (place.column === 'sucursal_id') {
     const now = await db
@@ -153,7 +153,7 @@ const unpaidOrders = orderStatuses.filter(isClosedUnpaid)
 /** When the first charge of a place in a time was made or began, as far as is stored. */
 export async function findFirstCharge(
   db: Db | Trx,
-  { client, place, from, to }: ChargesWish,
+  { client, place, from, to }: ChargesQuery,
 ): Promise<Date | undefined> {
   const order = await db
     .selectFrom('orders')

@@ -8,10 +8,10 @@ import {
   beyondTime,
   countSparingly,
   type ListPage,
-  type PageWish,
+  type PageRequest,
   reachOf,
   rowsHeld,
-  type TimePlace,
+  type TimeCursor,
   toListPage,
 } from '../list-page.ts'
 import { isRefundInDoubt, wasPaid } from '../statistics/figure-conditions.ts'
@@ -39,20 +39,27 @@ export type OrderFilter = {
 export async function listOrders(
   db: Db,
   filter: OrderFilter,
-  wish: PageWish<TimePlace>,
+  pageRequest: PageRequest<TimeCursor>,
 ): Promise<ListPage<OrderRow>> {
   const query = ordersOf(db, filter)
-  const { place } = wish
+  const { place } = pageRequest
   const isBack = place?.side === 'newer'
   const part = place ? query.where(beyondTime(place, 'created_at')) : query
   const rows = await part
     .selectAll()
     .orderBy('created_at', isBack ? 'asc' : 'desc')
     .orderBy('id', isBack ? 'desc' : 'asc')
-    .limit(reachOf(wish))
-    .offset(wish.offset)
+    .limit(reachOf(pageRequest))
+    .offset(pageRequest.offset)
     .execute()
-  return toListPage(db, 'orders', query, rows, wish, ordersOf(db, { ...filter, at: anyMoment }))
+  return toListPage(
+    db,
+    'orders',
+    query,
+    rows,
+    pageRequest,
+    ordersOf(db, { ...filter, at: anyMoment }),
+  )
 }
 
 export type StandingTotal = {

@@ -6,9 +6,9 @@ import type { Payment } from '../../domain/order.ts'
 import {
   beyondTime,
   type ListPage,
-  type PageWish,
+  type PageRequest,
   reachOf,
-  type TimePlace,
+  type TimeCursor,
   toListPage,
 } from '../list-page.ts'
 
@@ -138,20 +138,20 @@ export async function keepSettlementFile(
 export async function listSettlementFiles(
   db: Db,
   client: ClientName,
-  wish: PageWish<TimePlace>,
+  pageRequest: PageRequest<TimeCursor>,
 ): Promise<ListPage<SettlementFileRow>> {
   const query = db.selectFrom('settlement_files').where('client', '=', client)
-  const { place } = wish
+  const { place } = pageRequest
   const isBack = place?.side === 'newer'
   const part = place ? query.where(beyondTime(place, 'created_at')) : query
   const rows = await part
     .selectAll()
     .orderBy('created_at', isBack ? 'asc' : 'desc')
     .orderBy('id', isBack ? 'desc' : 'asc')
-    .limit(reachOf(wish))
-    .offset(wish.offset)
+    .limit(reachOf(pageRequest))
+    .offset(pageRequest.offset)
     .execute()
-  return toListPage(db, 'settlement_files', query, rows, wish)
+  return toListPage(db, 'settlement_files', query, rows, pageRequest)
 }
 
 /** Movements that were taken in or changed after this position, in the sequence of their changes. */

@@ -42,7 +42,7 @@ export async function countOrdersByHour(db: Db, span: Span): Promise<HourRow[]> 
   return rows
 }
 
-/** The median of the time from a till's wish to the money, in milliseconds; null when nothing was paid. */
+/** The median of the time from a till's request to the payment, in milliseconds; null when nothing was paid. */
 export async function medianChargeMs(db: Db, span: Span): Promise<number | null> {
   const { rows } = await sql<{ ms: number | null }>`
     select (percentile_cont(0.5) within group (

@@ -6,9 +6,9 @@ import { type ClaimRoom, columnHasCome, furthestMs, roomOfAccount } from '../due
 import {
   beyondTime,
   type ListPage,
-  type PageWish,
+  type PageRequest,
   reachOf,
-  type TimePlace,
+  type TimeCursor,
   toListPage,
 } from '../list-page.ts'
 
@@ -17,7 +17,7 @@ export type WebhookRow = Selectable<WebhookLogTable>
 export const webhookChannel = 'webhook_worked'
 
 /** What listeners hear of a delivery that was worked or refused. */
-export type ToldWebhook = Pick<WebhookRow, 'id' | 'client' | 'order_id' | 'topic' | 'status'>
+export type WebhookNotice = Pick<WebhookRow, 'id' | 'client' | 'order_id' | 'topic' | 'status'>
 
 /**
  * Stores a delivery. One that was stored before (same signed parts) only counts up: `fresh` is false then.
@@ -107,7 +107,7 @@ export type DeliveryEnd = {
   durationMs: number
 }
 
-const finish = fixedStatement<Record<string, unknown>, ToldWebhook>(`
+const finish = fixedStatement<Record<string, unknown>, WebhookNotice>(`
   update webhook_log set status = :status, client = coalesce(:client, client), order_id = coalesce(:order_id, order_id),
     error_message = :error_message, next_attempt_at = :next_attempt_at, processed_at = :processed_at,
     duration_ms = :duration_ms, attempts = attempts + 1
@@ -119,7 +119,7 @@ export async function finishDeliveries(
   db: Db | Trx,
   ids: readonly string[],
   end: DeliveryEnd,
-): Promise<ToldWebhook[]> {
+): Promise<WebhookNotice[]> {
   if (ids.length === 0) return []
   return finish(db, {
     ids: [...ids],
@@ -184,21 +184,21 @@ export async function claimDueDeliveries(
 export async function listDeliveries(
   db: Db,
   filter: { client?: string | undefined },
-  wish: PageWish<TimePlace>,
+  pageRequest: PageRequest<TimeCursor>,
 ): Promise<ListPage<WebhookRow>> {
   let query = db.selectFrom('webhook_log')
   if (filter.client !== undefined) query = query.where('client', '=', filter.client as ClientName)
-  const { place } = wish
+  const { place } = pageRequest
   const isBack = place?.side === 'newer'
   const part = place ? query.where(beyondTime(place, 'received_at')) : query
   const rows = await part
     .selectAll()
     .orderBy('received_at', isBack ? 'asc' : 'desc')
     .orderBy('id', isBack ? 'desc' : 'asc')
-    .limit(reachOf(wish))
-    .offset(wish.offset)
+    .limit(reachOf(pageRequest))
+    .offset(pageRequest.offset)
     .execute()
-  return toListPage(db, 'webhook_log', query, rows, wish)
+  return toListPage(db, 'webhook_log', query, rows, pageRequest)
 }
 
 /** Webhooks about one order, oldest first. */

@@ -12,7 +12,7 @@ import { addActivityRoutes } from '../audit/activity-routes.ts'
 import { addInvitationAdminRoutes } from '../connection/invitation-admin-routes.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'
 import { actorOf } from '../guards.ts'
-import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
+import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
 import { findOrderPage } from '../orders/order-page.ts'
 import { OrdersResponse } from '../orders/order-schemas.ts'
 import { addFreeTerminalRoute } from '../terminals/free-terminal-route.ts'
@@ -179,7 +179,7 @@ function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookI
     },
     async (request) => {
       const { client } = request.query
-      const page = await listDeliveries(deps.database.db, { client }, timeWish(request.query))
+      const page = await listDeliveries(deps.database.db, { client }, timePageOf(request.query))
       return {
         logs: page.rows.map(viewWebhook),
         total: page.total,

@@ -10,7 +10,7 @@ import {
   VerifyResponse,
 } from '../admin/admin-schemas.ts'
 import { viewActivity, viewCheck } from '../admin/admin-views.ts'
-import { cursorsOf, sequenceWish } from '../list-cursor.ts'
+import { cursorsOf, sequencePageOf } from '../list-cursor.ts'
 
 const tags = ['Administration']
 
@@ -41,7 +41,7 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
       const page = await readActivity(
         deps,
         { action, resourceType: resource_type, status, client },
-        sequenceWish(request.query),
+        sequencePageOf(request.query),
       )
       return {
         logs: page.rows.filter(({ isForged }) => !isForged).map(viewActivity),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { EventStreams, StreamEvent } from '../../http/event-stream.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { createEventReader } from '../../payments/events/event-subscribers.ts'
+import { createEventReader } from '../../payments/events/event-source.ts'
 import { ClientName, StreamQuery } from '../field-schemas.ts'
 import { type Guards, placeOwner } from '../guards.ts'
 
@@ -59,7 +59,7 @@ export function addEventRoutes(
       },
     },
     async (request, reply) => {
-      const reader = createEventReader(deps.news, {
+      const reader = createEventReader(deps.events, {
         isAdmin: request.principal?.type === 'admin',
         client: request.tenant ?? undefined,
       })

@@ -10,7 +10,7 @@ import {
   type StandingTotal,
   totalOrders,
 } from '../../repositories/orders/order-list.ts'
-import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
+import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
 import { readBeside, viewOrder } from './order-answer.ts'
 import type { ListOrdersQuery } from './order-schemas.ts'
 
@@ -34,7 +34,7 @@ export async function findOrderPage(
     at: deps.now(),
   }
   const { db } = deps.database
-  const page = await listOrders(db, filter, timeWish(query))
+  const page = await listOrders(db, filter, timePageOf(query))
   const totals = query.totals === 'true' ? viewTotals(await totalOrders(db, filter)) : undefined
   const beside = await readBeside(db, page.rows)
   const language = preferredLanguage(headers['accept-language'])

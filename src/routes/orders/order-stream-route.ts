@@ -75,11 +75,11 @@ export function addOrderStream(
         isOver: watch.isOver,
         checkAccess: () => guards.check(request),
         async read() {
-          const news = await watch.next()
-          if (!news) return []
-          const beside = await readBeside(deps.database.db, [news.order])
-          const data = viewOrder(deps, news.order, beside, language, news.stale)
-          return [{ event: 'order', id: news.order.version, data }]
+          const read = await watch.next()
+          if (!read) return []
+          const beside = await readBeside(deps.database.db, [read.order])
+          const data = viewOrder(deps, read.order, beside, language, read.stale)
+          return [{ event: 'order', id: read.order.version, data }]
         },
       }) as never
     },

@@ -41,11 +41,11 @@ export function addOverviewRoute(app: HttpServer, deps: PaymentDeps): void {
       const first = new Set(
         standings.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, request.query.most_boxes),
       )
-      const isTold = (one: (typeof standings)[number]) =>
+      const isListed = (one: (typeof standings)[number]) =>
         first.has(one) || (one.health && isProblem(one.health)) || inDoubt.has(keyOf(one.box))
       return {
         ...statistics,
-        boxes: standings.filter(isTold).map(({ box, health }) => ({
+        boxes: standings.filter(isListed).map(({ box, health }) => ({
           ...box,
           health: health ? viewBoxHealth(health, language, seen.at) : null,
         })),

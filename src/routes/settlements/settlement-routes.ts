@@ -21,7 +21,7 @@ import {
 } from '../../repositories/settlements/settlement-queries.ts'
 import { ClientOnlyQuery, iso, isoOrNull } from '../field-schemas.ts'
 import { actorOf, tenantOfRequest } from '../guards.ts'
-import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
+import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
 import {
   ChargeClassBody,
   ChargeClassesResponse,
@@ -88,7 +88,7 @@ export function addSettlementRoutes(app: HttpServer, deps: PaymentDeps): void {
     },
     async (request) => {
       const client = tenantOfRequest(request)
-      const page = await listSettlementFiles(deps.database.db, client, timeWish(request.query))
+      const page = await listSettlementFiles(deps.database.db, client, timePageOf(request.query))
       return {
         files: page.rows.map((file) => ({
           ...viewFile(file),

@@ -1,19 +1,19 @@
 import type { Database } from '../../db/database.ts'
-import { activityChannel, type ToldActivity } from '../../repositories/audit/activity-queries.ts'
-import { type ToldWebhook, webhookChannel } from '../../repositories/webhooks/webhook-log.ts'
+import { type ActivityNotice, activityChannel } from '../../repositories/audit/activity-queries.ts'
+import { type WebhookNotice, webhookChannel } from '../../repositories/webhooks/webhook-log.ts'
 import type { ChangedOrder, OrderChanges } from '../orders/order-changes.ts'
 
 /** An event. `key` is equal for two events about the same thing, of which the later one is enough. */
-export type NewsItem = { key: string; client: string | null } & (
+export type EventItem = { key: string; client: string | null } & (
   | { kind: 'order'; data: ChangedOrder }
-  | { kind: 'webhook'; data: ToldWebhook }
-  | { kind: 'activity'; data: ToldActivity }
+  | { kind: 'webhook'; data: WebhookNotice }
+  | { kind: 'activity'; data: ActivityNotice }
 )
 
 /** The events of all processes. Each is a hint: the subscriber then reads the state itself. */
 export type EventSource = {
   /** Calls `onItem` with each item, and `onGap` when some may have been missed, until the returned function is called. */
-  follow(onItem: (item: NewsItem) => void, onGap: () => void): () => void
+  subscribe(onItem: (item: EventItem) => void, onGap: () => void): () => void
   close(): Promise<void>
 }
 
@@ -21,40 +21,40 @@ export async function createEventSource(
   database: Database,
   changes: OrderChanges,
 ): Promise<EventSource> {
-  const followers = new Set<{ onItem: (item: NewsItem) => void; onGap: () => void }>()
-  const tell = (item: NewsItem) => {
-    for (const { onItem } of [...followers]) onItem(item)
+  const subscribers = new Set<{ onItem: (item: EventItem) => void; onGap: () => void }>()
+  const publish = (item: EventItem) => {
+    for (const { onItem } of [...subscribers]) onItem(item)
   }
   const miss = () => {
-    for (const { onGap } of [...followers]) onGap()
+    for (const { onGap } of [...subscribers]) onGap()
   }
-  const forget = changes.follow(
-    (data) => tell({ kind: 'order', key: `order ${data.order_id}`, client: data.client, data }),
+  const forget = changes.subscribe(
+    (data) => publish({ kind: 'order', key: `order ${data.order_id}`, client: data.client, data }),
     miss,
   )
   const unlisten = await Promise.all([
     database.listen(
       webhookChannel,
       (payload) => {
-        const data = JSON.parse(payload) as ToldWebhook
-        tell({ kind: 'webhook', key: `webhook ${data.id}`, client: data.client, data })
+        const data = JSON.parse(payload) as WebhookNotice
+        publish({ kind: 'webhook', key: `webhook ${data.id}`, client: data.client, data })
       },
       miss,
     ),
     database.listen(
       activityChannel,
       (payload) => {
-        const data = JSON.parse(payload) as ToldActivity
-        tell({ kind: 'activity', key: `activity ${data.id}`, client: data.client, data })
+        const data = JSON.parse(payload) as ActivityNotice
+        publish({ kind: 'activity', key: `activity ${data.id}`, client: data.client, data })
       },
       miss,
     ),
   ])
   return {
-    follow(onItem, onGap) {
-      const follower = { onItem, onGap }
-      followers.add(follower)
-      return () => followers.delete(follower)
+    subscribe(onItem, onGap) {
+      const subscriber = { onItem, onGap }
+      subscribers.add(subscriber)
+      return () => subscribers.delete(subscriber)
     },
     async close() {
       forget()
@@ -63,10 +63,10 @@ export async function createEventSource(
   }
 }
 
-export type NewsReader = {
+export type EventReader = {
   watch(wake: () => void): () => void
   /** The events since the last call. `missed` when some were lost or there are too many: then everything must be read again. */
-  take(): { missed: boolean; items: NewsItem[] }
+  take(): { missed: boolean; items: EventItem[] }
 }
 
 /** More than a page would process one by one. The waiting events of a slow reader must not grow without limit. */
@@ -77,22 +77,22 @@ const itemsAtMost = 20
  * is `missed`.
  */
 export function createEventReader(
-  news: EventSource,
+  source: EventSource,
   { isAdmin, client }: { isAdmin: boolean; client: string | undefined },
-): NewsReader {
-  const items = new Map<string, NewsItem>()
+): EventReader {
+  const items = new Map<string, EventItem>()
   let missed = true
 
   const miss = () => {
     missed = true
     items.clear()
   }
-  const concerns = (item: NewsItem) =>
+  const concerns = (item: EventItem) =>
     (isAdmin || item.kind === 'order') && (client === undefined || item.client === client)
 
   return {
     watch: (wake) =>
-      news.follow(
+      source.subscribe(
         (item) => {
           if (!concerns(item)) return
           // After `missed` the reader reads everything, this event included.
