@@ -2,6 +2,7 @@
  * What time it is, and where: the service's clock and the zone of the shops, not those of the machine that shows the page. A
  * tablet in a shop may be an hour wrong, and the office may be in another country.
  */
+const dayMs = 24 * 3_600_000
 let aheadMs = 0
 let zone
 
@@ -48,13 +49,19 @@ export function midnight(day, moveDays = 0) {
   if (!match) return undefined
   const wall = Date.UTC(Number(match[1]), Number(match[2]) - 1, Number(match[3]) + moveDays)
   if (Number.isNaN(wall)) return undefined
-  const guess = wall - (wallOf(wall) - wall)
-  // The clocks may have been changed between the guess and the day's begin.
-  return new Date(wall - (wallOf(guess) - guess)).toISOString()
+  // As src/domain/time-zone.ts: of two midnights the first; a midnight that the clocks skip by the offset before the change.
+  const [before, after] = [wall - dayMs, wall + dayMs].map(offsetAt)
+  const fits = [before, after].filter((offset) => offsetAt(wall - offset) === offset)
+  return new Date(wall - (fits.length === 0 ? before : Math.max(...fits))).toISOString()
 }
 
 export function startOfToday() {
   return midnight(dayOf())
+}
+
+/** How far the clocks of the shops are ahead of UTC at a moment, in ms. */
+function offsetAt(at) {
+  return wallOf(at) - at
 }
 
 /** What the clock on the wall shows at a moment, as if it were UTC. */

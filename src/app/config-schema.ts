@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import type { EncryptionKey } from '../domain/sealed.ts'
+import { isTimeZone } from '../domain/time-zone.ts'
 
 const plainForms = new WeakSet<z.ZodType>()
 
@@ -177,7 +178,9 @@ const quietHoursForm = new RegExp(`^(${timeOfDay})-(${timeOfDay}) (\\S+)$`)
 const quietHours = plain(
   fits((text) => {
     const [, from, , to, , timezone] = quietHoursForm.exec(text) ?? []
-    return timezone !== undefined && from !== to && isTimezone(timezone)
+    if (timezone === undefined || from === to) return false
+    // An offset as well: it was accepted before, and a setting must not stop an upgrade.
+    return isTimeZone(timezone) || /^[+-](0[0-9]|1[0-4]):?[0-5][0-9]$/.test(timezone)
   }, 'must be two different times and a time zone, such as 22:00-07:00 America/Argentina/Buenos_Aires').transform(
     (text) => {
       const [times = '', timezone = ''] = text.split(' ')
@@ -444,15 +447,6 @@ function isPlain(field: z.core.$ZodType): boolean {
   if (plainForms.has(field as z.ZodType)) return true
   const { def } = field._zod
   return 'innerType' in def && isPlain(def.innerType as z.core.$ZodType)
-}
-
-function isTimezone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en-US', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
 }
 
 function toUrl(text: string): URL | undefined {

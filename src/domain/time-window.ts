@@ -1,3 +1,5 @@
+import { dayIn, spanOfDay, wallClockOf } from './time-zone.ts'
+
 const days = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
 
 export type TimeWindow = {
@@ -17,7 +19,9 @@ export function isInWindow(window: TimeWindow | undefined, now: Date): boolean {
   if (!window) return true
   const from = minutesOf(window.from)
   const to = minutesOf(window.to)
-  const { day, minutes } = wallClock(window.timezone, now)
+  const wall = wallClockOf(window.timezone).toWall(now)
+  const day = wall.getUTCDay()
+  const minutes = wall.getUTCHours() * 60 + wall.getUTCMinutes()
   const isDay = (index: number) => {
     const name = days[(index + 7) % 7]
     return name !== undefined && window.days.includes(name)
@@ -44,28 +48,9 @@ export function dueSince(window: TimeWindow | undefined, planned: Date, now: Dat
   return new Date(inside)
 }
 
-/** The beginning of the present day by the wall clock of the time zone. */
+/** When the current day began in the time zone. */
 export function startOfDay(timezone: string, now: Date): Date {
-  const { minutes } = wallClock(timezone, now)
-  const intoMinute = now.getTime() % 60_000
-  return new Date(now.getTime() - minutes * 60_000 - intoMinute)
-}
-
-function wallClock(timeZone: string, now: Date): { day: number; minutes: number } {
-  const parts = new Intl.DateTimeFormat('en-US', {
-    timeZone,
-    hourCycle: 'h23',
-    weekday: 'short',
-    hour: '2-digit',
-    minute: '2-digit',
-  }).formatToParts(now)
-  const part = (type: Intl.DateTimeFormatPartTypes) =>
-    parts.find((one) => one.type === type)?.value ?? ''
-  const name = part('weekday').toLowerCase()
-  return {
-    day: (days as readonly string[]).indexOf(name),
-    minutes: Number(part('hour')) * 60 + Number(part('minute')),
-  }
+  return spanOfDay(timezone, dayIn(timezone, now)).from
 }
 
 function minutesOf(time: string): number {

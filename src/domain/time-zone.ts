@@ -14,54 +14,99 @@ export function timeZoneOfSite(siteId: string | null): string {
   return zoneOfSite[siteId ?? ''] ?? 'America/Argentina/Buenos_Aires'
 }
 
+/** Whether this is a name of the IANA database of time zones. */
 export function isTimeZone(name: string): boolean {
+  // An offset such as +03:00 has no daylight saving time, and some databases read it the other way round.
+  if (!/^[A-Z]/i.test(name)) return false
   try {
     new Intl.DateTimeFormat('en', { timeZone: name })
-    // An offset has no daylight saving time, and is no place.
-    return /^[A-Z]/i.test(name)
+    return true
   } catch {
     return false
   }
 }
 
-/** The day (`2026-11-21`) in a zone at a moment. */
+/** Times as a wall clock shows them: a Date whose UTC fields are those of the clock. */
+export type WallClock = {
+  /** The first instant at which the clock shows this. A time that the clock skips is read with the offset before the change. */
+  toInstant(wall: Date): Date
+  toWall(instant: Date): Date
+}
+
+/** The day (`2026-11-21`) in a zone at an instant. */
 export function dayIn(timeZone: string, at: Date): string {
-  return new Date(at.getTime() + offsetMs(timeZone, at)).toISOString().slice(0, 10)
+  return wallClockOf(timeZone).toWall(at).toISOString().slice(0, 10)
 }
 
-/** From the first moment of a day in a zone to that of the next one: 23 or 25 hours when the clocks change. */
+/** From the first instant of a day in a zone to that of the next one: 23 or 25 hours when the clocks change. */
 export function spanOfDay(timeZone: string, day: string): { from: Date; to: Date } {
-  const next = new Date(Date.parse(`${day}T00:00:00Z`) + 24 * 3_600_000).toISOString().slice(0, 10)
-  return { from: startOf(timeZone, day), to: startOf(timeZone, next) }
+  const clock = wallClockOf(timeZone)
+  const midnight = new Date(`${day}T00:00:00Z`)
+  // The clock may skip midnight: the day begins when the clock changes, which is midnight by the offset before the change.
+  return { from: clock.toInstant(midnight), to: clock.toInstant(new Date(+midnight + dayMs)) }
 }
 
-function startOf(timeZone: string, day: string): Date {
-  const asUtc = Date.parse(`${day}T00:00:00Z`)
-  const guess = new Date(asUtc - offsetMs(timeZone, new Date(asUtc)))
-  const exact = new Date(asUtc - offsetMs(timeZone, guess))
-  // The clocks skip this midnight: the day begins when they change.
-  return dayIn(timeZone, exact) < day ? new Date(exact.getTime() + 3_600_000) : exact
-}
+const dayMs = 24 * 3_600_000
 
-const formats = new Map<string, Intl.DateTimeFormat>()
+const clocks = new Map<string, WallClock>()
 
-/** How far the clocks of a zone are ahead of UTC at a moment. */
-function offsetMs(timeZone: string, at: Date): number {
-  let format = formats.get(timeZone)
-  if (!format) {
-    format = new Intl.DateTimeFormat('en-US', {
-      timeZone,
-      hourCycle: 'h23',
-      year: 'numeric',
-      month: '2-digit',
-      day: '2-digit',
-      hour: '2-digit',
-      minute: '2-digit',
-      second: '2-digit',
-    })
-    formats.set(timeZone, format)
+/** @param timeZone a name of the IANA database. */
+export function wallClockOf(timeZone: string): WallClock {
+  let clock = clocks.get(timeZone)
+  if (!clock) {
+    clock = createWallClock(timeZone)
+    clocks.set(timeZone, clock)
   }
-  const part = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value]))
-  const local = `${part.year}-${part.month}-${part.day}T${part.hour}:${part.minute}:${part.second}Z`
-  return Date.parse(local) - Math.floor(at.getTime() / 1000) * 1000
+  return clock
+}
+
+/** No offset changes more often; some have a quarter of an hour. */
+const stepMs = 900_000
+const cachedOffsets = 10_000
+
+function createWallClock(timeZone: string): WallClock {
+  const format = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    era: 'short',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  })
+  const offsets = new Map<number, number>()
+
+  const measure = (ms: number): number => {
+    const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, value]))
+    const part = (type: Intl.DateTimeFormatPartTypes) => Number(parts.get(type))
+    const year = parts.get('era') === 'BC' ? 1 - part('year') : part('year')
+    const shown = new Date(0)
+    shown.setUTCFullYear(year, part('month') - 1, part('day'))
+    shown.setUTCHours(part('hour'), part('minute'), part('second'))
+    return shown.getTime() - ms
+  }
+  /** How far the clock is ahead of UTC, in ms. */
+  const offsetAt = (ms: number): number => {
+    const step = Math.floor(ms / stepMs) * stepMs
+    const known = offsets.get(step)
+    if (known !== undefined) return known
+    if (offsets.size >= cachedOffsets) offsets.clear()
+    const offset = measure(step)
+    offsets.set(step, offset)
+    return offset
+  }
+
+  return {
+    toInstant(wall) {
+      const ms = wall.getTime()
+      const before = offsetAt(ms - dayMs)
+      const after = offsetAt(ms + dayMs)
+      const fits = [before, after].filter((offset) => offsetAt(ms - offset) === offset)
+      const offset = fits.length === 0 ? before : Math.max(...fits)
+      return new Date(ms - offset)
+    },
+    toWall: (instant) => new Date(instant.getTime() + offsetAt(instant.getTime())),
+  }
 }

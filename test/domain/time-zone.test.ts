@@ -1,19 +1,56 @@
 import { expect, test } from 'vitest'
+import { startOfDay } from '../../src/domain/time-window.ts'
 import { dayIn, isTimeZone, spanOfDay } from '../../src/domain/time-zone.ts'
 
-test.each([
+const days = [
   ['America/Argentina/Buenos_Aires', '2026-11-21', '2026-11-21T03:00:00.000Z', 24],
   // The clocks go forward at midnight, which is left out.
   ['America/Santiago', '2026-09-06', '2026-09-06T04:00:00.000Z', 23],
   ['America/Santiago', '2026-04-04', '2026-04-04T03:00:00.000Z', 25],
+  // The clocks go back from 01:00 to midnight, which comes twice: the day begins with the first.
+  ['America/Havana', '2026-11-01', '2026-11-01T04:00:00.000Z', 25],
+  ['Asia/Amman', '2021-10-29', '2021-10-28T21:00:00.000Z', 25],
+  ['Europe/Madrid', '2026-03-29', '2026-03-28T23:00:00.000Z', 23],
   ['America/Montevideo', '2026-12-31', '2026-12-31T03:00:00.000Z', 24],
-])('a day in %s on %s begins at %s and has %d hours', (zone, day, begin, hours) => {
+] as const
+
+test.each(days)('a day in %s on %s begins at %s and has %d hours', (zone, day, begin, hours) => {
   const { from, to } = spanOfDay(zone, day)
   expect(from.toISOString()).toBe(begin)
   expect((to.getTime() - from.getTime()) / 3_600_000).toBe(hours)
   expect(dayIn(zone, from)).toBe(day)
   expect(dayIn(zone, new Date(from.getTime() - 1)) < day).toBe(true)
   expect(dayIn(zone, new Date(to.getTime() - 1))).toBe(day)
+})
+
+test.each(days)('the pages begin a day in %s on %s at %s as well', async (zone, day, begin) => {
+  const file = new URL('../../public/shared/shop-clock.js', import.meta.url)
+  const page: {
+    setZone(name: string): void
+    midnight(day: string): string
+  } = await import(file.href)
+  page.setZone(zone)
+  expect(page.midnight(day)).toBe(begin)
+})
+
+test.each([
+  ['America/Santiago', 2026],
+  ['America/Asuncion', 2024],
+  ['America/Sao_Paulo', 2018],
+  ['America/Havana', 2026],
+  ['Europe/Madrid', 2026],
+  ['America/Argentina/Buenos_Aires', 2008],
+])('in %s every hour of %d belongs to the day that the clock shows', (zone, year) => {
+  const wrong: string[] = []
+  for (let at = Date.UTC(year, 0, 1); at < Date.UTC(year + 1, 0, 1); at += 3_600_000) {
+    const instant = new Date(at + 1)
+    const { from, to } = spanOfDay(zone, dayIn(zone, instant))
+    const isWithin = from <= instant && instant < to
+    const isFirst = dayIn(zone, new Date(from.getTime() - 1)) < dayIn(zone, from)
+    const isSame = startOfDay(zone, instant).getTime() === from.getTime()
+    if (!isWithin || !isFirst || !isSame) wrong.push(instant.toISOString())
+  }
+  expect(wrong).toEqual([])
 })
 
 test('a name of the list is a zone; an offset or anything else is none', () => {

@@ -4,6 +4,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { parseExactJson } from '../../src/domain/json.ts'
+import { wallClockOf } from '../../src/domain/time-zone.ts'
 import { findDeliveries, recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import { openSqlDestination } from '../../src/sync/destinations/sql.ts'
 import type { SqlDriver, SqlTarget } from '../../src/sync/destinations/sql-statements.ts'
@@ -11,7 +12,6 @@ import { createItemReader } from '../../src/sync/item/item.ts'
 import { compileMapping } from '../../src/sync/mapping.ts'
 import { laterCursor } from '../../src/sync/poll/cursor.ts'
 import { mssqlValue } from '../../src/sync/sources/sql-mssql-values.ts'
-import { createWallClock } from '../../src/sync/sources/wall-clock.ts'
 import type { Source, SourceRow } from '../../src/sync/types.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { job, never } from './destinations-job.ts'
@@ -149,7 +149,7 @@ describe('times without a zone, with source.timeZone', () => {
     ['Asia/Kathmandu', '2026-01-01T00:00:00Z', '2025-12-31T18:15:00.000Z'],
     [zone, '2026-01-01T00:00:00Z', '2026-01-01T03:00:00.000Z'],
   ])('in %s %s is %s', (name, wall, instant) => {
-    expect(createWallClock(name).toInstant(new Date(wall)).toISOString()).toBe(instant)
+    expect(wallClockOf(name).toInstant(new Date(wall)).toISOString()).toBe(instant)
   })
 
   const stamp = '2026-01-02 00:04:05.123456'
@@ -202,7 +202,7 @@ describe('times without a zone, with source.timeZone', () => {
   })
 
   test('SQL Server: only columns without an offset', () => {
-    const clock = createWallClock(zone)
+    const clock = wallClockOf(zone)
     const value = new Date('2026-01-02T00:04:05.000Z')
     const given = (type: unknown) => mssqlValue(value, { name: 'at', type }, clock)
     expect(given(mssql.DateTime)).toEqual(new Date('2026-01-02T03:04:05.000Z'))

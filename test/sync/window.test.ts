@@ -37,6 +37,18 @@ test('a day begins at midnight of its time zone', () => {
 })
 
 test.each([
+  ['the clock went forward at midnight', 'America/Santiago', '2026-09-06T04:00:00Z'],
+  ['the clock went back the evening before', 'America/Santiago', '2026-04-05T04:00:00Z'],
+  ['the clock goes forward at two', 'Europe/Madrid', '2026-03-28T23:00:00Z'],
+  ['the clock goes back at three', 'Europe/Madrid', '2026-10-24T22:00:00Z'],
+])('a day begins at its first moment: %s', (_, zone, begin) => {
+  for (const hours of [0, 1, 5, 22]) {
+    const now = new Date(Date.parse(begin) + hours * 3_600_000 + 1)
+    expect(startOfDay(zone, now), `${hours} h later`).toEqual(at(begin))
+  }
+})
+
+test.each([
   ['planned for later', '2026-11-20T15:00:00Z', '2026-11-20T14:00:00Z', null],
   ['planned for earlier', '2026-11-20T13:00:00Z', '2026-11-20T14:00:00Z', '2026-11-20T13:00:00Z'],
   ['while none may begin', '2026-11-20T13:00:00Z', '2026-11-21T13:00:00Z', null],

@@ -1,4 +1,5 @@
 import type { Language } from '../../domain/language.ts'
+import { wallClockOf } from '../../domain/time-zone.ts'
 import type { ClosingView, LineView } from './closing-view.ts'
 
 /** The lines of a closing for a spreadsheet in Spanish or Portuguese: with semicolons and decimal commas. */
@@ -44,9 +45,7 @@ export function csvName({ number, from, to, time_zone: timeZone }: ClosingView):
 
 /** `2026-11-21 14:00`, in the store's time zone. */
 function wallTime(iso: string, timeZone: string): string {
-  const options = { dateStyle: 'short', timeStyle: 'short', timeZone } as const
-  // The Swedish form is that of ISO 8601.
-  return new Intl.DateTimeFormat('sv-SE', options).format(new Date(iso))
+  return wallClockOf(timeZone).toWall(new Date(iso)).toISOString().slice(0, 16).replace('T', ' ')
 }
 
 /** Always quoted; a text that a spreadsheet would run as a formula is marked as text. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Secret } from '../../domain/secret.ts'
+import { isTimeZone } from '../../domain/time-zone.ts'
 import type { FlowContext } from './context.ts'
 import { durationPattern, meantDuration, parseDuration } from './duration.ts'
 import { type Finding, resolveReferences } from './references.ts'
@@ -106,16 +107,6 @@ export function secretText(
 /** A JSONata expression; its syntax is checked when the whole file is known to be well formed. */
 export const jsonata = () => text().max(maxExpression).describe('JSONata expression')
 
-/** A name of the IANA database of time zones. Offsets such as +03:00 mean the opposite to some databases. */
+/** A name of the IANA database of time zones. */
 export const timeZone = () =>
   z.string().refine(isTimeZone, 'must be a time zone, such as America/Argentina/Buenos_Aires')
-
-function isTimeZone(name: string): boolean {
-  if (!/^[A-Za-z]/.test(name)) return false
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
-}

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { dayIn } from '../../domain/time-zone.ts'
 import { GuardedFileError } from '../../files/guarded-file.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { createAppender } from './file-appender.ts'
@@ -77,20 +78,7 @@ function pathMaker(settings: FileSettings): (at: Date) => string {
   if (path.split(/[\\/]/).includes('..') || path.includes('\0')) {
     throw new Error('path: must stay inside its folder, without ..')
   }
-  const calendar = new Intl.DateTimeFormat('en', {
-    timeZone: timezone,
-    calendar: 'gregory',
-    numberingSystem: 'latn',
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-  })
-  return (at) => {
-    const parts = calendar.formatToParts(at)
-    const part = (type: string) => parts.find((one) => one.type === type)?.value ?? ''
-    const day = `${part('year')}-${part('month')}-${part('day')}`
-    return resolve(baseDir, path.replaceAll('{date}', day))
-  }
+  return (at) => resolve(baseDir, path.replaceAll('{date}', dayIn(timezone, at)))
 }
 
 function codeOfSystemError(error: unknown): string | undefined {

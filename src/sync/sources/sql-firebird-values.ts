@@ -1,8 +1,8 @@
+import type { WallClock } from '../../domain/time-zone.ts'
 import { ExactTime } from '../item/exact-time.ts'
 import { SourceError } from '../types.ts'
 import { createDecoder, type Decode, type FileEncoding } from './file-encoding.ts'
 import { shortestFloat } from './sql-rows.ts'
-import type { WallClock } from './wall-clock.ts'
 
 /** What the driver reads an answer with. */
 type WireReader = {

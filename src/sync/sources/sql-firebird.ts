@@ -1,6 +1,7 @@
 import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import type { Options } from 'node-firebird'
+import { wallClockOf } from '../../domain/time-zone.ts'
 import type { SourceRow } from '../types.ts'
 import { inBatches } from './counted.ts'
 import { watchSilence } from './silence.ts'
@@ -12,7 +13,6 @@ import {
   takeAsTheyCome,
 } from './sql-firebird-values.ts'
 import { maxRowsAhead, rowMaker, SilentDatabaseError } from './sql-rows.ts'
-import { createWallClock } from './wall-clock.ts'
 
 const goodbyeMs = 1_000
 const maxPortionRows = 1_000
@@ -65,7 +65,7 @@ type Blob = (
 export async function* readFirebird(read: SqlRead): AsyncGenerator<SourceRow[]> {
   const { statement, timeoutMs, fetchSize, signal } = read
   signal.throwIfAborted()
-  const clock = read.timeZone === undefined ? undefined : createWallClock(read.timeZone)
+  const clock = read.timeZone === undefined ? undefined : wallClockOf(read.timeZone)
   const firebird = (await import('node-firebird')).default
   const options = firebirdOptions(read.url)
   let connection: Connection | undefined

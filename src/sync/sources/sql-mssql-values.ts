@@ -1,8 +1,8 @@
 import mssql from 'mssql'
+import type { WallClock } from '../../domain/time-zone.ts'
 import { ExactTime, isoText } from '../item/exact-time.ts'
 import { SourceError } from '../types.ts'
 import { shortestFloat } from './sql-rows.ts'
-import type { WallClock } from './wall-clock.ts'
 
 /** What tedious tells about a column; `type` is one of the type functions of mssql. */
 export type MssqlColumn = { name: string; type: unknown; scale?: number | undefined }

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import mssql from 'mssql'
+import { wallClockOf } from '../../domain/time-zone.ts'
 import type { SourceRow } from '../types.ts'
 import { inBatches } from './counted.ts'
 import { watchSilence } from './silence.ts'
@@ -7,7 +8,6 @@ import type { SqlRead } from './sql-driver.ts'
 import { mssqlConfig } from './sql-mssql-config.ts'
 import { type MssqlColumn, mssqlValue } from './sql-mssql-values.ts'
 import { maxRowsAhead, rowMaker, SilentDatabaseError } from './sql-rows.ts'
-import { createWallClock } from './wall-clock.ts'
 
 const goodbyeMs = 1_000
 
@@ -19,7 +19,7 @@ const goodbyeMs = 1_000
 export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
   const { statement, timeoutMs, fetchSize, signal } = read
   signal.throwIfAborted()
-  const clock = read.timeZone === undefined ? undefined : createWallClock(read.timeZone)
+  const clock = read.timeZone === undefined ? undefined : wallClockOf(read.timeZone)
   const drops: (() => void)[] = []
   const pool = new mssql.ConnectionPool({
     ...mssqlConfig(read.url, timeoutMs),

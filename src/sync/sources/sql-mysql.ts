@@ -2,6 +2,7 @@ import { connect, type Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 // By its default export: Node finds not all names of a CommonJS package.
 import mysql, { type Connection, type FieldPacket } from 'mysql2'
+import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
 import type { SourceRow } from '../types.ts'
 import { inBatches } from './counted.ts'
 import { parseJsonColumn } from './exact-json.ts'
@@ -15,7 +16,6 @@ import {
   timeOf,
   utcTime,
 } from './sql-rows.ts'
-import { createWallClock, type WallClock } from './wall-clock.ts'
 
 // Once: the package loads it anew each time it is asked for.
 const { Types } = mysql
@@ -33,7 +33,7 @@ const patienceSeconds = 3_600
 export async function* readMysql(read: SqlRead): AsyncGenerator<SourceRow[]> {
   const { statement, timeoutMs, fetchSize, signal } = read
   signal.throwIfAborted()
-  const clock = read.timeZone === undefined ? undefined : createWallClock(read.timeZone)
+  const clock = read.timeZone === undefined ? undefined : wallClockOf(read.timeZone)
   const opened = open(read.url, timeoutMs)
   const { connection } = opened
   let isReading = false

@@ -1,6 +1,7 @@
 import { Socket } from 'node:net'
 import { Client, types as pgTypes, type QueryArrayResult } from 'pg'
 import { checkConnectionFiles } from '../../db/connection-files.ts'
+import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
 import { ExactTime } from '../item/exact-time.ts'
 import type { SourceRow } from '../types.ts'
 import { inBatches } from './counted.ts'
@@ -8,7 +9,6 @@ import { parseJsonColumn } from './exact-json.ts'
 import { codeOf } from './failures.ts'
 import { ImpossibleValueError, type SqlRead } from './sql-driver.ts'
 import { maxRowsAhead, rowMaker, shortestFloat, timeOf } from './sql-rows.ts'
-import { createWallClock, type WallClock } from './wall-clock.ts'
 
 /** How much longer than the server's own limit an answer may take before the connection counts as dead. */
 const graceMs = 5_000
@@ -176,8 +176,7 @@ function parserFor(
   timeZone: string | undefined,
   otherLists: ReadonlySet<number>,
 ): typeof pgTypes.getTypeParser {
-  const clock: WallClock | undefined =
-    timeZone === undefined ? undefined : createWallClock(timeZone)
+  const clock: WallClock | undefined = timeZone === undefined ? undefined : wallClockOf(timeZone)
   const plain = (text: string) => timeOf(text, clock)
   const own = new Map([
     ...parsers,

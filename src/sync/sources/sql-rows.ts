@@ -1,6 +1,6 @@
+import type { WallClock } from '../../domain/time-zone.ts'
 import { ExactTime } from '../item/exact-time.ts'
 import { SourceError, type SourceRow } from '../types.ts'
-import type { WallClock } from './wall-clock.ts'
 
 /** How many records are taken from a database before the reader asks for them: each may be long. */
 export const maxRowsAhead = 16

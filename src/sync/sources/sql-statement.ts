@@ -1,7 +1,7 @@
+import type { WallClock } from '../../domain/time-zone.ts'
 import { SourceError } from '../types.ts'
 import { joinKey } from './row-key.ts'
 import { type SqlDialect, type SqlPiece, scanSql } from './sql-text.ts'
-import type { WallClock } from './wall-clock.ts'
 
 /** A query in the form of its driver: one placeholder and one value for each place a parameter stands at. */
 export type SqlStatement = { text: string; values: string[] }

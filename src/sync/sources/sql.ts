@@ -1,4 +1,5 @@
 import type { Secret } from '../../domain/secret.ts'
+import { wallClockOf } from '../../domain/time-zone.ts'
 import type { Flow } from '../definition/schema.ts'
 import { connectionRoom } from '../net/connection-room.ts'
 import { type Source, SourceClosedError, type SourceRow } from '../types.ts'
@@ -16,7 +17,6 @@ import {
   withoutTail,
 } from './sql-statement.ts'
 import { type SqlDialect, scanSql } from './sql-text.ts'
-import { createWallClock } from './wall-clock.ts'
 
 type SqlDefinition = Extract<Flow['source'], { type: 'sql' }>
 
@@ -48,7 +48,7 @@ export function openSqlSource(
   const keyFields = flow.item.key
   const closing = new AbortController()
   const { timeZone } = definition
-  const clock = timeZone === undefined ? undefined : createWallClock(timeZone)
+  const clock = timeZone === undefined ? undefined : wallClockOf(timeZone)
   const given = Object.entries(definition.parameters ?? {})
   const own = Object.fromEntries(given.map(([name, value]) => [name, value.reveal()]))
   const secrets = [...secretsOf(definition.url.reveal()), ...referencedValues(given)]
