@@ -193,6 +193,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
       // Gateways hold a request for up to a minute, six times what we wait.
       lateArrivalMs: 6 * config.providerTimeoutMs,
       searchLagMs: config.searchLagMs,
+      auditArchiveDir: config.auditArchiveDir,
     },
   }
   const pauses = createAccountPauses()

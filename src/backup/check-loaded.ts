@@ -10,6 +10,8 @@ export type KeysAtHand = {
   source: string
   /** Ids of keys that no longer exist anywhere. */
   lost: readonly string[]
+  /** The folder of the audit log's archive files; undefined where none is set. */
+  archiveDir?: string | undefined
 }
 
 /**
@@ -20,7 +22,7 @@ export type KeysAtHand = {
  */
 export async function checkLoaded(
   trx: Trx,
-  { keys, source, lost }: KeysAtHand,
+  { keys, source, lost, archiveDir }: KeysAtHand,
 ): Promise<ChainCheck | undefined> {
   const troubles = await checkEncryptionKeys(trx, keys)
   const left = troubles.filter(({ id }) => !lost.includes(id))
@@ -30,5 +32,5 @@ export async function checkLoaded(
   const sealer = createSealer(keys)
   // Otherwise a copy from before the end of the log was signed would look like one whose signature was removed.
   await signHeadAnewWithin(trx, sealer, lost)
-  return await verifyActivityChain({ sealer, db: trx })
+  return await verifyActivityChain({ sealer, db: trx, archiveDir })
 }

@@ -104,6 +104,10 @@ await runCommand(help, async () => {
         `The time of this backup could not be noted for GET /metrics: ${(error as Error).message}`,
       )
     })
+    const archives = content.totals.tables.activity_archives?.rows ?? 0
+    if (archives > 0) {
+      say(`Not in it: the ${archives} files in AUDIT_ARCHIVE_DIR that belong to it. Copy them too.`)
+    }
     say('Not in it: ENCRYPTION_KEYS and ADMIN_TOKEN (or DATA_DIR/secrets). Keep them elsewhere.')
     return 0
   } finally {

@@ -60,6 +60,7 @@ await runCommand(help, async () => {
       keys: config.encryptionKeys ?? secrets?.encryptionKeys ?? [],
       source: keysSource(config, secrets),
       lost: [],
+      archiveDir: config.auditArchiveDir,
     }
     const target = await openDatabase({ databaseUrl: to })
     try {

@@ -58,6 +58,7 @@ async function keysAtHand(
     keys: config.encryptionKeys ?? secrets?.encryptionKeys ?? [],
     source: keysSource({ ...config, dataDir: folder ?? config.dataDir }, secrets),
     lost,
+    archiveDir: config.auditArchiveDir,
   }
 }
 

@@ -589,6 +589,14 @@ export type ActivityHeadTable = {
   mac: string | null
 }
 
+export type ActivityArchivesTable = {
+  first_seq: Fixed<number>
+  last_seq: Fixed<number>
+  last_hash: Fixed<string>
+  key_ids: Fixed<string[]>
+  archived_at: Fixed<Date>
+}
+
 export type LeasesTable = { name: string; owner: string; deadline: Date; token: number }
 
 export type ProviderTalliesTable = {
@@ -677,6 +685,7 @@ export type Tables = {
   activity_seals: ActivitySealsTable
   activity_unsealed: ActivityUnsealedTable
   activity_head: ActivityHeadTable
+  activity_archives: ActivityArchivesTable
   leases: LeasesTable
   flow_pause: FlowPauseTable
   flow_limits: FlowLimitsTable

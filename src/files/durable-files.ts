@@ -1,5 +1,24 @@
-import { open, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { open, readdir, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+/** Puts a file in place that only its owner can read. It is there as a whole and on the disk, or not at all. */
+export async function writeWhole(path: string, bytes: Uint8Array): Promise<void> {
+  const unfinished = `${path}.unfinished-${process.pid}`
+  try {
+    const handle = await open(unfinished, 'w', 0o600)
+    try {
+      await handle.writeFile(bytes)
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    await rename(unfinished, path)
+    await syncFolder(dirname(path))
+  } catch (error) {
+    await rm(unfinished, { force: true })
+    throw error
+  }
+}
 
 /** Without it a power cut may forget the names in a folder although the contents are safe. Windows needs and has no such call. */
 export async function syncFolder(folder: string): Promise<void> {

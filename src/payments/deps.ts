@@ -26,6 +26,8 @@ export type PaymentSettings = {
   lateArrivalMs: number
   /** How long the provider's payment search may lack a new payment. */
   searchLagMs: number
+  /** The folder of the audit log's archive files; undefined where none is set. */
+  auditArchiveDir: string | undefined
 }
 
 export type Log = {

@@ -21,8 +21,8 @@ export const audit: readonly Mistakes[] = [
     tests: [['test/payment/audit-tampering.test.ts', 'a log that was set back as a whole']],
     made: {
       'a checkpoint that the log does not hold is passed over': [
-        'if (checkpoint && !found) {',
-        'if (checkpoint && found) {',
+        'if (checkpoint && !isCheckpointFound) {',
+        'if (checkpoint && isCheckpointFound) {',
       ],
     },
   },
@@ -33,6 +33,16 @@ export const audit: readonly Mistakes[] = [
       'rows beyond the head are not looked for': [
         'if (isTrusted && !isFull()) {',
         'if (isTrusted && isFull()) {',
+      ],
+    },
+  },
+  {
+    file: 'src/payments/audit/archive-activity.ts',
+    tests: [['test/payment/audit-archive.test.ts', 'not archived']],
+    made: {
+      'an entry that was changed is archived': [
+        'if (!isSignedWith(key, entry) || !isSealedWith(key, entry, seal)) return undefined',
+        '',
       ],
     },
   },

@@ -56,8 +56,12 @@ export async function withoutTriggers(trx: Trx): Promise<void> {
   await sql`set local session_replication_role = replica`.execute(trx)
 }
 
-export function writeEntry(sealer: Sealer, trx: Trx, text: string): Promise<void> {
-  const now = new Date()
+export function writeEntry(
+  sealer: Sealer,
+  trx: Trx,
+  text: string,
+  now = new Date(),
+): Promise<void> {
   return recordSuccess({ sealer, now: () => now, database: { announce: () => {} } }, trx, {
     client: 'acme',
     actor: { ...serviceActor(now), ipAddress: '192.0.2.7' },

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Db } from '../../db/database.ts'
 import type { Sealer } from '../../domain/sealed.ts'
 import {
+  findArchiveAfter,
   type HeadRow,
   readBeyondHead,
   readHead,
@@ -12,6 +13,7 @@ import {
 } from '../../repositories/audit/activity-chain.ts'
 import type { ActivityRow } from '../../repositories/audit/activity-queries.ts'
 import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity-signatures.ts'
+import { ArchiveFileError, readArchive } from './archive-file.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 
 /** One place where the log is not as it was written. */
@@ -51,12 +53,12 @@ export type VerifyOptions = {
 const findingsAtMost = 100
 
 /**
- * Reads the audit log and reports whether, and where, it was changed. It writes nothing, reads each row at most twice, in batches
+ * Reads the audit log, its archive files first, and reports whether, and where, it was changed. It writes nothing, reads each row at most twice, in batches
  * with pauses for others, and ends at 100 findings. Rows that no process of this service has written are reported and otherwise
  * ignored.
  */
 export async function verifyActivityChain(
-  { sealer, db }: { sealer: Sealer; db: Db },
+  { sealer, db, archiveDir }: { sealer: Sealer; db: Db; archiveDir?: string | undefined },
   { checkpoint, signal, batch = 500 }: VerifyOptions = {},
 ): Promise<ChainCheck> {
   const head = await readHead(db)
@@ -73,6 +75,7 @@ export async function verifyActivityChain(
     signal?.throwIfAborted()
   }
 
+  let isCheckpointFound = false
   const end = await walkSeals()
   judgeHead(head, end)
   if (isTrusted && !isFull()) {
@@ -81,8 +84,7 @@ export async function verifyActivityChain(
     }
   }
   const unsealed = isFull() ? 0 : await countUnsealed()
-  const found = checkpoint && (await holds(checkpoint))
-  if (checkpoint && !found) {
+  if (checkpoint && !isCheckpointFound) {
     find(Math.min(checkpoint.seq, end.seq + 1), null, 'the checkpoint is not in the log')
   }
 
@@ -96,7 +98,7 @@ export async function verifyActivityChain(
     head: { seq: Number(head?.seq ?? 0), hash: head?.hash ?? '' },
     unsealed,
     findings: told,
-    checkpoint: checkpoint ? { seq: checkpoint.seq, found: found === true } : null,
+    checkpoint: checkpoint ? { seq: checkpoint.seq, found: isCheckpointFound } : null,
   }
 
   /** Reads up to the head, or to the last seal when the head is unknown. Returns the last place. */
@@ -105,10 +107,25 @@ export async function verifyActivityChain(
     let cursor: { seq: number; hash: string } | undefined
     while (!isFull()) {
       await turn()
-      const rows = await readSealed(db, cursor, batch)
+      const archive = await findArchiveAfter(db, previous.seq)
+      const archived = archive && (await readArchive(archiveDir, archive).catch(toFinding))
+      if (typeof archived === 'string') {
+        find(previous.seq + 1, null, archived)
+        // The rest is checked as if the file held what its record says.
+        previous = { seq: Number(archive?.last_seq), hash: String(archive?.last_hash) }
+        continue
+      }
+      // The first of a file that was made meanwhile have been read from the database.
+      const unread = archived?.filter(({ seal }) => seal.seq > previous.seq)
+      const rows = unread ?? (await readSealed(db, cursor, batch))
+      // What was read next may have been archived since the search for an archive.
+      const next = rows.find(({ seal }) => seal.seq > previous.seq)?.seal.seq
+      if (!archived && next !== previous.seq + 1 && (await findArchiveAfter(db, previous.seq)))
+        continue
       for (const [index, { seal, entry }] of rows.entries()) {
         if (isFull()) return previous
-        cursor = seal
+        if (index > 0 && index % batch === 0) await turn()
+        if (!archived) cursor = seal
         // Seals beyond the head are reported separately; while this walk runs, genuine ones are added there too.
         if (isTrusted && head && seal.seq > head.seq) return previous
         const wrong = judge({ seal, entry })
@@ -123,8 +140,11 @@ export async function verifyActivityChain(
         }
         if (wrong !== undefined) find(Number(seal.seq), seal.entry_id, wrong)
         previous = { seq: Number(seal.seq), hash: seal.hash }
+        if (previous.seq === checkpoint?.seq && previous.hash === checkpoint.hash) {
+          isCheckpointFound = true
+        }
       }
-      if (rows.length < batch) break
+      if (!archived && rows.length < batch) break
     }
     return previous
   }
@@ -179,10 +199,10 @@ export async function verifyActivityChain(
     }
     return count
   }
+}
 
-  async function holds({ seq, hash }: { seq: number; hash: string }): Promise<boolean> {
-    if (seq > end.seq) return false
-    const from = await readSealed(db, { seq, hash: '' }, findingsAtMost)
-    return from.some(({ seal }) => seal.seq === seq && seal.hash === hash)
-  }
+/** What the check says of an archive that cannot be read. */
+function toFinding(error: unknown): string {
+  if (error instanceof ArchiveFileError) return error.message
+  throw error
 }

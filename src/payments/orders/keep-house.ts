@@ -3,11 +3,15 @@ import { deleteIdempotencyKeys } from '../../repositories/orders/idempotency-key
 import { deleteOldOrders } from '../../repositories/orders/old-orders.ts'
 import { deleteOrderCalls } from '../../repositories/orders/order-call-queries.ts'
 import { deleteOldWebhooks } from '../../repositories/webhooks/webhook-log.ts'
+import { archiveEntries } from '../audit/archive-activity.ts'
 import { renewDueConnections } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 
-/** How long rows are kept: orders with all that belongs to them, the calls of their timelines, webhooks. */
-export type KeptTimes = { ordersMs: number; callsMs: number; webhooksMs: number }
+/**
+ * How long rows are kept: orders with all that belongs to them, the calls of their timelines, webhooks, and entries of the audit log
+ * before they are archived.
+ */
+export type KeptTimes = { ordersMs: number; callsMs: number; webhooksMs: number; auditMs: number }
 
 /** As the header `Idempotency-Key` promises. */
 const keysMs = 30 * 24 * 3600_000
@@ -16,7 +20,7 @@ const rowsAtOnce = 1_000
 const ordersAtOnce = 100
 const restMs = 50
 
-/** Renews connections and deletes what is too old, in small steps; ends early when `signal` aborts. */
+/** Renews connections, deletes what is too old and archives old entries of the audit log, in small steps; ends early when `signal` aborts. */
 export async function keepHouse(
   deps: PaymentDeps,
   keep: KeptTimes,
@@ -52,4 +56,10 @@ export async function keepHouse(
   if (Object.values(deleted).some((rows) => rows > 0)) {
     deps.log.info(deleted, 'rows that were kept for long enough are deleted')
   }
+  const folder = deps.settings.auditArchiveDir
+  if (folder === undefined) return
+  const archived = await inSteps(rowsAtOnce, (size) =>
+    archiveEntries(deps, folder, before(keep.auditMs), size),
+  )
+  if (archived > 0) deps.log.info({ archived }, 'old entries of the audit log are archived')
 }

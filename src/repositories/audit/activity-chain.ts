@@ -1,10 +1,15 @@
 import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
-import type { ActivityHeadTable, ActivitySealsTable } from '../../db/tables.ts'
+import type {
+  ActivityArchivesTable,
+  ActivityHeadTable,
+  ActivitySealsTable,
+} from '../../db/tables.ts'
 import type { ActivityRow } from './activity-queries.ts'
 
 export type HeadRow = Omit<Selectable<ActivityHeadTable>, 'one'>
 export type SealRow = Selectable<ActivitySealsTable>
+export type ArchiveRow = Selectable<ActivityArchivesTable>
 
 /** The end of the chain; undefined when its row was removed. */
 export async function readHead(db: Db | Trx): Promise<HeadRow | undefined> {
@@ -174,4 +179,41 @@ export async function readLostUnsealed(db: Db, limit: number): Promise<string[]>
     .limit(limit)
     .execute()
   return rows.map(({ entry_id }) => entry_id)
+}
+
+/** The archive that holds the next entries after a place, if any does. */
+export async function findArchiveAfter(db: Db, seq: number): Promise<ArchiveRow | undefined> {
+  return db
+    .selectFrom('activity_archives')
+    .selectAll()
+    .where('last_seq', '>', seq)
+    .orderBy('last_seq')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** The archive with the newest entries. */
+export async function readLastArchive(db: Db): Promise<ArchiveRow | undefined> {
+  return db
+    .selectFrom('activity_archives')
+    .selectAll()
+    .orderBy('last_seq', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/**
+ * Notes an archive and deletes what it holds.
+ * @throws Error when the log does not hold exactly these entries, each with one seal.
+ */
+export async function moveToArchive(trx: Trx, archive: ArchiveRow): Promise<void> {
+  const { first_seq: first, last_seq: last } = archive
+  await trx.insertInto('activity_archives').values(archive).execute()
+  const entries = await sql`delete from activity_log where id in (
+    select entry_id from activity_seals where seq between ${first} and ${last})`.execute(trx)
+  const seals =
+    await sql`delete from activity_seals where seq between ${first} and ${last}`.execute(trx)
+  const expected = BigInt(last - first + 1)
+  if (entries.numAffectedRows === expected && seals.numAffectedRows === expected) return
+  throw new Error(`the audit log does not hold one entry for each place from ${first} to ${last}`)
 }

@@ -71,9 +71,20 @@ export function findSealingKeys(db: Db, { table, column, alive }: SealedColumn):
   return distinct(db, table, sql`split_part(${sql.ref(column)}, '.', 2)`, alive)
 }
 
-/** The ids of the keys that signed entries of the audit log, in the same way. */
-export function findSigningKeys(db: Db): Promise<string[]> {
-  return distinct(db, 'activity_log', sql`key_id`, always)
+/** The ids of the keys that signed entries of the audit log, archived ones included. */
+export async function findSigningKeys(db: Db): Promise<string[]> {
+  const inLog = await distinct(db, 'activity_log', sql`key_id`, always)
+  return [...new Set([...inLog, ...(await findArchivedKeys(db))])]
+}
+
+/** None before the migration for archives. */
+async function findArchivedKeys(db: Db): Promise<string[]> {
+  const { rows: tables } = await sql<{ found: boolean }>`
+    select to_regclass('activity_archives') is not null as found`.execute(db)
+  if (!tables[0]?.found) return []
+  const { rows } = await sql<{ id: string }>`
+    select distinct unnest(key_ids) as id from activity_archives`.execute(db)
+  return rows.map(({ id }) => id)
 }
 
 /** The id of the key that signed the end of the log; undefined before it was signed, and before the migration for that. */

@@ -17,7 +17,7 @@ const tags = ['Administration']
 /** Each check reads the whole log, beside tills on the same database. */
 const checksAtOnce = 2
 
-const verifyDescription = `Walks the whole log. \`valid\` is false when an entry was changed, removed, added or moved, when the end was cut off, and when
+const verifyDescription = `Walks the whole log, its archive files included. \`valid\` is false when an entry was changed, removed, added or moved, when the end was cut off, and when
 the end of the chain is not the one that the service signed; \`findings\` tells where. Entries of the last second may still
 wait for their place in the chain: \`unsealed\`. A log that was set back as a whole to what it once was fits in itself; with the
 place and hash of a later line \`activity log checkpoint\` of the service's log it is told. At most ${checksAtOnce} checks at a time (429);
@@ -87,7 +87,11 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
       checks += 1
       try {
         const check = await verifyActivityChain(
-          { sealer: deps.sealer, db: deps.database.db },
+          {
+            sealer: deps.sealer,
+            db: deps.database.db,
+            archiveDir: deps.settings.auditArchiveDir,
+          },
           {
             checkpoint: seq === undefined || hash === undefined ? undefined : { seq, hash },
             signal: ended.signal,

@@ -1,0 +1,69 @@
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type Config, loadConfig } from '../app/config.ts'
+import { findSecrets, keysSource } from '../app/secrets-file.ts'
+import { readMigrationLevel } from '../backup/copied-tables.ts'
+import { hasEmbedded } from '../backup/embedded-place.ts'
+import { CopyError } from '../backup/source.ts'
+import { openDatabase } from '../db/database.ts'
+import { listMigrations } from '../db/migrate.ts'
+import { createSealer } from '../domain/sealed.ts'
+import { type ChainCheck, verifyActivityChain } from '../payments/audit/verify-activity.ts'
+import { requireFittingKeys } from '../payments/encryption/encryption-keys.ts'
+import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
+
+const help: CommandHelp = {
+  usage: 'npm run audit:verify',
+  about:
+    'Checks the audit log and its archive files as one chain. It changes nothing. The settings name the database, the keys and AUDIT_ARCHIVE_DIR. Beside a running service with the embedded database, ask GET /admin/activity/verify instead.',
+  exitCodes: [
+    [0, 'every entry is as it was written'],
+    [1, 'nothing was checked; the message says why'],
+    [2, 'the command line is wrong'],
+    [3, 'the audit log does not verify; each line names a place and what is wrong there'],
+  ],
+  example: 'npm run audit:verify',
+}
+
+async function check(config: Config): Promise<ChainCheck> {
+  const { databaseUrl, dataDir, auditArchiveDir: archiveDir } = config
+  if (databaseUrl === undefined && !(await hasEmbedded(dataDir))) {
+    throw new CopyError(`There is no database in ${resolve(dataDir)} (DATA_DIR)`)
+  }
+  const secrets = databaseUrl === undefined ? await findSecrets(dataDir) : undefined
+  const keys = config.encryptionKeys ?? secrets?.encryptionKeys ?? []
+  const database = await openDatabase(databaseUrl === undefined ? { dataDir } : { databaseUrl })
+  try {
+    const [known, applied] = [await listMigrations(), await readMigrationLevel(database.db)]
+    if (known.at(-1) !== applied.at(-1)) {
+      throw new CopyError(
+        `The database was made by another version (its schema is ${applied.at(-1) ?? 'empty'}, not ${known.at(-1)}). Use that version, or start this one first`,
+      )
+    }
+    await requireFittingKeys(database.db, { keys, source: keysSource(config, secrets) })
+    return await verifyActivityChain({ sealer: createSealer(keys), db: database.db, archiveDir })
+  } finally {
+    await database.close()
+  }
+}
+
+function refuseArguments(): void {
+  try {
+    parseArgs({ options: {} })
+  } catch {
+    throw new UsageError()
+  }
+}
+
+await runCommand(help, async () => {
+  refuseArguments()
+  const { valid, head, entries, unsealed, findings } = await check(loadConfig(process.env))
+  for (const { seq, entryId, reason } of findings) {
+    say(`entry ${seq}: ${reason}${entryId === null ? '' : ` (${entryId})`}`)
+  }
+  if (!valid) return 3
+  say(
+    `The audit log verifies: ${entries} entries up to ${head.hash}, ${unsealed} more wait for their seal.`,
+  )
+  return 0
+})

@@ -1,0 +1,93 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import type { Database, Db } from '../../db/database.ts'
+import type { Sealer } from '../../domain/sealed.ts'
+import {
+  type ArchiveRow,
+  moveToArchive,
+  readHead,
+  readLastArchive,
+  readSealed,
+} from '../../repositories/audit/activity-chain.ts'
+import type { Log } from '../deps.ts'
+import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity-signatures.ts'
+import { type ArchivedEntry, readArchive, writeArchive } from './archive-file.ts'
+import { openKeptSigningKeys } from './kept-signing-keys.ts'
+
+export type ArchiveDeps = {
+  database: Database
+  sealer: Sealer
+  now: () => Date
+  log: Log
+}
+
+/** A signature takes some 20 µs; requests come first after this many. */
+const turnAfter = 100
+/** Clocks of processes differ, and one may have been wrong: this many further entries may show that the ones before are old. */
+const lookAhead = 10
+
+/**
+ * Moves the next `size` sealed entries to one file, if the last of them, or one sealed soon after, was made before a time. Returns how many it moved: `size` or 0.
+ * The file is on the disk and was read again before the entries are deleted; a crash between the two leaves both, and the next run
+ * writes the same file again. Entries that are not as they were written are left for the check to report.
+ */
+export async function archiveEntries(
+  { database, sealer, now, log }: ArchiveDeps,
+  folder: string,
+  before: Date,
+  size: number,
+): Promise<number> {
+  const { db } = database
+  const last = await readLastArchive(db)
+  const end = { seq: last?.last_seq ?? 0, hash: last?.last_hash ?? '' }
+  const found = await readSealed(db, last && end, size + lookAhead)
+  const isOld = ({ entry }: (typeof found)[number]) => !entry || entry.created_at < before
+  if (!found.slice(size - 1).some(isOld)) return 0
+  const sealed = found.slice(0, size)
+  const entries = await verified(db, sealer, sealed, end)
+  const final = entries?.at(-1)?.seal
+  if (!entries || !final) {
+    log.error(
+      { after: end.seq },
+      'the audit log is not archived: it is not as it was written; see GET /admin/activity/verify',
+    )
+    return 0
+  }
+  const archive: ArchiveRow = {
+    first_seq: end.seq + 1,
+    last_seq: final.seq,
+    last_hash: final.hash,
+    key_ids: [...new Set(entries.map(({ entry }) => entry.key_id))],
+    archived_at: now(),
+  }
+  await writeArchive(folder, archive, entries)
+  if (!isDeepStrictEqual(await readArchive(folder, archive), entries)) {
+    throw new Error('an archive of the audit log did not read as it was written')
+  }
+  await database.transaction((trx) => moveToArchive(trx, archive))
+  return entries.length
+}
+
+/** The entries, when each is as it was written and in its place; else undefined. */
+async function verified(
+  db: Db,
+  sealer: Sealer,
+  sealed: Awaited<ReturnType<typeof readSealed>>,
+  end: { seq: number; hash: string },
+): Promise<ArchivedEntry[] | undefined> {
+  const head = await readHead(db)
+  if (!head || !isHeadAuthentic(sealer, head)) return undefined
+  const kept = await openKeptSigningKeys(db, sealer)
+  const entries: ArchivedEntry[] = []
+  let previous = end
+  for (const { seal, entry } of sealed) {
+    if (entries.length % turnAfter === 0) await nextTurn()
+    const key = entry && (sealer.signingKeyById(entry.key_id) ?? kept.get(entry.key_id))
+    const follows = seal.seq === previous.seq + 1 && seal.previous_hash === previous.hash
+    if (!key || !follows || seal.seq > head.seq) return undefined
+    if (!isSignedWith(key, entry) || !isSealedWith(key, entry, seal)) return undefined
+    entries.push({ seal, entry })
+    previous = seal
+  }
+  return entries
+}
