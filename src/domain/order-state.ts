@@ -42,6 +42,30 @@ export function isRefundInDoubt(
   return order.refund_unclear !== null || order.refund_contradicted !== null
 }
 
+/** Most outcomes are known within seconds, by the sweeper. A younger charge is not shown as in doubt. */
+export const doubtAfterMs = 30_000
+
+/**
+ * Why it is unknown whether the customer has paid, while no person has settled it: `in_doubt`, the provider did not confirm the
+ * charge; `contradicted`, what it shows contradicts the order. `src/repositories/statistics/figure-conditions.ts` has the same
+ * rule in SQL, and a test compares them.
+ */
+export function chargeDoubtOf(
+  order: {
+    creation: StandingOrder['creation']
+    createdAt: Date
+    conflict: boolean
+    settledAs: StandingOrder['settled_as']
+  },
+  now: Date,
+): 'in_doubt' | 'contradicted' | null {
+  if (order.settledAs !== null) return null
+  const isUnconfirmed = order.creation === 'intent' || order.creation === 'unknown'
+  const ageMs = now.getTime() - order.createdAt.getTime()
+  if (isUnconfirmed && ageMs >= doubtAfterMs) return 'in_doubt'
+  return order.conflict ? 'contradicted' : null
+}
+
 /** An order that was sent without an answer, or given up before one, no longer waits for a customer. */
 function isDoubtful(order: StandingOrder, now: Date): boolean {
   if (order.creation === 'unknown' || order.status === 'action_required') return true

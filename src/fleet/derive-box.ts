@@ -1,7 +1,7 @@
+import { chargeDoubtOf } from '../domain/order-state.ts'
 import type { ErrorCode } from '../errors/app-error.ts'
 import type { Cause } from './causes.ts'
 import {
-  doubtAfterMs,
   expiryGraceMs,
   freshMs,
   manyRefusals,
@@ -202,14 +202,10 @@ function overstay({ charges }: BoxSeen, now: Date): Health | undefined {
 /** A charge whose outcome nobody knows, until somebody says it or another charge has run on the box. */
 function doubt({ charges }: BoxSeen, now: Date): Health | undefined {
   for (const charge of charges) {
-    const isUnknown = charge.creation === 'intent' || charge.creation === 'unknown'
-    const about = aboutOf(charge)
-    if (charge.settledAs === null) {
-      const ageMs = now.getTime() - charge.createdAt.getTime()
-      if (isUnknown && ageMs >= doubtAfterMs) {
-        return trouble('attention', 'in_doubt', charge.createdAt, about)
-      }
-      if (charge.conflict) return trouble('attention', 'contradicted', charge.changedAt, about)
+    const cause = chargeDoubtOf(charge, now)
+    if (cause !== null) {
+      const since = cause === 'in_doubt' ? charge.createdAt : charge.changedAt
+      return trouble('attention', cause, since, aboutOf(charge))
     }
     if (charge.lifeAt !== null) return undefined
   }

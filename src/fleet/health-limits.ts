@@ -10,9 +10,6 @@ export const payingForMs = 3 * 60_000
 /** A terminal keeps an order a little longer than its time: the provider ends it by itself. */
 export const expiryGraceMs = 60_000
 
-/** Outcomes are mostly known within seconds, by the sweeper; a till that waits should not be shown as in doubt. */
-export const doubtAfterMs = 30_000
-
 /** What worked so recently counts as working. */
 export const freshMs = 15 * 60_000
 

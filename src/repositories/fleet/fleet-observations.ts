@@ -3,7 +3,11 @@ import { type Db, json } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
 import { chargedInstead } from '../orders/charged-instead.ts'
-import { isRefundInDoubt, isUndecidedMoney } from '../statistics/figure-conditions.ts'
+import {
+  isRefundInDoubt,
+  isSettledUnpaid,
+  isUndecidedMoney,
+} from '../statistics/figure-conditions.ts'
 
 /** Attempts of one kind of call, counted over a time. */
 export type Tally = {
@@ -277,13 +281,9 @@ export async function listUndecided(
     from (
       select * from orders as late where ${isRefundInDoubt} and ${isOf}
       union all
-      select * from orders as late where ${isOf}
-        and (late.paid_after_close or (late.paid_cents > 0 and late.paid_cents < late.amount_cents))
-        and ${isUndecidedMoney}
-        and (late.paid_after_close or late.status in ('processed', 'partially_refunded'))
+      select * from orders as late where ${isOf} and ${isUndecidedMoney}
       union all
-      select * from orders as late where ${isOf}
-        and late.settled_as = 'paid' and late.status in ('canceled', 'failed', 'expired') and not late.paid_after_close
+      select * from orders as late where ${isOf} and ${isSettledUnpaid}
     ) as late
     order by late.client, late.caja_id, late.last_updated_at desc, late.id`.execute(db)
   return rows

@@ -1,6 +1,10 @@
 import { sql } from 'kysely'
 import type { Trx } from '../../db/database.ts'
-import { isRefundInDoubt, isUndecidedMoney } from '../statistics/figure-conditions.ts'
+import {
+  isRefundInDoubt,
+  isSettledUnpaid,
+  isUndecidedMoney,
+} from '../statistics/figure-conditions.ts'
 
 /**
  * Deletes at most `limit` orders that were made before a time, with all that belongs to them; answers how many. An order that may
@@ -12,7 +16,7 @@ export async function deleteOldOrders(trx: Trx, before: Date, limit: number): Pr
     where created_at < ${before}
       and status not in ('created', 'at_terminal', 'action_required')
       and next_check_at is null and conflict is null and not ${isRefundInDoubt}
-      and not ((paid_after_close or (paid_cents > 0 and paid_cents < amount_cents)) and ${isUndecidedMoney})
+      and not ${isUndecidedMoney} and not coalesce(${isSettledUnpaid}, false)
       and not exists (select from order_operations as operation
         where operation.order_id = orders.id and operation.state in ('intent', 'unknown'))
       and not exists (select from chargebacks as one

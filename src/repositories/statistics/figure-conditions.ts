@@ -11,10 +11,23 @@ export const isUnconfirmedCharge = sql<boolean>`(creation in ('intent', 'unknown
 /** An order whose money came in, be it given back later or not. */
 export const wasPaid = sql<boolean>`(status in ('processed', 'partially_refunded', 'refunded') or paid_after_close)`
 
-/** Money of a charge or a part of it that nobody has decided about and that is not all given back. */
-export const isUndecidedMoney = sql<boolean>`(settled_as is distinct from 'paid' and refunded_cents < paid_cents)`
+/**
+ * Paid late or in part, not refunded in full, and no person has decided: `paid_late` and `paid_less` of `decisionOf`. The first
+ * line is the condition of the index.
+ */
+export const isUndecidedMoney = sql<boolean>`((paid_after_close or (paid_cents > 0 and paid_cents < amount_cents))
+  and settled_as is distinct from 'paid' and refunded_cents < paid_cents
+  and (paid_after_close or status in ('processed', 'partially_refunded')))`
 
-/** An order of which nobody knows whether a refund was made. */
+/** A person settled it as paid and it ended without a payment: `settled_unpaid` of `decisionOf`. */
+export const isSettledUnpaid = sql<boolean>`(settled_as = 'paid' and status in ('canceled', 'failed', 'expired')
+  and not paid_after_close)`
+
+/** Unknown whether the customer has paid, and not settled: `chargeDoubtOf` for charges that were begun until `before`. */
+export const isChargeInDoubt = (before: Date) =>
+  sql<boolean>`(settled_as is null and (${isUnconfirmedCharge} and created_at <= ${before}::timestamptz or conflict is not null))`
+
+/** A person must decide how a refund of the order ended. */
 export const isRefundInDoubt = sql<boolean>`(refund_unclear is not null or refund_contradicted is not null)`
 
 /** A charge-back that the provider has not decided. */

@@ -3,9 +3,9 @@ import type { Db } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
 import {
+  isChargeInDoubt,
   isOpenOrder,
   isRefundInDoubt,
-  isUnconfirmedCharge,
   isUndecidedMoney,
   wasPaid,
 } from './figure-conditions.ts'
@@ -142,15 +142,12 @@ export async function listPaidAfterClose(db: Db, span: Span, limit: number): Pro
 
 export type DoubtRow = LateRow & { cajaId: string; createdAt: Date }
 
-/**
- * Orders of which nobody knows whether the customer was charged, or whether a refund was made, begun before a moment, newest first; without those of which
- * somebody who looked has said it.
- */
+/** Orders with a charge or a refund in doubt that is not settled, newest first. A charge begun after `before` is too young. */
 export async function listInDoubt(
   db: Db,
   { client, before, limit }: { client: ClientName | undefined; before: Date; limit: number },
 ): Promise<DoubtRow[]> {
-  const begun = db
+  const orders = db
     .selectFrom('orders')
     .select([
       'id',
@@ -159,13 +156,10 @@ export async function listInDoubt(
       'caja_id as cajaId',
       'created_at as createdAt',
     ])
-    .where('created_at', '<', before)
     .$if(client !== undefined, (query) => query.where('client', '=', client as ClientName))
   // Each part has an index of its own.
-  const charges = begun
-    .where('settled_as', 'is', null)
-    .where((eb) => eb.or([isUnconfirmedCharge, eb('conflict', 'is not', null)]))
-  const refunds = begun.where(isRefundInDoubt)
+  const charges = orders.where(isChargeInDoubt(before))
+  const refunds = orders.where(isRefundInDoubt)
   return charges.union(refunds).orderBy('createdAt', 'desc').limit(limit).execute()
 }
 

@@ -50,7 +50,7 @@ export function addOverviewRoute(app: HttpServer, deps: PaymentDeps): void {
           health: health ? viewBoxHealth(health, language, seen.at) : null,
         })),
         box_counts: {
-          total: boxes.length,
+          total: seen.boxes.length,
           ok: seen.boxes.filter(({ state }) => state === 'ok').length,
         },
         fleet,

@@ -36,7 +36,7 @@ export const OverviewResponse = z
       .describe('Boxes in use'),
     box_counts: z
       .object({ total: z.number(), ok: z.number().describe('Seen to work a short while ago') })
-      .describe('Of the boxes in use, 2,000 at most'),
+      .describe('Of all boxes in use'),
     fleet: z
       .object(fleet)
       .describe(

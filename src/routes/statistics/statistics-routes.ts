@@ -1,7 +1,7 @@
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { pointFromCents, sumCents } from '../../domain/money.ts'
+import { doubtAfterMs } from '../../domain/order-state.ts'
 import { invalid } from '../../errors/app-error.ts'
-import { doubtAfterMs } from '../../fleet/health-limits.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { countChargebacks } from '../../repositories/chargebacks/chargeback-queries.ts'
