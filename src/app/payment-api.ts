@@ -28,6 +28,7 @@ import { addOrderRoutes } from '../routes/orders/order-routes.ts'
 import { addOrderStream } from '../routes/orders/order-stream-route.ts'
 import { addTimelineRoute } from '../routes/orders/timeline-route.ts'
 import { addOverviewRoute } from '../routes/overview/overview-route.ts'
+import { addSalesRoutes } from '../routes/sales/sales-routes.ts'
 import { addSessionRoutes } from '../routes/session/session-routes.ts'
 import { addSettlementRoutes } from '../routes/settlements/settlement-routes.ts'
 import { addStatisticsRoutes } from '../routes/statistics/statistics-routes.ts'
@@ -122,6 +123,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addEventRoutes(app, deps, guards, streams)
   addStatisticsRoutes(app, deps)
   addOverviewRoute(app, deps)
+  addSalesRoutes(app, deps)
   addSettlementRoutes(app, deps)
   addStoreRoutes(app, deps)
   addClosingRoutes(app, deps)

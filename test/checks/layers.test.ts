@@ -94,15 +94,15 @@ test('the fences stand around all there is', () => {
 const families = {
   payments: [
     'admin api-keys audit chargebacks closings connection encryption events operations orders',
-    'provider-payments settlements stores terminals unclaimed-payments webhooks',
+    'provider-payments sales settlements stores terminals unclaimed-payments webhooks',
   ],
   repositories: [
     'api-keys audit chargebacks closings connection encryption fleet flows metrics notifications operations orders',
-    'provider-payments session settlements statistics stores unclaimed-payments webhooks',
+    'provider-payments sales session settlements statistics stores unclaimed-payments webhooks',
   ],
   routes: [
     'admin api-keys audit chargebacks closings connection events fleet metrics orders overview',
-    'session settlements statistics stores terminals unclaimed-payments webhooks',
+    'sales session settlements statistics stores terminals unclaimed-payments webhooks',
   ],
 }
 

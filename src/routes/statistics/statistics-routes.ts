@@ -27,7 +27,7 @@ import {
 
 const dayMs = 86_400_000
 /** A month and a day, so that a whole month fits in any time zone. */
-const longestSpanMs = 32 * dayMs
+export const longestSpanMs = 32 * dayMs
 const mostLate = 20
 const mostDoubts = 20
 

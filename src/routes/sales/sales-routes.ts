@@ -1,0 +1,127 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
+import { invalid } from '../../errors/app-error.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import {
+  differenceOf,
+  readSales,
+  type SalesFigures,
+  type SalesOfStore,
+} from '../../payments/sales/sales.ts'
+import { iso, isoOrNull } from '../field-schemas.ts'
+import { longestSpanMs } from '../statistics/statistics-routes.ts'
+import { SalesQuery, SalesResponse, StoreSalesParams, StoreSalesResponse } from './sales-schemas.ts'
+
+const description = `What each store sold in a time by the orders here and by the payments that Mercado Pago lists, what its closings
+say, and how many boxes have a problem. Read from what is stored; Mercado Pago is not asked. \`GET /sales/{sucursal_id}\` has the
+boxes of one store.`
+
+/** Sales by store and by box, from both records. */
+export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/sales',
+    {
+      config: { access: 'client', allClients: true, compressed: true },
+      schema: {
+        operationId: 'readSales',
+        summary: 'Sales by store, beside what Mercado Pago says',
+        description,
+        tags: ['Orders'],
+        querystring: SalesQuery,
+        response: { 200: SalesResponse },
+      },
+    },
+    async (request) => {
+      const span = spanOf(deps, request.tenant ?? undefined, request.query)
+      const { total, stores, readUntil } = await readSales(deps, span)
+      return {
+        from: iso(span.from),
+        to: iso(span.to),
+        read_until: isoOrNull(readUntil),
+        total: viewFigures(total),
+        stores: stores.map(viewStore),
+      }
+    },
+  )
+
+  app.get(
+    '/sales/:sucursalId',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'readStoreSales',
+        summary: 'Sales of one store by box, beside what Mercado Pago says',
+        tags: ['Orders'],
+        params: StoreSalesParams,
+        querystring: SalesQuery,
+        response: { 200: StoreSalesResponse },
+      },
+    },
+    async (request) => {
+      const span = spanOf(deps, request.tenant ?? undefined, request.query)
+      const { stores } = await readSales(deps, span)
+      const store = stores.find(({ storeId }) => storeId === request.params.sucursalId)
+      return {
+        boxes: (store?.boxes ?? []).map((box) => ({
+          caja_id: box.boxId,
+          name: box.name,
+          ...viewFigures(box),
+          closing: box.closing,
+          has_problem: box.hasProblem,
+        })),
+      }
+    },
+  )
+}
+
+function spanOf(
+  deps: PaymentDeps,
+  client: ClientName | undefined,
+  query: { from: string; to?: string | undefined },
+) {
+  const from = new Date(query.from)
+  const to = query.to === undefined ? deps.now() : new Date(query.to)
+  const lengthMs = to.getTime() - from.getTime()
+  if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
+    throw invalid('to', 'must be after `from` and at most 32 days later')
+  }
+  return { client, from, to }
+}
+
+function viewStore(store: SalesOfStore) {
+  const { boxes } = store
+  const expected = boxes.filter(({ paid, closing }) => paid > 0 || closing !== 'none')
+  return {
+    client: store.client,
+    sucursal_id: store.storeId,
+    name: store.name,
+    ...viewFigures(store),
+    boxes: {
+      total: boxes.filter(({ name }) => name !== null).length,
+      problems: boxes.filter(({ hasProblem }) => hasProblem).length,
+    },
+    closings: {
+      expected: expected.length,
+      closed: expected.filter(({ closing }) => closing !== 'none' && closing !== 'open').length,
+      differs: expected.filter(({ closing }) => closing === 'differs').length,
+    },
+  }
+}
+
+function viewFigures(figures: SalesFigures) {
+  return {
+    paid: figures.paid,
+    paid_amount: pointFromCents(figures.paidCents),
+    refunded_amount: pointFromCents(figures.refundedCents),
+    provider: {
+      payments: figures.payments,
+      amount: pointFromCents(figures.paymentCents),
+      refunded_amount: pointFromCents(figures.paymentRefundedCents),
+      without_amount: figures.withoutAmount,
+    },
+    not_listed_yet: { paid: figures.unread, amount: pointFromCents(figures.unreadCents) },
+    difference: signedPointFromCents(differenceOf(figures)),
+    fees: { orders: figures.netOrders, amount: signedPointFromCents(figures.feeCents) },
+  }
+}

@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import { ClientName, ErpId, PointAmount, Timestamp } from '../field-schemas.ts'
+
+export const SalesQuery = z.object({
+  client: ClientName.optional().describe('Sales of this client only; for an API key its own'),
+  from: z.iso.datetime({ offset: true }).describe('Start of the time'),
+  to: z.iso
+    .datetime({ offset: true })
+    .optional()
+    .describe('Its end, at most 32 days later; now unless given'),
+})
+
+export const StoreSalesParams = z.object({ sucursalId: ErpId })
+
+const SignedAmount = z
+  .string()
+  .regex(/^-?[0-9]+\.[0-9]{2}$/)
+  .describe('Decimal point, two decimals; may be below zero')
+
+const figures = {
+  paid: z.number().describe('Orders whose money came in, be it given back later or not'),
+  paid_amount: PointAmount,
+  refunded_amount: PointAmount.describe('What was given back of them'),
+  provider: z
+    .object({
+      payments: z.number(),
+      amount: PointAmount,
+      refunded_amount: PointAmount,
+      without_amount: z.number().describe('Payments whose amount cannot be read; they count as 0'),
+    })
+    .describe(
+      'The same sales by the payments that Mercado Pago lists, with those that have no order',
+    ),
+  not_listed_yet: z
+    .object({ paid: z.number(), amount: PointAmount })
+    .describe('Orders that were paid after the list was read'),
+  difference: SignedAmount.describe(
+    '`provider.amount` less `paid_amount`, without what is not listed yet',
+  ),
+  fees: z
+    .object({
+      orders: z.number().describe('Orders whose net is known'),
+      amount: SignedAmount.describe('What Mercado Pago keeps of them: fees, financing and taxes'),
+    })
+    .describe('As far as they are known'),
+}
+
+export const SalesResponse = z
+  .object({
+    from: Timestamp,
+    to: Timestamp,
+    read_until: Timestamp.nullable().describe(
+      'Until when the payments of Mercado Pago have been read; null when a client with sales was never read',
+    ),
+    total: z.object(figures),
+    stores: z.array(
+      z.object({
+        client: z.string(),
+        sucursal_id: z.string(),
+        name: z.string().nullable().describe('Null for a store that is not in use any more'),
+        ...figures,
+        boxes: z.object({
+          total: z.number(),
+          problems: z.number().describe('Boxes that `GET /health/fleet` reports with a problem'),
+        }),
+        closings: z
+          .object({
+            expected: z.number().describe('Boxes with sales, or closed'),
+            closed: z.number().describe('Those with a closing that ends in this time'),
+            differs: z.number().describe('Closings with a difference'),
+          })
+          .describe('By box; a closing of the whole store counts for each of its boxes'),
+      }),
+    ),
+  })
+  .meta({ id: 'Sales' })
+
+export const StoreSalesResponse = z
+  .object({
+    boxes: z.array(
+      z.object({
+        caja_id: z.string().nullable().describe('Null for payments that name the store only'),
+        name: z.string().nullable().describe('Null for a box that is not in use any more'),
+        ...figures,
+        closing: z.enum(['none', 'open', 'agreed', 'differs', 'unverified']),
+        has_problem: z.boolean(),
+      }),
+    ),
+  })
+  .meta({ id: 'StoreSales' })
