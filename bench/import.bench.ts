@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { parse } from 'csv-parse'
 import { sql } from 'kysely'
 import { openDatabase } from '../src/db/database.ts'
@@ -15,6 +14,7 @@ import { createLogger } from '../src/http/logging.ts'
 import { openBothSides } from '../test/support/both-sides.ts'
 // As src/app/start.ts runs the service.
 import '../src/app/small-heap.ts'
+import { wholeOptions } from './whole-options.ts'
 
 // What does the first import of many items do to the tills on the embedded database? A process with both sides of the
 // service reads a CSV file and delivers what it finds into another file, and every 200 ms somebody asks the payment side
@@ -201,9 +201,7 @@ async function compare(items: number): Promise<boolean> {
 }
 
 async function begin(): Promise<void> {
-  const { values } = parseArgs({ options: { items: { type: 'string', default: '30000' } } })
-  const items = Number(values.items)
-  if (!Number.isInteger(items) || items < 1) throw new Error('--items is a whole number')
+  const { items } = wholeOptions({ items: 30_000 })
   if (!(await compare(items))) process.exitCode = 1
 }
 

@@ -2,8 +2,6 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-// Runs all benchmarks, or one with options of its own: npm run bench -- webhooks --orders 500
-
 const folder = import.meta.dirname
 const ending = '.bench.ts'
 const names = readdirSync(folder)
@@ -11,9 +9,23 @@ const names = readdirSync(folder)
   .map((file) => file.slice(0, -ending.length))
   .sort()
 
+const usage = `usage: npm run bench [-- ${names.join('|')} [options]]\n`
+const help = `${usage}
+Runs all benchmarks, or one with options of its own, which its --help names.
+
+exit codes:
+  0  it ran to its end
+  1  it could not; the message says why
+  2  the command line is wrong
+
+example:
+  npm run bench -- webhooks --orders 500
+`
+
 const [chosen, ...options] = process.argv.slice(2)
-if (chosen !== undefined && !names.includes(chosen)) {
-  process.stderr.write(`usage: npm run bench [-- ${names.join('|')} [options]]\n`)
+if (chosen === '--help' || chosen === '-h') process.stdout.write(help)
+else if (chosen !== undefined && !names.includes(chosen)) {
+  process.stderr.write(usage)
   process.exitCode = 2
 } else {
   for (const name of chosen === undefined ? names : [chosen]) {

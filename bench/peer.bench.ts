@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { Pool } from 'pg'
 import { Agent } from 'undici'
+import { readOptions } from '../src/commands/run-command.ts'
 import { signature } from '../test/support/money.ts'
 import { payByCard } from '../test/support/till.ts'
 import { inLanes, processorMs, quantile, say, sendJson } from './bench-service.ts'
@@ -16,6 +16,7 @@ import {
   startProduct,
   startProvider,
 } from './peer/contenders.ts'
+import { helpOf } from './whole-options.ts'
 
 // Is the service as fast as a program that somebody would write by hand for the same? Both, and the provider, in processes of
 // their own; they take turns. A round charges on every terminal, reads each open order three times, lets the buyers pay, and
@@ -24,14 +25,19 @@ import {
 // beside an empty one. Beside each rate stands the processor time of its processes for one, which a busy machine stretches
 // less, and that of the database's server where it is on this machine. Run: npm run bench -- peer [--rounds n] [--filled [--orders n]] [--only peer|several|filled] [--warm-up n]
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '5' },
-    filled: { type: 'boolean', default: false },
-    orders: { type: 'string', default: '1000000' },
-    only: { type: 'string' },
-    'warm-up': { type: 'string', default: '10' },
-  },
+const help = helpOf({
+  rounds: 5,
+  filled: false,
+  orders: 1_000_000,
+  'only peer|several|filled': 'all of them',
+  'warm-up': 10,
+})
+const values = readOptions(help, {
+  rounds: { type: 'string', default: '5' },
+  filled: { type: 'boolean', default: false },
+  orders: { type: 'string', default: '1000000' },
+  only: { type: 'string' },
+  'warm-up': { type: 'string', default: '10' },
 })
 const wholeNumber = (name: 'rounds' | 'orders' | 'warm-up') => {
   const number = Number(values[name])

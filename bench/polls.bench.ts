@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { Client } from 'pg'
 import type { FlowSide } from '../src/app/flow-side.ts'
 import { openDatabase } from '../src/db/database.ts'
@@ -18,6 +17,8 @@ import { openBothSides } from '../test/support/both-sides.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
 // As src/app/start.ts runs the service.
 import '../src/app/small-heap.ts'
+import { readOptions } from '../src/commands/run-command.ts'
+import { helpOf } from './whole-options.ts'
 
 // What does a poll cost in which nothing has changed? A process with both sides of the service polls a table of
 // PostgreSQL; a bare loop that reads the same rows and hashes them says what the reading alone takes. Each contender is a
@@ -252,8 +253,9 @@ async function compare(server: string, items: number, isNew: boolean): Promise<b
 }
 
 async function begin(): Promise<void> {
-  const { values } = parseArgs({
-    options: { items: { type: 'string', default: '100000' }, new: { type: 'boolean' } },
+  const values = readOptions(helpOf({ items: 100_000, new: false }), {
+    items: { type: 'string', default: '100000' },
+    new: { type: 'boolean' },
   })
   const items = Number(values.items)
   if (!Number.isInteger(items) || items < 1) throw new Error('--items is a whole number')

@@ -45,6 +45,9 @@ async function reportPaths(named: string | undefined): Promise<void> {
   }
 }
 
+/** Measured figures with a little room. Other databases of the server must be quiet, since they share the log. */
+const mostOfSale = { walBytes: 10_500, rows: 12 }
+
 /** A figure that must not grow: the log and the rows of a sale are what its server works for. */
 async function reportWrites(): Promise<void> {
   const server = process.env.TEST_DATABASE_URL
@@ -61,33 +64,58 @@ async function reportWrites(): Promise<void> {
   report(isMore ? [`a sale writes more than it may: ${figures}`] : [], `a sale writes ${figures}`)
 }
 
-/** Measured figures with a little room. Other databases of the server must be quiet, since they share the log. */
-const mostOfSale = { walBytes: 10_500, rows: 12 }
+const usage =
+  'usage: node checks/main.ts licences | lockfile | sbom [file] | paths [operation] | writes\n'
+const help = `${usage}
+Each is a script of package.json: npm run check:licences, check:lockfile, sbom, check:paths, check:writes. CONTRIBUTING.md says what they check.
 
-const [task, named] = process.argv.slice(2)
-switch (task) {
-  case 'licences':
-    report(
-      licenceProblems(read('package-lock.json')),
-      'licences: all packages of the service are under allowed ones',
-    )
-    break
-  case 'lockfile':
-    report(
-      lockfileProblems(read('package-lock.json')),
-      'lockfile: each package by its SHA-512, no address named',
-    )
-    break
-  case 'sbom':
-    writeSbom(named ?? 'sbom.cdx.json')
-    break
-  case 'paths':
-    await reportPaths(named)
-    break
-  case 'writes':
-    await reportWrites()
-    break
-  default:
-    say('usage: node checks/main.ts licences | lockfile | sbom [file] | paths [operation] | writes')
-    process.exitCode = 1
+exit codes:
+  0  nothing is wrong
+  1  each line says what is wrong
+  2  the command line is wrong
+
+example:
+  npm run check:paths -- charge
+`
+const given = process.argv.slice(2)
+const [task, named, ...more] = given
+const isWrong =
+  more.length > 0 ||
+  given.some((word) => word.startsWith('-')) ||
+  (named !== undefined && task !== 'sbom' && task !== 'paths')
+if (given.includes('--help') || given.includes('-h')) process.stdout.write(help)
+else if (isWrong) refuse()
+else await check()
+
+function refuse(): void {
+  process.stderr.write(usage)
+  process.exitCode = 2
+}
+
+async function check(): Promise<void> {
+  switch (task) {
+    case 'licences':
+      report(
+        licenceProblems(read('package-lock.json')),
+        'licences: all packages of the service are under allowed ones',
+      )
+      break
+    case 'lockfile':
+      report(
+        lockfileProblems(read('package-lock.json')),
+        'lockfile: each package by its SHA-512, no address named',
+      )
+      break
+    case 'sbom':
+      writeSbom(named ?? 'sbom.cdx.json')
+      break
+    case 'paths':
+      await reportPaths(named)
+      break
+    case 'writes':
+      await reportWrites()
+      break
+    default:
+      refuse()
+  }
 }

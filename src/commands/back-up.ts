@@ -77,13 +77,7 @@ async function openSnapshot(dataDir: string): Promise<Opened> {
 }
 
 function readFileName(): string {
-  let words: string[]
-  try {
-    words = parseArgs({ allowPositionals: true, options: {} }).positionals
-  } catch {
-    throw new UsageError()
-  }
-  const [path, ...more] = words
+  const [path, ...more] = parseArgs({ allowPositionals: true, options: {} }).positionals
   if (path === undefined || more.length > 0) throw new UsageError()
   return path
 }

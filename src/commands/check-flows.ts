@@ -17,13 +17,9 @@ const help: CommandHelp = {
 }
 
 function readFolder(): string | undefined {
-  try {
-    const { positionals } = parseArgs({ allowPositionals: true, options: {} })
-    if (positionals.length > 1) throw new UsageError()
-    return positionals[0]
-  } catch {
-    throw new UsageError()
-  }
+  const { positionals } = parseArgs({ allowPositionals: true, options: {} })
+  if (positionals.length > 1) throw new UsageError()
+  return positionals[0]
 }
 
 await runCommand(help, async () => {

@@ -26,12 +26,7 @@ const help: CommandHelp = {
 }
 
 function readTarget(): string | undefined {
-  let to: string | undefined
-  try {
-    to = parseArgs({ options: { to: { type: 'string' } } }).values.to
-  } catch {
-    throw new UsageError()
-  }
+  const { to } = parseArgs({ options: { to: { type: 'string' } } }).values
   if (to === undefined) return undefined
   const url = URL.parse(to)
   if (!url || !['postgres:', 'postgresql:'].includes(url.protocol)) throw new UsageError()

@@ -71,22 +71,18 @@ type Wanted = {
 
 /** Undefined when they make no sense. */
 function readArguments(): Wanted | undefined {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: { name: { type: 'string', default: 'articulos' }, from: { type: 'string' } },
-    })
-    const [given, folder, ...others] = positionals
-    const template = templateNames.find((one) => one === given)
-    const from = templateSources.find((one) => one === values.from)
-    const isOne = template !== undefined && others.length === 0
-    const isFrom = values.from === undefined || from !== undefined
-    // As the form of flow files has it; a name must not lead out of the folder.
-    const isName = /^[a-z0-9][a-z0-9_-]{0,63}$/.test(values.name)
-    return isOne && isFrom && isName ? { template, name: values.name, from, folder } : undefined
-  } catch {
-    return undefined
-  }
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { name: { type: 'string', default: 'articulos' }, from: { type: 'string' } },
+  })
+  const [given, folder, ...others] = positionals
+  const template = templateNames.find((one) => one === given)
+  const from = templateSources.find((one) => one === values.from)
+  const isOne = template !== undefined && others.length === 0
+  const isFrom = values.from === undefined || from !== undefined
+  // As the form of flow files has it; a name must not lead out of the folder.
+  const isName = /^[a-z0-9][a-z0-9_-]{0,63}$/.test(values.name)
+  return isOne && isFrom && isName ? { template, name: values.name, from, folder } : undefined
 }
 
 await runCommand(help, writeFlow)

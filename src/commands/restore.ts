@@ -32,17 +32,13 @@ const help: CommandHelp = {
 type Wish = { path: string; into: string | undefined; lost: string[] }
 
 function readWish(): Wish {
-  try {
-    const { positionals, values } = parseArgs({
-      allowPositionals: true,
-      options: { into: { type: 'string' }, lost: { type: 'string', multiple: true } },
-    })
-    const [path, ...more] = positionals
-    if (path === undefined || more.length > 0 || values.into === '') throw new UsageError()
-    return { path, into: values.into, lost: values.lost ?? [] }
-  } catch {
-    throw new UsageError()
-  }
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: { into: { type: 'string' }, lost: { type: 'string', multiple: true } },
+  })
+  const [path, ...more] = positionals
+  if (path === undefined || more.length > 0 || values.into === '') throw new UsageError()
+  return { path, into: values.into, lost: values.lost ?? [] }
 }
 
 async function keysAtHand(

@@ -7,7 +7,7 @@ import { migrate, refuseNewerDatabase } from '../db/migrate.ts'
 import { checkEncryptionKeys, EncryptionKeysError } from '../payments/encryption/encryption-keys.ts'
 import { type Rotation, rotateSecrets } from '../payments/encryption/seal-anew.ts'
 import { hasTables } from '../repositories/encryption/sealed-values.ts'
-import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
+import { type CommandHelp, runCommand, say } from './run-command.ts'
 
 const help: CommandHelp = {
   usage: 'npm run secrets:rotate [-- --lost=ID ...]',
@@ -82,16 +82,9 @@ function describe(rotation: Rotation): string[] {
   return lines
 }
 
-function readLost(): string[] {
-  try {
-    return parseArgs({ options: { lost: { type: 'string', multiple: true } } }).values.lost ?? []
-  } catch {
-    throw new UsageError()
-  }
-}
-
 await runCommand(help, async () => {
-  const rotation = await rotate(loadConfig(process.env), readLost())
+  const { lost = [] } = parseArgs({ options: { lost: { type: 'string', multiple: true } } }).values
+  const rotation = await rotate(loadConfig(process.env), lost)
   for (const line of describe(rotation)) say(line)
   return rotation.stillUsed.length === 0 ? 0 : 1
 })

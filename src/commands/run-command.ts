@@ -1,3 +1,4 @@
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { DatabaseLockedError } from '../db/database-failures.ts'
 import { OperatorError, writeOperatorMessage } from '../errors/operator-error.ts'
 import { whyNotWritable } from '../files/writable-folder.ts'
@@ -29,14 +30,13 @@ export async function runCommand(help: CommandHelp, work: () => Promise<number>)
     process.stdout.write(helpText(help))
     return
   }
-  const usage = `usage: ${help.usage}\nsee --help\n`
   try {
     process.exitCode = await work()
   } catch (error) {
     process.exitCode = 1
-    if (error instanceof UsageError) {
+    if (isUsageError(error)) {
       process.exitCode = 2
-      process.stderr.write(`${error.message && `${error.message}\n`}${usage}`)
+      process.stderr.write(usageText(help, error))
     } else if (error instanceof DatabaseLockedError) {
       process.stderr.write(`${error.message}: stop the service, run this, start it again\n`)
     } else if (error instanceof OperatorError) {
@@ -47,6 +47,39 @@ export async function runCommand(help: CommandHelp, work: () => Promise<number>)
       throw error
     }
   }
+}
+
+/**
+ * The options of a program that is no command of an operator, such as a benchmark. It ends the process after `--help`, and with the
+ * usage and 2 for a wrong command line.
+ */
+export function readOptions<const Options extends ParseArgsOptionsConfig>(
+  help: CommandHelp,
+  options: Options,
+) {
+  const given = process.argv.slice(2)
+  if (given.includes('--help') || given.includes('-h')) {
+    process.stdout.write(helpText(help))
+    process.exit(0)
+  }
+  try {
+    return parseArgs({ options }).values
+  } catch (error) {
+    if (!isUsageError(error)) throw error
+    process.stderr.write(usageText(help, error))
+    process.exit(2)
+  }
+}
+
+/** Also what `parseArgs` throws: an option or an argument that the program does not have. */
+function isUsageError(error: unknown): error is Error {
+  if (error instanceof UsageError) return true
+  const { code } = error as NodeJS.ErrnoException
+  return error instanceof TypeError && code?.startsWith('ERR_PARSE_ARGS_') === true
+}
+
+function usageText({ usage }: CommandHelp, { message }: Error): string {
+  return `${message && `${message}\n`}usage: ${usage}\nsee --help\n`
 }
 
 /** Refuses a folder that a person named and that cannot be made or written to. */

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { loadConfig } from '../app/config.ts'
 import { placeProblems } from '../app/setting-places.ts'
 import { startSandbox } from '../sandbox/server.ts'
-import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
+import { type CommandHelp, runCommand, say } from './run-command.ts'
 
 const help: CommandHelp = {
   usage: 'npm run sandbox',
@@ -17,16 +17,8 @@ const help: CommandHelp = {
   example: 'SANDBOX_PORT=3001 npm run sandbox',
 }
 
-function refuseArguments(): void {
-  try {
-    parseArgs({ options: {} })
-  } catch {
-    throw new UsageError()
-  }
-}
-
 await runCommand(help, async () => {
-  refuseArguments()
+  parseArgs({ options: {} })
   // Only these: the others are of the service that uses the sandbox, such as the address of the sandbox itself.
   const { SANDBOX_PORT, DATA_DIR, PUBLIC_URL, HOST, PORT } = process.env
   const own = { PROVIDER: 'sandbox', SANDBOX_PORT, DATA_DIR, PUBLIC_URL, HOST, PORT }

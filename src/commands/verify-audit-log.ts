@@ -10,7 +10,7 @@ import { listMigrations } from '../db/migrate.ts'
 import { createSealer } from '../domain/sealed.ts'
 import { type ChainCheck, verifyActivityChain } from '../payments/audit/verify-activity.ts'
 import { requireFittingKeys } from '../payments/encryption/encryption-keys.ts'
-import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
+import { type CommandHelp, runCommand, say } from './run-command.ts'
 
 const help: CommandHelp = {
   usage: 'npm run audit:verify',
@@ -47,16 +47,8 @@ async function check(config: Config): Promise<ChainCheck> {
   }
 }
 
-function refuseArguments(): void {
-  try {
-    parseArgs({ options: {} })
-  } catch {
-    throw new UsageError()
-  }
-}
-
 await runCommand(help, async () => {
-  refuseArguments()
+  parseArgs({ options: {} })
   const { valid, head, entries, unsealed, findings } = await check(loadConfig(process.env))
   for (const { seq, entryId, reason } of findings) {
     say(`entry ${seq}: ${reason}${entryId === null ? '' : ` (${entryId})`}`)

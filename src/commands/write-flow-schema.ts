@@ -1,15 +1,37 @@
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import { parse } from 'yaml'
 import { flowJsonSchema } from '../sync/definition/json-schema.ts'
 import { type KeyTexts, referencePage } from '../sync/definition/key-reference.ts'
+import { type CommandHelp, runCommand } from './run-command.ts'
 
-/** `npm run flows:schema`, which takes nothing from its command line: writes the schema of flow files that editors read, and the reference of their keys. */
+const help: CommandHelp = {
+  usage: 'npm run flows:schema',
+  about:
+    'Writes schema/flow.schema.json, which editors read beside flow files, and docs/flows/reference.md, the reference of their keys.',
+  exitCodes: [
+    [0, 'both files are written'],
+    [1, 'a file could not be written; the message says why'],
+    [2, 'the command line is wrong'],
+  ],
+  example: 'npm run flows:schema',
+}
+
 const root = new URL('../../', import.meta.url)
 const folder = new URL('schema/', root)
-mkdirSync(folder, { recursive: true })
-writeFileSync(
-  new URL('flow.schema.json', folder),
-  `${JSON.stringify(flowJsonSchema(), undefined, 2)}\n`,
-)
-const texts = parse(readFileSync(new URL('flow-keys.yaml', folder), 'utf8')) as KeyTexts
-writeFileSync(new URL('docs/flows/reference.md', root), referencePage(texts))
+
+await runCommand(help, async () => {
+  parseArgs({ options: {} })
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(
+    new URL('flow.schema.json', folder),
+    `${JSON.stringify(flowJsonSchema(), undefined, 2)}\n`,
+  )
+  const texts = parse(readFileSync(new URL('flow-keys.yaml', folder), 'utf8')) as KeyTexts
+  writeFileSync(new URL('docs/flows/reference.md', root), referencePage(texts))
+  const inRoot = { cwd: fileURLToPath(root), stdio: 'inherit' } as const
+  execFileSync('npx', ['biome', 'check', '--write', 'schema'], inRoot)
+  return 0
+})

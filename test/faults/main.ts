@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { parseArgs } from 'node:util'
+import { type CommandHelp, readOptions } from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { openEmbedded } from '../support/database.ts'
 import { cloneTemplate, createPostgresTemplate, urlOf } from '../support/postgres-template.ts'
@@ -18,22 +18,47 @@ const seedsPerWorld = 40
 /** The same for kills: what they cut is then judged while it is fresh. */
 const killsPerWorld = 100
 
-const { values } = parseArgs({
-  options: {
-    schedules: { type: 'string' },
-    aimed: { type: 'string' },
-    only: { type: 'string' },
-    kind: { type: 'string' },
-    planted: { type: 'boolean' },
-    'until-failed': { type: 'boolean' },
-    seed: { type: 'string' },
-    kills: { type: 'string' },
-    restarts: { type: 'string' },
-    'no-webhooks': { type: 'boolean' },
-    tills: { type: 'string' },
-    latency: { type: 'string' },
-    neighbour: { type: 'boolean' },
-  },
+const help: CommandHelp = {
+  usage: 'npm run faults [-- options]',
+  about:
+    'Plays schedules of faults against the payment side, on the embedded database or the PostgreSQL of TEST_DATABASE_URL, and compares its books with those of the provider.',
+  options: [
+    ['--schedules N', 'plays this many schedules'],
+    ['--seed N', 'the seed of the first one'],
+    ['--aimed N', 'this many schedules of each aim'],
+    ['--only NAME', 'aims, or planted mistakes, whose name has this in it'],
+    ['--kind NAME', 'schedules of this kind'],
+    ['--until-failed', 'ends at the first schedule that fails'],
+    ['--planted', 'puts mistakes back, and says which are noticed'],
+    ['--kills N', 'kills real processes this many times'],
+    ['--restarts N', 'restarts the PostgreSQL server this many times'],
+    ['--no-webhooks', 'tills charge while no webhook arrives'],
+    ['--tills N', 'with --no-webhooks: how many tills; 50 without it'],
+    ['--latency MS', 'with --no-webhooks: what each call to the provider takes'],
+    ['--neighbour', 'with --no-webhooks: beside another account that is slow'],
+  ],
+  exitCodes: [
+    [0, 'the books agree'],
+    [1, 'they do not; each line names a seed'],
+    [2, 'the command line is wrong'],
+  ],
+  example: 'npm run faults -- --schedules 300',
+}
+
+const values = readOptions(help, {
+  schedules: { type: 'string' },
+  aimed: { type: 'string' },
+  only: { type: 'string' },
+  kind: { type: 'string' },
+  planted: { type: 'boolean' },
+  'until-failed': { type: 'boolean' },
+  seed: { type: 'string' },
+  kills: { type: 'string' },
+  restarts: { type: 'string' },
+  'no-webhooks': { type: 'boolean' },
+  tills: { type: 'string' },
+  latency: { type: 'string' },
+  neighbour: { type: 'boolean' },
 })
 
 const print = (line: string) => void process.stdout.write(`${line}\n`)

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { type CommandHelp, readOptions } from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import {
@@ -15,9 +15,27 @@ import { runPlanted } from './planted.ts'
 import { type RoundOptions, type RoundResult, runRound } from './round.ts'
 import { nameOf, placesOf, stepsOf } from './steps.ts'
 
-// Flows whose processes are killed at every step: npm run flows:faults -- --runs 200 --seed 1, on the PostgreSQL server of
-// TEST_DATABASE_URL, or with --embedded. A round of 20 runs shares its processes and has one seed; `--runs 20 --seed N` repeats it.
-// --planted puts bugs back, one after the other, and says which of them are seen.
+const help: CommandHelp = {
+  usage: 'npm run flows:faults [-- options]',
+  about:
+    'Kills the processes of flows at every step, and compares source and target. A round of 20 runs shares its processes and has one seed; --runs 20 --seed N repeats it.',
+  options: [
+    ['--runs N', '200 without it'],
+    ['--seed N', 'of the first round; 1 without it'],
+    ['--kills N', 'in each round; 10 without it'],
+    ['--rest S', 'seconds until source and target must agree; 180 without it'],
+    ['--embedded', 'on embedded databases instead of the PostgreSQL of TEST_DATABASE_URL'],
+    ['--until-failed', 'ends at the first round that fails'],
+    ['--planted', 'puts mistakes back, one after the other, and says which are noticed'],
+    ['--only NAME', 'with --planted: those whose name has this in it'],
+  ],
+  exitCodes: [
+    [0, 'source and target agree'],
+    [1, 'they do not; a line says how to repeat it'],
+    [2, 'the command line is wrong'],
+  ],
+  example: 'npm run flows:faults -- --runs 200 --seed 1',
+}
 
 const runsPerRound = 20
 /** So many runs come to everything that is played. */
@@ -25,17 +43,15 @@ const enoughRuns = 200
 
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 
-const { values } = parseArgs({
-  options: {
-    runs: { type: 'string', default: '200' },
-    seed: { type: 'string', default: '1' },
-    kills: { type: 'string', default: '10' },
-    rest: { type: 'string', default: '180' },
-    embedded: { type: 'boolean', default: false },
-    'until-failed': { type: 'boolean', default: false },
-    planted: { type: 'boolean', default: false },
-    only: { type: 'string' },
-  },
+const values = readOptions(help, {
+  runs: { type: 'string', default: '200' },
+  seed: { type: 'string', default: '1' },
+  kills: { type: 'string', default: '10' },
+  rest: { type: 'string', default: '180' },
+  embedded: { type: 'boolean', default: false },
+  'until-failed': { type: 'boolean', default: false },
+  planted: { type: 'boolean', default: false },
+  only: { type: 'string' },
 })
 const runs = Number(values.runs)
 const firstSeed = Number(values.seed)

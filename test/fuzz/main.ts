@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { type CommandHelp, readOptions } from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import {
   cloneTemplate,
@@ -10,18 +10,30 @@ import { closeKeptDatabases } from '../support/worker-database.ts'
 import { describe, runCampaign } from './campaign.ts'
 import { type ListenerName, openWorld } from './world.ts'
 
-// Generated requests of every kind of caller to both listeners, every answer held against the served documents:
-// npm run fuzz -- --requests 20000 --seed 1 --listener payment
+const help: CommandHelp = {
+  usage: 'npm run fuzz [-- options]',
+  about:
+    'Sends generated requests of every kind of caller to both listeners, and compares every answer with the served documents.',
+  options: [
+    ['--requests N', 'for each listener; 20000 without it'],
+    ['--seed N', 'repeats a run'],
+    ['--listener payment|control', 'only this one'],
+  ],
+  exitCodes: [
+    [0, 'nothing was found'],
+    [1, 'a line says what was found and how to repeat it'],
+    [2, 'the command line is wrong'],
+  ],
+  example: 'npm run fuzz -- --requests 20000 --seed 1 --listener payment',
+}
 
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 const listeners: readonly ListenerName[] = ['payment', 'control']
 
-const { values } = parseArgs({
-  options: {
-    requests: { type: 'string', default: '20000' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    listener: { type: 'string' },
-  },
+const values = readOptions(help, {
+  requests: { type: 'string', default: '20000' },
+  seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+  listener: { type: 'string' },
 })
 const requests = Number(values.requests)
 const seed = Number(values.seed)

@@ -1,21 +1,30 @@
 import { execFile } from 'node:child_process'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseArgs, promisify } from 'node:util'
+import { promisify } from 'node:util'
+import { type CommandHelp, readOptions } from '../../src/commands/run-command.ts'
 import { copySource, type SourceCopy } from '../support/source-copy.ts'
 import { type Mistake, mistakes } from './all.ts'
 
-/**
- * `npm run mutations`: makes one mistake after the other in a copy of the source and runs the tests that must notice. What
- * no test notices, what does not fit the source any more, and what fails without the mistake too, is an error.
- */
+const help: CommandHelp = {
+  usage: 'npm run mutations [-- --only NAME]',
+  about:
+    'Makes one mistake after the other in a copy of the source and runs the tests that must notice. What no test notices, what does not fit the source any more, and what fails without the mistake too, is an error.',
+  options: [['--only NAME', 'mistakes whose name has this in it']],
+  exitCodes: [
+    [0, 'every mistake was noticed'],
+    [1, 'at least one was not'],
+    [2, 'the command line is wrong'],
+  ],
+  example: 'npm run mutations -- --only archived',
+}
 
 type TestRun = {
   isLoaded: boolean
   failed: { file: string; title: string; fullName: string } | undefined
 }
 
-const { values } = parseArgs({ options: { only: { type: 'string' } } })
+const values = readOptions(help, { only: { type: 'string' } })
 const print = (line: string) => void process.stdout.write(`${line}\n`)
 const run = promisify(execFile)
 

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
 
 /** Each command explains itself, and refuses options that it does not have, before it does anything. */
 
@@ -12,6 +13,7 @@ const commands: Record<string, string> = {
   'secrets:rotate': 'src/commands/rotate-secrets.ts',
   'flows:check': 'src/commands/check-flows.ts',
   'flows:new': 'src/commands/new-flow.ts',
+  'flows:schema': 'src/commands/write-flow-schema.ts',
   sandbox: 'src/commands/run-sandbox.ts',
   demo: 'demo/main.ts',
   start: 'src/app/start.ts',
@@ -19,7 +21,7 @@ const commands: Record<string, string> = {
 
 async function run(file: string, args: string[], settings: Record<string, string> = {}) {
   const env = { PATH: process.env.PATH, DATA_DIR: '/nowhere', SANDBOX_PORT: '0', ...settings }
-  const options = { env, timeout: 20_000 }
+  const options = { env, timeout: 60_000 }
   return promisify(execFile)(process.execPath, [file, ...args], options).then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
     (error: { code: number; stdout: string; stderr: string }) => error,
@@ -27,6 +29,42 @@ async function run(file: string, args: string[], settings: Record<string, string
 }
 
 // A process each, so they are among the long ones.
+/** What a developer runs. */
+const tools: Record<string, string> = {
+  faults: 'test/faults/main.ts',
+  'flows:faults': 'test/flow-faults/main.ts',
+  mutations: 'test/mutations/main.ts',
+  fuzz: 'test/fuzz/main.ts',
+  bench: 'bench/main.ts',
+  'bench -- charges': 'bench/charges.bench.ts',
+  'check:paths': 'checks/main.ts',
+}
+
+test('every script of package.json that runs a program of ours is here', () => {
+  const { scripts } = packageJson
+  // What follows `npm test` is for vitest, and has its help.
+  const ours = Object.entries(scripts).filter(
+    ([name, line]) => line.startsWith('node ') && name !== 'test',
+  )
+  const files = new Set(Object.values({ ...commands, ...tools }))
+  for (const [, line] of ours) expect(files).toContain(/(\S+\.ts)/.exec(line)?.[1])
+})
+
+test.each(Object.entries(tools))(
+  'npm run %s has a help, and refuses other options',
+  { tags: ['long'], timeout: 120_000 },
+  async (name, file) => {
+    const help = await run(file, ['--help'])
+    expect([help.code, help.stderr]).toEqual([0, ''])
+    for (const part of ['usage: ', name, 'exit codes:', 'example:'])
+      expect(help.stdout).toContain(part)
+    const refused = await run(file, ['--bogus'])
+    expect([refused.code, refused.stdout]).toEqual([2, ''])
+    expect(refused.stderr).toContain('usage: ')
+    expect(refused.stderr).not.toMatch(/^ {4}at /m)
+  },
+)
+
 describe.each(Object.entries(commands))('%s', { tags: ['long'] }, (name, file) => {
   test('--help says how it is used, and ends well', async () => {
     const { code, stdout, stderr } = await run(file, ['--help'])
