@@ -41,8 +41,8 @@ export function reachOf({ limit }: { limit: number }): number {
 }
 
 /**
- * Makes the page from the entries after or before the place, and counts the list. If all entries fit into the page they
- * are not counted again. `question` identifies the list when its filter changes with each moment.
+ * Makes the page and counts the list. If all entries fit into the page they are not counted again. `question`
+ * identifies the list when its filter contains the current time.
  */
 export async function toListPage<Row, Table extends keyof Tables>(
   db: Db,

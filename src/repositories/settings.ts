@@ -9,10 +9,10 @@ export async function findSetting(db: Db | Trx, name: string): Promise<string | 
   return row?.value
 }
 
-/** Its `updated_at` is the moment that the last finished backup shows. */
+/** Its `updated_at` is the time of the data in the last finished backup. */
 export const lastBackup = 'last_backup'
 
-/** Notes a finished backup; an older one that ends later changes nothing. */
+/** Records a finished backup. An older one that ends later changes nothing. */
 export async function rememberBackup(db: Db | Trx, takenAt: Date): Promise<void> {
   await db
     .insertInto('settings')
@@ -26,7 +26,7 @@ export async function rememberBackup(db: Db | Trx, takenAt: Date): Promise<void>
     .execute()
 }
 
-/** Writes the setting unless it has a value, and returns the value that stands afterwards. */
+/** Writes the setting unless it has a value. Returns the value that is stored then. */
 export async function rememberSetting(
   trx: Trx,
   name: string,

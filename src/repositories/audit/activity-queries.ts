@@ -13,7 +13,7 @@ export type ActivityRow = Selectable<ActivityLogTable>
 
 export const activityChannel = 'activity_recorded'
 
-/** What subscribers get about a new entry. */
+/** What subscribers receive about a new entry. */
 export type ActivityNotice = {
   id: string
   client: string | null
@@ -50,7 +50,7 @@ export async function appendActivity(db: Db | Trx, entries: readonly NewActivity
   await append(db, { entries: JSON.stringify(entries) })
 }
 
-/** An entry as subscribers get it. */
+/** An entry as subscribers receive it. */
 export function toToldActivity(entry: NewActivity): ActivityNotice {
   return {
     id: entry.id,

@@ -8,8 +8,6 @@ import { isUndecidedChargeback } from '../statistics/figure-conditions.ts'
 
 export type ChargebackRow = Selectable<ChargebacksTable>
 
-/** Not decided: a case that is open, or one that could not be read. */
-
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** By our id, or by the provider's number of the case. */

@@ -28,8 +28,8 @@ export async function listUncounted(
 export type CountedFailure = { pk: string; error: string | null; attempts: number; at: Date }
 
 /**
- * Marks final failures as counted and answers them, oldest first; call again while it is `limit`. What another transaction
- * has in hand is left for the next time.
+ * Marks final failures as counted and returns them, oldest first. Call it again while it returns `limit` rows. Rows
+ * that another transaction has locked are skipped.
  */
 export async function takeUncounted(
   trx: Trx,
@@ -43,7 +43,7 @@ export async function takeUncounted(
     order by pk
     limit ${limit}
     for update skip locked`.execute(trx)
-  // Apart from the reading: in one statement a planner that underestimates the failures joins them row by row.
+  // Not in the same statement: a planner that underestimates the failures would join them row by row.
   const pks = rows.map(({ pk }) => pk)
   await sql`
     update deliveries set told_version = version
@@ -51,7 +51,7 @@ export async function takeUncounted(
   return rows.sort((one, next) => one.at.getTime() - next.at.getTime())
 }
 
-/** Adds failures to what a receiver is to be notified of. */
+/** Adds failures to the pending notification of a receiver. */
 export async function addPending(
   trx: Trx,
   key: FailureGroupKey,
@@ -77,7 +77,7 @@ export async function addPending(
     .execute()
 }
 
-/** The rows of these flows that there is something to do about, now or later. */
+/** The rows of these flows that need a message, now or later. */
 export async function listOpenGroups(db: Db, flows: readonly string[]): Promise<FailureGroupRow[]> {
   return db
     .selectFrom('failure_groups')
@@ -92,7 +92,7 @@ export async function listOpenGroups(db: Db, flows: readonly string[]): Promise<
     .execute()
 }
 
-/** Keeps the row as it is until the transaction ends. */
+/** Locks the row until the transaction ends. */
 export async function lockFailureGroup(
   trx: Trx,
   key: FailureGroupKey,
@@ -105,7 +105,7 @@ export async function lockFailureGroup(
     .executeTakeFirst()
 }
 
-/** A message was written: what it says is no longer pending. `firingSince`: null when it says that all is well. */
+/** Records that a message was written. `firingSince` is null for a message that says that all is well. */
 export async function setFiring(
   trx: Trx,
   key: FailureGroupKey,
@@ -126,7 +126,7 @@ export async function setFiring(
     .execute()
 }
 
-/** All is well again, and nobody wants to know. */
+/** Ends the trouble without a message, since no receiver wants one. */
 export async function stopFiring(trx: Trx, key: FailureGroupKey): Promise<void> {
   await trx
     .updateTable('failure_groups')
@@ -135,7 +135,7 @@ export async function stopFiring(trx: Trx, key: FailureGroupKey): Promise<void> 
     .execute()
 }
 
-/** Forgets the receivers and destinations that the flow no longer has, and what waits for them. */
+/** Deletes the rows of receivers and destinations that the flow no longer has. */
 export async function deleteOtherReceivers(
   db: Db,
   flow: string,
@@ -158,7 +158,7 @@ export async function deleteOtherReceivers(
   )
 }
 
-/** Forgets that items failed once they are delivered. At most `limit` at once; the rest comes the next time. */
+/** Deletes at most `limit` recorded failures of items that have been delivered since. */
 export async function forgetDelivered(
   db: Db,
   { flow, destination }: DeliveryTarget,
@@ -174,7 +174,7 @@ export async function forgetDelivered(
       for update skip locked))`.execute(db)
 }
 
-/** Whether anything that failed and was counted is still failed or waits for another attempt. */
+/** Whether an item whose failure was counted is still failed or waits for another attempt. */
 export async function hasUnresolved(
   db: Db | Trx,
   { flow, destination }: DeliveryTarget,
@@ -191,7 +191,7 @@ export async function hasUnresolved(
   return row !== undefined
 }
 
-/** How many of them there are. */
+/** The number of these items. */
 export async function countUnresolved(
   db: Db | Trx,
   { flow, destination }: DeliveryTarget,

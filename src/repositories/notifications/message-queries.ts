@@ -4,17 +4,17 @@ import type { AlertMessagesTable, AlertTroublesTable } from '../../db/tables.ts'
 import { columnHasCome, furthestMs } from '../due-work.ts'
 
 export type TroubleRow = Selectable<AlertTroublesTable>
-/** A message on its way to one receiver. */
+/** A message for one receiver. */
 export type MessageRow = Selectable<AlertMessagesTable>
 
 /** Which states are notified. */
 export type NotifiedCauses = {
   never: readonly string[]
-  /** Somebody did it on purpose: what it ends is not notified. */
+  /** Caused by a person on purpose: its end is not notified. */
   intended: readonly string[]
   /** Notified before anything is down. */
   early: readonly string[]
-  /** Another order is notified anew. */
+  /** Notified again for another order. */
   ofOneOrder: readonly string[]
 }
 
@@ -22,7 +22,7 @@ const isNotified = ({ never, intended, early }: NotifiedCauses) => sql`(
   cause is not null and cause <> all (${[...never, ...intended]}::text[])
   and (state = 'down' or state = 'attention' and cause = any (${early}::text[])))`
 
-/** Who has receivers: the settings, which are notified of everything, and flows, of their own states. */
+/** Who has receivers: the settings (notified of everything) and flows (notified of their own states). */
 export type Audience = { hasOperator: boolean; flows: readonly string[] }
 
 const isFor = ({ hasOperator, flows }: Audience) => sql<boolean>`(
@@ -31,8 +31,8 @@ const isFor = ({ hasOperator, flows }: Audience) => sql<boolean>`(
   or kind = 'destination' and scope = any (${flows}::text[]))`
 
 /**
- * Brings the troubles in line with the states: what is new is raised, what is well again is marked. Forgotten is what ended
- * before anybody was notified of it, and what somebody ended on purpose. Another cause of the same thing is notified anew.
+ * Updates the troubles from the states: adds new ones, marks the ended ones. Deletes those that ended before their
+ * notification, and those that a person ended on purpose. Another cause of the same subject is notified again.
  */
 export async function followStates(trx: Trx, causes: NotifiedCauses, now: Date): Promise<void> {
   const isSame = sql`(alert_troubles.cause = excluded.cause and (excluded.cause <> all (${causes.ofOneOrder}::text[])
@@ -71,7 +71,7 @@ export async function followStates(trx: Trx, causes: NotifiedCauses, now: Date):
     .execute()
 }
 
-/** Takes what is to be notified of one cause, once its first has waited until `before`; nothing is taken twice. */
+/** Takes the troubles of one cause that need a notification, once the first has waited until `before`. Each is taken once. */
 export async function takeRaised(
   trx: Trx,
   audience: Audience,
@@ -86,7 +86,7 @@ export async function takeRaised(
   return rows
 }
 
-/** Takes, and forgets, what is well again for long enough. */
+/** Takes and deletes the troubles that ended long enough ago. */
 export async function takeRecovered(
   trx: Trx,
   audience: Audience,
@@ -118,7 +118,7 @@ export async function insertMessages(
     .execute()
 }
 
-/** The receivers that a message waits for now. */
+/** The receivers with a message that is due now. */
 export async function listWaitingReceivers(db: Db, now: Date): Promise<string[]> {
   const rows = await db
     .selectFrom('alert_messages')
@@ -130,7 +130,7 @@ export async function listWaitingReceivers(db: Db, now: Date): Promise<string[]>
   return rows.map(({ channel }) => channel)
 }
 
-/** What waits for a receiver, oldest first. */
+/** The unsent messages of a receiver, oldest first. */
 export async function listWaitingMessages(
   db: Db,
   channel: string,
@@ -148,7 +148,7 @@ export async function listWaitingMessages(
     .execute()
 }
 
-/** The receiver has it. What else failed meanwhile may be notified to it from now on. */
+/** Marks a message as received. The failures that came meanwhile may be notified from now on. */
 export async function markMessageSent(
   db: Db,
   { channel, id }: Pick<MessageRow, 'channel' | 'id'>,
@@ -163,7 +163,7 @@ export async function markMessageSent(
   )
 }
 
-/** Its receiver could not be reached: all that waits for it waits until then. */
+/** Postpones all messages of a receiver that could not be reached. */
 export async function postponeMessages(
   db: Db,
   channel: string,
@@ -177,7 +177,7 @@ export async function postponeMessages(
     .execute()
 }
 
-/** Forgets what was sent, and what waits for a receiver that is none any more. */
+/** Deletes sent messages, and unsent ones of receivers that no longer exist. */
 export async function deleteMessagesBefore(db: Db, before: Date): Promise<void> {
   await sql`
     with gone as (

@@ -5,7 +5,7 @@ import { columnHasCome } from '../due-work.ts'
 /** Rows whose id is a key at the provider. */
 export type KeyedTable = 'orders' | 'order_operations'
 
-/** Leases are short and follow each other; a deadline further ahead is from before the clock was set back. */
+/** A deadline further ahead than two leases was written before the clock was set back. */
 const claimsAhead = 2
 
 /** When the sweeper takes such a row by itself. */
@@ -26,7 +26,7 @@ const isWanted: Record<KeyedTable, RawBuilder<unknown>> = {
 /** How long a lease on a row's key lasts, and when the sweeper may check the row after it. */
 export type ClaimTimes = { now: Date; until: Date; lookAt: Date }
 
-/** Takes the right to send under the key of a row; undefined while another process has it. Returns which attempt has no answer. */
+/** Takes the lease on the key of a row; undefined while another process has it. Returns which attempt has no answer. */
 export async function takeSender(
   db: Db,
   table: KeyedTable,

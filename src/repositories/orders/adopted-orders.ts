@@ -3,7 +3,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import type { PosWithStore } from '../stores/store-queries.ts'
 import type { OrderRow } from './order-queries.ts'
 
-/** The order of ours that was sent with this reference and is not known to be at the provider. */
+/** The order that was sent with this reference and is not known to be at the provider. */
 export async function findUnconfirmedByReference(
   db: Db | Trx,
   mpUserId: number,
@@ -18,13 +18,13 @@ export async function findUnconfirmedByReference(
     .executeTakeFirst()
 }
 
-/** Rows that stand for these orders of the provider. */
+/** The rows of these orders of the provider. */
 export async function findOrdersOfProvider(db: Db, mpOrderIds: string[]): Promise<OrderRow[]> {
   if (mpOrderIds.length === 0) return []
   return db.selectFrom('orders').selectAll().where('mp_order_id', 'in', mpOrderIds).execute()
 }
 
-/** The ERP's text behind a reference that an order of this account was sent with. */
+/** The ERP's text of a reference that an order of this account was sent with. */
 export async function findTextOfReference(
   trx: Trx,
   mpUserId: number,
@@ -41,7 +41,7 @@ export async function findTextOfReference(
   return row?.external_reference
 }
 
-/** Boxes of these clients that stand for one box of the provider. */
+/** The boxes of these clients that are this box of the provider. */
 export async function findBoxesOfProvider(
   db: Db,
   clients: readonly ClientName[],
@@ -70,8 +70,8 @@ export async function isAccountOfClient(db: Db, mpUserId: number): Promise<boole
 }
 
 /**
- * Adopted orders of a box and amount, oldest first; with `untied` only those adopted since then that no Idempotency-Key of
- * that route stands for.
+ * Adopted orders of a box and amount, oldest first. With `untied` only those adopted since then that have no
+ * Idempotency-Key of that route.
  */
 export async function findAdoptedOrders(
   db: Db | Trx,

@@ -11,9 +11,9 @@ import type { OrderRow } from './order-queries.ts'
 export type ChargeStart = {
   pos: PosWithStore | undefined
   connection: ConnectionRow | undefined
-  /** The site of the connected account; null where the provider names none, undefined when it was never read. */
+  /** The site of the connected account; null if the provider names none, undefined if it was never read. */
   site: string | null | undefined
-  /** There is no order of this key, of equal content, or adopted that may be this charge. */
+  /** No order has this key or equal content, and no adopted order may be this charge. */
   isNew: boolean
 }
 
@@ -143,7 +143,7 @@ const types = {
   sender_until: 'timestamptz',
 } as const satisfies Partial<Record<keyof Insertable<OrdersTable>, string>>
 
-/** The row of an intent. Columns that are not named have no value yet. */
+/** The row of an intent. The other columns have no value yet. */
 export type NewCharge = Required<Pick<Insertable<OrdersTable>, keyof typeof types>>
 
 const columns = Object.keys(types).join(', ')
@@ -179,9 +179,9 @@ const insert = fixedStatement<Record<string, unknown>, InsertedRow>(`
   select intent.*, taken.is_taken from taken left join intent on true`)
 
 /**
- * Commits an intent in one statement, under the lock of its box. It is written only if the box and the client's connection are as they
- * were read, the reference is free (else `isTaken`), and the key has no order. Without `order` one of these no longer holds, or an equal
- * request came first.
+ * Commits an intent in one statement, under the lock of its box. Conditions: the box and the client's connection are
+ * unchanged since they were read, the reference is free (else `isTaken`), and the key has no order. Without `order` a
+ * condition failed, or an equal request came first.
  */
 export async function insertCharge(
   db: Db | Trx,
@@ -196,7 +196,7 @@ export async function insertCharge(
       pos_id: seen.id,
       revision: seen.revision,
       denied_charges: seen.denied_charges,
-      // Sealed anew with every pair, while versions begin again with each connection.
+      // The token is sealed again with every pair, while versions start from 1 with each connection.
       access_token: connection.access_token,
       ...tie,
     })

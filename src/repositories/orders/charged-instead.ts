@@ -8,12 +8,13 @@ export type ChargedInstead = Pick<
   'id' | 'external_reference' | 'amount_cents' | 'created_at' | 'status'
 >
 
-/** Another sale of the same amount a day later is another sale. */
+/** An equal amount later than this is a separate sale. */
 const sameAmountWithin = sql.lit('24 hours')
 
 /**
- * From `orders as instead`: the paid charge of the same client and box that was made after the order `late`, with its
- * reference, or with its amount soon after somebody settled it. One of the same reference comes first, then the earliest.
+ * From `orders as instead`: the paid charge of the same client and box made after the order `late`. It has the same
+ * reference, or the same amount soon after a person settled `late`. The same reference comes first, then the earliest
+ * charge.
  */
 export const chargedInstead: RawBuilder<unknown> = sql`
   from orders as instead

@@ -21,8 +21,8 @@ export async function findIdempotencyKey(
 }
 
 /**
- * Ties the key to its order or operation. Returns whether it did: a key that is tied already stays so, unless what it is
- * tied to was refused by the provider. A transaction that ties the key at the same time is waited for.
+ * Links the key to its order or operation. Returns whether it did: an existing link stays, unless the provider refused
+ * what it points to. Waits for a transaction that links the same key.
  */
 export async function tieIdempotencyKey(
   trx: Trx,
@@ -66,7 +66,7 @@ export async function tieIdempotencyKey(
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n
 }
 
-/** Ties keys to the order that turned out to be theirs. */
+/** Links keys to the order that was found to be theirs. */
 export async function moveIdempotencyKeys(
   trx: Trx,
   { from, to }: { from: string; to: string },
@@ -78,7 +78,7 @@ export async function moveIdempotencyKeys(
     .execute()
 }
 
-/** Frees a key. */
+/** Deletes a key. */
 export async function untieIdempotencyKey(db: Db | Trx, scope: IdempotencyScope): Promise<void> {
   await db
     .deleteFrom('idempotency_keys')
@@ -88,7 +88,7 @@ export async function untieIdempotencyKey(db: Db | Trx, scope: IdempotencyScope)
     .execute()
 }
 
-/** Deletes at most `limit` keys that were made before a time; answers how many. */
+/** Deletes at most `limit` keys that were made before a time. Returns how many. */
 export async function deleteIdempotencyKeys(db: Db, before: Date, limit: number): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from idempotency_keys where ctid = any(array(

@@ -10,7 +10,7 @@ import {
 import type { OrderOperationRow } from './order-operations.ts'
 import type { OrderRow } from './order-queries.ts'
 
-/** What a move may change. */
+/** The columns that a move may change. */
 const moved = [
   'creation',
   'mp_order_id',
@@ -41,21 +41,21 @@ export type OperationEnd = Pick<OrderOperationRow, 'id' | 'amount_cents' | 'mp_r
   finishedAt: Date | null
 }
 
-/** What is written together with a move, or not at all. */
+/** What is written in the same statement as a move. */
 export type Along = {
-  /** Entries of the audit log; with `ends` only if that was still open. */
+  /** Entries of the audit log. With `ends` they are written only if that operation was still open. */
   entries?: readonly NewActivity[] | undefined
   ends?: OperationEnd | undefined
-  /** The lease on the order's key that is released. */
+  /** The lease on the order's key to release. */
   frees?: string | undefined
-  /** The move is this sender's alone. */
+  /** The move is written only while this owner has the lease. */
   onlyOf?: string | undefined
 }
 
-/** The next status check of an order; a later time, if not null, while the webhooks of its account arrive. */
+/** The time of the next status check. `whileWebhooksArrive` is a later time to use while the webhooks of the account arrive. */
 export type NextCheck = { at: Date | null; whileWebhooksArrive: Date | null }
 
-/** What reported a change, which says whether the webhooks of the account arrive. `startedAt`: of this process. */
+/** What reported a change; it shows whether the webhooks of the account arrive. `startedAt`: when this process started. */
 export type Report = { reportedBy: ReportedBy | null; now: Date; startedAt: Date }
 
 export type OrderMove = {
@@ -120,8 +120,8 @@ const write = {
 }
 
 /**
- * Writes a move with its history and what belongs to it, in one statement. Undefined when the order is no longer as it was
- * known (`before`): then nothing is written, and the caller reads it again.
+ * Writes a move with its history in one statement. Undefined when the order has changed since `before` was read: then
+ * nothing is written, and the caller reads it again.
  */
 export async function writeOrderMove(
   db: Db | Trx,
@@ -167,7 +167,10 @@ const writeCheck = {
   webhook: statusCheckWith(`with ${recordRepeatedReport}`),
 }
 
-/** Records a status check that found nothing new and plans the next one; undefined when the order has moved. The version stays. */
+/**
+ * Records a status check that found nothing new and plans the next one. The version stays. Undefined when the order has
+ * moved.
+ */
 export async function noteStatusCheck(
   db: Db | Trx,
   { id, version, mp_user_id }: Pick<OrderRow, 'id' | 'version' | 'mp_user_id'>,
@@ -183,13 +186,13 @@ export async function noteStatusCheck(
   return row
 }
 
-/** Status checks of an order, as it was known, that found nothing new. */
+/** Status checks of an order that found nothing new. */
 export type StatusCheckNote = Pick<OrderRow, 'id' | 'version'> & {
   checkedAt: Date
   next: NextCheck
-  /** The time of the next status check as it was read with the order. */
+  /** The time of the next status check when the order was read. */
   knownNext: Date | null
-  /** How many status checks this stands for. */
+  /** The number of status checks. */
   times: number
 }
 
@@ -207,8 +210,8 @@ const noteAll = fixedStatement<Record<string, unknown>, never>(`
   from checked where orders.id = checked.id and orders.id in (select id from free)`)
 
 /**
- * Records earlier status checks of orders that have not moved since. An order that another statement has locked is left out, and so is
- * a next check that was planned anew meanwhile.
+ * Records earlier status checks of orders that have not moved since. Skips locked orders, and next checks that were
+ * planned again meanwhile.
  */
 export async function noteStatusChecks(
   db: Db,

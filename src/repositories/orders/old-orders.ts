@@ -7,8 +7,8 @@ import {
 } from '../statistics/figure-conditions.ts'
 
 /**
- * Deletes at most `limit` orders that were made before a time, with all that belongs to them; answers how many. An order that may
- * still change, or that a person has to decide on, stays however old it is.
+ * Deletes at most `limit` orders made before a time, with all their rows. Returns how many. An order that may still
+ * change, or that waits for a person's decision, is kept.
  */
 export async function deleteOldOrders(trx: Trx, before: Date, limit: number): Promise<number> {
   const { rows } = await sql<{ id: string }>`

@@ -9,7 +9,7 @@ export type OrderCallRow = Selectable<OrderCallsTable>
 /** `order` is our id of the order or the provider's. */
 export type NewOrderCall = Omit<OrderCallRow, 'id' | 'order_id'> & { order: string }
 
-/** Writes calls down in one statement; those about an order that their client does not have are left out. */
+/** Inserts calls in one statement. Calls about an order that the client does not have are left out. */
 export async function insertOrderCalls(db: Db, calls: readonly NewOrderCall[]): Promise<void> {
   const rows = calls.map(({ order, ...call }, place) => ({
     ...call,
@@ -50,7 +50,7 @@ export async function listOrderCalls(
   return { calls: newest.slice(0, limit).reverse(), hasOlder: newest.length > limit }
 }
 
-/** Deletes at most `limit` calls that began before a time; answers how many. */
+/** Deletes at most `limit` calls that began before a time. Returns how many. */
 export async function deleteOrderCalls(db: Db, before: Date, limit: number): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from order_calls where ctid = any(array(

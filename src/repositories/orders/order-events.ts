@@ -10,7 +10,7 @@ export async function insertOrderEvent(
   await trx.insertInto('order_events').values(event).execute()
 }
 
-/** What happened to an order, in order. */
+/** The history of an order, oldest first. */
 export async function listOrderEvents(db: Db, client: ClientName, orderId: string) {
   return db
     .selectFrom('order_events')

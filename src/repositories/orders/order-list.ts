@@ -18,24 +18,24 @@ import { isRefundInDoubt, wasPaid } from '../statistics/figure-conditions.ts'
 import { isReference, type OrderRow, placeOfId } from './order-queries.ts'
 
 export type OrderFilter = {
-  /** Ours or the provider's. */
+  /** Our id or the provider's. */
   id?: string | undefined
   client?: ClientName | undefined
   status?: OrderStatus | undefined
   standing?: Standing | undefined
   cajaId?: string | undefined
   externalReference?: string | undefined
-  /** Part of a text a person may know the order by. */
+  /** Part of the reference, ticket number, description or id. */
   text?: string | undefined
-  /** The amounts that this text may mean, in cents; both ends belong to it. */
+  /** The amounts that this text may mean, in cents, both ends included. */
   amounts?: { from: number; to: number } | undefined
   from?: Date | undefined
   to?: Date | undefined
-  /** Now: which orders stand where changes with the time. */
+  /** The current time: the standing of an order depends on it. */
   at: Date
 }
 
-/** A page of orders, newest first, with the number of all that fit the filter. */
+/** A page of orders, newest first, with the number of all that match the filter. */
 export async function listOrders(
   db: Db,
   filter: OrderFilter,
@@ -70,7 +70,7 @@ export type StandingTotal = {
   refundedCents: number | bigint
 }
 
-/** How many orders fit the filter and what they come to, by where they stand; whatever standing it asks for. */
+/** The number and sums of the orders that match the filter, by standing. Ignores the standing of the filter. */
 export async function totalOrders(db: Db, filter: OrderFilter): Promise<StandingTotal[]> {
   const query = totalsOf(db, filter)
   return countSparingly(db, totalsOf(db, { ...filter, at: anyMoment }).compile(), async () => {
@@ -108,7 +108,7 @@ function ordersOf(db: Db, filter: OrderFilter): SelectQueryBuilder<Tables, 'orde
   if (filter.client !== undefined) query = query.where('client', '=', filter.client)
   if (filter.status !== undefined) query = query.where('status', '=', filter.status)
   if (filter.standing !== undefined) {
-    // Both say the same: the first is what an index knows.
+    // The first condition is implied by the second; it is the one that an index has.
     query = query
       .where(where[filter.standing])
       .where(standingAt(filter.at), '=', sql.lit(filter.standing))
@@ -136,11 +136,11 @@ function ordersOf(db: Db, filter: OrderFilter): SelectQueryBuilder<Tables, 'orde
   return query
 }
 
-/** In the name of a question that is the same at every moment. */
+/** A constant time for the identity of a count, which must not change with each moment. */
 const anyMoment = new Date(0)
 
 const mayEnd = sql<boolean>`(status in ('created', 'at_terminal', 'action_required') or conflict is not null)`
-/** Among which orders those that stand so are. */
+/** For each standing a condition that includes its orders and that an index has. */
 const where = {
   under_way: mayEnd,
   in_doubt: sql<boolean>`(${mayEnd} or ${isRefundInDoubt})`,
@@ -149,7 +149,7 @@ const where = {
   refunded: sql<boolean>`(refunded_cents > 0 or status in ('refunded', 'partially_refunded') or paid_after_close)`,
 } satisfies Record<Standing, unknown>
 
-/** As `standingOf` has it. */
+/** The rule of `standingOf` in SQL. */
 function standingAt(at: Date) {
   return sql<Standing>`case
     when conflict is not null and settled_as is null then 'in_doubt'

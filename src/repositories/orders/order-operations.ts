@@ -24,7 +24,7 @@ type NewCancel = Pick<
   'id' | 'next_attempt_at' | 'sender' | 'sender_until' | 'unanswered_at' | 'created_at'
 >
 
-/** The intent of a cancel; undefined when one is open already, or the order can be canceled no more. */
+/** Inserts the intent of a cancel. Undefined when one is open, or the order can no longer be canceled. */
 export async function insertCancel(
   db: Db,
   orderId: string,
@@ -34,7 +34,7 @@ export async function insertCancel(
   return row
 }
 
-/** The cancel or refund of this order that has no settled outcome yet. */
+/** The open cancel or refund of this order. */
 export async function findOpenOperation(
   db: Db | Trx,
   orderId: string,
@@ -69,7 +69,7 @@ export async function listOperations(
     .execute()
 }
 
-/** The cancels and refunds of those orders that have a refund, made, in doubt or decided; asks nothing for others. */
+/** The cancels and refunds of the orders that have a refund. Makes no query when no order has one. */
 export async function listOperationsOfRefunded(
   db: Db,
   orders: readonly Pick<OrderRow, 'id' | 'refunds' | 'refund_unclear' | 'refund_settled'>[],
@@ -95,7 +95,7 @@ export async function lockOperations(trx: Trx, orderId: string): Promise<OrderOp
     .execute()
 }
 
-/** Keeps what a person decided on a refund, with the provider's refunds that he was shown, and what that makes of it. */
+/** Stores a person's decision on a refund, with the provider's refunds that the person saw, and its effect on the operation. */
 export async function keepRefundDecision(
   trx: Trx,
   { id, order_id }: Pick<OrderOperationRow, 'id' | 'order_id'>,
@@ -127,7 +127,7 @@ export async function keepRefundDecision(
     })
     .where('id', '=', id)
     .execute()
-  // One refund of an order is open at most.
+  // At most one refund of an order is open.
   await trx
     .updateTable('orders')
     .set({ refund_open: false, refund_unclear: null })
@@ -135,7 +135,7 @@ export async function keepRefundDecision(
     .execute()
 }
 
-/** Ends a refund that the provider had taken: it is through, or it has failed and counts as refused. */
+/** Ends a refund that the provider had accepted: done, or failed, which counts as refused. */
 export async function finishRefund(
   trx: Trx,
   id: string,
@@ -182,9 +182,8 @@ const settle = fixedStatement<Record<string, unknown>, { id: string }>(`
   select id from settled`)
 
 /**
- * Settles an operation that is still open, with the entries of the audit log that tell of it. Returns whether it was. One
- * that another process has called refused is still open for the provider's word that it is done. With `sender` only while
- * that one has the right to send.
+ * Ends an open operation, with its audit entries. Returns whether it was open. `done` also ends one that another
+ * process recorded as refused. With `sender` only while that owner has the lease.
  */
 export async function settleOperation(
   db: Db | Trx,
@@ -192,14 +191,14 @@ export async function settleOperation(
   outcome: {
     state: 'unknown' | 'done' | 'refused'
     mpRefundId?: string | null
-    /** What the provider gave back, in cents, when that is not what was meant. */
+    /** The refunded amount in cents, when it differs from the requested one. */
     amountCents?: number | undefined
     providerCode?: string | null
     finishedAt: Date | null
     nextAttemptAt?: Date | null
     sender?: string | undefined
     entries?: readonly NewActivity[]
-    /** Why a person must say how the refund ended; it stays until the refund has ended. */
+    /** Why a person must decide how the refund ended. Kept until the refund has ended. */
     unclear?: { why: string; possible: readonly ProviderRefund[] }
   },
 ): Promise<boolean> {
@@ -221,12 +220,12 @@ export async function settleOperation(
   return settled.length > 0
 }
 
-/** An operation, and the provider account that its order was made on. */
+/** An operation with the provider account of its order. */
 export type DueOperation = OrderOperationRow & { mp_user_id: number }
 
 /**
- * Takes open operations whose time has come, by moving their next attempt into the future. The longest due of each provider
- * account come first.
+ * Takes due open operations by moving their next attempt into the future. The longest due of each provider account come
+ * first.
  */
 export async function claimDueOperations(
   db: Db | Trx,

@@ -8,17 +8,17 @@ import { type ClaimRoom, columnHasCome, furthestMs, roomOfAccount } from '../due
 
 export type OrderRow = Selectable<OrdersTable>
 
-/** An id of ours; the provider's look otherwise. */
+/** The form of our ids. The provider's ids have another form. */
 export const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** Where an id stands that is ours or the provider's. */
+/** The column of an id that is ours or the provider's. */
 export function placeOfId(id: string) {
   return uuidShape.test(id)
     ? { column: 'id' as const, value: id.toLowerCase() }
     : { column: 'mp_order_id' as const, value: id }
 }
 
-/** An order by our id or the provider's, among the orders of one client. */
+/** An order of a client, by our id or the provider's. */
 export async function findOrder(
   db: Db | Trx,
   client: ClientName,
@@ -38,7 +38,7 @@ const byId = (column: 'id' | 'mp_order_id') =>
     where orders.${column} = :value and (:client::text is null or orders.client = :client::text)`)
 const withConnection = { id: byId('id'), mp_order_id: byId('mp_order_id') }
 
-/** The same, with the connection of its client; without a client for whoever may see every one. */
+/** The same, with the connection of its client. Without a client: for callers that may see every client. */
 export async function findOrderWithConnection(
   db: Db,
   client: ClientName | null,
@@ -61,8 +61,8 @@ const ofKeyById = (column: 'id' | 'mp_order_id') =>
 const ofKey = { id: ofKeyById('id'), mp_order_id: ofKeyById('mp_order_id') }
 
 /**
- * The active key with this hash, and in the same round trip the order that its request names, if the key's client has it, with
- * the client's connection. Undefined without such a key, as `findActiveKeyByHash`.
+ * In one round trip: the active key with this hash, the order that its request names if the key's client has it, and
+ * the client's connection. Undefined without such a key.
  */
 export async function findKeyAndOrder(
   db: Db,
@@ -86,7 +86,7 @@ function split({ connection, ...order }: WithConnection) {
   return { order, connection: connection ? reviveConnection(connection) : undefined }
 }
 
-/** The same for whoever may see every client: the administrator, the sweeper, the webhook inbox. */
+/** The same for callers that may see every client: the administrator, the sweeper, the webhook inbox. */
 export async function findOrderOfAnyClient(
   db: Db | Trx,
   id: string,
@@ -122,7 +122,7 @@ export async function insertOrder(trx: Trx, order: Insertable<OrdersTable>): Pro
   return trx.insertInto('orders').values(order).returningAll().executeTakeFirstOrThrow()
 }
 
-/** Keeps since when nobody wants the order any more. */
+/** Stores when the cancel of the order was requested. */
 export async function setCancelRequested(db: Db, id: string, at: Date): Promise<void> {
   await db
     .updateTable('orders')
@@ -132,12 +132,12 @@ export async function setCancelRequested(db: Db, id: string, at: Date): Promise<
     .execute()
 }
 
-/** What somebody who looked said of an order in doubt. */
+/** A person's decision on an order in doubt. */
 export type Settlement = { as: 'paid' | 'not_paid'; at: Date; reason: string }
 
 /**
- * Keeps what was said of an order as it was known, and with `givesUp` that nobody wants it any more. Undefined when it has
- * moved since.
+ * Stores a person's decision on an order, and with `givesUp` that its cancel was requested. Undefined when the order
+ * has moved since it was read.
  */
 export async function keepSettlement(
   trx: Trx,
@@ -160,7 +160,7 @@ export async function keepSettlement(
     .executeTakeFirst()
 }
 
-/** Notes that a refund of the order is answered as refused, and locks the order until the transaction ends. */
+/** Counts a refund of the order that is answered as refused. Locks the order until the transaction ends. */
 export async function noteDeniedRefund(trx: Trx, id: string): Promise<void> {
   await trx
     .updateTable('orders')
@@ -170,9 +170,9 @@ export async function noteDeniedRefund(trx: Trx, id: string): Promise<void> {
 }
 
 /**
- * The order that an equal request (client, box, reference and amount) must not double: one that is charged, or else the
- * newest that still may be. One that the provider confirmed as open long ago (its time ended before `endedBefore`), that
- * was given up at the terminal, or of which somebody who looked said that it was not paid, waits for nobody.
+ * The order that an equal request (client, box, reference and amount) must not duplicate: a paid one, or else the
+ * newest that may still be paid. Not one that ended before `endedBefore`, whose cancel was requested, or that a person
+ * settled as not paid.
  */
 export async function findEqualOrder(
   db: Db | Trx,
@@ -210,14 +210,14 @@ export async function findEqualOrder(
 }
 
 /**
- * One text has several spellings in Unicode, which look the same and which an ERP may change with its version or its
- * machine: compared by one of them, so that a paid sale is not charged again.
+ * Compares references by one normal form of Unicode: an ERP may change the form with its version or machine, and a paid
+ * sale must not be charged again.
  */
 export function isReference(text: string) {
   return sql<boolean>`normalize(external_reference) = normalize(${text}::text)`
 }
 
-/** Paid, or paid after it was closed and not given back since. */
+/** Paid, or paid after it was closed and not refunded in full since. */
 function isChargedNow(eb: ExpressionBuilder<Tables, 'orders'>) {
   return eb.or([
     eb('status', 'in', ['processed', 'partially_refunded']),
@@ -225,7 +225,7 @@ function isChargedNow(eb: ExpressionBuilder<Tables, 'orders'>) {
   ])
 }
 
-/** How many orders repeat the same request. */
+/** The number of orders that repeat the same request. */
 export async function countOrders(trx: Trx, requestKey: string): Promise<number> {
   const row = await trx
     .selectFrom('orders')
@@ -236,9 +236,8 @@ export async function countOrders(trx: Trx, requestKey: string): Promise<number>
 }
 
 /**
- * Orders that may still hold this terminal, whichever client made them. Newest first: the provider takes no order on a
- * taken terminal, so an older one holds it less likely. One in `action_required` has left the terminal, and may stay so for
- * ever.
+ * Orders of any client that may still occupy this terminal, newest first: the provider takes no order on a busy
+ * terminal, so an older one is less likely. One in `action_required` has left the terminal.
  */
 export async function findOpenOrdersOnTerminal(db: Db, terminalId: string): Promise<OrderRow[]> {
   return db
@@ -283,8 +282,8 @@ export async function findLastOrderOnTerminal(
 }
 
 /**
- * Takes due orders for this process by moving their next look into the future; when the process dies they fall due
- * again by themselves. The longest due of each provider account come first.
+ * Takes due orders for this process by moving their next status check into the future. After a crash they become due
+ * again. The longest due of each provider account come first.
  */
 export async function claimDueOrders(
   db: Db | Trx,
@@ -329,7 +328,7 @@ export async function claimDueOrders(
     .execute()
 }
 
-/** Plans the next look without touching the version: nothing about the order has changed. */
+/** Plans the next status check. The version stays, since the order has not changed. */
 export async function planCheck(
   db: Db | Trx,
   id: string,
@@ -345,7 +344,7 @@ export async function planCheck(
     .execute()
 }
 
-/** Orders changed after this position, in the sequence of their changes. */
+/** Orders changed after this position, in the order of their changes. */
 export async function listChangedOrders(
   db: Db,
   query: {

@@ -5,9 +5,9 @@ import type { OrderSearchesTable } from '../../db/tables.ts'
 export type OrderSearchRow = Selectable<OrderSearchesTable>
 
 /**
- * Wants every connected account searched from what was last known of it until now. One that was not through with an
- * earlier search goes on from there. `marginMs` is how far before the last known order it begins, `reachMs` how far the
- * provider's search goes back.
+ * Plans a search of every connected account, from its last known order until now. An unfinished search continues.
+ * `marginMs` is how far before the last known order the search begins, `reachMs` how far back the provider's search
+ * goes.
  */
 export async function planOrderSearches(
   db: Db,
@@ -37,7 +37,7 @@ export async function planOrderSearches(
       finished_at = null`.execute(db)
 }
 
-/** Searches that are not through. */
+/** Unfinished searches. */
 export async function listOpenSearches(db: Db): Promise<OrderSearchRow[]> {
   return db
     .selectFrom('order_searches')
@@ -59,7 +59,7 @@ export async function findOpenSearch(
     .executeTakeFirst()
 }
 
-/** Notes how far a search has got; one that has reached its end is through. Never goes back. */
+/** Records the progress of a search, and its end. Never moves backwards. */
 export async function advanceSearch(
   db: Db,
   mpUserId: number,

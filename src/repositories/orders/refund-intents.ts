@@ -6,13 +6,13 @@ import type { IdempotencyScope } from './idempotency-keys.ts'
 import type { OrderOperationRow } from './order-operations.ts'
 import type { OrderRow } from './order-queries.ts'
 
-/** What there is before a refund is begun, all of one moment. */
+/** What is read before a refund, in one statement. */
 export type RefundStart = {
-  /** What the key stands for. */
+  /** The operation that the key is linked to. */
   tied: { operation: OrderOperationRow; fingerprint: string; at: Date } | undefined
-  /** The refund of the order that has no settled outcome. */
+  /** The open refund of the order. */
   open: OrderOperationRow | undefined
-  /** Refunds of the order that repeat the request. */
+  /** The number of refunds of the order that repeat the request. */
   repeated: number
 }
 
@@ -52,7 +52,10 @@ export async function findRefundStart(
 const tieValues = `select :client::text, :route::text, :key::text, :fingerprint::text, :order_id::uuid, :operation_id::uuid,
       :created_at::timestamptz`
 
-/** A refund without a key of the till takes its tie over from the last one; another only from what was refused. */
+/**
+ * A refund without an ERP key takes over the link of the last one. Another key takes over only the link of a refused
+ * operation.
+ */
 const tieConflict = `on conflict (client, route, key) do update set fingerprint = excluded.fingerprint,
       order_id = excluded.order_id, operation_id = excluded.operation_id, created_at = excluded.created_at
     where :is_bare::boolean or exists (select from orders where id = idempotency_keys.order_id and creation = 'refused')
@@ -96,8 +99,8 @@ export type NewRefund = Pick<
 export type RefundTie = IdempotencyScope & { fingerprint: string; isBare: boolean }
 
 /**
- * Commits the intent of a refund with its tie in one statement, only while the order is as it is known, no other refund of
- * it is open, and the key stands for nothing. Undefined when one of these no longer holds.
+ * Commits the intent of a refund with the link of its key in one statement. Undefined when the order has changed,
+ * another refund of it is open, or the key is linked.
  */
 export async function insertRefund(
   db: Db,
@@ -117,7 +120,7 @@ export async function insertRefund(
     })
     return row
   } catch (error) {
-    // Another refund was begun, or this one by a duplicate.
+    // Another refund was begun, or this one by a duplicate request.
     const came = constraintOf(error)
     if (came === 'order_operations_one_open' || came === 'order_operations_pkey') return undefined
     throw error
@@ -128,7 +131,7 @@ const tieAgain = fixedStatement<Record<string, unknown>, { key: string }>(`
   insert into idempotency_keys (client, route, key, fingerprint, order_id, operation_id, created_at)
   ${tieValues} ${tieConflict} returning key`)
 
-/** Ties a key to a refund that is there. Returns whether it did. */
+/** Links a key to an existing refund. Returns whether it did. */
 export async function tieRefund(
   db: Db,
   { id, order_id }: Pick<OrderOperationRow, 'id' | 'order_id'>,

@@ -4,7 +4,7 @@ import type { PaymentReadsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 
 export type PaymentReadRow = Selectable<PaymentReadsTable>
-/** How far a reading has got: what a page changes. */
+/** The progress of a read of payments: the columns that a page changes. */
 export type ReadProgress = Pick<
   PaymentReadRow,
   | 'next_offset'
@@ -17,7 +17,7 @@ export type ReadProgress = Pick<
 >
 type Name = { client: ClientName; name: string }
 
-/** Wants payments read; one that is under way under this name stays as it is. Answers the row. */
+/** Plans a read of payments. An unfinished one of this name stays unchanged. Returns the row. */
 export async function wantRead(
   db: Db,
   read: Insertable<PaymentReadsTable>,
@@ -42,7 +42,7 @@ export async function findRead(
     .executeTakeFirst()
 }
 
-/** Notes how far a reading has got; answers whether it still stood where it was last seen. */
+/** Records the progress of a read. Returns false when it has moved since it was last seen. */
 export async function advanceRead(
   db: Db | Trx,
   before: PaymentReadRow,
@@ -55,7 +55,7 @@ export async function advanceRead(
     .where('name', '=', before.name)
     .where('next_offset', '=', before.next_offset)
     .where('restarts', '=', before.restarts)
-    // A page of another time says nothing about this one.
+    // The time span is compared, so that a page of another span changes nothing.
     .where('mp_user_id', '=', before.mp_user_id)
     .where('begins_at', '=', before.begins_at)
     .where('ends_at', '=', before.ends_at)
@@ -65,7 +65,7 @@ export async function advanceRead(
   return result.numUpdatedRows === 1n
 }
 
-/** Begins a reading anew over another time, while it is as it was last seen. */
+/** Restarts a read over another time span, if it has not moved since it was last seen. */
 export async function beginReadAgain(
   db: Db,
   before: PaymentReadRow,
@@ -93,7 +93,7 @@ export async function beginReadAgain(
     .execute()
 }
 
-/** Forgets the readings of a client whose names begin like this. */
+/** Deletes the reads of a client whose names begin with `prefix`. */
 export async function deleteReads(db: Db | Trx, client: ClientName, prefix: string): Promise<void> {
   await db
     .deleteFrom('payment_reads')

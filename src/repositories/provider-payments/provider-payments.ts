@@ -9,21 +9,21 @@ import {
 } from '../../domain/provider-payment.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 
-/** Payments that cannot be read are counted for so long after their sale. */
+/** For how long after their sale payments that cannot be read are counted. */
 export const unreadableForMs = 30 * 24 * 3600_000
 export const isUnreadable = sql<boolean>`(status = ${sql.lit(unreadableStatus)})`
 
 export type ProviderPaymentRow = Selectable<ProviderPaymentsTable>
 export type NewProviderPayment = Insertable<ProviderPaymentsTable>
 
-/** Written once, when the payment is first read; the rest follows the provider. */
+/** Columns that are written once, when the payment is first read. */
 const lasting = ['client', 'payment_id', 'first_read_at'] as const
-/** Known once, they stay: a box may stand elsewhere tomorrow. */
+/** Columns that keep their first value: a box may move to another store. */
 const keptOnceKnown = ['caja_id', 'sucursal_id', 'order_id'] as const
 
 /**
- * Keeps payments of a client as the provider shows them now, each in one row. What is older than the row, as an index that
- * lags may answer, changes nothing, and neither does what is equal. Answers the orders whose payments are written.
+ * Stores the payments of a client as the provider shows them, one row each. Older data than the row (the provider's
+ * index may lag) and equal data change nothing. Returns the orders whose payments were written.
  */
 export async function savePayments(
   db: Db | Trx,
@@ -42,7 +42,7 @@ export async function savePayments(
         : sql`excluded.${sql.ref(column)}`,
     ]),
   )
-  // A further payment of an order stays apart from it.
+  // A further payment is not linked to the order.
   next.order_id = sql`case when provider_payments.surplus_of is null
     then coalesce(provider_payments.order_id, excluded.order_id) else provider_payments.order_id end`
   const written = await db
@@ -66,8 +66,8 @@ export async function savePayments(
 }
 
 /**
- * Forgets rows without an id that stand for these payments, which are shown with their id by now: same time to the
- * millisecond, box, reference and order.
+ * Deletes rows without an id of these payments, which the provider now shows with an id: same time to the millisecond,
+ * box, reference and order.
  */
 export async function forgetNamelessRows(
   trx: Trx,
@@ -88,7 +88,7 @@ export async function forgetNamelessRows(
       and row.mp_order_id is not distinct from one."mpOrderId"`.execute(trx)
 }
 
-/** Payments of each client that cannot be read, sold since then. */
+/** The number of unreadable payments of each client sold since then. */
 export async function countUnreadable(
   db: Db,
   since: Date,
@@ -121,14 +121,14 @@ const payableColumns = [
 
 /** An order of ours that a payment may belong to. */
 export type PayableOrder = Pick<OrderRow, (typeof payableColumns)[number]> & {
-  /** The numbers of its payments. */
+  /** The ids of its payments. */
   payment_ids: string[]
 }
 
 const payable = sql<string[]>`coalesce((select array_agg(payment->>'referenceId')
   from jsonb_array_elements(orders.payments) payment where payment->>'referenceId' is not null), '{}')`
 
-/** Orders that were sent with these references, or that say themselves that these payments are theirs. */
+/** Orders that were sent with these references, or that name these payments. */
 export async function findPayableOrders(
   db: Db | Trx,
   client: ClientName,
@@ -136,7 +136,7 @@ export async function findPayableOrders(
     mpUserId: number
     references: readonly string[]
     paymentIds: readonly string[]
-    /** The boxes at which they were paid, which mostly are those of their orders. */
+    /** The boxes where they were paid, which are mostly those of their orders. */
     boxes: readonly string[]
     from: Date
     to: Date
@@ -166,7 +166,7 @@ export async function findPayableOrders(
       .where('mp_user_id', '=', mpUserId)
       .where('created_at', '>=', from)
       .where('created_at', '<=', to)
-    // To look into the payments of an order costs more than all the rest.
+    // Reading the payments of all orders would be the most expensive part.
     if (boxes) query = query.where('caja_id', 'in', [...boxes])
     return query.where(sql<boolean>`${payable} && ${ids}::text[]`).execute()
   }
@@ -175,7 +175,7 @@ export async function findPayableOrders(
   return [...known, ...(await byPayment(unknown(known)))]
 }
 
-/** Where the client's boxes and stores stand at the provider, with the ERP's ids. */
+/** The provider's ids of the client's boxes and stores, with the ERP's ids. */
 export async function listPlaces(
   db: Db | Trx,
   client: ClientName,
@@ -214,7 +214,7 @@ export async function findPayment(
     .executeTakeFirst()
 }
 
-/** Payments of a client that were sold in this time, oldest first. */
+/** Payments of a client that were sold in this time span, oldest first. */
 export async function listPaymentsSold(
   db: Db | Trx,
   client: ClientName,
@@ -231,7 +231,7 @@ export async function listPaymentsSold(
     .execute()
 }
 
-/** The orders that these payments of a client are of, by the payment's number. */
+/** The orders of these payments of a client, by payment id. */
 export async function findOrdersOfPayments(
   db: Db | Trx,
   client: ClientName,

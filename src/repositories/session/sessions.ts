@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { SessionsTable } from '../../db/tables.ts'
 
-/** Stores a session; of the same key, or of the administrator, only the `keep` newest stay. What is over goes. */
+/** Stores a session, and deletes expired ones. Of a key, or of the administrator, only the newest `keep` remain. */
 export async function insertSession(
   trx: Trx,
   session: Selectable<SessionsTable>,
@@ -24,7 +24,7 @@ export async function insertSession(
     .execute()
 }
 
-/** Whether the session was begun, and neither ended nor left to its end. */
+/** Whether the session exists and has not expired. */
 export async function isSessionOpen(db: Db, id: string, now: Date): Promise<boolean> {
   const row = await db
     .selectFrom('sessions')
@@ -35,7 +35,7 @@ export async function isSessionOpen(db: Db, id: string, now: Date): Promise<bool
   return row !== undefined
 }
 
-/** Returns whether it was there. */
+/** Returns whether it existed. */
 export async function deleteSession(trx: Trx, id: string): Promise<boolean> {
   const result = await trx.deleteFrom('sessions').where('id', '=', id).executeTakeFirst()
   return result.numDeletedRows === 1n

@@ -7,12 +7,12 @@ import type { SettlementRow } from './settlement-queries.ts'
 
 export type ChargeClassRow = Selectable<ChargeClassesTable>
 
-/** What the names of charges mean. */
+/** The classes of the names of charges. */
 export async function listChargeClasses(db: Db | Trx): Promise<ChargeClassRow[]> {
   return db.selectFrom('charge_classes').selectAll().orderBy('name').orderBy('entity').execute()
 }
 
-/** Says what a name means, from now on; every net is to be computed again. */
+/** Stores the class of a name. Every net must be computed again. */
 export async function putChargeClass(
   trx: Trx,
   rule: { name: string; entity: string; class: ChargeClass },
@@ -33,18 +33,18 @@ export async function putChargeClass(
     .executeTakeFirstOrThrow()
 }
 
-/** Notes that every net goes by the rules as they were at `asOf`. */
+/** Records that every net was computed by the rules of `asOf`. */
 export async function markClassesApplied(db: Db, asOf: Date): Promise<void> {
   await db
     .updateTable('charge_classes')
     .set({ applied: true })
     .where('applied', '=', false)
-    // Times of the database's own making are finer than those that we read.
+    // The database's times are finer than the milliseconds that we read.
     .where(sql<boolean>`date_trunc('milliseconds', updated_at) <= ${asOf}`)
     .execute()
 }
 
-/** Whether there are rules by which not every net has been computed yet, and of when the newest is. */
+/** The time of the newest rule by which not every net has been computed; null for none. */
 export async function newestUnappliedClass(db: Db): Promise<Date | null> {
   const row = await db
     .selectFrom('charge_classes')
@@ -56,7 +56,7 @@ export async function newestUnappliedClass(db: Db): Promise<Date | null> {
 
 export type OrderToNet = { id: string; paid_cents: number; net: Net | null }
 
-/** Locks these orders, always in the same sequence, for a new net. */
+/** Locks these orders for a new net, always in the same order. */
 export async function lockOrdersToNet(trx: Trx, ids: readonly string[]): Promise<OrderToNet[]> {
   return trx
     .selectFrom('orders')
@@ -125,7 +125,7 @@ export async function writeNets(
     where orders.id = one.id`.execute(trx)
 }
 
-/** Orders that have a net, newest first, beyond a place in that sequence. */
+/** Orders that have a net, newest first, after a position. */
 export async function listOrdersWithNet(
   db: Db,
   before: { at: Date; id: string } | null,
@@ -154,7 +154,7 @@ export type NetSums = {
 
 export type NetSpan = { client: ClientName; from: Date; to: Date }
 
-/** What the charges of a span left, by how sure it is; without a state those that are paid and whose net is not known. */
+/** Sums of the nets of a span by state. The row without a state counts paid orders whose net is unknown. */
 export async function sumNets(db: Db, { client, from, to }: NetSpan): Promise<NetSums[]> {
   const { rows } = await sql<NetSums>`
     select net ->> 'state' as state, count(*)::integer as orders,
@@ -178,7 +178,7 @@ export type NamedSum = {
   cents: number | bigint
 }
 
-/** The taxes of a span, and the charges that no rule knows, by name; the largest first. */
+/** The taxes of a span and its unclassified charges by name, the largest first. */
 export async function sumNamedParts(
   db: Db,
   { client, from, to }: NetSpan,
@@ -192,7 +192,7 @@ export async function sumNamedParts(
   return rows
 }
 
-/** Names that no rule knows, in the nets of every client since a day, the most frequent first. */
+/** Unclassified names in the nets of every client since a day, the most frequent first. */
 export async function listNotClassed(
   db: Db,
   since: Date,

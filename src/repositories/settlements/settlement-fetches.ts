@@ -5,7 +5,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 
 export type SettlementFetchRow = Selectable<SettlementFetchesTable>
 
-/** Keeps what is to be fetched; the open one that is equal stays. Answers whether it is new. */
+/** Stores a planned fetch. An equal open one stays. Returns whether it is new. */
 export async function wantFetch(
   trx: Trx,
   fetch: Insertable<SettlementFetchesTable>,
@@ -47,7 +47,7 @@ export async function findFetch(
     .executeTakeFirst()
 }
 
-/** Fetches whose next step is due, of every client, the longest due first. */
+/** Fetches of every client whose next step is due, the longest due first. */
 export async function listDueFetches(
   db: Db,
   now: Date,
@@ -62,7 +62,7 @@ export async function listDueFetches(
     .execute()
 }
 
-/** Notes the next step of a fetch, while it stands as it is known. Undefined when somebody else has moved it since. */
+/** Stores the next step of a fetch. Undefined when it has changed since it was read. */
 export async function moveFetch(
   db: Db | Trx,
   known: SettlementFetchRow,

@@ -15,7 +15,7 @@ import {
 export type SettlementRow = Selectable<SettlementRowsTable>
 export type SettlementFileRow = Selectable<SettlementFilesTable>
 
-/** Keeps two readings of a client's reports from taking the same movement in side by side. */
+/** Serializes the reading of a client's reports, so that the same movement is not stored twice. */
 export async function lockReportsOf(trx: Trx, client: ClientName): Promise<void> {
   await trx
     .selectFrom('clients')
@@ -25,7 +25,7 @@ export async function lockReportsOf(trx: Trx, client: ClientName): Promise<void>
     .executeTakeFirst()
 }
 
-/** Movements of a client with these sources, by one kind of report, that the reading has not met yet. */
+/** Stored movements of a client with these sources, of one kind of report, that this reading has not marked yet. */
 export async function findSettlementRows(
   trx: Trx,
   client: ClientName,
@@ -61,7 +61,7 @@ export async function insertSettlementRows(
     from jsonb_to_recordset(${json(rows)}::jsonb) as one (${columns})`.execute(trx)
 }
 
-/** What a later reading says of movements that are known. */
+/** Updates known movements from a later reading. */
 export async function updateSettlementRows(
   trx: Trx,
   rows: readonly SettlementRow[],
@@ -77,7 +77,7 @@ export async function updateSettlementRows(
     where settlement_rows.id = one.id`.execute(trx)
 }
 
-/** Notes that a reading has met these movements. */
+/** Marks these movements as seen by a reading. */
 export async function markSeen(trx: Trx, ids: readonly string[], reading: string): Promise<void> {
   if (ids.length === 0) return
   await trx
@@ -94,7 +94,7 @@ export type OrderOfReport = {
   payments: Payment[]
 }
 
-/** Orders of a client that a report may speak of, by the provider's id or the reference that the provider was given. */
+/** Orders of a client that a report may name, by the provider's id or by the reference sent to the provider. */
 export async function findOrdersOfReport(
   trx: Trx,
   client: ClientName,
@@ -116,7 +116,7 @@ export async function findOrdersOfReport(
     .execute()
 }
 
-/** Keeps that a report was read; one with the same content counts as read again. Answers the row that stands for it. */
+/** Stores that a report was read. One with the same content counts as read again. Returns its row. */
 export async function keepSettlementFile(
   trx: Trx,
   file: Insertable<SettlementFilesTable>,
@@ -154,7 +154,7 @@ export async function listSettlementFiles(
   return toListPage(db, 'settlement_files', query, rows, pageRequest)
 }
 
-/** Movements that were taken in or changed after this position, in the sequence of their changes. */
+/** Movements that were stored or changed after this position, in the order of their changes. */
 export async function listChangedSettlements(
   db: Db,
   query: {

@@ -1,14 +1,14 @@
 import { sql } from 'kysely'
 
-/** The conditions that several figures count by, each in one place; every column is one of the table that is counted. */
+/** Conditions that several figures share, each defined once. Columns are those of the counted table. */
 
-/** An order that waits for its end: not ended at the provider, and nobody has said how it ended. */
+/** Not ended at the provider, and not settled by a person. */
 export const isOpenOrder = sql<boolean>`(status in ('created', 'at_terminal', 'action_required') and settled_as is null)`
 
-/** A charge of which nobody knows whether the provider has it. */
+/** The provider may or may not have the charge. */
 export const isUnconfirmedCharge = sql<boolean>`(creation in ('intent', 'unknown'))`
 
-/** An order whose money came in, be it given back later or not. */
+/** The money came in, whether or not it was refunded later. */
 export const wasPaid = sql<boolean>`(status in ('processed', 'partially_refunded', 'refunded') or paid_after_close)`
 
 /**
@@ -30,8 +30,8 @@ export const isChargeInDoubt = (before: Date) =>
 /** A person must decide how a refund of the order ended. */
 export const isRefundInDoubt = sql<boolean>`(refund_unclear is not null or refund_contradicted is not null)`
 
-/** A charge-back that the provider has not decided. */
+/** The provider has not decided the charge-back. */
 export const isUndecidedChargeback = sql<boolean>`(state in ('open', 'unknown'))`
 
-/** An unclaimed payment that nobody has done anything about. */
+/** No person has decided about the unclaimed payment. */
 export const isOpenUnclaimed = sql<boolean>`(state = 'open')`

@@ -16,9 +16,9 @@ export type HourRow = {
   /** Whole hours since the start of the span. */
   hour: number
   orders: number
-  /** Orders whose money came in, be it given back later or not. */
+  /** Orders whose money came in, refunded or not. */
   paid: number
-  /** Orders that failed with a payment tried. */
+  /** Failed orders with a payment attempt. */
   declined: number
   paidCents: number | bigint
   refundedCents: number | bigint
@@ -42,7 +42,7 @@ export async function countOrdersByHour(db: Db, span: Span): Promise<HourRow[]> 
   return rows
 }
 
-/** The median of the time from a till's request to the payment, in milliseconds; null when nothing was paid. */
+/** The median time from the ERP's request to the payment, in milliseconds; null when nothing was paid. */
 export async function medianChargeMs(db: Db, span: Span): Promise<number | null> {
   const { rows } = await sql<{ ms: number | null }>`
     select (percentile_cont(0.5) within group (
@@ -69,21 +69,18 @@ export type BoxRow = {
   lastDetail: string | null
   lastAt: Date | null
   open: number
-  /** Newest order that waits for its end; null for none. */
+  /** The newest open order; null for none. */
   openId: string | null
   openReference: string | null
   openStatus: OrderStatus | null
   openCents: number | null
   openAt: Date | null
-  /** Orders of the span whose money came in, be it given back later or not. */
+  /** Orders of the span whose money came in, refunded or not. */
   paid: number
   paidCents: number | bigint
 }
 
-/**
- * Every box in use, with its sales of a span, what it charges now and its newest order since a moment; boxes being made
- * or removed are left out.
- */
+/** Every active box with its sales of a span, its open orders and its newest order since `since`. */
 export async function listBoxStates(
   db: Db,
   { span, since, limit }: { span: Span; since: Date; limit: number },
@@ -127,7 +124,7 @@ export async function listBoxStates(
 
 export type LateRow = { id: string; client: ClientName; externalReference: string }
 
-/** Orders of a span whose money came after they were closed, and of which nobody has decided yet, newest first. */
+/** Orders of a span that were paid after they were closed and wait for a decision, newest first. */
 export async function listPaidAfterClose(db: Db, span: Span, limit: number): Promise<LateRow[]> {
   let query = db
     .selectFrom('orders')
@@ -163,10 +160,7 @@ export async function listInDoubt(
   return charges.union(refunds).orderBy('createdAt', 'desc').limit(limit).execute()
 }
 
-/**
- * How many orders wait for their end, and how many of them for somebody to look at the terminal. Of what somebody has looked
- * at and settled nobody waits for anything.
- */
+/** The number of open orders, and of those that need a person at the terminal. */
 export async function countOpenOrders(
   db: Db,
   client: ClientName | undefined,

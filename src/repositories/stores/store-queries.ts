@@ -29,7 +29,7 @@ export async function findStore(
     .executeTakeFirst()
 }
 
-/** Locks the store's row, so that two requests never work on one store together. */
+/** Locks the store, so that two requests never change it together. */
 export async function lockStore(
   trx: Trx,
   client: ClientName,
@@ -147,7 +147,7 @@ export async function findPos(
     .executeTakeFirst()
 }
 
-/** Puts the orders of one box in line: whoever holds the row decides about duplicates alone. */
+/** Locks the box: its orders are checked for duplicates one after the other. */
 export async function lockPos(trx: Trx, client: ClientName, id: string): Promise<boolean> {
   const row = await trx
     .selectFrom('pos')
@@ -160,7 +160,7 @@ export async function lockPos(trx: Trx, client: ClientName, id: string): Promise
   return row !== undefined
 }
 
-/** Notes that the box has an order that no charge of it began, and locks the box until the transaction ends. */
+/** Records that the box has an order that none of its charges began. Locks the box until the transaction ends. */
 export async function noteFoundOrder(trx: Trx, client: ClientName, id: string): Promise<boolean> {
   const result = await trx
     .updateTable('pos')
@@ -172,7 +172,7 @@ export async function noteFoundOrder(trx: Trx, client: ClientName, id: string): 
   return result.numUpdatedRows === 1n
 }
 
-/** Notes that a charge of the box is answered as not charged, and locks the box until the transaction ends. */
+/** Records that a charge of the box is answered as not charged. Locks the box until the transaction ends. */
 export async function noteDeniedCharge(trx: Trx, client: ClientName, id: string): Promise<void> {
   await trx
     .updateTable('pos')
@@ -218,7 +218,7 @@ export async function setPosState(
   await updatePos(trx, client, id, { state })
 }
 
-/** Removes the boxes of a store that never got as far as the provider. */
+/** Deletes the boxes of a store that were not created at the provider. */
 export async function deletePlannedPos(
   trx: Trx,
   client: ClientName,
@@ -232,7 +232,7 @@ export async function deletePlannedPos(
     .execute()
 }
 
-/** Whether a row stands for this store of the provider; of any client, since two may share one account. */
+/** Whether any client has this store of the provider; two clients may share an account. */
 export async function isMpStoreKnown(db: Db, mpStoreId: string): Promise<boolean> {
   const row = await db
     .selectFrom('stores')
@@ -242,7 +242,7 @@ export async function isMpStoreKnown(db: Db, mpStoreId: string): Promise<boolean
   return row !== undefined
 }
 
-/** Whether a row stands for this box of the provider; of any client, since two may share one account. */
+/** Whether any client has this box of the provider; two clients may share an account. */
 export async function isMpPosKnown(db: Db, mpPosId: string): Promise<boolean> {
   const row = await db
     .selectFrom('pos')

@@ -24,7 +24,7 @@ export async function listOrdersWithSurplus(
   return rows.map(({ id }) => id)
 }
 
-/** Orders that ended without a payment and were last read before an approved payment of theirs changed, which was since. */
+/** Orders that ended without a payment and have an approved payment that changed since, and after their last read. */
 export async function listUnpaidWithPayment(
   db: Db,
   client: ClientName,
@@ -53,9 +53,9 @@ export async function listUnpaidWithPayment(
 }
 
 /**
- * Separates the further payments of these orders from the orders: each stays with what it is a further payment of, and counts
- * for none. An order's own payment is the one that it names, or the first where it names none. While an order is open, or the
- * payment that it names was not read, nothing is separated. A payment that its order names after all is given back to it.
+ * Separates further payments from their orders. An order's own payment is the one that it names, or the first if it
+ * names none. Nothing is separated while an order is open, or before the payment that it names was read. A payment that
+ * its order names later is linked to it again.
  */
 export async function separateSurplus(
   trx: Trx,
@@ -94,7 +94,7 @@ export async function separateSurplus(
     const tied = rows.filter(({ order_id }) => order_id === id)
     const isNamed = ({ payment_id }: { payment_id: string }) => own.has(payment_id)
     const named = tied.filter(isNamed)
-    // The payment that the order names is not read yet: which of them is further is not known.
+    // The payment that the order names is not read yet, so the further ones are not known.
     if (named.length === 0 && paidCents > 0 && own.size > 0) continue
     const surplus = named.length > 0 ? tied.filter((row) => !isNamed(row)) : tied.slice(1)
     const numbers = surplus.map(({ payment_id }) => payment_id)
@@ -147,7 +147,7 @@ async function giveBack(
   await moveMovements(trx, client, paymentIds, { from: null, to: orderId }, now)
 }
 
-/** Movements of reports follow their payment to its order, or away from an order. */
+/** Links the movements of reports to the order of their payment, or removes the link. */
 async function moveMovements(
   trx: Trx,
   client: ClientName,
@@ -164,7 +164,7 @@ async function moveMovements(
     .execute()
 }
 
-/** Which of these payments are further payments of an order, and not the order's. */
+/** Which of these payments are further payments of an order. */
 export async function findSurplusPayments(
   trx: Trx,
   client: ClientName,
@@ -181,7 +181,7 @@ export async function findSurplusPayments(
   return new Set(rows.map(({ payment_id }) => payment_id))
 }
 
-/** Whether somebody still has to decide about a further payment of this order. */
+/** Whether a further payment of this order waits for a decision. */
 export async function hasOpenSurplus(trx: Trx, orderId: string): Promise<boolean> {
   const row = await trx
     .selectFrom('orphans')

@@ -9,7 +9,7 @@ import { isOpenUnclaimed } from '../statistics/figure-conditions.ts'
 
 export type OrphanRow = Selectable<OrphansTable>
 
-/** Payments with money at a client's boxes that are of no order of ours and no orphan yet, oldest first. */
+/** Payments with money at a client's boxes that have no order and are not stored as unclaimed yet, oldest first. */
 export async function listLonePayments(
   db: Db,
   client: ClientName,
@@ -38,7 +38,7 @@ export async function listLonePayments(
     .execute()
 }
 
-/** Orders of a client that may still turn out to be paid by a payment of this amount and moment. */
+/** Orders of a client that a payment of this amount and time may belong to. */
 export async function listUnsettledOrders(
   db: Db,
   client: ClientName,
@@ -53,7 +53,7 @@ export async function listUnsettledOrders(
       .where('created_at', '>=', from)
       .where('created_at', '<=', to)
       .where('paid_cents', '=', 0)
-      // A person has looked at it, so the payment is for a person too.
+      // A person has settled the order, so a person must decide about the payment too.
       .where('settled_as', 'is', null)
       .where((eb) =>
         eb.or([
@@ -67,7 +67,7 @@ export async function listUnsettledOrders(
   )
 }
 
-/** How many charges without an order wait for somebody, of a client or of all. */
+/** The number of open unclaimed payments, of a client or of all. */
 export async function countOpenOrphans(db: Db, client: ClientName | undefined): Promise<number> {
   let query = db.selectFrom('orphans').where(isOpenUnclaimed)
   if (client !== undefined) query = query.where('client', '=', client)
@@ -77,7 +77,7 @@ export async function countOpenOrphans(db: Db, client: ClientName | undefined): 
   return count
 }
 
-/** Notes an orphan; answers whether nobody had yet. */
+/** Stores an unclaimed payment. Returns whether it is new. */
 export async function insertOrphan(trx: Trx, orphan: OrphanRow): Promise<boolean> {
   const result = await trx
     .insertInto('orphans')
@@ -100,7 +100,7 @@ export async function findOrphan(
     .executeTakeFirst()
 }
 
-/** Adopted orphans whose own refund is through: the one that stands behind the key of `refundOrphan`. */
+/** Adopted payments whose own refund is done: the one with the key of `refundOrphan`. */
 export async function listRefundedOrphans(db: Db, client: ClientName): Promise<OrphanRow[]> {
   return db
     .selectFrom('orphans')
@@ -119,7 +119,7 @@ export async function listRefundedOrphans(db: Db, client: ClientName): Promise<O
     .execute()
 }
 
-/** Locks an orphan, so that two people never do two things about one charge. */
+/** Locks an unclaimed payment, so that two people never act on it at once. */
 export async function lockOrphan(
   trx: Trx,
   client: ClientName,
@@ -171,7 +171,7 @@ export async function listOrphans(
   return { rows, total }
 }
 
-/** What the provider says of an orphan's payment, and the orders of ours that have its reference. */
+/** The provider's data of an unclaimed payment, and our orders with its reference. */
 export type OrphanPayment = {
   payment_id: string
   external_reference: string | null
@@ -197,8 +197,8 @@ export async function listOrphanPayments(
 }
 
 /**
- * Takes the orphans that nobody was told of, once the first has waited until `before`; nothing is taken twice. What was settled
- * before that is told to nobody.
+ * Takes the unclaimed payments without a notification, once the first has waited until `before`. Each is taken once.
+ * One that was settled before gets no notification.
  */
 export async function takeFoundOrphans(trx: Trx, now: Date, before: Date): Promise<OrphanRow[]> {
   await trx
@@ -224,7 +224,7 @@ export async function takeFoundOrphans(trx: Trx, now: Date, before: Date): Promi
     .execute()
 }
 
-/** Takes the orphans that somebody did something about, `before` or earlier, since they were told. */
+/** Takes the notified payments that a person settled at `before` or earlier. */
 export async function takeSettledOrphans(trx: Trx, now: Date, before: Date): Promise<OrphanRow[]> {
   return trx
     .updateTable('orphans')
@@ -236,7 +236,7 @@ export async function takeSettledOrphans(trx: Trx, now: Date, before: Date): Pro
     .execute()
 }
 
-/** The payment of an orphan is its order's from now on, and so are movements of reports and a dispute about it. */
+/** Links the payment of an unclaimed payment to its order, with its movements of reports and its charge-back. */
 export async function tiePayment(
   trx: Trx,
   { client, payment_id }: Pick<OrphanRow, 'client' | 'payment_id'>,

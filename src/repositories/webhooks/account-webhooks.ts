@@ -1,18 +1,18 @@
-/** So many webhooks in time make an account one whose webhooks arrive. */
+/** After so many webhooks in time the webhooks of an account count as arriving. */
 const enoughInTime = 3
-/** A webhook that comes so long after the status check that found its change is still in time. */
+/** A webhook that comes so long after the status check that found its change is in time. */
 const inTimeMs = 10_000
-/** An account without a webhook for so long is not known to get them. */
+/** After so long without a webhook the webhooks of an account no longer count as arriving. */
 const heardForMs = 3600_000
 /** How often a row records that the webhooks of its account still arrive. */
 const notedEveryMs = 60_000
-/** How many orders without their webhook are kept of one account. */
+/** How many orders without their webhook are stored for an account. */
 const untoldAtMost = 50
 
-/** What reported a change of an order: a webhook, or a status check before any webhook did. */
+/** What reported a change of an order first: a webhook or a status check. */
 export type ReportedBy = 'webhook' | 'status_check'
 
-/** The values of the parts below. A process does not believe what was last heard before its start (`startedAt`). */
+/** The values of the parts below. A process ignores what was recorded before its start (`startedAt`). */
 export function webhookValues(now: Date, startedAt: Date) {
   const sinceStart = (ms: number) => new Date(Math.max(now.getTime() - ms, startedAt.getTime()))
   return {
@@ -29,8 +29,8 @@ export const webhooksArrive = `exists (select from account_webhooks w
     and w.heard_at >= :heard_since::timestamptz)`
 
 /**
- * Parts of a statement that moves an order (`moved`), by what reported the change. Where webhooks arrive as before, nothing is written
- * and no row is locked, so that moves of one account do not wait for each other.
+ * Parts of a statement that moves an order (`moved`), by what reported the change. While webhooks arrive as before
+ * nothing is written and no row is locked, so that moves of one account do not wait for each other.
  */
 export const recordReport: Record<ReportedBy, string> = {
   webhook: `heard as (
@@ -52,7 +52,7 @@ export const recordReport: Record<ReportedBy, string> = {
   )`,
 }
 
-/** The same for a webhook that brought nothing new: a status check may have been a little faster. */
+/** The same for a webhook that changed nothing: a status check may have been a little faster. */
 export const recordRepeatedReport = `heard as (
   update account_webhooks w set untold = array_remove(w.untold, :id::uuid), heard_at = :reported_at::timestamptz
   where w.mp_user_id = :mp_user_id::bigint and :id::uuid = any(w.untold)
