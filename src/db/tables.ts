@@ -732,6 +732,7 @@ export type FlowStateTable = {
   definition_hash: string
   pending_definition_hash: string | null
   item_form: string | null
+  /** Written by earlier versions: the fields that a form of hashes is over. */
   hash_forms: ColumnType<Record<string, string[]>, string | undefined, string>
   destinations: ColumnType<string[] | null, string | undefined, string>
   cursor: string | null
@@ -793,6 +794,7 @@ export type DeliveriesTable = {
   hash: string
   payload: Json<Record<string, unknown>> | null
   delivered_hash: string | null
+  delivered_body: WithDefault<string | null>
   delivered_at: Date | null
   state: 'waiting' | 'done' | 'failed'
   attempts: WithDefault<number>

@@ -19,10 +19,7 @@ export type FlowRuntime = {
   cursor: { field: string; overlapMs: number; origin: string } | undefined
   fullScanEveryMs: number | undefined
   read: ItemReader['read']
-  /** Of the hashes that `read` gives, and those of other forms. */
-  hashes: Pick<ItemReader, 'hashForm' | 'hashAs'>
-  /** The fields that destinations use, and that count for a change; null are all. */
-  hashedFields: readonly string[] | null
+  hashOver: ItemReader['hashOver']
   /** The fields that records must have; see poll/missing-fields.ts. */
   usedFields: readonly UsedField[]
   /** The key fields of an item, for a delete, when nothing else of it is known. */

@@ -79,6 +79,8 @@ export type ItemChange = {
   value: Item['value']
   /** The number of the read that found it; greater for every later change of the item. */
   change: number
+  /** It is sent even if the destination has the same body, as after a reset. */
+  isAnew?: boolean
 }
 
 export type DeliveryJob = {

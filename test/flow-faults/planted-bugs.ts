@@ -78,7 +78,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   bug(
     'what a sync of one item finds is stored and not owed',
     'sync/engine/sync-item',
-    "await deps.enqueue(trx, runtime, [{ pk, kind: 'upsert', hash, value, change: read }])",
+    "await deps.enqueue(trx, runtime, [{ pk, kind: 'upsert', hash, value, change: read, isAnew }])",
     '',
   ),
   bug(

@@ -33,7 +33,10 @@ test('a message that waited before the upgrade is sent once under its id, and fa
   const world = createWorld(database)
   const definition = world.flow({ onJobFailed: [{ type: 'webhook', url: hook.url }] })
   const probe = world.process('probe')
+  // Newer than the migration, and the code that plays the version before writes it.
+  await sql`alter table deliveries add column delivered_body text`.execute(database.db)
   await world.fail(['a', 'b'])
+  await sql`alter table deliveries drop column delivered_body`.execute(database.db)
   const since = new Date(world.clock.at).toISOString()
   const message = {
     ...{ kind: 'failed', id: 'msg_before', at: since, flow: world.name },

@@ -168,12 +168,14 @@ const row: OwedRow = {
   state: 'waiting',
   attempts: 1,
   delivered_hash: null,
+  delivered_body: null,
   delivered_fields: null,
   may_have_arrived: false,
 }
 
 const tried = { version: 4, change: 'upsert', hash: 'h1:x' }
-const arrived = { kind: 'delivered', ...tried, attempts: 2, status: null }
+const body = expect.stringMatching(/^[\w-]{43}$/)
+const arrived = { kind: 'delivered', ...tried, attempts: 2, status: null, body, fields: undefined }
 
 function targetOf(answer: Answer, rules: Rules = {}) {
   const flow = flowOf('unit', [rules])

@@ -144,13 +144,13 @@ onPostgres(
     })
     const web = receiver()
     await zombie.run(flow, [late])
-    await zombie.change(flow, [{ pk: 'a', hash: 'h1:old' }])
+    await zombie.change(flow, [{ pk: 'a', hash: 'h1:old', value: { id: 'a', of: 'old' } }])
     await expect.poll(() => late.calls.length, soon).toBe(1)
     // As if it had stood still for longer than its lease.
     await expireLease(`deliver:${name}/web`, 'heir')
     await heir.run(flow, [web])
     await expect.poll(() => web.calls.length, soon).toBe(1)
-    await heir.change(flow, [{ pk: 'a', hash: 'h1:new' }])
+    await heir.change(flow, [{ pk: 'a', hash: 'h1:new', value: { id: 'a', of: 'new' } }])
     await expect
       .poll(() => rowOf(server().database, name, 'a'), soon)
       .toMatchObject({ state: 'done', delivered_hash: 'h1:new' })
@@ -222,7 +222,7 @@ onPostgres(
     })
     const web = receiver()
     await zombie.run(flow, [late])
-    await zombie.change(flow, [{ pk: 'a', hash: 'h1:old' }])
+    await zombie.change(flow, [{ pk: 'a', hash: 'h1:old', value: { id: 'a', of: 'old' } }])
     await expect.poll(() => connecting, soon).toBe(1)
     // As a clock that is set forward does: the lease is over before its time has passed.
     await expireLease(`deliver:${name}/web`, 'another')

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { askFill, listFills } from '../../src/repositories/flows/destination-fills.ts'
-import { createItemReader } from '../../src/sync/item/item.ts'
 import { openTestDatabase } from '../support/database.ts'
-import { createTestPoll, records, type TestPoll } from './poll-support.ts'
+import { createTestPoll, records, storeOverFields, type TestPoll } from './poll-support.ts'
 
 /** A destination that is to get everything has it only when everything was read. */
 const now = () => new Date()
@@ -49,17 +48,15 @@ test('a source that was read in part fills a destination in part, and the next r
   expect(new Set(sent())).toEqual(new Set(['1', '2', '3', '4']))
 })
 
-test('items without a field that only a new destination uses are sent to it too', async () => {
-  const { poll, sent, isOpen } = await filled({ hashedFields: ['id'] })
-  const reader = createItemReader(poll.runtime.flow, ['id', 'price'])
-  poll.runtime = {
-    ...poll.runtime,
-    read: reader.read,
-    hashes: reader,
-    hashedFields: ['id', 'price'],
-  }
+test('items whose hash an earlier version stored, over fewer fields, are sent to a new destination too', async () => {
+  const { poll, sent, isOpen } = await filled()
+  await storeOverFields(poll, ['id'])
   poll.rows = [[...records(1, 2, { price: 5 }), ...records(3, 4)]]
   await poll.poll()
   expect(await isOpen()).toBe(false)
   expect(sent().sort()).toEqual(['1', '2', '3', '4'])
+  // The new destination uses the price.
+  poll.rows = [[...records(1, 2, { price: 6 }), ...records(3, 4)]]
+  await poll.poll()
+  expect(sent().sort()).toEqual(['1', '1', '2', '2', '3', '4'])
 })

@@ -41,7 +41,6 @@ export async function createTestPoll(
     cursor?: Omit<NonNullable<FlowRuntime['cursor']>, 'origin'>
     fullScanEveryMs?: number
     definitionHash?: string
-    hashedFields?: string[]
     name?: string
   },
 ): Promise<TestPoll> {
@@ -60,8 +59,7 @@ export async function createTestPoll(
     destinations: [{ name: 'out', type: 'file', path: './out.ndjson', format: 'ndjson' }],
     ...(options.flow?.deletes !== undefined && { deletes: options.flow.deletes }),
   })
-  const used = options.hashedFields ?? null
-  const reader = createItemReader(flow, used)
+  const reader = createItemReader(flow)
   const source: Source = {
     async *scan({ since, signal }) {
       test.scans.push(since)
@@ -111,8 +109,7 @@ export async function createTestPoll(
       cursor: options.cursor && { origin: 'o1', ...options.cursor },
       fullScanEveryMs: options.fullScanEveryMs,
       read: reader.read,
-      hashes: reader,
-      hashedFields: used,
+      hashOver: reader.hashOver,
       usedFields: usedFieldsOf(flow),
       identities: { source: 'source', destinations: {} },
       keyValue: (pk) => ({ id: pk }),
@@ -148,6 +145,30 @@ async function readEnqueued(database: Database, name: string): Promise<Enqueued[
     .orderBy('id')
     .execute()
   return rows.map(({ detail }) => JSON.parse(String(detail)))
+}
+
+/** Stores what the flow's items look like now as earlier versions of the service did: by a hash over these fields alone. */
+export async function storeOverFields(
+  { name, deps, runtime, rows }: TestPoll,
+  fields: readonly string[],
+): Promise<void> {
+  const { db } = deps.database
+  const form = `h2.${fields.join('-')}`
+  await db
+    .updateTable('flow_state')
+    .set({ hash_forms: JSON.stringify({ [form]: fields }) })
+    .where('flow', '=', name)
+    .execute()
+  for (const row of rows.flat()) {
+    const read = await runtime.read(row)
+    if (!('item' in read)) throw new Error('a record is no item')
+    const hash = runtime.hashOver(fields, read.item, form)
+    await db
+      .insertInto('flow_items')
+      .values({ flow: name, pk: read.item.pk, hash, changed_at: deps.now() })
+      .onConflict((conflict) => conflict.columns(['flow', 'pk']).doUpdateSet({ hash }))
+      .execute()
+  }
 }
 
 /** `{ id: '1', …}` for each number. */

@@ -34,6 +34,8 @@ export type DeliveryChange = {
   value: Record<string, unknown>
   /** The number of the read that found it. */
   change: number
+  /** It is sent even if the destination has the same body, as after a reset. */
+  isAnew?: boolean
 }
 
 /** Before every time: no clock holds it back. */
@@ -44,6 +46,9 @@ const dueIn = (delayMs: number) =>
 /** As many rows as one statement takes; its locks are taken in key order, as everywhere else. */
 const rowsAtOnce = 1_000
 
+/** Is no body's: nothing counts as delivered. */
+const anew = ''
+
 /** What there is becomes the next version of itself. */
 const renewed = sql`
   on conflict (flow, destination, pk) do update set
@@ -52,6 +57,7 @@ const renewed = sql`
     kind = excluded.kind,
     hash = excluded.hash,
     payload = excluded.payload,
+    delivered_body = case when excluded.delivered_body is null then deliveries.delivered_body end,
     queued_at = case deliveries.state
       when 'waiting' then deliveries.queued_at else excluded.queued_at end,
     state = 'waiting',
@@ -126,10 +132,13 @@ function* partsOf(changes: readonly DeliveryChange[]): Generator<RawBuilder<unkn
   for (let from = 0; from < ordered.length; from += rowsAtOnce) {
     const lists = ordered
       .slice(from, from + rowsAtOnce)
-      .map(({ pk, kind, change, hash, value }) => [pk, kind, change, hash, value])
+      .map(({ pk, kind, change, hash, value, isAnew }) => [
+        ...[pk, kind, change, hash, value],
+        isAnew ? anew : null,
+      ])
     yield sql`found as materialized (
         select one->>0 as pk, one->>1 as kind, (one->>2)::bigint as change, one->>3 as hash,
-          one->4 as payload
+          one->4 as payload, one->>5 as body
         from jsonb_array_elements(${json(lists)}::jsonb) as one
         order by pk
       )`
@@ -145,9 +154,9 @@ function oweFound(
 ): RawBuilder<unknown> {
   return sql`
     insert into deliveries
-      (flow, destination, pk, version, change_number, kind, hash, payload, state, attempts, queued_at,
-        may_have_arrived)
-    select ${flow}, destination, pk, 1, change, kind, hash, payload, 'waiting', 0, ${at},
+      (flow, destination, pk, version, change_number, kind, hash, payload, delivered_body, state, attempts,
+        queued_at, may_have_arrived)
+    select ${flow}, destination, pk, 1, change, kind, hash, payload, body, 'waiting', 0, ${at},
       kind = 'delete' and destination <> all(${filled}::text[])
     from unnest(${destinations}::text[]) as destination cross join found
     ${destinations.length > 1 ? sql`order by destination, pk` : sql``}`
@@ -164,6 +173,7 @@ const owedColumns = [
   'state',
   'attempts',
   'delivered_hash',
+  'delivered_body',
   'delivered_fields',
   'may_have_arrived',
 ] as const
@@ -285,10 +295,16 @@ export async function holdBack(
     where ctid = any (array(select place from locked))`.execute(trx)
 }
 
-/** What was tried of an item; `delivered` says which version has arrived, and how. */
+/** What was tried of an item; `delivered` says which version has arrived, and how. `body`: see deliver/item-body.ts. */
 export type TriedRow = {
   pk: string
-  delivered?: { version: number; attempts: number; status: number | null; fields?: unknown }
+  delivered?: {
+    version: number
+    attempts: number
+    status: number | null
+    body?: string
+    fields?: unknown
+  }
 }
 
 export type SettledRow = Pick<DeliveryRow, 'pk' | 'version' | 'state' | 'may_have_arrived'> & {
@@ -340,10 +356,9 @@ async function settle(
     version: arrived?.version,
     attempts: arrived?.attempts,
     status: arrived?.status,
+    body: arrived?.body,
     fields: arrived?.fields,
   }))
-  // Most destinations need none, and a join costs a third more.
-  const keepsFields = given.some(({ fields }) => fields !== undefined)
   const held = alone?.lease && sql`held as materialized (${leaseHeld(alone.lease)}),`
   const history = sql`, told as (
       insert into item_attempts
@@ -357,11 +372,11 @@ async function settle(
   // planner asks for: it would plan anew each time, which takes as long as all the rest for a group of one.
   const { rows } = await sql<SettledRow>`
     with ${held || sql``} locked as materialized (
-      select row.*, wanted.attempts, wanted.status, wanted.fields,
+      select row.*, wanted.attempts, wanted.status, wanted.body, wanted.fields,
         row.state = 'waiting' and row.version is not distinct from wanted.version as "isCurrent"
       from (
         select * from jsonb_to_recordset(${json(given)}::jsonb)
-          as given (pk text, version bigint, attempts integer, status integer, fields jsonb)
+          as given (pk text, version bigint, attempts integer, status integer, body text, fields jsonb)
         ${held ? sql`where exists (select from held)` : sql``}
         order by pk
       ) as wanted cross join lateral (
@@ -374,13 +389,9 @@ async function settle(
       update deliveries set
         state = 'done', delivered_hash = hash, delivered_at = ${at}, finished_at = ${at},
         payload = null, last_error = null, last_status = null, not_before = null,
-        may_have_arrived = false,
-        delivered_fields = ${keepsFields ? sql`locked.fields from locked` : sql`null`}
-      where ${
-        keepsFields
-          ? sql`deliveries.ctid = locked.place and "isCurrent"`
-          : sql`ctid = any (array(select place from locked where "isCurrent"))`
-      }
+        may_have_arrived = false, delivered_body = locked.body, delivered_fields = locked.fields
+      from locked
+      where deliveries.ctid = locked.place and "isCurrent"
       returning deliveries.pk, kind, hash
     )${keepsHistory ? history : sql``}${alone ? counted : sql``}
     select locked.pk, locked.version, locked.state, locked.may_have_arrived, done.pk is not null as "isDone"
@@ -396,12 +407,13 @@ export async function markDelivered(
   trx: Trx,
   target: DeliveryTarget,
   pk: string,
-  { fields, at }: { fields: unknown; at: Date },
+  { body, fields, at }: { body?: string | undefined; fields: unknown; at: Date },
 ): Promise<void> {
   await updateRows(trx, target, [pk])
     .set((eb) => ({
       state: 'done',
       delivered_hash: eb.ref('hash'),
+      delivered_body: body ?? null,
       delivered_at: at,
       delivered_fields: keptJson(fields),
       may_have_arrived: false,
@@ -412,6 +424,22 @@ export async function markDelivered(
       not_before: null,
     }))
     .execute()
+}
+
+/** The destination has the bodies of these current versions already. */
+export async function markUnchanged(
+  trx: Trx,
+  target: DeliveryTarget,
+  unchanged: readonly { pk: string; body: string }[],
+  at: Date,
+): Promise<void> {
+  if (unchanged.length === 0) return
+  const pks = unchanged.map(({ pk }) => pk)
+  await sql`
+    update deliveries set state = 'done', delivered_hash = hash, delivered_body = one.body,
+      finished_at = ${at}, payload = null, last_error = null, last_status = null, not_before = null
+    from jsonb_to_recordset(${json(unchanged)}::jsonb) as one (pk text, body text)
+    where deliveries.pk = one.pk and ${isOneOf(target, pks)}`.execute(trx)
 }
 
 /** The destination is not to have the current version; what it has stays. */
@@ -439,11 +467,12 @@ export async function markOlderDelivered(
   trx: Trx,
   target: DeliveryTarget,
   pk: string,
-  delivered: { hash: string; fields: unknown; at: Date },
+  delivered: { hash: string; body?: string | undefined; fields: unknown; at: Date },
 ): Promise<void> {
   await updateRows(trx, target, [pk])
     .set({
       delivered_hash: delivered.hash,
+      delivered_body: delivered.body ?? null,
       delivered_at: delivered.at,
       delivered_fields: keptJson(delivered.fields),
       may_have_arrived: false,

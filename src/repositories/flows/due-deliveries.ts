@@ -32,7 +32,7 @@ export function dueDeliveries(
   const { flow, destination } = target
   const rowsOf = (after: Place, last: RawBuilder<boolean>, isLate: boolean) => sql`
     (select pk, version, change_number, kind, hash, payload, state, attempts,
-        delivered_hash, delivered_fields, may_have_arrived, queued_at,
+        delivered_hash, delivered_body, delivered_fields, may_have_arrived, queued_at,
         due_at::text as "dueAt", queued_at::text as "queuedAt", ${sql.lit(isLate)} as "isLate",
         ${isHeld(target)} as held
       from deliveries

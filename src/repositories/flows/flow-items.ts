@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 
-/** By the form of the latest read; see restateHashes. */
+/** See renewHashes. */
 const seenAs = sql<string>`coalesce(seen_as, hash)`
 
 /**
@@ -129,10 +129,10 @@ export async function upsertHashes(
 }
 
 /**
- * Items look as their stored hash says, which is of another form: what they are by the present one is kept beside it. The
- * stored one stays, since what destinations have is known by it.
+ * Items look as their stored hash says, which an earlier version of the service wrote: what they are by the present one is
+ * kept beside it. The stored one stays, since what destinations have is known by it.
  */
-export async function restateHashes(
+export async function renewHashes(
   db: Db | Trx,
   flow: string,
   items: readonly { pk: string; hash: string; was: string }[],

@@ -100,27 +100,6 @@ export async function updateFlowState(
     .execute()
 }
 
-/** What forms of hashes stand for, this one among them from now on. */
-export async function keepHashForm(
-  db: Db | Trx,
-  flow: string,
-  form: string,
-  fields: readonly string[] | null,
-): Promise<Record<string, string[]>> {
-  const state = await db
-    .selectFrom('flow_state')
-    .select('hash_forms')
-    .where('flow', '=', flow)
-    .executeTakeFirst()
-  const forms = state?.hash_forms ?? {}
-  if (fields === null || Object.hasOwn(forms, form)) return forms
-  const own = { [form]: [...fields] }
-  await sql`
-    update flow_state set hash_forms = hash_forms || ${json(own)}::jsonb
-    where flow = ${flow}`.execute(db)
-  return { ...forms, ...own }
-}
-
 /** Has the next poll read everything from the beginning. */
 export async function requestFullScan(trx: Trx, flow: string): Promise<void> {
   await trx

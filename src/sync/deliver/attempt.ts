@@ -19,7 +19,7 @@ import type {
 import type { AttemptReport } from './breaker.ts'
 import type { Company } from './company.ts'
 import type { Gate } from './gate.ts'
-import { type ItemBody, isSkip } from './item-body.ts'
+import { bodyHash, type ItemBody, isSkip } from './item-body.ts'
 import { jobKey } from './job-key.ts'
 import type { Failure, Outcome, Tried, Unanswered } from './outcome.ts'
 
@@ -154,7 +154,10 @@ export async function attemptDelivery(
         ...{ kind: 'delivered', ...tried, attempts: attempt, status },
         ...(remember && { remember }),
         ...(forget && { forget }),
-        ...(job.kind === 'upsert' && { fields: target.body.keptOf(job.body) }),
+        ...(job.kind === 'upsert' && {
+          body: bodyHash(tried.hash, job.body),
+          fields: target.body.keptOf(job.body),
+        }),
       }
     } else if (broken || answer === 'apart') {
       const { version } = tried
@@ -254,6 +257,7 @@ function begunOf(
 }
 
 export const neverSent = 'nothing of it was sent to the destination'
+export const sameBody = 'the destination has the same body already'
 
 type Rules = Pick<AttemptDeps, 'random' | 'now'> & Pick<OpenDestination['definition'], 'retry'>
 
@@ -277,6 +281,9 @@ async function prepare(
       ? target.body.ofDelete(item, row.delivered_fields)
       : target.body.ofUpsert(item, row.delivered_fields))
     if (isSkip(body)) return { outcome: { kind: 'skipped', ...tried, reason: body.skipped } }
+    if (kind === 'upsert' && hasBody(row, body) && !mayHaveBeenBegun(rules, target, row)) {
+      return { outcome: { kind: 'unchanged', ...tried, body: bodyHash(hash, body) } }
+    }
     const { remembered } = row
     const job = jobOf(target, { pk, kind, hash, change, item, body, attempt, remembered, mayStart })
     return { place, tried, attempt, job }
@@ -288,6 +295,15 @@ async function prepare(
       : { kind: 'final', ...tried, failure: failed }
     return { outcome }
   }
+}
+
+/** Whether this body is what was delivered last, and nothing may have arrived since. */
+export function hasBody(
+  row: Pick<OwedRow, 'delivered_hash' | 'delivered_body' | 'may_have_arrived'>,
+  body: unknown,
+): boolean {
+  const { delivered_hash: hash, delivered_body: delivered, may_have_arrived: isInDoubt } = row
+  return !isInDoubt && hash !== null && !!delivered && bodyHash(hash, body) === delivered
 }
 
 /**

@@ -23,7 +23,13 @@ import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Owed, Work } from '../queue/pump.ts'
 import { createDeliveryQueue, type DeliveryQueueDeps } from '../queue/queue.ts'
 import type { Destination, DestinationDefinition, ItemChange } from '../types.ts'
-import { type AttemptDeps, attemptDelivery, type OpenDestination, type Waiting } from './attempt.ts'
+import {
+  type AttemptDeps,
+  attemptDelivery,
+  hasBody,
+  type OpenDestination,
+  type Waiting,
+} from './attempt.ts'
 import { type Cleaned, cleanDeliveries } from './clean.ts'
 import { createCompany } from './company.ts'
 import { createGate, type Gate, limiterOf } from './gate.ts'
@@ -240,12 +246,12 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     }
   }
 
-  /** What the deliveries of an item have left on record at a destination; a rehearsed upsert is as if there were nothing. */
+  /** What the deliveries of an item have left on record at a destination; undefined of an upsert that is sent anew. */
   const recordOf = async (
     { flow, definition }: Running,
-    { pk, kind }: Pick<ItemChange, 'pk' | 'kind'>,
+    { pk, kind, isAnew }: Pick<ItemChange, 'pk' | 'kind' | 'isAnew'>,
   ): Promise<DeliveryRecord | undefined> => {
-    if (kind === 'upsert') return undefined
+    if (kind === 'upsert' && isAnew) return undefined
     const target = { flow, destination: definition.name }
     const [row] = await findDeliveries(database.db, target, [pk])
     const remembered = remembers(definition)
@@ -253,6 +259,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       : undefined
     return {
       isThere: row !== undefined && mayBeThere(row),
+      has: (body) => row !== undefined && hasBody(row, body),
       fields: row?.delivered_fields ?? null,
       remembered,
     }

@@ -31,7 +31,7 @@ export async function makeGoodLostClaim(
   target: DeliveryTarget & { keyNames: readonly string[] },
   { claim: { pk }, outcome }: Settled<Outcome>,
 ): Promise<void> {
-  if (outcome.kind === 'nothing') return
+  if (outcome.kind === 'nothing' || outcome.kind === 'unchanged') return
   if (outcome.kind === 'postponed' && !outcome.mayHaveArrived) return
   const { flow, destination, keyNames } = target
   const became = await database.transaction(async (trx) => {

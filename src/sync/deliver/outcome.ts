@@ -25,9 +25,13 @@ export type Outcome =
       remember?: Remembered | undefined
       /** What was remembered of it holds no longer. */
       forget?: boolean
+      /** What tells the body from others, of an upsert; see item-body.ts. */
+      body?: string
       /** What a later delete needs of the body. */
       fields?: unknown
     })
+  /** The destination has this body already: nothing was sent. */
+  | (Tried & { kind: 'unchanged'; body: string })
   | (Tried &
       Unanswered & {
         kind: 'retry'

@@ -1,6 +1,6 @@
 import { MappingError } from '../mapping.ts'
 import type { ItemChange, Remembered } from '../types.ts'
-import { jobOf, neverSent, type OpenDestination, reasonText } from './attempt.ts'
+import { jobOf, neverSent, type OpenDestination, reasonText, sameBody } from './attempt.ts'
 import { isSkip } from './item-body.ts'
 
 /** A change that no read has recorded. */
@@ -20,6 +20,8 @@ export type Foreseen = { refused: string } | { skipped: string } | undefined
 /** What deliveries have left on record of an item at a destination. */
 export type DeliveryRecord = {
   isThere: boolean
+  /** Whether this body is what it has. */
+  has(body: unknown): boolean
   /** What a delete needs of the delivered body. */
   fields: unknown
   remembered: Remembered | undefined
@@ -34,7 +36,7 @@ export async function rehearse(
   { pk, kind, hash, value: item }: RehearsedChange,
   record: DeliveryRecord | undefined,
 ): Promise<Foreseen> {
-  if (record?.isThere === false) return { skipped: neverSent }
+  if (kind === 'delete' && record?.isThere === false) return { skipped: neverSent }
   let body: unknown
   try {
     body = await (kind === 'delete'
@@ -45,6 +47,7 @@ export async function rehearse(
     throw error
   }
   if (isSkip(body)) return { skipped: body.skipped }
+  if (kind === 'upsert' && record?.has(body)) return { skipped: sameBody }
   const job = jobOf(target, {
     pk,
     kind,

@@ -9,6 +9,7 @@ import {
   markPostponed,
   markRetrying,
   markSkipped,
+  markUnchanged,
   type Settling,
   settleArrived,
   settleDelivered,
@@ -18,6 +19,7 @@ import { addJobTotals } from '../../repositories/flows/flow-totals.ts'
 import { insertItemAttempts, type NewItemAttempt } from '../../repositories/flows/item-versions.ts'
 import { forgetRemembered, writeRemembered } from '../../repositories/flows/remembered-values.ts'
 import { proveClaims, type Settled } from '../queue/settlements.ts'
+import { sameBody } from './attempt.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
 
 export type Settlement = {
@@ -92,6 +94,7 @@ async function settleOutcomes(
   const settled = await settleDelivered(trx, target, tried, at)
   const rows = new Map(settled.map((row) => [row.pk, row]))
   const settlement: Settlement = { delivered: 0, retried: 0, finals: [], again: [] }
+  const unchanged: { pk: string; body: string }[] = []
 
   for (const { claim, outcome } of group) {
     const { pk } = claim
@@ -104,15 +107,18 @@ async function settleOutcomes(
     if (outcome.kind === 'nothing' || outcome.version !== row.version) {
       settlement.again.push(pk)
       if (outcome.kind === 'delivered') {
-        const { hash, fields } = outcome
-        await markOlderDelivered(trx, target, pk, { hash, fields, at })
+        const { hash, body, fields } = outcome
+        await markOlderDelivered(trx, target, pk, { hash, body, fields, at })
       }
       continue
     }
     switch (outcome.kind) {
       case 'delivered':
         // Somebody wrote into the row at the same moment.
-        await markDelivered(trx, target, pk, { fields: outcome.fields, at })
+        await markDelivered(trx, target, pk, { body: outcome.body, fields: outcome.fields, at })
+        break
+      case 'unchanged':
+        unchanged.push({ pk, body: outcome.body })
         break
       case 'retry': {
         const { reason, status, attempts } = outcome.failure
@@ -139,6 +145,7 @@ async function settleOutcomes(
     }
   }
 
+  await markUnchanged(trx, target, unchanged, at)
   await keepMemory(trx, target, group, at)
   await insertFlowErrors(
     trx,
@@ -199,8 +206,10 @@ function attemptOf({ claim: { pk }, outcome }: Settled<Outcome>): NewItemAttempt
       const word = outcome.kind === 'retry' ? 'retry' : 'failed'
       return [{ pk, kind, hash, attempt, outcome: word, status, reason }]
     }
+    case 'unchanged':
     case 'skipped': {
-      const { change: kind, hash, reason } = outcome
+      const { change: kind, hash } = outcome
+      const reason = outcome.kind === 'skipped' ? outcome.reason : sameBody
       return [{ pk, kind, hash, attempt: 0, outcome: 'skipped', status: null, reason }]
     }
     default:

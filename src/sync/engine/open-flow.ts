@@ -7,7 +7,6 @@ import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { createItemReader } from '../item/item.ts'
 import { keyRecord } from '../item/key.ts'
-import { usedFields } from '../mapping/used-fields.ts'
 import { usedFieldsOf } from '../poll/missing-fields.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { isPaymentsSource, openSource } from '../sources/index.ts'
@@ -21,8 +20,7 @@ export function openFlow(
   context: Omit<SourceContext, 'flow'>,
 ): FlowRuntime {
   const { source, item } = flow
-  const used = usedFields(flow.destinations)
-  const reader = createItemReader(flow, used)
+  const { read, hashOver } = createItemReader(flow)
   return {
     flow,
     definitionHash,
@@ -31,9 +29,8 @@ export function openFlow(
     source: openSource({ ...context, flow }),
     cursor: cursorOf(source),
     fullScanEveryMs: 'fullScanEveryMs' in source ? source.fullScanEveryMs : undefined,
-    read: reader.read,
-    hashes: reader,
-    hashedFields: used,
+    read,
+    hashOver,
     usedFields: usedFieldsOf(flow),
     keyValue: (pk) => keyRecord(item.key, pk),
   }

@@ -1,18 +1,13 @@
 import type { Trx } from '../../db/database.ts'
 import { AppError } from '../../errors/app-error.ts'
-import {
-  confirmItem,
-  lockItems,
-  restateHashes,
-  upsertHashes,
-} from '../../repositories/flows/flow-items.ts'
+import { confirmItem, lockItems, upsertHashes } from '../../repositories/flows/flow-items.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
 import { hasPollBegunSince, nextRead } from '../../repositories/flows/flow-reads.ts'
-import { findFlowState, keepHashForm } from '../../repositories/flows/flow-state.ts'
+import { findFlowState } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupAll } from '../item/group-rows.ts'
 import { splitKey } from '../item/key.ts'
-import { comparison } from '../poll/compare.ts'
+import { looksAs } from '../poll/compare.ts'
 import { watchFields } from '../poll/missing-fields.ts'
 import { refuseUnknownDestinations } from '../poll/outdated.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
@@ -72,14 +67,9 @@ async function storeItem(
 ): Promise<'changed' | 'unchanged' | 'overtaken'> {
   const { name } = runtime.flow
   const { pk, hash, value } = item
-  const { hashes, hashedFields } = runtime
-  const forms = await keepHashForm(trx, name, hashes.hashForm, hashedFields)
+  const state = await findFlowState(trx, name)
   const stored = (await lockItems(trx, name, [pk])).get(pk)
-  const found = comparison(hashes, item, stored?.hash, forms)
-  if (found !== 'different') {
-    if (found === 'restated') {
-      await restateHashes(trx, name, [{ pk, hash, was: stored?.hash ?? '' }])
-    }
+  if (looksAs(runtime.hashOver, item, stored?.hash, state?.hash_forms ?? {})) {
     await confirmItem(trx, name, pk, read)
     return 'unchanged'
   }
@@ -88,7 +78,8 @@ async function storeItem(
   const { ours, same } = await upsertHashes(trx, name, [{ pk, hash }], { read, at: deps.now() })
   if (same.has(pk)) return 'unchanged'
   if (!ours.has(pk)) return 'overtaken'
-  await deps.enqueue(trx, runtime, [{ pk, kind: 'upsert', hash, value, change: read }])
+  const isAnew = stored === undefined
+  await deps.enqueue(trx, runtime, [{ pk, kind: 'upsert', hash, value, change: read, isAnew }])
   return 'changed'
 }
 

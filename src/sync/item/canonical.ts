@@ -10,10 +10,6 @@ export type HashRules = {
   emptyAsNull: boolean
   /** Field (as in `ignore`): count of decimals. */
   decimals: Readonly<Record<string, number>>
-  /** The fields that the text has; all when absent. The value has all of them. */
-  only?: ReadonlySet<string> | undefined
-  /** Times have no more digits than milliseconds, as before they were kept. */
-  cutsTimes?: boolean
 }
 
 /** The record as plain JSON values with sorted keys, and its canonical JSON text without the ignored fields. */
@@ -80,7 +76,7 @@ export function createCanonicalizer(rules: HashRules): (record: object) => Canon
       name: clean,
       label: `${JSON.stringify(clean)}:`,
       path,
-      ignored: ignored.has(path) || (parent === '' && rules.only?.has(clean) === false),
+      ignored: ignored.has(path),
       decimals: decimals.get(path),
     }
   }
@@ -138,9 +134,7 @@ export function createCanonicalizer(rules: HashRules): (record: object) => Canon
       return place.ignored ? nothing : refuse(place.path, value.reason)
     }
     if (depth > maxDepth) refuse(place.path, `is deeper than ${maxDepth} levels`)
-    if (value instanceof Date) {
-      return date(rules.cutsTimes ? new Date(value) : value, place.path)
-    }
+    if (value instanceof Date) return date(value, place.path)
     if (value instanceof Uint8Array) {
       count(value.length)
       return quoted(Buffer.from(value).toString('base64'))

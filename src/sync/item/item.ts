@@ -16,17 +16,13 @@ export type ReadItem =
 /** Changes when the form of items does; then every item counts as changed by definition, not by its source. */
 export const itemVersion = 'h1'
 
-/** Forms of hashes: over all fields with times cut to milliseconds, and over all fields or those that are used. */
-const firstForm = 'h1'
 const form = 'h2'
 
 export type ItemReader = {
   /** Never rejects for what a record holds. */
   read(row: SourceRow): Promise<ReadItem>
-  /** The form of the hashes that `read` gives. */
-  hashForm: string
-  /** The hash of an item that `read` gave, in another form, of the given fields; undefined for one that nobody knows. */
-  hashAs(item: Item, hashForm: string, fields: readonly string[] | undefined): string | undefined
+  /** The hash of an item over these fields alone, under the given form, as earlier versions of the service stored it. */
+  hashOver(fields: readonly string[], item: Item, form: string): string
 }
 
 const maxKeyLength = 1_024
@@ -35,17 +31,11 @@ const maxKeyBytes = 2_400
 
 /**
  * Makes items of records, as the flow says: canonical form, key, filter, hash (its form, a colon, and the SHA-256 of the
- * canonical text in base64url). Only `fields` count for the hash; null are all.
+ * canonical text in base64url).
  */
-export function createItemReader(
-  flow: Pick<Flow, 'item'>,
-  fields: readonly string[] | null = null,
-): ItemReader {
+export function createItemReader(flow: Pick<Flow, 'item'>): ItemReader {
   const { key, filter } = flow.item
-  const rules = flow.item.hash
-  const canonical = createCanonicalizer({ ...rules, only: fields ? new Set(fields) : undefined })
-  const hashForm = formOf(fields)
-  const others = new Map<string, ReturnType<typeof createCanonicalizer>>()
+  const canonical = createCanonicalizer(flow.item.hash)
   const condition = filter === undefined ? undefined : compileExpression(filter)
 
   const makeItem = (row: SourceRow): ReadItem => {
@@ -63,66 +53,20 @@ export function createItemReader(
     const found = keyOf(key, made.value)
     if ('message' in found) return { problem: { pk: null, message: found.message } }
     const { pk, key: values } = found
-    return { item: new ReadFromRow(pk, values, made.value, hashOf(hashForm, made.text), row) }
-  }
-
-  const otherForm = (name: string, used: readonly string[] | undefined) => {
-    const known = others.get(name)
-    if (known || (name !== firstForm && name !== form && !used)) return known
-    const made = createCanonicalizer(
-      name === firstForm
-        ? { ...rules, cutsTimes: true }
-        : { ...rules, only: used && new Set(used) },
-    )
-    others.set(name, made)
-    return made
+    return { item: { pk, key: values, value: made.value, hash: hashOf(form, made.text) } }
   }
 
   return {
-    hashForm,
-    hashAs(item, name, used) {
-      const row = ReadFromRow.rowOf(item)
-      const other = otherForm(name, used)
-      return row && other && hashOf(name, other(row).text)
+    hashOver(fields, { value }, name) {
+      const own = fields.filter((field) => Object.hasOwn(value, field))
+      const part = Object.fromEntries(own.map((field) => [field, value[field]]))
+      return hashOf(name, canonical(part).text)
     },
     read: async (row) => {
       const made = makeItem(row)
       return condition && 'item' in made ? await filtered(made.item, condition) : made
     },
   }
-}
-
-/** An item that knows the record it was made of. A WeakMap of them would take a quarter of what making them does. */
-class ReadFromRow implements Item {
-  readonly pk: string
-  readonly key: readonly string[]
-  readonly value: Item['value']
-  readonly hash: string
-  readonly #row: SourceRow
-
-  constructor(
-    pk: string,
-    key: readonly string[],
-    value: Item['value'],
-    hash: string,
-    row: SourceRow,
-  ) {
-    this.pk = pk
-    this.key = key
-    this.value = value
-    this.hash = hash
-    this.#row = row
-  }
-
-  static rowOf(item: Item): SourceRow | undefined {
-    return #row in item ? item.#row : undefined
-  }
-}
-
-/** The same fields have the same form. */
-function formOf(fields: readonly string[] | null): string {
-  if (fields === null) return form
-  return `${form}.${hash('sha256', JSON.stringify(fields), 'hex').slice(0, 16)}`
 }
 
 function hashOf(hashForm: string, text: string): string {

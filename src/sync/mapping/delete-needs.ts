@@ -1,7 +1,6 @@
 import type { Flow } from '../definition/schema.ts'
 import { ExpressionError } from './expression-error.ts'
 import { compileGuarded } from './guarded.ts'
-import { fieldsUsedBy } from './used-fields.ts'
 
 type Destination = Flow['destinations'][number]
 type BodyRules = Pick<Destination, 'map' | 'fields'>
@@ -101,14 +100,54 @@ export function fieldsOfKey({ map, fields }: BodyRules, key: readonly string[]):
   const isKey = (name: string) => key.includes(name)
   if (map !== undefined) {
     return (entriesOf(map) ?? []).flatMap(([name, value]) => {
-      const used = fieldsUsedBy(value)
-      return used?.size && [...used].every(isKey) ? [name] : []
+      const used = fieldsMaking(value as Node)
+      return used?.length && used.every(isKey) ? [name] : []
     })
   }
   if (fields === undefined) return [...key]
   return Object.entries(fields).flatMap(([name, rule]) =>
     isKey(typeof rule === 'string' ? rule : rule.from) ? [name] : [],
   )
+}
+
+/** The fields that a value is made of, by names, constants, operators and calls alone; undefined for all else. */
+function fieldsMaking(node: Node): string[] | undefined {
+  const name = nameOf(node)
+  if (name !== undefined) return [name]
+  const fields = partsOf(node)?.map(fieldsMaking)
+  return fields?.every((part) => part !== undefined) ? fields.flat() : undefined
+}
+
+/** The name that a node is, of a field of the item. */
+function nameOf({ type, steps, ...more }: Node): string | undefined {
+  const [step, ...others] = type === 'path' ? (steps as Node[]) : []
+  if (step?.type !== 'name' || others.length > 0) return undefined
+  const isPlain = [step, more].every((one) => narrowing.every((part) => one[part] === undefined))
+  return isPlain ? String(step.value) : undefined
+}
+
+/** What picks from a list, groups it or binds to it. */
+const narrowing = ['stages', 'predicate', 'group', 'focus', 'index', 'ancestor', 'tuple']
+/** Given one argument less, these take the item for the first. */
+const takeItem = ['lookup', 'each', 'sift']
+
+function partsOf(node: Node): Node[] | undefined {
+  switch (node.type) {
+    case 'string':
+    case 'number':
+    case 'value':
+      return []
+    case 'binary':
+      return [node.lhs as Node, node.rhs as Node]
+    case 'function': {
+      const { type, value } = node.procedure as Node
+      const given = node.arguments as Node[]
+      const isPlain = type === 'variable' && !takeItem.includes(String(value))
+      return isPlain && given.length > 0 ? given : undefined
+    }
+    default:
+      return undefined
+  }
 }
 
 /** The entries of a map that is one object with plain names. */

@@ -9,7 +9,6 @@ import {
   type FlowStateRow,
   findFlowState,
   holdsLease,
-  keepHashForm,
   requestForgetting,
   requestFullScan,
   settleFullScan,
@@ -59,13 +58,6 @@ export async function pollOnce(
   const state = await readState(deps, flow.name)
 
   const startedAt = deps.now()
-  const { hashes, hashedFields } = runtime
-  const forms = await keepHashForm(deps.database.db, flow.name, hashes.hashForm, hashedFields)
-  const telling = {
-    sendsChanges: tellsChanges(runtime, state, turn),
-    sendsNews: tellsNews(runtime, state, turn),
-    forms,
-  }
   const { isFull, since } = planScan(runtime, state, turn, startedAt)
   // A full read learns the position anew: one that no record has any longer would hide all that changes.
   const from = isFull ? null : state.cursor
@@ -75,6 +67,12 @@ export async function pollOnce(
         destinations.has(one.destination),
       )
     : []
+  const telling = {
+    sendsChanges: tellsChanges(runtime, state, turn),
+    sendsNews: tellsNews(runtime, state, turn),
+    earlierForms: state.hash_forms,
+    renewsHashes: turn === 'rebase' || fills.length > 0,
+  }
   const progress: Progress = {
     read: await beginPollRead(deps.database.db, flow.name),
     isFirst: state.last_success_at === null && !(await isOnRecord(deps.database.db, flow.name)),

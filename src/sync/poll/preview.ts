@@ -11,7 +11,7 @@ import { compareVersions } from '../item/differences.ts'
 import type { DeletesPreview, SampledChange, SyncPreview } from '../sync-preview.ts'
 import type { SourceRow } from '../types.ts'
 import { breathe } from './breather.ts'
-import { changesOf, type HashForms } from './compare.ts'
+import { changesOf, type EarlierForms } from './compare.ts'
 import {
   approvedBy,
   countApproved,
@@ -79,7 +79,7 @@ export async function previewPoll(
       const isOtherKey = hasOtherKey(runtime, state)
       const sendsChanges = tellsChanges(runtime, state, turn)
       const sendsNews = tellsNews(runtime, state, turn)
-      const forms = state.hash_forms
+      const earlierForms = state.hash_forms
       const holdsDeletes = isNewSource || state.holds_deletes
       const looking = {
         holdsDeletes,
@@ -91,7 +91,7 @@ export async function previewPoll(
         isOtherKey,
         sendsChanges,
         sendsNews,
-        forms,
+        earlierForms,
       }
       const warn = tally.warn
       const batches = runtime.source.scan({
@@ -159,7 +159,7 @@ type Looking = {
   isOtherKey: boolean
   sendsChanges: boolean
   sendsNews: boolean
-  forms: HashForms
+  earlierForms: EarlierForms
 }
 
 const mostFoundKept = 100_000
@@ -168,7 +168,7 @@ async function look(
   deps: PreviewDeps,
   runtime: FlowRuntime,
   batch: ReadBatch,
-  { found, tally, signal, isForgetting, sendsChanges, sendsNews, forms }: Looking,
+  { found, tally, signal, isForgetting, sendsChanges, sendsNews, earlierForms }: Looking,
 ): Promise<void> {
   const pks = batch.items.map(({ pk }) => pk)
   const stored = isForgetting
@@ -182,15 +182,15 @@ async function look(
   const { changes } = changesOf(runtime, batch.items, stored, {
     sendsChanges,
     sendsNews,
-    forms,
+    earlierForms,
   })
   tally.count(batch, changes)
-  for (const { item, isOwed } of changes) {
+  for (const { item, kind, isOwed } of changes) {
     if (found.size < mostFoundKept) found.set(item.pk, item.hash)
     if (!isOwed) continue
     await breathe()
     signal.throwIfAborted()
-    await tally.tryOut({ ...item, kind: 'upsert' })
+    await tally.tryOut({ ...item, kind: 'upsert', isAnew: kind === 'new' })
   }
 }
 

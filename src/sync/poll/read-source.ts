@@ -1,4 +1,4 @@
-import { findHashes, restateHashes } from '../../repositories/flows/flow-items.ts'
+import { findHashes, renewHashes } from '../../repositories/flows/flow-items.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
 import { saveProgress } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
@@ -185,8 +185,8 @@ async function takeItems(
     progress.isFirst && !isLater
       ? new Map<string, string>()
       : await findHashes(deps.database.db, flow.name, keys)
-  const { changes, restated } = changesOf(runtime, items, stored, telling)
-  await restateHashes(deps.database.db, flow.name, restated)
+  const { changes, renewed } = changesOf(runtime, items, stored, telling)
+  await renewHashes(deps.database.db, flow.name, renewed)
   for (const { kind } of changes) progress.counts[kind] += 1
   const batch = { items: progress.fills.length > 0 ? items : [], changes, isLater }
   if (progress.grouped) holdGroups(progress.grouped, batch)

@@ -78,7 +78,7 @@ async function writeNews(
   trx: Trx,
   { changes, read }: Batch,
 ): Promise<Written> {
-  const news = changes.map(({ item }) => upsertOf(item, read))
+  const news = changes.map(({ item }) => upsertOf(item, read, true))
   await deps.enqueueNews(trx, runtime, news)
   return { owed: news.length, overtaken: false }
 }
@@ -112,7 +112,7 @@ async function writeChanges(
     isLater,
   })
   const owed = changes.filter(({ item, isOwed }) => isOwed && ours.has(item.pk))
-  const news = owed.map(({ item }) => upsertOf(item, read))
+  const news = owed.map(({ item, kind }) => upsertOf(item, read, kind === 'new'))
   if (fills.length === 0) await deps.enqueue(trx, runtime, news)
   else {
     // Of what somebody has seen since in another form the newer one is on its way to all of them.
@@ -163,11 +163,16 @@ async function enqueueAndFill(
     const fill = fills.find((one) => one.destination === destination)
     const has = fill && (await findChangedSince(trx, { flow, destination }, pks, fill.asked))
     const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []
-    const owed = [...news, ...missing.map((item) => upsertOf(item, read))]
+    const owed = fill
+      ? [
+          ...news.map((one) => ({ ...one, isAnew: true })),
+          ...missing.map((one) => upsertOf(one, read, true)),
+        ]
+      : news
     await deps.enqueue(trx, runtime, owed, destination)
   }
 }
 
-function upsertOf({ pk, hash, value }: Item, change: number): ItemChange {
-  return { pk, kind: 'upsert', hash, value, change }
+function upsertOf({ pk, hash, value }: Item, change: number, isAnew: boolean): ItemChange {
+  return { pk, kind: 'upsert', hash, value, change, isAnew }
 }

@@ -1,0 +1,145 @@
+import { sql } from 'kysely'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+
+/** A destination whose mapped body equals the delivered one is not called. */
+let target: TestTarget
+let flows: TestFlows
+
+beforeAll(async () => {
+  target = await startTarget()
+  flows = await startTestFlows()
+})
+beforeEach(() => {
+  target.received.length = 0
+  target.answer(200)
+})
+afterAll(async () => {
+  await flows?.stop()
+  await target?.close()
+})
+
+type Item = { id: string; price: number; seen: number }
+const map = '{ "id": id, "price": price }'
+
+/** A flow whose destination is sent the price, and not when it was seen. */
+const definition = (name: string, more: object = {}) => {
+  const flow = jsonFlow(name, target.url, { startPaused: false, ...more }) as {
+    destinations: { name: string }[]
+  }
+  return { ...flow, destinations: flow.destinations.map((one) => ({ ...one, map })) }
+}
+
+async function serve(name: string, ...items: Item[]) {
+  await flows.write(`${name}.json`, items)
+  await flows.write(`${name}.flow.yaml`, definition(name))
+  const reloaded = await flows.call('POST', '/flows/reload')
+  expect(reloaded.json().problems).toEqual([])
+}
+
+const bodiesFor = (name: string) =>
+  target.received.filter(({ path }) => path.startsWith(`/${name}/`)).map(({ body }) => body)
+
+/** What is sent by a poll that finds these items. */
+async function sentFor(name: string, ...items: Item[]) {
+  await flows.write(`${name}.json`, items)
+  target.received.length = 0
+  const polled = await flows.call('POST', `/sync/${name}?force=true`)
+  expect(polled.statusCode, polled.body).toBe(200)
+  await flows.delivered()
+  return bodiesFor(name)
+}
+
+const item = (id: string, price: number, seen = 0): Item => ({ id, price, seen })
+const report = async (name: string, pk: string) =>
+  (await flows.call('GET', `/flow/${name}/items/${pk}`)).json()
+
+test('a field that the mapping does not use sends nothing, and the item is in step', async () => {
+  await serve('prices')
+  expect(await sentFor('prices', item('1', 10))).toEqual([{ id: '1', price: 10 }])
+  expect(await sentFor('prices', item('1', 10, 1))).toEqual([])
+  expect((await report('prices', '1')).destinations).toMatchObject([
+    { name: 'web', state: 'delivered', in_sync: true },
+  ])
+  expect(await sentFor('prices', item('1', 10, 2))).toEqual([])
+  expect(await sentFor('prices', item('1', 11, 3))).toEqual([{ id: '1', price: 11 }])
+  expect(await sentFor('prices', item('1', 10, 3))).toEqual([{ id: '1', price: 10 }])
+})
+
+test('a resync sends the same body again', async () => {
+  await serve('again')
+  await sentFor('again', item('1', 10))
+  for (const path of ['/resync/again?force=true', '/resync/again/1?force=true']) {
+    target.received.length = 0
+    expect((await flows.call('POST', path)).statusCode).toBe(200)
+    await flows.delivered()
+    expect(bodiesFor('again')).toEqual([{ id: '1', price: 10 }])
+  }
+  expect(await sentFor('again', item('1', 10, 1))).toEqual([])
+})
+
+test('a body that may not have arrived, or was refused meanwhile, is sent', async () => {
+  await serve('doubt')
+  await sentFor('doubt', item('1', 10))
+  target.answer(503)
+  await sentFor('doubt', item('1', 11))
+  target.answer(200)
+  // The receiver may have taken 11 before it answered.
+  expect(await sentFor('doubt', item('1', 10, 1))).toEqual([{ id: '1', price: 10 }])
+})
+
+test('a preview says that the destination has the body already', async () => {
+  await serve('before')
+  await sentFor('before', item('1', 10), item('2', 10))
+  await flows.write('before.json', [item('1', 10, 1), item('2', 12)])
+  const preview = await flows.call('GET', '/sync/before/preview')
+  expect(preview.json().destinations).toMatchObject([{ upserts: 2, skipped: 1 }])
+})
+
+test('after an upgrade of rows as the version before wrote them no destination gets what it has', async () => {
+  const name = 'upgraded'
+  await serve(name)
+  await sentFor(name, item('1', 10), item('2', 10))
+  // As the version before stored the items { id, price } over the fields of the mapping: its hashes, word for word.
+  const form = 'h2.8f2ed2de43f2120b'
+  const hashes = {
+    '1': `${form}:VLuFHfFibTEuGe0wkAcBN2FKP587VpeEeIDIwJ5EP5o`,
+    '2': `${form}:WqiMeQaQ9njKKDtxIeonBz7v7-jJAz-qUPPyxIR_NP8`,
+  }
+  const { db } = flows.service.database
+  await sql`update flow_state set hash_forms = ${JSON.stringify({ [form]: ['id', 'price'] })}::jsonb
+    where flow = ${name}`.execute(db)
+  for (const [pk, hash] of Object.entries(hashes)) {
+    await sql`update flow_items set hash = ${hash}, seen_as = null
+      where flow = ${name} and pk = ${pk}`.execute(db)
+    await sql`update deliveries set hash = ${hash}, delivered_hash = ${hash}, delivered_body = null
+      where flow = ${name} and pk = ${pk}`.execute(db)
+  }
+  flows = await flows.restart()
+
+  expect(await sentFor(name, item('1', 10), item('2', 10))).toEqual([])
+  expect(await sentFor(name, item('1', 10, 1), item('2', 10, 1))).toEqual([])
+  expect((await report(name, '1')).destinations).toMatchObject([{ in_sync: true }])
+  // What changed is sent, once.
+  expect(await sentFor(name, item('1', 11, 2), item('2', 10, 2))).toEqual([{ id: '1', price: 11 }])
+  expect(await sentFor(name, item('1', 11, 3), item('2', 10, 3))).toEqual([])
+})
+
+test('what a version before delivered without its body is not taken for what was delivered before that', async () => {
+  const name = 'beside'
+  await serve(name)
+  await sentFor(name, item('1', 10))
+  // A process of the version before has delivered 11 meanwhile.
+  const { db } = flows.service.database
+  await sql`update flow_items set hash = 'h2:other' where flow = ${name}`.execute(db)
+  await sql`update deliveries set hash = 'h2:other', delivered_hash = 'h2:other' where flow = ${name}`.execute(
+    db,
+  )
+  expect(await sentFor(name, item('1', 10))).toEqual([{ id: '1', price: 10 }])
+})
