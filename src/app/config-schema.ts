@@ -6,7 +6,7 @@ import { isTimeZone } from '../domain/time-zone.ts'
 
 const plainForms = new WeakSet<z.ZodType>()
 
-/** Marks a form whose value may be shown: every setting of another form counts as a secret. */
+/** Marks a schema whose value may be shown. Every setting with another schema is a secret. */
 function plain<T extends z.ZodType>(form: T): T {
   plainForms.add(form)
   return form
@@ -32,7 +32,7 @@ const flag = plain(
 const oneOf = <const T extends readonly [string, ...string[]]>(names: T) =>
   plain(z.enum(names, `must be one of ${names.join(', ')}`))
 
-/** An entry without text is most often a variable that was not there when the list was put together. */
+/** An empty entry most often comes from an unset variable in the text of the list. */
 const list = z.string().transform((text, context) => {
   const entries = text.split(',').map((entry) => entry.trim())
   if (!entries.includes('')) return entries
@@ -45,7 +45,7 @@ const list = z.string().transform((text, context) => {
 
 const hostname =
   /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$/
-/** Read as an address by every resolver; only isIP tells whether it is one. */
+/** Resolvers read such a name as an address; only isIP shows whether it is one. */
 const endsInNumber = /(^|\.)([0-9]+|0x[0-9a-f]*)$/i
 const host = plain(
   fits(
@@ -54,13 +54,13 @@ const host = plain(
   ),
 )
 
-// A header value with a space or a control character could never be sent equal by a client.
+// Clients cannot send a header value with a space or a control character unchanged.
 const headerToken = /^[\x21-\x7e]+$/
 const tokenText = 'must hold visible ASCII characters without spaces'
 
 /**
- * An address that others are built on, without a slash at its end. It must be written as programs write it: the provider and
- * browsers compare addresses letter by letter.
+ * A base address without a slash at its end. It must be in normal form: the provider and browsers compare addresses
+ * character by character.
  */
 const baseUrl = plain(
   z.string().transform((text, context) => {
@@ -82,7 +82,7 @@ const baseUrl = plain(
   }),
 )
 
-/** The path is the prefix under which a reverse proxy hands on our own paths. */
+/** The path is the prefix under which a reverse proxy forwards our paths. */
 const publicUrl = plain(
   baseUrl.refine(
     (text) => /^(\/[A-Za-z0-9._~-]+)*$/.test(text.replace(/^https?:\/\/[^/]+/, '')),
@@ -90,7 +90,7 @@ const publicUrl = plain(
   ),
 )
 
-// Access tokens travel to these addresses, so plain http is allowed on this machine only.
+// Access tokens are sent to these addresses, so plain http is allowed on this machine only.
 const providerUrl = plain(
   baseUrl.refine(
     (text) => text.startsWith('https://') || isLoopback(new URL(text).hostname),
@@ -99,11 +99,11 @@ const providerUrl = plain(
 )
 
 const needsHost = (url: URL) => (url.hostname === '' ? 'must name a host' : undefined)
-/** Without one the driver would take the name of the user. The host may be a socket's folder, in the query. */
+/** Without a database the driver would use the user's name. The host may be a socket folder in the query. */
 const needsDatabase = (url: URL) =>
   url.pathname.length < 2 ? 'must name a database after the host, such as /tillbridge' : undefined
 
-/** An address with a user and a password; `problemOf` says what is wrong with one that can be read. */
+/** An address with a user and a password. `problemOf` returns the problem of a valid address. */
 const address = (
   schemes: readonly string[],
   problemOf: (url: URL) => string | undefined = needsHost,
@@ -124,11 +124,11 @@ const address = (
   })
 
 const emptyPassword = /^[a-z]+:\/\/[^:@/?#]*:@/
-/** A user and a password with at least one of the characters that end the host for a parser of addresses. */
+/** A user and a password with a character that ends the host for a URL parser. */
 const unencoded = /^([a-z]+:\/\/[^:@/?#]*:)([^@/?#]*[/?#].*)@([^@/?#]+(?:\/[^@]*)?)$/s
 const portAndQuery = /^[0-9]{1,5}(\/[^?#]*)?\?/
 
-/** The address as parsers understand it when its password holds `/`, `?` or `#`. */
+/** The address with its password encoded: `/`, `?` and `#` would end the host. */
 function encodePassword(text: string): string {
   const [, start, password, rest] = unencoded.exec(text) ?? []
   if (password === undefined || portAndQuery.test(password)) return text
@@ -179,7 +179,7 @@ const quietHours = plain(
   fits((text) => {
     const [, from, , to, , timezone] = quietHoursForm.exec(text) ?? []
     if (timezone === undefined || from === to) return false
-    // An offset as well: it was accepted before, and a setting must not stop an upgrade.
+    // Offsets were accepted before, and a setting must not stop an upgrade.
     return isTimeZone(timezone) || /^[+-](0[0-9]|1[0-4]):?[0-5][0-9]$/.test(timezone)
   }, 'must be two different times and a time zone, such as 22:00-07:00 America/Argentina/Buenos_Aires').transform(
     (text) => {
@@ -209,8 +209,8 @@ const keys = list.transform((entries, context): EncryptionKey[] => {
 })
 
 /**
- * Every setting, as text from the environment. `prefault` is the default in the words of `.env.example`; a setting
- * without one is optional and its description says what then holds.
+ * Every setting, as text from the environment. `prefault` is the default as in `.env.example`. A setting without one is
+ * optional, and its description says what applies then.
  */
 export const settingsSchema = z.object({
   HOST: host.prefault('127.0.0.1').describe('address on which the payment API listens'),
@@ -431,7 +431,7 @@ export const settingsSchema = z.object({
 
 export type Settings = z.output<typeof settingsSchema>
 
-/** Whose values, or parts of them, are secret: they are never repeated in a message, nor given to a flow. */
+/** Settings with a secret: their values are never repeated in a message or given to a flow. */
 export const secretVariables: ReadonlySet<string> = new Set(
   Object.entries(settingsSchema.shape).flatMap(([name, field]) => (isPlain(field) ? [] : [name])),
 )
@@ -450,7 +450,7 @@ export function isLoopback(name: string): boolean {
   return bare === 'localhost' || bare === '::1' || (isIP(bare) === 4 && bare.startsWith('127.'))
 }
 
-/** Defaults and options lie around a form. */
+/** Defaults and options wrap a schema. */
 function isPlain(field: z.core.$ZodType): boolean {
   if (plainForms.has(field as z.ZodType)) return true
   const { def } = field._zod
@@ -471,7 +471,7 @@ function isProxyEntry(text: string): boolean {
   return Number(bits) >= fewestBits(address)
 }
 
-/** A range as wide as a half of the Internet would let anybody choose the address that the audit log shows. */
+/** A range as wide as half of the Internet would let anybody choose the address that the audit log shows. */
 function fewestBits(address: string): number {
   const { isV4, range } = parsedAddress(address)
   if (isV4) return 8

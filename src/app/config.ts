@@ -3,7 +3,7 @@ import { OperatorError } from '../errors/operator-error.ts'
 import { nearest } from '../sync/definition/nearest.ts'
 import { isLoopback, type Settings, secretVariables, settingsSchema } from './config-schema.ts'
 
-/** The settings are not usable. `message` names every bad variable; it never holds the value of a secret. */
+/** The settings are not usable. `message` names every wrong variable, and never contains a secret value. */
 export class ConfigError extends OperatorError {
   readonly problems: readonly ConfigProblem[]
 
@@ -17,13 +17,13 @@ export class ConfigError extends OperatorError {
 
 export type ConfigProblem = { variable: string; message: string }
 
-/** Times are milliseconds, ports 0 to 65535 where 0 is any free one. */
+/** Times are milliseconds; ports are 0 to 65535, where 0 is any free port. */
 export type Config = ReturnType<typeof toConfig>
 
 /**
- * The settings of the process, frozen. An empty or blank variable counts as unset. `placeProblems` checks the folders that
- * they name, for a caller that will use these folders.
- * @throws ConfigError naming every variable that is missing or wrong, and what is allowed.
+ * The settings of the process, frozen. An empty or blank variable counts as unset. `placeProblems` checks the folders
+ * in them, for a caller that uses these folders.
+ * @throws ConfigError with every missing or wrong variable, and what is allowed.
  */
 export function loadConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -41,7 +41,7 @@ export function loadConfig(
     const value = secretVariables.has(variable) ? '' : `, not ${JSON.stringify(given[variable])}`
     problems.push({ variable, message: `${issue.message}${value}` })
   }
-  // What is wrong alone is left out, so that the rules across variables still report the rest in the same go.
+  // Wrong variables are left out, so that the rules across variables report the others at once.
   const wrong = new Set(problems.map(({ variable }) => variable))
   for (const variable of wrong) delete given[variable]
   const config = toConfig(settingsSchema.parse(given))
@@ -54,8 +54,8 @@ export function loadConfig(
 }
 
 /**
- * Variables that are set, are no settings and are spelt nearly like one that is not set: most likely a mistake, since nothing reads
- * them. Names only, never values.
+ * Names of set variables that are no settings and are spelled nearly like an unset one: probably a mistake, since
+ * nothing reads them. Never values.
  */
 export function misspeltSettings(
   env: Readonly<Record<string, string | undefined>>,
@@ -83,7 +83,7 @@ function toConfig(given: Settings) {
   return Object.freeze({
     host: given.HOST,
     port: given.PORT,
-    /** Without a slash at its end. Ends in `:0` when it was not given and PORT is 0: use the bound port then. */
+    /** Without a slash at its end. Ends in `:0` when it is not set and PORT is 0: then use the bound port. */
     publicUrl,
     publicUrlGiven: given.PUBLIC_URL !== undefined,
     publicIsLoopback,
@@ -102,7 +102,7 @@ function toConfig(given: Settings) {
     migrateAnyway: Object.freeze(given.MIGRATE_ANYWAY ?? []),
     dataDir: given.DATA_DIR,
     allowEmbeddedDatabase: given.ALLOW_EMBEDDED_DATABASE,
-    /** The first encrypts. undefined only with the embedded database: see secrets-file.ts. */
+    /** The first one encrypts. undefined only with the embedded database: see secrets-file.ts. */
     encryptionKeys: given.ENCRYPTION_KEYS,
     provider,
     providerNamed: given.PROVIDER !== undefined,
@@ -123,7 +123,7 @@ function toConfig(given: Settings) {
     mpClientId: given.MP_CLIENT_ID,
     mpClientSecret: given.MP_CLIENT_SECRET,
     mpWebhookSecrets: Object.freeze(given.MP_WEBHOOK_SECRETS ?? []),
-    /** undefined under `sandbox` when not given: the built-in provider is to be started on sandboxPort. */
+    /** undefined with `sandbox` when not set: the built-in provider is started on sandboxPort. */
     mpApiUrl: given.MP_API_URL ?? (live ? 'https://api.mercadopago.com' : undefined),
     mpAuthUrl: given.MP_AUTH_URL ?? (live ? 'https://auth.mercadopago.com' : undefined),
     mpPosApi: given.MP_POS_API,
@@ -158,7 +158,7 @@ function toConfig(given: Settings) {
   })
 }
 
-/** What single values cannot show: settings that need, or exclude, each other. `isGiven` also where the value is wrong. */
+/** Checks settings that require or exclude each other. `isGiven` is true also for a wrong value. */
 function crossProblems(
   config: Config,
   isGiven: (variable: keyof Settings) => boolean,
@@ -192,7 +192,8 @@ function crossProblems(
       'must be invite unless both HOST and PUBLIC_URL are loopback: with open, anybody who reaches the service could tie an account of his own to the name of a shop',
     )
   }
-  // Nothing was found after 1 s, all after 36 s (seen once): what is read sooner would agree without having been there.
+  // A search found nothing after 1 s and all after 36 s (seen once): an earlier search would seem complete without
+  // being so.
   if (config.provider === 'mercadopago' && config.searchLagMs < 60_000) {
     refuse('SEARCH_LAG_MS', 'must be 60000 or more with PROVIDER=mercadopago')
   }

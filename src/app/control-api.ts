@@ -27,7 +27,7 @@ const description = `Steers and watches the flows that keep ERP data in step wit
 A flow polls its source at an interval, compares each item with a stored hash, and queues deliveries to its destinations.
 Pauses survive a restart, run limits do not. Errors have one field, \`error\`. Durations are milliseconds.`
 
-/** Listener 2: the control API of the flow side. It is not listening yet. */
+/** Builds listener 2, the control API of the flow side. The caller starts to listen. */
 export async function buildControlApi(options: ControlApiOptions): Promise<HttpServer> {
   const app = createServer({
     logger: options.logger,

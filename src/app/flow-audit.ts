@@ -7,7 +7,7 @@ import { serviceActor } from '../payments/operations/request-context.ts'
 import type { ControlVisits } from '../sync/control/access.ts'
 import type { FlowDeed } from '../sync/control/switches.ts'
 
-/** Puts what is done to flows into the audit log of the payment side: `flow.paused`, `flow.limit_removed` and so on. */
+/** Writes the operators' actions on flows to the audit log of the payment side: `flow.paused`, `flow.limit_removed` and so on. */
 export function createFlowAudit(payments: AuditDeps) {
   return (trx: Trx, { at, flow, action, actor, detail }: FlowDeed): Promise<void> => {
     const isAddress = isIP(actor) !== 0
@@ -26,12 +26,12 @@ export function createFlowAudit(payments: AuditDeps) {
 
 /** As long as a session of the dashboard. */
 const visitMs = 12 * 3_600_000
-/** More addresses than operators have; the oldest are forgotten, and noted again. */
+/** More addresses than operators have. The oldest are forgotten, and recorded again. */
 const visitsKept = 1_000
 
 /**
- * Who came in to the control API, which has a token and no sessions: a visit begins with the first accepted request of an
- * address, and is noted anew after twelve hours. Never fails, as the requests have their own answers.
+ * Records who uses the control API, which has a token and no sessions: at the first accepted request of an address, and
+ * again after twelve hours. Never fails.
  */
 export function createControlVisits(
   deps: Pick<PaymentDeps, 'database' | 'sealer' | 'now' | 'log'>,

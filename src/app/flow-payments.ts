@@ -7,7 +7,7 @@ import { upsertPos, upsertStore } from '../payments/stores/upsert-store.ts'
 import { findClient } from '../repositories/connection/clients.ts'
 import type { PaymentsOutcome, PaymentsPort } from '../sync/destinations/payments-port.ts'
 
-/** What flows may do on the payment side, with the payment side's own rules and its audit log. */
+/** What flows may do on the payment side, by the payment side's rules and with its audit log. */
 export function createPaymentsPort(deps: PaymentDeps): PaymentsPort {
   const attempt = async (
     client: string,
@@ -15,7 +15,7 @@ export function createPaymentsPort(deps: PaymentDeps): PaymentsPort {
   ): Promise<PaymentsOutcome> => {
     try {
       if (!(await findClient(deps.database.db, client))) {
-        // It comes into being when the shop connects.
+        // The client is created when the shop connects.
         const reason = `There is no client ${client}`
         return { ok: false, retryable: true, outage: true, reason }
       }
@@ -26,7 +26,7 @@ export function createPaymentsPort(deps: PaymentDeps): PaymentsPort {
       return outcomeOf(error)
     }
   }
-  /** What is not there any more is deleted. */
+  /** A missing store or box counts as deleted. */
   const unlessGone = (error: unknown) => {
     if (!(error instanceof AppError) || error.code !== 'NOT_FOUND') throw error
   }
@@ -47,9 +47,8 @@ export function createPaymentsPort(deps: PaymentDeps): PaymentsPort {
 }
 
 /**
- * A connection that is missing is mended by people soon enough, a store that another request is working on is free in a
- * moment, and one that is not there yet may be on its way by another flow: all are worth another attempt. What the content
- * is to blame for is not.
+ * Another attempt helps when a connection is missing, a store is locked by another request, or a store is not created
+ * yet. It does not help when the content is wrong.
  */
 function outcomeOf(error: AppError): PaymentsOutcome {
   const details = error.details?.map(({ path, message }) => `${path}: ${message}`).join('; ')

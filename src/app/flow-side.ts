@@ -29,14 +29,14 @@ export type FlowSideOptions = {
   config: Config
   /** Address under which operators reach the control API. */
   publicUrl: string
-  /** Addresses of both pages, for the links between them; undefined where none is known. */
+  /** Addresses of both pages, for the links between them; undefined if not known. */
   pages?: { flows: string | undefined; dashboard: string | undefined }
-  /** Where the settings ask for traces. */
+  /** Set when the settings ask for traces. */
   tracing?: Pick<Tracing, 'observe' | 'notePoll' | 'noteAttempt'> | undefined
   database: Database
-  /** The payment side, for flows that feed it or read of it. */
+  /** The payment side, for flows that write to it or read from it. */
   payments: PaymentDeps
-  /** Notifies the receivers of flows. It stays the caller's to start and to stop. */
+  /** Notifies the receivers of flows. The caller starts and stops it. */
   notifications: Pick<Notifications, 'openFlow' | 'closeFlow' | 'testFlow'>
   logger: Logger
   /** For `${env:NAME}` in flow files. */
@@ -44,24 +44,24 @@ export type FlowSideOptions = {
   /** The payment side's clock when absent. */
   now?: () => Date
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
-  /** How long and how many streams of events may be; for tests. */
+  /** Limits of event streams; for tests. */
   streams?: Partial<StreamLimits>
-  /** How long who asks for a poll waits for another one to end; for tests. */
+  /** How long a request for a poll waits for another poll to end; for tests. */
   longestWaitMs?: number
 }
 
 export type FlowSide = {
   app: HttpServer
   flows: FlowService
-  /** Reads the flow files and begins to poll and to deliver. */
+  /** Reads the flow files and starts to poll and to deliver. */
   start(): Promise<void>
-  /** Ends the polls in progress, gives back what is in hand. Close the listener before, the database after. */
+  /** Ends the running polls and releases the leases of deliveries. Close the listener before, the database after. */
   close(): Promise<void>
 }
 
 const shareOfFlows = 0.3
 
-/** Puts the flow side together. Nothing runs yet: listen on `app` and start. */
+/** Builds the flow side. Nothing runs yet: listen on `app`, then start. */
 export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide> {
   const { config, database, payments } = options
   const now = options.now ?? payments.now
@@ -94,7 +94,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
   const housekeeping = createHousekeeping({ ...common, engine, deliveries })
   const flows = createFlowService({
     ...common,
-    // Somebody waits for the answer.
+    // A request waits for the answer.
     database,
     engine,
     deliveries,
@@ -141,7 +141,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
   }
 }
 
-/** For all flows together: with a pool of their own size hundreds of them would stand before every till. */
+/** For all flows together: a pool for each of hundreds of flows would leave no connection for charges. */
 function connectionsOf(database: Database): number {
   return Math.max(1, Math.floor(database.connections().most * shareOfFlows))
 }

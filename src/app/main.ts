@@ -19,7 +19,7 @@ example:
   PORT=3000 npm start
 `
 
-/** Ends the process where something stands on the command line: the service takes nothing from there. */
+/** Ends the process when it has arguments: the service reads none. */
 function refuseArguments(given: readonly string[]): void {
   if (given.length === 0) return
   const asksForHelp = given.includes('--help') || given.includes('-h')
@@ -41,8 +41,8 @@ async function main(): Promise<void> {
   const { databaseUrl, databaseDirectUrl: directUrl, dataDir } = config
   const log: Log = (level, fields, message) => logger[level](fields, message)
   const loading = import('./run-service.ts')
-  // The embedded database takes as long to open as the modules take to load. A server would not wait for them: loading keeps this
-  // process from hearing its answer, on a busy machine for longer than the answer may take.
+  // The embedded database opens while the modules load. A server's answer would have to wait: loading blocks the event
+  // loop, on a busy machine for longer than the time limit of the connection.
   const opening =
     databaseUrl === undefined
       ? openDatabase({ dataDir, log })

@@ -45,7 +45,7 @@ export type PaymentApiOptions = {
   testAlerts: TestAlerts
   metrics: Pick<PaymentMetrics, 'registry' | 'scrape'>
   adminToken: string
-  /** Opens the figures and nothing else. */
+  /** Allows `GET /metrics` and nothing else. */
   metricsToken: string | undefined
   rateLimitPerSecond: number
   authFailuresPerMinute: number
@@ -53,14 +53,14 @@ export type PaymentApiOptions = {
   logger: FastifyBaseLogger | LoggerOptions | false
   /** Folder of the dashboard's files. */
   dashboardRoot: string
-  /** How long and how many streams of events may be; for tests. */
+  /** Limits of event streams; for tests. */
   streams?: Partial<StreamLimits> | undefined
   /** How many long-polls may wait; for tests. */
   waits?: PlaceLimits | undefined
   tracing?: Pick<Tracing, 'observe'> | undefined
 }
 
-/** As many as streams, which are the other way to wait: half of the connections a listener has. */
+/** As many as event streams: half of the connections of a listener. */
 const waitDefaults: PlaceLimits = { perOwner: 500, total: 5_000 }
 
 const description = `Joins the tills of an ERP to the card terminals of a payment provider.
@@ -72,7 +72,7 @@ route but the public ones needs the header \`x-api-token\`: a client key, or the
 Answers and errors of routes that move money carry \`outcome\` (\`charged\`, \`not_charged\`, \`unknown\`) and
 \`retry_safe\`. Changes to this interface only add: new fields and new routes, never a new meaning.`
 
-/** Listener 1: everything tills, ERP and administrator talk to. It is not listening yet. */
+/** Builds listener 1, for ERPs and the administrator. The caller starts to listen. */
 export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpServer> {
   const { deps, inbox } = options
   const app = createServer({

@@ -46,7 +46,7 @@ import type { Tracing } from '../tracing/tracing.ts'
 import type { Config } from './config.ts'
 import { buildPaymentApi } from './payment-api.ts'
 
-/** Where the provider is and who we are there. */
+/** The address of the provider and our application there. */
 export type ProviderAccess = {
   apiUrl: string
   authUrl: string
@@ -57,7 +57,7 @@ export type ProviderAccess = {
 
 export type PaymentSideOptions = {
   config: Config
-  /** The address that the provider redirects to; the setting, or the bound port when that is open. */
+  /** The address that the provider redirects to: the setting, or the bound port if PORT is 0. */
   publicUrl: string
   adminToken: string
   encryptionKeys: readonly EncryptionKey[]
@@ -67,18 +67,18 @@ export type PaymentSideOptions = {
   logger: Logger
   /** The database's clock when absent. */
   now?: () => Date
-  /** What the database's clock is measured against; for tests. */
+  /** The clock that the database's clock is compared with; for tests. */
   monotonicMs?: () => number
-  /** What deadlines go by; for tests. `performance.now` when absent. */
+  /** The clock of deadlines; for tests. `performance.now` when absent. */
   stopwatch?: () => number
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
-  /** Ends a call to the provider that has had its time; for tests. */
+  /** Ends a call to the provider at its deadline; for tests. */
   providerTimer?: AttemptTimer
-  /** How long and how many streams of events may be; for tests. */
+  /** Limits of event streams; for tests. */
   streams?: Partial<StreamLimits>
   /** How many long-polls may wait; for tests. */
   waits?: PlaceLimits
-  /** Where the settings ask for traces. */
+  /** Set when the settings ask for traces. */
   tracing?: Tracing | undefined
 }
 
@@ -88,27 +88,27 @@ export type PaymentSide = {
   inbox: WebhookInbox
   sweeper: Sweeper
   orderSearch: OrderSearch
-  /** Reads the provider's own payments. */
+  /** Reads the provider's payments. */
   paymentWatch: PaymentWatch
   /** Fetches reports, and computes nets by new rules. */
   settlementWork: SettlementWork
   /** Seals the audit log. */
   chain: ActivityChain
-  /** Sees to the planner's knowledge of the tables, those of flows among them. */
+  /** Analyzes and vacuums the tables, those of flows included. */
   tableCare: TableCare
   notifications: Notifications
-  /** Requests that still wait for the provider are answered now, with an unknown outcome: for a stop that must not wait. */
+  /** Answers requests that still wait for the provider with an unknown outcome, for a stop. */
   cutShort(): void
-  /** Ends background work and the provider's connections. Close the listener before, the database after. */
+  /** Ends background jobs and the provider's connections. Close the listener before, the database after. */
   close(): Promise<void>
 }
 
-/** How long a stop goes on trying to store what only this process has. */
+/** How long a stop tries to store what only this process has. */
 const storeWithinMs = 5_000
 
 /**
- * Puts the payment side together. Nothing runs yet: plan the search for orders, listen on `app`, and start the chain, the
- * sweeper, the search, the watch over payments, the work on settlements, the care for tables and the notifications.
+ * Builds the payment side. Nothing runs yet: plan the search for orders, listen on `app`, then start the chain and the
+ * background jobs.
  */
 export async function createPaymentSide(options: PaymentSideOptions): Promise<PaymentSide> {
   const { config, database, logger } = options
@@ -190,7 +190,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
       enrolment: config.oauthEnrolment,
       oauthTargetOrigins: config.oauthTargetOrigins,
       webhookSecrets: options.providerAccess.webhookSecrets,
-      // Gateways hold a request for up to a minute, six times what we wait.
+      // Gateways delay a request for up to a minute, six times our time limit.
       lateArrivalMs: 6 * config.providerTimeoutMs,
       searchLagMs: config.searchLagMs,
       auditArchiveDir: config.auditArchiveDir,
@@ -261,7 +261,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
         tableCare.stop(),
       ])
       await deps.background.end(storeWithinMs)
-      // After whatever else still writes to the log.
+      // After everything that still writes to the log.
       await chain.stop()
       await events.close()
       await changes.close()
@@ -274,10 +274,10 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   }
 }
 
-/** Slower calls are logged although they succeeded. */
+/** Slower calls are logged even if they succeeded. */
 const slowCallMs = 2_000
 
-/** Calls that succeed at once are at debug: the request's own line names the order. */
+/** Fast successful calls are logged at debug: the line of the request names the order. */
 function logProviderCall(logger: Logger, { about, ...call }: ProviderCallLog): void {
   const { status, attempt, durationMs } = call
   const entry = { ...call, ...about }

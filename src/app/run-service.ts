@@ -18,27 +18,27 @@ import { createFlowSide, type FlowSide } from './flow-side.ts'
 import { createPaymentSide, type ProviderAccess } from './payment-side.ts'
 import { ensureSecrets, findSecrets, keysSource, type Secrets } from './secrets-file.ts'
 
-/** All of a stop happens within this time, or the process ends with status 1. */
+/** A stop that takes longer ends the process with status 1. */
 const stopWithinMs = 20_000
-/** Of it, what running requests get. */
+/** The part of it for running requests. */
 const requestsWithinMs = 10_000
-/** Of that, how long they may wait for the provider: the rest is for saying that the outcome is unknown. */
+/** The part of that in which they may wait for the provider. The rest is for answering that the outcome is unknown. */
 const providerWithinMs = 7_000
 
-/** A start that cannot work. */
+/** The start cannot succeed. */
 class StartError extends OperatorError {}
 
 type Closer = { name: string; close(): Promise<unknown> }
 
 /**
- * Starts both sides on an open database, which is closed with them when the process is told to stop. Throws an OperatorError
- * when they cannot work as they are set up, after the database was closed.
+ * Starts both sides on an open database. A stop of the process closes all. Throws an OperatorError when they cannot
+ * work with these settings, after the database was closed.
  */
 export async function runService(
   config: Config,
   { logger, database, env }: { logger: Logger; database: Database; env: NodeJS.ProcessEnv },
 ): Promise<void> {
-  // Closed in the opposite order of their making.
+  // Closed in reverse order.
   const closers: Closer[] = [{ name: 'database', close: () => database.close() }]
   const started = Promise.withResolvers<void>()
   let ignoreSignals = () => {}
@@ -80,7 +80,7 @@ export async function runService(
     })
     closers.push({ name: 'service', close: service.close })
     let flowSide: FlowSide | undefined
-    // Together: a till's long-poll and a flow's poll in progress each get their time, not one after the other.
+    // At the same time: a long-poll and a running poll each get the whole time.
     closers.push({
       name: 'listeners',
       close: () => {
@@ -113,7 +113,7 @@ export async function runService(
     }
     const syncPort = config.syncPort === 0 ? await freePort(controlPlace) : config.syncPort
     const syncUrl = `http://${urlHost(config.syncHost)}:${syncPort}`
-    // What listens on loopback is reached there by who reaches the payment side there too.
+    // If both listeners are on loopback, who reaches one reaches the other.
     const areNear = config.publicIsLoopback && isLoopback(config.syncHost)
     const flowsUrl = config.syncPublicUrl ?? (areNear ? syncUrl : undefined)
     flowSide = await createFlowSide({
@@ -155,7 +155,7 @@ export async function runService(
     started.resolve()
   } catch (error) {
     started.resolve()
-    // It also hears of an ordinary end, and would call it a success.
+    // It also reacts to the normal end, and would report it as a success.
     ignoreSignals()
     await stop()
     throw error
@@ -163,15 +163,15 @@ export async function runService(
 }
 
 /**
- * From the first request on: a signal that comes while the rest still starts waits for it, and cuts nobody. Returns what
- * undoes it.
+ * Stops the process at a signal. A signal during the start waits until the start is complete. Returns a function that
+ * removes the handlers.
  */
 function stopAtSignal(
   logger: Logger,
   stop: () => Promise<void>,
   started: Promise<void>,
 ): () => void {
-  // Left to itself it would also end the process at SIGHUP, which has the flow files read again.
+  // By default it would also end the process at SIGHUP, which reloads the flow files.
   const grace = closeWithGrace(
     { delay: stopWithinMs, logger: false, skip: ['SIGHUP'] },
     async ({ err, signal }) => {
@@ -185,7 +185,7 @@ function stopAtSignal(
   return grace.uninstall
 }
 
-/** Tills come first: flows begin after the listeners, and what keeps them from beginning stops nothing else. */
+/** Flows start after the listeners. An error in their start does not stop the payment side. */
 function startFlows(flowSide: FlowSide, logger: Logger): void {
   flowSide.start().catch((error: unknown) => {
     logger.error({ err: error }, 'the flows cannot start; mend it and restart, tills are served')
@@ -204,9 +204,9 @@ type Keys = {
 }
 
 /**
- * The administrator token and the encryption keys, made at the first start of the embedded database. Throws
- * EncryptionKeysError when what is stored needs others: before anything is changed, the file of secrets included, since a
- * service with the wrong keys would look well and fail every charge.
+ * The administrator token and the encryption keys; with the embedded database they are created at the first start.
+ * Throws EncryptionKeysError before any change when the stored data needs other keys: with wrong keys the service would
+ * start and fail every charge.
  */
 async function findKeys(config: Config, database: Database): Promise<Keys> {
   const isEmbedded = config.databaseUrl === undefined
@@ -224,7 +224,7 @@ async function findKeys(config: Config, database: Database): Promise<Keys> {
   return { adminToken, encryptionKeys, secrets }
 }
 
-/** Refuses a database that has served the other provider: a shop must never charge into a sandbox, or the reverse. */
+/** Refuses a database of the other provider mode: a shop must never charge in a sandbox by mistake, or the reverse. */
 async function rememberMode(database: Database, config: Config): Promise<void> {
   const remembered = await database.transaction((trx) =>
     rememberSetting(trx, 'provider_mode', config.provider, new Date()),
@@ -239,7 +239,7 @@ async function rememberMode(database: Database, config: Config): Promise<void> {
 
 type Found = { access: ProviderAccess; sandbox?: { url: string; close(): Promise<void> } }
 
-/** The real provider, a sandbox that runs elsewhere, or the built-in one, which is loaded only then. */
+/** The real provider, an external sandbox, or the built-in one, which is loaded only then. */
 async function findProvider(config: Config, localUrl: string, publicUrl: string): Promise<Found> {
   if (config.provider === 'mercadopago') {
     return {
@@ -285,7 +285,7 @@ function accessOf(apiUrl: string, authUrl: string, info: unknown): ProviderAcces
   }
 }
 
-/** Loaded on demand: few ask for it, and every start would wait for it. */
+/** Loaded on demand, to keep the start fast. */
 async function findTracing(
   { traces: { endpoint, headers } }: Config,
   log: Logger,
@@ -295,7 +295,7 @@ async function findTracing(
   return startTracing({ endpoint, headers, version: product.version, log })
 }
 
-/** Where a listener is to be, and what says so. */
+/** The address of a listener, and its settings for a message. */
 type Place = { name: string; host: string; settings: string }
 
 function cannotListen({ name, host, settings }: Place, port: number, cause: unknown): StartError {
@@ -304,7 +304,7 @@ function cannotListen({ name, host, settings }: Place, port: number, cause: unkn
   })
 }
 
-/** The sandbox must know our address before we listen, so an open port is chosen first. */
+/** The sandbox needs our address before we listen, so a free port is chosen first. */
 async function freePort(place: Place): Promise<number> {
   const probe = createServer()
   await new Promise<void>((resolve, reject) => {

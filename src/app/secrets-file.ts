@@ -9,20 +9,20 @@ import type { OwnSecrets } from '../sync/definition/context.ts'
 import { type Config, ConfigError, loadConfig } from './config.ts'
 import { secretVariables } from './config-schema.ts'
 
-/** `path` is for a message to the operator; the values are for nobody's log. */
+/** `path` is for a message to the operator. The values must not be logged. */
 export type Secrets = {
   adminToken: string
   encryptionKeys: readonly EncryptionKey[]
   path: string
-  /** True for the one process that made the file. */
+  /** True for the one process that created the file. */
   created: boolean
 }
 
 /**
- * The administrator token and the encryption key of an embedded database, made at the first start and read again at
- * each later one. They stand as `NAME=value` lines in `<dataDir>/secrets/secrets.env` (file 0600, folder 0700), a
- * folder of its own so that a backup of the data can leave it out.
- * @throws ConfigError when the file is there but not usable: a new key would make the stored tokens unreadable.
+ * The administrator token and the encryption key of an embedded database, created at the first start and read at later
+ * ones. The file is `<dataDir>/secrets/secrets.env` with `NAME=value` lines (file 0600, folder 0700), in a folder of
+ * its own so that a backup of the data can leave it out.
+ * @throws ConfigError when the file exists and is not usable: a new key would make the stored tokens unreadable.
  */
 export async function ensureSecrets(dataDir: string): Promise<Secrets> {
   const existing = await findSecrets(dataDir)
@@ -37,7 +37,7 @@ export async function ensureSecrets(dataDir: string): Promise<Secrets> {
 }
 
 /**
- * What an earlier start made; undefined when there is none, and none is made.
+ * The secrets of an earlier start; undefined if there are none. Creates nothing.
  * @throws ConfigError as ensureSecrets does.
  */
 export async function findSecrets(dataDir: string): Promise<Secrets | undefined> {
@@ -48,26 +48,26 @@ export async function findSecrets(dataDir: string): Promise<Secrets | undefined>
   return { ...parse(text, path), path, created: false }
 }
 
-/** Where the encryption keys come from, in words for the operator. */
+/** The source of the encryption keys, for a message to the operator. */
 export function keysSource(config: Config, secrets: Secrets | undefined): string {
   if (config.encryptionKeys !== undefined) return 'ENCRYPTION_KEYS in the environment'
   return secrets ? secrets.path : `${secretsPath(config.dataDir)}, which is not there`
 }
 
-/** What no flow may read: flow files may come from people who are not to have the keys of the service. */
+/** What no flow may read: authors of flow files may not be allowed to see the keys of the service. */
 export function ownSecrets(dataDir: string): OwnSecrets {
   return {
-    // The driver of PostgreSQL takes the password of DATABASE_URL from there when the address has none.
+    // The driver of PostgreSQL takes the password from it when DATABASE_URL has none.
     variables: new Set([...secretVariables, 'PGPASSWORD']),
     // The npm scripts read their settings from `.env`.
     files: [secretsPath(dataDir), '.env'].map((path) => resolve(path)),
   }
 }
 
-/** A key or two; it may have comments. */
+/** Enough for two keys and comments. */
 const maxSecretsBytes = 65_536
 
-/** @throws ConfigError when something else is in its place, such as a pipe that nobody writes to. */
+/** @throws ConfigError when the path is something else, such as a pipe. */
 function readSecrets(path: string): string {
   try {
     return readGuardedFile(path, { maxBytes: maxSecretsBytes }).toString('utf8')
@@ -81,7 +81,7 @@ function secretsPath(dataDir: string): string {
   return join(dataDir, 'secrets', 'secrets.env')
 }
 
-/** False when another process was faster: then its file stands. */
+/** False when another process was faster: then its file is used. */
 async function createOnce(folder: string, path: string): Promise<boolean> {
   const temporary = join(folder, `.secrets-${randomBytes(8).toString('hex')}`)
   const file = await open(temporary, 'wx', 0o600)
@@ -99,7 +99,7 @@ async function createOnce(folder: string, path: string): Promise<boolean> {
     await file.close()
   }
   try {
-    // A rename would replace the secrets of a process that started at the same moment; a link refuses.
+    // A rename would replace the file of a process that started at the same moment; a link fails instead.
     await link(temporary, path)
     await syncFolder(folder)
     return true

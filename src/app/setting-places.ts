@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { whyNotWritable } from '../files/writable-folder.ts'
 import type { Config, ConfigProblem } from './config.ts'
 
-/** What is wrong with the folders that a service with these settings works in; it changes nothing. */
+/** The problems of the folders in these settings. Changes nothing. */
 export function placeProblems(config: Config): ConfigProblem[] {
   const hasBuiltInProvider = config.provider === 'sandbox' && config.mpApiUrl === undefined
   const writesData = config.databaseUrl === undefined || hasBuiltInProvider
@@ -18,7 +18,7 @@ export function placeProblems(config: Config): ConfigProblem[] {
   )
 }
 
-/** Why the folder cannot be read; one that is not there counts as empty. */
+/** Why the folder cannot be read. A missing folder counts as empty. */
 function unreadable(folder: string): string | undefined {
   try {
     readdirSync(folder)

@@ -2,8 +2,8 @@ import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import './small-heap.ts'
 
-// The entry of the process. Reading and compiling its modules is half of a start, so what was compiled is kept: beside the
-// packages, where nobody may write who may not write the code itself. Where that is nobody, a start takes longer.
+// The entry point of the process. Half of a start is compiling modules, so the compiled code is cached beside the
+// packages, where only a user who may change the code may write. Without write access a start takes longer.
 enableCompileCache(
   fileURLToPath(new URL('../../node_modules/.cache/tillbridge-compiled', import.meta.url)),
 )

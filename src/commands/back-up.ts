@@ -27,12 +27,12 @@ const help: CommandHelp = {
 
 type Opened = {
   database: Database
-  /** Notes the finished backup where the service finds it. */
+  /** Records the finished backup in the database of the service. */
   remember(takenAt: Date): Promise<void>
   close(): Promise<void>
 }
 
-/** Something to read in peace: a running service goes on with its own database. */
+/** Opens a copy to read from: a running service keeps its own database. */
 async function openUndisturbed(config: Config): Promise<Opened> {
   if (config.databaseUrl !== undefined) {
     return own(await openDatabase({ databaseUrl: config.databaseUrl }))

@@ -69,7 +69,7 @@ type Wanted = {
   folder: string | undefined
 }
 
-/** Undefined when they make no sense. */
+/** Undefined for a wrong command line. */
 function readArguments(): Wanted | undefined {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -80,7 +80,7 @@ function readArguments(): Wanted | undefined {
   const from = templateSources.find((one) => one === values.from)
   const isOne = template !== undefined && others.length === 0
   const isFrom = values.from === undefined || from !== undefined
-  // As the form of flow files has it; a name must not lead out of the folder.
+  // The form of names in flow files; a name must not lead out of the folder.
   const isName = /^[a-z0-9][a-z0-9_-]{0,63}$/.test(values.name)
   return isOne && isFrom && isName ? { template, name: values.name, from, folder } : undefined
 }

@@ -3,24 +3,25 @@ import { DatabaseLockedError } from '../db/database-failures.ts'
 import { OperatorError, writeOperatorMessage } from '../errors/operator-error.ts'
 import { whyNotWritable } from '../files/writable-folder.ts'
 
-/** The command line is wrong; the usage says how it should be. */
+/** The command line is wrong; the usage is printed. */
 export class UsageError extends Error {}
 
 /** What `--help` prints. */
 export type CommandHelp = {
-  /** The command line, from `npm run` on. */
+  /** The command line from `npm run` on. */
   usage: string
   /** What it does, in one or two sentences. */
   about: string
   options?: readonly (readonly [option: string, meaning: string])[]
   exitCodes: readonly (readonly [code: number, meaning: string])[]
-  /** Lines of the shell. */
+  /** Lines for a shell. */
   example: string
 }
 
 /**
- * Runs a command of an operator; `work` resolves with its exit code. A mistake that the operator can mend becomes one message and
- * exit code 1, a wrong command line the usage and 2. `--help` prints the help and does nothing else.
+ * Runs a command for an operator; `work` resolves with the exit code. An error that the operator can fix becomes one
+ * message and exit code 1, a wrong command line the usage and exit code 2. `--help` prints the help and does nothing
+ * else.
  */
 export async function runCommand(help: CommandHelp, work: () => Promise<number>): Promise<void> {
   // A reader that closes the pipe early (`| head`) must not end the work.
@@ -50,8 +51,8 @@ export async function runCommand(help: CommandHelp, work: () => Promise<number>)
 }
 
 /**
- * The options of a program that is no command of an operator, such as a benchmark. It ends the process after `--help`, and with the
- * usage and 2 for a wrong command line.
+ * The options of a program that is not an operator's command, such as a benchmark. Ends the process after `--help`, and
+ * with the usage and exit code 2 for a wrong command line.
  */
 export function readOptions<const Options extends ParseArgsOptionsConfig>(
   help: CommandHelp,
@@ -71,7 +72,7 @@ export function readOptions<const Options extends ParseArgsOptionsConfig>(
   }
 }
 
-/** Also what `parseArgs` throws: an option or an argument that the program does not have. */
+/** Includes what `parseArgs` throws for an unknown option or argument. */
 function isUsageError(error: unknown): error is Error {
   if (error instanceof UsageError) return true
   const { code } = error as NodeJS.ErrnoException
@@ -82,7 +83,7 @@ function usageText({ usage }: CommandHelp, { message }: Error): string {
   return `${message && `${message}\n`}usage: ${usage}\nsee --help\n`
 }
 
-/** Refuses a folder that a person named and that cannot be made or written to. */
+/** Refuses a folder that cannot be created or written to. */
 export function needFolder(path: string): void {
   const problem = whyNotWritable(path)
   if (problem !== undefined) throw new OperatorError(`The folder ${problem}`)
@@ -106,12 +107,12 @@ function helpText({ about, options = [], exitCodes, example, usage }: CommandHel
   return `${lines.join('\n')}\n`
 }
 
-/** A file that is not there or not ours, a full disk: the message of such an error names the file and the reason. */
+/** A missing file, a file without permission, a full disk: the message of such an error names the file and the reason. */
 function isSystemError(error: unknown): error is Error {
   return error instanceof Error && 'syscall' in error
 }
 
-/** What a command tells on its way. */
+/** Prints a line of progress. */
 export function say(line: string): void {
   process.stdout.write(`${line}\n`)
 }

@@ -19,7 +19,7 @@ const help: CommandHelp = {
 
 await runCommand(help, async () => {
   parseArgs({ options: {} })
-  // Only these: the others are of the service that uses the sandbox, such as the address of the sandbox itself.
+  // Only these: other settings belong to the service that uses the sandbox, such as the address of the sandbox itself.
   const { SANDBOX_PORT, DATA_DIR, PUBLIC_URL, HOST, PORT } = process.env
   const own = { PROVIDER: 'sandbox', SANDBOX_PORT, DATA_DIR, PUBLIC_URL, HOST, PORT }
   const { sandboxPort, dataDir, publicUrl } = loadConfig(own, placeProblems)
@@ -42,7 +42,7 @@ Start the service with:
   PUBLIC_URL=${publicUrl}`)
   const stopped = Promise.withResolvers<number>()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // A second signal ends at once: the ledger is whole at every moment.
+    // A second signal ends the process at once: the ledger on the disk is always complete.
     process.once(signal, () => {
       process.once(signal, () => process.exit(1))
       void sandbox.close().then(() => stopped.resolve(0))

@@ -1,7 +1,7 @@
 import { open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** Puts a file in place that only its owner can read. It is there as a whole and on the disk, or not at all. */
+/** Writes a file that only its owner can read. It is complete and on the disk, or it does not exist. */
 export async function writeWhole(path: string, bytes: Uint8Array): Promise<void> {
   const unfinished = `${path}.unfinished-${process.pid}`
   try {
@@ -20,13 +20,16 @@ export async function writeWhole(path: string, bytes: Uint8Array): Promise<void>
   }
 }
 
-/** Without it a power cut may forget the names in a folder although the contents are safe. Windows needs and has no such call. */
+/**
+ * Flushes the names in a folder to the disk. Without it a power cut may lose names although the contents are safe.
+ * Windows needs no such call.
+ */
 export async function syncFolder(folder: string): Promise<void> {
   if (process.platform === 'win32') return
   await sync(folder, 'r')
 }
 
-/** Everything under the folder, the folder included, is on the disk when this resolves. */
+/** Flushes the folder and everything in it to the disk. */
 export async function syncTree(folder: string): Promise<void> {
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name)

@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSy
 
 /** Why a file is not read. `message` follows the name of the file: `is not a regular file`. */
 export class GuardedFileError extends Error {
-  /** Of the operating system, when it was the one to refuse. */
+  /** The code of the operating system, if the system refused. */
   readonly code: string | undefined
 
   constructor(message: string, cause?: unknown) {
@@ -16,16 +16,16 @@ export class GuardedFileError extends Error {
 }
 
 /**
- * The bytes of a file that a setting or a flow names; links are followed. Pipes, sockets, devices and folders are refused
- * without being opened for good: one would hold up the whole process until somebody writes, another never ends. No more is
- * read than the file says it has, so what the kernel makes up on reading (`/proc/self/environ` says 0) counts as empty.
- * `except` are paths that may not be read under any name. Throws GuardedFileError.
+ * Reads a file that a setting or a flow names; follows links. Refuses pipes, sockets, devices and folders: reading a
+ * pipe would block the process, and a device may never end. Reads no more than the size of the file, so files that the
+ * kernel generates (`/proc/self/environ` has size 0) are empty. `except` are paths that may not be read under any name.
+ * Throws GuardedFileError.
  */
 export function readGuardedFile(
   path: string,
   { maxBytes, except = [] }: { maxBytes: number; except?: readonly string[] },
 ): Buffer {
-  // Before it is opened too, since opening some devices already does something.
+  // Also before opening: some devices act when they are opened.
   requireFile(attempt(() => statSync(path)))
   const file = attempt(() => openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)))
   try {
@@ -55,13 +55,13 @@ function requireFile(stats: Stats): void {
   if (!stats.isFile()) throw new GuardedFileError('is not a regular file')
 }
 
-/** Whatever its name: by a link, or by another path to its folder. */
+/** Also by a link, or by another path to its folder. */
 function isSame({ dev, ino }: Stats, path: string): boolean {
   const other = statSync(path, { throwIfNoEntry: false })
   return other !== undefined && other.dev === dev && other.ino === ino
 }
 
-/** Shorter when the file was cut meanwhile. */
+/** Shorter if the file was truncated meanwhile. */
 function readWhole(file: number, size: number): Buffer {
   const bytes = Buffer.alloc(size)
   let length = 0

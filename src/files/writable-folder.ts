@@ -2,8 +2,8 @@ import { lstatSync, mkdtempSync, rmdirSync, type Stats, statSync } from 'node:fs
 import { dirname, join, resolve } from 'node:path'
 
 /**
- * Why nothing can be written into the folder, or, where it is not there yet, why it cannot be made; undefined when all is well. It
- * leaves nothing. Ask it before `mkdir` makes a path that a person named: below `/proc` that never ends (seen with Node 24.21).
+ * Why the folder cannot be written to, or cannot be created if it does not exist; undefined if it can. Leaves no files.
+ * Call it before `mkdir` with a path that a person chose: below `/proc` `mkdir` never ends (seen with Node 24.21).
  */
 export function whyNotWritable(path: string): string | undefined {
   const folder = resolve(path)
@@ -11,7 +11,7 @@ export function whyNotWritable(path: string): string | undefined {
   const text = `must be a folder that this user may write to; ${folder}`
   try {
     if (!statSync(there).isDirectory()) return `${text}: ${there} is no folder`
-    // By trying: neither the mode of a folder nor who asks tells of a read-only or a special file system.
+    // By writing: neither the mode nor the owner of a folder shows a read-only or special file system.
     rmdirSync(mkdtempSync(join(there, '.tillbridge-')))
     return undefined
   } catch (error) {
@@ -19,7 +19,7 @@ export function whyNotWritable(path: string): string | undefined {
   }
 }
 
-/** The folder, or the nearest one above it that exists. A link that leads nowhere exists. */
+/** The folder, or the nearest existing one above it. A link without a target exists. */
 function nearestThere(folder: string): string {
   return entryAt(folder) || folder === dirname(folder) ? folder : nearestThere(dirname(folder))
 }
@@ -28,7 +28,7 @@ function entryAt(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false })
   } catch {
-    // Below a file, or in a folder that may not be entered: what is above it says why.
+    // Below a file, or in a folder without permission: the folder above it has the reason.
     return undefined
   }
 }

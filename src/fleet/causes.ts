@@ -1,6 +1,6 @@
 import type { Language } from '../domain/language.ts'
 
-/** The one thing that helps, as a fixed word; the message says it in full. */
+/** What the reader should do, as a fixed word. The message has the whole sentence. */
 export const actions = [
   'set_pdv',
   'pair_terminal',
@@ -28,9 +28,9 @@ export type Action = (typeof actions)[number]
 type CauseTexts = Record<Language, string> & { action: Action | null }
 
 /**
- * Every cause that a state can have. `{…}` is filled in, and a part in brackets is left out when what it would hold is not
- * known; `{for}` is how long it has been so, such as "3 minutes", and `{nextTryIn}` how long until the next try: the hour on the
- * wall is another in each shop.
+ * Every cause of a state. `{…}` is replaced by a value, and a part in brackets is left out when its value is not known.
+ * `{for}` is how long the state has lasted, such as "3 minutes"; `{nextTryIn}` is the time until the next try. Times of
+ * day are avoided, since shops have different time zones.
  */
 export const causes = {
   terminal_standalone: {
@@ -253,7 +253,7 @@ export const causes = {
 
 export type Cause = keyof typeof causes
 
-/** Causes that are about one order: another order is another trouble. */
+/** Causes about one order: the same cause about another order is another problem. */
 export const causesOfOneOrder: readonly Cause[] = [
   'paid_late',
   'paid_less',
@@ -262,7 +262,7 @@ export const causesOfOneOrder: readonly Cause[] = [
 ]
 export const causeWords = Object.keys(causes) as [Cause, ...Cause[]]
 
-/** The one thing that helps against a cause. */
+/** The action for a cause. */
 export function actionOf(cause: Cause | null): Action | null {
   return cause && causes[cause].action
 }

@@ -14,19 +14,19 @@ import {
   subjectKey,
 } from './states.ts'
 
-/** A state that has become another one. */
+/** A change of a state. */
 export type FleetChange = {
   id: number
   at: Date
   subject: Subject
   from: { state: HealthState; cause: Cause | null } | null
-  /** `gone`: there is no such box, connection, flow or destination any more. */
+  /** `gone`: the box, connection, flow or destination no longer exists. */
   to: Omit<Health, 'state'> & { state: HealthState | 'gone' }
 }
 
 export type KnownStates = ReadonlyMap<string, FleetStateRow>
 
-/** The same states, each since it was first told, with the same cause. */
+/** The same states; one with an unchanged cause keeps the time since when it was known. */
 export function sinceBegan(health: FleetHealth, known: KnownStates): FleetHealth {
   const begun = new Map(
     listHealth(health).map(({ subject, health: one }) => [
@@ -58,7 +58,7 @@ function isOfOtherOrder({ cause, about }: Health, known: FleetStateRow): boolean
   return about.orderId !== (known.about as Particulars).orderId
 }
 
-/** What has changed since the states that are known; and what is gone. */
+/** The changes since the known states, including what is gone. */
 export function findChanges(
   rows: readonly FleetStateRow[],
   derived: FleetHealth,
@@ -99,7 +99,7 @@ function changeOf(
   }
 }
 
-/** What rows hold was derived here, or by a newer version that knows more causes: the words are taken as they are. */
+/** Rows are from this version, or from a newer one with more causes: unknown words are accepted. */
 export function revive(row: Pick<FleetStateRow, 'state' | 'cause' | 'since' | 'about'>): Health {
   return {
     state: row.state,

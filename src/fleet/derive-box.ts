@@ -12,19 +12,16 @@ import {
 import type { BoxSeen, ChargeSeen, RefusalSeen } from './observations.ts'
 import type { BoxHealth, ConnectionHealth, Health, OperationHealth } from './states.ts'
 
-/** What a box needs beside its own terminal. */
+/** The states that a box depends on, apart from its own terminal. */
 export type Around = {
   connection: ConnectionHealth | undefined
   /** The calls that every charge makes. */
   charging: readonly OperationHealth[]
-  /** When the provider last answered a charge, whoever made it. */
+  /** When the provider last answered a charge of any box. */
   charged: Date | null
 }
 
-/**
- * Whether a box can charge, by the newest thing that was seen of it. A declined card is the customer's trouble and shows that
- * the box works.
- */
+/** Whether a box can charge, by its newest observation. A declined card shows that the box works. */
 export function deriveBox(seen: BoxSeen, around: Around, now: Date): BoxHealth {
   const health = healthOf(seen, around, now)
   return {
@@ -52,7 +49,7 @@ function healthOf(seen: BoxSeen, { connection, charging, charged }: Around, now:
   return own ?? withoutTrouble(seen, now)
 }
 
-/** What is wrong with the box itself. */
+/** The problem of the box itself. */
 function ownTrouble(seen: BoxSeen, charged: Date | null, now: Date): Health | undefined {
   const candidates = [
     silence(seen),
@@ -65,7 +62,7 @@ function ownTrouble(seen: BoxSeen, charged: Date | null, now: Date): Health | un
   return doubt(seen, now) ?? undecided(seen) ?? worst
 }
 
-/** Charges that the terminal never showed, since the last one that it did. */
+/** Charges that the terminal did not show, since the last one that it showed. */
 function silence({ charges }: BoxSeen): Health | undefined {
   const lively = charges.findIndex(({ lifeAt }) => lifeAt !== null)
   const unseen = (lively === -1 ? charges : charges.slice(0, lively)).filter(wasUnseen)
@@ -74,7 +71,7 @@ function silence({ charges }: BoxSeen): Health | undefined {
   return trouble('down', 'terminal_silent', unseen.at(-1)?.confirmedAt ?? null, aboutOf(newest))
 }
 
-/** The provider had it for long, was asked, and no terminal had taken it. */
+/** The provider had the charge for long enough, was asked, and no terminal had taken it. */
 function wasUnseen({ creation, status, confirmedAt, checkedAt, endedAt }: ChargeSeen): boolean {
   if (creation !== 'confirmed' || confirmedAt === null) return false
   const until = status === 'created' ? checkedAt : endedAt
@@ -95,12 +92,12 @@ const causeOfCode: Partial<Record<ErrorCode, Cause>> = {
   INTERNAL_ERROR: 'service_failing',
 }
 
-/** Whether a refused charge says something about its box; the others are the till's own affair. */
+/** Whether a refused charge shows a problem of its box. Other errors are about the request. */
 export function tellsOfBox(code: ErrorCode): boolean {
   return causeOfCode[code] !== undefined
 }
 
-/** The newest refusal, while nothing has shown since that its cause is over. */
+/** The newest refusal, unless a later observation shows that its cause is over. */
 function refusal(seen: BoxSeen, charged: Date | null, now: Date): Health | undefined {
   const { refusal: refused, charges } = seen
   const cause = refused && causeOfCode[refused.code]
@@ -112,12 +109,12 @@ function refusal(seen: BoxSeen, charged: Date | null, now: Date): Health | undef
       return held(seen, refused, now)
     case 'terminal_standalone':
     case 'terminal_missing':
-      // Somebody has looked since: what was found then counts.
+      // The terminal was read since: the newer finding counts.
       if (seen.terminal && seen.terminal.at > refused.at) return undefined
       return trouble('down', cause, refused.since, { ...terminalOf(seen), count: refused.count })
     case 'not_connected':
     case 'connection_lost':
-      // The connection is well, or it had spoken first.
+      // The state of the connection is newer.
       return undefined
     case 'refused':
       return trouble(refused.count >= manyRefusals ? 'down' : 'attention', cause, refused.since, {
@@ -137,7 +134,7 @@ function refusal(seen: BoxSeen, charged: Date | null, now: Date): Health | undef
   }
 }
 
-/** What passes by itself may have passed. */
+/** Temporary causes may be over after this time. */
 function isOld({ at }: RefusalSeen, now: Date): boolean {
   return now.getTime() - at.getTime() >= freshMs
 }
@@ -149,7 +146,7 @@ function hasAnsweredSince({ charges }: BoxSeen, charged: Date | null, at: Date):
   )
 }
 
-/** Who holds the terminal, after it was refused to a charge. */
+/** Which charge keeps the terminal busy, after the terminal was refused to a charge. */
 function held(seen: BoxSeen, refused: RefusalSeen, now: Date): Health | undefined {
   const holder = seen.charges.find(holdsTerminal)
   if (!holder) {
@@ -169,7 +166,7 @@ function holdsTerminal({ status, creation }: ChargeSeen): boolean {
   return creation === 'confirmed' && isOnTerminal(status)
 }
 
-/** What somebody found who looked at the terminals. */
+/** What the last read of the terminals found. */
 function terminal(seen: BoxSeen): Health | undefined {
   const { terminal: looked, charges } = seen
   if (!looked || looked.found === 'pdv') return undefined
@@ -182,7 +179,7 @@ function terminal(seen: BoxSeen): Health | undefined {
   return trouble('down', cause, looked.since, isSame ? { ...about, count: refused.count } : about)
 }
 
-/** A charge that the terminal keeps beyond its time, or that wants somebody there. */
+/** A charge that stays on the terminal beyond its time, or that needs a person there. */
 function overstay({ charges }: BoxSeen, now: Date): Health | undefined {
   for (const charge of charges) {
     const about = aboutOf(charge)
@@ -193,13 +190,13 @@ function overstay({ charges }: BoxSeen, now: Date): Health | undefined {
     if (charge.status === 'at_terminal' && overMs > expiryGraceMs) {
       return trouble('attention', 'terminal_held', charge.confirmedAt, about)
     }
-    // A later charge has run on the terminal: what is older does not keep it.
+    // A later charge has run on the terminal, so an older one does not occupy it.
     if (charge.lifeAt !== null) return undefined
   }
   return undefined
 }
 
-/** A charge whose outcome nobody knows, until somebody says it or another charge has run on the box. */
+/** A charge in doubt, until a person settles it or a later charge has run on the box. */
 function doubt({ charges }: BoxSeen, now: Date): Health | undefined {
   for (const charge of charges) {
     const cause = chargeDoubtOf(charge, now)
@@ -212,7 +209,7 @@ function doubt({ charges }: BoxSeen, now: Date): Health | undefined {
   return undefined
 }
 
-/** Money of which a person must decide, until somebody has. */
+/** An order whose money a person must decide about. */
 function undecided({ undecided: order }: BoxSeen): Health | undefined {
   if (!order) return undefined
   const { orderId, reference, instead, decision, since } = order

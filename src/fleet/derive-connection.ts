@@ -2,7 +2,7 @@ import { renewalStuckMs, tokenEndsWithinMs, untoldEnds, untoldForMs } from './he
 import type { ConnectionSeen } from './observations.ts'
 import type { ConnectionHealth, Health } from './states.ts'
 
-/** Whether a client can reach its account at the provider, and whether the provider reaches us. */
+/** Whether a client's connection to its account at the provider works, and whether the provider's webhooks arrive. */
 export function deriveConnection(seen: ConnectionSeen, now: Date): ConnectionHealth {
   return { client: seen.client, ...healthOf(seen, now.getTime()) }
 }

@@ -3,8 +3,8 @@ import type { AccessLost, DestinationSeen, FlowSeen } from './observations.ts'
 import type { DestinationHealth, FlowHealth, Health } from './states.ts'
 
 /**
- * Whether a flow reads its source, and whether each destination is sent what it is owed. A flow is no better than the worst
- * of its destinations: one that rests must not stand under a flow that looks well.
+ * Whether a flow reads its source, and whether each destination receives its deliveries. A flow is shown no better than
+ * the worst of its destinations.
  */
 export function deriveFlow(seen: FlowSeen, now: Date): FlowHealth {
   const destinations = seen.destinations.map((one) => deriveDestination(one, now))
@@ -16,7 +16,7 @@ export function deriveFlow(seen: FlowSeen, now: Date): FlowHealth {
   const { state, cause, since, about } = isWorse ? worst : own
   return {
     flow: seen.flow,
-    // What a destination lacks does not keep the others from being served.
+    // The other destinations still work.
     state: isWorse ? 'attention' : state,
     cause,
     since,

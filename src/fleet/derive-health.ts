@@ -8,10 +8,7 @@ import type { FleetHealth } from './states.ts'
 /** Calls without which no box can charge. */
 export const chargingCalls: readonly string[] = ['terminal.list', 'order.create']
 
-/**
- * The one place that says how everything fares: observations in, states out. It reads nothing and remembers nothing; how
- * long a state lasts already is told by whoever keeps them.
- */
+/** Derives all states from observations. Reads and stores nothing: since when a state lasts is known to the caller. */
 export function deriveHealth(seen: Observations, now: Date): FleetHealth {
   const provider = seen.operations.map((one) => deriveOperation(one, now))
   const connections = seen.connections.map((one) => deriveConnection(one, now))

@@ -11,8 +11,8 @@ import type { CallSlot, OperationSeen } from './observations.ts'
 import type { OperationHealth } from './states.ts'
 
 /**
- * How a kind of call to the provider fares: by the newest attempts, not by the last one, so that one answer among failures
- * does not make it well, nor one failure ill.
+ * The state of a kind of call to the provider, by its newest attempts: a single answer among failures, or a single
+ * failure, does not change it.
  */
 export function deriveOperation({ operation, slots }: OperationSeen, now: Date): OperationHealth {
   const recent = slots.filter(({ at }) => now.getTime() - at.getTime() < callsTellMs)
@@ -42,7 +42,7 @@ export function deriveOperation({ operation, slots }: OperationSeen, now: Date):
   return { operation, state: 'ok', cause: null, since: null, about: {} }
 }
 
-/** Whether some calls were answered, and none failed for a while. */
+/** Whether some calls were answered and none failed for a while. */
 function hasRecovered(slots: readonly CallSlot[], now: Date): boolean {
   const last = slots.findIndex(({ failed, throttled }) => failed + throttled > 0)
   const trouble = slots[last]
@@ -51,7 +51,7 @@ function hasRecovered(slots: readonly CallSlot[], now: Date): boolean {
   return answered >= goodCalls && now.getTime() - trouble.at.getTime() >= slotMs + goodForMs
 }
 
-/** The newest attempts: of the slot that would be too many only its share. */
+/** The newest attempts. Of the slot that would exceed the number only a share counts. */
 function newest(slots: readonly CallSlot[]): CallSlot[] {
   const weighed: CallSlot[] = []
   let room = callsWeighed
@@ -72,7 +72,7 @@ function newest(slots: readonly CallSlot[]): CallSlot[] {
   return weighed
 }
 
-/** The oldest slot with trouble that no wholly good one follows. */
+/** The oldest slot with a failure after which no slot was without one. */
 function beginning(slots: readonly CallSlot[]): Date | null {
   let since: Date | null = null
   for (const { at, failed, throttled } of slots) {

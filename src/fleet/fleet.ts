@@ -29,21 +29,24 @@ import { observe } from './observe.ts'
 import { type FleetHealth, type Health, subject, subjectKey } from './states.ts'
 import { createUsualCharges } from './usual-charges.ts'
 
-/** How everything fares. Each process derives it from what is stored when asked; one process at a time keeps the changes. */
+/**
+ * The states of boxes, connections, provider calls, flows and destinations. Each process derives them from stored
+ * observations; the owner of a lease stores the changes.
+ */
 export type Fleet = FleetNotes & {
-  /** What is known now; of one client, or of all, with the flows then. */
+  /** The current states of one client, or of all clients and the flows. */
   read(client?: ClientName): Promise<FleetHealth>
-  /** The state of a box as of a few seconds ago, from memory; undefined while it is well. */
+  /** The state of a box a few seconds ago, from memory; undefined if it has no problem. */
   troubleOf(client: ClientName, cajaId: string): Health | undefined
-  /** Changes after one, in their order; `lastChange` to begin with what comes. Every process reads the same. */
+  /** Changes after one, in their order, the same in every process. `lastChange` is the newest. */
   changesAfter(id: number, limit: number): Promise<FleetChange[]>
   lastChange(): Promise<number>
-  /** What has changed, newest first. */
+  /** Changes, newest first. */
   history(wanted: FleetChangesWanted): Promise<FleetChange[]>
-  /** From now on the states of flows are derived, too. `page` is the address of their page, if browsers can reach it. */
+  /** From now on the states of flows are derived too. `page` is the address of their page, if browsers can reach it. */
   watchFlows(flows: () => Promise<readonly FlowSeen[]>, page?: string): void
   flowsPage(): string | undefined
-  /** Derives the states and keeps what has changed, unless another process does. Answers whether it did. */
+  /** Derives the states and stores the changes, unless another process does. Returns whether it did. */
   tick(): Promise<boolean>
   start(): void
   stop(): Promise<void>
@@ -61,7 +64,7 @@ export type FleetDeps = {
   }
 }
 
-/** A change of state is seen within this time: short beside the half minute in which a silent terminal must be known. */
+/** The delay until a change is seen. A silent terminal must be known within half a minute. */
 const intervalMs = 3_000
 /** Kept between runs, so that one process writes all changes until it stops or its lease expires. */
 const lease = 'fleet'
@@ -112,7 +115,7 @@ export function createFleet(deps: FleetDeps): Fleet {
     const changes = await database.transaction((trx) => keepChanges(trx, health, token))
     if (changes === undefined) return false
     for (const { kind, scope, name, from_state, state, cause } of changes) {
-      // What is seen for the first time has not changed.
+      // A first observation is not a change.
       if (from_state === null) continue
       deps.log.info({ kind, scope, name, from: from_state, state, cause }, 'a state has changed')
     }
@@ -166,7 +169,7 @@ export function createFleet(deps: FleetDeps): Fleet {
     start: job.start,
     async stop() {
       await job.stop()
-      // What was noted without a start, too.
+      // Also what was recorded without a start.
       await notes.flush()
     },
   }

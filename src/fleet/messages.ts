@@ -2,7 +2,7 @@ import type { Language } from '../domain/language.ts'
 import { causes } from './causes.ts'
 import type { Health } from './states.ts'
 
-/** What somebody reads about a state; null for what is well. */
+/** The text about a state; null for a state without a problem. */
 export function messageOf(
   { cause, since, about }: Pick<Health, 'cause' | 'since' | 'about'>,
   language: Language,
@@ -34,10 +34,10 @@ const steps = [
   { unit: 'second', ms: 1_000 },
 ] as const
 
-/** Making one takes longer than using it a hundred times, and a chain has a sentence for each of a thousand boxes. */
+/** Creating a format is slow, and a chain has a sentence for each of a thousand boxes. */
 const formats = new Map<string, Intl.NumberFormat>()
 
-/** A length of time by its largest unit, such as "3 minutes". */
+/** A duration by its largest unit, such as "3 minutes". */
 export function lengthInWords(ms: number, language: Language): string {
   const { ms: unitMs, unit } = steps.find((one) => ms >= one.ms) ?? steps[3]
   const key = `${language} ${unit}`

@@ -15,7 +15,7 @@ import { slotMs } from './health-limits.ts'
 
 type Log = { warn(fields: object, message: string): void }
 
-/** How an attempt of a call to the provider went. */
+/** The result of an attempt of a call to the provider. */
 export type CallNote = {
   operation: string
   status: number | null
@@ -23,7 +23,7 @@ export type CallNote = {
   failure: string | null
 }
 
-/** Observations that no other row holds. They are written a moment later; no caller waits for them or fails with them. */
+/** Observations without a row of their own. They are written a moment later; no caller waits for them or fails with them. */
 export type FleetNotes = {
   noteCall(call: CallNote): void
   /** A charge that ended with an error. Errors that say nothing about the box are left out. */
@@ -35,11 +35,11 @@ export type FleetNotes = {
 }
 
 const afterMs = 1_000
-/** More boxes than fail at once; beyond it the newest are dropped until the next write. */
+/** Above the number of boxes that fail at once. Beyond it new ones are dropped until the next write. */
 const pendingAtMost = 5_000
 const longestText = 200
 
-/** A crash loses the last second. */
+/** A crash loses the observations of the last second. */
 export function createFleetNotes(database: Database, now: () => Date, log: Log): FleetNotes {
   let tallies = new Map<string, Tally>()
   let refusals = new Map<string, NewRefusal>()
@@ -108,7 +108,7 @@ export function createFleetNotes(database: Database, now: () => Date, log: Log):
   }
 }
 
-/** Text of the provider's, as far as the database takes it. */
+/** The provider's text without the characters that the database refuses. */
 function plain(text: string): string {
   return text
     .replace(/\p{Cc}/gu, '')

@@ -2,13 +2,13 @@ import type { ClientName } from '../domain/client-name.ts'
 import type { ErrorCode } from '../errors/app-error.ts'
 import type { BoxChargeRow, UndecidedRow } from '../repositories/fleet/fleet-observations.ts'
 
-/** A charge of a box, as far as it tells something about the box. */
+/** The fields of a charge that show the state of its box. */
 export type ChargeSeen = Omit<BoxChargeRow, 'client' | 'cajaId'>
 
-/** Charges of a box that were not made, in a row for the same reason. */
+/** Consecutive refused charges of a box with the same reason. */
 export type RefusalSeen = { code: ErrorCode; since: Date; at: Date; count: number }
 
-/** What was last read about the terminals of a box, by somebody who only looked. */
+/** The last read of the terminal of a box outside of a charge. */
 export type TerminalSeen = {
   found: 'pdv' | 'standalone' | 'missing'
   terminalId: string | null
@@ -20,29 +20,29 @@ export type BoxSeen = {
   client: ClientName
   cajaId: string
   sucursalId: string
-  /** Newest first, a few. */
+  /** A few, newest first. */
   charges: readonly ChargeSeen[]
-  /** The newest order of whose money a person must decide. */
+  /** The newest order whose money a person must decide about. */
   undecided: Omit<UndecidedRow, 'client' | 'cajaId'> | null
   refusal: RefusalSeen | null
   terminal: TerminalSeen | null
-  /** Charges that it usually makes in an hour at this time of the week; null when too little is known. */
+  /** The usual number of charges in an hour at this time of the week; null when too little is known. */
   usualPerHour: number | null
 }
 
 export type ConnectionSeen = {
   client: ClientName
   status: 'connected' | 'lost' | 'none'
-  /** It may be connected to one account only. */
+  /** Whether it may be connected to one account only. */
   isPinned: boolean
   expiresAt: Date | null
   isRenewable: boolean
   refreshedAt: Date | null
-  /** When a renewal was begun that has not ended. */
+  /** When the unfinished renewal was begun. */
   refreshStartedAt: Date | null
-  /** Ends of orders that were found by looking since the last webhook, and the first of them. */
+  /** Ends of orders that status checks found since the last webhook, and when the first was found. */
   untold: { count: number; since: Date } | null
-  /** Payments of the provider that cannot be read, and when the first of them was seen. */
+  /** Payments of the provider that cannot be read, and when the first was seen. */
   unreadable: { count: number; since: Date } | null
 }
 
@@ -58,7 +58,7 @@ export type CallSlot = {
 /** The slots of one kind of call, newest first. */
 export type OperationSeen = { operation: string; slots: readonly CallSlot[] }
 
-/** Nobody renews the access to a source or a destination any more. */
+/** The access to a source or a destination can no longer be renewed. */
 export type AccessLost = { since: Date; code: string | null; place: string }
 
 export type DestinationSeen = {
@@ -84,13 +84,13 @@ export type FlowSeen = {
   isLimited: boolean
   isPolling: boolean
   heldBack: string | null
-  /** To its source. */
+  /** The lost access to its source. */
   accessLost: AccessLost | null
-  /** Since when a poll should have begun; null when none is due. */
+  /** Since when a poll is due; null if none is. */
   dueSince: Date | null
   lastPollAt: Date | null
   lastSuccessAt: Date | null
-  /** Of its newest poll. */
+  /** The error of its newest poll. */
   lastError: string | null
   destinations: readonly DestinationSeen[]
 }

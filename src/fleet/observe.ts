@@ -28,24 +28,24 @@ import type {
 } from './observations.ts'
 import type { UsualCharges } from './usual-charges.ts'
 
-/** The newest charges of a box that are looked at: a till that gives up and tries again makes some without a sign of life. */
+/** How many of the newest charges of a box are read: the ERP may cancel and repeat some without a sign of the terminal. */
 const chargesLooked = 4
-/** How far back payments are counted of which no webhook told. */
+/** How far back payments without a webhook are counted. */
 const untoldWithinMs = 15 * 60_000
-/** A webhook may come so long after its payment was seen. */
+/** How long a webhook may take after its payment was seen. */
 const webhookLagMs = 60_000
-/** How old an order may be of whose money a person must decide, to be shown with its box. */
+/** The maximum age of an order that waits for a decision and is shown with its box. */
 const undecidedWithinMs = 32 * 24 * 3_600_000
-/** Calls that are always listed, called or not. */
+/** Calls that are listed even without an attempt. */
 const knownCalls = [...chargingCalls, 'order.read', 'order.cancel', 'order.refund']
 
 export type Observer = {
   usual: UsualCharges
-  /** Of this process's flows; undefined while they are not loaded. */
+  /** The flows of this process; undefined before they are loaded. */
   flows: (() => Promise<readonly FlowSeen[]>) | undefined
 }
 
-/** Everything that can be seen now; of one client, or of all. Flows belong to no client. */
+/** The current observations, of one client or of all. Flows belong to no client. */
 export async function observe(
   db: Db,
   { usual, flows }: Observer,
@@ -85,8 +85,8 @@ export async function observe(
 }
 
 /**
- * The newest charge of every box, and some before it where a terminal gave no sign of life with it: what was before a charge
- * that ran tells nothing more.
+ * The newest charge of every box, and some earlier ones where the terminal gave no sign of it. Charges before one that
+ * ran on the terminal show nothing more.
  */
 async function readCharges(db: Db, client: ClientName | undefined): Promise<BoxChargeRow[]> {
   const newest = await listBoxCharges(db, 1, { client })

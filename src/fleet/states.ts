@@ -2,34 +2,34 @@ import type { ClientName } from '../domain/client-name.ts'
 import type { Cause } from './causes.ts'
 
 /**
- * `ok`: it was seen to work a short while ago. `attention`: it works, and somebody should look before it does not. `down`: it
- * cannot work now. `unknown`: nothing was seen that would tell.
+ * `ok`: it worked a short while ago. `attention`: it works, and a person should act before it stops. `down`: it cannot
+ * work now. `unknown`: no observation shows it.
  */
 export const healthStates = ['ok', 'attention', 'down', 'unknown'] as const
 export type HealthState = (typeof healthStates)[number]
 
-/** What fills the sentences about a state. */
+/** The values for the message of a state. */
 export type Particulars = {
   terminalId?: string
-  /** The sale that holds a terminal or is in doubt, by the ERP's reference; and its id here. */
+  /** The order that occupies a terminal or is in doubt: the ERP's reference, and our id. */
   reference?: string
   orderId?: string
-  /** The ERP's reference of what was charged instead of it. */
+  /** The ERP's reference of the charge that was made instead. */
   instead?: string
-  /** The destination that a flow has its state of. */
+  /** The destination that decides the state of a flow. */
   destination?: string
-  /** Where the flow file takes the refresh token from; its reference, never its value. */
+  /** Where the flow file takes the refresh token from: the reference, never the value. */
   place?: string
   /** The kind of call that fails. */
   operation?: string
-  /** What a refusal was called, or what a destination answered. */
+  /** The code of a refusal, or of a destination's answer. */
   code?: string
   count?: number
   owed?: number
   nextTryAt?: string
 }
 
-/** A state with what it rests on. `cause` is null only for what is well. */
+/** A state with its reason. `cause` is null only for `ok`. */
 export type Health = {
   state: HealthState
   cause: Cause | null
@@ -57,7 +57,7 @@ export type OperationHealth = Health & { operation: string }
 export type DestinationHealth = Health & { name: string; nextTryAt: Date | null; owed: number }
 export type FlowHealth = Health & { flow: string; destinations: DestinationHealth[] }
 
-/** Everything that was derived at one moment. */
+/** All states derived at one moment. */
 export type FleetHealth = {
   at: Date
   boxes: BoxHealth[]
@@ -66,12 +66,12 @@ export type FleetHealth = {
   flows: FlowHealth[]
 }
 
-/** Whether somebody should do something about it. */
+/** Whether a person should act. */
 export function isProblem({ state }: Pick<Health, 'state'>): boolean {
   return state === 'attention' || state === 'down'
 }
 
-/** Every state of a derivation with what it is of. */
+/** Every derived state with its subject. */
 export function listHealth(health: FleetHealth): { subject: Subject; health: Health }[] {
   return [
     ...health.boxes.map((box) => ({
@@ -100,7 +100,7 @@ export function subject(kind: SubjectKind, scope: string, name: string): Subject
   return { kind, scope, name }
 }
 
-/** Names a subject within a map. */
+/** The key of a subject in a map. */
 export function subjectKey({ kind, scope, name }: Subject): string {
   return JSON.stringify([kind, scope, name])
 }

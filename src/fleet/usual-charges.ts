@@ -3,16 +3,16 @@ import { listUsualCharges } from '../repositories/fleet/fleet-observations.ts'
 import { freshMs } from './health-limits.ts'
 import type { BoxSeen } from './observations.ts'
 
-/** How much a box usually charges at this time of the week. */
+/** The usual number of charges of a box at this time of the week. */
 export type UsualCharges = {
-  /** The boxes with that told where it matters: of those that have been quiet for a while. */
+  /** The boxes with their usual number, where it matters: for those without a charge for a while. */
   addTo(db: Db, boxes: readonly BoxSeen[], now: Date): Promise<BoxSeen[]>
 }
 
 const weeks = 4
-/** The usual changes slowly, and counting it costs. */
+/** The usual number changes slowly, and counting it is expensive. */
 const keptMs = 10 * 60_000
-/** As many boxes are counted at once; the others wait for the next round. */
+/** How many boxes are counted in one round; the others wait for the next round. */
 const boxesAtOnce = 200
 
 export function createUsualCharges(): UsualCharges {

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { connect } from 'node:tls'
 
 export type CertificateWatch = {
-  /** When the certificate ends; undefined without a certificate or an answer. Never fails, and takes 3 s at most. */
+  /** When the certificate ends; undefined without a certificate or an answer. Never fails, and takes at most 3 s. */
   endsAt(): Promise<Date | undefined>
 }
 
@@ -11,7 +11,7 @@ const answerWithinMs = 3_000
 const lookAgainMs = 3_600_000
 const lookAgainAfterFailureMs = 300_000
 
-/** The certificate of an https address, as a client sees it: that of the proxy in front of us, also when it has ended already. */
+/** Reads the certificate of an https address as a client sees it: that of the proxy in front of us, also when it has expired. */
 export function createCertificateWatch(
   address: string,
   stopwatch = () => performance.now(),

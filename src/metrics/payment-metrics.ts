@@ -22,9 +22,9 @@ export type PaymentMetrics = {
   /** Where the listener registers its requests. */
   registry: Registry
   noteProviderCall(entry: ProviderCallLog): void
-  /** A move of an order by this process; counted after its commit. */
+  /** Counts a move of an order by this process, after its commit. */
   noteMove(before: OrderRow, after: OrderRow): void
-  /** Prometheus' text. Never fails: without the database it has only what the process itself knows. */
+  /** The text for Prometheus. Never fails: without the database it has only the metrics of the process. */
   scrape(): Promise<Scrape>
 }
 
@@ -34,23 +34,22 @@ export type PaymentMetricsDeps = {
   waitingTills: () => number
   /** The last known state of a box. */
   boxState: (client: ClientName, cajaId: string) => HealthState
-  /** The address of the service for shops and the provider. */
+  /** The address of the service for ERPs and the provider. */
   publicUrl: string
-  /** The folder of the embedded database and of its copies. */
+  /** The folder of the embedded database and of its backups. */
   dataDir: string
   build: { version: string; mode: string; commit: () => Promise<string | null> }
   log: { warn(fields: object, message: string): void }
 }
 
-/** A card takes seconds, a buyer who looks for a card a minute, a forgotten charge its expiry of up to three hours. */
+/** A card takes seconds, a buyer who searches for a card a minute, a forgotten charge its expiry of up to three hours. */
 const chargeSeconds = [1, 2.5, 5, 10, 20, 40, 60, 120, 300, 900, 10_800]
 const callSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const milliseconds = 1_000
 
 /**
- * The metrics of the payment side. What this process does is counted in memory as it happens: the collector sums
- * several processes. What waits in the database is read at a scrape, in two statements, and is the same from each
- * process.
+ * The metrics of the payment side. The work of this process is counted in memory; Prometheus sums the processes. The
+ * state of the database is read at a scrape, in two statements, and is the same from each process.
  */
 export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
   const registry = new Registry()
@@ -89,7 +88,7 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
     'From the wish of the till to the end of the charge',
     ['outcome'],
   )
-  // Each series exists from the start: otherwise the first increase is lost for a rate.
+  // Each series exists from the start: otherwise `rate()` misses the first increase.
   for (const outcome of outcomes) {
     for (const box_state of boxStates) charges.inc({ outcome, box_state }, 0)
   }
@@ -172,7 +171,7 @@ async function describeState(
     readServerFigures(deps.database.db).catch(
       unless("the figures of the database's server could not be read"),
     ),
-    // With PostgreSQL there may be no folder.
+    // With PostgreSQL the folder may not exist.
     statfs(deps.dataDir).catch(() => undefined),
     certificate.endsAt(),
   ])
@@ -185,7 +184,7 @@ async function describeState(
     gauge('disk_bytes', 'Size of the disk with DATA_DIR').set(disk.blocks * disk.bsize)
     gauge('disk_free_bytes', 'What the service may still write there').set(disk.bavail * disk.bsize)
   }
-  // A gauge without a value would be 0, which is a time too.
+  // A gauge without a value would be 0, which is a valid time.
   if (endsAt) {
     gauge(
       'certificate_ends_timestamp_seconds',
@@ -297,7 +296,7 @@ function outcomeOf({ status, status_detail }: OrderRow): string {
   return status_detail === 'not_created' ? 'not_created' : status
 }
 
-/** The result of an attempt as a label; not the provider's text, which has too many values. */
+/** The result of an attempt as a label. The provider's text has too many values for one. */
 function resultOf(status: number | null, failure: string | null): string {
   if (status === null) return failure ?? 'no_answer'
   if (status === 429) return 'limited'

@@ -3,8 +3,8 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 let own: Registry | undefined
 
 /**
- * Prometheus' standard metrics of a Node process: memory, processor time, delays of the event loop. There is one
- * registry per process. It measures from the first scrape on, so without scrapes it costs nothing.
+ * The standard metrics of a Node process: memory, processor time, delays of the event loop. One registry a process. It
+ * measures from the first scrape on, so without scrapes it costs nothing.
  */
 export function processMetrics(): Registry {
   if (!own) {

@@ -16,10 +16,10 @@ import type { ProviderCallLog } from '../provider/provider.ts'
 import type { FlowTrace } from '../sync/flow-trace.ts'
 
 export type Tracing = FlowTrace & {
-  /** Traces the requests of a listener. Call it before hooks that should be part of a request are added. */
+  /** Traces the requests of a listener. Call it before adding hooks that should be part of a request. */
   observe(app: FastifyInstance): void
   noteProviderCall(entry: ProviderCallLog): void
-  /** Sends what is left, within some seconds. */
+  /** Sends the remaining spans, within some seconds. */
   close(): Promise<void>
 }
 
@@ -31,16 +31,16 @@ export type TracingOptions = {
   log: { warn(fields: object, message: string): void }
 }
 
-/** Machines read them every few seconds: their traces would hide the others. */
+/** Monitoring reads them every few seconds: their traces would hide the others. */
 const untraced: ReadonlySet<string> = new Set(['/health', '/metrics'])
 /** A collector that hangs must not delay a stop. */
 const sendWithinMs = 5_000
 
 /**
- * Traces by OpenTelemetry. There is a span for each request and, inside it, one for each attempt of a provider call.
- * There is one for each poll of a flow, inside the request that caused it if any, and one for each attempt of a
- * delivery. Nothing is global, and nothing is loaded unless the setting asks for it. Spans have routes, codes, order
- * ids and flows; no token, no body, no query, no key of an item. No trace header is sent to other services.
+ * Traces by OpenTelemetry: a span for each request and inside it one for each attempt of a provider call; one for each
+ * poll of a flow, inside the request that started it if any; one for each attempt of a delivery. Nothing is global, and
+ * nothing is loaded unless the setting asks for it. Spans contain routes, codes, order ids and flows; no token, body,
+ * query or item key. No trace header is sent to other services.
  */
 export function startTracing({ endpoint, headers, version, log }: TracingOptions): Tracing {
   const exporter = new OTLPTraceExporter({
@@ -83,7 +83,7 @@ export function startTracing({ endpoint, headers, version, log }: TracingOptions
     span.end()
   }
 
-  /** A span of work that has just ended, inside its request, if any. */
+  /** Adds a span of work that has just ended to its request, if any. */
   const endNow = (
     name: string,
     options: { kind: SpanKind; attributes: Attributes; durationMs: number; isFailure: boolean },
@@ -107,7 +107,7 @@ export function startTracing({ endpoint, headers, version, log }: TracingOptions
         const { url } = request.routeOptions
         if (url === undefined || untraced.has(url)) return done()
         const span = begin(request, url)
-        // After the answer, or when the client has disconnected.
+        // After the answer, or when the client disconnected.
         reply.raw.once('close', () => end(span, reply))
         current.run(span, done)
       })

@@ -16,12 +16,10 @@ export type WebhookRow = Selectable<WebhookLogTable>
 
 export const webhookChannel = 'webhook_worked'
 
-/** What listeners hear of a delivery that was worked or refused. */
+/** What subscribers receive about a webhook that was processed or refused. */
 export type WebhookNotice = Pick<WebhookRow, 'id' | 'client' | 'order_id' | 'topic' | 'status'>
 
-/**
- * Stores a delivery. One that was stored before (same signed parts) only counts up: `fresh` is false then.
- */
+/** Stores a webhook. A repeated one (same signed parts) is only counted: then `fresh` is false. */
 export async function storeDelivery(
   db: Db | Trx,
   delivery: Insertable<WebhookLogTable>,
@@ -43,9 +41,9 @@ export async function findDelivery(db: Db | Trx, id: string): Promise<WebhookRow
   return db.selectFrom('webhook_log').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** An account's lane, of a delivery `w` that is about the order `o`. */
+/** The queue of a webhook `w` about the order `o`: one for each account. */
 const laneOf = `coalesce(o.mp_user_id, -w.mp_user_id, 0)`
-/** What deliveries of one order have in common. */
+/** The same for all webhooks of one order. */
 const subjectOf = `case when w.resource_id ilike 'ORD%' then upper(w.resource_id) else w.id::text end`
 
 const stored = [
@@ -76,7 +74,7 @@ const receive = fixedStatement<Record<string, unknown>, DueDelivery>(`
   )
   select w.*, ${laneOf} as lane, ${subjectOf} as subject from w left join orders o on o.mp_order_id = upper(w.resource_id)`)
 
-/** Stores a delivery that was claimed with it (`next_attempt_at`), and answers where it is worked. Else as `storeDelivery`. */
+/** Stores a webhook with its lease (`next_attempt_at`), and returns its queue. Otherwise like `storeDelivery`. */
 export async function receiveDelivery(
   db: Db,
   delivery: NewDelivery,
@@ -86,7 +84,7 @@ export async function receiveDelivery(
   return { row, fresh: row.id === delivery.id }
 }
 
-/** Gives the claim of a delivery back that nobody has begun to work. */
+/** Releases the lease of a webhook that no worker has begun. */
 export async function releaseDelivery(db: Db, id: string, now: Date): Promise<void> {
   await db
     .updateTable('webhook_log')
@@ -96,7 +94,7 @@ export async function releaseDelivery(db: Db, id: string, now: Date): Promise<vo
     .execute()
 }
 
-/** How an attempt to work deliveries ended. Without `client` and `orderId` a row keeps those that it has. */
+/** How an attempt to process webhooks ended. Without `client` and `orderId` a row keeps its values. */
 export type DeliveryEnd = {
   status: WebhookRow['status']
   client: ClientName | null
@@ -133,20 +131,20 @@ export async function finishDeliveries(
   })
 }
 
-/** A delivery that was claimed, and in whose lane it is worked. */
+/** A leased webhook with its queue. */
 export type DueDelivery = WebhookRow & {
   /**
-   * The provider account of the order that it is about; without one of ours that account negative which its unsigned body
-   * names, so that what nobody knows holds up no order.
+   * The provider account of its order. Without an order the negative account that the unsigned body names, so that
+   * unknown webhooks delay no order.
    */
   lane: number
-  /** Deliveries of one subject are about the same order. */
+  /** Webhooks of one subject are about the same order. */
   subject: string
 }
 
 /**
- * Takes deliveries that are still to be worked, by moving their next attempt into the future: in each lane those of the
- * subjects that wait longest, and of a subject all that are due. The room is counted in subjects. Oldest first.
+ * Takes due webhooks by moving their next attempt into the future. In each account the subjects that wait longest come
+ * first, each with all its due webhooks. The limits count subjects. Oldest first.
  */
 export async function claimDueDeliveries(
   db: Db | Trx,
@@ -180,7 +178,7 @@ export async function claimDueDeliveries(
   return rows
 }
 
-/** A page of webhooks, newest first, with the number of all that fit the filter. */
+/** A page of webhooks, newest first, with the number of all that match the filter. */
 export async function listDeliveries(
   db: Db,
   filter: { client?: string | undefined },
@@ -217,7 +215,7 @@ export async function listDeliveriesOfOrder(
     .execute()
 }
 
-/** How webhooks fared since a moment: of one client, or of all with the refused ones, which are nobody's. */
+/** Counts of webhooks since a time, of one client or of all. Refused webhooks belong to no client. */
 export async function countDeliveries(
   db: Db,
   filter: { client?: ClientName | undefined; since: Date },
@@ -237,7 +235,7 @@ export async function countDeliveries(
     .executeTakeFirstOrThrow()
 }
 
-/** Keeps the newest `keep` rejected deliveries: forged ones must not fill the disk. */
+/** Deletes all but the newest `keep` rejected webhooks: forged ones must not fill the disk. */
 export async function trimRejected(db: Db, keep: number): Promise<void> {
   await db
     .deleteFrom('webhook_log')
@@ -253,7 +251,7 @@ export async function trimRejected(db: Db, keep: number): Promise<void> {
     .execute()
 }
 
-/** Deletes at most `limit` webhooks that came before a time and wait for nothing; answers how many. */
+/** Deletes at most `limit` webhooks that came before a time and have no next attempt. Returns how many. */
 export async function deleteOldWebhooks(db: Db, before: Date, limit: number): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from webhook_log where ctid = any(array(
@@ -262,7 +260,7 @@ export async function deleteOldWebhooks(db: Db, before: Date, limit: number): Pr
   return Number(numAffectedRows ?? 0)
 }
 
-/** Whether another delivery about this resource was worked before. */
+/** Whether another webhook about this resource was processed before. */
 export async function findProcessedDelivery(
   db: Db,
   resourceId: string,
