@@ -38,8 +38,12 @@ function writeSbom(file: string): void {
 /** A figure to follow; with the name of an operation its files, too. */
 async function reportPaths(named: string | undefined): Promise<void> {
   // The other tasks need no service.
-  const { countOperations } = await import('./operations.ts')
-  for (const [name, { files, lines }] of await countOperations()) {
+  const { countOperations, countPoll } = await import('./operations.ts')
+  const server = process.env.TEST_DATABASE_URL
+  const counted = named === 'poll' ? [] : await countOperations()
+  if (server) counted.push(['poll', await countPoll(server)])
+  else say('TEST_DATABASE_URL is not set: a poll, which reads a table there, is not counted')
+  for (const [name, { files, lines }] of counted) {
     say(`a ${name} passes through ${files.length} files, ${lines} lines`)
     if (name === named) say(files.map((path) => `  ${path}`).join('\n'))
   }

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import pg from 'pg'
 import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
+import { acquireLease } from '../src/repositories/leases.ts'
+import { startTestFlows } from '../test/support/flows.ts'
 import { deliver, orderRow, refund } from '../test/support/money.ts'
 import { startTestService, type TestService } from '../test/support/service.ts'
 import { act, charge, openShop, payByCard, readOrder, type Till } from '../test/support/till.ts'
@@ -28,6 +31,56 @@ export async function countOperations(): Promise<[name: string, passed: Passed][
     }
   } finally {
     await database.close()
+  }
+}
+
+/** What a poll passes through that finds one changed item in a table of this PostgreSQL server. Nothing of its delivery counts. */
+export async function countPoll(server: string): Promise<Passed> {
+  const source = new pg.Client({ connectionString: server })
+  await source.connect()
+  const table = `counted_articles_${process.pid}`
+  await source.query(`create table ${table} (id text primary key, price int)`)
+  await source.query(`insert into ${table} select n, 1 from generate_series(1, 20) n`)
+  const database = await openDatabase({ inMemory: true })
+  try {
+    await migrate(database)
+    // Another process sends what is owed.
+    const sender = { name: 'deliver:counted/out', owner: 'another process' }
+    await acquireLease(database.db, { ...sender, now: new Date(Date.now() + 86_400_000) })
+    const flow = {
+      ...{ version: 1, name: 'counted', pollInterval: '1h', startPaused: true },
+      allowPrivateNetwork: true,
+      source: {
+        ...{ type: 'sql', driver: 'postgres', url: '${' + 'env:COUNTED_URL}' },
+        query: `select id, price from ${table}`,
+      },
+      item: { key: 'id' },
+      destinations: [{ name: 'out', type: 'file', path: './out.ndjson', format: 'ndjson' }],
+    }
+    const files = { 'counted.flow.yaml': flow }
+    const flows = await startTestFlows({ database, files, env: { COUNTED_URL: server } })
+    const poll = async (changes: number) => {
+      const found = await flows.flows.sync('counted', { force: true })
+      if (found.changes !== changes) throw new Error(`a poll found ${found.changes} changes`)
+    }
+    try {
+      await poll(20)
+      return await countPassed(
+        { warmUps, times },
+        {
+          before: async () =>
+            void (await source.query(`update ${table} set price = price + 1 where id = '7'`)),
+          operation: () => poll(1),
+          settle: async () => undefined,
+        },
+      )
+    } finally {
+      await flows.stop()
+    }
+  } finally {
+    await database.close()
+    await source.query(`drop table ${table}`)
+    await source.end()
   }
 }
 
