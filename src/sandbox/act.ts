@@ -32,12 +32,12 @@ const deeds = [
   'end_refund',
 ] as const
 type Deed = (typeof deeds)[number]
-/** Done by a person in the provider's panel, or by the provider itself: no terminal takes part. */
+/** Done by a person in the provider's panel or by the provider itself; no terminal is involved. */
 type MoneyDeed = 'refund' | 'end_refund'
 
-/** The buyer pays an order that is paid. */
+/** The buyer pays an order that is already paid. */
 type PayAgain = 'pay_again'
-/** The terminal drops the request to cancel, and goes on. */
+/** The terminal rejects the request to cancel and continues. */
 type RefuseCancel = 'refuse_cancel'
 
 const methodKeys = 'do payment_method_type payment_method_id installments'
@@ -45,13 +45,13 @@ const paidKeys = 'tip_amount interest_amount interest_refunded paid_amount'
 const keys = `${methodKeys} ${paidKeys} status_detail force as then after_ms`
 const againKeys = `${methodKeys} in_order`
 const moneyKeys: Record<MoneyDeed, string> = { refund: 'do amount', end_refund: 'do refund_id as' }
-/** `force` makes the provider do what its own table forbids: an expired order that was paid after all. */
+/** `force` allows a move that the provider's own table forbids, such as the payment of an expired order. */
 const forcible: Deed[] = ['pay', 'decline', 'cancel', 'panel_cancel', 'expire']
 
 /**
- * The buyer, the clerk at the device, or somebody in the provider's panel does something. On a `created` order the
- * terminal first fetches it, unless it is not concerned. Throws a control error: 400 for a bad body, 404 for an unknown
- * order, 409 when the order or the terminal does not allow it.
+ * An action of the buyer, of the cashier at the terminal, or of a person in the provider's panel. On a `created` order
+ * the terminal first fetches it, unless the action does not involve it. Throws a control error: 400 for a bad body, 404
+ * for an unknown order, 409 when the order or the terminal does not allow it.
  */
 export function act(ctx: Context, orderId: string, body: unknown): Order {
   const fields = readAct(body)
@@ -98,7 +98,7 @@ function refuseCancel(ctx: Context, order: Order): Order {
   })
 }
 
-/** How the provider's work on a payment ends by itself: `then`, so many milliseconds later; without it an act ends it. */
+/** How a payment in process ends: as `then` after so many milliseconds, or without it by another action. */
 function endOf(ctx: Context, order: Order, body: Fields): Change {
   if (body.then === undefined) return {}
   const at = ctx.nowMs() + Number(body.after_ms ?? 0)
@@ -169,7 +169,7 @@ function readAct(body: unknown): { do: Deed; force: boolean; body: Fields } {
   return { do: deed, force: body.force === true, body }
 }
 
-/** Refunds of the panel: `amount`, or all that is left; and the end of one that is processing: `refund_id`, or the last. */
+/** Refunds of the panel (`amount`, or all that is left), and the end of a processing refund (`refund_id`, or the last one). */
 function moveMoney(ctx: Context, order: Order, deed: MoneyDeed, body: Fields): Order {
   if (deed === 'end_refund') {
     const refund = order.refunds.findLast(

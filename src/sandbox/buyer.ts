@@ -30,7 +30,7 @@ const defaultIds = new Map([
 
 export const paymentTypes = [...defaultIds.keys()]
 
-/** How the buyer pays; a forced method of the order wins when nothing is said. */
+/** The payment method of the buyer. Without one, the method that the order requires. */
 export function paymentMethod(wish: {
   type?: string | undefined
   id?: string | undefined
@@ -44,7 +44,7 @@ export function paymentMethod(wish: {
   }
 }
 
-/** The three optional fields about the method, shared by simulated events and acts. */
+/** The three optional fields of the method, of simulated events and actions. */
 export function methodWish(body: unknown): {
   type: string | undefined
   id: string | undefined

@@ -7,12 +7,12 @@ import type { LoggedRequest } from './request-log.ts'
 import { maskBody } from './request-log.ts'
 import type { Context } from './sandbox-context.ts'
 
-/** How long a hanging call is held when the rule names no time. Callers give up long before. */
+/** How long a hanging call lasts when the rule has no time. Callers give up long before. */
 const hangMs = 60_000
 
 type Hit = { kind: CallFault; rule: Fault }
 
-/** Writes the request log and makes calls to the provider's API misbehave as the fault rules say. */
+/** Writes the request log and applies the fault rules to calls of the provider's API. */
 export function callHooks(app: FastifyInstance, ctx: Context): void {
   const logged = new WeakMap<FastifyRequest, LoggedRequest>()
   const hits = new WeakMap<FastifyRequest, Hit[]>()
@@ -123,7 +123,7 @@ async function afterEffect(
   }
 }
 
-/** Whoever hears of hanging calls hears of those that no rule ends. */
+/** `onHang` is called for the hanging calls that no rule ends. */
 async function hang(ctx: Context, request: FastifyRequest, delayMs: number | null): Promise<never> {
   const ended = new AbortController()
   const end = () => ended.abort()
@@ -142,12 +142,12 @@ function cut(request: FastifyRequest): Promise<never> {
   return forever()
 }
 
-/** Nothing waits for this call any more: its socket is gone, and the promise goes with it. */
+/** Never resolves: the socket is closed, so no caller waits for this call. */
 function forever(): Promise<never> {
   return new Promise(() => {})
 }
 
-/** Sets status and headers of `reply` as the rule says and returns the body: the provider's own, or a gateway's. */
+/** Sets status and headers of `reply` by the rule and returns the body: the provider's, or a gateway's. */
 function faultAnswer(request: FastifyRequest, reply: FastifyReply, rule: Fault): string {
   const message = `The sandbox was told to answer ${rule.status}.`
   reply.code(rule.status)

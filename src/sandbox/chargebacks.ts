@@ -13,7 +13,7 @@ import { applicationOf, type Context } from './sandbox-context.ts'
 import { mergeChanges } from './sandbox-state.ts'
 import { orderWebhooks, webhookRows } from './webhooks.ts'
 
-/** Cases of charge-backs, as the provider's pages describe them (news-2026-11 section 4); nothing was tried live. */
+/** Cases of charge-backs as the provider documents them (news-2026-11 section 4); not tested against the real provider. */
 export function chargebackRoutes(app: FastifyInstance, ctx: Context): void {
   app.get('/v1/chargebacks/search', (request) => {
     const seller = authenticate(ctx, request)
@@ -41,10 +41,10 @@ export function chargebackRoutes(app: FastifyInstance, ctx: Context): void {
 }
 
 /**
- * Part of the control surface. POST /_sandbox/chargebacks opens a case of `order_id` or `payment_id`, with `amount`, `reason`,
- * `coverage_eligible` and `deadline` (null: no documents). POST …/{case}/act has `do`: `win`, `lose`, `documentation` with
- * `status`, or `deadline` with a new one. Both take `webhooks` (both, order, case, none), `form` of the case's (actions, action),
- * and `odd`, members that the case shows instead of the true ones.
+ * Part of the control surface. POST /_sandbox/chargebacks opens a case of `order_id` or `payment_id`, with `amount`,
+ * `reason`, `coverage_eligible` and `deadline` (null: no documents). POST …/{case}/act has `do`: `win`, `lose`,
+ * `documentation` with `status`, or `deadline` with a new one. Both take `webhooks` (both, order, case, none), `form`
+ * of the case's webhook (actions, action), and `odd`: members that replace those of the case in answers.
  */
 export function chargebackControl(app: FastifyInstance, ctx: Context): void {
   app.post('/_sandbox/chargebacks', (request, reply) => {
@@ -99,7 +99,7 @@ const openKeys =
     ' ',
   )
 
-/** Throws a control error: 404 for what is not there, 409 for a payment that took no money. */
+/** Throws a control error: 404 for an unknown order or payment, 409 for a payment without money. */
 function openCase(ctx: Context, body: unknown): Chargeback {
   const fields = fieldsOf(body, openKeys)
   const { order, payment } = disputed(ctx, fields)
@@ -129,7 +129,7 @@ function openCase(ctx: Context, body: unknown): Chargeback {
   return one
 }
 
-/** What is charged back: of an order its payment, and of a payment behind an order that order too. */
+/** The payment that is charged back, with its order if it has one. */
 function disputed(
   ctx: Context,
   { order_id: orderId, payment_id: paymentId, user_id: user }: Fields,
@@ -194,7 +194,7 @@ function deadlineOf(value: unknown, usual: number): number | null {
   return ms
 }
 
-/** Writes the case, its order or payment, and the webhooks about it as one effect. */
+/** Writes the case, its order or payment, and their webhooks as one effect. */
 function commitCase(ctx: Context, one: Chargeback, kind: string, fields: Fields): void {
   const { webhooks = 'both', form = 'actions' } = fields
   const statusDetail = chargebackDetail(one.coverageApplied)
@@ -220,7 +220,7 @@ function commitCase(ctx: Context, one: Chargeback, kind: string, fields: Fields)
     change.payments = { [loose.id]: { ...loose, status: 'charged_back', statusDetail, updatedAt } }
   }
   ctx.world.commit(kind, one.id, change)
-  // The order's webhook names the case, which has to be written first.
+  // The order's webhook names the case, so the case is written first.
   const isOfOrder = after !== undefined && (webhooks === 'both' || webhooks === 'order')
   const isOfCase = webhooks === 'both' || webhooks === 'case'
   const rows = mergeChanges(
@@ -231,7 +231,7 @@ function commitCase(ctx: Context, one: Chargeback, kind: string, fields: Fields)
   ctx.wake()
 }
 
-/** `topic_chargebacks_wh`: both forms that were seen, with the number of the case as a number. */
+/** `topic_chargebacks_wh`: both observed forms, with the case number as a number. */
 function caseWebhooks(ctx: Context, one: Chargeback, form: string) {
   const seller = sellerOf(ctx, one)
   return webhookRows(ctx, 'topic_chargebacks_wh', one.id, {
@@ -249,7 +249,7 @@ function caseWebhooks(ctx: Context, one: Chargeback, form: string) {
   })
 }
 
-/** Times of this call are of GMT-4, as those of payments. */
+/** Times in this call are GMT-4, as those of payments. */
 function stamp(ms: number): string {
   return `${new Date(ms - 4 * 3_600_000).toISOString().slice(0, -1)}-04:00`
 }

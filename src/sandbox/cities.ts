@@ -1,6 +1,6 @@
 /**
- * A part of the provider's catalogue. It refuses a name that is not in its list, accents included, and answers with valid
- * ones. The whole list is not known here: only a name that is a known one in other letters is refused.
+ * A part of the provider's catalogue. The provider refuses names that are not in its list, accents included, and
+ * answers with valid ones. The whole list is not known, so only a known name with other letters is refused here.
  */
 const states: Record<string, string[]> = {
   'Buenos Aires': [
@@ -27,7 +27,7 @@ const states: Record<string, string[]> = {
   Tucumán: ['San Miguel de Tucumán', 'Yerba Buena'],
 }
 
-/** What is wrong with a state and city, or undefined. */
+/** The error for a state and city, or undefined. */
 export function cityProblem(state: string, city: string) {
   const known = Object.keys(states)
   const realState = known.find((name) => plain(name) === plain(state))

@@ -1,6 +1,6 @@
 import type { Seller } from './rows.ts'
 
-/** The consent form. It posts back to its own address, so the query stays the one that was checked. */
+/** The consent form. It posts to its own address, so the query stays the one that was checked. */
 export function consentPage(action: string, sellers: Seller[], host: string): string {
   const options = [
     ...sellers.map((seller) => ({

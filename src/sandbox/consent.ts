@@ -8,7 +8,7 @@ import type { AuthorizationCode, Seller } from './rows.ts'
 import { applicationOf, type Context } from './sandbox-context.ts'
 import { createSeller, defaultSeller, sellerByText } from './sellers.ts'
 
-/** An authorization code lives this long (provider facts 1.1). */
+/** How long an authorization code is valid (provider facts 1.1). */
 const codeMs = 600_000
 
 type Attempt = {
@@ -63,7 +63,7 @@ export function consentRoutes(app: FastifyInstance, ctx: Context): void {
   })
 }
 
-/** The checked query, or a sentence saying what is wrong with it. Errors are shown, never redirected (RFC 6749 4.1.2.1). */
+/** The checked query, or a message about its error. Errors are shown, never redirected (RFC 6749 4.1.2.1). */
 function readAttempt(ctx: Context, request: FastifyRequest): Attempt | string {
   const value = (name: string) => oneText(request.query, name)
   if (value('client_id') !== applicationOf(ctx).clientId) return 'client_id: aplicación desconocida'
@@ -90,7 +90,7 @@ function readAttempt(ctx: Context, request: FastifyRequest): Attempt | string {
   }
 }
 
-/** Registered addresses match exactly. Without any, every loopback http address may be used. */
+/** Registered addresses must match exactly. Without any, every loopback http address is allowed. */
 function redirectAllowed(registered: string[], candidate: string): boolean {
   if (registered.length > 0) return registered.includes(candidate)
   if (!URL.canParse(candidate)) return false

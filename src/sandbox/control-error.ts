@@ -1,4 +1,4 @@
-/** A bad call of the control surface: `{error, code}` with this status. */
+/** An invalid call of the control surface: `{error, code}` with this status. */
 export class ControlError extends Error {
   readonly status: number
   readonly code: string

@@ -23,7 +23,7 @@ import { showState } from './state-view.ts'
 import { showTerminal } from './terminals.ts'
 import { webhookControl } from './webhook-control.ts'
 
-/** The control surface under /_sandbox: a contract for the demo, the tests and the page (loopback, same site only). */
+/** The control surface under /_sandbox, for the demo, the tests and the page (loopback, same site only). */
 export function controlRoutes(app: FastifyInstance, ctx: Context): void {
   app.addHook('onRequest', async (request, reply) => {
     if (!notCrossSite(request)) {
@@ -35,7 +35,7 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     const { clientId, clientSecret, webhookSecrets } = applicationOf(ctx)
     return { client_id: clientId, client_secret: clientSecret, webhook_secrets: webhookSecrets }
   })
-  // `?effects=0` leaves the long list of effects out.
+  // `?effects=0` leaves out the long list of effects.
   app.get('/_sandbox/ledger', (request) => {
     const { effects, ...books } = readLedger(ctx)
     return oneText(request.query, 'effects') === '0' ? books : { ...books, effects }
@@ -45,7 +45,7 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
   app.post('/_sandbox/terminals', (request, reply) => {
     return reply.code(201).send(showTerminal(ctx, pairTerminal(ctx, request.body)))
   })
-  // Somebody else's order: of another application, or made in the provider's panel.
+  // An order of another application, or made in the provider's panel.
   app.post('/_sandbox/orders', (request, reply) => {
     const { expirySeconds, amountCents, ...wanted } = readOrderBody(request.body)
     const terminal = ctx.world.tables.terminals.get(wanted.terminalId)
@@ -61,7 +61,7 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     return showOrder(ctx, act(ctx, request.params.id, request.body))
   })
 
-  // What answers about the order show instead, member by member; null shows the truth again. The books keep to the truth.
+  // Members that replace those of the order in answers; null ends a replacement. The stored order does not change.
   app.put<{ Params: { id: string } }>('/_sandbox/orders/:id/shown', (request) => {
     const order = ctx.world.tables.orders.get(request.params.id)
     if (order === undefined) throw new ControlError(404, `there is no order ${request.params.id}`)
@@ -121,7 +121,7 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     }
   })
 
-  // Whether token answers about an account have no refresh token: at a connection, or only at a renewal.
+  // Whether the token answers of an account have no refresh token: at a connection, or only at a renewal.
   app.put('/_sandbox/tokens', (request) => {
     const { user_id: userId, without_refresh: without } = isRecord(request.body) ? request.body : {}
     if (!Number.isSafeInteger(userId)) throw badCall('user_id must be a whole number')
@@ -158,7 +158,7 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     return { memory_ms: ctx.keyMemoryMs }
   })
 
-  // `?last=` answers so many of them.
+  // `?last=` limits the answer to the newest entries.
   app.get('/_sandbox/requests', (request) => {
     const last = Number(oneText(request.query, 'last') ?? Infinity)
     return { requests: ctx.requests.list().slice(-last) }

@@ -2,7 +2,7 @@ import { canMove, moveOrder } from './order-moves.ts'
 import type { Context } from './sandbox-context.ts'
 import { applyEvent } from './terminal-events.ts'
 
-/** Lets everything happen whose time has come: simulated events, terminals fetching orders, expiry. */
+/** Runs everything that is due: simulated events, terminals fetching orders, expiry. */
 export function runDue(ctx: Context): void {
   const now = ctx.nowMs()
   const { tables, openOrders } = ctx.world
@@ -38,7 +38,7 @@ export function nextDue(ctx: Context): number | undefined {
   return times.length === 0 ? undefined : Math.min(...times)
 }
 
-/** When the terminal takes the order by itself: only in PDV, and only while the pace is not 0. */
+/** When the terminal fetches the order by itself: only in PDV, and only while `pace.fetchMs` is not 0. */
 function fetchesAt(ctx: Context, orderId: string): number | undefined {
   const order = ctx.world.tables.orders.get(orderId)
   if (order === undefined || order.status !== 'created' || ctx.pace.fetchMs === 0) return undefined

@@ -1,9 +1,9 @@
-/** Which of the provider's three error bodies an answer takes (provider facts 0.5). */
+/** The provider's three error bodies (provider facts 0.5). */
 export type Envelope = 'orders' | 'auth' | 'legacy'
 
 export type ErrorItem = { code: string; message: string; details?: string[] }
 
-/** An error the provider would answer. Without `envelope` the path decides which body it gets. */
+/** An error as the provider would answer it. Without `envelope` the path decides the body. */
 export class ApiError extends Error {
   readonly status: number
   readonly items: ErrorItem[]
@@ -29,7 +29,7 @@ export function apiError(status: number, code: string, message: string): ApiErro
   return new ApiError(status, { code, message })
 }
 
-/** Orders and terminals answer an array; v2 POS, of the same generation, is assumed to do so too. */
+/** Orders and terminals answer an array; v2 POS, of the same generation, is assumed to do the same. */
 export function envelopeOf(path: string): Envelope {
   return /^\/(v1\/orders|terminals|v2\/pos)(\/|$)/.test(path) ? 'orders' : 'legacy'
 }

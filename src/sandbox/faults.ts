@@ -1,8 +1,9 @@
 import { isRecord } from './problems.ts'
 
 /**
- * What a rule does to a call. `*_before`: the effect does not happen; `*_after`: it does, the answer is lost or another.
- * `arrive_late`: the caller is answered at once as `answer` says, and the call arrives `delay_ms` later, as one of then.
+ * The effect of a rule on a call. `*_before`: the call has no effect. `*_after`: it has its effect, and the answer is
+ * lost or replaced. `arrive_late`: the caller is answered at once as `answer` says, and the call takes effect
+ * `delay_ms` later.
  */
 export const callFaults = [
   'latency',
@@ -19,11 +20,11 @@ export const callFaults = [
 ] as const
 export const webhookFaults = ['duplicate', 'late', 'reorder', 'missing', 'bad_signature'] as const
 
-/** Refunds begin as `processing` and end as `ends` says: `delay_ms` later, or when they are told to. */
+/** Refunds begin as `processing` and end as `ends` says, `delay_ms` later or by an action. */
 const refundFaults = ['refund_processing'] as const
-/** Bodies of a status: the provider's envelope, JSON without a code, and what a gateway in front of it sends. */
+/** Bodies of an error: the provider's envelope, JSON without a code, or a gateway's page. */
 const answerForms = ['provider', 'bare', 'html'] as const
-/** What becomes of the caller whose call arrives late. */
+/** What the caller of a late call receives. */
 const lateAnswers = ['cut', 'hang', 'status'] as const
 const refundEnds = ['processed', 'failed'] as const
 
@@ -33,12 +34,12 @@ export type WebhookFault = (typeof webhookFaults)[number]
 export type FaultRule = {
   path: string
   method: string | null
-  /** Only calls with a token of this account, and webhooks about it; null for everybody. */
+  /** Only calls with a token of this account, and webhooks about it; null for all accounts. */
   userId: number | null
   kind: CallFault | WebhookFault | (typeof refundFaults)[number]
   chance: number
   count: number | null
-  /** So many calls that match are spared first. */
+  /** The number of matching calls without a fault before the first one. */
   skip: number
   seed: number
   delayMs: number | null
@@ -56,16 +57,16 @@ export type FaultBox = {
   add: (rules: FaultRule[]) => void
   /** Ends the rules about this account. */
   heal: (userId: number) => void
-  /** The rules as they stand, with how often each was met and fired. */
+  /** The rules, with how often each matched and fired. */
   list: () => object[]
-  /** The faults of this call, in the order of the rules. Draws one number per rule that matches. */
+  /** The faults of this call, in the order of the rules. Draws one random number for each matching rule. */
   onCall: (
     method: string,
     path: string,
     userId: number | null,
   ) => { kind: CallFault; rule: Fault }[]
   onWebhook: (action: string, userId: number | null) => { kind: WebhookFault; rule: Fault }[]
-  /** The rule under which the refund of this call is `processing` first; undefined when none is. */
+  /** The rule that makes the refund of this call `processing` first; undefined for none. */
   onRefund: (path: string, userId: number | null) => Fault | undefined
 }
 
@@ -77,7 +78,7 @@ type Armed = {
   fired: number
 }
 
-/** Holds the fault rules. The same rules and the same calls in the same order give the same faults. */
+/** Stores the fault rules. The same rules and the same calls in the same order give the same faults. */
 export function createFaultBox(): FaultBox {
   let armed: Armed[] = []
 
@@ -126,14 +127,14 @@ function arm(rule: FaultRule): Armed {
   return { rule, matches: pathMatcher(path), draw: seededRandom(seed), met: 0, fired: 0 }
 }
 
-/** A path with characters of a pattern is a regular expression, any other a prefix. */
+/** A path with characters of a pattern is a regular expression; another path is a prefix. */
 function pathMatcher(path: string): (candidate: string) => boolean {
   if (!/[\^$*+?()[\]{}|\\]/.test(path)) return (candidate) => candidate.startsWith(path)
   const pattern = new RegExp(path)
   return (candidate) => pattern.test(candidate)
 }
 
-/** mulberry32: small, and equal on every machine. */
+/** mulberry32: short, and the same on every machine. */
 function seededRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -164,7 +165,7 @@ const aliases = new Map<string, CallFault>([
 
 /**
  * Reads the body of PUT /_sandbox/faults: a list of rules, or `{rules: […]}`.
- * Throws a plain Error with a sentence for the caller when a rule is wrong.
+ * Throws a plain Error with a message for the caller when a rule is wrong.
  */
 export function readFaultRules(body: unknown): FaultRule[] {
   const list = isRecord(body) && 'rules' in body ? body.rules : body
@@ -228,7 +229,7 @@ function readRule(item: unknown, where: string): FaultRule {
     skip: number('skip', 0, 0, 1e9) ?? 0,
     seed: number('seed', 1, 0, 2 ** 32) ?? 1,
     delayMs: number('delay_ms', null, 0, 7 * 86_400_000),
-    // A call that arrives late stood in a gateway meanwhile, which gave it up.
+    // A late call was delayed by a gateway, which answered 504.
     status: number('status', byStatus ?? (kind === 'arrive_late' ? 504 : 500), 400, 599) ?? 500,
     retryAfter: number('retry_after', null, 0, 86_400),
     code: text('code'),

@@ -5,19 +5,19 @@ import { isRecord } from './problems.ts'
 import type { Change, Remembered } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 
-/** The provider remembers a key for 24 hours (provider facts 7), unless a test makes it forget earlier. */
+/** The provider remembers a key for 24 hours (provider facts 7). A test can shorten this. */
 export const keyMemoryMs = 24 * 3_600_000
 
 export type KeyUse = {
   key: string
-  /** The first success with this key and body, when there was one. */
+  /** The first success with this key and body, if any. */
   first: Remembered | undefined
-  /** What to write beside the effect, so that both survive or neither does. */
+  /** To write in the same line as the effect, so that both are stored or neither. */
   remember: (status: number, resourceId: string, body?: unknown) => Change
 }
 
 /**
- * Looks a key up. It belongs to (user, method and path): the same key elsewhere is another one. Only successes are
+ * Finds a key. Keys belong to a user, method and path; the same key elsewhere is another key. Only successes are
  * remembered. Throws 400 `empty_required_header`, 400 `invalid_idempotency_key_length`, and `reused` for another body.
  */
 export function useKey(
@@ -68,7 +68,7 @@ function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** The same content in another key order is the same body. */
+/** The same content with its keys in another order is the same body. */
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical)
   if (!isRecord(value)) return value

@@ -14,7 +14,7 @@ export function ulid(nowMs: number): string {
   return head + tail
 }
 
-/** What an order id may look like (provider facts 0.4); anything else is `invalid_path_param`. */
+/** The form of an order id (provider facts 0.4); another form is `invalid_path_param`. */
 export const orderIdPattern = /^ORD(TST)?[0-9A-HJKMNP-TV-Z]{26}$/
 
 /** Test credentials give `ORDTST…`, production ones `ORD…`. */
@@ -22,13 +22,13 @@ export function newOrderId(nowMs: number, liveMode: boolean): string {
   return `${liveMode ? 'ORD' : 'ORDTST'}${ulid(nowMs)}`
 }
 
-/** A random number with this many digits, 14 at most. */
+/** A random number with this many digits, at most 14. */
 export function newNumber(digits: number): number {
   const low = 10 ** (digits - 1)
   return low + randomInt(low * 9)
 }
 
-/** A number not in use yet: stores and POS have integer ids on the wire. */
+/** An unused number: stores and POS have integer ids in answers. */
 export function newFreeNumber(digits: number, taken: (candidate: number) => boolean): number {
   for (;;) {
     const candidate = newNumber(digits)
@@ -36,7 +36,7 @@ export function newFreeNumber(digits: number, taken: (candidate: number) => bool
   }
 }
 
-/** Authorization codes and refresh tokens share one shape: `TG-<hash>-<user id>`. */
+/** Authorization codes and refresh tokens have one form: `TG-<hash>-<user id>`. */
 export function newGrant(userId: number): string {
   return `TG-${randomBytes(12).toString('hex')}-${userId}`
 }
@@ -53,7 +53,7 @@ let lastFraction = 0
 
 /**
  * An order timestamp: UTC with nine fraction digits (provider facts 0.4). Later calls in one millisecond give a later
- * stamp, so `last_updated_date` never lies before `created_date`.
+ * stamp, so `last_updated_date` is never before `created_date`.
  */
 export function nanoStamp(nowMs: number): string {
   const fraction = randomInt(1, 500_000)

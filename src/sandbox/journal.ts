@@ -8,14 +8,14 @@ export type Journal = {
   close: () => void
 }
 
-/** Forgets everything at the end: for tests. */
+/** Without a file: for tests. */
 export function memoryJournal(): Journal {
   return { lines: () => [], append: () => {}, close: () => {} }
 }
 
 /**
- * The append-only file `ledger.ndjson` in `dataDir`. A line is in the kernel's hands when `append` returns: a kill -9
- * loses nothing that was answered. A second process on the same folder is refused, since two writers would mix their numbers.
+ * The append-only file `ledger.ndjson` in `dataDir`. The kernel has a line when `append` returns, so a kill -9 loses
+ * nothing that was answered. A second process on the same folder is refused, since two writers would mix their numbers.
  */
 export function fileJournal(dataDir: string): Journal {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
@@ -26,7 +26,7 @@ export function fileJournal(dataDir: string): Journal {
   return {
     lines: () => readLines(file),
     append: (line) => {
-      // A call that outlives the server must not write into whatever file got the number next.
+      // A call after the close must not write into a file that reuses the descriptor.
       if (!open) throw new Error('the sandbox is closed')
       const bytes = Buffer.from(`${line}\n`)
       let written = 0
@@ -52,7 +52,10 @@ function takeLock(path: string): DatabaseSync {
   return lock
 }
 
-/** A torn last line was never acknowledged: it is cut off. A bad line elsewhere means a damaged file, which stops the start. */
+/**
+ * An incomplete last line was never acknowledged: it is cut off. An invalid line elsewhere means a damaged file, which
+ * stops the start.
+ */
 function readLines(file: string): unknown[] {
   const bytes = readFileSync(file)
   const end = bytes.lastIndexOf(10) + 1

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Context } from './sandbox-context.ts'
 
-/** A call on its way: its caller has given it up or been cut off, and it arrives at its time. */
+/** A delayed call: its caller has been answered or cut off, and the call takes effect later. */
 export type LateCall = {
   arrivesAt: number
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -13,7 +13,7 @@ export type LateCall = {
 
 const mark = 'x-sandbox-late-call'
 
-/** Keeps the call back: it arrives `delayMs` of the sandbox's clock from now. */
+/** Delays the call by `delayMs` of the sandbox's clock. */
 export function holdCall(ctx: Context, request: FastifyRequest, delayMs: number): void {
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(request.headers)) {
@@ -30,8 +30,8 @@ export function holdCall(ctx: Context, request: FastifyRequest, delayMs: number)
 }
 
 /**
- * Lets every call arrive whose time has come, one after the other, and ends when none is on its way in: who calls now
- * comes after them. Nobody hears their answers.
+ * Runs every delayed call that is due, one after the other, and resolves when none is running. A call that arrives
+ * meanwhile runs after them. Their answers are not sent.
  */
 export async function arriveDue(app: FastifyInstance, ctx: Context): Promise<void> {
   const now = ctx.nowMs()
@@ -58,7 +58,7 @@ async function arrive(app: FastifyInstance, ctx: Context, calls: LateCall[]): Pr
   }
 }
 
-/** Whether this is a call that was held back: it meets no fault a second time. */
+/** Whether this is a delayed call; no fault applies to it a second time. */
 export function hasArrivedLate(ctx: Context, request: FastifyRequest): boolean {
   return ctx.arriving.has(String(request.headers[mark]))
 }

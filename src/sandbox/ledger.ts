@@ -22,10 +22,10 @@ export type LedgerOrder = {
   last_updated_date: string
 }
 
-/** The provider's books: the only truth about money. Amounts are decimal text with two places. */
+/** All orders and payments of the provider, for comparison. Amounts are decimal text with two places. */
 export type SandboxLedger = {
   orders: LedgerOrder[]
-  /** Payments that buyers ever made, whatever was given back later. */
+  /** Payments that buyers made, refunded or not. */
   charges: number
   charged_total: string
   refunds: number

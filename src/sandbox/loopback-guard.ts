@@ -1,19 +1,19 @@
 import type { FastifyRequest } from 'fastify'
 
-/** Names and addresses that can only mean this machine. Takes `[::1]` with and without brackets. */
+/** Names and addresses that can only mean this machine. Accepts `[::1]` with and without brackets. */
 export function isLoopbackName(name: string): boolean {
   const bare = name.replace(/^\[|\]$/g, '').toLowerCase()
   return bare === 'localhost' || bare === '::1' || /^127(\.\d{1,3}){3}$/.test(bare)
 }
 
-/** A foreign Host header means that some name was made to point here (DNS rebinding). */
+/** A foreign Host header means that another name resolves to this machine (DNS rebinding). */
 export function hostIsLoopback(request: FastifyRequest): boolean {
   const { host } = request.headers
   if (host === undefined || !URL.canParse(`http://${host}`)) return false
   return isLoopbackName(new URL(`http://${host}`).hostname)
 }
 
-/** False when a browser says that another site sent this. Programs send neither header. */
+/** False when a browser reports a request from another site. Programs send neither header. */
 export function notCrossSite(request: FastifyRequest): boolean {
   const { origin, host } = request.headers
   const site = request.headers['sec-fetch-site']

@@ -12,8 +12,8 @@ const keys =
   )
 
 /**
- * Charges that no order of the Orders API made: typed into a terminal of a box, or without a box an online sale. Takes one or
- * a list of them; with `at` in the past, for days that are seeded. All of them happen, or none. Throws a control error.
+ * Charges without an order of the Orders API: entered at a terminal of a box, or without a box an online sale. Takes
+ * one or a list of them, with `at` in the past for seeded days. All are stored, or none. Throws a control error.
  */
 export function addPayments(ctx: Context, body: unknown): { id: number }[] {
   const list = Array.isArray(body) ? body : [body]

@@ -22,7 +22,7 @@ const usedGrant =
 
 type TokenFields = Map<string, string>
 
-/** POST /oauth/token (provider facts 1.2): JSON or form, every field in the body, unknown ones refused. */
+/** POST /oauth/token (provider facts 1.2): JSON or form, all fields in the body, unknown fields refused. */
 export function tokenRoute(app: FastifyInstance, ctx: Context): void {
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
@@ -97,7 +97,7 @@ function readScope(fields: TokenFields): string {
   return scope
 }
 
-/** Ten minutes, once, for this client, this redirect_uri and the holder of the verifier. */
+/** A code is valid for ten minutes, once, for this client and redirect_uri, with the verifier. */
 function exchangeCode(ctx: Context, fields: TokenFields, scope: string): object {
   const text = required(fields, 'code')
   const redirectUri = required(fields, 'redirect_uri')
@@ -148,7 +148,7 @@ function refresh(ctx: Context, fields: TokenFields): object {
   return body
 }
 
-/** `client_credentials`: six hours, the application's own account, nothing to refresh. */
+/** `client_credentials`: six hours, the application's own account, no refresh token. */
 function ownToken(ctx: Context, scope: string): object {
   const owner = ctx.world.tables.sellers.get(String(applicationOf(ctx).ownerId))
   if (owner === undefined) throw invalidGrant()

@@ -3,7 +3,7 @@ import { ApiError, apiError } from './errors.ts'
 import { type Fields, isRecord, Problems } from './problems.ts'
 import type { Order } from './rows.ts'
 
-/** What a valid body of POST /v1/orders asks for. Amount in cents, expiry in seconds. */
+/** The content of a valid body of POST /v1/orders. Amount in cents, expiry in seconds. */
 export type OrderRequest = Pick<
   Order,
   | 'externalReference'
@@ -20,7 +20,7 @@ export type OrderRequest = Pick<
 const defaultExpirySeconds = 900
 const defaultTypes = ['credit_card', 'debit_card', 'qr', 'voucher_card']
 
-/** Checks the body by the table of provider facts 2.1. Throws one 400 naming everything that is wrong. */
+/** Checks the body by the table of provider facts 2.1. Throws one 400 that names every error. */
 export function readOrderBody(body: unknown, hasCents = true): OrderRequest {
   if (body === undefined) {
     throw apiError(400, 'required_properties', 'The request body is required.')
@@ -138,7 +138,7 @@ function readConfig(problems: Problems, root: Fields | undefined) {
   )
   return {
     terminalId: problems.text(point, 'terminal_id', 'config.point.terminal_id') ?? '',
-    // The provider prints unless told otherwise (provider facts 2.1).
+    // The provider prints by default (provider facts 2.1).
     printOnTerminal: print ?? 'seller_ticket',
     ticketNumber: problems.text(point, 'ticket_number', 'config.point.ticket_number') ?? null,
     paymentMethodConfig:

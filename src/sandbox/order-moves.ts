@@ -5,7 +5,7 @@ import type { Context } from './sandbox-context.ts'
 import { mergeChanges } from './sandbox-state.ts'
 import { type OrderAction, orderWebhooks } from './webhooks.ts'
 
-/** Something that happens to an order, at the terminal or at the provider. */
+/** A change of an order, at the terminal or at the provider. */
 export type Move =
   | { to: 'at_terminal' }
   | ({ to: 'processed'; method: PaymentMethod } & Paid)
@@ -13,10 +13,10 @@ export type Move =
   | { to: 'canceled'; detail: 'canceled_on_terminal' | 'canceled_by_api' }
   | { to: 'expired' }
   | { to: 'action_required' }
-  /** The provider works on the payment: it ends as processed or failed. */
+  /** The provider processes the payment: it ends as processed or failed. */
   | { to: 'processing' | 'in_process'; method: PaymentMethod }
 
-/** What the buyer pays. Without `paidCents` the amount of the order, with the tip and the interest. */
+/** What the buyer pays. Without `paidCents` the amount of the order, with tip and interest. */
 export type Paid = {
   tipCents: number
   interestCents?: number
@@ -35,7 +35,7 @@ const legal: Record<Move['to'], Order['status'][]> = {
   in_process: ['at_terminal'],
 }
 
-/** States that the provider sends a webhook for (provider facts 6.2). */
+/** The states with a webhook (provider facts 6.2). */
 const told: ReadonlySet<string> = new Set([
   'processed',
   'failed',
@@ -50,8 +50,8 @@ export function canMove(order: Order, to: Move['to']): boolean {
 }
 
 /**
- * Moves an order, writes it with its webhook (none for at_terminal) and `extra` as one effect, and returns the new order.
- * The caller has checked that the move is allowed.
+ * Moves an order, writes it with its webhook (none for at_terminal) and `extra` as one effect, and returns the new
+ * order. The caller has checked that the move is allowed.
  */
 export function moveOrder(ctx: Context, order: Order, move: Move, extra: Change = {}): Order {
   const now = ctx.nowMs()
@@ -72,7 +72,7 @@ export function moveOrder(ctx: Context, order: Order, move: Move, extra: Change 
   )
 }
 
-/** Where the terminal of an order stands now. */
+/** The box where the terminal of an order is now. */
 export function boxOf(ctx: Context, order: Order): NonNullable<Payment['box']> {
   const posId = ctx.world.tables.terminals.get(order.terminalId)?.posId ?? null
   return { posId, storeId: ctx.world.tables.pos.get(String(posId))?.storeId ?? null }
@@ -136,7 +136,7 @@ function approvedPayment(
   }
 }
 
-/** A second buyer, or the same one again, pays an order that is paid. `isHidden`: only the Payments API shows it. */
+/** A second payment of a paid order, by any buyer. `isHidden`: only the Payments API shows it. */
 export function payAgain(
   ctx: Context,
   order: Order,
@@ -161,7 +161,7 @@ export function payAgain(
   return commitOrder(ctx, moved, paid.isHidden ? null : 'processed', 'order.paid_again')
 }
 
-/** How a refund goes on: done at once, or `processing` until it ends by itself at `endsAt` or is told to. */
+/** How a refund continues: done at once, or `processing` until `endsAt` or until an action ends it. */
 export type RefundCourse = {
   status: 'processed' | 'processing'
   endsAt: number | null
@@ -169,8 +169,8 @@ export type RefundCourse = {
 }
 
 /**
- * Gives back `amountCents` of a paid order. Reaching the paid amount makes it `refunded`; less leaves it `processed` with
- * the detail `partially_refunded` (provider facts 0.2). The caller has checked state and amount.
+ * Refunds `amountCents` of a paid order. The whole amount makes it `refunded`; less leaves it `processed` with the
+ * detail `partially_refunded` (provider facts 0.2). The caller has checked state and amount.
  */
 export function refundOrder(
   ctx: Context,
@@ -203,12 +203,12 @@ export function refundOrder(
       },
     },
   }
-  // `order.refunded` confirms a refund: one that is processing is told of when it ends.
+  // `order.refunded` confirms a refund; for a processing one it is sent at its end.
   const action = course.status === 'processed' ? 'refunded' : null
   return commitOrder(ctx, refunded, action, kind, mergeChanges(ending || {}, extra(refund)))
 }
 
-/** Ends a refund that is `processing`; one that failed gives its amount back to what is left of the order. */
+/** Ends a refund that is `processing`. The amount of a failed one can be refunded again. */
 export function endRefund(
   ctx: Context,
   order: Order,
@@ -228,7 +228,7 @@ function withRefunds(ctx: Context, order: Order, refunds: Refund[]): Order {
     const refundedCents = refunds
       .filter(({ status, transactionId }) => status !== 'failed' && transactionId === payment.id)
       .reduce((sum, refund) => sum + refund.amountCents, 0)
-    // A refund that ends later ends no dispute.
+    // A refund that ends later does not end a charge-back.
     if (payment.status === 'charged_back') return { ...payment, refundedCents }
     const isWhole = refundedCents === returnableCents(payment)
     const status = isWhole ? ('refunded' as const) : ('processed' as const)
@@ -256,7 +256,7 @@ function withRefunds(ctx: Context, order: Order, refunds: Refund[]): Order {
   }
 }
 
-/** Writes an order with what its change owes the service. */
+/** Writes an order with the webhooks of its change. */
 export function commitOrder(
   ctx: Context,
   order: Order,

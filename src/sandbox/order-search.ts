@@ -20,12 +20,12 @@ const filters = [
   'payment_method_type',
 ]
 
-/** 30 days: seen on the wire with this text, and on the BR page with the code (provider facts: order search). */
+/** 30 days: this text was observed, and the code is on the BR page (provider facts: order search). */
 const longestWindowMs = 720 * 3_600_000
 
 /**
- * GET /v1/orders. No page describes it for Point: names, the two required dates and the answer's shape are those of the
- * official SDK's types (provider facts 10.1).
+ * GET /v1/orders. The provider does not document it for Point: names, the two required dates and the form of the answer
+ * are from the official SDK's types (provider facts 10.1).
  */
 export function searchOrders(ctx: Context, seller: Seller, query: unknown): object {
   const problems = new Problems()

@@ -47,7 +47,7 @@ export function showOrder(ctx: Context, order: Order): Record<string, unknown> {
       ...(method !== null && {
         payment_method: {
           ...(method.defaultType !== null && { default_type: method.defaultType }),
-          // The provider takes an integer and echoes a text (provider facts 2.1).
+          // The provider takes an integer and answers a text (provider facts 2.1).
           ...(method.defaultInstallments !== null && {
             default_installments: String(method.defaultInstallments),
           }),
@@ -71,7 +71,7 @@ export function showOrder(ctx: Context, order: Order): Record<string, unknown> {
   }
 }
 
-/** The cases of an order, as the order and its webhook name them: without an amount. */
+/** The charge-backs of an order as the order and its webhook show them: without an amount. */
 export function showChargebacksOf(ctx: Context, order: Order): object[] {
   return [...ctx.world.tables.chargebacks.values()]
     .filter(({ orderId }) => orderId === order.id)
@@ -85,7 +85,7 @@ export function showChargebacksOf(ctx: Context, order: Order): object[] {
     }))
 }
 
-/** The detail of a payment that is charged back: `settled` is lost, `reimbursed` is won. */
+/** The detail of a charged-back payment: `settled` is lost, `reimbursed` is won. */
 export function chargebackDetail(coverageApplied: boolean | null): string {
   if (coverageApplied === null) return 'in_process'
   return coverageApplied ? 'reimbursed' : 'settled'

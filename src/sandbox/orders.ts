@@ -37,7 +37,7 @@ export function orderRoutes(app: FastifyInstance, ctx: Context): void {
   app.post<{ Params: { id: string } }>('/v1/orders/:id/cancel', (request, reply) => {
     const seller = authenticate(ctx, request)
     const { status, order } = cancelOrder(ctx, seller, request, request.params.id)
-    // After a repeated request the terminal may have answered meanwhile: the state as it is now.
+    // After a repeated request the terminal may have answered: answer the current state.
     const short = status === 202 && order.status === 'at_terminal'
     return reply.code(status).send(short ? showCancelRequested(order) : showOrder(ctx, order))
   })
@@ -47,7 +47,7 @@ export function orderNotFound() {
   return apiError(404, 'order_not_found', 'Order not found.')
 }
 
-/** The seller's order. Throws 400 `invalid_path_param`, 404 `order_not_found`, also for somebody else's order. */
+/** The seller's order. Throws 400 `invalid_path_param`, and 404 `order_not_found` also for another seller's order. */
 export function findOrder(ctx: Context, seller: Seller, id: string): Order {
   if (!orderIdPattern.test(id)) {
     throw apiError(400, 'invalid_path_param', 'path param order id is invalid')
@@ -81,7 +81,7 @@ function createOrder(ctx: Context, seller: Seller, request: FastifyRequest) {
     )
   }
   if (openOrderOn(ctx, terminal.id) !== undefined) {
-    // The documentation says ..._for_terminal; this is what was seen on the wire (provider facts 0.2).
+    // The documentation says ..._for_terminal; this was observed (provider facts 0.2).
     throw apiError(
       409,
       'already_queued_order_on_terminal',
@@ -92,7 +92,7 @@ function createOrder(ctx: Context, seller: Seller, request: FastifyRequest) {
   return { status: 201, order }
 }
 
-/** Queues an order on its terminal, which the caller has found free. */
+/** Queues an order on its terminal. The caller has checked that the terminal is free. */
 export function placeOrder(
   ctx: Context,
   seller: Seller,
@@ -132,7 +132,7 @@ export function placeOrder(
   return commitOrder(ctx, order, null, 'order.created', extra(order.id))
 }
 
-/** The unfinished order that holds a terminal: there is never more than one. */
+/** The open order of a terminal: there is at most one. */
 export function openOrderOn(ctx: Context, terminalId: string): Order | undefined {
   for (const id of ctx.world.openOrders) {
     const order = ctx.world.tables.orders.get(id)
@@ -166,7 +166,7 @@ function cancelOrder(ctx: Context, seller: Seller, request: FastifyRequest, id: 
     payment: { ...order.payment, statusDetail: 'cancellation_requested' },
     version: order.version + 1,
   }
-  // With event_ms 0 the terminal says nothing by itself: the buyer's act decides what becomes of the request.
+  // With event_ms 0 the terminal does not answer by itself: an action decides about the request.
   const answerAt = now + ctx.pace.eventMs
   const events = ctx.pace.eventMs > 0 && {
     events: {

@@ -8,7 +8,7 @@ import { pdvOn } from './terminals.ts'
 const models = { NEWLAND_N950: 'N950NCB', PAX_A910: 'SMARTPOS' }
 
 /**
- * Pairs a new virtual terminal with a box, as the seller does by hand on the device. Without `operating_mode` the first
+ * Pairs a new virtual terminal with a box, as the seller does on the device. Without `operating_mode` the first
  * terminal of a box is in PDV and any further one STANDALONE. Throws a control error: 400, 404 for an unknown box, 409.
  */
 export function pairTerminal(ctx: Context, body: unknown): Terminal {

@@ -12,7 +12,7 @@ import type { LoosePayment, Order, Payment, PaymentRefund, Refund, Seller } from
 import type { Context } from './sandbox-context.ts'
 import { siteOf } from './sites.ts'
 
-/** POST /v1/payments/{id}/refunds: all that is left of that payment without a body, a part with `amount`. */
+/** POST /v1/payments/{id}/refunds: without a body all that is left of that payment, with `amount` a part. */
 export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
   app.post<{ Params: { id: string } }>('/v1/payments/:id/refunds', (request, reply) => {
     const seller = authenticate(ctx, request)
@@ -63,14 +63,14 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
   })
 }
 
-/** The words of the Payments API for those of the Orders API. */
+/** The refund states of the Payments API, by those of the Orders API. */
 export const paymentRefundStatus = {
   processing: 'in_process',
   processed: 'approved',
   failed: 'rejected',
 } as const
 
-/** How the refund of this call goes on, when a rule says that it is not done at once. */
+/** How the refund of this call continues, if a rule delays its end. */
 function courseOf(ctx: Context, url: string, userId: number): RefundCourse | undefined {
   const rule = ctx.faults.onRefund(url.split('?')[0] ?? '', userId)
   if (!rule) return undefined
@@ -87,7 +87,7 @@ function centsOf(body: unknown, left: number, hasCents: boolean): number {
   return cents
 }
 
-/** The payment of an order that has this number. */
+/** The order payment with this id. */
 function behindOrder(
   ctx: Context,
   seller: Seller,
@@ -111,7 +111,7 @@ function showOrderRefund({ referenceId }: Payment, refund: Refund): object {
   }
 }
 
-/** The payment with every refund ended whose time has come. */
+/** The payment after the end of every refund that is due. */
 export function endDueRefunds(payment: LoosePayment, nowMs: number): LoosePayment {
   const due = payment.refunds.filter(
     ({ status, endsAt }) => status === 'in_process' && endsAt != null && endsAt <= nowMs,
@@ -125,8 +125,8 @@ export function endDueRefunds(payment: LoosePayment, nowMs: number): LoosePaymen
 }
 
 /**
- * What a person or the bank does with a payment without an order: `{"do":"end_refund","as":"approved"|"rejected"}` ends its
- * last refund that is in process, or the one that `refund_id` names. Throws a control error.
+ * An action of a person or the bank on a payment without an order: `{"do":"end_refund","as":"approved"|"rejected"}`
+ * ends its last refund in process, or the one of `refund_id`. Throws a control error.
  */
 export function actOnPayment(ctx: Context, id: string, body: unknown): object {
   const kept = ctx.world.tables.payments.get(id)
@@ -151,14 +151,14 @@ export function actOnPayment(ctx: Context, id: string, body: unknown): object {
   return showRefund(after, { ...refund, status: as })
 }
 
-/** What is given back, or may still be. */
+/** The refunded amount, including refunds in process. */
 function standingCents(refunds: readonly PaymentRefund[]): number {
   return refunds
     .filter(({ status }) => status !== 'rejected')
     .reduce((sum, { amountCents }) => sum + amountCents, 0)
 }
 
-/** A refund in process leaves the payment as it is; the provider documents no state for it. */
+/** A refund in process does not change the payment; the provider documents no state for it. */
 function withRefunds(
   payment: LoosePayment,
   refunds: PaymentRefund[],

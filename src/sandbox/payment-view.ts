@@ -5,7 +5,7 @@ import type { Order, Payment, PaymentMethod, PaymentRefund } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 import { siteOf } from './sites.ts'
 
-/** A payment of the Payments API: what stands behind an order, or a charge without one. Times are milliseconds. */
+/** A payment of the Payments API: of an order, or without one. Times are milliseconds. */
 export type PaymentEntry = {
   id: number
   userId: number
@@ -26,7 +26,7 @@ export type PaymentEntry = {
   odd?: Record<string, unknown>
 }
 
-/** Every payment of a seller. An order has one from the moment that its buyer tried to pay, and more when he paid again. */
+/** All payments of a seller. An order has one after the first attempt of its buyer, and more when it was paid again. */
 export function paymentsOf(ctx: Context, userId: number): PaymentEntry[] {
   const entries: PaymentEntry[] = []
   for (const order of ctx.world.tables.orders.values()) {
@@ -59,7 +59,7 @@ function behindOrder(ctx: Context, order: Order, payment: Payment): PaymentEntry
   const updatedAt = Date.parse(order.lastUpdatedDate)
   const own = order.refunds.filter(({ transactionId }) => transactionId === payment.id)
   const amountCents = payment.paidCents === null ? payment.amountCents : receivedCents(payment)
-  // Refunds here are of the amount of the payment, without the interest.
+  // These refunds are of the payment's amount, without the interest.
   let left = amountCents
   const refunds = own.map((refund) => {
     const refundStatus = paymentRefundStatus[refund.status]
@@ -90,12 +90,12 @@ function behindOrder(ctx: Context, order: Order, payment: Payment): PaymentEntry
   }
 }
 
-/** Whether the money of a payment came in, whatever became of it later. */
+/** Whether the money of a payment came in, refunded or not. */
 export function isPaidEntry({ status }: PaymentEntry): boolean {
   return status === 'approved' || status === 'refunded' || status === 'charged_back'
 }
 
-/** The payment as both payment calls answer it. What it costs is made up, by rates like those of real statements. */
+/** The payment as both payment calls answer it. Its fees are invented, by rates like those of real statements. */
 export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<string, unknown> {
   const { method, createdAt } = entry
   const isPaid = isPaidEntry(entry)
@@ -159,7 +159,7 @@ export type Charge = {
   entity: string | null
 }
 
-/** Names as seen in statements (provider facts: names in `charges_details`); one is the buyer's and not the seller's. */
+/** Names as in real statements (provider facts: names in `charges_details`). One is charged to the buyer. */
 export function chargesOf({ amountCents, method }: PaymentEntry): Charge[] {
   const part = (rate: number) => Math.round((amountCents * rate) / 100)
   const isCredit = method.type === 'credit_card'
@@ -193,18 +193,18 @@ function showCharge({ name, type, cents, payer, entity }: Charge): object {
   }
 }
 
-/** When the money of a payment can be used. */
+/** When the money of a payment becomes available. */
 export function releaseAtOf({ createdAt, method }: PaymentEntry): number {
   return createdAt + releaseDays(method) * 86_400_000
 }
 
-/** Not a fixed delay: by how it was paid. */
+/** The delay depends on the payment method. */
 function releaseDays({ type }: PaymentMethod): number {
   if (type === 'credit_card') return 10
   return type === 'debit_card' ? 3 : 1
 }
 
-/** Payments have the time of GMT-4, whatever the country. */
+/** Payments have times in GMT-4 in every country. */
 function stamp(ms: number): string {
   return `${new Date(ms - 4 * 3_600_000).toISOString().slice(0, -1)}-04:00`
 }

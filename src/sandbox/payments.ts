@@ -7,14 +7,14 @@ import { type PaymentEntry, paymentsOf, showPaymentEntry } from './payment-view.
 import type { Seller } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 
-/** Offset plus limit of a search, at most. */
+/** The maximum of offset plus limit of a search. */
 export const searchReach = 10_000
 
 const filters = ['external_reference', 'status', 'store_id', 'pos_id', 'collector.id']
 
 /**
- * The payments behind orders, and those without one. Paths, parameters and fields as projects have seen them on the wire and
- * as the published description has them; none was tried live by us.
+ * Payments of orders and without one. Paths, parameters and fields are those that projects have observed and that the
+ * provider documents; not tested against the real provider.
  */
 export function paymentRoutes(app: FastifyInstance, ctx: Context): void {
   app.get('/v1/payments/search', (request) => {
@@ -29,7 +29,7 @@ export function paymentRoutes(app: FastifyInstance, ctx: Context): void {
   })
 }
 
-/** Reading one payment tells its state now; the search lags behind, and says nothing of what was made a moment ago. */
+/** Reading one payment shows its current state. The search lags behind, and misses the newest payments. */
 function searchPayments(ctx: Context, seller: Seller, query: unknown): object {
   const page = readPage(query, filters, { limit: 30, highest: 1000 })
   if (page.offset + page.limit > ctx.index.resultsAtMost) {
@@ -67,7 +67,7 @@ function searchPayments(ctx: Context, seller: Seller, query: unknown): object {
   }
 }
 
-/** The true number, and what each answer so far has added to it. */
+/** The true number, plus what each answer so far has added to it. */
 function totalOf(ctx: Context, found: number): number {
   ctx.index.drift += ctx.index.totalStep
   return found + ctx.index.drift

@@ -4,7 +4,7 @@ import type { Page } from './page.ts'
 import type { Pos, Seller, Store, Terminal } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 
-/** What both generations of the POS API share: the rows behind them. */
+/** The rows behind both generations of the POS API. */
 export function newPos(
   ctx: Context,
   store: Store,
@@ -64,7 +64,7 @@ export function findPosRows(ctx: Context, seller: Seller, { filters }: Page): Po
   )
 }
 
-/** Removes a POS. Its terminals stay with the seller, bound to nothing. */
+/** Removes a POS. Its terminals stay with the seller, without a POS. */
 export function deletePos(ctx: Context, pos: Pos): void {
   const terminals: Record<string, Terminal> = {}
   for (const [id, terminal] of ctx.world.tables.terminals) {
@@ -75,7 +75,7 @@ export function deletePos(ctx: Context, pos: Pos): void {
   ctx.world.commit('pos.deleted', String(pos.id), { pos: { [pos.id]: null }, terminals })
 }
 
-/** The three addresses of the printed QR. */
+/** The three URLs of the printed QR. */
 export function qrLinks(pos: Pos) {
   const base = `https://www.mercadopago.com/instore/merchant/qr/${pos.id}`
   const mark = pos.uuid.slice(0, 8)

@@ -28,7 +28,7 @@ export function posV2Routes(app: FastifyInstance, ctx: Context): void {
     const seller = authenticate(ctx, request)
     const use = usePosKey(ctx, request, seller)
     const fields = readFields(request.body)
-    // The first answer as it was, also when that POS is gone: the key stands for that creation.
+    // The first answer unchanged, also when that POS was deleted: the key belongs to that creation.
     if (use.first !== undefined) return reply.code(use.first.status).send(use.first.body)
     const store = readStore(ctx, seller, fields)
     if (store === undefined) throw badRequest('store_id or external_store_id is required')

@@ -16,7 +16,7 @@ export function isRecord(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Collects everything wrong with a body, then throws one 400 with an entry per code (provider facts 0.5 and 2.1). */
+/** Collects the errors of a body, then throws one 400 with an entry for each code (provider facts 0.5 and 2.1). */
 export class Problems {
   readonly found = new Map<string, string[]>()
 

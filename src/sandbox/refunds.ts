@@ -23,7 +23,7 @@ const partlyRefundable = new Set([
   'digital_wallet',
 ])
 
-/** POST /v1/orders/{id}/refund: everything that is left without a body, a part of one payment with one. */
+/** POST /v1/orders/{id}/refund: without a body all that is left, with one a part of one payment. */
 export function refundRoute(app: FastifyInstance, ctx: Context): void {
   app.post<{ Params: { id: string } }>('/v1/orders/:id/refund', (request, reply) => {
     const seller = authenticate(ctx, request)
@@ -88,7 +88,7 @@ function partOf(
   if (part.amountCents > left) {
     throw apiError(400, 'refund_amount_exceeds', 'The amount exceeds what can be refunded.')
   }
-  // The whole amount in one go is no partial refund, whatever its form.
+  // The whole amount at once is not a partial refund, whatever the form of the request.
   if (part.amountCents === left && payment.refundedCents === 0) {
     return { payment, amountCents: left }
   }

@@ -3,7 +3,7 @@ import { chargesOf, isPaidEntry, type PaymentEntry, releaseAtOf } from './paymen
 import type { Report, ReportConfig, ReportKind } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 
-/** Columns of a report when the shop has chosen none (provider facts 6). */
+/** The columns of a report when the shop has not chosen any (provider facts 6). */
 export const usualColumns: Record<ReportKind, readonly string[]> = {
   settlement: [
     'EXTERNAL_REFERENCE',
@@ -45,14 +45,14 @@ export function zoneMinutes(zone: string | undefined): number {
   return (sign === '+' ? 1 : -1) * Number(hours ?? 4) * 60
 }
 
-/** The end of the local day in which a moment lies: a report is stretched to it. */
+/** The end of the local day of a time: a report is extended to it. */
 export function endOfDay(ms: number, zone: string | undefined): number {
   const offsetMs = zoneMinutes(zone) * 60_000
   const day = Math.floor((ms + offsetMs) / (24 * hourMs))
   return (day + 1) * 24 * hourMs - offsetMs - 1
 }
 
-/** The file of a report, with the separators and the three ways of writing lists of taxes that real ones have. */
+/** The file of a report, with the separators and the three forms of lists of taxes that real files have. */
 export function reportCsv(
   ctx: Context,
   report: Report,
@@ -132,7 +132,7 @@ function settlementRows(ctx: Context, entry: PaymentEntry, config: ReportConfig)
   return [sale, ...refunds, ...disputeRows(ctx, entry, common, config)]
 }
 
-/** A charge-back takes the whole charge back, fee and taxes too; one that the shop wins is stated again as it was. */
+/** A charge-back takes back the whole charge with fee and taxes. If the shop wins it, the charge is stated again. */
 function disputeRows(
   ctx: Context,
   entry: PaymentEntry,

@@ -9,15 +9,15 @@ import { endOfDay, reportCsv } from './report-csv.ts'
 import type { Report, ReportConfig, ReportKind, Seller } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 
-/** How long a report takes to be made. */
+/** How long the creation of a report takes. */
 const makingMs = 60_000
 const longestSpanMs = 60 * 86_400_000
-/** Dates without milliseconds, as the provider wants them. */
+/** The provider requires dates without milliseconds. */
 const dateShape = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/
 
 /**
- * Settlement and release reports, as projects have seen them on the wire; none was tried live by us. Real test accounts get
- * empty files. The configuration is one per account and the shop's own: `PUT /_sandbox/reports` plays the shop.
+ * Settlement and release reports as projects have observed them; not tested against the real provider. Real test
+ * accounts get empty files. The shop has one configuration per account: `PUT /_sandbox/reports` sets it.
  */
 export function reportRoutes(app: FastifyInstance, ctx: Context): void {
   for (const kind of ['settlement', 'release'] as const) {
@@ -50,7 +50,7 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
           file_name: one.fileName,
           begin_date: new Date(one.beginMs).toISOString(),
           end_date: new Date(one.endMs).toISOString(),
-          // UTC with the label of another zone, as seen on the wire (provider news 0.4).
+          // UTC with the offset of another zone, as observed (provider news 0.4).
           date_created: new Date(one.createdAt).toISOString().replace('Z', '-04:00'),
           created_from: 'manual',
         }))
@@ -61,7 +61,7 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
     app.get<{ Params: { name: string } }>(`${base}/:name`, (request, reply) => {
       const seller = authenticate(ctx, request)
       const { name } = request.params
-      // By id the provider answers so.
+      // The provider's answer for an id.
       if (/^\d+$/.test(name)) throw new ApiError(403, { code: 'forbidden', message: 'forbidden' })
       const report = [...ctx.world.tables.reports.values()].find(
         (one) => one.userId === seller.id && one.kind === kind && one.fileName === name,
@@ -72,7 +72,7 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
     })
   }
 
-  // The shop in its panel: its configuration of a kind of report, or none.
+  // The shop's configuration of a kind of report in its panel, or none.
   app.put('/_sandbox/reports', (request) => {
     const { user_id: userId, kind, config } = isRecord(request.body) ? request.body : {}
     if (kind !== 'settlement' && kind !== 'release') throw badCall('kind must be one of both')

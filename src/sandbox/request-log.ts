@@ -27,7 +27,7 @@ const kept = 5000
 const secretHeaders = new Set(['authorization', 'cookie', 'proxy-authorization'])
 const secretFields = new Set(['client_secret', 'code', 'code_verifier', 'refresh_token'])
 
-/** What callers sent, newest last, bounded: tests read it to see headers and bodies. Secrets are masked. */
+/** Requests of callers, newest last, bounded: tests read their headers and bodies. Secrets are masked. */
 export function createRequestLog(): RequestLog {
   let entries: LoggedRequest[] = []
   let seq = 0
@@ -55,7 +55,7 @@ function maskHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   return shown
 }
 
-/** The body of a call with the values of credentials masked. */
+/** The body of a call with credentials masked. */
 export function maskBody(body: unknown): unknown {
   if (!isRecord(body)) return body ?? null
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** The application the service owns at the provider. `ownerId` is the account behind client_credentials tokens. */
+/** The application of the service at the provider. `ownerId` is the account of client_credentials tokens. */
 export type Application = {
   clientId: string
   clientSecret: string
@@ -14,9 +14,9 @@ export type Seller = {
   revoked: boolean
   publicKey: string
   createdAt: string
-  /** The account header-approved authorizations use when they name none. */
+  /** The account of header-approved authorizations that name none. */
   isDefault: boolean
-  /** Its country; absent in ledgers from before this was kept: Argentina. */
+  /** Its country. Absent in old ledgers: Argentina. */
   siteId?: string
 }
 
@@ -109,9 +109,9 @@ export type Payment = {
   statusDetail: string | null
   paidCents: number | null
   tipCents: number
-  /** What the buyer pays to the card issuer for instalments, a part of `paidCents`. Absent in ledgers from before it was kept. */
+  /** The card issuer's interest for instalments, a part of `paidCents`. Absent in old ledgers. */
   interestCents?: number
-  /** Whether refunds give the interest back too, and name it. */
+  /** Whether refunds include the interest, and name it. */
   givesInterestBack?: boolean
   /** The Orders API does not list it, the Payments API does. */
   isHidden?: boolean
@@ -119,11 +119,11 @@ export type Payment = {
   referenceId: string | null
   method: PaymentMethod | null
   paidAt: number | null
-  /** The box at which it was paid: a terminal may stand elsewhere tomorrow. Absent in ledgers from before this was kept. */
+  /** The box where it was paid: a terminal may be moved later. Absent in old ledgers. */
   box?: { posId: number | null; storeId: number | null }
 }
 
-/** A charge without an order of the Orders API: typed into a terminal, or made in a web shop. */
+/** A charge without an order of the Orders API: entered at a terminal, or made in a web shop. */
 export type LoosePayment = {
   id: number
   userId: number
@@ -138,11 +138,11 @@ export type LoosePayment = {
   createdAt: number
   updatedAt: number
   refunds: PaymentRefund[]
-  /** Members that answers show instead of the true ones: rows as they should not be. */
+  /** Members that replace those of the payment in answers, for invalid rows. */
   odd?: Record<string, unknown>
 }
 
-/** A refund of a payment without an order. One that is `in_process` ends as `ends` at `endsAt`, or when it is told to. */
+/** A refund of a payment without an order. One that is `in_process` ends as `ends` at `endsAt`, or by an action. */
 export type PaymentRefund = {
   id: number
   amountCents: number
@@ -188,10 +188,10 @@ export type Order = {
   createdDate: string
   lastUpdatedDate: string
   payment: Payment
-  /** Approved payments beside it. Absent in ledgers from before this was kept. */
+  /** Further approved payments. Absent in old ledgers. */
   furtherPayments?: Payment[]
   refunds: Refund[]
-  /** What answers show instead of the truth: states and evidence that no document describes. Null: the truth. */
+  /** Members that replace those of the order in answers, such as undocumented states; null for none. */
   shown: Record<string, unknown> | null
   version: number
   idempotencyKey: string
@@ -199,9 +199,9 @@ export type Order = {
 
 /** A charge-back of a payment, with or without an order. Amounts in cents, times in milliseconds. */
 export type Chargeback = {
-  /** The number of the case, as text: it is longer than a number of JavaScript is exact. */
+  /** The case number, as text: it is too long for an exact JavaScript number. */
   id: string
-  /** `CBK…`, in the order. */
+  /** The `CBK…` id in the order. */
   orderCaseId: string
   userId: number
   orderId: string | null
@@ -209,24 +209,24 @@ export type Chargeback = {
   amountCents: number
   reason: string
   coverageEligible: boolean
-  /** Null until the case is decided: true, the shop keeps the money. */
+  /** Null until the case is decided; true if the shop keeps the money. */
   coverageApplied: boolean | null
   documentationStatus: string
   deadlineAt: number | null
   openedAt: number
   decidedAt: number | null
   updatedAt: number
-  /** Members that the answer shows instead of the true ones. */
+  /** Members that replace those of the case in answers. */
   odd?: Record<string, unknown>
 }
 
-/** One remembered idempotency key: the first answer's status and what it was about. */
+/** A remembered idempotency key: the status of the first answer and its resource. */
 export type Remembered = {
   fingerprint: string
   at: number
   status: number
   resourceId: string
-  /** The answer itself where the resource may be gone by then (POS). */
+  /** The answer itself, if the resource may be deleted later (POS). */
   body: unknown
 }
 
@@ -242,7 +242,7 @@ export type Webhook = {
   badSignature: boolean
 }
 
-/** A simulated event, or the terminal's answer to a cancel request, that has not happened yet. */
+/** A simulated event, or the terminal's answer to a cancel request, that is not due yet. */
 export type PendingEvent = {
   id: string
   orderId: string
@@ -253,27 +253,27 @@ export type PendingEvent = {
 
 export type ReportKind = 'settlement' | 'release'
 
-/** How a shop wants its reports; one per account and kind. */
+/** The report configuration of a shop; one per account and kind. */
 export type ReportConfig = {
   columns?: { key: string }[]
   display_timezone?: string
   separator?: string
   file_name_prefix?: string
-  /** Of the sandbox alone: how cells of JSON are written. Real files have all of them. */
+  /** Sandbox only: the form of JSON cells. Real files have all of them. */
   json_cells?: 'bare' | 'doubled' | 'undoubled'
-  /** Of the sandbox alone: entries that its list shows before the real ones. */
+  /** Sandbox only: entries that the list shows before the real ones. */
   list?: unknown[]
-  /** Of the sandbox alone: an order is answered 203, and nothing is created. */
+  /** Sandbox only: an order is answered 203, and nothing is created. */
   not_created?: boolean
-  /** Of the sandbox alone: the states of a task before and after its file is there. */
+  /** Sandbox only: the states of a task before and after its file exists. */
   words?: { making?: string; made?: string }
-  /** Of the sandbox alone: the ending of the file's name. */
+  /** Sandbox only: the extension of the file's name. */
   file_type?: 'csv' | 'xlsx'
-  /** Of the sandbox alone: the row, counted from 1, that breaks off in its middle. */
+  /** Sandbox only: the row, counted from 1, that is cut in its middle. */
   damaged_row?: number
 }
 
-/** A report that was ordered, with the configuration of that moment. */
+/** An ordered report, with the configuration of that time. */
 export type Report = {
   id: number
   userId: number
@@ -305,6 +305,6 @@ export type Tables = {
 }
 
 export type TableName = keyof Tables
-/** New values by id; null removes. One change is one line of the ledger file, so it happens whole or not at all. */
+/** New values by id; null removes. One change is one line of the ledger file, so it is written whole or not at all. */
 export type Change = { [K in TableName]?: Record<string, Tables[K] | null> }
 export type Effect = { seq: number; at: string; kind: string; ref: string }

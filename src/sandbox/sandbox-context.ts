@@ -6,7 +6,7 @@ import type { World } from './sandbox-state.ts'
 
 export type WebhookSettings = {
   url: string | null
-  /** How `data.id` enters the signature: real order deliveries matched lower case only (provider facts 6.4). */
+  /** The case of `data.id` in the signature: real order webhooks matched lower case only (provider facts 6.4). */
   case: 'lower' | 'as_received'
   /** `auto`: milliseconds for orders, seconds for other topics, as in the provider's samples. */
   tsUnit: 'auto' | 'ms' | 's'
@@ -24,7 +24,7 @@ export type Delivery = {
   error: string | null
 }
 
-/** A call that was left without an answer. */
+/** A call without an answer. */
 export type HangingCall = {
   method: string
   /** Path and query. */
@@ -32,7 +32,7 @@ export type HangingCall = {
   headers: Record<string, string | string[] | undefined>
 }
 
-/** What every room of the sandbox works on. */
+/** The shared state of the sandbox's modules. */
 export type Context = {
   world: World
   nowMs: () => number
@@ -43,18 +43,18 @@ export type Context = {
   faults: FaultBox
   requests: RequestLog
   deliveries: Delivery[]
-  /** Webhooks held back until a later one went out; `after` names it once it exists. */
+  /** Webhooks that wait until a later one was sent; `after` names it once it exists. */
   held: Map<string, { after: string | null }>
-  /** Calls that arrive later, and the marks of those that are arriving now. */
+  /** Delayed calls, and the marks of those that are running. */
   lateCalls: LateCall[]
   arriving: Set<string>
   arrivals: Promise<void>
-  /** Calls that hang, by what ends them. */
+  /** Functions that end the hanging calls. */
   hanging: Set<() => void>
   onHang: (call: HangingCall) => void
   /**
-   * How far searches lag behind, and how long after a payment its charges are told, in milliseconds; how far a search of
-   * payments pages (offset plus limit), and by how much each answer's total differs from the last.
+   * How far searches lag behind, and how long after a payment its charges are shown, in milliseconds; the maximum of
+   * offset plus limit of a search of payments; and by how much each answer's total differs from the last.
    */
   index: {
     lagMs: number
@@ -63,19 +63,19 @@ export type Context = {
     totalStep: number
     drift: number
   }
-  /** Rows that lists show before the real ones, by account and list: rows as they should not be. */
+  /** Rows that lists show before the real ones, by account and list, for invalid rows. */
   oddRows: Map<string, unknown[]>
-  /** Terminals with a print that is not done: they take no order. */
+  /** Terminals with a print that is not done: they accept no order. */
   prints: Set<string>
   /** Accounts whose token answers have no refresh token. */
   withoutRefresh: Set<number>
   /** How long the provider remembers a key, in milliseconds. */
   keyMemoryMs: number
-  /** Says that something became due: orders move and webhooks leave on the next turn. */
+  /** Runs the scheduler now, after something became due. */
   wake: () => void
 }
 
-/** What a list of an account shows first. */
+/** The rows that a list of an account shows first. */
 export function oddRowsOf(ctx: Context, userId: number, list: OddList): unknown[] {
   return ctx.oddRows.get(`${userId} ${list}`) ?? []
 }

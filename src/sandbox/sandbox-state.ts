@@ -3,10 +3,10 @@ import type { Change, Effect, Order, TableName, Tables } from './rows.ts'
 
 export type World = {
   tables: { [K in TableName]: Map<string, Tables[K]> }
-  /** Ids of orders that hold a terminal: the only ones with a clock running. */
+  /** Ids of orders on a terminal: only these can expire. */
   openOrders: Set<string>
   effects: Effect[]
-  /** Writes one effect to the ledger, then applies it. What it returned from, a kill -9 cannot undo. */
+  /** Writes one effect to the ledger, then applies it. When it returns, a kill -9 cannot undo it. */
   commit: (kind: string, ref: string, change: Change) => void
 }
 
@@ -17,12 +17,12 @@ const openStates: ReadonlySet<string> = new Set([
   'in_process',
 ])
 
-/** An unfinished order keeps its terminal (provider facts 2.1, `already_queued_order_on_terminal`). */
+/** An open order keeps its terminal busy (provider facts 2.1, `already_queued_order_on_terminal`). */
 export function isOpen(order: Order): boolean {
   return openStates.has(order.status)
 }
 
-/** The provider's whole state, rebuilt from the journal's lines. Values are replaced, never changed in place. */
+/** The provider's whole state, rebuilt from the lines of the journal. Values are replaced, never changed in place. */
 export function createWorld(journal: Journal, nowMs: () => number): World {
   const tables: World['tables'] = {
     application: new Map(),
@@ -80,7 +80,7 @@ export function createWorld(journal: Journal, nowMs: () => number): World {
   }
 }
 
-/** Joins two changes into one, so that both reach the ledger in the same line. */
+/** Joins two changes into one line of the ledger. */
 export function mergeChanges(first: Change, second: Change): Change {
   const merged: Record<string, unknown> = { ...first }
   for (const [name, values] of Object.entries(second)) {

@@ -4,7 +4,7 @@ import { arriveDue } from './late-calls.ts'
 import type { Context } from './sandbox-context.ts'
 import type { WebhookSender } from './webhook-sender.ts'
 
-/** One timer for everything that has a time: terminals, events, expiry, calls that arrive late, webhooks. */
+/** One timer for everything with a time: terminals, events, expiry, delayed calls, webhooks. */
 export function createScheduler(app: FastifyInstance, ctx: Context, sender: WebhookSender) {
   let timer: NodeJS.Timeout | undefined
   let queued: NodeJS.Immediate | undefined
@@ -22,7 +22,7 @@ export function createScheduler(app: FastifyInstance, ctx: Context, sender: Webh
     arm()
   }
 
-  // A full disk must not end the process this runs in; what is due stays due.
+  // A full disk must not end the process; the work stays due.
   function warn(error: unknown): void {
     process.emitWarning(error instanceof Error ? error : String(error))
   }
@@ -32,7 +32,7 @@ export function createScheduler(app: FastifyInstance, ctx: Context, sender: Webh
     if (closed) return
     const next = Math.min(nextDue(ctx) ?? Infinity, sender.nextAt() ?? Infinity)
     if (next === Infinity) return
-    // Not below 10 ms, so a time that cannot be kept costs nothing; at most a minute, since clocks are set.
+    // At least 10 ms, so that a failing step does not loop; at most a minute, since clocks are set.
     const delayMs = Math.min(60_000, Math.max(10, next - ctx.nowMs()))
     timer = setTimeout(tick, delayMs)
   }

@@ -4,7 +4,7 @@ import type { AccessToken, RefreshToken, Seller } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 import { connectWebhooks } from './webhooks.ts'
 
-/** Creates a seller account; without an id a free one is made up. */
+/** Creates a seller account; without an id it gets a free one. */
 export function createSeller(
   ctx: Context,
   options: {
@@ -31,19 +31,22 @@ export function createSeller(
   return seller
 }
 
-/** The account an authorization gets when it names none: made at first use, the same ever after. */
+/** The account of an authorization that names none. Created once. */
 export function defaultSeller(ctx: Context): Seller {
   for (const seller of ctx.world.tables.sellers.values()) if (seller.isDefault) return seller
   return createSeller(ctx, { isDefault: true })
 }
 
-/** The seller with this id, made on the spot when nobody has it yet. Undefined for text that is no account number. */
+/** The seller with this id, created if it does not exist. Undefined for text that is not an account number. */
 export function sellerByText(ctx: Context, text: string): Seller | undefined {
   if (!/^[1-9]\d{0,14}$/.test(text)) return undefined
   return ctx.world.tables.sellers.get(text) ?? createSeller(ctx, { id: Number(text) })
 }
 
-/** The seller takes the permission back: every token dies, and `application.deauthorized` is sent (provider facts 6.3). */
+/**
+ * The seller revokes the permission: every token becomes invalid, and `application.deauthorized` is sent (provider
+ * facts 6.3).
+ */
 export function revokeSeller(ctx: Context, seller: Seller): void {
   const { tables } = ctx.world
   const accessTokens: Record<string, AccessToken> = {}

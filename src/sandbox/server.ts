@@ -41,21 +41,21 @@ export type SandboxOptions = {
   port: number
   /** Loopback only; anything else throws. */
   host?: string
-  /** Folder of the ledger file. Without it everything is forgotten at the end. */
+  /** Folder of the ledger file. Without it the state is in memory only. */
   dataDir?: string
   clientId?: string
   clientSecret?: string
   webhookSecrets?: string[]
-  /** Where signed webhooks go. Without an address none are made. */
+  /** Where signed webhooks are sent. Without an address there are none. */
   webhookUrl?: string
   /** Exact redirect addresses; none means any loopback http address. */
   redirectUris?: string[]
-  /** How long a terminal takes to fetch an order, and a simulated event to happen. 0: not by itself, and at once. */
+  /** How long a terminal takes to fetch an order, and a simulated event to happen. 0: fetches not by itself; events at once. */
   pace?: { fetchMs: number; eventMs: number }
-  /** Waiting time after each failed webhook attempt; the last one repeats. */
+  /** The delay after each failed webhook attempt; the last one repeats. */
   webhookRetryMs?: number[]
   now?: () => Date
-  /** Hears of each call that begins to hang for longer than its caller waits. */
+  /** Called for each call that begins to hang for longer than its caller waits. */
   onHang?: (call: HangingCall) => void
 }
 
@@ -64,19 +64,19 @@ export type Sandbox = {
   info: { client_id: string; client_secret: string; webhook_secrets: string[] }
   setWebhookUrl: (url: string) => void
   close: () => Promise<void>
-  /** Cuts the calls that hang; answers how many they were. */
+  /** Cuts the hanging calls and returns their number. */
   endHangs: () => number
   ledger: () => SandboxLedger
 }
 
-/** Three times a quarter of an hour, then wider (provider facts 6.1). */
+/** Three times a quarter of an hour, then longer (provider facts 6.1). */
 const providerRetryMs = [15, 15, 15, 30, 60, 120].map((minutes) => minutes * 60_000)
-/** Long enough to watch, short enough not to bore. */
+/** Long enough to watch on the page, and short enough to wait for. */
 const humanPace = { fetchMs: 1500, eventMs: 2500 }
 
 /**
- * Starts the provider's stand-in. Rejects when the host is not loopback, the port is taken, or another sandbox holds the
- * folder. Everything written before is there again; webhooks still owed are sent.
+ * Starts the sandbox provider. Rejects when the host is not loopback, the port is taken, or another sandbox uses the
+ * folder. Reads the stored state; unsent webhooks are sent.
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const host = options.host ?? '127.0.0.1'
@@ -147,7 +147,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   }
 }
 
-/** Credentials are made once and stay: the service stores tokens that belong to them. */
+/** Created once: the service stores tokens that belong to these credentials. */
 function ensureApplication(ctx: Context, options: SandboxOptions): void {
   const known = ctx.world.tables.application.get('app')
   const application = {
@@ -177,7 +177,7 @@ function ensureApplication(ctx: Context, options: SandboxOptions): void {
 function buildServer(ctx: Context): FastifyInstance {
   const app = Fastify({
     logger: false,
-    // Sockets that hang on purpose must not keep the process from ending.
+    // Hanging sockets must not keep the process from ending.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 1024 },
   })
@@ -198,7 +198,7 @@ function buildServer(ctx: Context): FastifyInstance {
     if (!hostIsLoopback(request)) {
       return reply.code(403).send({ error: 'foreign Host header', code: 'FORBIDDEN' })
     }
-    // Whatever became due is done before anybody looks, also when a test moved the clock.
+    // Everything due runs before a request is answered, also after a test moved the clock.
     runDue(ctx)
     if (!hasArrivedLate(ctx, request)) await arriveDue(app, ctx)
   })

@@ -18,7 +18,7 @@ export function siteIdOf(ctx: Context, userId: number): string {
   return ctx.world.tables.sellers.get(String(userId))?.siteId ?? 'MLA'
 }
 
-/** The country of an account; Argentina for one that was made before accounts had a country. */
+/** The country of an account; Argentina for an account of an old ledger. */
 export function siteOf(ctx: Context, userId: number): Site {
   return sites[siteIdOf(ctx, userId)] ?? argentina
 }

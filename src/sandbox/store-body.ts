@@ -7,7 +7,7 @@ export type StoreFields = Partial<Pick<Store, 'name' | 'externalId' | 'businessH
 
 const days = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday']
 
-/** Checks a store body by provider facts 3.1. Only what is present comes back; throws 400 with the code in capitals. */
+/** Checks a store body by provider facts 3.1. Returns only the given fields; throws 400 with the code in capitals. */
 export function readStoreBody(body: unknown): StoreFields {
   if (!isRecord(body)) throw apiError(400, 'BAD_REQUEST', 'The body must be an object')
   refuseUnknown(body, ['name', 'external_id', 'location', 'business_hours'])

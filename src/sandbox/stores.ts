@@ -110,7 +110,7 @@ function showNewStore(store: Store): object {
   return { id: store.id, ...rest, date_created: date_creation }
 }
 
-/** Search and get: the id as text, `date_creation`; the parts of the address do not come back (provider facts 3.2). */
+/** Search and get: the id as text, `date_creation`; the parts of the address are not returned (provider facts 3.2). */
 function showStore(store: Store) {
   const { streetName, streetNumber, cityName, stateName, latitude, longitude, reference } =
     store.location

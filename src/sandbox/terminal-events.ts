@@ -16,7 +16,7 @@ const keys = ['status', 'payment_method_type', 'installments', 'payment_method_i
 const types = ['credit_card', 'debit_card', 'qr']
 const ids = ['amex', 'master', 'visa', 'debmaster', 'debvisa', 'account_money']
 
-/** An action_required takes the provider up to four times as long as the rest (provider facts 2.5). */
+/** An action_required takes the provider up to four times as long as the others (provider facts 2.5). */
 const slowFactor = 4
 
 /** POST /v1/orders/{id}/events: simulates what happens at the terminal; 204, the change follows (provider facts 2.5). */
@@ -27,7 +27,7 @@ export function eventRoute(app: FastifyInstance, ctx: Context): void {
     try {
       order = findOrder(ctx, seller, request.params.id)
     } catch (error) {
-      // This endpoint calls every bad call bad_request.
+      // This endpoint answers bad_request for every invalid call.
       if (error instanceof ApiError && error.status === 400) throw badRequest(error.message)
       throw error
     }
@@ -95,7 +95,7 @@ function simulate(ctx: Context, order: Order, event: Fields & { status: string }
   ctx.wake()
 }
 
-/** Lets a simulated event happen. What has become impossible meanwhile is dropped: the first to arrive wins. */
+/** Runs a simulated event. One that is no longer possible is dropped. */
 export function applyEvent(ctx: Context, pending: PendingEvent): void {
   const done = ctx.world.tables.events.has(pending.id) ? { events: { [pending.id]: null } } : {}
   let order = ctx.world.tables.orders.get(pending.orderId)
@@ -111,7 +111,7 @@ export function applyEvent(ctx: Context, pending: PendingEvent): void {
     return
   }
   if (order.status === 'created') order = moveOrder(ctx, order, { to: 'at_terminal' })
-  // The reading of the body, and of an act, lets no other word in.
+  // The checks of the body and of actions allow only these states.
   if (!canMove(order, event.status as Move['to'])) {
     ctx.world.commit('event.dropped', order.id, done)
     return
@@ -139,7 +139,7 @@ export function applyEvent(ctx: Context, pending: PendingEvent): void {
   }
 }
 
-/** The buyer's choice, or the one the order forces. */
+/** The buyer's choice, or the one that the order requires. */
 export function wishOf(order: Order, body: unknown) {
   const wish = methodWish(body)
   const forced = wish.id === undefined ? order.paymentMethodConfig?.defaultType : undefined

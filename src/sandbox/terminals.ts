@@ -18,7 +18,7 @@ export function terminalRoutes(app: FastifyInstance, ctx: Context): void {
       })
       return text === undefined ? fallback : Number(text)
     }
-    // A larger limit is lowered without a word.
+    // A larger limit is lowered silently.
     const limit = Math.min(50, whole('limit', 50, 1))
     const offset = whole('offset', 0, 0)
     problems.throwIfAny()
@@ -73,7 +73,7 @@ function setMode(ctx: Context, seller: Seller, id: string, mode: OperatingMode):
     throw apiError(403, 'store_pos_not_found', 'The terminal has no store and point of sale.')
   }
   if (mode === 'PDV' && pdvOn(ctx, terminal.posId, id) !== undefined) {
-    // The body of this answer is on no page; its status and this sentence are (provider facts 5.2).
+    // The status and this sentence are documented, the body is not (provider facts 5.2).
     throw apiError(412, '412', 'Only one pos-store with PDV mode ON or SUSPENDED is allowed')
   }
   const changed: Terminal = { ...terminal, operatingMode: mode }
@@ -82,7 +82,7 @@ function setMode(ctx: Context, seller: Seller, id: string, mode: OperatingMode):
   return changed
 }
 
-/** The terminal in PDV on a POS, other than `except`: there is one at most. */
+/** The terminal in PDV on a POS, other than `except`; at most one. */
 export function pdvOn(ctx: Context, posId: number, except?: string): Terminal | undefined {
   return [...ctx.world.tables.terminals.values()].find(
     (other) => other.posId === posId && other.id !== except && other.operatingMode === 'PDV',

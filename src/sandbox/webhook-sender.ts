@@ -9,14 +9,14 @@ const atOnce = 16
 const keptDeliveries = 1000
 
 export type WebhookSender = {
-  /** Starts every delivery that is due; at most 16 at once. */
+  /** Starts every due attempt, at most 16 at once. */
   sendDue: () => void
-  /** Milliseconds on the sandbox's clock when the next one is due, or undefined. */
+  /** When the next attempt is due, in milliseconds of the sandbox's clock; undefined for none. */
   nextAt: () => number | undefined
   close: () => Promise<void>
 }
 
-/** Delivers what the ledger owes, and keeps trying: a webhook leaves the ledger with its first 2xx only. */
+/** Sends the webhooks of the ledger and retries them. A webhook leaves the ledger at its first 2xx. */
 export function createWebhookSender(ctx: Context): WebhookSender {
   const agent = new Agent({ connections: atOnce })
   const inFlight = new Set<string>()

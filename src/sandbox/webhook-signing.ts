@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 
 /**
- * The text that is signed: fixed order, every part ends with a semicolon, absent parts are left out (provider facts 6.4).
- * The body is not part of it.
+ * The signed text: fixed order, every part ends with a semicolon, absent parts are left out (provider facts 6.4). The
+ * body is not part of it.
  */
 export function signatureManifest(dataId: string | null, requestId: string | null, ts: string) {
   const id = dataId === null ? '' : `id:${dataId};`

@@ -66,7 +66,7 @@ export function orderWebhookBody(ctx: Context, order: Order, action: OrderAction
   }
 }
 
-/** What an order's change owes the service. Belongs into the same ledger line as the change itself. */
+/** The webhooks of a change of an order, for the same ledger line as the change. */
 export function orderWebhooks(ctx: Context, order: Order, action: OrderAction) {
   return webhookRows(ctx, 'order', order.id, orderWebhookBody(ctx, order, action))
 }
@@ -95,7 +95,7 @@ function accountOf(body: Record<string, unknown>): number | null {
 }
 
 /**
- * The rows for one notification after the webhook faults: none, one or two. Without a configured address the provider
+ * The rows of one notification after the webhook faults: none, one or two. Without a configured address the provider
  * sends nothing, also not later.
  */
 export function webhookRows(
@@ -127,7 +127,7 @@ export function webhookRows(
     if (kind === 'bad_signature') first.badSignature = true
     if (kind === 'late') first.nextAt = now + (rule.delayMs ?? 5000)
     if (kind === 'reorder') {
-      // Leaves after the next notification, or after this time when no other comes.
+      // Sent after the next notification, or after this time without one.
       first.nextAt = now + (rule.delayMs ?? 2000)
       ctx.held.set(first.id, { after: null })
     }
