@@ -5,6 +5,7 @@ import { count, t } from '../shared/i18n.js'
 import { html } from '../shared/lit.js'
 import { toast } from '../shared/notices.js'
 import { reasonBody, reasonField } from './flow-actions.js'
+import { reasonText } from './reason.js'
 
 export function askPauseAll(app) {
   ask({
@@ -33,7 +34,7 @@ export function askResumeAll(app, paused) {
             ({ name: flow, status }) =>
               html`<li>
                 <span class="strong">${name(flow)}</span>
-                ${status.reason ? html`<p class="small clip">${name(status.reason)}</p>` : null}
+                ${status.reason ? html`<p class="small clip">${name(reasonText(status.why, status.reason))}</p>` : null}
               </li>`,
           )}
         </ul>`,

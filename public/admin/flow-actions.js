@@ -2,11 +2,11 @@ import { ConnectionError } from '../shared/api.js'
 import { ask, openDialog } from '../shared/dialog.js'
 import { errorLines, errorSentence } from '../shared/errors.js'
 import { name, number } from '../shared/format.js'
-import { count, t, word } from '../shared/i18n.js'
+import { count, t } from '../shared/i18n.js'
 import { html } from '../shared/lit.js'
 import { announce } from '../shared/notices.js'
 import { badge, facts, field, note } from '../shared/parts.js'
-import { said } from './said.js'
+import { reasonText } from './reason.js'
 
 /** A poll is answered when it is over, and a big source takes its time. */
 const pollTimeoutMs = 15 * 60_000
@@ -63,7 +63,7 @@ export async function poll(app, flow, action, { force, destination }) {
       query: { force: force ? 'true' : undefined, destination },
       timeoutMs: pollTimeoutMs,
     })
-    if (answer.reason) return { tone: 'warn', text: word('reason', answer.reason) }
+    if (answer.reason) return { tone: 'warn', text: reasonText(answer.why, answer.reason) }
     if (answer.skipped === 'paused') return { tone: 'warn', text: t(`${action}.skipped`) }
     if (answer.skipped === 'polling') return { tone: 'warn', text: t('sync.follows') }
     return {
@@ -76,7 +76,7 @@ export async function poll(app, flow, action, { force, destination }) {
 /** Who paused the flow and why, for questions that go against it. */
 function pauseFacts({ status }) {
   return status.reason
-    ? note('warn', html`<p class="clip">${name(word('reason', status.reason))}</p>`)
+    ? note('warn', html`<p class="clip">${name(reasonText(status.why, status.reason))}</p>`)
     : null
 }
 
@@ -140,7 +140,7 @@ export function tryNow(app, flow, destination) {
 
 /** Deletes cannot be taken back at the destinations, so it says which and asks: one item, or all that are held. */
 export function askApproveDeletes(app, flow, pk) {
-  const { items, reason } = flow.held_deletes ?? {}
+  const { items, reason, why } = flow.held_deletes ?? {}
   ask({
     title: count('held.title', pk === undefined ? items : 1),
     content: () =>
@@ -148,7 +148,7 @@ export function askApproveDeletes(app, flow, pk) {
         [t('flow.one'), name(flow.name)],
         [t('item.pk'), pk === undefined ? null : name(pk)],
       ])}
-      ${reason ? note('warn', html`<p class="clip">${name(said(reason))}</p>`) : null}
+      ${reason ? note('warn', html`<p class="clip">${name(reasonText(why, reason))}</p>`) : null}
       <p>${t('held.text')}</p>`,
     confirm: t(pk === undefined ? 'do.approve' : 'held.one'),
     async run() {

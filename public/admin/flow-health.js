@@ -45,8 +45,8 @@ export const isTrouble = ({ state }) => state === 'down' || state === 'attention
 export const isToldApart = ({ cause }) => toldApart.has(cause)
 
 /** It was not switched off by anybody: its definition changed, and it waits to be told what that means. */
-export function asks({ paused_by: by, reason }) {
-  return by === 'service' && (reason ?? '').startsWith('The definition changed. ')
+export function asks({ code }) {
+  return code === 'DEFINITION_CHANGED'
 }
 
 export const healthTone = (health) => tones[health.state]

@@ -1,10 +1,11 @@
 import { openDialog } from '../shared/dialog.js'
 import { errorLines } from '../shared/errors.js'
 import { duration, name } from '../shared/format.js'
-import { t, word } from '../shared/i18n.js'
+import { t } from '../shared/i18n.js'
 import { html } from '../shared/lit.js'
 import { facts, note } from '../shared/parts.js'
 import { poll } from './flow-actions.js'
+import { reasonText } from './reason.js'
 import { button } from './views/list-parts.js'
 import { previewReport } from './views/preview-report.js'
 
@@ -117,11 +118,11 @@ export function openPreview(app, flow) {
 }
 
 /** A sync of a paused flow is done all the same, so who paused it is heard first. */
-function pausedNote({ reason }) {
+function pausedNote({ reason, why }) {
   return note(
     'warn',
     html`<p class="strong">${t('sync.pausedTitle')}</p>
-      ${reason ? html`<p class="clip">${name(word('reason', reason))}</p>` : null}
+      ${reason ? html`<p class="clip">${name(reasonText(why, reason))}</p>` : null}
       <p>${t('sync.pausedText')}</p>`,
   )
 }

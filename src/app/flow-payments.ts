@@ -16,8 +16,8 @@ export function createPaymentsPort(deps: PaymentDeps): PaymentsPort {
     try {
       if (!(await findClient(deps.database.db, client))) {
         // The client is created when the shop connects.
-        const reason = `There is no client ${client}`
-        return { ok: false, retryable: true, outage: true, reason }
+        const why = { code: 'NO_CLIENT', data: { client } } as const
+        return { ok: false, retryable: true, outage: true, why }
       }
       await work(asClientName(client), serviceActor(deps.now()))
       return { ok: true }
@@ -62,7 +62,10 @@ function outcomeOf(error: AppError): PaymentsOutcome {
       (isTrouble && error.code !== 'PROVIDER_REJECTED') ||
       error.code === 'CONFLICT' ||
       error.code === 'NOT_FOUND',
-    reason: details ? `${error.message}: ${details}` : error.message,
+    why: {
+      code: 'PAYMENTS_FAILED',
+      data: { said: details ? `${error.message}: ${details}` : error.message },
+    },
     outage: isConnection || isTrouble,
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   }

@@ -5,14 +5,15 @@ import { parseArgs } from 'node:util'
 import { parse } from 'yaml'
 import { flowJsonSchema } from '../sync/definition/json-schema.ts'
 import { type KeyTexts, referencePage } from '../sync/definition/key-reference.ts'
+import { reasonsPage } from '../sync/reasons-page.ts'
 import { type CommandHelp, runCommand } from './run-command.ts'
 
 const help: CommandHelp = {
   usage: 'npm run flows:schema',
   about:
-    'Writes schema/flow.schema.json, which editors read beside flow files, and docs/flows/reference.md, the reference of their keys.',
+    'Writes schema/flow.schema.json, which editors read beside flow files, docs/flows/reference.md, the reference of their keys, and docs/flows/reasons.md, that of reasons.',
   exitCodes: [
-    [0, 'both files are written'],
+    [0, 'the files are written'],
     [1, 'a file could not be written; the message says why'],
     [2, 'the command line is wrong'],
   ],
@@ -31,6 +32,7 @@ await runCommand(help, async () => {
   )
   const texts = parse(readFileSync(new URL('flow-keys.yaml', folder), 'utf8')) as KeyTexts
   writeFileSync(new URL('docs/flows/reference.md', root), referencePage(texts))
+  writeFileSync(new URL('docs/flows/reasons.md', root), reasonsPage())
   const inRoot = { cwd: fileURLToPath(root), stdio: 'inherit' } as const
   execFileSync('npx', ['biome', 'check', '--write', 'schema'], inRoot)
   return 0

@@ -2,6 +2,7 @@ import type { ColumnType, Generated, GeneratedAlways } from 'kysely'
 import type { ChargebackState } from '../domain/chargeback.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type { ClosingLine, ClosingResult, ClosingState, ClosingTotals } from '../domain/closing.ts'
+import type { StoredReason } from '../domain/flow-reasons.ts'
 import type { StoredSum } from '../domain/money.ts'
 import type { ChargeClass, Net } from '../domain/net.ts'
 import type { OrderStatus, Payment, PaymentMethod, ProviderRefund } from '../domain/order.ts'
@@ -9,6 +10,8 @@ import type { PaymentRefund, ProviderCharge, ProviderFee } from '../domain/provi
 
 /** A jsonb column: read parsed, written as JSON text, since pg takes a JavaScript array for a PostgreSQL array. */
 type Json<T> = ColumnType<T, string, string>
+/** Why something is as it is, beside the sentence; null where a version without codes wrote it. */
+type WhyColumn = ColumnType<StoredReason | null, string | null | undefined, string | null>
 /** Set at insert, never changed. */
 type Fixed<T> = ColumnType<T, T, never>
 type WithDefault<T> = ColumnType<T, T | undefined, T>
@@ -714,11 +717,10 @@ export type FlowPauseTable = {
   paused_at: WithDefault<Date>
   paused_by: WithDefault<string>
   reason: string | null
-  code: WithDefault<PauseCode | null>
+  /** What the version before reads of `why`. */
+  code: WithDefault<'DESTINATION_CHANGED' | null>
+  why: WhyColumn
 }
-
-/** Why the service has paused a flow, if an operator must answer. */
-export type PauseCode = 'DESTINATION_CHANGED'
 
 export type FlowLimitsTable = {
   flow: string
@@ -769,6 +771,7 @@ export type HeldDeletesTable = {
   items: number
   known: number
   reason: string
+  why: WhyColumn
   since: Date
   held_at: Date
   read_number: number
@@ -800,6 +803,7 @@ export type DeliveriesTable = {
   attempts: WithDefault<number>
   last_error: string | null
   last_status: number | null
+  why: WhyColumn
   queued_at: Date
   not_before: Date | null
   /** By the database's own clock; before all times when it is due at once. */
@@ -853,6 +857,7 @@ export type DestinationStatesTable = {
   destination: string
   state: 'silent' | 'open' | 'probing'
   cause: string | null
+  why: WhyColumn
   since: Date
   next_attempt_at: Date | null
 }
@@ -879,6 +884,7 @@ export type ItemAttemptsTable = {
   outcome: Fixed<'delivered' | 'retry' | 'failed' | 'skipped'>
   status: Fixed<number | null>
   reason: Fixed<string | null>
+  why: WhyColumn
 }
 
 export type FlowErrorsTable = {
@@ -887,6 +893,7 @@ export type FlowErrorsTable = {
   adapter: Fixed<string>
   pk: Fixed<string>
   error: Fixed<string>
+  why: WhyColumn
   status: Fixed<number | null>
   attempts: Fixed<number>
   at: Fixed<Date>
@@ -901,6 +908,7 @@ export type FlowPollsTable = {
   rows_read: number
   changes: number
   error: string | null
+  why: WhyColumn
   items_new: number | null
   items_changed: number | null
   items_deleted: number | null
@@ -930,6 +938,7 @@ export type FlowActivityTable = {
   action: string
   actor: string
   detail: string | null
+  why: WhyColumn
 }
 
 export type FailureGroupsTable = {

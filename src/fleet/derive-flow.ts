@@ -43,7 +43,7 @@ function ownHealth(seen: FlowSeen, now: number): Health {
     const state = isLasting ? 'down' : 'attention'
     return health(state, 'source_failing', seen.lastSuccessAt, { code: seen.lastError })
   }
-  if (seen.heldBack !== null) return health('attention', 'polls_held_back', null)
+  if (seen.isHeldBack) return health('attention', 'polls_held_back', null)
   if (seen.lastPollAt === null) return health('unknown', 'never_polled', null)
   const { dueSince } = seen
   if (dueSince !== null && !seen.isPolling && now - dueSince.getTime() > patienceMs) {

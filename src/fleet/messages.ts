@@ -1,4 +1,5 @@
 import type { Language } from '../domain/language.ts'
+import { fillSentence } from '../domain/sentence.ts'
 import { causes } from './causes.ts'
 import type { Health } from './states.ts'
 
@@ -16,15 +17,7 @@ export function messageOf(
       ? lengthInWords(new Date(about.nextTryAt).getTime() - now.getTime(), language)
       : undefined,
   }
-  const fill = (text: string) =>
-    text.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '—')
-  const isKnown = (part: string) =>
-    [...part.matchAll(/\{(\w+)\}/g)].every(([, name]) => values[name as string] !== undefined)
-  return fill(
-    causes[cause][language].replace(/\[([^\]]*)\]/g, (_, part: string) =>
-      isKnown(part) ? part : '',
-    ),
-  )
+  return fillSentence(causes[cause][language], values)
 }
 
 const steps = [

@@ -83,7 +83,7 @@ export type FlowSeen = {
   /** Its run limit is used up. */
   isLimited: boolean
   isPolling: boolean
-  heldBack: string | null
+  isHeldBack: boolean
   /** The lost access to its source. */
   accessLost: AccessLost | null
   /** Since when a poll is due; null if none is. */

@@ -1,4 +1,5 @@
 import type { Database, Trx } from '../db/database.ts'
+import type { StoredReason } from '../domain/flow-reasons.ts'
 import { scrub } from '../http/scrub.ts'
 import { listOpenDeliveries } from '../repositories/flows/delivery-reports.ts'
 import {
@@ -135,8 +136,8 @@ async function composeFailures(
         destination,
         open: await countUnresolved(trx, key),
         since: since.toISOString(),
-        examples: failures.map(({ pk, last_error, attempts, finished_at }) =>
-          exampleOf({ pk, error: last_error, attempts, at: finished_at ?? now }),
+        examples: failures.map(({ pk, last_error, why, attempts, finished_at }) =>
+          exampleOf({ pk, error: last_error, why, attempts, at: finished_at ?? now }),
         ),
       }
       return write(trx, row, now, content, since)
@@ -153,8 +154,18 @@ async function composeFailures(
 }
 
 /** The texts of destinations hold no secrets; this is the last fence. */
-function exampleOf({ pk, error, attempts, at }: CountedFailure): FailureExample {
-  return { pk, error: scrub(error ?? ''), attempts, at: at.toISOString() }
+function exampleOf({ pk, error, why, attempts, at }: CountedFailure): FailureExample {
+  const told = why && { why: { ...why, data: scrubbed(why.data) } }
+  return { pk, error: scrub(error ?? ''), ...told, attempts, at: at.toISOString() }
+}
+
+function scrubbed(data: StoredReason['data']): StoredReason['data'] {
+  if (data === undefined) return undefined
+  const texts = Object.entries(data).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? scrub(value) : value,
+  ])
+  return Object.fromEntries(texts)
 }
 
 async function write(

@@ -1,8 +1,16 @@
+import { type StoredReason, sentenceOf } from '../domain/flow-reasons.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
 import { clockTime, oneLine } from './message-parts.ts'
 
 /** A failed delivery. Texts are as they were recorded: each channel makes them harmless in its own way. */
-export type FailureExample = { pk: string; error: string; attempts: number; at: string }
+export type FailureExample = {
+  pk: string
+  error: string
+  /** Absent where a version without codes recorded the failure. */
+  why?: StoredReason
+  attempts: number
+  at: string
+}
 
 /** Times are ISO 8601, so that a message survives in the database as it is. */
 export type FailureContent = { destination: string; since: string } & (
@@ -84,7 +92,7 @@ export function failureNotification(message: FailureMessage): Notification {
   return {
     id,
     at,
-    text: (locale) => textOf(message, languages[locale]),
+    text: (locale) => textOf(message, locale),
     event: {
       type: types[kind],
       data: {
@@ -108,7 +116,8 @@ export function flowTestNotification(flow: string, { id, at }: { id: string; at:
   } satisfies Notification
 }
 
-function textOf(message: FailureMessage, words: Words): MessageText {
+function textOf(message: FailureMessage, locale: Locale): MessageText {
+  const words = languages[locale]
   const { flow, destination } = message
   const since = clockTime(message.since)
   if (message.kind === 'deliveries_recovered') {
@@ -132,7 +141,10 @@ function textOf(message: FailureMessage, words: Words): MessageText {
       ...(isNew ? [words.counts(message.failed, open)] : []),
       ...(open === 0 ? [words.nothingLeft] : []),
     ],
-    examples: examples.map(({ pk, error }) => ({ pk: oneLine(pk), error: oneLine(error) })),
+    examples: examples.map(({ pk, error, why }) => ({
+      pk: oneLine(pk),
+      error: oneLine((why && sentenceOf(why, locale)) ?? error),
+    })),
     advice: open === 0 ? [] : [words.retry],
     command: open === 0 ? null : `${method} ${path} ${JSON.stringify(body)}`,
   }

@@ -1,4 +1,4 @@
-import type { PauseCode } from '../db/tables.ts'
+import type { Reason, StoredReason } from '../domain/flow-reasons.ts'
 import type { FlowSeen } from '../fleet/observations.ts'
 import type { DelayedDelivery, SkippedDelivery } from '../repositories/flows/delayed-deliveries.ts'
 import type { Poll } from '../repositories/flows/flow-polls.ts'
@@ -13,7 +13,7 @@ export type FlowStatus = {
   pausedAt: Date | null
   pausedBy: string | null
   reason: string | null
-  code: PauseCode | null
+  why: StoredReason | null
   polling: boolean
 }
 
@@ -44,6 +44,7 @@ export type Sending = {
    */
   state: 'flowing' | 'silent' | 'open' | 'probing'
   cause: string | null
+  why: StoredReason | null
   since: Date | null
   nextAttemptAt: Date | null
 }
@@ -60,6 +61,7 @@ export type ErrorRecord = {
   adapter: string
   pk: string
   error: string
+  why: StoredReason | null
   timestamp: Date
   attempts: number
 }
@@ -71,8 +73,8 @@ export type ErrorRecord = {
 export type SyncOutcome = {
   changes: number
   skipped?: 'paused' | 'polling'
-  /** What a paused flow waits to be told: its definition changed. */
-  reason?: string
+  /** What a paused flow waits to be told. */
+  why?: StoredReason
 }
 
 export type AlertResult = { type: string; target: string; ok: boolean; error?: string }
@@ -98,6 +100,7 @@ export type FlowCard = {
   lastSuccessAt: Date | null
   nextPollAt: Date | null
   lastError: string | null
+  lastErrorWhy: StoredReason | null
   items: number
   changesToday: number
   durations: number[]
@@ -113,7 +116,7 @@ export type FlowCard = {
   }[]
   heldDeletes: HeldDeletes | null
   /** Why the timer does not poll it although it is neither paused nor outside of its window. */
-  pollsHeldBack: string | null
+  pollsHeldBack: Reason | null
   hasAlerts: boolean
 }
 
@@ -130,13 +133,20 @@ export type OwingFlow = {
 }
 
 /** Deletes that the guard of a flow holds back. */
-export type HeldDeletes = { items: number; known: number; reason: string; since: Date }
+export type HeldDeletes = {
+  items: number
+  known: number
+  reason: string
+  why: StoredReason | null
+  since: Date
+}
 
 /** Failed deliveries of one destination that say the same but for what is of one item. */
 export type FailureView = {
   destination: string
   /** Of one of the items. */
   error: string
+  why: StoredReason | null
   /** What is the same of all of them, without what is of one item. */
   cause: string
   status: number | null
@@ -163,6 +173,7 @@ export type ItemDestination = {
   inSync: boolean | null
   attempts: number
   lastError: string | null
+  why: StoredReason | null
   lastStatus: number | null
   queuedAt: Date | null
   nextAttemptAt: Date | null
@@ -208,6 +219,7 @@ export type ItemAttempt = {
   outcome: 'delivered' | 'retry' | 'failed' | 'skipped'
   status: number | null
   reason: string | null
+  why: StoredReason | null
 }
 
 /** Everything the control API offers. Functions of one flow throw NOT_FOUND for a name that no file defines. */
@@ -218,6 +230,7 @@ export type WaitingDelivery = {
   /** Failed ones so far. */
   attempts: number
   lastError: string | null
+  why: StoredReason | null
   lastStatus: number | null
   queuedAt: Date
   nextAttemptAt: Date | null
@@ -295,7 +308,7 @@ export type FlowService = {
     waiting: WaitingDelivery[]
     destinations: { name: string; type: string; sending: Sending }[]
     /** As of FlowCard. */
-    pollsHeldBack: string | null
+    pollsHeldBack: Reason | null
   }>
   item(name: string, pk: string): Promise<ItemView>
   /** The flows that know an item. */

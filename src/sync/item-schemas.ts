@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DestinationSending, Timestamp } from './schemas.ts'
+import { DestinationSending, FlowReason, Timestamp } from './schemas.ts'
 
 const Change = z.enum(['upsert', 'delete'])
 
@@ -54,6 +54,7 @@ const ItemHistory = z
             ),
           status: z.number().nullable().describe('HTTP status, where there was one'),
           reason: z.string().nullable().describe('Why it was not delivered'),
+          why: FlowReason,
         }),
       )
       .describe('The last 100 attempts to deliver the item, newest first'),
@@ -69,6 +70,7 @@ const Waiting = z.object({
   pk: z.string(),
   attempts: z.number().describe('Failed so far'),
   last_error: z.string().nullable(),
+  why: FlowReason,
   last_status: z.number().nullable().describe('HTTP status, where there was one'),
   queued_at: Timestamp,
   next_attempt_at: Timestamp.nullable().describe('null when it is due'),
@@ -89,6 +91,7 @@ export const WaitingResponse = z
       .string()
       .nullable()
       .describe('Why the flow is not polled by itself although it runs'),
+    polls_held_back_why: FlowReason,
   })
   .meta({ id: 'FlowWaiting' })
 
@@ -119,6 +122,7 @@ export const ItemResponse = z
           .describe('Whether what arrived last is what the source showed last; null: not known'),
         attempts: z.number().describe('Failed ones, of what is owed now'),
         last_error: z.string().nullable(),
+        why: FlowReason,
         last_status: z.number().nullable(),
         queued_at: Timestamp.nullable(),
         next_attempt_at: Timestamp.nullable(),

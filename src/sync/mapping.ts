@@ -1,3 +1,4 @@
+import { type Reason, sentenceOf } from '../domain/flow-reasons.ts'
 import type { Flow } from './definition/schema.ts'
 import { excerpt, shorten } from './mapping/excerpt.ts'
 import { compileExpression } from './mapping/expression.ts'
@@ -13,6 +14,14 @@ type Fields = NonNullable<Rules['fields']>
  */
 export class MappingError extends Error {
   override readonly name = 'MappingError'
+  readonly why: Reason
+
+  constructor(why: Reason | string, options?: ErrorOptions) {
+    const reason: Reason =
+      typeof why === 'string' ? { code: 'MAPPING_FAILED', data: { said: why } } : why
+    super(sentenceOf(reason, 'en'), options)
+    this.why = reason
+  }
 
   get outOfTime(): boolean {
     return this.cause instanceof ExpressionError && this.cause.outOfTime

@@ -67,6 +67,20 @@ export const StatsResponse = z
   })
   .meta({ id: 'QueueStatistics' })
 
+/** Beside the sentence in English, which stays as it is recorded. */
+export const FlowReason = z
+  .object({
+    code: z.string().describe('Such as HTTP_STATUS; the reference of reasons lists them'),
+    data: z.record(z.string(), z.unknown()).describe('What the sentence names'),
+    message: z
+      .string()
+      .nullable()
+      .describe('The sentence, in the language of Accept-Language: Spanish or English'),
+  })
+  .nullable()
+  .describe('null where there is no reason, or only a sentence was recorded')
+  .meta({ id: 'FlowReason' })
+
 export const DestinationSending = z
   .object({
     state: z
@@ -75,6 +89,7 @@ export const DestinationSending = z
         'silent: it asked for that; open: it is in trouble and left alone; probing: one attempt finds out whether it is back',
       ),
     cause: z.string().nullable(),
+    why: FlowReason,
     since: Timestamp.nullable(),
     next_attempt_at: Timestamp.nullable().describe('null when one may be made now'),
   })
@@ -111,6 +126,7 @@ export const ErrorRecord = z
     adapter: z.string().describe('Name of the destination; source for a failed poll'),
     pk: z.string(),
     error: z.string(),
+    why: FlowReason,
     timestamp: Timestamp,
     attempts: z.number(),
   })
@@ -126,10 +142,8 @@ export const FlowStatus = z
     paused_at: Timestamp.nullable(),
     paused_by: z.string().nullable(),
     reason: z.string().nullable(),
-    code: z
-      .enum(['DESTINATION_CHANGED'])
-      .nullable()
-      .describe('What a flow that the service has paused waits to be told: a resume approves it'),
+    code: z.string().nullable().describe('Of `why`: set when the service has paused the flow'),
+    why: FlowReason,
     polling: z.boolean().describe('This process is polling it now'),
   })
   .meta({ id: 'FlowStatus' })
@@ -143,6 +157,8 @@ const skipped = z
     'Set when nothing is sent; polling: another poll goes on for longer than 20 s, and the one that was asked for follows it',
   )
 
+const why = FlowReason.optional()
+
 const reason = z
   .string()
   .optional()
@@ -151,7 +167,7 @@ const reason = z
   )
 
 export const SyncResponse = z
-  .object({ name: z.string(), changes: z.number(), skipped, reason })
+  .object({ name: z.string(), changes: z.number(), skipped, reason, why })
   .meta({ id: 'Synced' })
 
 export const SyncItemResponse = z
@@ -173,7 +189,14 @@ export const ResetItemResponse = z
   .meta({ id: 'ItemReset' })
 
 export const ResyncResponse = z
-  .object({ name: z.string(), status: z.literal('reset'), changes: z.number(), skipped, reason })
+  .object({
+    name: z.string(),
+    status: z.literal('reset'),
+    changes: z.number(),
+    skipped,
+    reason,
+    why,
+  })
   .meta({ id: 'Resynced' })
 
 export const ResyncItemResponse = z
@@ -184,6 +207,7 @@ export const ResyncItemResponse = z
     changes: z.number(),
     skipped,
     reason,
+    why,
   })
   .meta({ id: 'ItemResynced' })
 
@@ -252,6 +276,7 @@ export const FailuresQuery = z.object({
 const Failure = z.object({
   destination: z.string(),
   error: z.string().describe('Of one of the items'),
+  why: FlowReason,
   cause: z
     .string()
     .describe('What is the same of all: the error without ids, numbers and quoted texts'),
@@ -316,6 +341,7 @@ export const RunsResponse = z
             .nullable()
             .describe('null for polls that were recorded before this was counted'),
           error: z.string().nullable().describe('Why it failed'),
+          why: FlowReason,
         })
         .meta({ id: 'FlowRun' }),
     ),
@@ -334,6 +360,7 @@ export const SkippedResponse = z
         destination: z.string(),
         pk: z.string(),
         reason: z.string(),
+        why: FlowReason,
         at: Timestamp.describe('When it was left out'),
       }),
     ),
@@ -356,6 +383,7 @@ const HeldDeletes = z
     items: z.number(),
     known: z.number().describe('Items of the flow, these included'),
     reason: z.string(),
+    why: FlowReason,
     since: Timestamp,
   })
   .meta({ id: 'HeldDeletes' })
@@ -386,6 +414,7 @@ export const ApprovedResponse = z
     changes: z.number().describe('What the poll after it has found'),
     skipped,
     reason,
+    why,
   })
   .meta({ id: 'DeletesApproved' })
 
@@ -412,6 +441,7 @@ export const FlowsResponse = z
           last_success_at: Timestamp.nullable(),
           next_poll_at: Timestamp.nullable(),
           last_error: z.string().nullable(),
+          last_error_why: FlowReason,
           items: z.number(),
           changes_today: z.number(),
           durations: z.array(z.number()).describe('Milliseconds of the last polls, oldest first'),
@@ -435,6 +465,7 @@ export const FlowsResponse = z
             .string()
             .nullable()
             .describe('Why it is not polled by itself although it runs'),
+          polls_held_back_why: FlowReason,
           held_deletes: HeldDeletes.nullable().describe('What deletes.guard holds back'),
           has_alerts: z.boolean(),
           health: FlowHealth.nullable().describe(
@@ -487,6 +518,7 @@ export const ActivityResponse = z
           action: z.string(),
           actor: z.string(),
           detail: z.string().nullable(),
+          why: FlowReason,
         })
         .meta({ id: 'FlowActivity' }),
     ),

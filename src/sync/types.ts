@@ -1,3 +1,4 @@
+import { type Reason, sentenceOf } from '../domain/flow-reasons.ts'
 import type { Flow } from './definition/schema.ts'
 
 /** A record as a source gives it: JSON values, and Date where a driver makes one. */
@@ -122,8 +123,8 @@ export type DeliveryResult =
       ok: false
       /** Whether another attempt can help. */
       retryable: boolean
-      /** For people; no secrets. At most 1,000 characters are kept. */
-      reason: string
+      /** No secrets. */
+      why: Reason
       status?: number
       /** The receiver's own wish. */
       retryAfterSeconds?: number
@@ -160,14 +161,23 @@ export type Destination = {
     ): Promise<readonly DeliveryResult[] | 'apart'>
   }
   /** Why `deliver` would refuse the job, as far as that shows without asking anybody; undefined when nothing does. */
-  refusalOf(job: DeliveryJob): string | undefined
+  refusalOf(job: DeliveryJob): Reason | undefined
   close(): Promise<void>
 }
 
 export type DestinationDefinition = Flow['destinations'][number]
 
-/** A failure at the source, told to the operator as it is: `message` holds no secret. */
-export class SourceError extends Error {}
+/** A failure at the source, shown to operators: `why` holds no secret. Words alone are a reason without a code of its own. */
+export class SourceError extends Error {
+  readonly why: Reason
+
+  constructor(why: Reason | string, options?: ErrorOptions) {
+    const reason: Reason =
+      typeof why === 'string' ? { code: 'SOURCE_FAILED', data: { said: why } } : why
+    super(sentenceOf(reason, 'en'), options)
+    this.why = reason
+  }
+}
 
 /** Whoever used the source has closed it, for a new definition of its flow or at the end. */
 export class SourceClosedError extends SourceError {

@@ -12,6 +12,7 @@ import {
   schemasOfKey,
 } from '../../src/sync/definition/key-reference.ts'
 import { createFlowReader } from '../../src/sync/definition/read-flow.ts'
+import { reasonsPage } from '../../src/sync/reasons-page.ts'
 
 const folder = fileURLToPath(new URL('../../docs/flows', import.meta.url))
 const pages = readdirSync(folder).filter((name) => name.endsWith('.md'))
@@ -79,6 +80,10 @@ test('the reference has every key of a definition, and is current (npm run flows
   expect(text('reference.md')).toBe(referencePage(texts))
 })
 
+test('the reference of reasons is current (npm run flows:schema)', () => {
+  expect(text('reasons.md')).toBe(reasonsPage())
+})
+
 test('a key without a text, and a text without a key, are named', () => {
   const { version: _, ...flow } = texts.flow ?? {}
   const wrong = { ...texts, flow: { ...flow, versoin: { means: 'x', example: 1 } } }
@@ -123,7 +128,7 @@ test('every kind of source and destination has a page, and each page an example'
       .toSorted()
   expect(pagesOf('sources')).toEqual([...new Set(typesOf(source))].toSorted())
   expect(pagesOf('destinations')).toEqual([...new Set(typesOf(destinations?.items))].toSorted())
-  for (const page of pages.filter((name) => name !== 'reference.md'))
+  for (const page of pages.filter((name) => !['reference.md', 'reasons.md'].includes(name)))
     expect(
       blocks.some((block) => block.page === page),
       page,

@@ -307,7 +307,9 @@ test('failures that commit late, with an earlier time than what was told, are to
       change: 1,
     }
     await recordChanges(trx, to, [change], early)
-    await markFailed(trx, target, 'early', { attempts: 1, error: 'x', status: null, at: early })
+    await markFailed(trx, target, 'early', {
+      ...{ attempts: 1, why: { code: 'UNEXPECTED' }, status: null, at: early },
+    })
   })
   await after(minutes(10), world, alerts)
   expect(hook.bodies().map(({ data }) => data.examples[0].pk)).toEqual(['later', 'early'])

@@ -22,6 +22,14 @@ afterAll(async () => {
 
 const question =
   'The definition changed. Resume: keep what was sent. Resync with force: send everything again'
+/** In Spanish, as nobody asks for another language. */
+const asks = {
+  reason: question,
+  why: {
+    ...{ code: 'DEFINITION_CHANGED', data: {} },
+    message: expect.stringContaining('La definición cambió.'),
+  },
+}
 
 const fileOf = (name: string, { trim = true, ...more }: Record<string, unknown> = {}) => ({
   version: 1,
@@ -65,12 +73,12 @@ async function asking(): Promise<string> {
     name,
     changes: 0,
     skipped: 'paused',
-    reason: question,
+    ...asks,
   })
   expect(await statusOf(name)).toMatchObject({
     paused: true,
     paused_by: 'service',
-    reason: question,
+    ...asks,
   })
   return name
 }
@@ -83,7 +91,7 @@ test.each(['/sync/{}?force=true', '/sync/{}', '/resync/{}?force=true&destination
       expect(await post(path.replace('{}', name))).toMatchObject({
         changes: 0,
         skipped: 'paused',
-        reason: question,
+        ...asks,
       })
     }
     expect(await statusOf(name)).toMatchObject({ paused: true, reason: question })
@@ -101,7 +109,7 @@ test('one item is synced on request, also again, and the question stays', async 
   expect(await post(`/resync/${name}/2?force=true`)).toMatchObject({
     changes: 0,
     skipped: 'paused',
-    reason: question,
+    ...asks,
   })
   expect(await statusOf(name)).toMatchObject({ paused: true, reason: question })
 })
@@ -177,7 +185,7 @@ test("the end of somebody else's pause answers no question that nobody saw", asy
   await define(name, { trim: false })
   expect(await post(`/sync/${name}?force=true`)).toMatchObject({
     skipped: 'paused',
-    reason: question,
+    ...asks,
   })
   expect(await statusOf(name)).toMatchObject({ reason: 'stocktaking' })
   await post(`/flow/${name}/resume`)

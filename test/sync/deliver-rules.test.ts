@@ -264,7 +264,7 @@ test('a destination that never ends its attempt is left alone at last, and that 
   expect(await attempt()).toEqual({
     kind: 'retry',
     ...tried,
-    failure: { reason: 'no answer within 0.02 s', status: null, attempts: 2 },
+    failure: { why: { code: 'NO_ANSWER', data: { seconds: 0.02 } }, status: null, attempts: 2 },
     delayMs: 20,
     begun: { fields: undefined },
   })
@@ -283,10 +283,14 @@ test('an answer that comes after its time, but before it is left alone, counts',
 })
 
 test('a reason is kept to what the database can hold', async () => {
-  const { attempt } = targetOf(async () => ({ ...busy, reason: `\0${'é'.repeat(2_000)}` }))
+  const { attempt } = targetOf(async () => ({
+    ...busy,
+    why: { code: 'BATCH_SAID', data: { said: `\0${'é'.repeat(2_000)}` } },
+  }))
   const outcome = await attempt()
   expect(outcome.kind).toBe('final')
-  if (outcome.kind === 'final') expect(outcome.failure.reason).toMatch(/^é{999}…$/)
+  const why = outcome.kind === 'final' ? outcome.failure.why : undefined
+  expect(why).toEqual({ code: 'BATCH_SAID', data: { said: expect.stringMatching(/^é{999}…$/) } })
 })
 
 test('without a place at the destination nothing is sent and nothing is counted', async () => {

@@ -89,15 +89,20 @@ export const down: Refusal = {
   ok: false,
   retryable: true,
   outage: true,
-  reason: 'HTTP 503',
+  why: { code: 'HTTP_STATUS', data: { status: 503 } },
   status: 503,
 }
-export const busy: Refusal = { ...down, outage: false, reason: 'HTTP 409', status: 409 }
+export const busy: Refusal = {
+  ...down,
+  outage: false,
+  why: { code: 'HTTP_STATUS', data: { status: 409 } },
+  status: 409,
+}
 export const invalid: Refusal = {
   ok: false,
   retryable: false,
   outage: false,
-  reason: 'HTTP 422 no such city',
+  why: { code: 'HTTP_STATUS', data: { status: 422, said: 'no such city' } },
   status: 422,
 }
 

@@ -156,7 +156,7 @@ test('a failure is tried again under the same key; used up, it is recorded and t
     flow: 'used-up',
     destination: 'web',
     pk: 'x',
-    reason: 'HTTP 409',
+    why: { code: 'HTTP_STATUS', data: { status: 409 } },
     status: 409,
     attempts: 3,
   })
@@ -354,7 +354,8 @@ test('failed deliveries are sent again: one, a kind of error, all', async () => 
   let healthy = false
   const web = receiver(async ({ pk }): Promise<DeliveryResult> => {
     if (healthy) return { ok: true }
-    return { ...invalid, reason: pk < 'c' ? 'HTTP 422 city' : 'HTTP 422 zip' }
+    const data = { status: 422, said: pk < 'c' ? 'city' : 'zip' }
+    return { ...invalid, why: { code: 'HTTP_STATUS', data } }
   })
   await service().run(flow, [web])
   await service().change(

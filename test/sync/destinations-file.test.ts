@@ -48,7 +48,7 @@ test.each(['ndjson', 'csv'] as const)('a pipe is waited for by nobody: %s', asyn
   expect(await destination.deliver(job(), never)).toMatchObject({
     ok: false,
     retryable: true,
-    reason: 'the file cannot be written: it is not a regular file',
+    why: { code: 'FILE_NOT_WRITABLE', data: { said: 'it is not a regular file' } },
   })
   await destination.close()
 })
@@ -132,7 +132,7 @@ test('CSV columns stay those of the first line, quoted names included', async ()
   expect(other).toMatchObject({
     ok: false,
     retryable: false,
-    reason: expect.stringContaining('column for d'),
+    why: { code: 'NO_COLUMN', data: { fields: 'd' } },
   })
   expect((await csv()).map((row) => Object.values(row as object).slice(3))).toEqual([
     ['1', '2', '3'],
@@ -183,6 +183,6 @@ test('a link in place of the file is not followed; what a disk cannot do can be 
   expect(folderInPlace).toMatchObject({
     retryable: true,
     outage: true,
-    reason: expect.stringContaining('EISDIR'),
+    why: { code: 'FILE_NOT_WRITABLE', data: { said: 'EISDIR' } },
   })
 })

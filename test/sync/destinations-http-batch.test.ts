@@ -93,7 +93,7 @@ test('the answer tells what became of each item', async () => {
       ok: false,
       retryable: false,
       status: 422,
-      reason: 'HTTP 422 no such tax',
+      why: { code: 'HTTP_STATUS', data: { status: 422, said: 'no such tax' } },
     }),
     expect.objectContaining({ ok: false, retryable: true, outage: true, status: 503 }),
     expect.objectContaining({ ok: false, retryable: true, status: 429 }),
@@ -110,7 +110,7 @@ test.each([
   ['[true, false]', [{ ok: true }, { ok: false, retryable: false }]],
   [
     '[{ "ok": true }, { "error": { "code": "x" } }]',
-    [{ ok: true }, { ok: false, reason: '{"code":"x"}' }],
+    [{ ok: true }, { ok: false, why: { code: 'BATCH_SAID', data: { said: '{"code":"x"}' } } }],
   ],
   [
     '[true]',
@@ -129,7 +129,13 @@ test.each([
   [
     '[{ "is": "retry", "error": "sku is taken", "remember": { "id": 7 } }, { "is": "gone" }]',
     [
-      { ok: false, retryable: true, outage: false, reason: 'sku is taken', remember: { id: 7 } },
+      {
+        ok: false,
+        retryable: true,
+        outage: false,
+        why: { code: 'BATCH_SAID', data: { said: 'sku is taken' } },
+        remember: { id: 7 },
+      },
       { ok: false, retryable: true, outage: false, forget: true },
     ],
   ],

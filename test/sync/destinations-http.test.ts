@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { type HttpSettings, openHttpDestination } from '../../src/sync/destinations/http.ts'
@@ -182,7 +183,7 @@ test('a refusal shows status, media type and a short text, without our secrets',
   const echo = `bad\u0000 \u001b[31mname, you sent t0ken-of-the-shop k3y-of-the-shop s3cret-in-the-query ${'x'.repeat(500)}`
   answerWith(422, { 'content-type': 'text/plain; charset=utf-8' }, echo)
   const result = await open({ request: { method: 'PUT', url, headers } }).deliver(job(), never)
-  const reason = result.ok ? '' : result.reason
+  const reason = result.ok ? '' : sentenceOf(result.why, 'en')
   expect(reason).toMatch(/^HTTP 422 \(text\/plain\) bad \[31mname, you sent \[masked\]/)
   expect(reason).not.toMatch(/t0ken|k3y|s3cret/)
   expect(reason.length).toBeLessThan(250)
@@ -204,7 +205,7 @@ test('a secret shows in no spelling in which a receiver repeats it', async () =>
   ]) {
     answerWith(401, { 'content-type': 'text/plain' }, `no access for ${echo}`)
     const result = await open({ request }).deliver(job(), never)
-    const reason = result.ok ? '' : result.reason
+    const reason = result.ok ? '' : sentenceOf(result.why, 'en')
     expect(reason).toMatch(/no access for .*\[masked\]/)
     expect(reason).not.toMatch(/p4ss|w\+rd|w%2Brd/)
     // At most the characters of base64 that the token shares with its neighbours.
@@ -214,7 +215,9 @@ test('a secret shows in no spelling in which a receiver repeats it', async () =>
 
 test('a page of HTML is not quoted', async () => {
   answerWith(404, { 'content-type': 'text/html' }, '<h1>Not found</h1>')
-  expect(await open().deliver(job(), never)).toMatchObject({ reason: 'HTTP 404 (text/html)' })
+  expect(await open().deliver(job(), never)).toMatchObject({
+    why: { code: 'HTTP_STATUS', data: { status: 404, said: '(text/html)' } },
+  })
 })
 
 test('the status counts when the answer is too large to read, success or not', async () => {
@@ -229,11 +232,11 @@ test('a redirect is not followed and not retried', async () => {
   answerWith(307, { location: `${base}/elsewhere` })
   expect(await open().deliver(job(), never)).toMatchObject({
     ...{ retryable: false, status: 307 },
-    reason: `HTTP 307 to ${base} (redirects are not followed)`,
+    why: { code: 'HTTP_REDIRECT', data: { status: 307, to: base } },
   })
   answerWith(301, { location: '/only/a/path' })
   expect(await open().deliver(job(), never)).toMatchObject({
-    reason: 'HTTP 301 (redirects are not followed)',
+    why: { code: 'HTTP_REDIRECT', data: { status: 301 } },
   })
   expect(calls).toHaveLength(2)
 })

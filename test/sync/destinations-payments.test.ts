@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import type { PaymentsOutcome, PaymentsPort } from '../../src/sync/destinations/payments-port.ts'
 import { openPaymentsPos } from '../../src/sync/destinations/payments-pos.ts'
 import { openPaymentsStores } from '../../src/sync/destinations/payments-stores.ts'
@@ -41,7 +42,7 @@ function setup(outcome: PaymentsOutcome = { ok: true }, mayDeleteStores = false)
   }
 }
 
-const reasonOf = (result: DeliveryResult) => (result.ok ? '' : result.reason)
+const reasonOf = (result: DeliveryResult) => (result.ok ? '' : sentenceOf(result.why, 'en'))
 
 test('a store reaches the payment side with its boxes, in its own words', async () => {
   const { stores, calls } = setup()
@@ -136,7 +137,12 @@ test('a box that waits for its turn is not begun when the service stops meanwhil
 })
 
 test('the outcome of the payment side is passed on as it is', async () => {
-  const outcome = { ok: false, retryable: true, reason: 'later', outage: true } as const
+  const outcome = {
+    ok: false,
+    retryable: true,
+    why: { code: 'PAYMENTS_FAILED', data: { said: 'later' } },
+    outage: true,
+  } as const
   const { stores } = setup({ ...outcome, retryAfterSeconds: 7 })
   const result = await stores.deliver(job({ body: store }), never)
   expect(result).toEqual({ ...outcome, retryAfterSeconds: 7 })
@@ -148,7 +154,7 @@ test('a store is never deleted unless the flow says so twice', async () => {
   expect(await careful.stores.deliver(deletion, never)).toMatchObject({
     ok: false,
     retryable: false,
-    reason: expect.stringContaining('allowStoreDelete'),
+    why: { code: 'NO_STORE_DELETE' },
   })
   expect(careful.calls).toEqual([])
   const allowed = setup({ ok: true }, true)

@@ -166,7 +166,7 @@ test('the key of a delete comes from its body, and no value of it may be missing
 test('a row whose key would be empty is not written', () => {
   const two = target('postgres', ['x', 'y'])
   expect(rowOf(two, { x: 'A', y: '' })).toEqual({
-    problem: 'the key column y would be empty: map a value for it',
+    problem: { code: 'KEY_EMPTY', data: { column: 'y' } },
   })
 })
 

@@ -2,6 +2,7 @@ import { createServer, type Socket } from 'node:net'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { openSqlDestination } from '../../src/sync/destinations/sql.ts'
 import type { SqlDriver } from '../../src/sync/destinations/sql-statements.ts'
 import type { DeliveryResult, Destination } from '../../src/sync/types.ts'
@@ -68,7 +69,7 @@ const engines = [
   },
 ]
 
-const reasonOf = (result: DeliveryResult) => (result.ok ? '' : result.reason)
+const reasonOf = (result: DeliveryResult) => (result.ok ? '' : sentenceOf(result.why, 'en'))
 
 describe.each(engines)('$driver', ({ driver, url, connect, available, columns, quote }) => {
   let admin: Admin

@@ -28,7 +28,7 @@ async function poll(
   const record = { flow, startedAt: now, durationMs: 5, rowsRead: 1, changes: 0, items: null }
   await database.transaction(async (trx) => {
     for (let count = 0; count < times; count += 1) {
-      await insertPoll(trx, { ...record, kind: 'full', error: null, ...fields })
+      await insertPoll(trx, { ...record, kind: 'full', why: null, ...fields })
     }
   })
 }
@@ -36,12 +36,12 @@ async function poll(
 test('the latest polls of each flow: durations oldest first, and whether the very last one failed', async () => {
   for (const durationMs of [1, 2, 3]) await poll('a', { durationMs })
   await poll('b', { durationMs: 7 })
-  await poll('b', { durationMs: 9, error: 'The source is down' })
+  await poll('b', { durationMs: 9, why: { code: 'POLL_FAILED' } })
   await poll('not asked for')
   const latest = await readLatestPolls(database.db, ['a', 'b', 'never polled'], 2)
   expect(Object.fromEntries(latest)).toEqual({
-    a: { durations: [2, 3], error: null },
-    b: { durations: [7], error: 'The source is down' },
+    a: { durations: [2, 3], error: null, why: null },
+    b: { durations: [7], error: 'the poll failed; see the log', why: { code: 'POLL_FAILED' } },
   })
   await poll('b', { durationMs: 4 })
   expect((await readLatestPolls(database.db, ['b'], 2)).get('b')?.error).toBeNull()

@@ -50,6 +50,11 @@ test('what is held back is told, with its reason and the keys', async () => {
     items: 5,
     known: 10,
     reason: '5 deletes held back: 50.0 % of 10 items vanished at once, more than 10 %',
+    why: {
+      code: 'DELETES_HELD_MANY',
+      data: { items: 5, percent: '50.0', known: 10, most: 10 },
+      message: '5 bajas retenidas: faltan de golpe 50.0 % de 10 ítems, más del 10 %',
+    },
     since: expect.stringMatching(/Z$/),
   }
   expect((await flows.call('GET', '/flow/shop/deletes')).json()).toEqual({

@@ -108,7 +108,7 @@ test('an answer without a value of what is fresh sends nothing', async () => {
   for (const kind of ['upsert', 'delete'] as const) {
     const result = await open().deliver(job({ pk: 'A', kind, remembered: known }), never)
     expect(result).toMatchObject({ ok: false, retryable: false })
-    expect(result).toHaveProperty('reason', expect.stringContaining('remember'))
+    expect(result).toMatchObject({ why: { code: 'LOOKUP_INCOMPLETE' } })
   }
   expect(asked).toEqual(['GET /stock/U7', 'GET /stock/U7'])
 })

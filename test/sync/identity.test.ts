@@ -73,8 +73,12 @@ test('another shop under the name of a destination gets nothing of the first, an
     identity: { source_changed: false, destinations: [{ name: 'web', items: 2 }] },
   })
   const reason =
-    'The destination web is another one than before: all 2 items would be sent to it, and nothing of what was delivered counts. Resume: send them. Or write its former address again'
-  expect(await post(`/sync/${name}`)).toEqual({ name, changes: 0, skipped: 'paused', reason })
+    'Other destinations than before: web. All 2 items would be sent to each, and nothing of what was delivered counts. Resume: send them. Or write the former address again'
+  const why = {
+    ...{ code: 'DESTINATION_CHANGED', data: { destinations: 'web', items: 2 } },
+    message: expect.stringContaining('Se les enviarían todos los ítems (2)'),
+  }
+  expect(await post(`/sync/${name}`)).toEqual({ name, changes: 0, skipped: 'paused', reason, why })
   expect(await statusOf(name)).toMatchObject({
     ...{ paused: true, paused_by: 'service', code: 'DESTINATION_CHANGED', reason },
   })

@@ -202,7 +202,7 @@ test('housekeeping leaves the newest of each item, and nothing that is older tha
   // No flow of the service: its own housekeeping, which goes round all the time here, would be faster.
   const flow = `aging ${randomUUID()}`
   const at = clock.now()
-  const attempt = { kind: 'upsert', hash: 'h', attempt: 1, status: null, reason: null } as const
+  const attempt = { kind: 'upsert', hash: 'h', attempt: 1, status: null, why: null } as const
   for (const pk of ['a', 'b']) {
     await sql`insert into item_versions (flow, pk, seen_at, kind, hash)
       select ${flow}, ${pk}, ${at}, 'upsert', n::text from generate_series(1, ${versionsKept + 3}) as n

@@ -68,7 +68,7 @@ test('a field of a mapping that is gone fails the poll, sends nothing, is shown,
 
   await write(rows(20, (n) => ({ name: `m${n}` })))
   const message =
-    'the field "price" (destinations[0].map) is in none of the records, which have: id, name'
+    'in none of the records: "price" (destinations[0].map). The records have: id, name. '
   expect(await sync()).toMatchObject({
     status: 502,
     body: { error: expect.stringContaining(message) },
@@ -108,7 +108,7 @@ test('the fields of key and filter are named too, one beside the other', async (
     'id,price\nA-1,5\n',
   )
   const { error } = (await sync()).body
-  expect(error).toContain('the fields "branch" (item.key), "active" (item.filter) are in none')
+  expect(error).toContain('"branch" (item.key), "active" (item.filter). ')
 })
 
 test('a field that may be missing, or that no JSON record ever had, fails nothing', async () => {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { acquireLease, releaseLease } from '../../src/repositories/leases.ts'
 import { flowSchema } from '../../src/sync/definition/schema.ts'
 import { judgeSqlError } from '../../src/sync/destinations/sql-errors.ts'
@@ -86,7 +87,9 @@ test.each([
     'no answer from the database in time (PROTOCOL_SEQUENCE_TIMEOUT)',
   ],
 ] as const)('a time-out of %s says so: %o', (driver, error, reason) => {
-  expect(judgeSqlError(driver, error)).toMatchObject({ ok: false, retryable: true, reason })
+  const judged = judgeSqlError(driver, error)
+  expect(judged).toMatchObject({ ok: false, retryable: true })
+  expect(sentenceOf(judged.why, 'en')).toBe(reason)
 })
 
 test('a flow that is not polled since too much waits says so', async () => {

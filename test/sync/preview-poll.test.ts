@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { questionReason, resetFlow, resumeFlows } from '../../src/sync/control/switches.ts'
+import { resetFlow, resumeFlows } from '../../src/sync/control/switches.ts'
 import { CutOff, type PreviewDeps, previewPoll } from '../../src/sync/poll/preview.ts'
 import type { SyncPreview } from '../../src/sync/sync-preview.ts'
 import { SourceError, type SourceRow } from '../../src/sync/types.ts'
@@ -66,7 +66,12 @@ async function expectAgreement(poll: TestPoll): Promise<void> {
   poll.deps.log = { ...poll.deps.log, info }
   const done = await poll.poll()
   if (said.scan === null) {
-    const asked = { changes: 0, rowsRead: 0, skipped: 'paused', reason: questionReason }
+    const asked = {
+      changes: 0,
+      rowsRead: 0,
+      skipped: 'paused',
+      why: { code: 'DEFINITION_CHANGED' },
+    }
     expect([said.turn, done]).toEqual(['ask', asked])
     await resumeFlows({ database, now, audit }, [poll.name], 'me')
     return
@@ -295,7 +300,9 @@ test('what a destination would refuse is counted with some reasons; of a flood o
     records(index * 1_000 + 1, (index + 1) * 1_000),
   )
   const foresee = async ({ pk }: { pk: string }) =>
-    pk.endsWith('7') ? { refused: `no ${pk} here` } : undefined
+    pk.endsWith('7')
+      ? { refused: { code: 'BATCH_SAID', data: { said: `no ${pk} here` } } as const }
+      : undefined
   const rehearsals = [noRefusal, { name: 'picky', type: 'http', foresee }]
   const { changes, destinations } = await preview(poll, { maxRows: 100_000, rehearsals })
   expect(changes).toBe(12_000)

@@ -73,7 +73,7 @@ const failed = (pk: string, term: Pick<Term, 'holds' | 'proof'>): Settled<Outcom
   claim: { pk, term },
   outcome: {
     ...{ kind: 'final', version: 1, change: 'upsert', hash: 'h1:a' },
-    failure: { reason: 'no', status: 422, attempts: 1 },
+    failure: { why: { code: 'UNEXPECTED' }, status: 422, attempts: 1 },
   },
 })
 

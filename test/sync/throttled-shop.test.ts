@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
+import type { Reason } from '../../src/domain/flow-reasons.ts'
 import { createGate, type Gate } from '../../src/sync/deliver/gate.ts'
+
+const statusReason = (status: number): Reason => ({ code: 'HTTP_STATUS', data: { status } })
 
 /**
  * A receiver that is well but says 429 and 500 now and then must not be left alone, and one that is down must not cost
@@ -66,7 +69,7 @@ function feed(
           report: (given) =>
             begun.report(
               given === 200 ? 'answered' : given === 429 ? 'throttled' : 'outage',
-              given === 200 ? {} : { cause: `HTTP ${given}`, ...(given === 429 && { wishMs }) },
+              given === 200 ? {} : { cause: statusReason(given), ...(given === 429 && { wishMs }) },
             ),
         })
       }
@@ -96,7 +99,7 @@ test('a shop that goes down after hours of success costs no more than the failur
   expect(sum(seconds, 'sent')).toBeLessThanOrEqual(breaker.failures + atOnce)
   expect(gate.status()).toMatchObject({
     state: 'open',
-    cause: '20 of the last 40 attempts failed, the last one with: HTTP 503',
+    cause: { code: 'ATTEMPTS_FAILED', data: { failed: 20, among: 40, last: statusReason(503) } },
     waitMs: expect.closeTo(60_000, -3),
   })
 })
@@ -117,7 +120,7 @@ test.each([
       for (const one of begun) {
         if ('waitMs' in one) continue
         sent += 1
-        one.report('outage', { cause: 'no answer' })
+        one.report('outage', { cause: { code: 'NO_ANSWER' } })
       }
       clock.pass(1_000)
     }
@@ -129,7 +132,10 @@ test('one that answers 429 to everything is left alone like one that is down', (
   const clock = testClock()
   const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
   const seconds = feed(clock, gate, () => 429, 120, 0)
-  expect(gate.status()).toMatchObject({ state: 'open', cause: expect.stringContaining('HTTP 429') })
+  expect(gate.status()).toMatchObject({
+    state: 'open',
+    cause: { code: 'ATTEMPTS_FAILED', data: { last: statusReason(429) } },
+  })
   expect(sum(seconds.slice(60), 'sent')).toBe(0)
 })
 
@@ -147,14 +153,18 @@ test('Retry-After is about what it was said of: one item, or all of them when no
   answered(['throttled', { wishMs: 30_000 }])
   expect(gate.admit().starts).toBeGreaterThan(0)
   // The service as a whole says when it is back.
-  answered(['outage', { wishMs: 3_000, isOfAll: true, cause: 'HTTP 503' }])
+  answered(['outage', { wishMs: 3_000, isOfAll: true, cause: statusReason(503) }])
   expect(gate.admit()).toEqual({ starts: 0, waitMs: 3_000 })
-  expect(gate.status()).toMatchObject({ state: 'silent', cause: 'HTTP 503', waitMs: 3_000 })
+  expect(gate.status()).toMatchObject({
+    state: 'silent',
+    cause: statusReason(503),
+    waitMs: 3_000,
+  })
   clock.pass(3_000)
   const nobody = createGate({ breaker, rateLimit: undefined }, clock.now)
   for (let index = 0; index < 3; index += 1) {
     const begun = nobody.begin()
-    if ('report' in begun) begun.report('throttled', { wishMs: 30_000, cause: 'HTTP 429' })
+    if ('report' in begun) begun.report('throttled', { wishMs: 30_000, cause: statusReason(429) })
   }
   expect(nobody.admit()).toEqual({ starts: 0, waitMs: 30_000 })
 })

@@ -76,24 +76,6 @@ export const texts = {
   'do.resume': 'Resume',
   'do.limit': 'Limit',
   'do.approve': 'Let these deletes through',
-  'said.attempts': '{1} of the last {2} attempts failed, the last one with: {3}',
-  'said.probe': 'the attempt that looked whether it is back failed with: {1}',
-  'said.noFile': 'there is no file {1}',
-  'said.noField':
-    'the field {1} is in none of the records, which have: {2}. Correct the source or the definition',
-  'said.deletesEmpty': '{1} deletes held back: the source is empty',
-  'said.deletesMany': '{1} deletes held back: {2} % of {3} items vanished at once, more than {4} %',
-  'said.deletesUnread': '{1} deletes held back: the source had records that could not be read',
-  'said.heldBack': '{1} deliveries or more wait, so the flow is not polled (queue.maxWaiting)',
-  'said.refusedToken': '{1}no access token: the issuer refused the refresh token ({2})',
-  'said.lostKey':
-    'no access token: the encryption key of the newest refresh token was lost. Authorize the application again, put the new refresh token into {1} (restart, if it is a variable) and have the flows read again. Until then nothing is sent or read with it, and nothing is lost.',
-  'said.lostFirst':
-    'the first one is wrong, too old, or was used elsewhere already. Authorize the application again, put the new refresh token into {1} (restart, if it is a variable) and have the flows read again. Until then nothing is sent or read with it, and nothing is lost.',
-  'said.lostLater':
-    'it was revoked, was used by somebody else, or came back with a restored backup. Authorize the application again, put the new refresh token into {1} (restart, if it is a variable) and have the flows read again. Until then nothing is sent or read with it, and nothing is lost.',
-  'said.lostCut':
-    'a renewal was cut before its answer was kept, so the token that it brought is lost. Authorize the application again, put the new refresh token into {1} (restart, if it is a variable) and have the flows read again. Until then nothing is sent or read with it, and nothing is lost.',
   'said.missing': 'is missing',
   'said.unknownKey': 'is not a known key',
   'said.meant': 'did you mean {1}?',

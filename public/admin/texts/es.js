@@ -77,24 +77,6 @@ export const texts = {
   'do.resume': 'Reanudar',
   'do.limit': 'Limitar',
   'do.approve': 'Dejar pasar estas bajas',
-  'said.attempts': 'fallaron {1} de los últimos {2} intentos, el último con: {3}',
-  'said.probe': 'el intento que miró si ya volvía falló con: {1}',
-  'said.noFile': 'no existe el archivo {1}',
-  'said.noField':
-    'falta el campo {1} en todos los registros, que tienen: {2}. Corregí el origen o la definición',
-  'said.deletesEmpty': '{1} bajas retenidas: el origen está vacío',
-  'said.deletesMany': '{1} bajas retenidas: faltan de golpe {2} % de {3} ítems, más del {4} %',
-  'said.deletesUnread': '{1} bajas retenidas: el origen tenía registros que no se pudieron leer',
-  'said.heldBack': 'esperan {1} envíos o más, así que el flujo no se lee (queue.maxWaiting)',
-  'said.refusedToken': '{1}no hay token de acceso: quien lo emite rechazó el refresh token ({2})',
-  'said.lostKey':
-    'no hay token de acceso: se perdió la clave de cifrado del refresh token más nuevo. Autorizá la aplicación otra vez, poné el nuevo refresh token en {1} (si es una variable, reiniciá) y releé los archivos. Hasta entonces no se envía ni se lee nada con él, y nada se pierde.',
-  'said.lostFirst':
-    'el primero está mal escrito, es demasiado viejo o ya se usó en otra parte. Autorizá la aplicación otra vez, poné el nuevo refresh token en {1} (si es una variable, reiniciá) y releé los archivos. Hasta entonces no se envía ni se lee nada con él, y nada se pierde.',
-  'said.lostLater':
-    'se revocó, lo usó otro o volvió con una copia de seguridad. Autorizá la aplicación otra vez, poné el nuevo refresh token en {1} (si es una variable, reiniciá) y releé los archivos. Hasta entonces no se envía ni se lee nada con él, y nada se pierde.',
-  'said.lostCut':
-    'una renovación se cortó antes de guardar su respuesta, y el token que trajo se perdió. Autorizá la aplicación otra vez, poné el nuevo refresh token en {1} (si es una variable, reiniciá) y releé los archivos. Hasta entonces no se envía ni se lee nada con él, y nada se pierde.',
   'said.missing': 'falta',
   'said.unknownKey': 'no es una clave conocida',
   'said.meant': '¿quiso decir {1}?',
@@ -377,16 +359,6 @@ export const texts = {
   'action.retried': 'Vuelto a enviar',
   'action.reloaded': 'Archivos releídos',
   'actor.service': 'el servicio',
-  'reason.definition missing': 'Falta el archivo de este flujo',
-  'reason.the definition is back': 'El archivo de este flujo volvió',
-  'reason.startPaused in the flow file': 'startPaused en el archivo del flujo',
-  'reason.FLOWS_START_PAUSED': 'FLOWS_START_PAUSED: todo empieza en pausa',
-  'reason.The limit of runs was reached': 'Se alcanzó el límite de corridas',
-  'reason.The definition changed. Resume: keep what was sent. Resync with force: send everything again':
-    'La definición cambió. Reanudar: queda lo enviado. Reenviar todo, aun en pausa: se envía todo de nuevo',
-  'reason.Everything was forgotten: it is sent again once the flow is resumed':
-    'Se olvidó todo: se envía de nuevo cuando se reanude el flujo',
-  'reason.the definition asks nothing any more': 'La definición ya no pregunta nada',
   'error.HTTP_400': 'El pedido no se pudo aceptar',
   'error.HTTP_403': 'El servicio rechaza los pedidos de esta página: abrila en su propia dirección',
   'error.HTTP_404': 'No existe ese flujo',

@@ -68,8 +68,10 @@ function columns(app) {
     {
       id: 'detail',
       title: t('activity.detail'),
-      cell: ({ action, detail }) =>
-        detail === null ? nothingSaid() : name(detailText(action, detail), { class: 'clip' }),
+      cell: ({ action, detail, why }) =>
+        detail === null
+          ? nothingSaid()
+          : name(why?.message ?? detailText(action, detail), { class: 'clip' }),
     },
   ]
 }
@@ -92,5 +94,5 @@ function detailText(action, detail) {
   const [, arrived, all] = /^(\d+) of (\d+) arrived$/.exec(detail) ?? []
   return action === 'alerts tested' && all !== undefined
     ? t('activity.arrived', { arrived, all })
-    : word('reason', detail)
+    : detail
 }

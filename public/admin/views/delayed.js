@@ -2,7 +2,7 @@ import { code, name, number } from '../../shared/format.js'
 import { t } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { table } from '../../shared/parts.js'
-import { said } from '../said.js'
+import { reasonText } from '../reason.js'
 import { whenNext } from './flow-parts.js'
 import { newest, panel } from './list-parts.js'
 
@@ -44,10 +44,10 @@ function columns(app) {
     {
       id: 'error',
       title: t('errors.error'),
-      cell: ({ last_error: error }) =>
+      cell: ({ last_error: error, why }) =>
         error === null
           ? html`<span class="soft">${t('delayed.noError')}</span>`
-          : name(said(error), { class: 'clip' }),
+          : name(reasonText(why, error), { class: 'clip' }),
     },
     {
       id: 'attempts',

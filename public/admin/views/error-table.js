@@ -2,7 +2,7 @@ import { code, name, number, time } from '../../shared/format.js'
 import { t } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { table } from '../../shared/parts.js'
-import { said } from '../said.js'
+import { reasonText } from '../reason.js'
 
 /** Errors, newest first: of one item, or with `isOfMany` each with its flow and item. */
 export function errorTable(app, label, rows, { isOfMany = false, freshKeys } = {}) {
@@ -15,7 +15,7 @@ export function errorTable(app, label, rows, { isOfMany = false, freshKeys } = {
       {
         id: 'error',
         title: t('errors.error'),
-        cell: ({ error }) => name(said(error), { class: 'clip' }),
+        cell: ({ error, why }) => name(reasonText(why, error), { class: 'clip' }),
       },
       {
         id: 'attempts',

@@ -2,6 +2,7 @@ import { code, name, number, relative } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { html, repeat } from '../../shared/lit.js'
 import { badge, createFreshness, empty, note } from '../../shared/parts.js'
+import { reasonText } from '../reason.js'
 import { askRetry, retry } from '../retry.js'
 import { createSteady } from '../steady.js'
 import { delayedPanel, readDelayed } from './delayed.js'
@@ -94,7 +95,7 @@ function retryAll(app) {
 }
 
 function groupPanel(app, group, isGone) {
-  const { flow, destination, error, cause, items, pks } = group
+  const { flow, destination, error, why, cause, items, pks } = group
   const send = (text, filter) =>
     smallButton({
       text,
@@ -113,7 +114,7 @@ function groupPanel(app, group, isGone) {
     </div>
     ${note(
       'bad',
-      html`<p class="clip">${name(error)}</p>
+      html`<p class="clip">${name(reasonText(why, error))}</p>
         ${cause !== error && items > 1 ? html`<p class="small">${t('errors.similar')}</p>` : null}`,
     )}
     <div class="buttons">${send(count('retry.group', items), { cause })}</div>

@@ -4,7 +4,7 @@ import { html, repeat } from '../../shared/lit.js'
 import { badge, facts, note } from '../../shared/parts.js'
 import { askApproveDeletes, askReset, askResync, isBusy, testAlerts } from '../flow-actions.js'
 import { isToldApart, isTrouble } from '../flow-health.js'
-import { said } from '../said.js'
+import { reasonText } from '../reason.js'
 import {
   dashboardLink,
   deed,
@@ -40,19 +40,19 @@ export function flowCard(app, { flow, health }, isWhole = false) {
     ${isTrouble(health) && !isToldApart(health) ? note(health.state === 'down' ? 'bad' : 'warn', troubleOf(app, flow, health)) : null}
     ${flow.held_deletes ? heldNote(app, flow) : null}
     ${flow.progress ? progressOf(flow) : null} ${figures(flow)} ${destinations(app, flow, health, isWhole)}
-    ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(said(error))}</p>`) : null}
-    ${heldBack ? note('warn', html`<p class="small clip">${name(said(heldBack))}</p>`) : null}
+    ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(reasonText(flow.last_error_why, error))}</p>`) : null}
+    ${heldBack ? note('warn', html`<p class="small clip">${name(reasonText(flow.polls_held_back_why, heldBack))}</p>`) : null}
     ${resultOf(app, flow)}
     ${buttons(app, flow, isWhole)}
   </article>`
 }
 
 function heldNote(app, flow) {
-  const { items, reason, since } = flow.held_deletes
+  const { items, reason, why, since } = flow.held_deletes
   return note(
     'warn',
     html`<p class="small strong">${count('held.note', items)} ${relative(since)}</p>
-      <p class="small clip">${name(said(reason))}</p>
+      <p class="small clip">${name(reasonText(why, reason))}</p>
       ${smallButton({
         text: t('do.approve'),
         disabled: isBusy(app, flow, 'approve'),
@@ -112,10 +112,11 @@ function destinations(app, flow, health, isWhole) {
 
 /** Why a destination is sent nothing now, or less than is owed. */
 function inTheWay(app, flow, destination) {
-  const { state, cause } = destination.sending
-  return html`<span class="small oldest" title=${cause ?? ''}>
+  const { state, cause, why } = destination.sending
+  const words = reasonText(why, cause)
+  return html`<span class="small oldest" title=${words ?? ''}>
     ${badge('warn', t(`sending.${state}`))}
-    ${nextTry(destination.sending)} ${cause ? html`<span class="soft clip">${name(said(cause))}</span>` : null}
+    ${nextTry(destination.sending)} ${words ? html`<span class="soft clip">${name(words)}</span>` : null}
     ${tryButton(app, flow, destination)}
   </span>`
 }

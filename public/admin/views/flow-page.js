@@ -4,6 +4,7 @@ import { html } from '../../shared/lit.js'
 import { badge, empty, facts, table } from '../../shared/parts.js'
 import { askApproveDeletes, flowPath, isBusy } from '../flow-actions.js'
 import { healthOf } from '../flow-health.js'
+import { reasonText } from '../reason.js'
 import { flowCard } from './flow-card.js'
 import { newest, panel, smallButton, waitingPart } from './list-parts.js'
 
@@ -74,7 +75,8 @@ function runTable(runs) {
     ],
     rows: runs,
     keyOf: ({ id }) => id,
-    extra: ({ error }) => error && html`<p class="small clip">${name(error)}</p>`,
+    extra: ({ error, why }) =>
+      error && html`<p class="small clip">${name(reasonText(why, error))}</p>`,
   })
 }
 
@@ -114,7 +116,7 @@ function skippedPanel(app, flow, skipped) {
       {
         id: 'reason',
         title: t('skipped.reason'),
-        cell: ({ reason }) => name(reason, { class: 'clip' }),
+        cell: ({ reason, why }) => name(reasonText(why, reason), { class: 'clip' }),
       },
     ],
     rows: skipped,

@@ -5,7 +5,7 @@ import { badge, note } from '../../shared/parts.js'
 import { now } from '../../shared/shop-clock.js'
 import { askLimit, askPause, isBusy, removeLimit, resume, sync, tryNow } from '../flow-actions.js'
 import { causeText, healthTone, healthWord, rests } from '../flow-health.js'
-import { isOfLostAccess, said } from '../said.js'
+import { isOfLostAccess, reasonText } from '../reason.js'
 import { openPreview } from '../sync-preview.js'
 import { smallButton } from './list-parts.js'
 
@@ -48,16 +48,17 @@ export function troubleOf(app, flow, health) {
   const { state, cause, since, destination } = health
   if (state === 'ok' || cause === null) return null
   const sending = destination?.sending
-  const words = destination ? sending.cause : flow.last_error
+  const why = destination ? sending.why : flow.last_error_why
+  const words = reasonText(why, destination ? sending.cause : flow.last_error)
   // No attempt helps there, and what does stands at the end of the words.
-  const isLost = words ? isOfLostAccess(words) : false
+  const isLost = isOfLostAccess(why)
   return html`<div class="trouble">
     <p class="small">
       <span class="strong">${causeText(isLost && destination ? { ...health, cause: 'access_lost' } : health)}</span>
       ${since ? html`· ${relative(since)}` : null}
       ${sending && !isLost ? nextTry(sending) : null}
     </p>
-    ${words ? html`<p class="small soft ${isLost ? '' : 'clip'}">${name(said(words))}</p>` : null}
+    ${words ? html`<p class="small soft ${isLost ? '' : 'clip'}">${name(words)}</p>` : null}
     ${sending && rests(sending) && !isLost ? tryButton(app, flow, destination) : null}
   </div>`
 }
@@ -98,14 +99,14 @@ export function totalOwed({ destinations }) {
   return { waiting: sum('waiting'), delayed: sum('delayed'), failed: sum('failed') }
 }
 
-export function pausedNote({ paused_at: at, paused_by: by, reason }) {
+export function pausedNote({ paused_at: at, paused_by: by, reason, why }) {
   return note(
     'warn',
     html`<p class="small">
         ${by === null ? t('flow.pausedSince') : t('flow.pausedBy', { who: word('actor', by) })}
         ${at ? relative(at) : null}
       </p>
-      ${reason ? html`<p class="small ${by === 'service' ? '' : 'clip'}">${name(word('reason', reason))}</p>` : null}`,
+      ${reason ? html`<p class="small ${by === 'service' ? '' : 'clip'}">${name(reasonText(why, reason))}</p>` : null}`,
   )
 }
 

@@ -2,6 +2,7 @@ import { code, name, number, time } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { html, repeat } from '../../shared/lit.js'
 import { badge, empty } from '../../shared/parts.js'
+import { reasonText } from '../reason.js'
 
 const outcomeTones = { delivered: 'good', retry: 'warn', failed: 'bad', skipped: 'quiet' }
 
@@ -93,7 +94,7 @@ function valueText(value, other) {
 function attemptList(attempts) {
   return html`<ul class="attempts">
     ${attempts.map(
-      ({ at, destination, outcome, kind, attempt, status, reason }) =>
+      ({ at, destination, outcome, kind, attempt, status, reason, why }) =>
         html`<li>
           <span class="when">${time(at)}</span>
           <div>
@@ -110,7 +111,7 @@ function attemptList(attempts) {
                   .join(' · ')}</span
               >
             </p>
-            ${reason ? html`<p class="small clip">${name(reason)}</p>` : null}
+            ${reason ? html`<p class="small clip">${name(reasonText(why, reason))}</p>` : null}
           </div>
         </li>`,
     )}

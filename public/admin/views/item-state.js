@@ -2,7 +2,7 @@ import { code, name, number, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { badge, empty, facts, table } from '../../shared/parts.js'
-import { said } from '../said.js'
+import { reasonText } from '../reason.js'
 import { errorTable } from './error-table.js'
 import { whenNext } from './flow-parts.js'
 import { panel } from './list-parts.js'
@@ -44,10 +44,10 @@ const columns = () => [
   {
     id: 'state',
     title: t('item.state'),
-    cell: ({ state, last_error: error, next_attempt_at: next, remembered }) =>
+    cell: ({ state, last_error: error, why, next_attempt_at: next, remembered }) =>
       html`${badge(stateTones[state], word('state', state))}
       ${next ? html`<p class="soft small">${t('item.nextAttempt')}: ${whenNext(next)}</p>` : null}
-      ${error ? html`<p class="small clip">${name(said(error))}</p>` : null}
+      ${error ? html`<p class="small clip">${name(reasonText(why, error))}</p>` : null}
       ${remembered ? html`<p class="small soft">${t('item.remembered')}: ${listed(remembered)}</p>` : null}`,
   },
   {

@@ -2,6 +2,7 @@ import { name, relative } from '../../shared/format.js'
 import { t } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { note } from '../../shared/parts.js'
+import { reasonText } from '../reason.js'
 
 /** The answer to "did it arrive?", before all figures. */
 export function verdictOf({ seen, destinations }) {
@@ -21,11 +22,11 @@ export function verdictOf({ seen, destinations }) {
   return said('quiet', seen ? 'verdict.partly' : 'verdict.unknown')
 }
 
-function failure({ name: target, last_error: error, delivered_at: deliveredAt }) {
+function failure({ name: target, last_error: error, why, delivered_at: deliveredAt }) {
   return html`<p>
     ${name(target, { class: 'strong' })} ${t(deliveredAt ? 'verdict.stale' : 'verdict.never')}
     ${deliveredAt ? relative(deliveredAt) : null}
-    ${error ? html`<br />${name(error, { class: 'clip' })}` : null}
+    ${error ? html`<br />${name(reasonText(why, error), { class: 'clip' })}` : null}
   </p>`
 }
 

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
+import type { StoredReason } from '../../domain/flow-reasons.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 
 /**
@@ -28,6 +29,7 @@ export type DelayedDelivery = DeliveryTarget & {
   pk: string
   attempts: number
   lastError: string | null
+  why: StoredReason | null
   lastStatus: number | null
   queuedAt: Date
   nextAttemptAt: Date | null
@@ -40,7 +42,7 @@ export async function listDelayed(
   limit: number,
 ): Promise<DelayedDelivery[]> {
   const { rows } = await sql<DelayedDelivery>`
-    select found.flow, found.destination, found.pk, found.attempts, found.last_error as "lastError",
+    select found.flow, found.destination, found.pk, found.attempts, found.last_error as "lastError", found.why,
       found.last_status as "lastStatus", found.queued_at as "queuedAt", found.not_before as "nextAttemptAt"
     from unnest(${targets.map(({ flow }) => flow)}::text[],
       ${targets.map(({ destination }) => destination)}::text[]) as wanted (flow, destination)
@@ -56,12 +58,18 @@ export async function listDelayed(
   return rows
 }
 
-export type SkippedDelivery = { destination: string; pk: string; reason: string; at: Date }
+export type SkippedDelivery = {
+  destination: string
+  pk: string
+  reason: string
+  why: StoredReason | null
+  at: Date
+}
 
 /** What a flow does not send, and why; the latest first. */
 export async function listSkipped(db: Db, flow: string, limit: number): Promise<SkippedDelivery[]> {
   const { rows } = await sql<SkippedDelivery>`
-    select destination, pk, skipped as reason, finished_at as at from deliveries
+    select destination, pk, skipped as reason, why, finished_at as at from deliveries
     where flow = ${flow} and skipped is not null
     order by finished_at desc, destination, pk
     limit ${limit}`.execute(db)

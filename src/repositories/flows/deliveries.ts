@@ -1,6 +1,7 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import type { DeliveriesTable } from '../../db/tables.ts'
+import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { type LeaseToken, leaseHeld } from '../leases.ts'
 import { addsCompleted } from './flow-totals.ts'
 import { keepFirstVersions, keepVersions } from './item-versions.ts'
@@ -64,6 +65,7 @@ const renewed = sql`
     attempts = 0,
     last_error = null,
     last_status = null,
+    why = null,
     not_before = null,
     due_at = '-infinity',
     finished_at = null,
@@ -268,6 +270,7 @@ export async function oweOnceMore(
       attempts: 0,
       last_error: null,
       last_status: null,
+      why: null,
       not_before: null,
       due_at: atOnce,
       finished_at: null,
@@ -388,7 +391,7 @@ async function settle(
     ), done as (
       update deliveries set
         state = 'done', delivered_hash = hash, delivered_at = ${at}, finished_at = ${at},
-        payload = null, last_error = null, last_status = null, not_before = null,
+        payload = null, last_error = null, last_status = null, why = null, not_before = null,
         may_have_arrived = false, delivered_body = locked.body, delivered_fields = locked.fields
       from locked
       where deliveries.ctid = locked.place and "isCurrent"
@@ -421,6 +424,7 @@ export async function markDelivered(
       payload: null,
       last_error: null,
       last_status: null,
+      why: null,
       not_before: null,
     }))
     .execute()
@@ -437,7 +441,7 @@ export async function markUnchanged(
   const pks = unchanged.map(({ pk }) => pk)
   await sql`
     update deliveries set state = 'done', delivered_hash = hash, delivered_body = one.body,
-      finished_at = ${at}, payload = null, last_error = null, last_status = null, not_before = null
+      finished_at = ${at}, payload = null, last_error = null, last_status = null, why = null, not_before = null
     from jsonb_to_recordset(${json(unchanged)}::jsonb) as one (pk text, body text)
     where deliveries.pk = one.pk and ${isOneOf(target, pks)}`.execute(trx)
 }
@@ -447,12 +451,13 @@ export async function markSkipped(
   trx: Trx,
   target: DeliveryTarget,
   pk: string,
-  skipped: { reason: string; at: Date },
+  skipped: { why: Reason; at: Date },
 ): Promise<void> {
   await updateRows(trx, target, [pk])
     .set({
       state: 'done',
-      skipped: skipped.reason,
+      skipped: sentenceOf(skipped.why, 'en'),
+      why: json(skipped.why),
       finished_at: skipped.at,
       payload: null,
       last_error: null,
@@ -498,18 +503,22 @@ export async function markMayHaveArrived(
 /** When the next attempt follows: `at` is now as people are told it, the delay goes by the database's clock. */
 export type Pause = { at: Date; delayMs: number }
 
+/** Why the last attempt failed, and how many were made. */
+export type FailedAttempt = { attempts: number; why: Reason; status: number | null }
+
 /** The attempts so far failed; another follows after the pause. */
 export async function markRetrying(
   trx: Trx,
   target: DeliveryTarget,
   pk: string,
-  failure: { attempts: number; error: string; status: number | null },
+  failure: FailedAttempt,
   pause: Pause,
 ): Promise<void> {
   await updateRows(trx, target, [pk])
     .set({
       attempts: failure.attempts,
-      last_error: failure.error,
+      last_error: sentenceOf(failure.why, 'en'),
+      why: json(failure.why),
       last_status: failure.status,
       ...after(pause),
     })
@@ -535,13 +544,14 @@ export async function markFailed(
   trx: Trx,
   target: DeliveryTarget,
   pk: string,
-  failure: { attempts: number; error: string; status: number | null; at: Date },
+  failure: FailedAttempt & { at: Date },
 ): Promise<void> {
   await updateRows(trx, target, [pk])
     .set({
       state: 'failed',
       attempts: failure.attempts,
-      last_error: failure.error,
+      last_error: sentenceOf(failure.why, 'en'),
+      why: json(failure.why),
       last_status: failure.status,
       not_before: null,
       finished_at: failure.at,

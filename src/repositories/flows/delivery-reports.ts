@@ -142,6 +142,7 @@ const openColumns = [
   'state',
   'attempts',
   'last_error',
+  'why',
   'last_status',
   'queued_at',
   'not_before',

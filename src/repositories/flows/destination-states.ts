@@ -1,9 +1,10 @@
-import { sql } from 'kysely'
+import { type Insertable, type Selectable, sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { DestinationStatesTable } from '../../db/tables.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 
-export type DestinationStateRow = DestinationStatesTable
+export type DestinationStateRow = Selectable<DestinationStatesTable>
+export type NewDestinationState = Insertable<DestinationStatesTable>
 
 /** Every destination that is sent nothing, or less than it could be; of all flows, or of one. */
 export async function listDestinationStates(db: Db, flow?: string): Promise<DestinationStateRow[]> {
@@ -16,7 +17,7 @@ export async function listDestinationStates(db: Db, flow?: string): Promise<Dest
 }
 
 /** The same state goes on since it began. */
-export async function writeDestinationState(db: Db, row: DestinationStateRow): Promise<void> {
+export async function writeDestinationState(db: Db, row: NewDestinationState): Promise<void> {
   const { flow, destination, since, ...changed } = row
   await db
     .insertInto('destination_states')

@@ -1,11 +1,14 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Trx } from '../../db/database.ts'
 import { createTurns } from '../../db/event-loop-turns.ts'
+import type { StoredReason } from '../../domain/flow-reasons.ts'
 import { inKeyOrder } from './key-order.ts'
 
 export type FailureGroup = {
   destination: string
   error: string
+  /** Of the first of its items. */
+  why: StoredReason | null
   status: number | null
   items: number
   lastAt: Date
@@ -40,7 +43,7 @@ export function failureParts(
 ): RawBuilder<GroupPart> {
   return sql<GroupPart>`
     with page as materialized (
-      select destination, pk, coalesce(last_error, '') as error, last_status, finished_at
+      select destination, pk, coalesce(last_error, '') as error, why, last_status, finished_at
       from deliveries
       where flow = ${flow} and state = 'failed'
         and (destination, pk) > (${page.after.destination}, ${page.after.pk})
@@ -49,7 +52,7 @@ export function failureParts(
     )
     select destination, error, last_status as status, count(*) as items,
       max(finished_at) as "lastAt", max(pk) as "lastPk",
-      (array_agg(pk order by pk))[1:${sql.lit(samplePks)}] as pks
+      (array_agg(pk order by pk))[1:${sql.lit(samplePks)}] as pks, (array_agg(why order by pk))[1] as why
     from page
     group by destination, error, last_status
     order by destination, "lastPk"`
@@ -191,7 +194,7 @@ export async function reviveFailed(
   await sql`
     update deliveries set
       state = 'waiting', version = version + 1, attempts = 0, queued_at = ${at},
-      last_error = null, last_status = null, not_before = null, due_at = '-infinity',
+      last_error = null, last_status = null, why = null, not_before = null, due_at = '-infinity',
       finished_at = null
     where flow = ${flow} and destination = ${destination} and pk = any(${found}::text[])`.execute(
     trx,

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { type Selectable, sql } from 'kysely'
-import type { Db } from '../../db/database.ts'
+import { type Insertable, type Selectable, sql } from 'kysely'
+import { type Db, json } from '../../db/database.ts'
 import type { FlowErrorsTable } from '../../db/tables.ts'
+import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 
 export type FlowErrorRow = Selectable<FlowErrorsTable>
 
@@ -10,8 +11,8 @@ export type NewFlowError = {
   /** The destination's name, or `source`. */
   adapter: string
   pk: string
-  /** For people; no secrets. */
-  error: string
+  /** No secrets. */
+  why: Reason
   at: Date
   status?: number | null
   attempts?: number
@@ -20,7 +21,7 @@ export type NewFlowError = {
 /** At most 1,000 rows. */
 export async function insertFlowErrors(db: Db, errors: readonly NewFlowError[]): Promise<void> {
   if (errors.length === 0) return
-  await db.insertInto('flow_errors').values(errors.map(toRow)).execute()
+  await db.insertInto('flow_errors').values(errors.map(errorRow)).execute()
 }
 
 export type FlowErrorFilter = {
@@ -57,13 +58,14 @@ export async function deleteFlowErrorsBefore(
   return gone
 }
 
-function toRow(error: NewFlowError): FlowErrorRow {
+export function errorRow(error: NewFlowError): Insertable<FlowErrorsTable> {
   return {
     id: randomUUID(),
     flow: error.flow,
     adapter: error.adapter,
     pk: error.pk,
-    error: error.error,
+    error: sentenceOf(error.why, 'en'),
+    why: json(error.why),
     status: error.status ?? null,
     attempts: error.attempts ?? 1,
     at: error.at,

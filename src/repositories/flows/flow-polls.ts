@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import type { Db, Trx } from '../../db/database.ts'
+import { type Db, json, type Trx } from '../../db/database.ts'
+import { type Reason, type StoredReason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { tellFlow } from './flow-events.ts'
 
 /** Durations are judged over this many last polls of a flow. */
@@ -16,7 +17,8 @@ export type PollRecord = {
   changes: number
   /** What became of the items; null of polls that were recorded before it was counted. */
   items: PollItems | null
-  error: string | null
+  /** Why it failed. */
+  why: Reason | null
 }
 
 /** Items of a poll. `refused`: records that are no item, or repeat one. */
@@ -33,7 +35,8 @@ export async function insertPoll(trx: Trx, poll: PollRecord): Promise<void> {
       duration_ms: poll.durationMs,
       rows_read: poll.rowsRead,
       changes: poll.changes,
-      error: poll.error,
+      error: poll.why && sentenceOf(poll.why, 'en'),
+      why: poll.why && json(poll.why),
       items_new: poll.items?.new ?? null,
       items_changed: poll.items?.changed ?? null,
       items_deleted: poll.items?.deleted ?? null,
@@ -41,7 +44,7 @@ export async function insertPoll(trx: Trx, poll: PollRecord): Promise<void> {
     })
     .returning(tellFlow('poll').as('told'))
     .execute()
-  const failed = poll.error === null ? 0 : 1
+  const failed = poll.why === null ? 0 : 1
   const { runs, poll_errors } = await trx
     .insertInto('flow_totals')
     .values({ flow: poll.flow, runs: 1 - failed, poll_errors: failed })
@@ -114,7 +117,10 @@ export type LatestPolls = {
   durations: number[]
   /** Of the very last poll. */
   error: string | null
+  why: StoredReason | null
 }
+
+type LatestPoll = Pick<LatestPolls, 'error' | 'why'> & { flow: string; duration_ms: number }
 
 /** The last `limit` polls of each of these flows; a flow that never polled is absent. */
 export async function readLatestPolls(
@@ -122,11 +128,11 @@ export async function readLatestPolls(
   flows: readonly string[],
   limit: number,
 ): Promise<Map<string, LatestPolls>> {
-  const { rows } = await sql<{ flow: string; duration_ms: number; error: string | null }>`
-    select wanted.flow, latest.duration_ms, latest.error
+  const { rows } = await sql<LatestPoll>`
+    select wanted.flow, latest.duration_ms, latest.error, latest.why
     from unnest(${flows}::text[]) as wanted (flow)
     cross join lateral (
-      select id, duration_ms, error from flow_polls
+      select id, duration_ms, error, why from flow_polls
       where flow = wanted.flow order by id desc limit ${limit}
     ) as latest
     order by latest.id`.execute(db)
@@ -136,12 +142,17 @@ export async function readLatestPolls(
       {
         durations: polls.filter(({ error }) => error === null).map((poll) => poll.duration_ms),
         error: polls.at(-1)?.error ?? null,
+        why: polls.at(-1)?.why ?? null,
       },
     ]),
   )
 }
 
-export type Poll = Omit<PollRecord, 'flow'> & { id: number }
+export type Poll = Omit<PollRecord, 'flow' | 'why'> & {
+  id: number
+  error: string | null
+  why: StoredReason | null
+}
 
 /** The last polls of a flow, newest first. */
 export async function listPolls(db: Db, flow: string, limit: number): Promise<Poll[]> {
@@ -169,6 +180,7 @@ export async function listPolls(db: Db, flow: string, limit: number): Promise<Po
             refused: row.items_refused ?? 0,
           },
     error: row.error,
+    why: row.why,
   }))
 }
 

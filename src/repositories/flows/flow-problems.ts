@@ -1,5 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../../db/database.ts'
+import { keptReason, type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
+import { errorRow } from './flow-errors.ts'
 
 /** The same trouble of the same item is told once in this time, however often a poll meets it. */
 const quietMs = 3_600_000
@@ -7,10 +8,10 @@ const quietMs = 3_600_000
 /** Records what is wrong at a source, unless it was recorded a short while ago. */
 export async function insertSourceProblem(
   db: Db | Trx,
-  given: { flow: string; pk: string; error: string; at: Date },
+  given: { flow: string; pk: string; why: Reason; at: Date },
 ): Promise<void> {
   // What is refused for a NUL is told all the same: the database holds it in no text.
-  const problem = { ...given, pk: withoutNul(given.pk), error: withoutNul(given.error) }
+  const problem = { ...given, pk: withoutNul(given.pk), why: keptReason(given.why) }
   const since = new Date(problem.at.getTime() - quietMs)
   const known = await db
     .selectFrom('flow_errors')
@@ -19,22 +20,13 @@ export async function insertSourceProblem(
     .where('at', '>=', since)
     .where('adapter', '=', 'source')
     .where('pk', '=', problem.pk)
-    .where('error', '=', problem.error)
+    .where('error', '=', sentenceOf(problem.why, 'en'))
     .limit(1)
     .executeTakeFirst()
   if (known) return
   await db
     .insertInto('flow_errors')
-    .values({
-      id: randomUUID(),
-      flow: problem.flow,
-      adapter: 'source',
-      pk: problem.pk,
-      error: problem.error,
-      status: null,
-      attempts: 1,
-      at: problem.at,
-    })
+    .values(errorRow({ ...problem, adapter: 'source' }))
     .execute()
 }
 

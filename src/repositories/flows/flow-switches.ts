@@ -1,15 +1,27 @@
-import { sql } from 'kysely'
-import type { Db, Trx } from '../../db/database.ts'
-import type { PauseCode } from '../../db/tables.ts'
+import { type Expression, sql } from 'kysely'
+import { type Db, json, type Trx } from '../../db/database.ts'
+import {
+  type Reason,
+  type ReasonCode,
+  type StoredReason,
+  sentenceOf,
+} from '../../domain/flow-reasons.ts'
 import { tellFlow } from './flow-events.ts'
 
+/** `why`: of a pause that the service has set. */
 export type Pause = {
   flow: string
   pausedAt: Date
   pausedBy: string
   reason: string | null
-  code: PauseCode | null
+  why: StoredReason | null
 }
+
+/** Who pauses a flow: an operator, with his own words or none, or the service, for a reason with a code. */
+export type PausedBy = { at: Date } & (
+  | { by: string; reason: string | null }
+  | { by: 'service'; why: Reason }
+)
 
 export async function listPauses(db: Db): Promise<Pause[]> {
   const rows = await db.selectFrom('flow_pause').selectAll().orderBy('flow').execute()
@@ -18,7 +30,7 @@ export async function listPauses(db: Db): Promise<Pause[]> {
     pausedAt: row.paused_at,
     pausedBy: row.paused_by,
     reason: row.reason,
-    code: row.code,
+    why: row.why,
   }))
 }
 
@@ -35,88 +47,61 @@ export async function isPaused(db: Db | Trx, flow: string): Promise<boolean> {
 export async function insertPauses(
   trx: Trx,
   flows: readonly string[],
-  pause: { at: Date; by: string; reason: string | null; code?: PauseCode },
+  pause: PausedBy,
 ): Promise<string[]> {
   if (flows.length === 0) return []
   const rows = await trx
     .insertInto('flow_pause')
-    .values(
-      flows.map((flow) => ({
-        flow,
-        paused_at: pause.at,
-        paused_by: pause.by,
-        reason: pause.reason,
-        code: pause.code ?? null,
-      })),
-    )
+    .values(flows.map((flow) => ({ flow, ...pauseColumns(pause) })))
     .onConflict((conflict) => conflict.column('flow').doNothing())
     .returning('flow')
     .execute()
   return rows.map(({ flow }) => flow)
 }
 
-/** Puts another hand and reason in place of pauses that the service set for one of these reasons, or with a code. Answers of which flows. */
+function pauseColumns(pause: PausedBy) {
+  const { at, by } = pause
+  const own = 'why' in pause ? pause.why : undefined
+  return {
+    paused_at: at,
+    paused_by: by,
+    reason: 'why' in pause ? sentenceOf(pause.why, 'en') : pause.reason,
+    code: own?.code === 'DESTINATION_CHANGED' ? own.code : null,
+    why: own ? json(own) : null,
+  }
+}
+
+/** Puts another hand and reason in place of pauses that the service set for one of these reasons. Answers of which flows. */
 export async function takeOverPauses(
   trx: Trx,
   flows: readonly string[],
-  {
-    reasons,
-    by,
-    reason,
-    at,
-    coded = false,
-  }: {
-    reasons: readonly string[]
-    by: string
-    reason: string | null
-    at: Date
-    /** Also those with a code. */
-    coded?: boolean
-  },
+  codes: readonly ReasonCode[],
+  pause: PausedBy,
 ): Promise<string[]> {
   if (flows.length === 0) return []
   const rows = await trx
     .updateTable('flow_pause')
-    .set({ paused_at: at, paused_by: by, reason, code: null })
+    .set(pauseColumns(pause))
     .where('flow', 'in', [...flows])
-    .where('paused_by', '=', 'service')
-    .where((eb) =>
-      eb.or([eb('reason', 'in', [...reasons]), ...(coded ? [eb('code', 'is not', null)] : [])]),
-    )
+    .where(isFor(codes))
     .returning('flow')
     .execute()
   return rows.map(({ flow }) => flow)
 }
 
-/** Whether the flow is paused by this hand for this reason. */
-export async function isPausedFor(
+/** Why the service has paused the flow; undefined when it is not paused for one of these reasons. */
+export async function findPauseFor(
   db: Db | Trx,
   flow: string,
-  { by, reason }: { by: string; reason: string },
-): Promise<boolean> {
+  codes: readonly ReasonCode[],
+): Promise<StoredReason | undefined> {
   const row = await db
     .selectFrom('flow_pause')
-    .select('flow')
+    .select('why')
     .where('flow', '=', flow)
-    .where('paused_by', '=', by)
-    .where('reason', '=', reason)
+    .where(isFor(codes))
     .executeTakeFirst()
-  return row !== undefined
-}
-
-/** What the flow waits to be told with this code; undefined when it is not paused so. */
-export async function findPauseReason(
-  db: Db | Trx,
-  flow: string,
-  code: PauseCode,
-): Promise<string | undefined> {
-  const row = await db
-    .selectFrom('flow_pause')
-    .select('reason')
-    .where('flow', '=', flow)
-    .where('code', '=', code)
-    .executeTakeFirst()
-  return row && (row.reason ?? '')
+  return row?.why ?? undefined
 }
 
 export async function deletePauses(trx: Trx, flows: readonly string[]): Promise<void> {
@@ -127,19 +112,18 @@ export async function deletePauses(trx: Trx, flows: readonly string[]): Promise<
     .execute()
 }
 
-/** Takes away a pause that was set by this hand for this reason, and no other. Answers whether there was one. */
-export async function deletePauseFor(
-  trx: Trx,
-  flow: string,
-  { by, reason }: { by: string; reason: string },
-): Promise<boolean> {
+/** Takes away a pause that the service set for this reason, and no other. Answers whether there was one. */
+export async function deletePauseFor(trx: Trx, flow: string, code: ReasonCode): Promise<boolean> {
   const result = await trx
     .deleteFrom('flow_pause')
     .where('flow', '=', flow)
-    .where('paused_by', '=', by)
-    .where('reason', '=', reason)
+    .where(isFor([code]))
     .executeTakeFirst()
   return result.numDeletedRows === 1n
+}
+
+function isFor(codes: readonly ReasonCode[]): Expression<boolean> {
+  return sql<boolean>`paused_by = 'service' and why->>'code' = any(${codes}::text[])`
 }
 
 export type RunLimit = { flow: string; runLimit: number; runCount: number }
@@ -212,12 +196,17 @@ export type FlowActivity = {
   action: string
   actor: string
   detail: string | null
+  /** Of what the service does by itself. */
+  why: StoredReason | null
 }
 
-export async function insertFlowActivity(trx: Trx, entry: Omit<FlowActivity, 'id'>): Promise<void> {
+export async function insertFlowActivity(
+  trx: Trx,
+  { why, ...entry }: Omit<FlowActivity, 'id' | 'why'> & { why?: Reason },
+): Promise<void> {
   await trx
     .insertInto('flow_activity')
-    .values(entry)
+    .values({ ...entry, why: why ? json(why) : null })
     .returning(tellFlow('state').as('told'))
     .execute()
 }

@@ -1,6 +1,7 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { type Database, type Db, json, type Trx } from '../../db/database.ts'
 import type { ItemAttemptsTable, ItemVersionsTable } from '../../db/tables.ts'
+import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 import { inKeyOrder } from './key-order.ts'
 
@@ -44,8 +45,8 @@ export function keepFirstVersions(flow: string, at: Date): RawBuilder<unknown> {
 
 export type NewItemAttempt = Pick<
   Selectable<ItemAttemptsTable>,
-  'pk' | 'kind' | 'hash' | 'attempt' | 'outcome' | 'status' | 'reason'
->
+  'pk' | 'kind' | 'hash' | 'attempt' | 'outcome' | 'status'
+> & { why: Reason | null }
 
 /** The statement that writes them down; whoever writes something else too can save a trip to the server. */
 export function insertItemAttempts(
@@ -53,12 +54,13 @@ export function insertItemAttempts(
   attempts: readonly NewItemAttempt[],
   at: Date,
 ): RawBuilder<object> {
+  const told = attempts.map((one) => ({ ...one, reason: one.why && sentenceOf(one.why, 'en') }))
   return sql<object>`
     insert into item_attempts
-      (flow, destination, at, pk, kind, hash, attempt, outcome, status, reason)
+      (flow, destination, at, pk, kind, hash, attempt, outcome, status, reason, why)
     select ${flow}, ${destination}, ${at}::timestamptz, one.*
-    from jsonb_to_recordset(${json(attempts)}::jsonb) as one
-      (pk text, kind text, hash text, attempt integer, outcome text, status integer, reason text)`
+    from jsonb_to_recordset(${json(told)}::jsonb) as one
+      (pk text, kind text, hash text, attempt integer, outcome text, status integer, reason text, why jsonb)`
 }
 
 export type ItemVersionRow = Selectable<ItemVersionsTable>

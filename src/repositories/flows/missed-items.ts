@@ -1,8 +1,9 @@
-import { type RawBuilder, sql } from 'kysely'
-import type { Db, Trx } from '../../db/database.ts'
+import { type Insertable, type RawBuilder, type Selectable, sql } from 'kysely'
+import { type Db, json, type Trx } from '../../db/database.ts'
 import type { HeldDeletesTable } from '../../db/tables.ts'
+import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 
-export type HeldDeletesRow = HeldDeletesTable
+export type HeldDeletesRow = Selectable<HeldDeletesTable>
 
 /** An item that a full scan has missed; `scans` in a row that count, `since` the read of this number. */
 export type MissedItem = { pk: string; scans: number; since: number }
@@ -96,7 +97,11 @@ export async function listHeldDeletes(db: Db): Promise<HeldDeletesRow[]> {
 }
 
 /** `since` stays as it was while deletes are held without a break. */
-export async function writeHeldDeletes(db: Db, row: HeldDeletesRow): Promise<void> {
+export async function writeHeldDeletes(
+  db: Db,
+  { why, ...held }: Omit<Insertable<HeldDeletesTable>, 'reason' | 'why'> & { why: Reason },
+): Promise<void> {
+  const row = { ...held, reason: sentenceOf(why, 'en'), why: json(why) }
   const { flow: _, since: __, ...changed } = row
   await db
     .insertInto('held_deletes')

@@ -1,6 +1,7 @@
 import { type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import type { FailureGroupsTable } from '../../db/tables.ts'
+import type { StoredReason } from '../../domain/flow-reasons.ts'
 import type { DeliveryTarget } from '../flows/deliveries.ts'
 
 /** The failed deliveries to a destination that one receiver is notified of together. */
@@ -25,7 +26,13 @@ export async function listUncounted(
   return rows
 }
 
-export type CountedFailure = { pk: string; error: string | null; attempts: number; at: Date }
+export type CountedFailure = {
+  pk: string
+  error: string | null
+  why: StoredReason | null
+  attempts: number
+  at: Date
+}
 
 /**
  * Marks final failures as counted and returns them, oldest first. Call it again while it returns `limit` rows. Rows
@@ -37,7 +44,7 @@ export async function takeUncounted(
   limit: number,
 ): Promise<CountedFailure[]> {
   const { rows } = await sql<CountedFailure>`
-    select pk, last_error as error, attempts, finished_at as at from deliveries
+    select pk, last_error as error, why, attempts, finished_at as at from deliveries
     where flow = ${flow} and destination = ${destination}
       and state = 'failed' and told_version is distinct from version
     order by pk

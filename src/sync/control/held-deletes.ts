@@ -31,8 +31,8 @@ export async function readHeldDeletes(
   }
 }
 
-export function heldOf({ items, known, reason, since }: HeldDeletesRow): HeldDeletes {
-  return { items, known, reason, since }
+export function heldOf({ items, known, reason, why, since }: HeldDeletesRow): HeldDeletes {
+  return { items, known, reason, why, since }
 }
 
 /**

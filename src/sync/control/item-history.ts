@@ -37,7 +37,7 @@ function versionOf(version: ItemVersionRow, older: readonly ItemVersionRow[]): I
 
 /** An attempt sends what the item looked like then: the newest version of that content that was seen before. */
 function attemptOf(attempt: ItemAttemptRow, versions: readonly ItemVersionRow[]): ItemAttempt {
-  const { at, destination, kind, hash, outcome, status, reason } = attempt
+  const { at, destination, kind, hash, outcome, status, reason, why } = attempt
   const sent = versions.find(
     (version) => version.hash === hash && version.kind === kind && version.seen_at <= at,
   )
@@ -50,5 +50,6 @@ function attemptOf(attempt: ItemAttemptRow, versions: readonly ItemVersionRow[])
     outcome,
     status,
     reason,
+    why,
   }
 }

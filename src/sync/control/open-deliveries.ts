@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts'
+import type { Reason } from '../../domain/flow-reasons.ts'
 import { listOpenDeliveries } from '../../repositories/flows/delivery-reports.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowService, WaitingDelivery } from '../flow-service.ts'
@@ -28,6 +29,7 @@ export async function listWaiting(
         pk: row.pk,
         attempts: row.attempts,
         lastError: row.last_error,
+        why: row.why,
         lastStatus: row.last_status,
         queuedAt: row.queued_at,
         nextAttemptAt: row.not_before,
@@ -46,7 +48,7 @@ export async function listWaiting(
 export function heldBack(
   { queue: { maxWaiting } }: Pick<Flow, 'queue'>,
   waiting: number,
-): string | null {
+): Reason | null {
   if (waiting < maxWaiting) return null
-  return `${maxWaiting} deliveries or more wait, so the flow is not polled (queue.maxWaiting)`
+  return { code: 'TOO_MANY_WAITING', data: { most: maxWaiting } }
 }

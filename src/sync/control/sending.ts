@@ -8,6 +8,7 @@ import type { Sending } from '../flow-service.ts'
 const flowing: Sending = {
   state: 'flowing',
   cause: null,
+  why: null,
   since: null,
   nextAttemptAt: null,
 }
@@ -28,13 +29,13 @@ export async function readSending(
 
 /** What was written down may be over: nothing happens at its end when nothing is owed. */
 function sendingOf(row: DestinationStateRow, now: Date): Sending {
-  const { state, cause, since, next_attempt_at: nextAttemptAt } = row
+  const { state, cause, why, since, next_attempt_at: nextAttemptAt } = row
   const isOver = nextAttemptAt !== null && nextAttemptAt <= now
   if (state === 'silent' && isOver) return flowing
   if (state === 'open' && isOver) {
-    return { state: 'probing', cause, since, nextAttemptAt: null }
+    return { state: 'probing', cause, why, since, nextAttemptAt: null }
   }
-  return { state, cause, since, nextAttemptAt }
+  return { state, cause, why, since, nextAttemptAt }
 }
 
 function keyOf(flow: string, destination: string): string {

@@ -1,5 +1,6 @@
 import type { Database, Db, Trx } from '../../db/database.ts'
-import type { PauseCode } from '../../db/tables.ts'
+import type { Reason, ReasonCode, StoredReason } from '../../domain/flow-reasons.ts'
+import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { approve } from '../../repositories/flows/approvals.ts'
 import { askFill } from '../../repositories/flows/destination-fills.ts'
 import { resetHashes } from '../../repositories/flows/flow-items.ts'
@@ -16,24 +17,21 @@ import {
   deletePauses,
   deleteSpentLimits,
   type FlowActivity,
-  findPauseReason,
+  findPauseFor,
   insertFlowActivity,
   insertPauses,
-  isPausedFor,
   listLimits,
   listPauses,
   takeOverPauses,
   upsertLimit,
 } from '../../repositories/flows/flow-switches.ts'
 
-/** Pauses by the service that end by themselves, once the file is back or says again what was accepted. */
-export const missingReason = 'definition missing'
-export const questionReason =
-  'The definition changed. Resume: keep what was sent. Resync with force: send everything again'
-/** In place of the question, once all was forgotten and nobody has resumed the flow. */
-const forgottenReason = 'Everything was forgotten: it is sent again once the flow is resumed'
+/** Pauses of the service that end by themselves, or that an operator answers: whoever pauses such a flow makes the pause his own. */
+const passing = ['DEFINITION_MISSING', 'DEFINITION_CHANGED', 'DESTINATION_CHANGED'] as const
+/** What a paused flow waits to be told. */
+const questions = ['DEFINITION_CHANGED', 'DESTINATION_CHANGED'] as const
 
-export type FlowDeed = Omit<FlowActivity, 'id'>
+export type FlowDeed = Omit<FlowActivity, 'id' | 'why'>
 
 export type SwitchDeps = {
   database: Database
@@ -57,7 +55,7 @@ export type SwitchState = {
   pausedAt: Date | null
   pausedBy: string | null
   reason: string | null
-  code: PauseCode | null
+  why: StoredReason | null
   runLimit: number | null
   runCount: number
 }
@@ -81,7 +79,7 @@ export async function readSwitches(
           pausedAt: pause?.pausedAt ?? null,
           pausedBy: pause?.pausedBy ?? null,
           reason: pause?.reason ?? null,
-          code: pause?.code ?? null,
+          why: pause?.why ?? null,
           runLimit: limit?.runLimit ?? null,
           runCount: limit?.runCount ?? 0,
         },
@@ -103,8 +101,7 @@ export async function pauseFlows(
   await deps.database.transaction(async (trx) => {
     const pause = { at, by: by.actor, reason: by.reason }
     await insertPauses(trx, flows, pause)
-    const reasons = [missingReason, questionReason]
-    for (const flow of await takeOverPauses(trx, flows, { ...pause, reasons, coded: true })) {
+    for (const flow of await takeOverPauses(trx, flows, passing, pause)) {
       const nothing = { pending_definition_hash: null, asked_identities: null }
       await updateFlowState(trx, flow, nothing)
     }
@@ -124,16 +121,13 @@ export async function pauseFlows(
 export async function pauseByService(
   trx: Trx,
   flows: readonly string[],
-  { at, reason, code }: { at: Date; reason: string; code?: PauseCode },
+  { at, why }: { at: Date; why: Reason },
 ): Promise<void> {
-  const pause = { at, by: 'service', reason, ...(code && { code }) }
-  for (const flow of await insertPauses(trx, flows, pause)) {
-    const entry = { at, flow, action: 'paused', actor: 'service', detail: reason }
-    await insertFlowActivity(trx, entry)
+  const detail = sentenceOf(why, 'en')
+  for (const flow of await insertPauses(trx, flows, { at, by: 'service', why })) {
+    await insertFlowActivity(trx, { at, flow, action: 'paused', actor: 'service', detail, why })
   }
 }
-
-const otherDestination = 'DESTINATION_CHANGED'
 
 /**
  * Pauses a flow whose destinations are other ones, and asks whether they get everything. Where somebody else has paused it, it is asked
@@ -142,32 +136,28 @@ const otherDestination = 'DESTINATION_CHANGED'
 export async function askAboutDestinations(
   trx: Trx,
   flow: string,
-  {
-    at,
-    reason,
-    identities,
-  }: { at: Date; reason: string; identities: Readonly<Record<string, string>> },
+  { at, why, identities }: { at: Date; why: Reason; identities: Readonly<Record<string, string>> },
 ): Promise<void> {
   await endDestinationQuestion(trx, flow, at)
-  await pauseByService(trx, [flow], { at, reason, code: otherDestination })
-  const isAsked = (await findPauseReason(trx, flow, otherDestination)) !== undefined
+  await pauseByService(trx, [flow], { at, why })
+  const isAsked = (await findPauseFor(trx, flow, ['DESTINATION_CHANGED'])) !== undefined
   await updateFlowState(trx, flow, { asked_identities: isAsked ? identities : null })
 }
 
 /** Takes the question about other destinations back. Answers whether it had paused the flow. */
 export async function endDestinationQuestion(trx: Trx, flow: string, at: Date): Promise<boolean> {
   await updateFlowState(trx, flow, { asked_identities: null })
-  const reason = await findPauseReason(trx, flow, otherDestination)
-  if (reason === undefined) return false
-  const detail = 'the destinations are those of before, or were asked about anew'
-  await resumeByService(trx, flow, { at, reason, detail })
-  return true
+  const over = {
+    at,
+    pausedFor: 'DESTINATION_CHANGED',
+    why: { code: 'DESTINATION_SETTLED' },
+  } as const
+  return resumeByService(trx, flow, over)
 }
 
 /** What a paused flow waits to be told; undefined when it is paused for something else. */
-export async function questionOf(db: Db, flow: string): Promise<string | undefined> {
-  if (await isAskedAbout(db, flow)) return questionReason
-  return findPauseReason(db, flow, otherDestination)
+export function questionOf(db: Db, flow: string): Promise<StoredReason | undefined> {
+  return findPauseFor(db, flow, questions)
 }
 
 /** Whoever resumes a flow that asked about other destinations approves them. */
@@ -177,7 +167,7 @@ async function approveDestinations(
   flow: string,
   { actor, at }: { actor: string; at: Date },
 ): Promise<void> {
-  if ((await findPauseReason(trx, flow, otherDestination)) === undefined) return
+  if ((await findPauseFor(trx, flow, ['DESTINATION_CHANGED'])) === undefined) return
   const asked = (await findFlowState(trx, flow))?.asked_identities ?? {}
   for (const [destination, identity] of Object.entries(asked)) {
     await approve(trx, {
@@ -189,14 +179,16 @@ async function approveDestinations(
   }
 }
 
-/** Ends a pause of the service's own whose reason is over; one that somebody else set stays. */
+/** Ends a pause of the service's own whose reason is over; one that somebody else set stays. Answers whether there was one. */
 export async function resumeByService(
   trx: Trx,
   flow: string,
-  { at, reason, detail }: { at: Date; reason: string; detail: string },
-): Promise<void> {
-  if (!(await deletePauseFor(trx, flow, { by: 'service', reason }))) return
-  await insertFlowActivity(trx, { at, flow, action: 'resumed', actor: 'service', detail })
+  { at, pausedFor, why }: { at: Date; pausedFor: ReasonCode; why: Reason },
+): Promise<boolean> {
+  if (!(await deletePauseFor(trx, flow, pausedFor))) return false
+  const detail = sentenceOf(why, 'en')
+  await insertFlowActivity(trx, { at, flow, action: 'resumed', actor: 'service', detail, why })
+  return true
 }
 
 /**
@@ -208,21 +200,21 @@ export async function askAboutDefinition(
   flow: string,
   { at, definitionHash }: { at: Date; definitionHash: string },
 ): Promise<void> {
-  await pauseByService(trx, [flow], { at, reason: questionReason })
+  await pauseByService(trx, [flow], { at, why: { code: 'DEFINITION_CHANGED' } })
   const isAsked = await isAskedAbout(trx, flow)
   await updateFlowState(trx, flow, { pending_definition_hash: isAsked ? definitionHash : null })
 }
 
 /** Whether the flow waits for somebody to say what its changed definition means. */
-export function isAskedAbout(db: Db | Trx, flow: string): Promise<boolean> {
-  return isPausedFor(db, flow, { by: 'service', reason: questionReason })
+export async function isAskedAbout(db: Db | Trx, flow: string): Promise<boolean> {
+  return (await findPauseFor(db, flow, ['DEFINITION_CHANGED'])) !== undefined
 }
 
 /** Takes the question back: the definition is what was accepted, or says itself what is to be done. */
 export async function endQuestion(trx: Trx, flow: string, at: Date): Promise<void> {
   await updateFlowState(trx, flow, { pending_definition_hash: null })
-  const detail = 'the definition asks nothing any more'
-  await resumeByService(trx, flow, { at, reason: questionReason, detail })
+  const over = { at, pausedFor: 'DEFINITION_CHANGED', why: { code: 'DEFINITION_SETTLED' } } as const
+  await resumeByService(trx, flow, over)
 }
 
 /** Takes the pause away, and a limit that is used up: it would pause the flow again at once. */
@@ -289,8 +281,8 @@ export async function resetFlow(
   const at = deps.now()
   await deps.database.transaction(async (trx) => {
     if (!resumes) {
-      const told = { at, by: 'service', reason: forgottenReason }
-      await takeOverPauses(trx, [flow], { ...told, reasons: [questionReason] })
+      const forgotten = { at, by: 'service', why: { code: 'EVERYTHING_FORGOTTEN' } } as const
+      await takeOverPauses(trx, [flow], ['DEFINITION_CHANGED'], forgotten)
     }
     await endQuestion(trx, flow, at)
     await updateFlowState(trx, flow, { definition_hash: definitionHash })

@@ -1,4 +1,4 @@
-import type { ErrorCode, YAMLError } from 'yaml'
+import { type ErrorCode, Lexer, type YAMLError } from 'yaml'
 import type { Finding } from './references.ts'
 
 const brackets = 'check the brackets and quotes here and in the lines above'
@@ -46,15 +46,31 @@ const texts: Readonly<Record<ErrorCode, Finding>> = {
 }
 
 /**
- * What is wrong, in words of our own: those of the parser repeat parts of the file, which may hold a password. `line` is
- * the text of the line; it decides which advice fits.
+ * What is wrong, in words of our own: those of the parser repeat parts of the file, which may hold a password. The text of the
+ * line decides which advice fits.
  */
-export function yamlFinding({ code, message }: YAMLError, line: string): Finding {
+export function yamlFinding({ code, pos }: YAMLError, text: string, line: string): Finding {
   // The parser takes an unclosed bracket for a wrong indentation.
-  const isUnclosed = code === 'BAD_INDENT' && message.startsWith('Flow ')
+  const isUnclosed = code === 'BAD_INDENT' && isInBrackets(text, pos[0])
   const finding = texts[isUnclosed ? 'MISSING_CHAR' : code]
   const isReference = code === 'UNEXPECTED_TOKEN' || code === 'MISSING_CHAR'
   return isReference && /[{[,:]\s*\$\{/.test(line)
     ? { ...finding, hint: `between { } a reference needs quotes: "\${env:NAME}"` }
     : finding
+}
+
+/** Of no length: the lexer's own marks for a document, for brackets that an indentation ends, and for a scalar. */
+const marks = new Set(['\u0002', '\u0018', '\u001f'])
+
+/** Whether a `{` or `[` that begins before the offset is not closed before it. */
+function isInBrackets(text: string, offset: number): boolean {
+  let at = 0
+  let open = 0
+  for (const sign of new Lexer().lex(text)) {
+    if (at >= offset) break
+    if (sign === '{' || sign === '[') open += 1
+    if (sign === '}' || sign === ']') open -= 1
+    if (!marks.has(sign)) at += sign.length
+  }
+  return open > 0
 }

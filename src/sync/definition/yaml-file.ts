@@ -65,7 +65,7 @@ export function parseYamlFile(bytes: Uint8Array): YamlFile | { findings: PlacedF
     if (error) {
       const place = placeAt(error.pos[0])
       const line = text.split('\n')[place.line - 1] ?? ''
-      return { findings: [{ ...yamlFinding(error, line), ...place, key: '' }] }
+      return { findings: [{ ...yamlFinding(error, text, line), ...place, key: '' }] }
     }
     const findings = checkStructure(document).map(({ offset, path, ...finding }) => ({
       ...finding,

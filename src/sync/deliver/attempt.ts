@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import { backoffMs, wishMs } from '../../outbound/backoff.ts'
 import type { SendPermit } from '../../outbound/outbound.ts'
 import { mayBeThere, type OwedRow } from '../../repositories/flows/deliveries.ts'
 import type { AttemptNote, FlowTrace } from '../flow-trace.ts'
 import { splitKey } from '../item/key.ts'
-import { shorten } from '../mapping/excerpt.ts'
 import { MappingError } from '../mapping.ts'
 import type { Owed } from '../queue/pump.ts'
 import type { QueueLog } from '../queue/queue-log.ts'
@@ -57,8 +57,6 @@ type Answers = readonly DeliveryResult[] | 'apart' | 'thrown' | 'overdue'
 type Refusal = Extract<DeliveryResult, { ok: false }>
 
 const longestOverrunMs = 5 * 60_000
-const longestReason = 1_000
-const longestCause = 200
 const longestWaitMs = 1_000
 /** Its Retry-After is about the service, not about the request: RFC 9110, 10.2.3. */
 const unavailable = 503
@@ -179,7 +177,7 @@ export async function attemptDelivery(
         outcomes[place] = { kind: 'postponed', version, delayMs: 0, mayHaveArrived }
         continue
       }
-      const failed = failure(refusal.reason, attempt, refusal.status)
+      const failed = failure(refusal.why, attempt, refusal.status)
       const begun = begunOf(target, one)
       outcomes[place] = refusal.retryable
         ? {
@@ -209,11 +207,7 @@ export async function attemptDelivery(
     const isTold = answers !== 'thrown' && blockedMs === undefined
     begun.report(isTold ? reportOf(worst) : 'unknown', {
       ...(blockedMs !== undefined && { blockedMs }),
-      // What somebody has to do stands at its end.
-      cause:
-        blockedMs === undefined
-          ? shorten(reasonText(worst.reason), longestCause)
-          : reasonText(worst.reason),
+      cause: keptReason(worst.why),
       wishMs: worst.outage ? wishMs(worst.retryAfterSeconds) : 0,
       isOfAll: worst.status === unavailable,
     })
@@ -256,8 +250,8 @@ function begunOf(
   return isBegun ? { begun: { fields: body.keptOf(job.body) } } : {}
 }
 
-export const neverSent = 'nothing of it was sent to the destination'
-export const sameBody = 'the destination has the same body already'
+export const neverSent: Reason = { code: 'NEVER_SENT' }
+export const sameBody: Reason = { code: 'SAME_BODY' }
 
 type Rules = Pick<AttemptDeps, 'random' | 'now'> & Pick<OpenDestination['definition'], 'retry'>
 
@@ -274,13 +268,13 @@ async function prepare(
   const attempt = row.attempts + 1
   const tried: Tried = { version, change: kind, hash }
   if (kind === 'delete' && !mayBeThere(row) && !mayHaveBeenBegun(rules, target, row)) {
-    return { outcome: { kind: 'skipped', ...tried, reason: neverSent } }
+    return { outcome: { kind: 'skipped', ...tried, why: neverSent } }
   }
   try {
     const body = await (kind === 'delete'
       ? target.body.ofDelete(item, row.delivered_fields)
       : target.body.ofUpsert(item, row.delivered_fields))
-    if (isSkip(body)) return { outcome: { kind: 'skipped', ...tried, reason: body.skipped } }
+    if (isSkip(body)) return { outcome: { kind: 'skipped', ...tried, why: body.why } }
     if (kind === 'upsert' && hasBody(row, body) && !mayHaveBeenBegun(rules, target, row)) {
       return { outcome: { kind: 'unchanged', ...tried, body: bodyHash(hash, body) } }
     }
@@ -289,7 +283,7 @@ async function prepare(
     return { place, tried, attempt, job }
   } catch (error) {
     if (!(error instanceof MappingError)) throw error
-    const failed = failure(error.message, attempt)
+    const failed = failure(error.why, attempt)
     const outcome: Outcome = error.outOfTime
       ? again(rules, tried, failed)
       : { kind: 'final', ...tried, failure: failed }
@@ -412,13 +406,12 @@ async function ask(
 
 function refusalOf(answer: Exclude<Answer, 'apart'>, timeoutMs: number): Refusal {
   if (answer === 'overdue') {
-    const reason = `no answer within ${timeoutMs / 1_000} s`
-    return { ok: false, retryable: true, outage: true, reason }
+    const why: Reason = { code: 'NO_ANSWER', data: { seconds: timeoutMs / 1_000 } }
+    return { ok: false, retryable: true, outage: true, why }
   }
   if (typeof answer === 'object' && !answer.ok) return answer
   // What an error says may hold data or addresses; only our own words are kept.
-  const reason = 'the destination failed unexpectedly; see the log'
-  return { ok: false, retryable: true, outage: false, reason }
+  return { ok: false, retryable: true, outage: false, why: { code: 'UNEXPECTED' } }
 }
 
 function reportOf({ outage, status }: Refusal): AttemptReport {
@@ -426,11 +419,6 @@ function reportOf({ outage, status }: Refusal): AttemptReport {
   return status === tooMany ? 'throttled' : 'outage'
 }
 
-function failure(reason: string, attempts: number, status?: number): Failure {
-  return { reason: reasonText(reason), status: status ?? null, attempts }
-}
-
-/** A reason as it is kept: not too long, and without NUL, which the database holds in no text. */
-export function reasonText(reason: string): string {
-  return shorten(reason.replaceAll('\0', ''), longestReason)
+function failure(why: Reason, attempts: number, status?: number): Failure {
+  return { why: keptReason(why), status: status ?? null, attempts }
 }

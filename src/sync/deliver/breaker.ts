@@ -1,3 +1,5 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
+
 /**
  * What an attempt told about the receiver: `throttled` it is well, but was asked too often (429); `unknown` when the attempt
  * never got that far.
@@ -10,10 +12,10 @@ export type Breaker = {
   /** Milliseconds until one may; 0 when one may now. */
   waitMs(): number
   /** Starts an attempt; call the result once with what came of it. Undefined when none may start. */
-  begin(): ((report: AttemptReport, cause?: string) => void) | undefined
+  begin(): ((report: AttemptReport, cause?: Reason) => void) | undefined
   state(): 'closed' | 'open' | 'half-open'
-  /** Why it is not closed, for people. */
-  cause(): string | null
+  /** Why it is not closed. */
+  cause(): Reason | null
   /** Somebody wants to know now: one that is open lets its one attempt start at once. */
   tryNow(): void
 }
@@ -25,6 +27,8 @@ export type BreakerPolicy = {
   withinMs: number
   openForMs: number
 }
+
+const unanswered: Reason = { code: 'CONNECTION_FAILED', data: { said: 'no answer' } }
 
 /**
  * Spares a receiver in trouble. When `failures` outages make up `percent` of the attempts that ended last, within `withinMs`,
@@ -39,7 +43,7 @@ export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
   let ended = 0
   let openUntil: number | undefined
   let probing = false
-  let cause: string | null = null
+  let cause: Reason | null = null
 
   const state = () => {
     if (openUntil === undefined) return 'closed'
@@ -69,7 +73,7 @@ export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
     return outages.slice(from)
   }
 
-  const count = (beganAt: number, report: AttemptReport, words = 'no answer') => {
+  const count = (beganAt: number, report: AttemptReport, last: Reason = unanswered) => {
     if (openUntil !== undefined || report === 'unknown' || report === 'throttled') return
     ended += 1
     if (report === 'answered') return
@@ -77,18 +81,19 @@ export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
     outages.push({ at, place: ended, tookMs: at - beganAt })
     outages = recent(at)
     if (outages.length < policy.failures) return
-    cause = `${outages.length} of the last ${Math.min(ended, among)} attempts failed, the last one with: ${words}`
+    const data = { failed: outages.length, among: Math.min(ended, among), last }
+    cause = { code: 'ATTEMPTS_FAILED', data }
     open()
   }
 
-  const judgeProbe = (report: AttemptReport, words = 'no answer') => {
+  const judgeProbe = (report: AttemptReport, last: Reason = unanswered) => {
     probing = false
     if (report === 'answered') {
       openUntil = undefined
       cause = null
       ended = 0
     } else if (report !== 'unknown') {
-      cause = `the attempt that looked whether it is back failed with: ${words}`
+      cause = { code: 'PROBE_FAILED', data: { last } }
       open()
     }
   }
@@ -109,7 +114,7 @@ export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
       if (allowance() === 0) return undefined
       if (openUntil === undefined) {
         const beganAt = now().getTime()
-        return (report, words) => count(beganAt, report, words)
+        return (report, last) => count(beganAt, report, last)
       }
       probing = true
       return judgeProbe

@@ -1,4 +1,5 @@
 import { notify, type Trx } from '../../db/database.ts'
+import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { longestWishMs } from '../../outbound/backoff.ts'
 import {
   type DeliveryTarget,
@@ -453,9 +454,10 @@ function logFinals(
   target: { flow: string; destination: string },
   finals: readonly FinalFailure[],
 ): void {
-  const shown = finals
-    .slice(0, failuresShown)
-    .map(({ pk, status, attempts, reason }) => ({ pk, status, attempts, reason }))
+  const shown = finals.slice(0, failuresShown).map(({ pk, status, attempts, why }) => ({
+    ...{ pk, status, attempts, code: why.code },
+    reason: sentenceOf(why, 'en'),
+  }))
   log.warn({ ...target, failed: finals.length, first: shown }, 'deliveries failed for good')
 }
 

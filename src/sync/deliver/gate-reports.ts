@@ -1,4 +1,5 @@
-import type { Database } from '../../db/database.ts'
+import { type Database, json } from '../../db/database.ts'
+import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
 import {
   deleteDestinationState,
@@ -48,7 +49,8 @@ export function reportGate(
       await writeDestinationState(database.db, {
         ...target,
         state: word,
-        cause,
+        cause: cause && sentenceOf(cause, 'en'),
+        why: cause && json(cause),
         since: now(),
         next_attempt_at: nextAttemptAt,
       })
@@ -77,16 +79,17 @@ export function reportGate(
 
   const logState = () => {
     const before = state
-    const status = stateNow()
-    const isSameCause = status.cause === cause
+    const { cause: why, ...status } = stateNow()
+    const words = why && sentenceOf(why, 'en')
+    const isSameCause = words === cause
     state = status.state
-    cause = status.cause
+    cause = words
     if (state === before && (state !== 'open' || isSameCause)) return
     const at = performance.now()
     const isRepeated = at - (loggedAt.get(state) ?? Number.NEGATIVE_INFINITY) < logAgainMs
     if (isRepeated && state !== 'open' && before !== 'probing') return
     loggedAt.set(state, at)
-    const fields = { ...target, ...status }
+    const fields = { ...target, ...status, cause }
     if (state === 'open') log.warn(fields, 'a destination is left alone for a while')
     else if (state === 'flowing') log.info(target, 'a destination is sent everything again')
     else if (state !== 'probing') log.info(fields, 'a destination is sent less than is owed')

@@ -1,11 +1,11 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
 import type { DestinationDefinition } from '../types.ts'
 import { type AttemptReport, type Breaker, createBreaker, neverOpen } from './breaker.ts'
 import { createRateLimiter, type RateLimiter, unlimited } from './rate-limit.ts'
 
 /** What else is known of an attempt that did not succeed. */
 export type AttemptNote = {
-  /** Why, for people. */
-  cause?: string
+  cause?: Reason
   /** How long the receiver asked to be left alone, in milliseconds. */
   wishMs?: number
   /** It said so of itself, not of the one request (503). */
@@ -22,8 +22,8 @@ export type GateState = 'flowing' | 'silent' | 'open' | 'probing'
 
 export type GateStatus = {
   state: GateState
-  /** For people; null while it flows. */
-  cause: string | null
+  /** Null while it flows. */
+  cause: Reason | null
   /** Milliseconds until the next attempt may start; null when one may now. */
   waitMs: number | null
 }
@@ -77,9 +77,9 @@ export function createGate(
 ): Gate {
   const breaker = breakerOf(definition, now)
   let hushedUntil = 0
-  let hushCause: string | null = null
+  let hushCause: Reason | null = null
   let blockedUntil = 0
-  let blockedCause: string | null = null
+  let blockedCause: Reason | null = null
   let lately: boolean[] = []
   let told = ''
   let tell = () => {}
@@ -115,7 +115,7 @@ export function createGate(
     tell()
   }
 
-  const hush = (ms: number, cause: string | undefined) => {
+  const hush = (ms: number, cause: Reason | undefined) => {
     const until = now().getTime() + Math.min(ms, longestHushMs)
     if (until <= hushedUntil) return
     hushedUntil = until

@@ -1,4 +1,5 @@
 import { hash as digest } from 'node:crypto'
+import type { Reason } from '../../domain/flow-reasons.ts'
 import { type DeleteNeeds, deleteNeeds, fieldsOfKey, madeFields } from '../mapping/delete-needs.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
@@ -6,12 +7,12 @@ import { ExpressionError } from '../mapping/expression-error.ts'
 import { compileMapping, MappingError } from '../mapping.ts'
 import type { DestinationDefinition } from '../types.ts'
 
-/** The destination is not to have the item; `skipped` says why. */
+/** The destination is not to have the item; `why` says for what reason. */
 export class Skip {
-  readonly skipped: string
+  readonly why: Reason
 
-  constructor(skipped: string) {
-    this.skipped = skipped
+  constructor(why: Reason) {
+    this.why = why
   }
 }
 
@@ -74,10 +75,10 @@ export function compileItemBody(
   return {
     async ofUpsert(item, kept) {
       if (wanted && (await answerOf(wanted, item)) !== true) {
-        return new Skip('the filter of the destination leaves it out')
+        return new Skip({ code: 'FILTERED_OUT' })
       }
       const body = await mapping.apply(item)
-      if (body === undefined || body === null) return new Skip('the mapping gives nothing for it')
+      if (body === undefined || body === null) return new Skip({ code: 'MAPPED_TO_NOTHING' })
       return isTable && isObject(body) ? withVanished(body, made ?? namesIn(kept)) : body
     },
     async ofDelete(item, kept) {
@@ -130,10 +131,8 @@ function withVanished(
   return { ...body, ...Object.fromEntries(vanished.map((name) => [name, undefined])) }
 }
 
-function notOnRecord(what: string): MappingError {
-  return new MappingError(
-    `the delete needs ${what} as it was delivered, and that is not on record: delete it at the destination by hand`,
-  )
+function notOnRecord(fields: string): MappingError {
+  return new MappingError({ code: 'NOT_DELIVERED_FIELDS', data: { fields } })
 }
 
 function pick(body: unknown, names: ReadonlySet<string>): Record<string, unknown> {

@@ -1,8 +1,8 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Remembered } from '../types.ts'
 
 export type Failure = {
-  /** For people; at most 1,000 characters. */
-  reason: string
+  why: Reason
   status: number | null
   /** The attempts made of this version, this one included. */
   attempts: number
@@ -42,7 +42,7 @@ export type Outcome =
       })
   | (Tried & Unanswered & { kind: 'final'; failure: Failure })
   /** The destination is not to have the item. */
-  | (Tried & { kind: 'skipped'; reason: string })
+  | (Tried & { kind: 'skipped'; why: Reason })
   /** No attempt was made, or one that the service itself broke off: none is counted. */
   | (Unanswered & {
       kind: 'postponed'

@@ -1,6 +1,7 @@
+import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import { MappingError } from '../mapping.ts'
 import type { ItemChange, Remembered } from '../types.ts'
-import { jobOf, neverSent, type OpenDestination, reasonText, sameBody } from './attempt.ts'
+import { jobOf, neverSent, type OpenDestination, sameBody } from './attempt.ts'
 import { isSkip } from './item-body.ts'
 
 /** A change that no read has recorded. */
@@ -15,7 +16,7 @@ export type Rehearsal = {
 }
 
 /** `skipped`: the destination is not to have it. */
-export type Foreseen = { refused: string } | { skipped: string } | undefined
+export type Foreseen = { refused: Reason } | { skipped: Reason } | undefined
 
 /** What deliveries have left on record of an item at a destination. */
 export type DeliveryRecord = {
@@ -43,10 +44,10 @@ export async function rehearse(
       ? target.body.ofDelete(item, record?.fields)
       : target.body.ofUpsert(item))
   } catch (error) {
-    if (error instanceof MappingError) return { refused: reasonText(error.message) }
+    if (error instanceof MappingError) return { refused: keptReason(error.why) }
     throw error
   }
-  if (isSkip(body)) return { skipped: body.skipped }
+  if (isSkip(body)) return { skipped: body.why }
   if (kind === 'upsert' && record?.has(body)) return { skipped: sameBody }
   const job = jobOf(target, {
     pk,
@@ -60,5 +61,5 @@ export async function rehearse(
     mayStart: () => false,
   })
   const refusal = target.destination.refusalOf(job)
-  return refusal === undefined ? undefined : { refused: reasonText(refusal) }
+  return refusal === undefined ? undefined : { refused: keptReason(refusal) }
 }

@@ -121,9 +121,8 @@ async function settleOutcomes(
         unchanged.push({ pk, body: outcome.body })
         break
       case 'retry': {
-        const { reason, status, attempts } = outcome.failure
-        const { delayMs } = outcome
-        await markRetrying(trx, target, pk, { attempts, error: reason, status }, { at, delayMs })
+        const { failure, delayMs } = outcome
+        await markRetrying(trx, target, pk, failure, { at, delayMs })
         settlement.retried += 1
         break
       }
@@ -132,13 +131,12 @@ async function settleOutcomes(
         if (outcome.delayMs <= 0) settlement.again.push(pk)
         break
       case 'final': {
-        const { reason, status, attempts } = outcome.failure
-        await markFailed(trx, target, pk, { attempts, error: reason, status, at })
+        await markFailed(trx, target, pk, { ...outcome.failure, at })
         settlement.finals.push({ ...outcome.failure, flow, destination, pk, at })
         break
       }
       case 'skipped':
-        await markSkipped(trx, target, pk, { reason: outcome.reason, at })
+        await markSkipped(trx, target, pk, { why: outcome.why, at })
         break
       default:
         outcome satisfies never
@@ -149,11 +147,11 @@ async function settleOutcomes(
   await keepMemory(trx, target, group, at)
   await insertFlowErrors(
     trx,
-    settlement.finals.map(({ pk, reason, status, attempts }) => ({
+    settlement.finals.map(({ pk, why, status, attempts }) => ({
       flow,
       adapter: destination,
       pk,
-      error: reason,
+      why,
       status,
       attempts,
       at,
@@ -197,20 +195,20 @@ function attemptOf({ claim: { pk }, outcome }: Settled<Outcome>): NewItemAttempt
   switch (outcome.kind) {
     case 'delivered': {
       const { change: kind, hash, attempts: attempt, status } = outcome
-      return [{ pk, kind, hash, attempt, outcome: 'delivered', status, reason: null }]
+      return [{ pk, kind, hash, attempt, outcome: 'delivered', status, why: null }]
     }
     case 'retry':
     case 'final': {
       const { change: kind, hash, failure } = outcome
-      const { attempts: attempt, status, reason } = failure
+      const { attempts: attempt, status, why } = failure
       const word = outcome.kind === 'retry' ? 'retry' : 'failed'
-      return [{ pk, kind, hash, attempt, outcome: word, status, reason }]
+      return [{ pk, kind, hash, attempt, outcome: word, status, why }]
     }
     case 'unchanged':
     case 'skipped': {
       const { change: kind, hash } = outcome
-      const reason = outcome.kind === 'skipped' ? outcome.reason : sameBody
-      return [{ pk, kind, hash, attempt: 0, outcome: 'skipped', status: null, reason }]
+      const why = outcome.kind === 'skipped' ? outcome.why : sameBody
+      return [{ pk, kind, hash, attempt: 0, outcome: 'skipped', status: null, why }]
     }
     default:
       return []

@@ -1,17 +1,18 @@
 import type { z } from 'zod'
+import type { Reason } from '../../domain/flow-reasons.ts'
 import { kindOfValue } from './result.ts'
 
 const maxIssues = 5
 const maxValueLength = 60
 
 /**
- * Checks what a mapping made against what the destination takes. `reason` shows both sides, field by field: what is
+ * Checks what a mapping made against what the destination takes. `why` shows both sides, field by field: what is
  * expected, and what came.
  */
 export function checkBody<T>(
   schema: z.ZodType<T>,
   body: unknown,
-): { ok: true; value: T } | { ok: false; reason: string } {
+): { ok: true; value: T } | { ok: false; why: Reason } {
   const result = schema.safeParse(body)
   if (result.success) return { ok: true, value: result.data }
   const { issues } = result.error
@@ -20,7 +21,7 @@ export function checkBody<T>(
     return `${path.join('.') || 'the body'}: ${issue.message}, got ${shown(valueAt(body, issue.path))}`
   })
   if (issues.length > maxIssues) lines.push(`and ${issues.length - maxIssues} more`)
-  return { ok: false, reason: `the mapping does not fit the destination: ${lines.join('; ')}` }
+  return { ok: false, why: { code: 'MAPPING_MISFIT', data: { said: lines.join('; ') } } }
 }
 
 function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {

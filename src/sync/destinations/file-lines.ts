@@ -1,8 +1,9 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
 import type { DeliveryJob } from '../types.ts'
 import { asObject, kindOfValue } from './result.ts'
 
 type Fields = Record<string, unknown>
-type Problem = { problem: string }
+type Problem = { problem: Reason }
 
 const ownFields = ['_key', '_kind', '_pk']
 
@@ -10,9 +11,9 @@ const ownFields = ['_key', '_kind', '_pk']
 export function recordOf(job: DeliveryJob): { fields: Fields } | Problem {
   const isBareDelete = job.kind === 'delete' && (job.body === undefined || job.body === null)
   const body = isBareDelete ? {} : asObject(job.body)
-  if (!body) return { problem: `a line needs an object, the mapping gave ${kindOfValue(job.body)}` }
+  if (!body) return { problem: { code: 'NO_OBJECT', data: { kind: kindOfValue(job.body) } } }
   const taken = ownFields.find((name) => Object.hasOwn(body, name))
-  if (taken) return { problem: `the field ${taken} is ours; map it to another name` }
+  if (taken) return { problem: { code: 'FIELD_TAKEN', data: { field: taken } } }
   return { fields: { _key: job.jobKey, _kind: job.kind, _pk: job.pk, ...body } }
 }
 
@@ -40,13 +41,13 @@ const csvStart = ownFields.join(',')
 export function csvRow(fields: Fields, first: FirstLine | undefined): { text: string } | Problem {
   const names = Object.keys(fields)
   const isOurs = first && (first.text.startsWith(csvStart) || isTornStart(first))
-  if (first && !isOurs) return { problem: 'the file there was not written by this destination' }
+  if (first && !isOurs) return { problem: { code: 'FOREIGN_FILE' } }
   const isNew = !first?.isComplete
   const columns = isNew ? names : parseRow(first.text)
   const known = new Set(columns)
   const without = names.filter((name) => !known.has(name))
   if (without.length > 0) {
-    return { problem: `the file has no column for ${without.join(', ')}; begin a new file` }
+    return { problem: { code: 'NO_COLUMN', data: { fields: without.join(', ') } } }
   }
   const row = writeRow(columns.map((column) => cell(fields[column])))
   return { text: isNew ? writeRow(columns) + row : row }

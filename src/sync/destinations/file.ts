@@ -53,12 +53,12 @@ export function openFileDestination(settings: FileSettings): Destination {
         })
       } catch (error) {
         if (error instanceof GuardedFileError) {
-          return postponed(`the file cannot be written: it ${error.message}`, { outage: true })
+          return notWritable(`it ${error.message}`)
         }
         const code = codeOfSystemError(error)
         if (code === undefined) throw error
         // Whatever is wrong with a disk or a folder is wrong for every item, and somebody can put it right.
-        return postponed(`the file cannot be written: ${code}`, { outage: true })
+        return notWritable(code)
       }
     },
     refusalOf(job) {
@@ -67,6 +67,10 @@ export function openFileDestination(settings: FileSettings): Destination {
     },
     close: () => appender.idle(),
   }
+}
+
+function notWritable(said: string): DeliveryResult {
+  return postponed({ code: 'FILE_NOT_WRITABLE', data: { said } }, { outage: true })
 }
 
 function pathMaker(settings: FileSettings): (at: Date) => string {

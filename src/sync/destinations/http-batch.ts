@@ -1,3 +1,4 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Answer } from '../../outbound/exchange.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
@@ -64,7 +65,8 @@ export function compileBatch(rules: BatchRules, judge: Judge, hide: Hide): Batch
       } catch (error) {
         if (!(error instanceof BatchError)) throw error
         // Nobody knows what became of them; under their keys they may be sent again.
-        return jobs.map(() => judge.judgeRetry(answer, error.message))
+        const why: Reason = { code: 'BATCH_UNREADABLE', data: { said: error.message } }
+        return jobs.map(() => judge.judgeRetry(answer, why))
       }
     },
   }
@@ -81,12 +83,16 @@ function resultOf(entry: unknown, answer: Answer, judge: Judge, hide: Hide): Del
   const byStatus = (own: number, said: string) =>
     judge.judgeStatus({ status: own, retryAfterSeconds }, said)
   if (entry === null || entry === true) return { ok: true, status }
-  if (entry === false) return refused('the answer to the batch refuses it', { status })
+  if (entry === false) return refused({ code: 'BATCH_REFUSED' }, { status })
   if (typeof entry === 'number') return byStatus(entry, '')
-  if (typeof entry !== 'object')
-    return refused(`it answers ${shorten(hide(String(entry)), 200)}`, { status })
+  if (typeof entry !== 'object') {
+    const data = { said: shorten(hide(String(entry)), 200) }
+    return refused({ code: 'BATCH_UNKNOWN', data }, { status })
+  }
   const { ok, status: own, error, remember, is } = entry as Record<string, unknown>
   const said = error === undefined || error === null ? '' : wordsOf(error, hide)
+  const saidOr = (code: 'BATCH_GONE' | 'BATCH_APART' | 'BATCH_AGAIN' | 'BATCH_REFUSED'): Reason =>
+    said === '' ? { code } : { code: 'BATCH_SAID', data: { said } }
   const done = (): DeliveryResult =>
     isRemembered(remember) ? { ok: true, status, remember } : { ok: true, status }
   // The same order as of a single item: a status that may pass comes before what is said beside it.
@@ -94,15 +100,12 @@ function resultOf(entry: unknown, answer: Answer, judge: Judge, hide: Hide): Del
     const failure = byStatus(own, said)
     return isRemembered(remember) ? { ...failure, remember } : failure
   }
-  if (is === 'gone') return gone(said || 'the receiver has it no longer', status)
+  if (is === 'gone') return gone(saidOr('BATCH_GONE'), status)
   if (is === 'apart') {
-    return { ...postponed(said || 'it goes alone', { outage: false, status }), apart: true }
+    return { ...postponed(saidOr('BATCH_APART'), { outage: false, status }), apart: true }
   }
   if (is === 'retry') {
-    const failure = judge.judgeRetry(
-      answer,
-      said || 'the answer to the batch asks for another attempt',
-    )
+    const failure = judge.judgeRetry(answer, saidOr('BATCH_AGAIN'))
     return isRemembered(remember) ? { ...failure, remember } : failure
   }
   if (typeof own === 'number') {
@@ -110,7 +113,7 @@ function resultOf(entry: unknown, answer: Answer, judge: Judge, hide: Hide): Del
     return judged.ok ? { ...done(), ...judged } : judged
   }
   if (ok === true || (ok === undefined && said === '')) return done()
-  return refused(said === '' ? 'the answer to the batch refuses it' : said, { status })
+  return refused(saidOr('BATCH_REFUSED'), { status })
 }
 
 function isRemembered(value: unknown): value is Remembered {

@@ -1,6 +1,6 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Answer } from '../../outbound/exchange.ts'
 import { isPassingStatus } from '../../outbound/guarded-request.ts'
-import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
@@ -42,12 +42,12 @@ export type Judge = {
   judgeStatus(
     template: RequestTemplate,
     answer: Pick<Answer, 'status' | 'retryAfterSeconds'>,
-    reason: string,
+    why: Reason,
   ): DeliveryResult
   /** Another attempt is asked for, after the pause that the receiver asks for. */
   judgeRetry(
     answer: Pick<Answer, 'status' | 'retryAfterSeconds'>,
-    reason: string,
+    why: Reason,
   ): Extract<DeliveryResult, { ok: false }>
   /** Whether the status by itself is worth another attempt. */
   isRetried(status: number): boolean
@@ -74,28 +74,30 @@ export function createJudge(settings: JudgeSettings): Judge {
     return undefined
   }
 
-  const reasonOf = (answer: Answer) => {
+  const reasonOf = (answer: Answer): Reason => {
     const secrets = settings.secrets()
-    const elsewhere = hideTexts(redirectOrigin(answer), secrets, '[masked]')
-    return [`HTTP ${answer.status}`, elsewhere, describeRefusal(answer, secrets)]
-      .filter(Boolean)
-      .join(' ')
+    const to = hideTexts(redirectOrigin(answer), secrets, '[masked]')
+    const said = describeRefusal(answer, secrets)
+    return {
+      code: 'HTTP_STATUS',
+      data: { status: answer.status, ...(to !== '' && { to }), ...(said !== '' && { said }) },
+    }
   }
 
-  const judgeRetry: Judge['judgeRetry'] = ({ status, retryAfterSeconds }, reason) => {
+  const judgeRetry: Judge['judgeRetry'] = ({ status, retryAfterSeconds }, why) => {
     const wish = settings.respectRetryAfter ? retryAfterSeconds : null
-    return postponed(reason, {
+    return postponed(why, {
       outage: isOutage(status),
       status,
       ...(wish !== null && { retryAfterSeconds: wish }),
     })
   }
 
-  const judgeStatus: Judge['judgeStatus'] = (template, { status, retryAfterSeconds }, reason) => {
+  const judgeStatus: Judge['judgeStatus'] = (template, { status, retryAfterSeconds }, why) => {
     if (isDone(template, status)) return { ok: true, status }
-    if (isRetried(status)) return judgeRetry({ status, retryAfterSeconds }, reason)
+    if (isRetried(status)) return judgeRetry({ status, retryAfterSeconds }, why)
     // A status that is not retried still tells that the receiver as a whole is in trouble.
-    return { ...refused(explain(status, reason), { status }), outage: isOutage(status) }
+    return { ...refused(explained(status, why), { status }), outage: isOutage(status) }
   }
 
   return {
@@ -144,10 +146,10 @@ function isDone({ okStatus }: RequestTemplate, status: number): boolean {
 function redirectOrigin({ status, headers }: Answer): string {
   if (status < 300 || status > 399) return ''
   const target = URL.parse(String(headers.location))
-  return target?.host ? `to ${target.origin}` : ''
+  return target?.host ? target.origin : ''
 }
 
-function explain(status: number, reason: string): string {
-  const shown = shorten(reason, 900)
-  return status >= 300 && status <= 399 ? `${shown} (redirects are not followed)` : shown
+function explained(status: number, why: Reason): Reason {
+  const isRedirect = why.code === 'HTTP_STATUS' && status >= 300 && status <= 399
+  return isRedirect ? { ...why, code: 'HTTP_REDIRECT' } : why
 }

@@ -1,3 +1,4 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Answer } from '../../outbound/exchange.ts'
 import type { DeliveryJob, DeliveryResult, Remembered } from '../types.ts'
 import type { Judge } from './http-judge.ts'
@@ -77,10 +78,10 @@ export function compileLookups(
     if (!told) return { status }
     if ('values' in told) return { status, values: told.values }
     // To take that for nothing would create the item a second time.
-    const reason = `what was looked up (HTTP ${status}) ${told.unclear}`
+    const why: Reason = { code: 'LOOKUP_UNCLEAR', data: { status, said: told.unclear } }
     const failed = told.mayPass
-      ? postponed(reason, { outage: false, status })
-      : refused(reason, { status })
+      ? postponed(why, { outage: false, status })
+      : refused(why, { status })
     return { failed }
   }
 
@@ -102,11 +103,11 @@ export function compileLookups(
       if ('failed' in asked) return asked
       const { status, values } = asked
       if (goneStatuses.includes(status)) {
-        return { failed: gone(`HTTP ${status}: the receiver does not have the item`, status) }
+        return { failed: gone({ code: 'LOOKUP_GONE', data: { status } }, status) }
       }
       if (!values) {
-        const reason = `what was looked up (HTTP ${status}) does not have every value of remember`
-        return { failed: refused(reason, { status }) }
+        const why: Reason = { code: 'LOOKUP_INCOMPLETE', data: { status } }
+        return { failed: refused(why, { status }) }
       }
       fresh = { ...fresh, ...values }
     }

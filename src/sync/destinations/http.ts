@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Dispatcher } from 'undici'
+import type { Reason } from '../../domain/flow-reasons.ts'
 import { type Answer, exchange } from '../../outbound/exchange.ts'
 import { orAborted, RequestFailure } from '../../outbound/guarded-request.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
@@ -21,7 +22,7 @@ import {
   type Signing,
 } from './http-request.ts'
 import { TemplateError } from './http-template.ts'
-import { blocked, gone, postponed, refused } from './result.ts'
+import { blocked, givenUp, gone, postponed, refused } from './result.ts'
 
 export type { RequestTemplate } from './http-request.ts'
 
@@ -141,13 +142,13 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       const later = await lookups.find(job, ask)
       if ('failed' in later) return later.failed
       if (later.found) return { ...judged, remember: later.found }
-      const why = told ? `: it ${told.unclear}` : ''
-      const reason = `the answer (HTTP ${answer.status}) has not what is to be remembered${why}; the item may be there by now`
-      return refused(reason, { status: answer.status })
+      const { status } = answer
+      const data = { status, ...(told && { said: told.unclear }) }
+      return refused({ code: 'NOT_REMEMBERED', data }, { status })
     }
     if (!isNew && requests.create && goneStatuses.includes(answer.status)) {
-      const reason = `HTTP ${answer.status}: the receiver has it no longer; it is created anew`
-      return gone(reason, answer.status)
+      const { status } = answer
+      return gone({ code: 'GONE', data: { status } }, status)
     }
     // What it says of the item now is what the next attempt goes on from.
     const isTold = judged.retryable && !judged.forget && !judge.isRetried(answer.status)
@@ -191,10 +192,10 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       return await work()
     } catch (error) {
       if (error instanceof RequestFailure) return ofFailure(error, signal, timeoutMs)
-      if (error instanceof TokenBlockedError) return blocked(error.message, error.lookAgainMs)
+      if (error instanceof TokenBlockedError) return blocked(error.why, error.lookAgainMs)
       // The next attempt asks for another one.
       if (error instanceof TokenError) {
-        return postponed(error.message, {
+        return postponed(error.why, {
           outage: error.isOutage,
           ...(error.status !== undefined && { status: error.status }),
           ...(respectRetryAfter &&
@@ -203,10 +204,11 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       }
       // On a busy machine: it has to be evaluated to the end before anything is known.
       if (error instanceof ExpressionError && error.outOfTime) {
-        return postponed(error.message, { outage: false })
+        const data = { said: error.message }
+        return postponed({ code: 'MAPPING_TIMEOUT', data }, { outage: false })
       }
       if (error instanceof BatchError || error instanceof TemplateError) {
-        return refused(error.message)
+        return refused({ code: 'TEMPLATE_FAILED', data: { said: error.message } })
       }
       throw error
     }
@@ -221,17 +223,17 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     )
   }
 
-  const problemOf = (job: DeliveryJob): string | undefined => {
+  const problemOf = (job: DeliveryJob): Reason | undefined => {
     const empty = emptyProblem(job)
     if (empty !== undefined) return empty
     if (job.kind === 'delete' && !requests.delete) return noDelete
     // What is looked up first is known later.
     const lookup = lookups.firstFor(job.remembered)
-    if (lookup) return lookup.problemOf(job)
+    if (lookup) return unmade(lookup.problemOf(job))
     const isNew = job.remembered === undefined && requests.create !== undefined
     const maker =
       job.kind === 'delete' ? requests.delete : isNew ? requests.create : requests.request
-    return maker?.problemOf(job)
+    return unmade(maker?.problemOf(job))
   }
 
   const compiled =
@@ -241,7 +243,10 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       {
         ...judge,
         judgeStatus: (answer, said) =>
-          judge.judgeStatus(batch.request, answer, `HTTP ${answer.status} ${said}`.trim()),
+          judge.judgeStatus(batch.request, answer, {
+            code: 'HTTP_STATUS',
+            data: { status: answer.status, ...(said !== '' && { said }) },
+          }),
       },
       hide,
     )
@@ -295,7 +300,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     deliver: async (job, signal) => {
       if (!isBatchOnly || job.kind === 'delete') return await deliver(job, signal)
       const results = await orFailure(signal, () => sendTogether([job], signal))
-      return 'ok' in results ? results : (results[0] ?? refused('the batch has no answer'))
+      return 'ok' in results ? results : (results[0] ?? refused({ code: 'BATCH_EMPTY' }))
     },
     ...(batch && { batches }),
     refusalOf: problemOf,
@@ -307,11 +312,15 @@ function isSuccess(status: number): boolean {
   return status >= 200 && status <= 299
 }
 
-const noDelete = 'the destination has no delete request'
+const noDelete: Reason = { code: 'NO_DELETE_REQUEST' }
 
-function emptyProblem({ kind, body }: DeliveryJob): string | undefined {
+function unmade(said: string | undefined): Reason | undefined {
+  return said === undefined ? undefined : { code: 'TEMPLATE_FAILED', data: { said } }
+}
+
+function emptyProblem({ kind, body }: DeliveryJob): Reason | undefined {
   const isEmpty = body === undefined || body === null
-  return isEmpty && kind === 'upsert' ? 'the mapping made nothing of the item' : undefined
+  return isEmpty && kind === 'upsert' ? { code: 'MAPPING_EMPTY' } : undefined
 }
 
 /** @throws TemplateError when the address of a batch depends on an item, of which there are many. */
@@ -328,20 +337,20 @@ function ofFailure(
   signal: AbortSignal,
   timeoutMs: number,
 ): DeliveryResult {
+  const said = failure.message
   switch (failure.kind) {
     case 'refused_address':
-      return refused(failure.message)
+      return refused({ code: 'ADDRESS_REFUSED', data: { said } })
     case 'aborted':
       // The caller's own clock tells about the receiver; a stop of the service does not.
       return signal.reason?.name === 'TimeoutError'
-        ? postponed(`no whole answer within ${timeoutMs} ms`, { outage: true })
-        : postponed(failure.message, { outage: false })
+        ? postponed({ code: 'NO_WHOLE_ANSWER', data: { ms: timeoutMs } }, { outage: true })
+        : givenUp()
     case 'network':
       // A header that no request can hold: the next attempt would be the same.
-      if (failure.code === 'UND_ERR_INVALID_ARG')
-        return refused('a header has a value that cannot be sent')
-      return postponed(failure.message, { outage: true })
+      if (failure.code === 'UND_ERR_INVALID_ARG') return refused({ code: 'BAD_HEADER' })
+      return postponed({ code: 'CONNECTION_FAILED', data: { said } }, { outage: true })
     default:
-      return postponed(failure.message, { outage: true })
+      return postponed({ code: 'CONNECTION_FAILED', data: { said } }, { outage: true })
   }
 }

@@ -1,11 +1,13 @@
-/** How the payment side answers: `reason` is for people and holds no secret. */
+import type { Reason } from '../../domain/flow-reasons.ts'
+
+/** How the payment side answers; `why` holds no secret. */
 export type PaymentsOutcome =
   | { ok: true }
   | {
       ok: false
       /** Whether another attempt can help. */
       retryable: boolean
-      reason: string
+      why: Reason
       /** Whether the provider itself is in trouble, not only this store. */
       outage: boolean
       retryAfterSeconds?: number

@@ -2,7 +2,7 @@ import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { checkBody } from './body-check.ts'
 import { DeletedPosBody, PosBody } from './payments-bodies.ts'
 import type { PaymentsPort } from './payments-port.ts'
-import { postponed, refused, withheld } from './result.ts'
+import { givenUp, refused, withheld } from './result.ts'
 
 /**
  * Boxes of one client's stores, one item each, in process. Those of one store follow each other, whatever `concurrency` is:
@@ -17,7 +17,7 @@ export function openPaymentsPos(client: string, payments: PaymentsPort): Destina
     work: () => Promise<DeliveryResult>,
   ): Promise<DeliveryResult> => {
     const turn = (turns.get(store) ?? Promise.resolve()).then(() => {
-      if (isGivenUp(signal)) return postponed('the delivery was given up', { outage: false })
+      if (isGivenUp(signal)) return givenUp()
       return mayStart() ? work() : withheld()
     })
     const settled = turn
@@ -31,7 +31,7 @@ export function openPaymentsPos(client: string, payments: PaymentsPort): Destina
 
   const remove = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
     const checked = checkBody(DeletedPosBody, job.body)
-    if (!checked.ok) return refused(checked.reason)
+    if (!checked.ok) return refused(checked.why)
     const { store_external_id, external_id } = checked.value
     return inTurn(store_external_id, job, signal, () =>
       payments.deletePos(client, store_external_id, external_id),
@@ -39,7 +39,7 @@ export function openPaymentsPos(client: string, payments: PaymentsPort): Destina
   }
   const upsert = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
     const checked = checkBody(PosBody, job.body)
-    if (!checked.ok) return refused(checked.reason)
+    if (!checked.ok) return refused(checked.why)
     const { store_external_id, external_id, name } = checked.value
     return inTurn(store_external_id, job, signal, () =>
       payments.addPos(client, store_external_id, [{ externalId: external_id, name }]),
@@ -49,7 +49,7 @@ export function openPaymentsPos(client: string, payments: PaymentsPort): Destina
     deliver: (job, signal) => (job.kind === 'delete' ? remove(job, signal) : upsert(job, signal)),
     refusalOf({ kind, body }) {
       const checked = checkBody(kind === 'delete' ? DeletedPosBody : PosBody, body)
-      return checked.ok ? undefined : checked.reason
+      return checked.ok ? undefined : checked.why
     },
     close: async () => {},
   }

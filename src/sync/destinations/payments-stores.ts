@@ -1,3 +1,4 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { checkBody } from './body-check.ts'
 import { DeletedStoreBody, StoreBody } from './payments-bodies.ts'
@@ -38,28 +39,25 @@ export function openPaymentsStores(
   }
 }
 
-type Problem = { problem: string }
+type Problem = { problem: Reason }
 
 function storeToDelete(
   { mayDeleteStores }: PaymentsStoresSettings,
   body: unknown,
 ): { externalId: string } | Problem {
   if (!mayDeleteStores) {
-    return {
-      problem:
-        'a store is only deleted with deletes.mode: delete and allowStoreDelete: true, since that cannot be undone',
-    }
+    return { problem: { code: 'NO_STORE_DELETE' } }
   }
   const checked = checkBody(DeletedStoreBody, body)
-  return checked.ok ? { externalId: checked.value.external_id } : { problem: checked.reason }
+  return checked.ok ? { externalId: checked.value.external_id } : { problem: checked.why }
 }
 
 function storeOf(body: unknown): { store: Parameters<PaymentsPort['upsertStore']>[1] } | Problem {
   const checked = checkBody(StoreBody, body)
-  if (!checked.ok) return { problem: checked.reason }
+  if (!checked.ok) return { problem: checked.why }
   const { external_id, name, location, pos = [] } = checked.value
   const ids = new Set(pos.map((box) => box.external_id))
-  if (ids.size < pos.length) return { problem: 'pos: an external_id stands twice in the list' }
+  if (ids.size < pos.length) return { problem: { code: 'POS_TWICE' } }
   return {
     store: {
       externalId: external_id,

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { ConnectionFileError } from '../../db/connection-files.ts'
 import { codeOf } from '../../db/database-failures.ts'
+import type { Reason, ReasonCode } from '../../domain/flow-reasons.ts'
 import type { DeliveryResult } from '../types.ts'
 import { postponed, refused } from './result.ts'
 import { ConnectError, LookAlikeError } from './sql-client.ts'
@@ -37,88 +38,85 @@ export function judgeSqlError(
   columns: readonly string[] = [],
 ): Failed {
   const judged = judge(driver, error, columns)
-  return isConflict(driver, error) ? postponed(judged.reason, { outage: false }) : judged
+  return isConflict(driver, error) ? postponed(judged.why, { outage: false }) : judged
 }
 
 function judge(driver: SqlDriver, error: unknown, columns: readonly string[]): Failed {
   if (error instanceof ConnectError) {
     const { cause } = error
-    if (cause instanceof ConnectionFileError) return postponed(cause.message, { outage: true })
+    if (cause instanceof ConnectionFileError) {
+      const data = { said: cause.message }
+      return postponed({ code: 'CONNECTION_FILE', data }, { outage: true })
+    }
     return noConnection(codeOf(cause))
   }
   if (error instanceof LookAlikeError) {
-    return refused(
-      'a row is there whose key differs only in what its column does not tell apart, such as case or accents; give the columns of upsertKey a binary collation',
-    )
+    return refused({ code: 'ROW_LOOKS_ALIKE' })
   }
   if (driver === 'postgres') return judgePostgres(error, columns)
   return driver === 'mysql' ? judgeMysql(error, columns) : judgeMssql(error)
 }
 
-const busy = 'the database was busy'
-const lockTimeout = 'a lock was waited for too long'
-const statementTimeout = 'the statement took too long'
-
 // SQLSTATE, appendix A of the PostgreSQL manual.
 const postgresOutage = new Set(['08', '28', '3D', '53', '57', '58'])
 const postgresBusy = new Set(['40001', '40P01', '55P03', '57014'])
-const postgresTimeouts: Readonly<Record<string, string>> = {
-  '55P03': lockTimeout,
-  '57014': 'the statement took too long, or somebody ended it',
+const postgresTimeouts: Readonly<Record<string, ReasonCode>> = {
+  '55P03': 'LOCK_TIMEOUT',
+  '57014': 'STATEMENT_CANCELLED',
 }
-const postgresTexts: Readonly<Record<string, string>> = {
-  '22001': 'a text is too long for its column',
-  '22003': 'a number is too large for its column',
-  '22007': 'a date cannot be read',
-  '22008': 'a date is out of range',
-  '22P02': 'a value does not fit the type of its column',
-  '22P05': 'a text holds a character that the database cannot keep',
-  '22021': 'a text holds a character that the database cannot keep',
-  '23502': 'a required column has no value',
-  '23503': 'a row that this one refers to is missing, or others still refer to it',
-  '23505': 'another row has the same unique value',
-  '23514': 'a check of the table refused the row',
-  '42501': 'the user may not write to the table',
-  '42P10': 'the table has no unique index on the columns of upsertKey',
+const postgresCodes: Readonly<Record<string, ReasonCode>> = {
+  '22001': 'TEXT_TOO_LONG',
+  '22003': 'NUMBER_TOO_LARGE',
+  '22007': 'DATE_UNREADABLE',
+  '22008': 'DATE_OUT_OF_RANGE',
+  '22P02': 'VALUE_TYPE',
+  '22P05': 'BAD_CHARACTER',
+  '22021': 'BAD_CHARACTER',
+  '23502': 'VALUE_MISSING',
+  '23503': 'REFERENCE_MISSING',
+  '23505': 'ROW_IN_THE_WAY',
+  '23514': 'CHECK_FAILED',
+  '42501': 'NO_WRITE_PERMISSION',
+  '42P10': 'NO_UNIQUE_INDEX',
 }
 
 function judgePostgres(error: unknown, columns: readonly string[]): Failed {
   const state = codeOf(error)
   // What the driver says itself has a system code (EPIPE) or none.
   if (!(error instanceof pg.DatabaseError) || state === undefined) return noConnection(state)
+  const code = `SQLSTATE ${state}`
   if (postgresBusy.has(state)) {
-    const text = postgresTimeouts[state] ?? busy
-    return postponed(`${text} (SQLSTATE ${state})`, { outage: false })
+    const busy = postgresTimeouts[state] ?? 'DATABASE_BUSY'
+    return postponed({ code: busy, data: { code } }, { outage: false })
   }
-  if (postgresOutage.has(state.slice(0, 2)) || state === '25006') {
-    return postponed(`the database does not serve us (SQLSTATE ${state})`, { outage: true })
-  }
+  if (postgresOutage.has(state.slice(0, 2)) || state === '25006') return notServed(code)
   const { constraint, message, where } = error
   const column = error.column ?? columns[parameterOf(where)]
-  const names = [named('column', column), named('constraint', constraint)].filter(Boolean)
+  const data = { code, ...named('column', column), ...named('constraint', constraint) }
+  const known = postgresCodes[state]
+  if (known !== undefined) return refused({ code: known, data })
   // Class 42 is about the statement, which holds names and placeholders only.
-  const text = postgresTexts[state] ?? (state.startsWith('42') ? shortened(message) : 'refused')
-  return refused([`${text} (SQLSTATE ${state})`, ...names].join(', '))
+  return refused(state.startsWith('42') ? said(message, data) : { code: 'SQL_REFUSED', data })
 }
 
 // Error numbers: MySQL 8.4 "Server Error Message Reference", MariaDB "Error Codes".
 const mysqlBusy = new Set([1205, 1213, 1317, 1969, 3024, 4031])
-const mysqlTimeouts: Readonly<Record<number, string>> = {
-  1205: lockTimeout,
-  1969: statementTimeout,
-  3024: statementTimeout,
+const mysqlTimeouts: Readonly<Record<number, ReasonCode>> = {
+  1205: 'LOCK_TIMEOUT',
+  1969: 'STATEMENT_TIMEOUT',
+  3024: 'STATEMENT_TIMEOUT',
 }
 const mysqlOutage = new Set([
   1021, 1037, 1038, 1041, 1053, 1114, 1152, 1158, 1159, 1160, 1161, 1226, 1290, 1792, 1836, 1927,
 ])
-const mysqlTexts: Readonly<Record<number, string>> = {
-  1062: 'another row has the same unique value',
-  1142: 'the user may not write to the table',
-  1265: 'a value does not fit the type of its column',
+const mysqlCodes: Readonly<Record<number, ReasonCode>> = {
+  1062: 'ROW_IN_THE_WAY',
+  1142: 'NO_WRITE_PERMISSION',
+  1265: 'VALUE_TYPE',
   // Of a comparison, and only keys are compared.
-  1267: 'the key has a character that its column cannot hold',
-  1292: 'a value does not fit the type of its column',
-  1366: 'a value does not fit the type of its column',
+  1267: 'BAD_KEY_CHARACTER',
+  1292: 'VALUE_TYPE',
+  1366: 'VALUE_TYPE',
 }
 /** Their messages name columns, tables and constraints only. */
 const mysqlNaming = new Set([1048, 1054, 1146, 1264, 1364, 1406, 1451, 1452, 3819, 4025])
@@ -127,16 +125,20 @@ function judgeMysql(error: unknown, columns: readonly string[]): Failed {
   const { errno, sqlState, message } = (error ?? {}) as Record<string, unknown>
   // What the server says has a SQLSTATE; what the driver says does not.
   if (typeof errno !== 'number' || typeof sqlState !== 'string') return noConnection(codeOf(error))
+  const code = `error ${errno}`
   if (mysqlBusy.has(errno)) {
-    const text = mysqlTimeouts[errno] ?? busy
-    return postponed(`${text} (error ${errno})`, { outage: false })
+    const busy = mysqlTimeouts[errno] ?? 'DATABASE_BUSY'
+    return postponed({ code: busy, data: { code } }, { outage: false })
   }
-  if (mysqlOutage.has(errno) || sqlState.startsWith('08')) {
-    return postponed(`the database does not serve us (error ${errno})`, { outage: true })
+  if (mysqlOutage.has(errno) || sqlState.startsWith('08')) return notServed(code)
+  const known = mysqlCodes[errno]
+  if (known !== undefined) {
+    const data = { code, ...named('column', columnNamed(message, columns)) }
+    return refused({ code: known, data })
   }
-  const text = mysqlTexts[errno] ?? (mysqlNaming.has(errno) ? shortened(message) : 'refused')
-  const column = mysqlTexts[errno] === undefined ? undefined : columnNamed(message, columns)
-  return refused([`${text} (error ${errno})`, named('column', column)].filter(Boolean).join(', '))
+  return refused(
+    mysqlNaming.has(errno) ? said(message, { code }) : { code: 'SQL_REFUSED', data: { code } },
+  )
 }
 
 // Error numbers: "Database Engine events and errors", Microsoft Learn.
@@ -146,16 +148,14 @@ const mssqlOutage = new Set([
   6005, 8628, 8645, 8651, 9002, 10053, 10054, 10060, 10922, 10928, 10929, 10936, 40143, 40197,
   40501, 40540, 40544, 40549, 40550, 40551, 40552, 40553, 40613, 49918, 49919, 49920,
 ])
-const mssqlDuplicate =
-  'another row has the same unique value, or one that its column does not tell apart (case, accents, blanks at the end)'
-const mssqlTexts: Readonly<Record<number, string>> = {
-  229: 'the user may not write to the table',
-  241: 'a date cannot be read',
-  245: 'a value does not fit the type of its column',
-  2601: mssqlDuplicate,
-  2627: mssqlDuplicate,
-  2628: 'a text is too long for its column',
-  8152: 'a text is too long for its column',
+const mssqlCodes: Readonly<Record<number, ReasonCode>> = {
+  229: 'NO_WRITE_PERMISSION',
+  241: 'DATE_UNREADABLE',
+  245: 'VALUE_TYPE',
+  2601: 'ROW_IN_THE_WAY_ALIKE',
+  2627: 'ROW_IN_THE_WAY_ALIKE',
+  2628: 'TEXT_TOO_LONG',
+  8152: 'TEXT_TOO_LONG',
 }
 /** Their messages name columns, tables, types and constraints only. */
 const mssqlNaming = new Set([206, 207, 208, 257, 515, 544, 547, 8114, 8115])
@@ -164,15 +164,19 @@ function judgeMssql(error: unknown): Failed {
   const { number, message, code } = (error ?? {}) as Record<string, unknown>
   // Only what the server says has EREQUEST and a number; ETIMEOUT of a request is the driver's.
   if (code !== 'EREQUEST' || typeof number !== 'number') return noConnection(codeOf(error))
+  const about = `error ${number}`
   if (mssqlBusy.has(number)) {
-    const text = number === 1222 ? lockTimeout : busy
-    return postponed(`${text} (error ${number})`, { outage: false })
+    const busy = number === 1222 ? 'LOCK_TIMEOUT' : 'DATABASE_BUSY'
+    return postponed({ code: busy, data: { code: about } }, { outage: false })
   }
-  if (mssqlOutage.has(number)) {
-    return postponed(`the database does not serve us (error ${number})`, { outage: true })
-  }
-  const text = mssqlTexts[number] ?? (mssqlNaming.has(number) ? shortened(message) : 'refused')
-  return refused(`${text} (error ${number})`)
+  if (mssqlOutage.has(number)) return notServed(about)
+  const known = mssqlCodes[number]
+  if (known !== undefined) return refused({ code: known, data: { code: about } })
+  return refused(
+    mssqlNaming.has(number)
+      ? said(message, { code: about })
+      : { code: 'SQL_REFUSED', data: { code: about } },
+  )
 }
 
 /** PostgreSQL tells of a value that it could not read which parameter it was: `… parameter $2 = …`. */
@@ -191,17 +195,28 @@ function columnNamed(message: unknown, columns: readonly string[]): string | und
 const timeoutCodes = new Set(['ETIMEDOUT', 'ETIMEOUT', 'PROTOCOL_SEQUENCE_TIMEOUT'])
 
 function noConnection(code: string | undefined): Failed {
-  const inTime = code !== undefined && timeoutCodes.has(code) ? ' in time' : ''
-  const suffix = code === undefined ? '' : ` (${code})`
-  return postponed(`no answer from the database${inTime}${suffix}`, { outage: true })
+  const isLate = code !== undefined && timeoutCodes.has(code)
+  const data = code === undefined ? {} : { code }
+  return postponed({ code: isLate ? 'DATABASE_LATE' : 'DATABASE_SILENT', data }, { outage: true })
 }
 
-function named(what: string, name: unknown): string {
-  return typeof name === 'string' ? `${what} ${name.slice(0, 128)}` : ''
+function notServed(code: string): Failed {
+  return postponed({ code: 'DATABASE_DOWN', data: { code } }, { outage: true })
 }
 
-function shortened(message: unknown): string {
-  return String(message)
+function named<Name extends string>(what: Name, name: unknown): { [what in Name]?: string } {
+  return typeof name === 'string'
+    ? ({ [what]: name.slice(0, 128) } as { [what in Name]?: string })
+    : {}
+}
+
+/** The server's own words, where they name columns, tables and constraints alone. */
+function said(
+  message: unknown,
+  data: { code: string; column?: string; constraint?: string },
+): Reason {
+  const words = String(message)
     .replace(/\p{Cc}+/gu, ' ')
     .slice(0, 300)
+  return { code: 'SQL_SAID', data: { ...data, said: words } }
 }

@@ -1,8 +1,9 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
 import type { DeliveryJob } from '../types.ts'
 import { asObject, kindOfValue } from './result.ts'
 import type { SqlColumns, SqlRow, SqlTarget, SqlValue } from './sql-statements.ts'
 
-type Problem = { problem: string }
+type Problem = { problem: Reason }
 
 /** PostgreSQL takes 65,535 parameters in a statement, SQL Server 2,100; no table is that wide. */
 const maxColumns = 1_000
@@ -21,7 +22,7 @@ export function rowOf(
   columns = unknownColumns,
 ): { row: SqlRow } | Problem {
   const fields = asObject(body)
-  if (!fields) return { problem: `a row needs an object, the mapping gave ${kindOfValue(body)}` }
+  if (!fields) return { problem: { code: 'NO_OBJECT', data: { kind: kindOfValue(body) } } }
   const row = new Map<string, SqlValue | undefined>()
   for (const [name, value] of Object.entries(fields)) {
     if (value === undefined) {
@@ -32,13 +33,13 @@ export function rowOf(
     if ('problem' in made) return made
     row.set(name, made.value)
   }
-  if (row.size > maxColumns) return { problem: `a row has at most ${maxColumns} columns` }
-  const missing = target.upsertKey.filter((name) => (row.get(name) ?? null) === null)
-  if (missing.length > 0) {
-    return { problem: `the mapping gave no value for the key: ${missing.join(', ')}` }
+  if (row.size > maxColumns) {
+    return { problem: { code: 'TOO_MANY_COLUMNS', data: { most: maxColumns } } }
   }
+  const missing = target.upsertKey.filter((name) => (row.get(name) ?? null) === null)
+  if (missing.length > 0) return withoutValue(missing)
   const blank = target.upsertKey.find((name) => isBlank(row.get(name)))
-  return blank === undefined ? { row } : { problem: emptyKey(blank) }
+  return blank === undefined ? { row } : emptyKey(blank)
 }
 
 /** It would name a row that is nobody's, or that of all items without a value. */
@@ -46,8 +47,12 @@ function isBlank(value: unknown): boolean {
   return typeof value === 'string' && value.trim() === ''
 }
 
-function emptyKey(column: string): string {
-  return `the key column ${column} would be empty: map a value for it`
+function emptyKey(column: string): Problem {
+  return { problem: { code: 'KEY_EMPTY', data: { column } } }
+}
+
+function withoutValue(columns: readonly string[]): Problem {
+  return { problem: { code: 'KEY_WITHOUT_VALUE', data: { columns: columns.join(', ') } } }
 }
 
 /** The key values of a row that is to go, from the body of its delete. */
@@ -62,11 +67,9 @@ export function deletedKey(
     (name) => (Object.hasOwn(fields, name) ? fields[name] : null) ?? null,
   )
   const missing = upsertKey.filter((_, index) => values[index] === null)
-  if (missing.length > 0) {
-    return { problem: `the mapping gave no value for the key: ${missing.join(', ')}` }
-  }
+  if (missing.length > 0) return withoutValue(missing)
   const blank = upsertKey.find((_, index) => isBlank(values[index]))
-  return blank === undefined ? keyValues(target, columns, values) : { problem: emptyKey(blank) }
+  return blank === undefined ? keyValues(target, columns, values) : emptyKey(blank)
 }
 
 function keyValues(
@@ -97,15 +100,13 @@ function columnValue(
   const form = target.binary?.[name]
   if (made === null || (kind !== 'bytes' && form === undefined)) return { value: made }
   if (form === undefined) {
-    return {
-      problem: `the column ${name} takes bytes: say what its text is, with binary: { ${name}: base64 } or { ${name}: text } at the destination`,
-    }
+    return { problem: { code: 'BYTES_WITHOUT_FORM', data: { column: name } } }
   }
   const text = String(made)
   if (form === 'text') return { value: Buffer.from(text) }
   const bytes = Buffer.from(text, 'base64')
   if (bytes.toString('base64') === text) return { value: bytes }
-  return { problem: `the column ${name} takes bytes, and its text is no base64` }
+  return { problem: { code: 'NO_BASE64', data: { column: name } } }
 }
 
 /** A text is a text of JSON too, unless it is a whole object or list, which a source gives as text. */

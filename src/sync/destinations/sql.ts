@@ -1,6 +1,7 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
 import { connectionRoom } from '../net/connection-room.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
-import { postponed, refused, withheld } from './result.ts'
+import { givenUp, postponed, refused, withheld } from './result.ts'
 import { type SqlClient, type SqlClientSettings, WithheldError } from './sql-client.ts'
 import { isConflict, judgeSqlError } from './sql-errors.ts'
 import { openPostgres } from './sql-postgres.ts'
@@ -53,7 +54,7 @@ export function openSqlDestination(
     try {
       leave = await room.take(signal)
     } catch {
-      return postponed('too many deliveries to this server at a time', { outage: false })
+      return postponed({ code: 'TOO_MANY_CONNECTIONS' }, { outage: false })
     }
     try {
       opened ??= open()
@@ -149,8 +150,6 @@ function shapeOf(row: SqlRow): string {
 type Made = { row: SqlRow } | { key: SqlValue[] }
 type Write = { job: DeliveryJob; made: Made }
 
-const givenUp = () => postponed('the delivery was given up', { outage: false })
-
 async function writePart(client: SqlClient, part: readonly Write[]): Promise<void> {
   // Each has to be asked: it notes that it may have arrived.
   const mayStart = () => part.map(({ job }) => job.mayStart()).every(Boolean)
@@ -182,7 +181,7 @@ function problemOf(
   target: SqlTarget,
   job: DeliveryJob,
   columns: SqlColumns | undefined,
-): string | undefined {
+): Reason | undefined {
   const made = writeOf(target, job, columns)
   return 'problem' in made ? made.problem : undefined
 }
@@ -192,14 +191,15 @@ function writeOf(
   target: SqlTarget,
   job: DeliveryJob,
   columns: SqlColumns | undefined,
-): Made | { problem: string } {
+): Made | { problem: Reason } {
   if (job.kind === 'delete') return deletedKey(target, job, columns)
   const made = rowOf(target, job.body, columns)
   if ('problem' in made) return made
   try {
     for (const name of made.row.keys()) quoteIdentifier(target.driver, name)
   } catch (error) {
-    if (error instanceof IdentifierError) return { problem: error.message }
+    if (error instanceof IdentifierError)
+      return { problem: { code: 'BAD_NAME', data: { said: error.message } } }
     throw error
   }
   return made

@@ -136,7 +136,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     const { db } = deps.database
     if (!force && (await isPaused(db, name))) {
       const question = await questionOf(db, name)
-      return { changes: 0, skipped: 'paused', ...(question !== undefined && { reason: question }) }
+      return { changes: 0, skipped: 'paused', ...(question && { why: question }) }
     }
     const { running } = poller
     const asked = poller.request({ force })
@@ -146,11 +146,11 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
       )
       return { changes: 0, skipped: 'polling' }
     }
-    const { changes, skipped, reason } = await tellingSource(asked)
+    const { changes, skipped, why } = await tellingSource(asked)
     if (actor !== undefined && !skipped) {
       await noteDeed(name, 'synced', actor, `${changes} changes`)
     }
-    return { changes, ...(skipped && { skipped }), ...(reason !== undefined && { reason }) }
+    return { changes, ...(skipped && { skipped }), ...(why && { why }) }
   }
 
   const forget = async (name: string, pk: string, actor: string) => {

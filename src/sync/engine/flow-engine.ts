@@ -24,7 +24,6 @@ import {
   endDestinationQuestion,
   endQuestion,
   forgetLimits,
-  missingReason,
   pauseByService,
   resumeByService,
   type SwitchDeps,
@@ -232,9 +231,13 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       if (isNew) await updateFlowState(trx, flow.name, { destinations })
       await adoptIdentities(trx, flow.name, identities)
       if (isNew && flow.startPaused) {
-        await pauseByService(trx, [flow.name], { at, reason: 'startPaused in the flow file' })
+        await pauseByService(trx, [flow.name], { at, why: { code: 'START_PAUSED' } })
       }
-      const back = { at, reason: missingReason, detail: 'the definition is back' }
+      const back = {
+        at,
+        pausedFor: 'DEFINITION_MISSING',
+        why: { code: 'DEFINITION_BACK' },
+      } as const
       await resumeByService(trx, flow.name, back)
     })
   }
@@ -305,7 +308,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     }
     const at = deps.now()
     await deps.database.transaction((trx) =>
-      pauseByService(trx, missing, { at, reason: missingReason }),
+      pauseByService(trx, missing, { at, why: { code: 'DEFINITION_MISSING' } }),
     )
     if (missing.length > 0) {
       deps.log.warn(
@@ -408,7 +411,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
           if (deps.startPaused && open.size > 0) {
             const at = deps.now()
             await deps.database.transaction((trx) =>
-              pauseByService(trx, [...open.keys()], { at, reason: 'FLOWS_START_PAUSED' }),
+              pauseByService(trx, [...open.keys()], { at, why: { code: 'ALL_START_PAUSED' } }),
             )
           }
           await deps.database.transaction((trx) => notify(trx, filesChannel, deps.processId))

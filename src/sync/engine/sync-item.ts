@@ -104,7 +104,7 @@ async function readItem(
     return items.at(-1)
   } catch (error) {
     if (error instanceof SourceError) {
-      const problem = { flow: flow.name, pk, error: error.message, at: deps.now() }
+      const problem = { flow: flow.name, pk, why: error.why, at: deps.now() }
       await insertSourceProblem(deps.database.db, problem)
     }
     throw error

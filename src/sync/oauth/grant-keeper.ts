@@ -1,4 +1,5 @@
 import type { Database } from '../../db/database.ts'
+import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { SealedError, type Sealer } from '../../domain/sealed.ts'
 import { sameSecret } from '../../domain/secrets.ts'
 import { withLease } from '../../jobs/with-lease.ts'
@@ -15,7 +16,7 @@ import {
   renewGrant,
   useGrant,
 } from '../../repositories/flows/oauth-grants.ts'
-import { grantIdOf, lostGrantText } from './lost-grant.ts'
+import { grantIdOf, lostGrantReason } from './lost-grant.ts'
 import { requestToken, TokenError, type TokenGrant } from './token-request.ts'
 import {
   type OAuthSettings,
@@ -91,7 +92,7 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
     } catch (error) {
       if (!(error instanceof SealedError)) throw error
       throw new TokenBlockedError(
-        `no access token: it is sealed with the key ${error.keyId}, which this process was not given (ENCRYPTION_KEYS)`,
+        { code: 'TOKEN_SEALED', data: { key: String(error.keyId) } },
         whileLostMs,
       )
     }
@@ -105,7 +106,7 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
     const first = settings.refreshToken?.reveal() ?? ''
     const use = useBy(access)
     const row = await findOrBeginGrant(db, { id, refresh_token: seal(id, first), ...use })
-    if (row.lost_at) throw new TokenBlockedError(lostGrantText(row, settings), whileLostMs)
+    if (row.lost_at) throw new TokenBlockedError(lostGrantReason(row, settings), whileLostMs)
     if (now().getTime() - row.used_at.getTime() > usedAgainMs) await useGrant(db, id, use)
     return row
   }
@@ -117,14 +118,14 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
       if (!(await loseGrant(trx, renewal, { reason, at }))) return undefined
       // As the renewal found it, and what it noted of one before.
       const unheard = from.unheard_since ?? from.renewal_began_at
-      const error = lostGrantText(
+      const why = lostGrantReason(
         { ...from, lost_reason: reason, unheard_since: unheard },
         access.settings,
       )
-      await insertFlowErrors(trx, [{ flow, adapter: destination, pk: '', error, at }])
-      return error
+      await insertFlowErrors(trx, [{ flow, adapter: destination, pk: '', why, at }])
+      return why
     })
-    if (lost) log.error({ flow, destination, reason: lost }, 'an access is lost')
+    if (lost) log.error({ flow, destination, reason: sentenceOf(lost, 'en') }, 'an access is lost')
   }
 
   /** For as long as this process lives, or until a stop has waited for it. */
@@ -202,10 +203,7 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
       }
       await deps.sleep(waitForOtherMs)
     }
-    throw new TokenBlockedError(
-      'no access token yet: another process renews it, or was cut while it did',
-      whileRenewedMs,
-    )
+    throw new TokenBlockedError({ code: 'TOKEN_RENEWED_ELSEWHERE' }, whileRenewedMs)
   }
 
   const renew = (access: Access, version: number): Promise<GrantRow> => {
@@ -267,6 +265,5 @@ function provesNothingDone(error: unknown): boolean {
 /** A refusal that is not about the refresh token is about what the flow file says: no attempt changes that. */
 function blockedBy(error: unknown): unknown {
   if (!(error instanceof TokenError) || error.isOutage) return error
-  const hint = 'see tokenUrl, clientId, clientSecret and clientAuth'
-  return new TokenBlockedError(`${error.message}; ${hint}`, whileLostMs)
+  return new TokenBlockedError({ ...error.why, code: 'TOKEN_REFUSED' }, whileLostMs)
 }

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Db } from '../../db/database.ts'
+import type { Reason } from '../../domain/flow-reasons.ts'
 import type { AccessLost } from '../../fleet/observations.ts'
 import { type GrantRow, listLostGrants } from '../../repositories/flows/oauth-grants.ts'
 import type { Flow } from '../definition/schema.ts'
@@ -32,27 +33,18 @@ export function placeOf({ refreshToken }: Pick<OAuthSettings, 'refreshToken'>): 
   return refreshToken?.template ?? 'refreshToken'
 }
 
-/** What became of an access that is lost, and what to do, for people. */
-export function lostGrantText(row: LostGrant, auth: Pick<OAuthSettings, 'refreshToken'>): string {
-  const place = placeOf(auth)
-  const todo = `Authorize the application again, put the new refresh token into ${place} (restart, if it is a variable) and have the flows read again. Until then nothing is sent or read with it, and nothing is lost.`
-  return `no access token: ${causeOf(row)}. ${todo}`
-}
-
 type LostGrant = Pick<GrantRow, 'lost_reason' | 'unheard_since' | 'version'>
 
-/** What became of an access that is lost, for people. */
-function causeOf({ lost_reason: code, unheard_since: cut, version }: LostGrant): string {
-  if (code === 'encryption_key_lost') {
-    return 'the encryption key of the newest refresh token was lost'
-  }
-  const refused = `the issuer refused the refresh token (${code})`
-  if (cut) {
-    return `${refused}; a renewal of ${cut.toISOString()} was cut before its answer was kept, so the token that it brought is lost`
-  }
-  return version === 1
-    ? `${refused}; the first one is wrong, too old, or was used elsewhere already`
-    : `${refused}; it was revoked, was used by somebody else, or came back with a restored backup`
+/** What became of an access that is lost, and what to do. */
+export function lostGrantReason(
+  { lost_reason: issued, unheard_since: cut, version }: LostGrant,
+  auth: Pick<OAuthSettings, 'refreshToken'>,
+): Reason {
+  const place = placeOf(auth)
+  if (issued === 'encryption_key_lost') return { code: 'ACCESS_LOST_KEY', data: { place } }
+  const data = { place, code: issued ?? '' }
+  if (cut) return { code: 'ACCESS_LOST_CUT', data: { ...data, at: cut.toISOString() } }
+  return { code: version === 1 ? 'ACCESS_LOST_FIRST' : 'ACCESS_LOST_LATER', data }
 }
 
 /** The accesses of flows that nobody renews any more, by flow and by the name that `accessesOf` gives. */

@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici'
+import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Secret } from '../../domain/secret.ts'
 import { guardedRequest, isPassingStatus } from '../../outbound/guarded-request.ts'
 import { jsonOf } from '../destinations/http-text.ts'
@@ -20,8 +21,9 @@ export type TokenGrant = {
   lifeSeconds: number
 }
 
-/** No token came. `message` holds no secret. */
+/** No token came. `why` holds no secret. */
 export class TokenError extends Error {
+  readonly why: Reason
   readonly status: number | undefined
   /** Whether the issuer may answer otherwise later, and not for other credentials. */
   readonly isOutage: boolean
@@ -37,7 +39,12 @@ export class TokenError extends Error {
     { code, retryAfterSeconds = null }: { code?: string; retryAfterSeconds?: number | null } = {},
   ) {
     const what = status === undefined ? 'the answer has none' : `HTTP ${status}`
-    super(`no access token: ${code === undefined ? what : `${what} ${code}`}`)
+    const why = {
+      code: 'TOKEN_FAILED',
+      data: { said: code === undefined ? what : `${what} ${code}` },
+    } as const
+    super(sentenceOf(why, 'en'))
+    this.why = why
     this.status = status
     this.isOutage = isOutage
     this.code = code

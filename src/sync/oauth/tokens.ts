@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici'
+import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Secret } from '../../domain/secret.ts'
 import { sameSecret } from '../../domain/secrets.ts'
 import type { GrantKeeper } from './grant-keeper.ts'
@@ -13,14 +14,17 @@ export type OAuthSettings = OAuthClient & {
 
 /**
  * Nothing can be sent until another process has done its part, or somebody his: no attempt of any item changes that.
- * `message` holds no secret.
+ * `why` holds no secret.
  */
 export class TokenBlockedError extends Error {
   /** When it is worth another look. */
   readonly lookAgainMs: number
 
-  constructor(message: string, lookAgainMs: number) {
-    super(message)
+  readonly why: Reason
+
+  constructor(why: Reason, lookAgainMs: number) {
+    super(sentenceOf(why, 'en'))
+    this.why = why
     this.lookAgainMs = lookAgainMs
   }
 }

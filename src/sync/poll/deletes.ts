@@ -1,4 +1,5 @@
 import type { Db, Trx } from '../../db/database.ts'
+import type { Reason } from '../../domain/flow-reasons.ts'
 import {
   type ApprovalRow,
   endApprovals,
@@ -74,7 +75,7 @@ export async function sendDeletes(
   const held = vanished.length - (await countApproved(db, flow.name, approvals))
   const letThrough = (await findHeldDeletes(db, flow.name))?.let_through ?? 0
   const refusalAfter = (deletedSingly: number) =>
-    otherSourceText(isOtherSource, held - deletedSingly) ??
+    otherSourceReason(isOtherSource, held - deletedSingly) ??
     refusalOf(flow.deletes.guard, {
       ...{ seen: seen.size, known: known - deletedSingly, vanished: held - deletedSingly },
       ...{ letThrough: letThrough + deletedSingly, problems },
@@ -102,14 +103,14 @@ export async function sendDeletes(
   }
   await endApprovals(db, flow.name, approvals)
   if (isOtherSource && approvals.some(({ pk }) => pk === '')) await letDelete()
-  const reason = refusal && refusalAfter(deletedSingly)
-  if (reason === undefined) await clearHeldDeletes(db, flow.name)
+  const why = refusal && refusalAfter(deletedSingly)
+  if (why === undefined) await clearHeldDeletes(db, flow.name)
   else {
     const items = held - deletedSingly
-    await tellHeld(deps, flow.name, items, reason)
+    await tellHeld(deps, flow.name, items, why)
     const at = deps.now()
     await writeHeldDeletes(db, {
-      ...{ flow: flow.name, items, known: known - deletedSingly, reason, read_number: read },
+      ...{ flow: flow.name, items, known: known - deletedSingly, why, read_number: read },
       ...{ let_through: letThrough + deletedSingly, since: at, held_at: at },
     })
   }
@@ -140,10 +141,10 @@ async function tellHeld(
   deps: PollDeps,
   flow: string,
   vanished: number,
-  reason: string,
+  why: Reason,
 ): Promise<void> {
   deps.log.warn({ flow, vanished }, 'deletes were held back')
-  const problem = { flow, pk: '', error: reason, at: deps.now() }
+  const problem = { flow, pk: '', why, at: deps.now() }
   await insertSourceProblem(deps.database.db, problem)
 }
 
@@ -228,28 +229,29 @@ export async function* vanishedItems(
 export function refusalOf(
   guard: Flow['deletes']['guard'],
   found: { seen: number; known: number; vanished: number; letThrough: number; problems: number },
-): string | undefined {
+): Reason | undefined {
   const { seen, vanished, letThrough, problems } = found
   if (vanished === 0) return undefined
   if (problems > 0) return unreadable(vanished)
   if (seen === 0 && guard.emptySource === 'refuse') {
-    return `${vanished} deletes held back: the source is empty`
+    return { code: 'DELETES_HELD_EMPTY', data: { items: vanished } }
   }
   const known = found.known + letThrough
   const atOnce = vanished + letThrough
   const percent = (atOnce / known) * 100
   if (atOnce > guard.minItems && percent > guard.maxPercent) {
-    return `${vanished} deletes held back: ${percent.toFixed(1)} % of ${known} items vanished at once, more than ${guard.maxPercent} %`
+    const data = { items: vanished, percent: percent.toFixed(1), known, most: guard.maxPercent }
+    return { code: 'DELETES_HELD_MANY', data }
   }
   return undefined
 }
 
 /** Why deletes wait that follow from the first comparison with another source; undefined when there are none. */
-export function otherSourceText(isOtherSource: boolean, vanished: number): string | undefined {
+export function otherSourceReason(isOtherSource: boolean, vanished: number): Reason | undefined {
   if (!isOtherSource || vanished === 0) return undefined
-  return `${vanished} deletes held back: the source is another one than before, and its items are compared for the first time`
+  return { code: 'DELETES_HELD_OTHER_SOURCE', data: { items: vanished } }
 }
 
-export function unreadable(vanished: number): string {
-  return `${vanished} deletes held back: the source had records that could not be read`
+export function unreadable(vanished: number): Reason {
+  return { code: 'DELETES_HELD_UNREAD', data: { items: vanished } }
 }

@@ -1,4 +1,5 @@
 import type { Db, Trx } from '../../db/database.ts'
+import type { Reason } from '../../domain/flow-reasons.ts'
 import { endApprovals, listApprovals } from '../../repositories/flows/approvals.ts'
 import { forgetDeliveries, hasDelivered } from '../../repositories/flows/delivery-memory.ts'
 import { askFill } from '../../repositories/flows/destination-fills.ts'
@@ -49,13 +50,9 @@ export async function unapprovedDestinations(
   return unapproved
 }
 
-/** What an operator reads of destinations that are other ones; `items` would be sent to each. */
-export function otherDestinationsText(names: readonly string[], items: number): string {
-  const one = names.length === 1
-  const who = one
-    ? `The destination ${names.join()} is another one`
-    : `The destinations ${names.join(', ')} are other ones`
-  return `${who} than before: all ${items} items would be sent to ${one ? 'it' : 'them'}, and nothing of what was delivered counts. Resume: send them. Or write ${one ? 'its former address' : 'their former addresses'} again`
+/** Why a flow whose destinations are other ones waits; `items` would be sent to each. */
+export function otherDestinationsReason(names: readonly string[], items: number): Reason {
+  return { code: 'DESTINATION_CHANGED', data: { destinations: names.join(', '), items } }
 }
 
 /**
@@ -68,7 +65,7 @@ export async function settleIdentity(
   runtime: FlowRuntime,
   lease: PollLease,
   state: FlowStateRow,
-): Promise<string | undefined> {
+): Promise<Reason | undefined> {
   const { db } = deps.database
   const { name } = runtime.flow
   const underLease = (work: (trx: Trx) => Promise<void>) =>
@@ -93,15 +90,13 @@ export async function settleIdentity(
   if (changed.length === 0) return undefined
   const asked = await unapprovedDestinations(db, runtime, state)
   if (asked.length > 0) {
-    const reason = otherDestinationsText(asked, await countItems(db, name))
+    const why = otherDestinationsReason(asked, await countItems(db, name))
     const identities = Object.fromEntries(
       asked.map((one) => [one, runtime.identities.destinations[one] ?? '']),
     )
-    await underLease((trx) =>
-      askAboutDestinations(trx, name, { at: deps.now(), reason, identities }),
-    )
+    await underLease((trx) => askAboutDestinations(trx, name, { at: deps.now(), why, identities }))
     deps.log.warn({ flow: name, destinations: asked }, 'a destination is another one; it is asked')
-    return reason
+    return why
   }
   const approvals = await listApprovals(db, name, 'destination')
   // Nothing is sent meanwhile: until the last transaction the destination is not the accepted one.

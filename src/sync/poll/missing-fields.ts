@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Trx } from '../../db/database.ts'
+import type { Reason } from '../../domain/flow-reasons.ts'
 import { type FlowStateRow, updateFlowState } from '../../repositories/flows/flow-state.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
@@ -79,7 +80,7 @@ export function watchFields(
         partly.add(one.field)
         if (!rows.some(has) && isMissing(one.field, rows.length)) missing.push(one)
       }
-      if (missing.length > 0) throw new SourceError(missingText(missing, first))
+      if (missing.length > 0) throw new SourceError(missingReason(missing, first))
     },
     async settle(trx) {
       if (isTable || isPaymentsSource(flow.source) || records < enough.least) return
@@ -108,11 +109,10 @@ function recordsAreAlike({ source }: Pick<Flow, 'source'>): boolean {
   )
 }
 
-function missingText(missing: readonly UsedField[], record: SourceRow): string {
-  const which = missing.map(
+function missingReason(missing: readonly UsedField[], record: SourceRow): Reason {
+  const fields = missing.map(
     ({ field, usedBy }) => `${JSON.stringify(field)} (${usedBy.join(', ')})`,
   )
-  const names = Object.keys(record).slice(0, mostNamesShown).join(', ')
-  const [subject, verb] = missing.length === 1 ? ['the field', 'is'] : ['the fields', 'are']
-  return `${subject} ${which.join(', ')} ${verb} in none of the records, which have: ${names}. Correct the source or the definition, where $exists(field) or optional: true says that it may be missing`
+  const found = Object.keys(record).slice(0, mostNamesShown).join(', ')
+  return { code: 'FIELDS_MISSING', data: { fields: fields.join(', '), found } }
 }

@@ -1,4 +1,5 @@
 import type { Trx } from '../../db/database.ts'
+import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import { askFill, listFills, settleFills } from '../../repositories/flows/destination-fills.ts'
 import { isOnRecord } from '../../repositories/flows/flow-items.ts'
 import { insertPoll } from '../../repositories/flows/flow-polls.ts'
@@ -15,7 +16,7 @@ import {
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import { countRun, isPaused } from '../../repositories/flows/flow-switches.ts'
-import { askAboutDefinition, pauseByService, questionReason } from '../control/switches.ts'
+import { askAboutDefinition, pauseByService } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { SourceError } from '../types.ts'
 import { forgetVanished, sendDeletes } from './deletes.ts'
@@ -49,10 +50,10 @@ export async function pollOnce(
 ): Promise<PollOutcome> {
   const { flow } = runtime
   const others = await settleIdentity(deps, runtime, lease, await readState(deps, flow.name))
-  if (others !== undefined) return { changes: 0, rowsRead: 0, skipped: 'paused', reason: others }
+  if (others !== undefined) return { changes: 0, rowsRead: 0, skipped: 'paused', why: others }
   const turn = await settleDefinition(deps, runtime, lease, await readState(deps, flow.name))
   if (turn === 'ask') {
-    return { changes: 0, rowsRead: 0, skipped: 'paused', reason: questionReason }
+    return { changes: 0, rowsRead: 0, skipped: 'paused', why: { code: 'DEFINITION_CHANGED' } }
   }
   await forgetItems(deps, runtime, lease)
   const state = await readState(deps, flow.name)
@@ -224,14 +225,14 @@ function pollRow(flow: string, isFull: boolean, progress: Progress, now: Date) {
     rowsRead: progress.rowsRead,
     changes: progress.changes,
     items: { ...progress.counts, refused: progress.problems },
-    error: null,
+    why: null,
   }
 }
 
 async function endRun(trx: Trx, flow: string, at: Date): Promise<void> {
   await clearProgress(trx, flow)
   if (await countRun(trx, flow)) {
-    await pauseByService(trx, [flow], { at, reason: 'The limit of runs was reached' })
+    await pauseByService(trx, [flow], { at, why: { code: 'RUN_LIMIT_REACHED' } })
   }
 }
 
@@ -245,18 +246,18 @@ async function recordFailure(
   const { flow } = runtime
   if (error instanceof LeaseLostError) return
   // What a driver says may hold data or addresses; only our own words are kept.
-  const message = error instanceof SourceError ? error.message : 'the poll failed; see the log'
+  const why: Reason = error instanceof SourceError ? keptReason(error.why) : { code: 'POLL_FAILED' }
   const now = deps.now()
   try {
     await deps.database.transaction(async (trx) => {
-      await insertPoll(trx, { ...pollRow(flow.name, isFull, progress, now), error: message })
+      await insertPoll(trx, { ...pollRow(flow.name, isFull, progress, now), why })
       await updateFlowState(trx, flow.name, { last_poll_at: now })
       await clearProgress(trx, flow.name)
     })
     await insertSourceProblem(deps.database.db, {
       flow: flow.name,
       pk: '',
-      error: message,
+      why,
       at: now,
     })
   } catch (cause) {

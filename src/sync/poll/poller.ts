@@ -1,12 +1,13 @@
+import type { StoredReason } from '../../domain/flow-reasons.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { LeaseLostError } from './poll-deps.ts'
 
-/** `reason`: what a paused flow waits to be told. */
+/** `why`: what a paused flow waits to be told. */
 export type PollOutcome = {
   changes: number
   rowsRead: number
   skipped?: 'paused'
-  reason?: string
+  why?: StoredReason
 }
 
 export type Poller = {

@@ -1,3 +1,4 @@
+import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { contentBytesKept } from '../../repositories/flows/item-versions.ts'
 import type { Rehearsal, RehearsedChange } from '../deliver/rehearse.ts'
 import type { DestinationPreview, SampledChange, SyncPreview } from '../sync-preview.ts'
@@ -89,7 +90,7 @@ export function createTally(rehearsals: readonly Rehearsal[]): Tally {
           skipped[index] = (skipped[index] ?? 0) + 1
           continue
         }
-        const { refused: reason } = foreseen
+        const reason = sentenceOf(foreseen.refused, 'en')
         refused[index] = (refused[index] ?? 0) + 1
         const shown = refusals[index]
         if (shown && shown.length < refusalsShown) shown.push({ pk: change.pk, reason })

@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts'
+import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { type ApprovalRow, listApprovals } from '../../repositories/flows/approvals.ts'
 import { deletedHash } from '../../repositories/flows/deliveries.ts'
 import { countItems, findHashes } from '../../repositories/flows/flow-items.ts'
@@ -15,7 +16,7 @@ import { changesOf, type EarlierForms } from './compare.ts'
 import {
   approvedBy,
   countApproved,
-  otherSourceText,
+  otherSourceReason,
   refusalOf,
   scansToDelete,
   unreadable,
@@ -226,10 +227,11 @@ async function lookForDeletes(
     await pulse()
   }
   if (vanished === 0) return { verdict: 'none', count: 0, reason: null }
-  if (tally.isCut()) return { verdict: 'hold_back', count: vanished, reason: unreadable(vanished) }
+  if (tally.isCut())
+    return { verdict: 'hold_back', count: vanished, reason: sentenceOf(unreadable(vanished), 'en') }
   const unapproved = vanished - (await countApproved(db, flow.name, approvals))
   const refusal =
-    otherSourceText(looking.holdsDeletes, unapproved) ??
+    otherSourceReason(looking.holdsDeletes, unapproved) ??
     refusalOf(flow.deletes.guard, {
       seen: seen.size,
       // A poll has stored the new ones by then.
@@ -240,7 +242,8 @@ async function lookForDeletes(
     })
   const sent = refusal === undefined ? due : approved
   const waits = `${vanished - sent} wait for another full scan without them`
-  const reason = refusal ?? (sent < vanished ? waits : null)
+  const held = refusal && sentenceOf(refusal, 'en')
+  const reason = held ?? (sent < vanished ? waits : null)
   if (sent === 0) return { verdict: 'hold_back', count: vanished, reason }
   tally.countDeletes(sent)
   const chosen = async (pks: string[]) =>

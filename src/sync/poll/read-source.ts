@@ -246,7 +246,7 @@ async function reportProblem(
   await insertSourceProblem(deps.database.db, {
     flow: runtime.flow.name,
     pk: problem.pk ?? '',
-    error: problem.message,
+    why: { code: 'RECORD_REFUSED', data: { said: problem.message } },
     at: deps.now(),
   })
 }
@@ -264,7 +264,7 @@ export async function reportWarnings(
       await insertSourceProblem(deps.database.db, {
         flow: name,
         pk: '',
-        error: message,
+        why: { code: 'SOURCE_WARNING', data: { said: message } },
         at: deps.now(),
       })
     }

@@ -1,11 +1,19 @@
+import type { Language } from '../../domain/language.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { HeldDeletes } from '../flow-service.ts'
 import { givenKey } from '../item/key.ts'
 import { ApproveBody, ApprovedResponse, DeletesResponse, FlowParams } from '../schemas.ts'
 import { actorOf, type ControlDeps, forFlow, sourceResponses } from './room.ts'
+import { languageOf, viewReason, viewSynced } from './views.ts'
 
-export function viewHeld(held: HeldDeletes | null) {
-  return held && { ...held, since: held.since.toISOString() }
+export function viewHeld(held: HeldDeletes | null, language: Language) {
+  return (
+    held && {
+      ...held,
+      why: viewReason(held.why, language),
+      since: held.since.toISOString(),
+    }
+  )
 }
 
 export function addDeletes(app: HttpServer, { flows }: ControlDeps): void {
@@ -26,7 +34,7 @@ export function addDeletes(app: HttpServer, { flows }: ControlDeps): void {
       const { scans, missing, pks, held, approvedAt } = await flows.heldDeletes(name)
       return {
         ...{ name, scans, missing, pks },
-        held: viewHeld(held),
+        held: viewHeld(held, languageOf(request)),
         approved_at: approvedAt?.toISOString() ?? null,
       }
     },
@@ -51,7 +59,7 @@ export function addDeletes(app: HttpServer, { flows }: ControlDeps): void {
       const { name } = request.params
       const pk = request.body?.pk === undefined ? undefined : givenKey(request.body.pk)
       const outcome = await flows.approveDeletes(name, pk, actorOf(request))
-      return { name, status: 'approved' as const, ...outcome }
+      return { name, status: 'approved' as const, ...viewSynced(outcome, languageOf(request)) }
     },
   )
 }

@@ -1,6 +1,7 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import { FlowParams, RunsQuery, RunsResponse, SkippedQuery, SkippedResponse } from '../schemas.ts'
 import { type ControlDeps, forFlow } from './room.ts'
+import { languageOf, viewReason } from './views.ts'
 
 /** What has happened in a flow: its polls, and what it does not send. */
 export function addHistories(app: HttpServer, { flows }: ControlDeps): void {
@@ -22,6 +23,7 @@ export function addHistories(app: HttpServer, { flows }: ControlDeps): void {
     async (request) => {
       const { name } = request.params
       const runs = await flows.runs(name, request.query.limit)
+      const language = languageOf(request)
       return {
         name,
         runs: runs.map((run) => ({
@@ -33,6 +35,7 @@ export function addHistories(app: HttpServer, { flows }: ControlDeps): void {
           changes: run.changes,
           items: run.items,
           error: run.error,
+          why: viewReason(run.why, language),
         })),
       }
     },
@@ -54,7 +57,15 @@ export function addHistories(app: HttpServer, { flows }: ControlDeps): void {
     async (request) => {
       const { name } = request.params
       const skipped = await flows.skipped(name, request.query.limit)
-      return { name, skipped: skipped.map((one) => ({ ...one, at: one.at.toISOString() })) }
+      const language = languageOf(request)
+      return {
+        name,
+        skipped: skipped.map((one) => ({
+          ...one,
+          why: viewReason(one.why, language),
+          at: one.at.toISOString(),
+        })),
+      }
     },
   )
 }

@@ -1,3 +1,5 @@
+import { sentenceOf } from '../../domain/flow-reasons.ts'
+import type { Language } from '../../domain/language.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { FailureView, FlowService, ItemHistory, WaitingDelivery } from '../flow-service.ts'
@@ -18,7 +20,7 @@ import {
   ItemParams,
   PkParams,
 } from '../schemas.ts'
-import { viewSending } from './view-sending.ts'
+import { languageOf, viewReason, viewSending } from './views.ts'
 
 /** The key of an item in a path. It may be empty (`/reset/f/`): that must never become the whole flow. */
 export function pkOf(params: { pk: string }): string {
@@ -26,20 +28,21 @@ export function pkOf(params: { pk: string }): string {
   return givenKey(params.pk)
 }
 
-function viewWaiting(one: WaitingDelivery) {
+function viewWaiting(one: WaitingDelivery, language: Language) {
   return {
     destination: one.destination,
     pk: one.pk,
     attempts: one.attempts,
     last_error: one.lastError,
+    why: viewReason(one.why, language),
     last_status: one.lastStatus,
     queued_at: one.queuedAt.toISOString(),
     next_attempt_at: one.nextAttemptAt?.toISOString() ?? null,
   }
 }
 
-function viewFailure<T extends FailureView>({ lastAt, ...failure }: T) {
-  return { ...failure, last_at: lastAt.toISOString() }
+function viewFailure<T extends FailureView>({ lastAt, why, ...failure }: T, language: Language) {
+  return { ...failure, why: viewReason(why, language), last_at: lastAt.toISOString() }
 }
 
 /** What an operator asks when something did not arrive. */
@@ -62,7 +65,7 @@ export function addInquiries(app: HttpServer, flows: FlowService): void {
       const failures = await flows.failures(name, request.query.limit)
       return {
         name,
-        failures: failures.map(viewFailure),
+        failures: failures.map((one) => viewFailure(one, languageOf(request))),
       }
     },
   )
@@ -82,18 +85,20 @@ export function addInquiries(app: HttpServer, flows: FlowService): void {
     },
     async (request) => {
       const { name } = request.params
+      const language = languageOf(request)
       const { waiting, destinations, pollsHeldBack } = await flows.waiting(
         name,
         request.query.limit,
       )
       return {
         name,
-        waiting: waiting.map(viewWaiting),
+        waiting: waiting.map((one) => viewWaiting(one, language)),
         destinations: destinations.map(({ sending, ...one }) => ({
           ...one,
-          sending: viewSending(sending),
+          sending: viewSending(sending, language),
         })),
-        polls_held_back: pollsHeldBack,
+        polls_held_back: pollsHeldBack && sentenceOf(pollsHeldBack, 'en'),
+        polls_held_back_why: viewReason(pollsHeldBack, language),
       }
     },
   )
@@ -125,13 +130,14 @@ export function addInquiries(app: HttpServer, flows: FlowService): void {
           in_sync: one.inSync,
           attempts: one.attempts,
           last_error: one.lastError,
+          why: viewReason(one.why, languageOf(request)),
           last_status: one.lastStatus,
           queued_at: one.queuedAt?.toISOString() ?? null,
           next_attempt_at: one.nextAttemptAt?.toISOString() ?? null,
           delivered_at: one.deliveredAt?.toISOString() ?? null,
           remembered: one.remembered,
         })),
-        history: historyBody(history),
+        history: historyBody(history, languageOf(request)),
       }
     },
   )
@@ -153,7 +159,8 @@ export function addInquiriesOfAll(app: HttpServer, flows: FlowService): void {
     },
     async (request) => {
       const { flow, limit } = request.query
-      return { failures: (await flows.allFailures(flow, limit)).map(viewFailure) }
+      const failures = await flows.allFailures(flow, limit)
+      return { failures: failures.map((one) => viewFailure(one, languageOf(request))) }
     },
   )
 
@@ -172,7 +179,12 @@ export function addInquiriesOfAll(app: HttpServer, flows: FlowService): void {
     async (request) => {
       const { flow, limit } = request.query
       const delayed = await flows.allDelayed(flow, limit)
-      return { delayed: delayed.map((one) => ({ ...viewWaiting(one), flow: one.flow })) }
+      return {
+        delayed: delayed.map((one) => ({
+          ...viewWaiting(one, languageOf(request)),
+          flow: one.flow,
+        })),
+      }
     },
   )
 
@@ -203,7 +215,7 @@ export function addInquiriesOfAll(app: HttpServer, flows: FlowService): void {
   )
 }
 
-function historyBody({ content, versions, attempts }: ItemHistory) {
+function historyBody({ content, versions, attempts }: ItemHistory, language: Language) {
   return {
     content,
     versions: versions.map(({ seenAt, differenceCount, ...version }) => ({
@@ -211,6 +223,10 @@ function historyBody({ content, versions, attempts }: ItemHistory) {
       seen_at: seenAt.toISOString(),
       difference_count: differenceCount,
     })),
-    attempts: attempts.map(({ at, ...attempt }) => ({ ...attempt, at: at.toISOString() })),
+    attempts: attempts.map(({ at, why, ...attempt }) => ({
+      ...attempt,
+      why: viewReason(why, language),
+      at: at.toISOString(),
+    })),
   }
 }

@@ -20,6 +20,7 @@ import {
   forSyncs,
   sourceResponses,
 } from './room.ts'
+import { languageOf, viewSynced } from './views.ts'
 
 export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
   app.post(
@@ -38,7 +39,10 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
     async (request) => {
       const { name } = request.params
       const force = request.query.force === 'true'
-      return { name, ...(await flows.sync(name, { force }, actorOf(request))) }
+      return {
+        name,
+        ...viewSynced(await flows.sync(name, { force }, actorOf(request)), languageOf(request)),
+      }
     },
   )
 
@@ -126,7 +130,10 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
       return {
         name,
         status: 'reset' as const,
-        ...(await flows.resync(name, { force, destination }, actorOf(request))),
+        ...viewSynced(
+          await flows.resync(name, { force, destination }, actorOf(request)),
+          languageOf(request),
+        ),
       }
     },
   )
@@ -152,7 +159,10 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
         name,
         pk,
         status: 'reset' as const,
-        ...(await flows.resyncItem(name, pk, { force }, actorOf(request))),
+        ...viewSynced(
+          await flows.resyncItem(name, pk, { force }, actorOf(request)),
+          languageOf(request),
+        ),
       }
     },
   )

@@ -1,4 +1,5 @@
-import { type Language, preferredLanguage } from '../../domain/language.ts'
+import { sentenceOf } from '../../domain/flow-reasons.ts'
+import type { Language } from '../../domain/language.ts'
 import { deriveFlow } from '../../fleet/derive-flow.ts'
 import { messageOf } from '../../fleet/messages.ts'
 import type { Health } from '../../fleet/states.ts'
@@ -21,9 +22,9 @@ import {
 } from '../schemas.ts'
 import { viewHeld } from './deletes.ts'
 import { type ControlDeps, forOperators } from './room.ts'
-import { viewSending } from './view-sending.ts'
+import { languageOf, viewReason, viewSending } from './views.ts'
 
-function viewStatus(status: Status) {
+function viewStatus(status: Status, language: Language) {
   return {
     paused: status.paused,
     runLimit: status.runLimit,
@@ -31,7 +32,8 @@ function viewStatus(status: Status) {
     paused_at: status.pausedAt?.toISOString() ?? null,
     paused_by: status.pausedBy,
     reason: status.reason,
-    code: status.code,
+    code: status.why?.code ?? null,
+    why: viewReason(status.why, language),
     polling: status.polling,
   }
 }
@@ -143,7 +145,12 @@ export function addReadings(
         ...others,
         ...(pk !== undefined && { pk: givenKey(pk) }),
       })
-      return errors.map((error) => ({ ...error, timestamp: error.timestamp.toISOString() }))
+      const language = languageOf(request)
+      return errors.map(({ why, ...error }) => ({
+        ...error,
+        timestamp: error.timestamp.toISOString(),
+        why: viewReason(why, language),
+      }))
     },
   )
 
@@ -158,9 +165,10 @@ export function addReadings(
         response: { 200: StatusResponse },
       },
     },
-    async () => {
+    async (request) => {
       const status = await flows.status()
-      return Object.fromEntries([...status].map(([name, one]) => [name, viewStatus(one)]))
+      const language = languageOf(request)
+      return Object.fromEntries([...status].map(([name, one]) => [name, viewStatus(one, language)]))
     },
   )
 
@@ -178,7 +186,7 @@ export function addReadings(
     async (request) => {
       const cards = await flows.cards()
       const at = now()
-      const language = preferredLanguage(request.headers['accept-language'])
+      const language = languageOf(request)
       const health = new Map(
         (await flows.observed()).map((seen) => [seen.flow, deriveFlow(seen, at)]),
       )
@@ -188,11 +196,12 @@ export function addReadings(
           description: card.description,
           source: card.source,
           poll_interval_ms: card.pollIntervalMs,
-          status: viewStatus(card.status),
+          status: viewStatus(card.status, language),
           last_poll_at: card.lastPollAt?.toISOString() ?? null,
           last_success_at: card.lastSuccessAt?.toISOString() ?? null,
           next_poll_at: card.nextPollAt?.toISOString() ?? null,
           last_error: card.lastError,
+          last_error_why: viewReason(card.lastErrorWhy, language),
           items: card.items,
           changes_today: card.changesToday,
           durations: card.durations,
@@ -208,15 +217,16 @@ export function addReadings(
             delayed: destination.delayed,
             failed: destination.failed,
             oldest_waiting_at: destination.oldestWaitingAt?.toISOString() ?? null,
-            sending: viewSending(destination.sending),
+            sending: viewSending(destination.sending, language),
             health: viewHealth(
               health.get(card.name)?.destinations.find(({ name }) => name === destination.name),
               language,
               at,
             ),
           })),
-          polls_held_back: card.pollsHeldBack,
-          held_deletes: viewHeld(card.heldDeletes),
+          polls_held_back: card.pollsHeldBack && sentenceOf(card.pollsHeldBack, 'en'),
+          polls_held_back_why: viewReason(card.pollsHeldBack, language),
+          held_deletes: viewHeld(card.heldDeletes, language),
           has_alerts: card.hasAlerts,
           health: viewHealth(health.get(card.name), language, at),
         })),
@@ -248,7 +258,14 @@ export function addReadings(
     async (request) => {
       const { flow, limit } = request.query
       const activity = await flows.activity({ flow }, limit)
-      return { activity: activity.map((entry) => ({ ...entry, at: entry.at.toISOString() })) }
+      const language = languageOf(request)
+      return {
+        activity: activity.map((entry) => ({
+          ...entry,
+          at: entry.at.toISOString(),
+          why: viewReason(entry.why, language),
+        })),
+      }
     },
   )
 }

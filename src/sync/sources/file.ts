@@ -105,7 +105,7 @@ export function openFileSource(
     const isMarker = ready === undefined ? () => false : isMarkerName(ready)
     const all = (await visit.find()).filter(({ path }) => !isMarker(basename(path)))
     if (all.length === 0 && !(mayMissFiles && after !== 'keep')) {
-      throw new SourceError(`there is no file ${definition.path} to read`)
+      throw new SourceError({ code: 'NO_FILE', data: { path: definition.path } })
     }
     for (const [index, file] of all.entries()) {
       if (isNewestOnly && index < all.length - 1) continue

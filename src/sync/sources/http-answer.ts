@@ -186,9 +186,11 @@ async function tokenOf(tokens: Pick<Tokens, 'get'>): Promise<string> {
     return await tokens.get()
   } catch (error) {
     if (error instanceof TokenError || error instanceof TokenBlockedError) {
-      throw new SourceError(error.message)
+      throw new SourceError(error.why)
     }
-    if (error instanceof RequestFailure) throw new SourceError(`no access token: ${error.message}`)
+    if (error instanceof RequestFailure) {
+      throw new SourceError({ code: 'TOKEN_FAILED', data: { said: error.message } })
+    }
     throw error
   }
 }
