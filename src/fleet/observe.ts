@@ -7,10 +7,10 @@ import {
   type ClientConnectionRow,
   listBoxCharges,
   listClientConnections,
+  listPaymentsWithoutWebhook,
   listSightings,
   listTallies,
   listUndecided,
-  listUntoldPayments,
   type Tally,
 } from '../repositories/fleet/fleet-observations.ts'
 import {
@@ -63,7 +63,7 @@ export async function observe(
   )
   const tallies = await listTallies(db, new Date(now.getTime() - callsTellMs - slotMs))
   const connections = await listClientConnections(db, client)
-  const untold = await listUntoldPayments(db, {
+  const untold = await listPaymentsWithoutWebhook(db, {
     client,
     since: new Date(now.getTime() - untoldWithinMs),
     before: new Date(now.getTime() - webhookLagMs),

@@ -3,12 +3,11 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 const minuteMs = 60_000
 
 /**
- * How far ahead each kind of time is planned at most, with room for small clock differences. The next status check of
- * an order: five minutes. The next attempt of a cancel or refund: two (an account that asked for a pause). Of a webhook
- * or an alert: fifteen.
+ * How far ahead each kind of time is planned at most, with a margin for small clock differences. Status check of an order:
+ * five minutes. Next attempt of a cancel or refund: two (an account that asked for a pause). Webhook or alert: fifteen.
  */
 export const furthestMs = {
-  look: 6 * minuteMs,
+  statusCheck: 6 * minuteMs,
   operation: 3 * minuteMs,
   webhook: 16 * minuteMs,
   alert: 16 * minuteMs,
@@ -29,8 +28,8 @@ export function columnHasCome(column: string, now: Date, furthestMs: number) {
   return sql<SqlBool>`(${sql.ref(column)} <= ${now} or ${sql.ref(column)} > ${furthest})`
 }
 
-/** How much due work a process takes at once, so that none waits in memory and no account uses up the room of others. */
-export type ClaimRoom = {
+/** How much due work a process leases at once, so that none waits in memory and no account takes the share of others. */
+export type LeaseLimits = {
   /** Over all accounts. */
   limit: number
   /** Of one account, by its number at the provider. */
@@ -40,7 +39,7 @@ export type ClaimRoom = {
 }
 
 /** The limit of the account in `column`, for comparison with a row's place in its account's queue. */
-export function roomOfAccount(column: string, room: ClaimRoom): RawBuilder<number> {
-  const exceptions = JSON.stringify(Object.fromEntries(room.exceptions))
-  return sql<number>`coalesce((${exceptions}::jsonb ->> ${sql.ref(column)}::text)::int, ${room.perAccount}::int)`
+export function limitOfAccount(column: string, limits: LeaseLimits): RawBuilder<number> {
+  const exceptions = JSON.stringify(Object.fromEntries(limits.exceptions))
+  return sql<number>`coalesce((${exceptions}::jsonb ->> ${sql.ref(column)}::text)::int, ${limits.perAccount}::int)`
 }

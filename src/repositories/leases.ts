@@ -57,7 +57,7 @@ export async function isLeaseOf(db: Db, lease: LeaseToken): Promise<boolean> {
  * The part of a statement that finds a row while the lease has this token, and keeps others from taking it before the
  * statement ends.
  */
-export function leaseHeld({ name, owner, token }: LeaseToken): RawBuilder<unknown> {
+export function leaseCondition({ name, owner, token }: LeaseToken): RawBuilder<unknown> {
   return sql`select from leases
     where name = ${name} and owner = ${owner} and token = ${token}::bigint for share`
 }
@@ -107,11 +107,11 @@ export async function findLease(
   db: Db | Trx,
   name: string,
   now: Date,
-): Promise<{ token: number; isHeld: boolean } | undefined> {
+): Promise<{ token: number; hasOwner: boolean } | undefined> {
   const row = await db
     .selectFrom('leases')
     .select(['token', 'deadline'])
     .where('name', '=', name)
     .executeTakeFirst()
-  return row && { token: row.token, isHeld: !hasCome(row.deadline, now, furthestMs(leaseMs)) }
+  return row && { token: row.token, hasOwner: !hasCome(row.deadline, now, furthestMs(leaseMs)) }
 }

@@ -62,8 +62,8 @@ export async function toListPage<Row, Table extends keyof Tables>(
 }
 
 type Counting<T> = () => Promise<Counted<T>>
-type Asked = { counting: Counting<unknown>; count: () => Promise<unknown> }
-type Counts = Map<string, Asked>
+type SharedCount = { counting: Counting<unknown>; count: () => Promise<unknown> }
+type Counts = Map<string, SharedCount>
 const countsOf = new WeakMap<Db, Counts>()
 /** More questions than users ask at once; the oldest are removed. */
 const questionsKept = 200
@@ -77,17 +77,17 @@ function countEntries<Table extends keyof Tables>(
 ): Promise<number> {
   const counting = list.select((eb) => [
     eb.fn.countAll<number>().as('total'),
-    rowsHeld(table).as('held'),
+    estimatedRows(table).as('estimate'),
   ])
   const named = question.select((eb) => eb.fn.countAll<number>().as('total')).compile()
   return countSparingly(db, named, async () => {
-    const { total, held } = await counting.executeTakeFirstOrThrow()
-    return { value: total, rows: Math.max(total, held ?? 0) }
+    const { total, estimate } = await counting.executeTakeFirstOrThrow()
+    return { value: total, rows: Math.max(total, estimate ?? 0) }
   })
 }
 
 /** The database's recent estimate: a filter may read more rows than it finds. */
-export function rowsHeld(table: keyof Tables) {
+export function estimatedRows(table: keyof Tables) {
   return sql<
     number | null
   >`(select reltuples::double precision from pg_class where oid = ${table}::regclass)`
@@ -112,9 +112,9 @@ export function countSparingly<T>(
     // All counts of one question have the same type.
     return known.count() as Promise<T>
   }
-  const asked: Asked = { counting, count: createSparing(() => asked.counting()) }
-  counts.set(question, asked)
+  const shared: SharedCount = { counting, count: createSparing(() => shared.counting()) }
+  counts.set(question, shared)
   const [oldest] = counts.keys()
   if (counts.size > questionsKept && oldest !== undefined) counts.delete(oldest)
-  return asked.count() as Promise<T>
+  return shared.count() as Promise<T>
 }

@@ -4,7 +4,7 @@ import {
   advanceRead,
   beginReadAgain,
   findRead,
-  wantRead,
+  planRead,
 } from '../../src/repositories/provider-payments/payment-reads.ts'
 import { listPaymentsSold } from '../../src/repositories/provider-payments/provider-payments.ts'
 import {
@@ -359,7 +359,7 @@ test('a page of another time does not advance a reading that was begun anew', as
   const till = await openOwnShop(service, 'two times')
   const { db } = service.database
   const from = new Date(service.clock.now().getTime() - dayMs)
-  const read = await wantRead(db, {
+  const read = await planRead(db, {
     client: asClientName(till.client),
     name: 'two times',
     mp_user_id: till.mpUserId,

@@ -298,7 +298,7 @@ const lease = () => ({
   deps: { database, now, processId: 'ours', log: { warn: () => undefined } },
 })
 const theirs = { name: 'leased job', owner: 'theirs' }
-const isHeld = async () => (await findLease(database.db, 'leased job', now()))?.isHeld
+const hasOwner = async () => (await findLease(database.db, 'leased job', now()))?.hasOwner
 
 test('a job with a lease runs in one process at a time, and gives the lease back after each run', async () => {
   const held: (boolean | undefined)[] = []
@@ -307,7 +307,7 @@ test('a job with a lease runs in one process at a time, and gives the lease back
     intervalMs: 1_000,
     lease: lease(),
     async run() {
-      held.push(await isHeld())
+      held.push(await hasOwner())
       return 'run'
     },
   })
@@ -321,7 +321,7 @@ test('a job with a lease runs in one process at a time, and gives the lease back
   job.wake()
   await expect.poll(() => held).toEqual([true])
   await expect.poll(() => waits.length).toBe(1)
-  expect(await isHeld()).toBe(false)
+  expect(await hasOwner()).toBe(false)
   expect(await job.once()).toBe('run')
   await job.stop()
 })
@@ -360,5 +360,5 @@ test('a stop aborts the run of a job with a lease, too', async () => {
   const signal = await began.promise
   await job.stop()
   expect(signal.aborted).toBe(true)
-  expect(await isHeld()).toBe(false)
+  expect(await hasOwner()).toBe(false)
 })

@@ -132,7 +132,7 @@ export const money: readonly Mistakes[] = [
       isSettled = true`,
       ],
       'a claim is not prolonged': [
-        '    keepSender(db, table, id, sender, times()).catch',
+        '    renewSendLease(db, table, id, sender, times()).catch',
         '    Promise.resolve().catch',
       ],
     },
@@ -265,8 +265,8 @@ export const money: readonly Mistakes[] = [
     tests: [['test/closings/two-payments.test.ts', 'is an unclaimed payment']],
     made: {
       'a further payment stays with its order': [
-        'named.length > 0 ? tied.filter((row) => !isNamed(row)) : tied.slice(1)',
-        'tied.slice(99)',
+        'named.length > 0 ? linked.filter((row) => !isNamed(row)) : linked.slice(1)',
+        'linked.slice(99)',
       ],
     },
   },

@@ -9,7 +9,7 @@ import {
   type ListedActivity,
   listActivity,
   type NewActivity,
-  toToldActivity,
+  toActivityNotice,
 } from '../../repositories/audit/activity-queries.ts'
 import type { ListPage, PageRequest, SequenceCursor } from '../../repositories/list-page.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
@@ -122,7 +122,7 @@ export function notifyActivity(
   entries: readonly NewActivity[],
 ): void {
   for (const entry of entries) {
-    database.announce(activityChannel, JSON.stringify(toToldActivity(entry)))
+    database.announce(activityChannel, JSON.stringify(toActivityNotice(entry)))
   }
 }
 

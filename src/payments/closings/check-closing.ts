@@ -14,7 +14,7 @@ import { findOrder } from '../../repositories/orders/order-queries.ts'
 import {
   deleteReads,
   findRead,
-  wantRead,
+  planRead,
 } from '../../repositories/provider-payments/payment-reads.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
@@ -165,7 +165,7 @@ async function readEverything(
         range === 'date_created'
           ? closing.from_at.getTime() - approvalMs
           : closing.from_at.getTime()
-      await wantRead(db, {
+      await planRead(db, {
         ...name,
         mp_user_id: mpUserId,
         range,

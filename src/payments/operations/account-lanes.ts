@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
-import type { ClaimRoom } from '../../repositories/due-work.ts'
+import type { LeaseLimits } from '../../repositories/due-work.ts'
 import type { PaymentDeps } from '../deps.ts'
 import type { AccountPauses } from './account-pauses.ts'
 
@@ -13,8 +13,8 @@ export type LanesOptions<U extends Unit> = {
   pauses: AccountPauses
   /** How often due work is looked for without a `wake`. */
   intervalMs: number
-  /** Takes work that is due at `now` for this process, until `claimUntil`. */
-  claim(now: Date, claimUntil: Date, room: ClaimRoom): Promise<U[]>
+  /** Takes work that is due at `now` for this process, until `leaseUntil`. */
+  claim(now: Date, leaseUntil: Date, room: LeaseLimits): Promise<U[]>
   work(unit: U): Promise<void>
   /**
    * Calls of all accounts that were begun a moment ago; one account never has more than half of this under way. What is
@@ -84,7 +84,7 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     nextEvent = Promise.withResolvers()
   }
 
-  const roomAt = (now: Date): ClaimRoom => {
+  const roomAt = (now: Date): LeaseLimits => {
     const exceptions = new Map(options.pauses.widths(now))
     for (const [account, used] of lanes) {
       exceptions.set(account, Math.max(0, (exceptions.get(account) ?? perAccount) - used))

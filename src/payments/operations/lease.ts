@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { SendPermit } from '../../outbound/outbound.ts'
 import {
+  acquireSendLease,
   beginAttempt,
-  freeSender,
   type KeyedTable,
-  keepSender,
-  takeSender,
+  releaseSendLease,
+  renewSendLease,
 } from '../../repositories/operations/send-leases.ts'
 import type { PaymentDeps } from '../deps.ts'
 
@@ -80,13 +80,15 @@ export async function takeSendLease(
   const sender = newLease?.sender ?? randomUUID()
   const times = () => {
     const now = deps.now()
-    return { now, until: new Date(now.getTime() + leaseMs), lookAt: firstCheckAt(now) }
+    return { now, until: new Date(now.getTime() + leaseMs), checkAt: firstCheckAt(now) }
   }
   const taken =
-    newLease === null ? await takeSender(db, table, id, sender, times()) : { unansweredAt: null }
+    newLease === null
+      ? await acquireSendLease(db, table, id, sender, times())
+      : { unansweredAt: null }
   if (!taken) return undefined
   const renewal = setInterval(() => {
-    keepSender(db, table, id, sender, times()).catch((error) =>
+    renewSendLease(db, table, id, sender, times()).catch((error) =>
       deps.log.warn({ err: error, id }, 'lease not renewed'),
     )
   }, leaseMs / 3)
@@ -124,8 +126,8 @@ export async function takeSendLease(
     async release() {
       clearInterval(renewal)
       if (isFree) return
-      await freeSender(db, table, id, sender, isSettled ? unansweredAt : undefined).catch((error) =>
-        deps.log.warn({ err: error, id }, 'lease not released; it expires'),
+      await releaseSendLease(db, table, id, sender, isSettled ? unansweredAt : undefined).catch(
+        (error) => deps.log.warn({ err: error, id }, 'lease not released; it expires'),
       )
     },
   }

@@ -295,8 +295,8 @@ async function writeIntent(
     if (pos?.state !== 'active') throw boxRemoved()
     if (connection?.row.mp_user_id !== place.mpUserId) throw accountChanged()
     const row = newCharge(deps, sale, place, use)
-    const tie = { route, key, fingerprint }
-    const { order, isTaken } = await insertCharge(db, row, pos, connection.row, tie)
+    const link = { route, key, fingerprint }
+    const { order, isTaken } = await insertCharge(db, row, pos, connection.row, link)
     if (order) {
       notifyOrderChanged(deps.database, order)
       const newLease = newLeaseOf(order, provenMs)

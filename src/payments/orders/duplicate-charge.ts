@@ -7,7 +7,7 @@ import { attemptOfReference } from '../../provider/provider.ts'
 import { findAdoptedOrders } from '../../repositories/orders/adopted-orders.ts'
 import {
   findIdempotencyKey,
-  tieIdempotencyKey,
+  linkIdempotencyKey,
 } from '../../repositories/orders/idempotency-keys.ts'
 import {
   findEqualOrder,
@@ -51,12 +51,12 @@ export async function findEarlier(
 ): Promise<OrderRow | undefined> {
   const { client, key } = sale
   if (key !== undefined) {
-    const tie = await findIdempotencyKey(db, { client, route, key })
-    if (!tie) return undefined
-    const order = await findOrder(db, client, tie.order_id)
+    const link = await findIdempotencyKey(db, { client, route, key })
+    if (!link) return undefined
+    const order = await findOrder(db, client, link.order_id)
     // A refused creation has no order to return: the key is free for the next attempt.
     if (!order || order.creation === 'refused') return undefined
-    if (tie.fingerprint !== sale.fingerprint) {
+    if (link.fingerprint !== sale.fingerprint) {
       throw new AppError('IDEMPOTENCY_CONFLICT', {
         extra: moneyOutcome('chargeImpossible'),
       })
@@ -78,12 +78,12 @@ export async function linkAdoptedOrder(deps: PaymentDeps, sale: Sale): Promise<v
   const { client, request, key } = sale
   if (key === undefined) return
   const { db } = deps.database
-  const [adopted] = await findAdoptedSales(db, client, request, untied(deps))
+  const [adopted] = await findAdoptedSales(db, client, request, unlinked(deps))
   if (!adopted || (await findIdempotencyKey(db, { client, route, key }))) return
   const pos = await findPos(db, client, request.cajaId)
   await deps.database.transaction(async (trx) => {
     // The box is locked, so that only one of two keys gets the order.
-    if (pos && (await lockPos(trx, client, pos.id))) await tieAdopted(deps, trx, sale)
+    if (pos && (await lockPos(trx, client, pos.id))) await linkAdopted(deps, trx, sale)
   })
 }
 
@@ -92,22 +92,22 @@ export async function linkAdoptedOrder(deps: PaymentDeps, sale: Sale): Promise<v
  * and a repeat of it must not charge again. An order that ended without money is linked to no key. The caller must have locked
  * the box's row.
  */
-async function tieAdopted(
+async function linkAdopted(
   deps: PaymentDeps,
   trx: Trx,
   { client, request, key, fingerprint }: Sale,
 ): Promise<OrderRow | undefined> {
   if (key === undefined) return undefined
-  const [order] = await findAdoptedSales(trx, client, request, untied(deps))
+  const [order] = await findAdoptedSales(trx, client, request, unlinked(deps))
   if (!order) return undefined
-  const tie = { fingerprint, orderId: order.id, operationId: null, createdAt: deps.now() }
-  return (await tieIdempotencyKey(trx, { client, route, key }, tie)) ? order : undefined
+  const link = { fingerprint, orderId: order.id, operationId: null, createdAt: deps.now() }
+  return (await linkIdempotencyKey(trx, { client, route, key }, link)) ? order : undefined
 }
 
 /** After this time an equal charge under another key is a new charge. */
 const adoptedLatelyMs = 24 * 3600_000
 
-function untied(deps: PaymentDeps): { route: string; adoptedSince: Date } {
+function unlinked(deps: PaymentDeps): { route: string; adoptedSince: Date } {
   return { route, adoptedSince: new Date(deps.now().getTime() - adoptedLatelyMs) }
 }
 
@@ -144,14 +144,14 @@ export function isGivenUp(order: OrderRow): boolean {
 
 /**
  * Adopted orders that this charge may have made, oldest first: equal in box and amount, and not ended without money. The
- * reference must be one that its text can produce ("A-2" from "A" too). With `untied`: only recently adopted ones that have no
+ * reference must be one that its text can produce ("A-2" from "A" too). With `unlinked`: only recently adopted ones that have no
  * Idempotency-Key of that route.
  */
 export async function findAdoptedSales(
   db: Db | Trx,
   client: ClientName,
   sale: { cajaId: string; externalReference: string; amountCents: number },
-  untied?: { route: string; adoptedSince: Date },
+  unlinked?: { route: string; adoptedSince: Date },
 ): Promise<OrderRow[]> {
   // The Unicode form in which the lost order was sent is unknown. Text outside plain ASCII was encoded from that form.
   const { externalReference } = sale
@@ -160,7 +160,7 @@ export async function findAdoptedSales(
     externalReference.normalize('NFC'),
     externalReference.normalize('NFD'),
   ]
-  const adopted = await findAdoptedOrders(db, client, sale, untied)
+  const adopted = await findAdoptedOrders(db, client, sale, unlinked)
   return adopted.filter(
     (order) =>
       spellings.some(

@@ -11,16 +11,16 @@ import { isRefundUnderWay, moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError, toAppError } from '../../provider/provider.ts'
 import { hasLosableChargeback } from '../../repositories/chargebacks/chargeback-queries.ts'
 import {
+  deleteIdempotencyKey,
   type IdempotencyScope,
-  untieIdempotencyKey,
 } from '../../repositories/orders/idempotency-keys.ts'
 import type { OrderOperationRow } from '../../repositories/orders/order-operations.ts'
 import { noteDeniedRefund, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import {
   findRefundStart,
   insertRefund,
+  linkRefund,
   type RefundStart,
-  tieRefund,
 } from '../../repositories/orders/refund-intents.ts'
 import { auditFailure } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
@@ -120,7 +120,7 @@ async function denyRefund(deps: PaymentDeps, asked: Asked): Promise<OrderOperati
 
 /** Forgets the key of an answered refund. A failure is logged only: the next equal request would count as a repetition. */
 async function forgetTie(deps: PaymentDeps, { scope, order }: Asked): Promise<void> {
-  await untieIdempotencyKey(deps.database.db, scope).catch((error) =>
+  await deleteIdempotencyKey(deps.database.db, scope).catch((error) =>
     deps.log.warn({ err: error, orderId: order.id }, 'an answered refund still counts as open'),
   )
 }
@@ -198,7 +198,7 @@ async function writeIntent(
 ): Promise<Intent> {
   const { db } = deps.database
   const { scope, fingerprint, isBare, context } = asked
-  const tie = { ...scope, fingerprint, isBare }
+  const link = { ...scope, fingerprint, isBare }
   for (let order = known, start = seen; ; ) {
     // A concurrent request may have made this refund.
     const duplicate = earlierOf(deps, asked, start)
@@ -208,7 +208,7 @@ async function writeIntent(
     if (order.denied_refunds !== asked.order.denied_refunds) throw deniedMeanwhile(order)
     const open = start.open && takeUp(deps, order, start.open, asked)
     if (open) {
-      if (!(await tieRefund(db, open, tie, deps.now()))) throw conflictingKey(asked)
+      if (!(await linkRefund(db, open, link, deps.now()))) throw conflictingKey(asked)
       return { order, operation: open, isTaken: true, newLease: null }
     }
     await requireConnected(context, undecided(order))
@@ -217,7 +217,7 @@ async function writeIntent(
     const before = isListRead ? JSON.stringify(order.refunds.map(({ id }) => id)) : null
     const refund = newRefund(deps, order, asked, start.repeated + 1)
     const row = { ...refund, refunds_before: before }
-    const operation = await insertRefund(db, order, row, tie)
+    const operation = await insertRefund(db, order, row, link)
     if (operation) {
       return { order, operation, isTaken: false, newLease: newLeaseOf(row, provenMs) }
     }
@@ -308,13 +308,13 @@ function lookUp(db: Db | Trx, { order, scope, requestKey: key }: Asked): Promise
 function earlierOf(
   deps: PaymentDeps,
   asked: Asked,
-  { tied }: RefundStart,
+  { linked }: RefundStart,
 ): OrderOperationRow | undefined {
-  if (!tied || tied.operation.state === 'refused') return undefined
-  const ageMs = deps.now().getTime() - tied.at.getTime()
+  if (!linked || linked.operation.state === 'refused') return undefined
+  const ageMs = deps.now().getTime() - linked.at.getTime()
   if (asked.isBare && ageMs > unansweredMs) return undefined
-  if (tied.fingerprint !== asked.fingerprint) throw conflictingKey(asked)
-  return tied.operation
+  if (linked.fingerprint !== asked.fingerprint) throw conflictingKey(asked)
+  return linked.operation
 }
 
 function conflictingKey({ order }: Asked): AppError {

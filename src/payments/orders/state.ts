@@ -4,7 +4,7 @@ import { pointFromCents } from '../../domain/money.ts'
 import type { OrderEvidence, OrderStatus, ProviderRefund } from '../../domain/order.ts'
 import { isOpen } from '../../domain/order-state.ts'
 import { isFailedRefund, isPendingRefund } from '../../domain/provider-states.ts'
-import { moveIdempotencyKeys } from '../../repositories/orders/idempotency-keys.ts'
+import { relinkIdempotencyKeys } from '../../repositories/orders/idempotency-keys.ts'
 import {
   type Along,
   type NextCheck,
@@ -318,7 +318,7 @@ async function leaveToHolder(
     await moveOrder(deps, trx, locked, source, (current) => ({
       move: applyNotCreated(current, deps.now(), known),
     }))
-    await moveIdempotencyKeys(trx, { from: order.id, to: holder.id })
+    await relinkIdempotencyKeys(trx, { from: order.id, to: holder.id })
     return holder
   })
 }

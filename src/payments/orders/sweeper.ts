@@ -4,14 +4,14 @@ import { AppError } from '../../errors/app-error.ts'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import {
-  claimDueOperations,
+  leaseDueOperations,
   type OrderOperationRow,
   planAttempt,
   settleOperation,
 } from '../../repositories/orders/order-operations.ts'
 import {
-  claimDueOrders,
   findOrderOfAnyClient,
+  leaseDueOrders,
   type OrderRow,
   planCheck,
 } from '../../repositories/orders/order-queries.ts'
@@ -57,10 +57,10 @@ export function createSweeper(
     intervalMs,
     atOnce: checksAtOnce,
     restMs: checkRestMs,
-    async claim(now, claimUntil, room) {
+    async claim(now, leaseUntil, limits) {
       // An order that a request has just checked is not due.
       await deps.statusChecks.flush()
-      const orders = await claimDueOrders(db, now, claimUntil, room)
+      const orders = await leaseDueOrders(db, now, leaseUntil, limits)
       return orders.map((order) => ({ id: order.id, account: order.mp_user_id, order }))
     },
     work: ({ order }) => checkOrder(deps, pauses, order),
@@ -70,8 +70,8 @@ export function createSweeper(
     pauses,
     intervalMs,
     atOnce: operationsAtOnce,
-    async claim(now, claimUntil, room) {
-      const due = await claimDueOperations(db, now, claimUntil, room)
+    async claim(now, leaseUntil, limits) {
+      const due = await leaseDueOperations(db, now, leaseUntil, limits)
       return due.map(({ mp_user_id, ...operation }) => ({
         id: operation.id,
         account: mp_user_id,

@@ -4,7 +4,7 @@ import { listOrderCalls } from '../../repositories/orders/order-call-queries.ts'
 import { listOrderEvents } from '../../repositories/orders/order-events.ts'
 import { listOperations } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
-import { listDeliveriesOfOrder } from '../../repositories/webhooks/webhook-log.ts'
+import { listWebhooksOfOrder } from '../../repositories/webhooks/webhook-log.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { requireOrder } from './read.ts'
 
@@ -83,7 +83,7 @@ export async function readTimeline(
   const { calls, hasOlder } = await listOrderCalls(db, client, order.id, callsShown)
   const events = await listOrderEvents(db, client, order.id)
   const operations = await listOperations(db, [order.id])
-  const webhooks = await listDeliveriesOfOrder(db, client, order.id)
+  const webhooks = await listWebhooksOfOrder(db, client, order.id)
   const entries: TimelineEntry[] = [
     ...calls.map((call) => ({
       ...blank,

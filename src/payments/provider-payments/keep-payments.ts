@@ -12,8 +12,8 @@ import {
 import { isEncodedReference } from '../../provider/provider.ts'
 import type { PaymentReadRow } from '../../repositories/provider-payments/payment-reads.ts'
 import {
+  deleteRowsWithoutId,
   findPayableOrders,
-  forgetNamelessRows,
   listPlaces,
   type NewProviderPayment,
   type PayableOrder,
@@ -41,7 +41,7 @@ export async function keepPayments(
   now: Date,
 ): Promise<number> {
   const named = shown.filter(({ paymentId }) => !paymentId.startsWith(rowWithoutId))
-  await forgetNamelessRows(trx, client, named)
+  await deleteRowsWithoutId(trx, client, named)
   const dated = newestOfEach(shown.filter((payment) => soldAt(payment) !== null))
   if (dated.length === 0) return 0
   const places = await listPlaces(trx, client)

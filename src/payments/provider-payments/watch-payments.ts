@@ -7,7 +7,7 @@ import { listConnectedClients } from '../../repositories/connection/connection-q
 import {
   beginReadAgain,
   findRead,
-  wantRead,
+  planRead,
 } from '../../repositories/provider-payments/payment-reads.ts'
 import { watchChargebacks } from '../chargebacks/watch-cases.ts'
 import { checkDueClosings } from '../closings/check-closing.ts'
@@ -181,7 +181,7 @@ async function followChanges(
     const surelyMs = nowMs - deps.settings.searchLagMs
     const read = await findRead(db, name)
     if (!read) {
-      await wantRead(db, {
+      await planRead(db, {
         ...name,
         mp_user_id: mpUserId,
         range: 'date_last_updated',

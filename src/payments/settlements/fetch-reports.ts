@@ -7,8 +7,8 @@ import {
   findFetch,
   listDueFetches,
   moveFetch,
+  planFetch,
   type SettlementFetchRow,
-  wantFetch,
 } from '../../repositories/settlements/settlement-fetches.ts'
 import { recordFailure, recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
@@ -46,7 +46,7 @@ export async function askForReport(
   }
   if (to > now) throw invalid('to', 'must be over: reports are complete up to yesterday')
   return deps.database.transaction(async (trx) => {
-    const found = await wantFetch(trx, {
+    const found = await planFetch(trx, {
       id: randomUUID(),
       client,
       report: wanted.report,

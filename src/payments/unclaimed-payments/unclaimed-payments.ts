@@ -15,14 +15,14 @@ import {
 import {
   findOrphan,
   insertOrphan,
-  listLonePayments,
+  linkPayment,
   listOrphanPayments,
+  listPaymentsWithoutOrder,
   listRefundedOrphans,
   listUnsettledOrders,
   lockOrphan,
   type OrphanRow,
   settleOrphan,
-  tiePayment,
 } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
@@ -61,7 +61,7 @@ export async function findOrphans(
   const since = new Date(deps.now().getTime() - reachMs)
   await readLatePayments(deps, shop.client, signal)
   await separateLateSurplus(deps, shop.client)
-  for (const payment of await listLonePayments(db, shop.client, since)) {
+  for (const payment of await listPaymentsWithoutOrder(db, shop.client, since)) {
     if (signal.aborted) return
     if (await isPerhapsOurs(deps, payment)) continue
     await readPayment(deps, shop, payment.payment_id, signal)
@@ -248,7 +248,7 @@ async function endAdopted(
 ): Promise<OrphanRow> {
   const end = { state: 'adopted' as const, reason, order_id: order.id, settled_at: deps.now() }
   await settleOrphan(trx, orphan, end)
-  await tiePayment(trx, orphan, order.id)
+  await linkPayment(trx, orphan, order.id)
   await refreshNets(trx, [order.id])
   await endSurplus(deps, trx, orphan)
   await recordSuccess(deps, trx, { ...entry, metadata: { ...entry.metadata, order_id: order.id } })

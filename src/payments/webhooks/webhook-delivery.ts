@@ -3,9 +3,9 @@ import { hashSecret } from '../../domain/secrets.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { verifySignature } from '../../provider/webhook-signature.ts'
 import {
-  type DueDelivery,
-  receiveDelivery,
-  storeDelivery,
+  type DueWebhook,
+  receiveWebhook,
+  storeWebhook,
   trimRejected,
 } from '../../repositories/webhooks/webhook-log.ts'
 import type { PaymentDeps } from '../deps.ts'
@@ -62,14 +62,14 @@ export async function storeSigned(
   delivery: Delivery,
   verified: VerifiedSignature,
   { claimed }: { claimed: boolean },
-): Promise<{ row: DueDelivery; fresh: boolean }> {
+): Promise<{ row: DueWebhook; fresh: boolean }> {
   const signedParts = [
     single(delivery.dataId)?.toLowerCase() ?? '',
     single(delivery.xRequestId) ?? '',
     verified.signedAt.getTime(),
   ]
   const now = deps.now()
-  return receiveDelivery(deps.database.db, {
+  return receiveWebhook(deps.database.db, {
     ...logFields(delivery),
     id: randomUUID(),
     delivery_key: hashSecret(signedParts.join('\n')),
@@ -102,7 +102,7 @@ export function createRejectedLog(
     if (now.getTime() - window.startedAt > 60_000) window = { startedAt: now.getTime(), count: 0 }
     window.count += 1
     if (window.count > rejectedPerMinute) return
-    const { row } = await storeDelivery(deps.database.db, {
+    const { row } = await storeWebhook(deps.database.db, {
       ...logFields({ ...delivery, body: undefined }),
       id: randomUUID(),
       delivery_key: null,

@@ -1,9 +1,9 @@
 import { AppError } from '../../errors/app-error.ts'
 import {
-  claimDueDeliveries,
-  type DueDelivery,
-  findDelivery,
-  releaseDelivery,
+  type DueWebhook,
+  findWebhook,
+  leaseDueWebhooks,
+  releaseWebhook,
   type WebhookRow,
 } from '../../repositories/webhooks/webhook-log.ts'
 import { recordSuccess } from '../audit/activity.ts'
@@ -66,10 +66,10 @@ export function createWebhookInbox(
     pauses,
     intervalMs: options.intervalMs,
     atOnce: worksAtOnce,
-    async claim(now, claimUntil, room) {
-      const due = await claimDueDeliveries(deps.database.db, now, claimUntil, room)
+    async claim(now, leaseUntil, limits) {
+      const due = await leaseDueWebhooks(deps.database.db, now, leaseUntil, limits)
       const subjects = Map.groupBy(due, ({ subject }) => subject)
-      return [...subjects.values()].map((rows) => toUnit(rows as [DueDelivery, ...DueDelivery[]]))
+      return [...subjects.values()].map((rows) => toUnit(rows as [DueWebhook, ...DueWebhook[]]))
     },
     work: async ({ account, rows }) => {
       const [{ subject }] = rows
@@ -95,7 +95,7 @@ export function createWebhookInbox(
       if (!fresh) return
       if (claimed) {
         if (!underWay.has(row.subject) && lanes.offer(toUnit([row]))) return
-        await releaseDelivery(deps.database.db, row.id, deps.now())
+        await releaseWebhook(deps.database.db, row.id, deps.now())
       }
       lanes.wake()
     },
@@ -104,7 +104,7 @@ export function createWebhookInbox(
     workDue: lanes.once,
 
     async replay(id, actor) {
-      const row = await findDelivery(deps.database.db, id)
+      const row = await findWebhook(deps.database.db, id)
       if (!row?.signature_valid) {
         throw new AppError('NOT_FOUND', { message: 'There is no such webhook, or it was rejected' })
       }
@@ -117,7 +117,7 @@ export function createWebhookInbox(
           resourceId: id,
         }),
       )
-      return (await findDelivery(deps.database.db, id)) ?? row
+      return (await findWebhook(deps.database.db, id)) ?? row
     },
 
     start: lanes.start,
@@ -127,7 +127,7 @@ export function createWebhookInbox(
 }
 
 /** Deliveries about one order need one status check, if none of them came after it began. */
-function toUnit(rows: [DueDelivery, ...DueDelivery[]]) {
+function toUnit(rows: [DueWebhook, ...DueWebhook[]]) {
   const [{ id, lane }] = rows
   return { id, account: lane, rows }
 }

@@ -9,9 +9,9 @@ import {
   type OrderRow,
 } from '../../repositories/orders/order-queries.ts'
 import {
-  type DeliveryEnd,
-  findProcessedDelivery,
-  finishDeliveries,
+  findProcessedWebhook,
+  finishWebhooks,
+  type WebhookEnd,
   type WebhookNotice,
   type WebhookRow,
   webhookChannel,
@@ -51,15 +51,12 @@ export async function workDeliveries(
   const { db } = deps.database
   const finish = async (
     ids: readonly string[],
-    end: Pick<DeliveryEnd, 'status'> & Partial<DeliveryEnd>,
+    end: Pick<WebhookEnd, 'status'> & Partial<WebhookEnd>,
   ) => {
     const endedAt = deps.now()
     const nothing = { client: null, orderId: null, errorMessage: null, nextAttemptAt: null }
     const durationMs = endedAt.getTime() - startedAt.getTime()
-    notifyWebhooks(
-      deps,
-      await finishDeliveries(db, ids, { ...nothing, ...end, endedAt, durationMs }),
-    )
+    notifyWebhooks(deps, await finishWebhooks(db, ids, { ...nothing, ...end, endedAt, durationMs }))
   }
   try {
     const result = await workByTopic(deps, first)
@@ -144,7 +141,7 @@ async function workOrder(
     await workChargebacks(deps, read.order)
   }
   const isRepeat =
-    read.order.version === before && (await findProcessedDelivery(db, mpOrderId, row.id))
+    read.order.version === before && (await findProcessedWebhook(db, mpOrderId, row.id))
   return {
     status: isRepeat ? 'duplicate' : 'processed',
     client: known.client,

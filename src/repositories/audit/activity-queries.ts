@@ -51,7 +51,7 @@ export async function appendActivity(db: Db | Trx, entries: readonly NewActivity
 }
 
 /** An entry as subscribers receive it. */
-export function toToldActivity(entry: NewActivity): ActivityNotice {
+export function toActivityNotice(entry: NewActivity): ActivityNotice {
   return {
     id: entry.id,
     client: entry.client_name,

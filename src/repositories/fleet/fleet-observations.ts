@@ -326,7 +326,7 @@ export async function listClientConnections(
  * Payments of each client that status checks found since its last webhook, up to `limit`, none older than `since`. A
  * webhook may come a little later, so the last moments (`before`) do not count yet.
  */
-export async function listUntoldPayments(
+export async function listPaymentsWithoutWebhook(
   db: Db,
   {
     client,

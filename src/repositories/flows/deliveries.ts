@@ -2,7 +2,7 @@ import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import type { DeliveriesTable } from '../../db/tables.ts'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
-import { type LeaseToken, leaseHeld } from '../leases.ts'
+import { type LeaseToken, leaseCondition } from '../leases.ts'
 import { addsCompleted } from './flow-totals.ts'
 import { keepFirstVersions, keepVersions } from './item-versions.ts'
 
@@ -362,7 +362,7 @@ async function settle(
     body: arrived?.body,
     fields: arrived?.fields,
   }))
-  const held = alone?.lease && sql`held as materialized (${leaseHeld(alone.lease)}),`
+  const held = alone?.lease && sql`held as materialized (${leaseCondition(alone.lease)}),`
   const history = sql`, told as (
       insert into item_attempts
         (flow, destination, at, pk, kind, hash, attempt, outcome, status, reason)

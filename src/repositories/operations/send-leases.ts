@@ -6,7 +6,7 @@ import { columnHasCome } from '../due-work.ts'
 export type KeyedTable = 'orders' | 'order_operations'
 
 /** A deadline further ahead than two leases was written before the clock was set back. */
-const claimsAhead = 2
+const furthestLeases = 2
 
 /** When the sweeper takes such a row by itself. */
 const nextCheck = { orders: sql.ref('next_check_at'), order_operations: sql.ref('next_attempt_at') }
@@ -18,23 +18,23 @@ const isOpen = {
 }
 
 /** Nothing that could charge a customer is sent for an order whose cancel was requested. */
-const isWanted: Record<KeyedTable, RawBuilder<unknown>> = {
+const maySend: Record<KeyedTable, RawBuilder<unknown>> = {
   orders: sql`cancel_requested_at is null`,
   order_operations: sql`true`,
 }
 
 /** How long a lease on a row's key lasts, and when the sweeper may check the row after it. */
-export type ClaimTimes = { now: Date; until: Date; lookAt: Date }
+export type LeaseTimes = { now: Date; until: Date; checkAt: Date }
 
 /** Takes the lease on the key of a row; undefined while another process has it. Returns which attempt has no answer. */
-export async function takeSender(
+export async function acquireSendLease(
   db: Db,
   table: KeyedTable,
   id: string,
   sender: string,
-  { now, until }: Pick<ClaimTimes, 'now' | 'until'>,
+  { now, until }: Pick<LeaseTimes, 'now' | 'until'>,
 ): Promise<{ unansweredAt: Date | null } | undefined> {
-  const furthestMs = claimsAhead * (until.getTime() - now.getTime())
+  const furthestMs = furthestLeases * (until.getTime() - now.getTime())
   const isOver = columnHasCome('sender_until', now, furthestMs)
   const result = await sql<{ unanswered_at: Date | null }>`update ${sql.table(table)}
     set sender = ${sender}, sender_until = ${until}
@@ -53,31 +53,31 @@ export async function beginAttempt(
   table: KeyedTable,
   id: string,
   sender: string,
-  { now, until, lookAt }: ClaimTimes,
+  { now, until, checkAt }: LeaseTimes,
 ): Promise<boolean> {
   const sentAt = table === 'orders' ? sql`, sent_at = coalesce(sent_at, ${now})` : sql``
   const result = await sql`update ${sql.table(table)}
-    set sender_until = ${until}, unanswered_at = ${now}, ${nextCheck[table]} = ${lookAt} ${sentAt}
-    where id = ${id} and sender = ${sender} and ${isOpen[table]} and ${isWanted[table]}`.execute(db)
+    set sender_until = ${until}, unanswered_at = ${now}, ${nextCheck[table]} = ${checkAt} ${sentAt}
+    where id = ${id} and sender = ${sender} and ${isOpen[table]} and ${maySend[table]}`.execute(db)
   return result.numAffectedRows === 1n
 }
 
 /** Renews the lease, while it is still ours. */
-export async function keepSender(
+export async function renewSendLease(
   db: Db,
   table: KeyedTable,
   id: string,
   sender: string,
-  { until, lookAt }: Pick<ClaimTimes, 'until' | 'lookAt'>,
+  { until, checkAt }: Pick<LeaseTimes, 'until' | 'checkAt'>,
 ): Promise<void> {
-  const look = nextCheck[table]
+  const checkColumn = nextCheck[table]
   await sql`update ${sql.table(table)}
-    set sender_until = ${until}, ${look} = case when ${isOpen[table]} then ${lookAt} else ${look} end
+    set sender_until = ${until}, ${checkColumn} = case when ${isOpen[table]} then ${checkAt} else ${checkColumn} end
     where id = ${id} and sender = ${sender}`.execute(db)
 }
 
 /** Releases the lease. `unansweredAt` is the attempt that still has no answer; undefined keeps the stored one. */
-export async function freeSender(
+export async function releaseSendLease(
   db: Db,
   table: KeyedTable,
   id: string,

@@ -70,14 +70,14 @@ export async function isAccountOfClient(db: Db, mpUserId: number): Promise<boole
 }
 
 /**
- * Adopted orders of a box and amount, oldest first. With `untied` only those adopted since then that have no
+ * Adopted orders of a box and amount, oldest first. With `unlinked` only those adopted since then that have no
  * Idempotency-Key of that route.
  */
 export async function findAdoptedOrders(
   db: Db | Trx,
   client: ClientName,
   equal: { cajaId: string; amountCents: number },
-  untied?: { route: string; adoptedSince: Date },
+  unlinked?: { route: string; adoptedSince: Date },
 ): Promise<OrderRow[]> {
   let query = db
     .selectFrom('orders')
@@ -86,8 +86,8 @@ export async function findAdoptedOrders(
     .where('caja_id', '=', equal.cajaId)
     .where('amount_cents', '=', equal.amountCents)
     .where('adopted_at', 'is not', null)
-  if (untied) {
-    const { route, adoptedSince } = untied
+  if (unlinked) {
+    const { route, adoptedSince } = unlinked
     query = query
       .where('adopted_at', '>=', adoptedSince)
       .where(({ not, exists, selectFrom }) =>

@@ -164,7 +164,7 @@ const insert = fixedStatement<Record<string, unknown>, InsertedRow>(`
       and exists (select from oauth_connections c where c.client = :client and c.access_token = :access_token)
       and not (select is_taken from taken)
     returning id
-  ), tie as (
+  ), link as (
     insert into idempotency_keys (client, route, key, fingerprint, order_id, operation_id, created_at)
     select :client::text, :route::text, :key::text, :fingerprint::text, :id::uuid, null, :created_at::timestamptz from box where :key::text is not null
     on conflict (client, route, key) do update set fingerprint = excluded.fingerprint, order_id = excluded.order_id,
@@ -173,7 +173,7 @@ const insert = fixedStatement<Record<string, unknown>, InsertedRow>(`
     returning key
   ), intent as (
     insert into orders (${columns})
-    select ${values} from box where :key::text is null or exists (select from tie)
+    select ${values} from box where :key::text is null or exists (select from link)
     returning *
   )
   select intent.*, taken.is_taken from taken left join intent on true`)
@@ -188,7 +188,7 @@ export async function insertCharge(
   order: NewCharge,
   seen: Pick<PosWithStore, 'id' | 'revision' | 'denied_charges'>,
   connection: Pick<ConnectionRow, 'access_token'>,
-  tie: { route: string; key: string | undefined; fingerprint: string },
+  link: { route: string; key: string | undefined; fingerprint: string },
 ): Promise<{ order: OrderRow | undefined; isTaken: boolean }> {
   try {
     const [row] = await insert(db, {
@@ -198,7 +198,7 @@ export async function insertCharge(
       denied_charges: seen.denied_charges,
       // The token is sealed again with every pair, while versions start from 1 with each connection.
       access_token: connection.access_token,
-      ...tie,
+      ...link,
     })
     const { is_taken: isTaken = false, ...inserted } = row ?? ({} as Partial<InsertedRow>)
     return { order: inserted.id ? (inserted as OrderRow) : undefined, isTaken }

@@ -24,16 +24,16 @@ export async function findIdempotencyKey(
  * Links the key to its order or operation. Returns whether it did: an existing link stays, unless the provider refused
  * what it points to. Waits for a transaction that links the same key.
  */
-export async function tieIdempotencyKey(
+export async function linkIdempotencyKey(
   trx: Trx,
   scope: IdempotencyScope,
-  tie: { fingerprint: string; orderId: string; operationId: string | null; createdAt: Date },
+  link: { fingerprint: string; orderId: string; operationId: string | null; createdAt: Date },
 ): Promise<boolean> {
   const fields = {
-    fingerprint: tie.fingerprint,
-    order_id: tie.orderId,
-    operation_id: tie.operationId,
-    created_at: tie.createdAt,
+    fingerprint: link.fingerprint,
+    order_id: link.orderId,
+    operation_id: link.operationId,
+    created_at: link.createdAt,
   }
   const result = await trx
     .insertInto('idempotency_keys')
@@ -58,7 +58,7 @@ export async function tieIdempotencyKey(
                 .whereRef('order_operations.id', '=', 'idempotency_keys.operation_id')
                 .where('order_operations.state', '=', 'refused'),
             ),
-            eb('idempotency_keys.operation_id', '=', tie.operationId),
+            eb('idempotency_keys.operation_id', '=', link.operationId),
           ]),
         ),
     )
@@ -67,7 +67,7 @@ export async function tieIdempotencyKey(
 }
 
 /** Links keys to the order that was found to be theirs. */
-export async function moveIdempotencyKeys(
+export async function relinkIdempotencyKeys(
   trx: Trx,
   { from, to }: { from: string; to: string },
 ): Promise<void> {
@@ -79,7 +79,7 @@ export async function moveIdempotencyKeys(
 }
 
 /** Deletes a key. */
-export async function untieIdempotencyKey(db: Db | Trx, scope: IdempotencyScope): Promise<void> {
+export async function deleteIdempotencyKey(db: Db | Trx, scope: IdempotencyScope): Promise<void> {
   await db
     .deleteFrom('idempotency_keys')
     .where('client', '=', scope.client)

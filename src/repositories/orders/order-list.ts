@@ -7,10 +7,10 @@ import type { Standing } from '../../domain/order-state.ts'
 import {
   beyondTime,
   countSparingly,
+  estimatedRows,
   type ListPage,
   type PageRequest,
   reachOf,
-  rowsHeld,
   type TimeCursor,
   toListPage,
 } from '../list-page.ts'
@@ -76,10 +76,10 @@ export async function totalOrders(db: Db, filter: OrderFilter): Promise<Standing
   return countSparingly(db, totalsOf(db, { ...filter, at: anyMoment }).compile(), async () => {
     const value = await query.execute()
     const { rows } = await sql<{
-      held: number | null
-    }>`select ${rowsHeld('orders')} as held`.execute(db)
+      estimate: number | null
+    }>`select ${estimatedRows('orders')} as estimate`.execute(db)
     const found = value.reduce((sum, { orders }) => sum + orders, 0)
-    return { value, rows: Math.max(found, rows[0]?.held ?? 0) }
+    return { value, rows: Math.max(found, rows[0]?.estimate ?? 0) }
   })
 }
 

@@ -3,7 +3,7 @@ import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import type { OrderOperationsTable } from '../../db/tables.ts'
 import type { ProviderRefund } from '../../domain/order.ts'
 import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'
-import { type ClaimRoom, columnHasCome, furthestMs, roomOfAccount } from '../due-work.ts'
+import { columnHasCome, furthestMs, type LeaseLimits, limitOfAccount } from '../due-work.ts'
 import type { OrderRow } from './order-queries.ts'
 
 export type OrderOperationRow = Selectable<OrderOperationsTable>
@@ -227,11 +227,11 @@ export type DueOperation = OrderOperationRow & { mp_user_id: number }
  * Takes due open operations by moving their next attempt into the future. The longest due of each provider account come
  * first.
  */
-export async function claimDueOperations(
+export async function leaseDueOperations(
   db: Db | Trx,
   now: Date,
-  claimUntil: Date,
-  room: ClaimRoom,
+  leaseUntil: Date,
+  limits: LeaseLimits,
 ): Promise<DueOperation[]> {
   const isDue = (column: string) => columnHasCome(column, now, furthestMs.operation)
   return db
@@ -239,7 +239,7 @@ export async function claimDueOperations(
     .from('orders')
     .whereRef('orders.id', '=', 'order_operations.order_id')
     .set((eb) => ({
-      next_attempt_at: claimUntil,
+      next_attempt_at: leaseUntil,
       attempts: eb('order_operations.attempts', '+', 1),
     }))
     .where('order_operations.id', 'in', (eb) =>
@@ -267,10 +267,10 @@ export async function claimDueOperations(
                 .as('due'),
             )
             .select('due.id')
-            .where('due.place', '<=', roomOfAccount('due.mp_user_id', room)),
+            .where('due.place', '<=', limitOfAccount('due.mp_user_id', limits)),
         )
         .orderBy('next_attempt_at')
-        .limit(room.limit)
+        .limit(limits.limit)
         .forUpdate()
         .skipLocked(),
     )

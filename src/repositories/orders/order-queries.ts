@@ -4,7 +4,7 @@ import type { OrdersTable, Tables } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { ApiKeyRow } from '../api-keys/api-key-queries.ts'
 import { type ConnectionRow, reviveConnection } from '../connection/connection-queries.ts'
-import { type ClaimRoom, columnHasCome, furthestMs, roomOfAccount } from '../due-work.ts'
+import { columnHasCome, furthestMs, type LeaseLimits, limitOfAccount } from '../due-work.ts'
 
 export type OrderRow = Selectable<OrdersTable>
 
@@ -285,16 +285,16 @@ export async function findLastOrderOnTerminal(
  * Takes due orders for this process by moving their next status check into the future. After a crash they become due
  * again. The longest due of each provider account come first.
  */
-export async function claimDueOrders(
+export async function leaseDueOrders(
   db: Db | Trx,
   now: Date,
-  claimUntil: Date,
-  room: ClaimRoom,
+  leaseUntil: Date,
+  limits: LeaseLimits,
 ): Promise<OrderRow[]> {
-  const isDue = columnHasCome('next_check_at', now, furthestMs.look)
+  const isDue = columnHasCome('next_check_at', now, furthestMs.statusCheck)
   return db
     .updateTable('orders')
-    .set({ next_check_at: claimUntil })
+    .set({ next_check_at: leaseUntil })
     .where('id', 'in', (eb) =>
       eb
         .selectFrom('orders')
@@ -316,10 +316,10 @@ export async function claimDueOrders(
                 .as('due'),
             )
             .select('due.id')
-            .where('due.place', '<=', roomOfAccount('due.mp_user_id', room)),
+            .where('due.place', '<=', limitOfAccount('due.mp_user_id', limits)),
         )
         .orderBy('next_check_at')
-        .limit(room.limit)
+        .limit(limits.limit)
         .forUpdate()
         .skipLocked(),
     )

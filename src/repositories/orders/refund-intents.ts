@@ -9,7 +9,7 @@ import type { OrderRow } from './order-queries.ts'
 /** What is read before a refund, in one statement. */
 export type RefundStart = {
   /** The operation that the key is linked to. */
-  tied: { operation: OrderOperationRow; fingerprint: string; at: Date } | undefined
+  linked: { operation: OrderOperationRow; fingerprint: string; at: Date } | undefined
   /** The open refund of the order. */
   open: OrderOperationRow | undefined
   /** The number of refunds of the order that repeat the request. */
@@ -17,19 +17,19 @@ export type RefundStart = {
 }
 
 type StartRow = OrderOperationRow & {
-  is_tied: boolean
+  is_linked: boolean
   fingerprint: string
-  tied_at: Date
+  linked_at: Date
   repeated: number
 }
 
 const start = fixedStatement<Record<string, unknown>, StartRow>(`
-  select operation.*, operation.id = tie.operation_id as is_tied, tie.fingerprint, tie.created_at as tied_at,
+  select operation.*, operation.id = link.operation_id as is_linked, link.fingerprint, link.created_at as linked_at,
     counted.repeated
   from (select count(*)::integer as repeated from order_operations
     where order_id = :order_id and request_key = :request_key) as counted
-  left join idempotency_keys tie on tie.client = :client and tie.route = :route and tie.key = :key
-  left join order_operations operation on operation.id = tie.operation_id
+  left join idempotency_keys link on link.client = :client and link.route = :route and link.key = :key
+  left join order_operations operation on operation.id = link.operation_id
     or operation.order_id = :order_id and operation.kind = 'refund' and operation.state in ('intent', 'unknown')`)
 
 export async function findRefundStart(
@@ -39,24 +39,24 @@ export async function findRefundStart(
   requestKey: string,
 ): Promise<RefundStart> {
   const rows = await start(db, { ...scope, order_id: orderId, request_key: requestKey })
-  let found: RefundStart = { tied: undefined, open: undefined, repeated: rows[0]?.repeated ?? 0 }
-  for (const { is_tied: isTied, fingerprint, tied_at: at, repeated, ...operation } of rows) {
+  let found: RefundStart = { linked: undefined, open: undefined, repeated: rows[0]?.repeated ?? 0 }
+  for (const { is_linked: isLinked, fingerprint, linked_at: at, repeated, ...operation } of rows) {
     if (operation.id === null) continue
-    if (isTied) found = { ...found, tied: { operation, fingerprint, at } }
+    if (isLinked) found = { ...found, linked: { operation, fingerprint, at } }
     const isOpen = operation.state === 'intent' || operation.state === 'unknown'
     if (isOpen && operation.order_id === orderId) found = { ...found, open: operation }
   }
   return found
 }
 
-const tieValues = `select :client::text, :route::text, :key::text, :fingerprint::text, :order_id::uuid, :operation_id::uuid,
+const linkValues = `select :client::text, :route::text, :key::text, :fingerprint::text, :order_id::uuid, :operation_id::uuid,
       :created_at::timestamptz`
 
 /**
  * A refund without an ERP key takes over the link of the last one. Another key takes over only the link of a refused
  * operation.
  */
-const tieConflict = `on conflict (client, route, key) do update set fingerprint = excluded.fingerprint,
+const linkConflict = `on conflict (client, route, key) do update set fingerprint = excluded.fingerprint,
       order_id = excluded.order_id, operation_id = excluded.operation_id, created_at = excluded.created_at
     where :is_bare::boolean or exists (select from orders where id = idempotency_keys.order_id and creation = 'refused')
       or exists (select from order_operations where id = idempotency_keys.operation_id and state = 'refused')
@@ -65,17 +65,17 @@ const tieConflict = `on conflict (client, route, key) do update set fingerprint 
 const insert = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
   with locked as (
     select id from orders where id = :order_id::uuid and version = :version and denied_refunds = :denied_refunds for update
-  ), tie as (
+  ), link as (
     insert into idempotency_keys (client, route, key, fingerprint, order_id, operation_id, created_at)
-    ${tieValues} from locked
-    ${tieConflict}
+    ${linkValues} from locked
+    ${linkConflict}
     returning key
   ), intent as (
     insert into order_operations (id, order_id, client, kind, refund_type, amount_cents, state, next_attempt_at,
       sender, sender_until, unanswered_at, request_key, refunds_before, created_at)
     select :operation_id::uuid, :order_id::uuid, :client::text, 'refund', :refund_type::text, :amount_cents::bigint,
       'intent', :next_attempt_at::timestamptz, :sender::uuid, :sender_until::timestamptz,
-      :unanswered_at::timestamptz, :request_key::text, :refunds_before::jsonb, :created_at::timestamptz from tie
+      :unanswered_at::timestamptz, :request_key::text, :refunds_before::jsonb, :created_at::timestamptz from link
     returning *
   ), noted as (
     update orders set refund_open = true from intent where orders.id = intent.order_id
@@ -96,7 +96,7 @@ export type NewRefund = Pick<
   | 'created_at'
 >
 
-export type RefundTie = IdempotencyScope & { fingerprint: string; isBare: boolean }
+export type RefundLink = IdempotencyScope & { fingerprint: string; isBare: boolean }
 
 /**
  * Commits the intent of a refund with the link of its key in one statement. Undefined when the order has changed,
@@ -106,12 +106,12 @@ export async function insertRefund(
   db: Db,
   order: Pick<OrderRow, 'id' | 'version' | 'denied_refunds'>,
   refund: NewRefund,
-  { isBare, ...tie }: RefundTie,
+  { isBare, ...link }: RefundLink,
 ): Promise<OrderOperationRow | undefined> {
   try {
     const [row] = await insert(db, {
       ...refund,
-      ...tie,
+      ...link,
       is_bare: isBare,
       operation_id: refund.id,
       order_id: order.id,
@@ -127,19 +127,19 @@ export async function insertRefund(
   }
 }
 
-const tieAgain = fixedStatement<Record<string, unknown>, { key: string }>(`
+const relink = fixedStatement<Record<string, unknown>, { key: string }>(`
   insert into idempotency_keys (client, route, key, fingerprint, order_id, operation_id, created_at)
-  ${tieValues} ${tieConflict} returning key`)
+  ${linkValues} ${linkConflict} returning key`)
 
 /** Links a key to an existing refund. Returns whether it did. */
-export async function tieRefund(
+export async function linkRefund(
   db: Db,
   { id, order_id }: Pick<OrderOperationRow, 'id' | 'order_id'>,
-  { isBare, ...tie }: RefundTie,
+  { isBare, ...link }: RefundLink,
   at: Date,
 ): Promise<boolean> {
-  const rows = await tieAgain(db, {
-    ...tie,
+  const rows = await relink(db, {
+    ...link,
     is_bare: isBare,
     operation_id: id,
     order_id,

@@ -18,7 +18,7 @@ export type ReadProgress = Pick<
 type Name = { client: ClientName; name: string }
 
 /** Plans a read of payments. An unfinished one of this name stays unchanged. Returns the row. */
-export async function wantRead(
+export async function planRead(
   db: Db,
   read: Insertable<PaymentReadsTable>,
 ): Promise<PaymentReadRow> {

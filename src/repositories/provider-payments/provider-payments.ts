@@ -17,7 +17,7 @@ export type ProviderPaymentRow = Selectable<ProviderPaymentsTable>
 export type NewProviderPayment = Insertable<ProviderPaymentsTable>
 
 /** Columns that are written once, when the payment is first read. */
-const lasting = ['client', 'payment_id', 'first_read_at'] as const
+const writtenOnce = ['client', 'payment_id', 'first_read_at'] as const
 /** Columns that keep their first value: a box may move to another store. */
 const keptOnceKnown = ['caja_id', 'sucursal_id', 'order_id'] as const
 
@@ -32,7 +32,7 @@ export async function savePayments(
   const [first] = payments
   if (first === undefined) return []
   const columns = (Object.keys(first) as (keyof NewProviderPayment)[]).filter(
-    (column) => !lasting.some((fixed) => fixed === column),
+    (column) => !writtenOnce.some((fixed) => fixed === column),
   )
   const next = Object.fromEntries(
     columns.map((column) => [
@@ -69,7 +69,7 @@ export async function savePayments(
  * Deletes rows without an id of these payments, which the provider now shows with an id: same time to the millisecond,
  * box, reference and order.
  */
-export async function forgetNamelessRows(
+export async function deleteRowsWithoutId(
   trx: Trx,
   client: ClientName,
   shown: readonly Pick<

@@ -6,7 +6,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 export type SettlementFetchRow = Selectable<SettlementFetchesTable>
 
 /** Stores a planned fetch. An equal open one stays. Returns whether it is new. */
-export async function wantFetch(
+export async function planFetch(
   trx: Trx,
   fetch: Insertable<SettlementFetchesTable>,
 ): Promise<{ fetch: SettlementFetchRow; isNew: boolean }> {

@@ -91,12 +91,12 @@ export async function separateSurplus(
     .execute()
   for (const { id, payments, paid_cents: paidCents } of orders) {
     const own = new Set(payments.filter(isOwn).flatMap(({ referenceId }) => referenceId ?? []))
-    const tied = rows.filter(({ order_id }) => order_id === id)
+    const linked = rows.filter(({ order_id }) => order_id === id)
     const isNamed = ({ payment_id }: { payment_id: string }) => own.has(payment_id)
-    const named = tied.filter(isNamed)
+    const named = linked.filter(isNamed)
     // The payment that the order names is not read yet, so the further ones are not known.
     if (named.length === 0 && paidCents > 0 && own.size > 0) continue
-    const surplus = named.length > 0 ? tied.filter((row) => !isNamed(row)) : tied.slice(1)
+    const surplus = named.length > 0 ? linked.filter((row) => !isNamed(row)) : linked.slice(1)
     const numbers = surplus.map(({ payment_id }) => payment_id)
     if (numbers.length > 0) await separate(trx, client, id, numbers, now)
     const back = rows.filter(
@@ -104,7 +104,7 @@ export async function separateSurplus(
     )
     if (back.length === 0) continue
     const returned = back.map(({ payment_id }) => payment_id)
-    await giveBack(trx, client, id, returned, now)
+    await relinkToOrder(trx, client, id, returned, now)
   }
 }
 
@@ -124,7 +124,7 @@ async function separate(
   await moveMovements(trx, client, paymentIds, { from: orderId, to: null }, now)
 }
 
-async function giveBack(
+async function relinkToOrder(
   trx: Trx,
   client: ClientName,
   orderId: string,

@@ -10,7 +10,7 @@ import { isOpenUnclaimed } from '../statistics/figure-conditions.ts'
 export type OrphanRow = Selectable<OrphansTable>
 
 /** Payments with money at a client's boxes that have no order and are not stored as unclaimed yet, oldest first. */
-export async function listLonePayments(
+export async function listPaymentsWithoutOrder(
   db: Db,
   client: ClientName,
   since: Date,
@@ -104,13 +104,13 @@ export async function findOrphan(
 export async function listRefundedOrphans(db: Db, client: ClientName): Promise<OrphanRow[]> {
   return db
     .selectFrom('orphans')
-    .innerJoin('idempotency_keys as tie', (join) =>
+    .innerJoin('idempotency_keys as link', (join) =>
       join
-        .onRef('tie.client', '=', 'orphans.client')
-        .on('tie.route', '=', 'POST /orders/refund')
-        .on('tie.key', '=', sql<string>`'orphan-' || orphans.id`),
+        .onRef('link.client', '=', 'orphans.client')
+        .on('link.route', '=', 'POST /orders/refund')
+        .on('link.key', '=', sql<string>`'orphan-' || orphans.id`),
     )
-    .innerJoin('order_operations as refund', 'refund.id', 'tie.operation_id')
+    .innerJoin('order_operations as refund', 'refund.id', 'link.operation_id')
     .selectAll('orphans')
     .where('orphans.client', '=', client)
     .where('orphans.state', '=', 'adopted')
@@ -237,7 +237,7 @@ export async function takeSettledOrphans(trx: Trx, now: Date, before: Date): Pro
 }
 
 /** Links the payment of an unclaimed payment to its order, with its movements of reports and its charge-back. */
-export async function tiePayment(
+export async function linkPayment(
   trx: Trx,
   { client, payment_id }: Pick<OrphanRow, 'client' | 'payment_id'>,
   orderId: string,

@@ -3,11 +3,11 @@ const enoughInTime = 3
 /** A webhook that comes so long after the status check that found its change is in time. */
 const inTimeMs = 10_000
 /** After so long without a webhook the webhooks of an account no longer count as arriving. */
-const heardForMs = 3600_000
+const arrivingForMs = 3600_000
 /** How often a row records that the webhooks of its account still arrive. */
-const notedEveryMs = 60_000
+const recordedEveryMs = 60_000
 /** How many orders without their webhook are stored for an account. */
-const untoldAtMost = 50
+const ordersAtMost = 50
 
 /** What reported a change of an order first: a webhook or a status check. */
 export type ReportedBy = 'webhook' | 'status_check'
@@ -17,8 +17,8 @@ export function webhookValues(now: Date, startedAt: Date) {
   const sinceStart = (ms: number) => new Date(Math.max(now.getTime() - ms, startedAt.getTime()))
   return {
     reported_at: now,
-    heard_since: sinceStart(heardForMs),
-    noted_since: sinceStart(notedEveryMs),
+    heard_since: sinceStart(arrivingForMs),
+    noted_since: sinceStart(recordedEveryMs),
     in_time_since: new Date(now.getTime() - inTimeMs),
   }
 }
@@ -48,7 +48,7 @@ export const recordReport: Record<ReportedBy, string> = {
   )`,
   status_check: `untold as (
     update account_webhooks w set untold = array_append(w.untold, moved.id), untold_at = :reported_at::timestamptz
-    from moved where w.mp_user_id = moved.mp_user_id and cardinality(w.untold) < ${untoldAtMost}
+    from moved where w.mp_user_id = moved.mp_user_id and cardinality(w.untold) < ${ordersAtMost}
   )`,
 }
 

@@ -2,7 +2,7 @@ import { type Insertable, type Selectable, sql } from 'kysely'
 import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import type { WebhookLogTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import { type ClaimRoom, columnHasCome, furthestMs, roomOfAccount } from '../due-work.ts'
+import { columnHasCome, furthestMs, type LeaseLimits, limitOfAccount } from '../due-work.ts'
 import {
   beyondTime,
   type ListPage,
@@ -20,13 +20,13 @@ export const webhookChannel = 'webhook_worked'
 export type WebhookNotice = Pick<WebhookRow, 'id' | 'client' | 'order_id' | 'topic' | 'status'>
 
 /** Stores a webhook. A repeated one (same signed parts) is only counted: then `fresh` is false. */
-export async function storeDelivery(
+export async function storeWebhook(
   db: Db | Trx,
-  delivery: Insertable<WebhookLogTable>,
+  webhook: Insertable<WebhookLogTable>,
 ): Promise<{ row: WebhookRow; fresh: boolean }> {
   const row = await db
     .insertInto('webhook_log')
-    .values(delivery)
+    .values(webhook)
     .onConflict((conflict) =>
       conflict
         .column('delivery_key')
@@ -34,10 +34,10 @@ export async function storeDelivery(
     )
     .returningAll()
     .executeTakeFirstOrThrow()
-  return { row, fresh: row.id === delivery.id }
+  return { row, fresh: row.id === webhook.id }
 }
 
-export async function findDelivery(db: Db | Trx, id: string): Promise<WebhookRow | undefined> {
+export async function findWebhook(db: Db | Trx, id: string): Promise<WebhookRow | undefined> {
   return db.selectFrom('webhook_log').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
@@ -64,9 +64,9 @@ const stored = [
   'next_attempt_at',
 ] as const satisfies (keyof WebhookRow)[]
 
-type NewDelivery = Pick<Insertable<WebhookLogTable>, (typeof stored)[number]>
+type NewWebhook = Pick<Insertable<WebhookLogTable>, (typeof stored)[number]>
 
-const receive = fixedStatement<Record<string, unknown>, DueDelivery>(`
+const receive = fixedStatement<Record<string, unknown>, DueWebhook>(`
   with w as (
     insert into webhook_log (${stored.join(', ')}) values (${stored.map((name) => `:${name}`).join(', ')})
     on conflict (delivery_key) do update set deliveries = webhook_log.deliveries + 1
@@ -74,18 +74,18 @@ const receive = fixedStatement<Record<string, unknown>, DueDelivery>(`
   )
   select w.*, ${laneOf} as lane, ${subjectOf} as subject from w left join orders o on o.mp_order_id = upper(w.resource_id)`)
 
-/** Stores a webhook with its lease (`next_attempt_at`), and returns its queue. Otherwise like `storeDelivery`. */
-export async function receiveDelivery(
+/** Stores a webhook with its lease (`next_attempt_at`), and returns its queue. Otherwise like `storeWebhook`. */
+export async function receiveWebhook(
   db: Db,
-  delivery: NewDelivery,
-): Promise<{ row: DueDelivery; fresh: boolean }> {
-  const [row] = await receive(db, delivery)
-  if (!row) throw new Error('a delivery that is stored is answered')
-  return { row, fresh: row.id === delivery.id }
+  webhook: NewWebhook,
+): Promise<{ row: DueWebhook; fresh: boolean }> {
+  const [row] = await receive(db, webhook)
+  if (!row) throw new Error('a webhook that is stored is answered')
+  return { row, fresh: row.id === webhook.id }
 }
 
 /** Releases the lease of a webhook that no worker has begun. */
-export async function releaseDelivery(db: Db, id: string, now: Date): Promise<void> {
+export async function releaseWebhook(db: Db, id: string, now: Date): Promise<void> {
   await db
     .updateTable('webhook_log')
     .set({ next_attempt_at: now })
@@ -95,7 +95,7 @@ export async function releaseDelivery(db: Db, id: string, now: Date): Promise<vo
 }
 
 /** How an attempt to process webhooks ended. Without `client` and `orderId` a row keeps its values. */
-export type DeliveryEnd = {
+export type WebhookEnd = {
   status: WebhookRow['status']
   client: ClientName | null
   orderId: string | null
@@ -113,10 +113,10 @@ const finish = fixedStatement<Record<string, unknown>, WebhookNotice>(`
   returning id, client, order_id, topic, status`)
 
 /** Writes how an attempt ended, counts it, and returns what the event stream announces. */
-export async function finishDeliveries(
+export async function finishWebhooks(
   db: Db | Trx,
   ids: readonly string[],
-  end: DeliveryEnd,
+  end: WebhookEnd,
 ): Promise<WebhookNotice[]> {
   if (ids.length === 0) return []
   return finish(db, {
@@ -132,7 +132,7 @@ export async function finishDeliveries(
 }
 
 /** A leased webhook with its queue. */
-export type DueDelivery = WebhookRow & {
+export type DueWebhook = WebhookRow & {
   /**
    * The provider account of its order. Without an order the negative account that the unsigned body names, so that
    * unknown webhooks delay no order.
@@ -146,14 +146,14 @@ export type DueDelivery = WebhookRow & {
  * Takes due webhooks by moving their next attempt into the future. In each account the subjects that wait longest come
  * first, each with all its due webhooks. The limits count subjects. Oldest first.
  */
-export async function claimDueDeliveries(
+export async function leaseDueWebhooks(
   db: Db | Trx,
   now: Date,
-  claimUntil: Date,
-  room: ClaimRoom,
-): Promise<DueDelivery[]> {
+  leaseUntil: Date,
+  limits: LeaseLimits,
+): Promise<DueWebhook[]> {
   const isDue = columnHasCome('w.next_attempt_at', now, furthestMs.webhook)
-  const { rows } = await sql<DueDelivery>`
+  const { rows } = await sql<DueWebhook>`
     with due as (
       select w.id, w.next_attempt_at, ${sql.raw(laneOf)} as lane, ${sql.raw(subjectOf)} as subject
       from webhook_log w left join orders o on o.mp_order_id = upper(w.resource_id)
@@ -164,22 +164,22 @@ export async function claimDueDeliveries(
       from due group by lane, subject
     ), taken as (
       select lane, subject from subjects
-      where place <= ${roomOfAccount('lane', room)} order by since limit ${room.limit}
+      where place <= ${limitOfAccount('lane', limits)} order by since limit ${limits.limit}
     ), free as (
       select w.id, taken.lane, taken.subject
       from webhook_log w join due using (id) join taken using (lane, subject)
       for update of w skip locked
-    ), claimed as (
-      update webhook_log w set next_attempt_at = ${claimUntil}
+    ), leased as (
+      update webhook_log w set next_attempt_at = ${leaseUntil}
       from free where w.id = free.id and ${isDue}
       returning w.*, free.lane, free.subject
     )
-    select * from claimed order by received_at`.execute(db)
+    select * from leased order by received_at`.execute(db)
   return rows
 }
 
 /** A page of webhooks, newest first, with the number of all that match the filter. */
-export async function listDeliveries(
+export async function listWebhooks(
   db: Db,
   filter: { client?: string | undefined },
   pageRequest: PageRequest<TimeCursor>,
@@ -200,7 +200,7 @@ export async function listDeliveries(
 }
 
 /** Webhooks about one order, oldest first. */
-export async function listDeliveriesOfOrder(
+export async function listWebhooksOfOrder(
   db: Db,
   client: ClientName,
   orderId: string,
@@ -216,7 +216,7 @@ export async function listDeliveriesOfOrder(
 }
 
 /** Counts of webhooks since a time, of one client or of all. Refused webhooks belong to no client. */
-export async function countDeliveries(
+export async function countWebhooks(
   db: Db,
   filter: { client?: ClientName | undefined; since: Date },
 ): Promise<{ received: number; failed: number; rejected: number; lastReceivedAt: Date | null }> {
@@ -261,7 +261,7 @@ export async function deleteOldWebhooks(db: Db, before: Date, limit: number): Pr
 }
 
 /** Whether another webhook about this resource was processed before. */
-export async function findProcessedDelivery(
+export async function findProcessedWebhook(
   db: Db,
   resourceId: string,
   exceptId: string,

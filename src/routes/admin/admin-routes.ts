@@ -7,7 +7,7 @@ import {
 import { unpinAccount } from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import type { WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'
-import { listDeliveries } from '../../repositories/webhooks/webhook-log.ts'
+import { listWebhooks } from '../../repositories/webhooks/webhook-log.ts'
 import { addActivityRoutes } from '../audit/activity-routes.ts'
 import { addInvitationAdminRoutes } from '../connection/invitation-admin-routes.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'
@@ -179,7 +179,7 @@ function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookI
     },
     async (request) => {
       const { client } = request.query
-      const page = await listDeliveries(deps.database.db, { client }, timePageOf(request.query))
+      const page = await listWebhooks(deps.database.db, { client }, timePageOf(request.query))
       return {
         logs: page.rows.map(viewWebhook),
         total: page.total,

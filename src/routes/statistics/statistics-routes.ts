@@ -15,7 +15,7 @@ import {
   medianChargeMs,
 } from '../../repositories/statistics/order-statistics.ts'
 import { countOpenOrphans } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
-import { countDeliveries } from '../../repositories/webhooks/webhook-log.ts'
+import { countWebhooks } from '../../repositories/webhooks/webhook-log.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import {
@@ -91,7 +91,7 @@ export async function readStatistics(
   const doubts = await listInDoubt(db, { client, before, limit: mostDoubts })
   const since = new Date(now.getTime() - dayMs)
   const boxes = await listBoxStates(db, { span, since, limit: mostBoxes })
-  const webhooks = await countDeliveries(db, { client, since: from })
+  const webhooks = await countWebhooks(db, { client, since: from })
   const orphans = await countOpenOrphans(db, client)
   const chargebacks = await countChargebacks(db, client, now)
   const sum = (of: (hour: (typeof hours)[number]) => number) =>

@@ -58,7 +58,7 @@ export function createPreviews(deps: PreviewsDeps): Previews {
   const quiet = async (lease: string, signal: AbortSignal): Promise<number | undefined> => {
     for (;;) {
       const found = await findLease(db, lease, deps.now())
-      if (!found?.isHeld) return found?.token
+      if (!found?.hasOwner) return found?.token
       signal.throwIfAborted()
       await deps.sleep(lookEveryMs, signal).catch(() => undefined)
     }
