@@ -66,7 +66,7 @@ await withService(shopCount, async ({ service, engine, shops, send, at }) => {
     while ((await count('received')) > 0) await wait(20)
   })
   const failed = await count('failed')
-  if (failed > 0) throw new Error(`${failed} webhooks could not be worked`)
+  if (failed > 0) throw new Error(`${failed} webhooks could not be processed`)
   const refunded = await service.database.db
     .selectFrom('orders')
     .select('id')

@@ -5,7 +5,7 @@ import { Client } from 'pg'
 import { Agent } from 'undici'
 import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
-import { createTableCare } from '../src/jobs/table-care.ts'
+import { createTableMaintenance } from '../src/jobs/table-maintenance-job.ts'
 import { flowSchema } from '../src/sync/definition/schema.ts'
 import { createDeliveries } from '../src/sync/deliver/deliver.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
@@ -133,7 +133,7 @@ async function compare(url: string, shop: Shop): Promise<void> {
   const payments = { upsertStore: unused, addPos: unused, deletePos: unused, deleteStore: unused }
   const context = { agent: new Agent(), payments, now: () => new Date() }
   await deliveries.start()
-  const care = createTableCare({
+  const care = createTableMaintenance({
     database,
     now: () => new Date(),
     sleep: (ms) => wait(ms),
@@ -173,7 +173,7 @@ async function compare(url: string, shop: Shop): Promise<void> {
       })
       await database.transaction((trx) => deliveries.enqueue(trx, { flow }, changes))
     }
-    await care.care()
+    await care.maintain()
     // The service's own word for what is written down as done: a question to the database would take part in what is measured.
     let left = items
     const all = Promise.withResolvers<void>()

@@ -4,7 +4,7 @@ import { type AuditDeps, recordSuccess } from '../payments/audit/activity.ts'
 import { createRefusedSignIns } from '../payments/audit/refused-sign-ins.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { serviceActor } from '../payments/operations/request-context.ts'
-import type { ControlVisits } from '../sync/control/access.ts'
+import type { AccessAudit } from '../sync/control/access.ts'
 import type { FlowDeed } from '../sync/control/switches.ts'
 
 /** Writes the operators' actions on flows to the audit log of the payment side: `flow.paused`, `flow.limit_removed` and so on. */
@@ -25,29 +25,30 @@ export function createFlowAudit(payments: AuditDeps) {
 }
 
 /** As long as a session of the dashboard. */
-const visitMs = 12 * 3_600_000
+const acceptedForMs = 12 * 3_600_000
 /** More addresses than operators have. The oldest are forgotten, and recorded again. */
-const visitsKept = 1_000
+const addressesAtMost = 1_000
 
 /**
  * Records who uses the control API, which has a token and no sessions: at the first accepted request of an address, and
  * again after twelve hours. Never fails.
  */
-export function createControlVisits(
+export function createAccessAudit(
   deps: Pick<PaymentDeps, 'database' | 'sealer' | 'now' | 'log'>,
-): ControlVisits {
+): AccessAudit {
   const refuse = createRefusedSignIns(deps, 'control.refused')
-  const visits = new Map<string, number>()
+  const accepted = new Map<string, number>()
   const actor = (address: string) => ({ ...serviceActor(deps.now()), ipAddress: address })
   return {
     refused: (address) => refuse(actor(address)),
     async accepted(address) {
       const now = deps.now().getTime()
-      if (Math.abs(now - (visits.get(address) ?? Number.NEGATIVE_INFINITY)) < visitMs) return
-      visits.delete(address)
-      visits.set(address, now)
-      const [oldest] = visits.keys()
-      if (visits.size > visitsKept && oldest !== undefined) visits.delete(oldest)
+      if (Math.abs(now - (accepted.get(address) ?? Number.NEGATIVE_INFINITY)) < acceptedForMs)
+        return
+      accepted.delete(address)
+      accepted.set(address, now)
+      const [oldest] = accepted.keys()
+      if (accepted.size > addressesAtMost && oldest !== undefined) accepted.delete(oldest)
       const entry = {
         client: null,
         actor: actor(address),
@@ -57,8 +58,8 @@ export function createControlVisits(
       await deps.database
         .transaction((trx) => recordSuccess(deps, trx, entry))
         .catch((error) => {
-          visits.delete(address)
-          deps.log.error({ err: error }, 'a visit of the control API could not be audited')
+          accepted.delete(address)
+          deps.log.error({ err: error }, 'an access to the control API could not be audited')
         })
     },
   }

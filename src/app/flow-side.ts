@@ -21,7 +21,7 @@ import { createGrantKeeper } from '../sync/oauth/grant-keeper.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 import type { Config } from './config.ts'
 import { buildControlApi } from './control-api.ts'
-import { createControlVisits, createFlowAudit } from './flow-audit.ts'
+import { createAccessAudit, createFlowAudit } from './flow-audit.ts'
 import { createPaymentsPort } from './flow-payments.ts'
 import { ownSecrets } from './secrets-file.ts'
 
@@ -114,7 +114,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
       isBehindProxy: config.trustProxy.length > 0,
       metricsToken: config.metricsToken,
       authFailuresPerMinute: config.authFailuresPerMinute,
-      visits: createControlVisits({ database, sealer: payments.sealer, now, log }),
+      audit: createAccessAudit({ database, sealer: payments.sealer, now, log }),
     },
     publicUrl: options.publicUrl,
     dashboardPage: options.pages?.dashboard,

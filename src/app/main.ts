@@ -22,10 +22,10 @@ example:
 /** Ends the process when it has arguments: the service reads none. */
 function refuseArguments(given: readonly string[]): void {
   if (given.length === 0) return
-  const asksForHelp = given.includes('--help') || given.includes('-h')
-  if (asksForHelp) process.stdout.write(help)
+  const isHelpRequest = given.includes('--help') || given.includes('-h')
+  if (isHelpRequest) process.stdout.write(help)
   else process.stderr.write(help.slice(0, help.indexOf('\n') + 1))
-  process.exit(asksForHelp ? 0 : 2)
+  process.exit(isHelpRequest ? 0 : 2)
 }
 
 async function main(): Promise<void> {

@@ -12,7 +12,7 @@ import type { PlaceLimits } from '../http/places.ts'
 import { product } from '../http/product.ts'
 import { createBackgroundWork } from '../jobs/background-work.ts'
 import { createSingleFlight } from '../jobs/single-flight.ts'
-import { createTableCare, type TableCare } from '../jobs/table-care.ts'
+import { createTableMaintenance, type TableMaintenance } from '../jobs/table-maintenance-job.ts'
 import { createPaymentMetrics } from '../metrics/payment-metrics.ts'
 import { createNotifications, type Notifications } from '../notifications/notifications.ts'
 import type { AttemptTimer } from '../outbound/outbound.ts'
@@ -95,7 +95,7 @@ export type PaymentSide = {
   /** Seals the audit log. */
   chain: ActivityChain
   /** Analyzes and vacuums the tables, those of flows included. */
-  tableCare: TableCare
+  tableMaintenance: TableMaintenance
   notifications: Notifications
   /** Answers requests that still wait for the provider with an unknown outcome, for a stop. */
   cutShort(): void
@@ -151,10 +151,10 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     ...(options.providerTimer && { timer: options.providerTimer }),
     log: (entry) => {
       health.note(entry)
-      metrics.noteProviderCall(entry)
-      options.tracing?.noteProviderCall(entry)
-      fleet.noteCall(entry)
-      calls.noteProviderCall(entry, now())
+      metrics.recordProviderCall(entry)
+      options.tracing?.recordProviderCall(entry)
+      fleet.recordCall(entry)
+      calls.recordProviderCall(entry, now())
       logProviderCall(logger, entry)
     },
   })
@@ -178,7 +178,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     stopwatch,
     sleep,
     log: logger,
-    noteMove: metrics.noteMove,
+    recordMove: metrics.recordMove,
     processId,
     startedAt,
     settings: {
@@ -205,7 +205,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const settlementWork = createSettlementWork(deps)
   await signHeadAnew(deps)
   const chain = createActivityChain(deps)
-  const tableCare = createTableCare({ database, now, sleep, processId, log: logger })
+  const tableMaintenance = createTableMaintenance({ database, now, sleep, processId, log: logger })
   const notifications = createNotifications(
     {
       database,
@@ -247,7 +247,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     paymentWatch,
     settlementWork,
     chain,
-    tableCare,
+    tableMaintenance,
     notifications,
     cutShort: () => provider.cutShort(),
     async close() {
@@ -258,7 +258,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
         paymentWatch.stop(),
         fleet.stop(),
         settlementWork.stop(),
-        tableCare.stop(),
+        tableMaintenance.stop(),
       ])
       await deps.background.end(storeWithinMs)
       // After everything that still writes to the log.

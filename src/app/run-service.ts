@@ -103,7 +103,7 @@ export async function runService(
     service.paymentWatch.start()
     service.deps.fleet.start()
     service.settlementWork.start()
-    service.tableCare.start()
+    service.tableMaintenance.start()
     service.notifications.start()
 
     const controlPlace = {
@@ -188,7 +188,10 @@ function stopAtSignal(
 /** Flows start after the listeners. An error in their start does not stop the payment side. */
 function startFlows(flowSide: FlowSide, logger: Logger): void {
   flowSide.start().catch((error: unknown) => {
-    logger.error({ err: error }, 'the flows cannot start; mend it and restart, tills are served')
+    logger.error(
+      { err: error },
+      'the flows cannot start; the payment API works. Fix the error and restart',
+    )
   })
   process.on('SIGHUP', () => {
     flowSide.flows.reload('SIGHUP').catch((error: unknown) => {

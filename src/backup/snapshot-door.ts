@@ -101,7 +101,7 @@ function note({ onFinished, log }: SnapshotDoorOptions, socket: Socket, takenAt:
   onFinished(takenAt).then(
     () => answer(socket, { noted: true }),
     (error: unknown) => {
-      log('error', { err: error }, 'the time of a backup could not be noted')
+      log('error', { err: error }, 'the time of a backup could not be recorded')
       answer(socket, { noted: false })
     },
   )
@@ -120,7 +120,7 @@ function answer(
  *
  * @throws CopyError when no service answers.
  */
-export async function askForSnapshot(dataDir: string): Promise<string> {
+export async function requestSnapshot(dataDir: string): Promise<string> {
   const address = await doorAddress(dataDir)
   const nobody = (cause?: unknown) =>
     new CopyError(
@@ -143,7 +143,7 @@ export async function askForSnapshot(dataDir: string): Promise<string> {
  *
  * @throws CopyError when the service does not record it.
  */
-export async function tellOfBackup(dataDir: string, takenAt: Date): Promise<void> {
+export async function reportBackup(dataDir: string, takenAt: Date): Promise<void> {
   const address = await doorAddress(dataDir)
   const text = address && (await ask(address, `finished ${takenAt.toISOString()}\n`))
   if (text && notedForm.parse(JSON.parse(text)).noted) return

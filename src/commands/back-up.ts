@@ -5,7 +5,7 @@ import { type Config, loadConfig } from '../app/config.ts'
 import { writeBackup } from '../backup/backup-file.ts'
 import { hasEmbedded } from '../backup/embedded-place.ts'
 import { describeHeader, describeTables } from '../backup/report.ts'
-import { askForSnapshot, tellOfBackup } from '../backup/snapshot-door.ts'
+import { reportBackup, requestSnapshot } from '../backup/snapshot-door.ts'
 import { CopyError, withSource } from '../backup/source.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { DatabaseLockedError } from '../db/database-failures.ts'
@@ -58,13 +58,13 @@ function own(database: Database): Opened {
 }
 
 async function openSnapshot(dataDir: string): Promise<Opened> {
-  const folder = await askForSnapshot(dataDir)
+  const folder = await requestSnapshot(dataDir)
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
     const database = await openDatabase({ dataDir: folder })
     return {
       database,
-      remember: (takenAt) => tellOfBackup(dataDir, takenAt),
+      remember: (takenAt) => reportBackup(dataDir, takenAt),
       close: async () => {
         await database.close()
         await remove()

@@ -29,10 +29,10 @@ Templates: ${templateNames.join(', ')}.`,
 }
 
 async function writeFlow(): Promise<number> {
-  const wanted = readArguments()
-  if (wanted === undefined) throw new UsageError(`templates: ${templateNames.join(', ')}`)
-  const { template, name, from } = wanted
-  const folder = wanted.folder ?? (process.env.FLOWS_DIR?.trim() || './flows')
+  const options = readArguments()
+  if (options === undefined) throw new UsageError(`templates: ${templateNames.join(', ')}`)
+  const { template, name, from } = options
+  const folder = options.folder ?? (process.env.FLOWS_DIR?.trim() || './flows')
   const schema = fileURLToPath(new URL('../../schema/flow.schema.json', import.meta.url))
   const { text, variables } = flowFromTemplate({
     template,
@@ -62,7 +62,7 @@ async function writeFlow(): Promise<number> {
   return 0
 }
 
-type Wanted = {
+type NewFlowOptions = {
   template: TemplateName
   name: string
   from: TemplateSource | undefined
@@ -70,7 +70,7 @@ type Wanted = {
 }
 
 /** Undefined for a wrong command line. */
-function readArguments(): Wanted | undefined {
+function readArguments(): NewFlowOptions | undefined {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: { name: { type: 'string', default: 'articulos' }, from: { type: 'string' } },

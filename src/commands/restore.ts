@@ -29,9 +29,9 @@ const help: CommandHelp = {
   example: 'npm run restore -- /backups/tillbridge-2026-11-26.tar.gz --into ./data-check',
 }
 
-type Wish = { path: string; into: string | undefined; lost: string[] }
+type RestoreOptions = { path: string; into: string | undefined; lost: string[] }
 
-function readWish(): Wish {
+function readRestoreOptions(): RestoreOptions {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
     options: { into: { type: 'string' }, lost: { type: 'string', multiple: true } },
@@ -59,7 +59,7 @@ async function keysAtHand(
 }
 
 await runCommand(help, async () => {
-  const { path, into, lost } = readWish()
+  const { path, into, lost } = readRestoreOptions()
   const config = loadConfig(process.env)
   const folder = into ?? (config.databaseUrl === undefined ? config.dataDir : undefined)
   if (folder !== undefined) needFolder(folder)

@@ -45,7 +45,11 @@ export function createAnnouncer(db: Db, log: Log, tell?: Engine['tell']): Announ
       )
     } catch (error) {
       if (isClosed) return
-      log('warn', { err: error, told: told.length }, 'others are told of changes later; they look')
+      log(
+        'warn',
+        { err: error, told: told.length },
+        'changes could not be announced; other processes poll',
+      )
       gathered = [...told, ...gathered].slice(-heldAtMost)
       soon(retryMs)
     }
@@ -62,7 +66,7 @@ export function createAnnouncer(db: Db, log: Log, tell?: Engine['tell']): Announ
   return {
     announce(channel, payload) {
       if (Buffer.byteLength(payload) > longestPayload) {
-        log('error', { channel }, 'a change is too long to be told')
+        log('error', { channel }, 'the payload of a database notification is too long')
         return
       }
       whenCommitted(() => {

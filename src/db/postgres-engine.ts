@@ -125,7 +125,7 @@ async function createListener(
   const say = (message: string) =>
     log('info', { pooling }, `PostgreSQL is behind a pooler in ${pooling} mode: ${message}`)
   if (pooling === 'session') {
-    say('everything works as without one')
+    say('all functions work')
     return new PostgresListener(connection, log)
   }
   const direct = directUrl === undefined ? undefined : connectionConfig(directUrl)

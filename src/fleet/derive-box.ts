@@ -52,10 +52,10 @@ function healthOf(seen: BoxSeen, { connection, charging, charged }: Around, now:
 /** The problem of the box itself. */
 function ownTrouble(seen: BoxSeen, charged: Date | null, now: Date): Health | undefined {
   const candidates = [
-    silence(seen),
+    unseenCharges(seen),
     refusal(seen, charged, now),
     terminal(seen),
-    overstay(seen, now),
+    overdueOnTerminal(seen, now),
   ].filter((one) => one !== undefined)
   const worst = candidates.find(({ state }) => state === 'down') ?? candidates[0]
   if (worst?.state === 'down') return worst
@@ -63,9 +63,9 @@ function ownTrouble(seen: BoxSeen, charged: Date | null, now: Date): Health | un
 }
 
 /** Charges that the terminal did not show, since the last one that it showed. */
-function silence({ charges }: BoxSeen): Health | undefined {
-  const lively = charges.findIndex(({ lifeAt }) => lifeAt !== null)
-  const unseen = (lively === -1 ? charges : charges.slice(0, lively)).filter(wasUnseen)
+function unseenCharges({ charges }: BoxSeen): Health | undefined {
+  const lastSeen = charges.findIndex(({ lifeAt }) => lifeAt !== null)
+  const unseen = (lastSeen === -1 ? charges : charges.slice(0, lastSeen)).filter(wasUnseen)
   const [newest] = unseen
   if (!newest) return undefined
   return trouble('down', 'terminal_silent', unseen.at(-1)?.confirmedAt ?? null, aboutOf(newest))
@@ -93,7 +93,7 @@ const causeOfCode: Partial<Record<ErrorCode, Cause>> = {
 }
 
 /** Whether a refused charge shows a problem of its box. Other errors are about the request. */
-export function tellsOfBox(code: ErrorCode): boolean {
+export function concernsBox(code: ErrorCode): boolean {
   return causeOfCode[code] !== undefined
 }
 
@@ -106,7 +106,7 @@ function refusal(seen: BoxSeen, charged: Date | null, now: Date): Health | undef
   if (begun && begun > refused.at) return undefined
   switch (cause) {
     case 'terminal_held':
-      return held(seen, refused, now)
+      return terminalBusy(seen, refused, now)
     case 'terminal_standalone':
     case 'terminal_missing':
       // The terminal was read since: the newer finding counts.
@@ -147,40 +147,40 @@ function hasAnsweredSince({ charges }: BoxSeen, charged: Date | null, at: Date):
 }
 
 /** Which charge keeps the terminal busy, after the terminal was refused to a charge. */
-function held(seen: BoxSeen, refused: RefusalSeen, now: Date): Health | undefined {
-  const holder = seen.charges.find(holdsTerminal)
-  if (!holder) {
+function terminalBusy(seen: BoxSeen, refused: RefusalSeen, now: Date): Health | undefined {
+  const occupying = seen.charges.find(occupiesTerminal)
+  if (!occupying) {
     const hasEnded = seen.charges.some(({ endedAt }) => endedAt !== null && endedAt > refused.at)
     return hasEnded ? undefined : trouble('down', 'terminal_held', refused.since, terminalOf(seen))
   }
-  const since = holder.confirmedAt ?? holder.createdAt
-  const isPaying = holder.lifeAt !== null && now.getTime() - since.getTime() < payingForMs
-  return trouble(isPaying ? 'attention' : 'down', 'terminal_held', since, aboutOf(holder))
+  const since = occupying.confirmedAt ?? occupying.createdAt
+  const isPaying = occupying.lifeAt !== null && now.getTime() - since.getTime() < payingForMs
+  return trouble(isPaying ? 'attention' : 'down', 'terminal_held', since, aboutOf(occupying))
 }
 
 function isOnTerminal(status: ChargeSeen['status']): boolean {
   return status === 'created' || status === 'at_terminal'
 }
 
-function holdsTerminal({ status, creation }: ChargeSeen): boolean {
+function occupiesTerminal({ status, creation }: ChargeSeen): boolean {
   return creation === 'confirmed' && isOnTerminal(status)
 }
 
 /** What the last read of the terminals found. */
 function terminal(seen: BoxSeen): Health | undefined {
-  const { terminal: looked, charges } = seen
-  if (!looked || looked.found === 'pdv') return undefined
+  const { terminal: finding, charges } = seen
+  if (!finding || finding.found === 'pdv') return undefined
   const begun = charges.find(({ creation }) => creation === 'confirmed')?.createdAt
-  if (begun && begun > looked.at) return undefined
-  const cause = looked.found === 'missing' ? 'terminal_missing' : 'terminal_standalone'
+  if (begun && begun > finding.at) return undefined
+  const cause = finding.found === 'missing' ? 'terminal_missing' : 'terminal_standalone'
   const { refusal: refused } = seen
   const about = terminalOf(seen)
   const isSame = refused && causeOfCode[refused.code] === cause
-  return trouble('down', cause, looked.since, isSame ? { ...about, count: refused.count } : about)
+  return trouble('down', cause, finding.since, isSame ? { ...about, count: refused.count } : about)
 }
 
 /** A charge that stays on the terminal beyond its time, or that needs a person there. */
-function overstay({ charges }: BoxSeen, now: Date): Health | undefined {
+function overdueOnTerminal({ charges }: BoxSeen, now: Date): Health | undefined {
   for (const charge of charges) {
     const about = aboutOf(charge)
     if (charge.settledAs === null && charge.status === 'action_required') {
@@ -220,7 +220,7 @@ function undecided({ undecided: order }: BoxSeen): Health | undefined {
 function withoutTrouble(seen: BoxSeen, now: Date): Health {
   const [newest] = seen.charges
   if (!newest) return trouble('unknown', 'never_charged', null)
-  const running = seen.charges.find(holdsTerminal)
+  const running = seen.charges.find(occupiesTerminal)
   const shown = seen.charges.find(({ lifeAt }) => lifeAt !== null)
   const at = shown?.endedAt ?? shown?.lifeAt ?? running?.confirmedAt
   if (!at) return trouble('unknown', 'never_charged', null)
@@ -236,8 +236,8 @@ function aboutOf({ terminalId, reference, orderId }: ChargeSeen): Health['about'
   return { terminalId, reference, orderId }
 }
 
-function terminalOf({ terminal: looked, charges }: BoxSeen): Health['about'] {
-  const terminalId = looked?.terminalId ?? charges[0]?.terminalId
+function terminalOf({ terminal: finding, charges }: BoxSeen): Health['about'] {
+  const terminalId = finding?.terminalId ?? charges[0]?.terminalId
   return terminalId === undefined ? {} : { terminalId }
 }
 

@@ -1,4 +1,9 @@
-import { renewalStuckMs, tokenEndsWithinMs, untoldEnds, untoldForMs } from './health-limits.ts'
+import {
+  missingWebhooks,
+  missingWebhooksForMs,
+  renewalStuckMs,
+  tokenEndsWithinMs,
+} from './health-limits.ts'
 import type { ConnectionSeen } from './observations.ts'
 import type { ConnectionHealth, Health } from './states.ts'
 
@@ -31,9 +36,13 @@ function healthOf(seen: ConnectionSeen, now: number): Health {
   if (!isRenewable && leftMs < tokenEndsWithinMs) {
     return trouble('attention', 'connection_expiring', null)
   }
-  const { untold } = seen
-  if (untold && untold.count >= untoldEnds && now - untold.since.getTime() > untoldForMs) {
-    return trouble('attention', 'webhooks_missing', untold.since)
+  const { withoutWebhook } = seen
+  if (
+    withoutWebhook &&
+    withoutWebhook.count >= missingWebhooks &&
+    now - withoutWebhook.since.getTime() > missingWebhooksForMs
+  ) {
+    return trouble('attention', 'webhooks_missing', withoutWebhook.since)
   }
   if (seen.unreadable) {
     const { count, since } = seen.unreadable

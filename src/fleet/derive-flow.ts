@@ -1,4 +1,4 @@
-import { owedForMs, pollGraceMs } from './health-limits.ts'
+import { pollGraceMs, waitingForMs } from './health-limits.ts'
 import type { AccessLost, DestinationSeen, FlowSeen } from './observations.ts'
 import type { DestinationHealth, FlowHealth, Health } from './states.ts'
 
@@ -39,8 +39,8 @@ function ownHealth(seen: FlowSeen, now: number): Health {
   if (seen.accessLost !== null) return { state: 'down', ...lostAccess(seen.accessLost) }
   const patienceMs = 2 * seen.pollIntervalMs + pollGraceMs
   if (seen.lastError !== null) {
-    const isLasting = now - (seen.lastSuccessAt?.getTime() ?? 0) > patienceMs
-    const state = isLasting ? 'down' : 'attention'
+    const isLong = now - (seen.lastSuccessAt?.getTime() ?? 0) > patienceMs
+    const state = isLong ? 'down' : 'attention'
     return health(state, 'source_failing', seen.lastSuccessAt, { code: seen.lastError })
   }
   if (seen.isHeldBack) return health('attention', 'polls_held_back', null)
@@ -57,7 +57,7 @@ function lostAccess({ since, code, place }: AccessLost): Omit<Health, 'state'> {
 }
 
 function deriveDestination(seen: DestinationSeen, now: Date): DestinationHealth {
-  const { name, sending, owed, oldestOwedAt, failed, accessLost } = seen
+  const { name, sending, owed, oldestWaitingAt, failed, accessLost } = seen
   const base = { name, nextTryAt: sending.nextAttemptAt, owed }
   if (accessLost !== null) return { ...base, state: 'down', ...lostAccess(accessLost) }
   const about = {
@@ -77,8 +77,8 @@ function deriveDestination(seen: DestinationSeen, now: Date): DestinationHealth 
       about,
     }
   }
-  if (oldestOwedAt !== null && now.getTime() - oldestOwedAt.getTime() > owedForMs) {
-    return { ...base, state: 'attention', cause: 'owed_for_long', since: oldestOwedAt, about }
+  if (oldestWaitingAt !== null && now.getTime() - oldestWaitingAt.getTime() > waitingForMs) {
+    return { ...base, state: 'attention', cause: 'owed_for_long', since: oldestWaitingAt, about }
   }
   if (failed > 0) {
     return {

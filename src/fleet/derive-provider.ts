@@ -1,6 +1,6 @@
 import {
-  callsTellMs,
-  callsWeighed,
+  callsCounted,
+  callsCountForMs,
   failingShare,
   goodCalls,
   goodForMs,
@@ -15,7 +15,7 @@ import type { OperationHealth } from './states.ts'
  * failure, does not change it.
  */
 export function deriveOperation({ operation, slots }: OperationSeen, now: Date): OperationHealth {
-  const recent = slots.filter(({ at }) => now.getTime() - at.getTime() < callsTellMs)
+  const recent = slots.filter(({ at }) => now.getTime() - at.getTime() < callsCountForMs)
   if (hasRecovered(recent, now)) {
     return { operation, state: 'ok', cause: null, since: null, about: {} }
   }
@@ -54,20 +54,20 @@ function hasRecovered(slots: readonly CallSlot[], now: Date): boolean {
 /** The newest attempts. Of the slot that would exceed the number only a share counts. */
 function newest(slots: readonly CallSlot[]): CallSlot[] {
   const weighed: CallSlot[] = []
-  let room = callsWeighed
+  let left = callsCounted
   for (const slot of slots) {
     const { answered, failed, throttled } = slot
     const calls = answered + failed + throttled
     const isNewest = weighed.length === 0
-    const share = isNewest || calls <= room ? 1 : room / calls
+    const share = isNewest || calls <= left ? 1 : left / calls
     weighed.push({
       ...slot,
       answered: answered * share,
       failed: failed * share,
       throttled: throttled * share,
     })
-    room -= calls
-    if (room <= 0) break
+    left -= calls
+    if (left <= 0) break
   }
   return weighed
 }

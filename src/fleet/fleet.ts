@@ -1,7 +1,17 @@
 import type { Database, Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import type { ErrorCode } from '../errors/app-error.ts'
 import { createBackgroundJob } from '../jobs/background-job.ts'
-import { deleteTalliesBefore } from '../repositories/fleet/fleet-observations.ts'
+import { createBatchingWriter } from '../jobs/batching-writer.ts'
+import {
+  addCallCounts,
+  type CallCounts,
+  deleteCallCountsBefore,
+  type NewFinding,
+  type NewRefusal,
+  saveFindings,
+  saveRefusals,
+} from '../repositories/fleet/fleet-observations.ts'
 import {
   deleteFleetChangesBefore,
   type FleetChangesWanted,
@@ -22,18 +32,38 @@ import {
   sinceBegan,
   toChange,
 } from './changes.ts'
+import { concernsBox } from './derive-box.ts'
 import { deriveHealth } from './derive-health.ts'
-import { createFleetNotes, type FleetNotes } from './notes.ts'
+import { slotMs } from './health-limits.ts'
 import type { FlowSeen } from './observations.ts'
 import { observe } from './observe.ts'
 import { type FleetHealth, type Health, subject, subjectKey } from './states.ts'
 import { createUsualCharges } from './usual-charges.ts'
 
+/** The result of an attempt of a call to the provider. */
+export type CallResult = {
+  operation: string
+  status: number | null
+  code: string | null
+  failure: string | null
+}
+
+/** Observations without a row of their own. They are written a moment later; no caller waits for them or fails with them. */
+export type ObservationWriter = {
+  recordCall(call: CallResult): void
+  /** A charge that ended with an error. Errors that say nothing about the box are left out. */
+  recordRefusal(client: ClientName, cajaId: string, code: ErrorCode): void
+  /** What a read found about the terminal of a box. */
+  recordFinding(finding: Omit<NewFinding, 'at'>): void
+  /** Writes what is pending. Never fails. */
+  flush(): Promise<void>
+}
+
 /**
  * The states of boxes, connections, provider calls, flows and destinations. Each process derives them from stored
  * observations; the owner of a lease stores the changes.
  */
-export type Fleet = FleetNotes & {
+export type Fleet = ObservationWriter & {
   /** The current states of one client, or of all clients and the flows. */
   read(client?: ClientName): Promise<FleetHealth>
   /** The state of a box a few seconds ago, from memory; undefined if it has no problem. */
@@ -69,21 +99,21 @@ const intervalMs = 3_000
 /** Kept between runs, so that one process writes all changes until it stops or its lease expires. */
 const lease = 'fleet'
 const housekeepingMs = 3600_000
-const keepTalliesMs = 3600_000
+const keepCallCountsMs = 3600_000
 const keepChangesMs = 90 * 24 * 3600_000
 
 export function createFleet(deps: FleetDeps): Fleet {
   const { database, now } = deps
   const { db } = database
-  const notes = createFleetNotes(database, now, deps.log)
+  const observations = createObservationWriter(database, now, deps.log)
   const usual = createUsualCharges()
   let pageOfFlows: string | undefined
   let flows: (() => Promise<readonly FlowSeen[]>) | undefined
   let troubles = new Map<string, Health>()
-  let keptHouseAt = Number.NEGATIVE_INFINITY
+  let deletedAt = Number.NEGATIVE_INFINITY
 
   const derive = async (client?: ClientName) => {
-    await notes.flush()
+    await observations.flush()
     const at = now()
     const seen = await observe(db, { usual, flows }, at, client)
     return deriveHealth(seen, at)
@@ -105,8 +135,8 @@ export function createFleet(deps: FleetDeps): Fleet {
   }
 
   const tick = async () => {
-    const held = { name: lease, owner: deps.processId, now: now() }
-    const token = await acquireLease(db, held)
+    const request = { name: lease, owner: deps.processId, now: now() }
+    const token = await acquireLease(db, request)
     if (token === undefined) {
       remember(await listFleetStates(db))
       return false
@@ -121,15 +151,15 @@ export function createFleet(deps: FleetDeps): Fleet {
     }
     if (changes.length > 0) database.announce(fleetChannel, '')
     remember(await listFleetStates(db))
-    await keepHouse()
+    await deleteOldRows()
     return true
   }
 
-  const keepHouse = async () => {
+  const deleteOldRows = async () => {
     const at = now().getTime()
-    if (Math.abs(at - keptHouseAt) < housekeepingMs) return
-    keptHouseAt = at
-    await deleteTalliesBefore(db, new Date(at - keepTalliesMs))
+    if (Math.abs(at - deletedAt) < housekeepingMs) return
+    deletedAt = at
+    await deleteCallCountsBefore(db, new Date(at - keepCallCountsMs))
     await deleteFleetChangesBefore(db, new Date(at - keepChangesMs))
   }
 
@@ -138,15 +168,15 @@ export function createFleet(deps: FleetDeps): Fleet {
     intervalMs,
     run: tick,
     async finish() {
-      await notes.flush()
+      await observations.flush()
       await releaseLease(db, { name: lease, owner: deps.processId }).catch((error) =>
-        deps.log.warn({ err: error, lease }, 'a lease was not given back; it will expire'),
+        deps.log.warn({ err: error, lease }, 'lease not released; it expires'),
       )
     },
   })
 
   return {
-    ...notes,
+    ...observations,
     async read(client) {
       const health = await derive(client)
       const known: KnownStates = new Map(
@@ -170,7 +200,93 @@ export function createFleet(deps: FleetDeps): Fleet {
     async stop() {
       await job.stop()
       // Also what was recorded without a start.
-      await notes.flush()
+      await observations.flush()
     },
   }
+}
+
+const afterMs = 1_000
+/** Above the number of boxes that fail at once. Beyond it new ones are dropped until the next write. */
+const pendingAtMost = 5_000
+const longestText = 200
+
+/** A crash loses the observations of the last second. */
+function createObservationWriter(
+  database: Database,
+  now: () => Date,
+  log: FleetDeps['log'],
+): ObservationWriter {
+  let callCounts = new Map<string, CallCounts>()
+  let refusals = new Map<string, NewRefusal>()
+  let findings = new Map<string, NewFinding>()
+
+  const write = async () => {
+    const pending = { callCounts, refusals, findings }
+    callCounts = new Map()
+    refusals = new Map()
+    findings = new Map()
+    const { db } = database
+    if (pending.callCounts.size > 0) await addCallCounts(db, [...pending.callCounts.values()])
+    if (pending.refusals.size > 0) await saveRefusals(db, [...pending.refusals.values()])
+    if (pending.findings.size > 0) await saveFindings(db, [...pending.findings.values()])
+    return undefined
+  }
+  const isEmpty = () => callCounts.size + refusals.size + findings.size === 0
+  const writer = createBatchingWriter({ name: 'fleet observations', afterMs, isEmpty, write, log })
+  const hasRoom = <T>(map: Map<string, T>, key: string) => map.has(key) || map.size < pendingAtMost
+
+  return {
+    recordCall({ operation, status, code, failure }) {
+      const slot = new Date(Math.floor(now().getTime() / slotMs) * slotMs)
+      const key = `${slot.getTime()} ${operation}`
+      const counts = callCounts.get(key) ?? {
+        operation,
+        slot,
+        answered: 0,
+        failed: 0,
+        throttled: 0,
+        lastCode: null,
+      }
+      if (status === 429) counts.throttled += 1
+      else if (status === null || status >= 500) counts.failed += 1
+      else counts.answered += 1
+      if (status === null || status === 429 || status >= 500) {
+        counts.lastCode = plain(code ?? failure ?? String(status))
+      }
+      callCounts.set(key, counts)
+      writer.later()
+    },
+    recordRefusal(client, cajaId, code) {
+      if (!concernsBox(code)) return
+      const key = JSON.stringify([client, cajaId])
+      if (!hasRoom(refusals, key)) return
+      const at = now()
+      const known = refusals.get(key)
+      const goesOn = known?.code === code
+      refusals.set(key, {
+        client,
+        cajaId,
+        code,
+        since: goesOn ? known.since : at,
+        at,
+        count: goesOn ? known.count + 1 : 1,
+      })
+      writer.later()
+    },
+    recordFinding(finding) {
+      const key = JSON.stringify([finding.client, finding.cajaId])
+      if (!hasRoom(findings, key)) return
+      findings.set(key, { ...finding, at: now() })
+      writer.later()
+    },
+    flush: writer.flush,
+  }
+}
+
+/** The provider's text without the characters that the database refuses. */
+function plain(text: string): string {
+  return text
+    .replace(/\p{Cc}/gu, '')
+    .slice(0, longestText)
+    .toWellFormed()
 }

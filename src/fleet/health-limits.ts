@@ -24,8 +24,8 @@ export const missedCharges = 8
 export const manyRefusals = 3
 
 /** How many of the newest attempts decide the state of a kind of call, and how old they may be. */
-export const callsWeighed = 10
-export const callsTellMs = 10 * 60_000
+export const callsCounted = 10
+export const callsCountForMs = 10 * 60_000
 /** So many answers are enough once nothing has failed for a while. */
 export const goodCalls = 3
 export const goodForMs = 30_000
@@ -39,13 +39,13 @@ export const tokenEndsWithinMs = 7 * 24 * 3600_000
 export const renewalStuckMs = 10 * 60_000
 
 /** So many payments without a webhook, over so long a time, count as missing webhooks. */
-export const untoldEnds = 5
-export const untoldForMs = 5 * 60_000
+export const missingWebhooks = 5
+export const missingWebhooksForMs = 5 * 60_000
 
 /** How late a flow may be, in addition to two of its intervals. */
 export const pollGraceMs = 60_000
 /** How long a delivery may wait for a destination without another problem. */
-export const owedForMs = 15 * 60_000
+export const waitingForMs = 15 * 60_000
 
 /** Attempts are counted by slots of this length. */
 export const slotMs = 10_000

@@ -41,7 +41,7 @@ export type ConnectionSeen = {
   /** When the unfinished renewal was begun. */
   refreshStartedAt: Date | null
   /** Ends of orders that status checks found since the last webhook, and when the first was found. */
-  untold: { count: number; since: Date } | null
+  withoutWebhook: { count: number; since: Date } | null
   /** Payments of the provider that cannot be read, and when the first was seen. */
   unreadable: { count: number; since: Date } | null
 }
@@ -71,7 +71,7 @@ export type DestinationSeen = {
     nextAttemptAt: Date | null
   }
   owed: number
-  oldestOwedAt: Date | null
+  oldestWaitingAt: Date | null
   failed: number
 }
 

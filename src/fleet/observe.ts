@@ -4,21 +4,21 @@ import type { ErrorCode } from '../errors/app-error.ts'
 import {
   type BoxChargeRow,
   type BoxSightingRow,
+  type CallCounts,
   type ClientConnectionRow,
   listBoxCharges,
+  listCallCounts,
   listClientConnections,
   listPaymentsWithoutWebhook,
   listSightings,
-  listTallies,
   listUndecided,
-  type Tally,
 } from '../repositories/fleet/fleet-observations.ts'
 import {
   countUnreadable,
   unreadableForMs,
 } from '../repositories/provider-payments/provider-payments.ts'
 import { chargingCalls } from './derive-health.ts'
-import { callsTellMs, slotMs, untoldEnds } from './health-limits.ts'
+import { callsCountForMs, missingWebhooks, slotMs } from './health-limits.ts'
 import type {
   BoxSeen,
   ConnectionSeen,
@@ -29,9 +29,9 @@ import type {
 import type { UsualCharges } from './usual-charges.ts'
 
 /** How many of the newest charges of a box are read: the ERP may cancel and repeat some without a sign of the terminal. */
-const chargesLooked = 4
+const chargesRead = 4
 /** How far back payments without a webhook are counted. */
-const untoldWithinMs = 15 * 60_000
+const withoutWebhookWithinMs = 15 * 60_000
 /** How long a webhook may take after its payment was seen. */
 const webhookLagMs = 60_000
 /** The maximum age of an order that waits for a decision and is shown with its box. */
@@ -61,25 +61,25 @@ export async function observe(
   const boxes = sightings.map((box) =>
     boxOf(box, charges.get(boxKey(box)) ?? [], undecided.get(boxKey(box)) ?? null),
   )
-  const tallies = await listTallies(db, new Date(now.getTime() - callsTellMs - slotMs))
+  const callCounts = await listCallCounts(db, new Date(now.getTime() - callsCountForMs - slotMs))
   const connections = await listClientConnections(db, client)
-  const untold = await listPaymentsWithoutWebhook(db, {
+  const withoutWebhook = await listPaymentsWithoutWebhook(db, {
     client,
-    since: new Date(now.getTime() - untoldWithinMs),
+    since: new Date(now.getTime() - withoutWebhookWithinMs),
     before: new Date(now.getTime() - webhookLagMs),
-    limit: untoldEnds,
+    limit: missingWebhooks,
   })
   const unreadable = await countUnreadable(db, new Date(now.getTime() - unreadableForMs), client)
   const unreadableOf = new Map(unreadable.map(({ client: of, ...rows }) => [of, rows]))
-  const untoldOf = new Map(untold.map(({ client: of, ...ends }) => [of, ends]))
+  const withoutWebhookOf = new Map(withoutWebhook.map(({ client: of, ...ends }) => [of, ends]))
   return {
     boxes: await usual.addTo(db, boxes, now),
     connections: connections.map((row) => ({
       ...connectionOf(row),
-      untold: untoldOf.get(row.client) ?? null,
+      withoutWebhook: withoutWebhookOf.get(row.client) ?? null,
       unreadable: unreadableOf.get(row.client) ?? null,
     })),
-    operations: operationsOf(tallies),
+    operations: operationsOf(callCounts),
     flows: client === undefined ? ((await flows?.()) ?? []) : [],
   }
 }
@@ -94,7 +94,7 @@ async function readCharges(db: Db, client: ClientName | undefined): Promise<BoxC
     .filter(({ lifeAt }) => lifeAt === null)
     .map((row) => ({ client: row.client, cajaId: row.cajaId }))
   if (among.length === 0) return newest
-  const more = await listBoxCharges(db, chargesLooked, { client, among })
+  const more = await listBoxCharges(db, chargesRead, { client, among })
   return [...newest.filter(({ lifeAt }) => lifeAt !== null), ...more]
 }
 
@@ -131,7 +131,9 @@ function boxOf(
   }
 }
 
-function connectionOf(row: ClientConnectionRow): Omit<ConnectionSeen, 'untold' | 'unreadable'> {
+function connectionOf(
+  row: ClientConnectionRow,
+): Omit<ConnectionSeen, 'withoutWebhook' | 'unreadable'> {
   return {
     client: row.client,
     status: row.status ?? 'none',
@@ -143,8 +145,8 @@ function connectionOf(row: ClientConnectionRow): Omit<ConnectionSeen, 'untold' |
   }
 }
 
-function operationsOf(tallies: readonly Tally[]): OperationSeen[] {
-  const slots = Map.groupBy(tallies, ({ operation }) => operation)
+function operationsOf(callCounts: readonly CallCounts[]): OperationSeen[] {
+  const slots = Map.groupBy(callCounts, ({ operation }) => operation)
   const names = new Set([...knownCalls, ...[...slots.keys()].sort()])
   return [...names].map((operation) => ({
     operation,

@@ -156,7 +156,7 @@ export function refuseHungUp(app: FastifyInstance): void {
     const { method, routeOptions } = request
     if (safeMethods.has(method) || routeOptions.config.mayComeLate) return
     if (!(await hasHungUp(request))) return
-    request.log.warn({ req: request }, 'a request is not done: its caller has hung up')
+    request.log.warn({ req: request }, 'request not executed: the client disconnected')
     throw new AppError('CALLER_GONE')
   })
 }

@@ -171,7 +171,7 @@ async function* tell(
     if (isStopping()) yield end('stopping')
   } catch (error) {
     if (error instanceof AppError && error.code === 'UNAUTHORIZED') return yield end('access')
-    request.log.warn({ err: error }, 'an event stream broke off')
+    request.log.warn({ err: error }, 'an event stream failed')
     yield end('unavailable')
   }
 }

@@ -52,7 +52,7 @@ export class RequestLog extends LogController {
       durationMs: Math.round(reply.elapsedTime),
       ...(request.aboutOrder && { orderId: request.aboutOrder.id }),
     }
-    if (error) request.log.warn({ ...fields, err: error }, 'request broken off')
+    if (error) request.log.warn({ ...fields, err: error }, 'request aborted')
     else request.log.info(fields, 'request done')
   }
 }

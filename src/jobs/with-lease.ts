@@ -37,7 +37,7 @@ export async function withLease<T>(
   } finally {
     clearInterval(renewal)
     await releaseLease(db, { name, owner: deps.processId }).catch((error) =>
-      deps.log.warn({ err: error, lease: name }, 'a lease was not given back; it will expire'),
+      deps.log.warn({ err: error, lease: name }, 'lease not released; it expires'),
     )
   }
 }

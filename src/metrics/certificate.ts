@@ -8,8 +8,8 @@ export type CertificateWatch = {
 
 const answerWithinMs = 3_000
 /** Certificates change every few weeks. */
-const lookAgainMs = 3_600_000
-const lookAgainAfterFailureMs = 300_000
+const rereadMs = 3_600_000
+const rereadAfterFailureMs = 300_000
 
 /** Reads the certificate of an https address as a client sees it: that of the proxy in front of us, also when it has expired. */
 export function createCertificateWatch(
@@ -22,16 +22,16 @@ export function createCertificateWatch(
     async endsAt() {
       if (url.protocol !== 'https:') return undefined
       if (!last || stopwatch() >= last.untilMs) {
-        const seen = { endsAt: look(url), untilMs: stopwatch() + lookAgainMs }
+        const seen = { endsAt: read(url), untilMs: stopwatch() + rereadMs }
         last = seen
-        if (!(await seen.endsAt)) seen.untilMs = stopwatch() + lookAgainAfterFailureMs
+        if (!(await seen.endsAt)) seen.untilMs = stopwatch() + rereadAfterFailureMs
       }
       return await last.endsAt
     },
   }
 }
 
-function look(url: URL): Promise<Date | undefined> {
+function read(url: URL): Promise<Date | undefined> {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   return new Promise((resolve) => {
     const socket = connect({

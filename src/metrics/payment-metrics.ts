@@ -21,9 +21,9 @@ export type Scrape = { body: string; contentType: string }
 export type PaymentMetrics = {
   /** Where the listener registers its requests. */
   registry: Registry
-  noteProviderCall(entry: ProviderCallLog): void
+  recordProviderCall(entry: ProviderCallLog): void
   /** Counts a move of an order by this process, after its commit. */
-  noteMove(before: OrderRow, after: OrderRow): void
+  recordMove(before: OrderRow, after: OrderRow): void
   /** The text for Prometheus. Never fails: without the database it has only the metrics of the process. */
   scrape(): Promise<Scrape>
 }
@@ -122,11 +122,11 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
 
   return {
     registry,
-    noteProviderCall({ operation, status, failure, durationMs }) {
+    recordProviderCall({ operation, status, failure, durationMs }) {
       calls.inc({ operation, result: resultOf(status, failure) })
       callDuration.observe({ operation }, durationMs / milliseconds)
     },
-    noteMove: (before, after) => whenCommitted(() => countMove(before, after)),
+    recordMove: (before, after) => whenCommitted(() => countMove(before, after)),
     scrape() {
       // Simultaneous scrapes share the statement.
       scraping ??= scrape().finally(() => {

@@ -59,7 +59,7 @@ export type PaymentDeps = {
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
   log: Log
   /** Called with each move of an order that this process makes, perhaps before it is committed. Must not throw. */
-  noteMove: (before: OrderRow, after: OrderRow) => void
+  recordMove: (before: OrderRow, after: OrderRow) => void
   settings: PaymentSettings
   /** Facts of which this process has had no sign since then are not assumed. */
   startedAt: Date

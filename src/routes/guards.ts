@@ -126,7 +126,7 @@ export async function installGuards(
   app.decorateRequest('foundOrder', null)
 
   const db = deps.database.db
-  const noteRefusal = createRefusedSignIns(deps)
+  const recordRefusal = createRefusedSignIns(deps)
   const ownOrigin = new URL(deps.settings.publicUrl).origin
   const cookies = { sealer: deps.sealer, isSecure: ownOrigin.startsWith('https:') }
   // Binds sessions of the administrator to the token they were made with, without containing it.
@@ -245,7 +245,7 @@ export async function installGuards(
     async signIn(token, request) {
       const principal = await principalOfToken(token)
       if (!principal) {
-        await noteRefusal(actorOf(deps, request, null))
+        await recordRefusal(actorOf(deps, request, null))
         return undefined
       }
       const now = deps.now()

@@ -18,7 +18,7 @@ import type { FlowTrace } from '../sync/flow-trace.ts'
 export type Tracing = FlowTrace & {
   /** Traces the requests of a listener. Call it before adding hooks that should be part of a request. */
   observe(app: FastifyInstance): void
-  noteProviderCall(entry: ProviderCallLog): void
+  recordProviderCall(entry: ProviderCallLog): void
   /** Sends the remaining spans, within some seconds. */
   close(): Promise<void>
 }
@@ -112,7 +112,7 @@ export function startTracing({ endpoint, headers, version, log }: TracingOptions
         current.run(span, done)
       })
     },
-    noteProviderCall({ operation, method, status, attempt, durationMs, code, failure, about }) {
+    recordProviderCall({ operation, method, status, attempt, durationMs, code, failure, about }) {
       const error = code ?? failure
       endNow(`provider ${operation}`, {
         kind: SpanKind.CLIENT,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { createTableCare } from '../../src/jobs/table-care.ts'
+import { createTableMaintenance } from '../../src/jobs/table-maintenance-job.ts'
 import { acquireLease } from '../../src/repositories/leases.ts'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
 
@@ -17,7 +17,7 @@ afterAll(async () => {
 const now = () => new Date()
 const sleep = async () => undefined
 const careOf = (processId: string) =>
-  createTableCare({
+  createTableMaintenance({
     database,
     now,
     sleep,
@@ -56,28 +56,28 @@ test.skipIf(!postgresUrl)(
     await sql`insert into erp_items select generate_series(1, 5000)`.execute(database.db)
     await addItems('f', 150)
     await settle()
-    expect(await careOf('a').care()).toEqual([])
+    expect(await careOf('a').maintain()).toEqual([])
 
     await addItems('g', 5_000)
     await settle()
     expect(
       await acquireLease(database.db, { name: 'table-care', owner: 'b', now: now() }),
     ).toBeDefined()
-    expect(await careOf('a').care()).toEqual([])
+    expect(await careOf('a').maintain()).toEqual([])
     expect(await counted('flow_items')).toBe(-1)
     await sql`delete from leases where owner = 'b'`.execute(database.db)
 
-    expect(await careOf('a').care()).toEqual(['public.flow_items'])
+    expect(await careOf('a').maintain()).toEqual(['public.flow_items'])
     expect(await counted('flow_items')).toBe(5_150)
     // What is not the service's own is left alone.
     expect(await counted('erp_items')).toBe(-1)
     await settle()
-    expect(await careOf('a').care()).toEqual([])
+    expect(await careOf('a').maintain()).toEqual([])
 
     const { rows } = await sql<{ autovacuum: string }>`show autovacuum`.execute(database.db)
     await sql`delete from flow_items where flow = 'g'`.execute(database.db)
     await settle()
-    expect(await careOf('a').care()).toEqual(['public.flow_items'])
+    expect(await careOf('a').maintain()).toEqual(['public.flow_items'])
     if (rows[0]?.autovacuum !== 'off') return
     const dead = await sql<{ n: number }>`
     select n_dead_tup as n from pg_stat_user_tables where relname = 'flow_items'`.execute(

@@ -235,8 +235,8 @@ describe('a connection', () => {
     [{ expiresAt: ago(1) }, 'attention', 'connection_expiring'],
     [{ expiresAt: ago(1), isRenewable: false }, 'down', 'connection_lost'],
     [{ refreshStartedAt: ago(3600) }, 'attention', 'connection_expiring'],
-    [{ untold: { count: 5, since: ago(600) } }, 'attention', 'webhooks_missing'],
-    [{ untold: { count: 4, since: ago(600) } }, 'ok', null],
+    [{ withoutWebhook: { count: 5, since: ago(600) } }, 'attention', 'webhooks_missing'],
+    [{ withoutWebhook: { count: 4, since: ago(600) } }, 'ok', null],
     [{}, 'ok', null],
   ] as const)('%j is %s: %s', (over, state, cause) => {
     const { connections } = deriveHealth(observed({ connections: [connectionSeen(over)] }), now)
@@ -266,7 +266,7 @@ describe('a flow', () => {
     accessLost: null,
     sending: { state, cause: '503', since: ago(600), nextAttemptAt: ago(-30) },
     owed,
-    oldestOwedAt: owed > 0 ? ago(600) : null,
+    oldestWaitingAt: owed > 0 ? ago(600) : null,
     failed: 0,
   })
   const derive = (seen: FlowSeen) => deriveHealth(observed({ flows: [seen] }), now).flows[0]

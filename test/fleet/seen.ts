@@ -75,7 +75,7 @@ export function connectionSeen(over: Partial<ConnectionSeen> = {}): ConnectionSe
     isRenewable: true,
     refreshedAt: ago(86_400),
     refreshStartedAt: null,
-    untold: null,
+    withoutWebhook: null,
     unreadable: null,
     ...over,
   }

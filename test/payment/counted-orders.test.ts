@@ -76,7 +76,7 @@ test('a charge reads few orders of a box that has sold hundreds, once the table 
   }
   for (let run = 0; run < runsBeforePlan; run += 1) await sellAndPay(`first-${run}`)
   await sellBefore(last, 400)
-  // src/db/vacuum.ts and src/jobs/table-care.ts do so by themselves from 200 rows on. Without it each of the 400 is read.
+  // src/db/vacuum.ts and src/jobs/table-maintenance-job.ts do so by themselves from 200 rows on. Without it each of the 400 is read.
   await sql`analyze orders`.execute(service.database.db)
   // On a busy machine the service's own looks add to what a sale has read, hardly to all three.
   const read: number[] = []

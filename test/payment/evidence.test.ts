@@ -32,11 +32,11 @@ const mpUserId = 2025701502
 const start = new Date('2026-11-20T12:00:00Z')
 
 let database: Database
-let deps: Pick<PaymentDeps, 'database' | 'now' | 'noteMove' | 'startedAt' | 'statusChecks'>
+let deps: Pick<PaymentDeps, 'database' | 'now' | 'recordMove' | 'startedAt' | 'statusChecks'>
 beforeAll(async () => {
   database = await openTestDatabase()
   const statusChecks = createStatusCheckNotes(database, start, () => start, createLogger('silent'))
-  deps = { database, now: () => start, noteMove: () => undefined, startedAt: start, statusChecks }
+  deps = { database, now: () => start, recordMove: () => undefined, startedAt: start, statusChecks }
   await database.db.insertInto('clients').values({ name: client, created_at: start }).execute()
 })
 afterAll(() => database.close())

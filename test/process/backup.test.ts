@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { checkBackup } from '../../src/backup/backup-file.ts'
-import { askForSnapshot, openSnapshotDoor, tellOfBackup } from '../../src/backup/snapshot-door.ts'
+import { openSnapshotDoor, reportBackup, requestSnapshot } from '../../src/backup/snapshot-door.ts'
 import { CopyError } from '../../src/backup/source.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { filesOf } from '../../src/db/pglite-engine.ts'
@@ -286,9 +286,9 @@ test('the door answers with a copy, one at a time, and to nothing else', slow, a
     onFinished: async (takenAt) => void finished.push(takenAt),
     log: () => {},
   })
-  const first = askForSnapshot(folder)
+  const first = requestSnapshot(folder)
   await expect.poll(() => asked.length).toBe(1)
-  await expect(askForSnapshot(folder)).rejects.toThrow(/another backup/)
+  await expect(requestSnapshot(folder)).rejects.toThrow(/another backup/)
   going.resolve()
   expect(await first).toBe(asked[0])
   const stranger = connect(join(folder, 'backup.sock'))
@@ -296,10 +296,10 @@ test('the door answers with a copy, one at a time, and to nothing else', slow, a
   let answered = ''
   for await (const chunk of stranger) answered += chunk
   expect(answered).toBe('')
-  await tellOfBackup(folder, new Date(5))
+  await reportBackup(folder, new Date(5))
   expect(finished).toEqual([new Date(5)])
   await door.close()
-  await expect(askForSnapshot(folder)).rejects.toBeInstanceOf(CopyError)
+  await expect(requestSnapshot(folder)).rejects.toBeInstanceOf(CopyError)
 })
 
 async function untilThere(path: string): Promise<void> {

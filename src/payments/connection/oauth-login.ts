@@ -192,7 +192,10 @@ export async function finishLogin(
   }
   // The code of another server must not be sent to ours, and our server's code is the only one accepted (RFC 9207).
   if (request.issuer !== undefined && !deps.provider.oauth.isIssuer(request.issuer)) {
-    deps.log.warn({ client: waiting.client }, 'a login came back from a server that was not asked')
+    deps.log.warn(
+      { client: waiting.client },
+      'the answer to a login came from another authorization server',
+    )
     throw new AppError('OAUTH_STATE_INVALID')
   }
   if (!request.denied && request.code === undefined) throw invalid('code', 'Required')

@@ -289,7 +289,10 @@ async function renewFrom(
       return endRefused(deps, connection, renewal, error.providerCode ?? 'refused', error)
     }
     await endRenewal(db, renewal).catch((cause) =>
-      deps.log.warn({ client, err: cause }, 'others wait in vain for a renewal that has failed'),
+      deps.log.warn(
+        { client, err: cause },
+        'the end of a failed renewal could not be stored; other requests wait for it',
+      ),
     )
     throw failure
   }

@@ -431,7 +431,7 @@ async function adopt(
   const { order } = adoption
   deps.log.warn(
     { orderId: order.id, client, mpOrderId: evidence.mpOrderId, status: order.status, source },
-    'an order of ours without a row was found at the provider and taken in',
+    'an order without a row was found at the provider and adopted',
   )
   return { kind: 'adopted', order }
 }

@@ -128,7 +128,7 @@ export async function createOrder(
   } catch (cause) {
     const error = addOutcome(cause, sale.outcomeOnFailure)
     const code = error instanceof AppError ? error.code : 'INTERNAL_ERROR'
-    deps.fleet.noteRefusal(client, request.cajaId, code)
+    deps.fleet.recordRefusal(client, request.cajaId, code)
     throw error
   }
 }

@@ -54,7 +54,7 @@ export async function keepHouse(
     ),
   }
   if (Object.values(deleted).some((rows) => rows > 0)) {
-    deps.log.info(deleted, 'rows that were kept for long enough are deleted')
+    deps.log.info(deleted, 'old rows are deleted')
   }
   const folder = deps.settings.auditArchiveDir
   if (folder === undefined) return

@@ -12,7 +12,7 @@ import type { Log } from '../deps.ts'
 export type OrderCalls = {
   /** Writes a call a moment later, unless it is a plain one. The caller neither waits for it nor fails with it. */
   note(call: NewOrderCall): void
-  noteProviderCall(entry: ProviderCallLog, endedAt: Date): void
+  recordProviderCall(entry: ProviderCallLog, endedAt: Date): void
   /** Writes what is pending. Never fails. */
   flush(): Promise<void>
   /** Writes the rest, if the database is available. */
@@ -83,7 +83,7 @@ export function createOrderCalls(database: Database, log: Log): OrderCalls {
 
   return {
     note,
-    noteProviderCall(entry, endedAt) {
+    recordProviderCall(entry, endedAt) {
       if (!entry.about) return
       note({
         order: entry.about.orderId,

@@ -168,7 +168,7 @@ async function searchAccount(
       const sureMs = Math.max(from.getTime(), Math.min(endMs, beganMs - indexLagMs))
       await advanceSearch(db, mpUserId, new Date(sureMs), deps.now())
       if (sureMs >= endsMs) {
-        deps.log.info({ mpUserId, ...figures }, 'an account was searched for forgotten orders')
+        deps.log.info({ mpUserId, ...figures }, 'an account was searched for orders without a row')
         return nowMs
       }
       await deps.sleep(betweenPagesMs, stopped).catch(() => undefined)

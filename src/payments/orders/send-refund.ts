@@ -328,7 +328,7 @@ async function keepUnclear(
     nextAttemptAt: new Date(deps.now().getTime() + unclearCheckMs),
     unclear: { why: whyUnclear(match), possible: possibleRefunds(match, shown) },
   })
-  deps.log.warn({ orderId, operationId: id, mpRefundId }, 'a refund cannot be told apart')
+  deps.log.warn({ orderId, operationId: id, mpRefundId }, 'a refund cannot be identified')
   return { ...operation, state: 'unknown', mp_refund_id: mpRefundId, provider_code: unclearCode }
 }
 

@@ -186,7 +186,7 @@ export type Moved = {
  * Requests that wait for the order are woken after the commit.
  */
 export async function moveOrder(
-  deps: Pick<PaymentDeps, 'database' | 'now' | 'noteMove' | 'startedAt' | 'statusChecks'>,
+  deps: Pick<PaymentDeps, 'database' | 'now' | 'recordMove' | 'startedAt' | 'statusChecks'>,
   db: Db | Trx,
   known: OrderRow,
   source: EvidenceSource,
@@ -225,7 +225,7 @@ export async function moveOrder(
       }))
     if (written) {
       notifyOrderChanged(deps.database, written.order)
-      deps.noteMove(order, written.order)
+      deps.recordMove(order, written.order)
       if (along?.entries && (!along.ends || written.hasEnded)) notifyActivity(deps, along.entries)
       return { ...written, changed: true, shown }
     }

@@ -203,6 +203,6 @@ function logFailure(
   if (error instanceof AppError) {
     deps.log.info({ ...about, code: error.code }, 'an order stays open for the next round')
   } else {
-    deps.log.error({ ...about, err: error }, 'an order could not be looked at')
+    deps.log.error({ ...about, err: error }, 'the status check of an order failed')
   }
 }

@@ -67,7 +67,7 @@ export async function findBusyCause(
     return { kind: open.length === 0 && isAll && isPrintCode ? 'print' : 'unknown' }
   } catch (error) {
     if (!(error instanceof ProviderError || error instanceof AppError)) throw error
-    deps.log.warn({ client, terminalId, err: error }, 'what holds a terminal could not be read')
+    deps.log.warn({ client, terminalId, err: error }, 'the order on a terminal could not be read')
     return { kind: 'unknown' }
   }
 }

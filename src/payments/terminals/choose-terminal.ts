@@ -103,7 +103,10 @@ async function tryCancel(
     // An order whose cancel is only requested still keeps the terminal busy.
     return (await cancelAtProvider(deps, order, byService(deps, context))).status === 'canceled'
   } catch (error) {
-    deps.log.warn({ orderId: order.id, err: error }, 'a forgotten order still holds its terminal')
+    deps.log.warn(
+      { orderId: order.id, err: error },
+      'an unfinished order still occupies its terminal',
+    )
     return false
   }
 }

@@ -83,7 +83,7 @@ function noteTerminals(
     const ready = [first, ...others].find(({ operatingMode }) => operatingMode === 'PDV')
     if (!ready && !areAll) continue
     const found = ready ? 'pdv' : 'standalone'
-    deps.fleet.noteFinding({ client, cajaId, found, terminalId: (ready ?? first).id })
+    deps.fleet.recordFinding({ client, cajaId, found, terminalId: (ready ?? first).id })
   }
 }
 
@@ -134,7 +134,7 @@ export async function setOperatingMode(
         for (const terminal of paired) {
           await deps.provider.terminals.setMode(token, terminal.id, request.operatingMode)
           const found = request.operatingMode === 'PDV' ? 'pdv' : 'standalone'
-          deps.fleet.noteFinding({
+          deps.fleet.recordFinding({
             client,
             cajaId: request.cajaId,
             found,

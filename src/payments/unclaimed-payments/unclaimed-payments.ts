@@ -123,7 +123,7 @@ async function note(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<voi
   const { client, id, payment_id: paymentId, caja_id: cajaId } = orphan
   deps.log.warn(
     { client, orphanId: id, paymentId, cajaId },
-    'the provider charged something that no order here stands for',
+    'the provider has a payment without an order',
   )
 }
 

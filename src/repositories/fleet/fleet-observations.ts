@@ -10,7 +10,7 @@ import {
 } from '../statistics/figure-conditions.ts'
 
 /** Attempts of one kind of call, counted over a time. */
-export type Tally = {
+export type CallCounts = {
   operation: string
   slot: Date
   answered: number
@@ -20,9 +20,9 @@ export type Tally = {
 }
 
 /** Adds to the counts so far, of this and other processes. */
-export async function addTallies(db: Db, tallies: readonly Tally[]): Promise<void> {
+export async function addCallCounts(db: Db, callCounts: readonly CallCounts[]): Promise<void> {
   // In the same order everywhere, so that two processes never wait for each other.
-  const rows = tallies.toSorted((a, b) => (a.operation < b.operation ? -1 : 1))
+  const rows = callCounts.toSorted((a, b) => (a.operation < b.operation ? -1 : 1))
   await sql`
     insert into provider_tallies (operation, slot, answered, failed, throttled, last_code)
     select operation, slot, answered, failed, throttled, "lastCode"
@@ -37,7 +37,7 @@ export async function addTallies(db: Db, tallies: readonly Tally[]): Promise<voi
 }
 
 /** The counts since a moment, newest first. */
-export async function listTallies(db: Db, since: Date): Promise<Tally[]> {
+export async function listCallCounts(db: Db, since: Date): Promise<CallCounts[]> {
   return db
     .selectFrom('provider_tallies')
     .select(['operation', 'slot', 'answered', 'failed', 'throttled', 'last_code as lastCode'])
@@ -48,7 +48,7 @@ export async function listTallies(db: Db, since: Date): Promise<Tally[]> {
 }
 
 /** Each kind of call that was ever counted here stays known by its state; only the counts are deleted. */
-export async function deleteTalliesBefore(db: Db, before: Date): Promise<void> {
+export async function deleteCallCountsBefore(db: Db, before: Date): Promise<void> {
   await db.deleteFrom('provider_tallies').where('slot', '<', before).execute()
 }
 
@@ -63,7 +63,7 @@ export type NewRefusal = {
 }
 
 /** Stores the newest row of refusals of each existing box; a refusal for the same reason continues it. */
-export async function noteRefusals(db: Db, refusals: readonly NewRefusal[]): Promise<void> {
+export async function saveRefusals(db: Db, refusals: readonly NewRefusal[]): Promise<void> {
   await sql`
     insert into box_sightings (client, caja_id, refused_code, refused_since, refused_at, refusals)
     select one.client, "cajaId", code, since, at, count
@@ -95,7 +95,7 @@ export type NewFinding = {
 }
 
 /** Stores the last finding about the terminals of each box. */
-export async function noteFindings(db: Db, findings: readonly NewFinding[]): Promise<void> {
+export async function saveFindings(db: Db, findings: readonly NewFinding[]): Promise<void> {
   await sql`
     insert into box_sightings (client, caja_id, found, terminal_id, found_since, found_at)
     select client, "cajaId", found, "terminalId", at, at

@@ -15,11 +15,11 @@ export type ControlAccess = {
   /** Opens the figures and nothing else. */
   metricsToken: string | undefined
   authFailuresPerMinute: number
-  visits: ControlVisits
+  audit: AccessAudit
 }
 
 /** Hears who shows a token, right or wrong, by the address on arrival. Neither may fail. */
-export type ControlVisits = {
+export type AccessAudit = {
   accepted(address: string): Promise<void>
   refused(address: string): Promise<void>
 }
@@ -69,14 +69,14 @@ export function installControlAccess(app: HttpServer, access: ControlAccess): Co
     if (request.routeOptions.config.access === 'metrics' && isForMetrics(token)) return
     if (isOperator(request)) {
       const isAsked = access.auth !== 'none' && access.syncToken !== undefined
-      if (isAsked) await access.visits.accepted(request.arrivedFrom)
+      if (isAsked) await access.audit.accepted(request.arrivedFrom)
       return
     }
     if (access.syncToken === undefined) {
       const isProxied = access.isBehindProxy || isForwarded(request)
       throw new AppError('FORBIDDEN', { message: isProxied ? proxiedText : foreignText })
     }
-    if (hasToken) await access.visits.refused(request.arrivedFrom)
+    if (hasToken) await access.audit.refused(request.arrivedFrom)
     else failures.count(request.arrivedFrom)
     throw new AppError('UNAUTHORIZED')
   })

@@ -261,7 +261,7 @@ export function createFlowReports(
             accessLost: lostAccess(name, one.name),
             sending: sending(name, one.name),
             owed: waiting + delayed,
-            oldestOwedAt: oldestWaitingAt,
+            oldestWaitingAt: oldestWaitingAt,
             failed,
           }
         }),

@@ -20,14 +20,14 @@ const ownTables = [
   ...['flow_errors', 'flow_activity', 'flow_polls', 'delivery_hands'],
 ] as const satisfies readonly (keyof Tables)[]
 
-type Neglected = { name: string; isUnclean: boolean; isMiscounted: boolean }
+type TableToMaintain = { name: string; isUnclean: boolean; isMiscounted: boolean }
 
 /**
  * The tables of which a fifth has changed since the last analysis (200 rows at least), or is dead where autovacuum is
  * off (1,000 rows at least). PostgreSQL only.
  */
-export async function findNeglectedTables(db: Db): Promise<Neglected[]> {
-  const { rows } = await sql<Neglected>`
+export async function findTablesToMaintain(db: Db): Promise<TableToMaintain[]> {
+  const { rows } = await sql<TableToMaintain>`
     with grown as (
       select format('%I.%I', schemaname, relname) as name, n_mod_since_analyze as changed,
         n_dead_tup as dead, 0.2 * n_live_tup as fifth
@@ -46,9 +46,9 @@ export async function findNeglectedTables(db: Db): Promise<Neglected[]> {
  * Analyzes and vacuums them, one after the other, each by a statement of its own that blocks no query. A table that is
  * already being vacuumed or analyzed is skipped.
  */
-export async function careForTables(
+export async function maintainTables(
   database: Pick<Database, 'maintenance'>,
-  tables: readonly Neglected[],
+  tables: readonly TableToMaintain[],
   signal: AbortSignal,
 ): Promise<void> {
   await database.maintenance((pool) =>
