@@ -38,10 +38,12 @@ function writeSbom(file: string): void {
 /** A figure to follow; with the name of an operation its files, too. */
 async function reportPaths(named: string | undefined): Promise<void> {
   // The other tasks need no service.
-  const { countOperations, countPoll } = await import('./operations.ts')
+  const { countDelivery, countOperations, countPoll } = await import('./operations.ts')
   const server = process.env.TEST_DATABASE_URL
-  const counted = named === 'poll' ? [] : await countOperations()
-  if (server) counted.push(['poll', await countPoll(server)])
+  const ofFlows = named === 'poll' || named === 'delivery'
+  const counted = ofFlows ? [] : await countOperations()
+  if (named !== 'poll') counted.push(['delivery', await countDelivery()])
+  if (server && named !== 'delivery') counted.push(['poll', await countPoll(server)])
   else say('TEST_DATABASE_URL is not set: a poll, which reads a table there, is not counted')
   for (const [name, { files, lines }] of counted) {
     say(`a ${name} passes through ${files.length} files, ${lines} lines`)

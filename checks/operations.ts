@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import { sql } from 'kysely'
 import pg from 'pg'
 import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
+import { recordChanges } from '../src/repositories/flows/deliveries.ts'
 import { acquireLease } from '../src/repositories/leases.ts'
-import { startTestFlows } from '../test/support/flows.ts'
+import { jsonFlow, startTarget, startTestFlows } from '../test/support/flows.ts'
 import { deliver, orderRow, refund } from '../test/support/money.ts'
 import { startTestService, type TestService } from '../test/support/service.ts'
 import { act, charge, openShop, payByCard, readOrder, type Till } from '../test/support/till.ts'
@@ -81,6 +84,41 @@ export async function countPoll(server: string): Promise<Passed> {
     await database.close()
     await source.query(`drop table ${table}`)
     await source.end()
+  }
+}
+
+/** What the delivery of one changed item passes through, by an HTTP request of its own. Nothing of the poll that finds it counts. */
+export async function countDelivery(): Promise<Passed> {
+  const database = await openDatabase({ inMemory: true })
+  await migrate(database)
+  const target = await startTarget()
+  const flow = jsonFlow('counted', target.url, { startPaused: true })
+  const files = { 'counted.flow.yaml': flow, 'counted.json': [] }
+  const flows = await startTestFlows({ database, files })
+  const owed = { flow: 'counted', destinations: ['web'], keepsHistory: true }
+  let change = 0
+  const deliverOne = async () => {
+    change += 1
+    const value = { id: 'A', price: change }
+    const found = { pk: 'A', kind: 'upsert' as const, hash: `h${change}`, value, change }
+    await database.transaction((trx) => recordChanges(trx, owed, [found], new Date()))
+    database.announce('tillbridge_deliveries', 'counted/web')
+    for (let isOwed = true; isOwed; await wait(2)) {
+      const { rows } = await sql`select from deliveries where state = 'waiting'`.execute(
+        database.db,
+      )
+      isOwed = rows.length > 0
+    }
+  }
+  try {
+    return await countPassed(
+      { warmUps, times },
+      { operation: deliverOne, settle: async () => undefined },
+    )
+  } finally {
+    await flows.stop()
+    await target.close()
+    await database.close()
   }
 }
 
