@@ -40,6 +40,11 @@ const card = async () => (await flows.call('GET', '/flows')).json().flows[0].des
 const open = {
   state: 'open',
   cause: expect.stringMatching(/^3 of the last 3 attempts failed, the last one with: HTTP 503/),
+  why: {
+    code: 'ATTEMPTS_FAILED',
+    data: { failed: 3, among: 3, last: { code: 'HTTP_STATUS', data: { status: 503 } } },
+    message: 'fallaron 3 de los últimos 3 intentos, el último con: HTTP 503',
+  },
   since: expect.stringMatching(/Z$/),
   next_attempt_at: expect.stringMatching(/Z$/),
 }

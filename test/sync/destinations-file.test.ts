@@ -186,3 +186,60 @@ test('a link in place of the file is not followed; what a disk cannot do can be 
     why: { code: 'FILE_NOT_WRITABLE', data: { said: 'EISDIR' } },
   })
 })
+
+test.each(['ndjson', 'csv'] as const)(
+  'many items are written together, in their order, by one write: %s',
+  async (format) => {
+    const destination = open({ path: `many.${format}`, format })
+    const jobs = Array.from({ length: 300 }, (_, index) =>
+      job({ pk: `P${index}`, jobKey: `k${index}`, body: { name: `n${index}` } }),
+    )
+    expect(destination.batches?.most('upsert')).toBeGreaterThanOrEqual(jobs.length)
+    const results = await destination.batches?.deliver(jobs, never)
+    expect(results).toEqual(jobs.map(() => ({ ok: true })))
+    const lines = (await read(`many.${format}`)).trimEnd().split(/\r?\n/)
+    expect(lines).toHaveLength(format === 'csv' ? 301 : 300)
+    expect(lines.at(-1)).toContain('P299')
+    expect(lines.filter((line) => line.includes('_pk,'))).toHaveLength(format === 'csv' ? 1 : 0)
+  },
+)
+
+test('of items that are written together each has its own outcome', async () => {
+  const destination = openCsv()
+  let asked = 0
+  const mayStart = () => {
+    asked += 1
+    return true
+  }
+  const results = await destination.batches?.deliver(
+    [
+      job({ pk: 'A', body: { name: 'a' }, mayStart }),
+      job({ pk: 'B', body: { name: 'b', other: 1 }, mayStart }),
+      job({ pk: 'C', body: ['no object'], mayStart }),
+      job({ pk: 'D', body: { name: 'd' }, mayStart: () => false }),
+      job({ pk: 'E', body: { name: 'e' }, mayStart }),
+    ],
+    never,
+  )
+  expect(results).toMatchObject([
+    { ok: true },
+    { ok: false, retryable: false, why: { code: 'NO_COLUMN', data: { fields: 'other' } } },
+    { ok: false, retryable: false, why: { code: 'NO_OBJECT' } },
+    { ok: false, retryable: true, why: { code: 'PERMIT_LOST' } },
+    { ok: true },
+  ])
+  expect((await csv()).map((row) => (row as { _pk: string })._pk)).toEqual(['A', 'E'])
+  // Only what is written may have arrived.
+  expect(asked).toBe(2)
+})
+
+test('when the file cannot be written all of them wait', async () => {
+  await mkdir(join(folder, 'is-a-folder'))
+  const destination = open({ path: 'is-a-folder' })
+  const results = await destination.batches?.deliver([job({ pk: 'A' }), job({ pk: 'B' })], never)
+  const why = { code: 'FILE_NOT_WRITABLE', data: { said: 'EISDIR' } }
+  expect(results).toMatchObject([
+    { ok: false, retryable: true, outage: true, why },
+    { ok: false, retryable: true, outage: true, why },
+  ])
+})

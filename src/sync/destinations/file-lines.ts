@@ -53,6 +53,11 @@ export function csvRow(fields: Fields, first: FirstLine | undefined): { text: st
   return { text: isNew ? writeRow(columns) + row : row }
 }
 
+/** What the first line of a file is once these rows begin it. */
+export function firstLineOf(rows: string): FirstLine {
+  return { text: rows.slice(0, rows.indexOf('\r\n')), isComplete: true }
+}
+
 function isTornStart(first: FirstLine): boolean {
   return !first.isComplete && csvStart.startsWith(first.text)
 }

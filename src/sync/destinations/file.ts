@@ -3,8 +3,11 @@ import { dayIn } from '../../domain/time-zone.ts'
 import { GuardedFileError } from '../../files/guarded-file.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { createAppender } from './file-appender.ts'
-import { beginsNdjson, csvRow, ndjsonLine, recordOf } from './file-lines.ts'
+import { beginsNdjson, csvRow, firstLineOf, ndjsonLine, recordOf } from './file-lines.ts'
 import { postponed, refused, withheld } from './result.ts'
+
+/** Lines that one write takes; their items are in memory. */
+const mostLines = 500
 
 export type FileSettings = {
   /** Path of the file, relative to `baseDir`; `{date}` becomes the day of the delivery, as 2026-11-21. */
@@ -17,7 +20,7 @@ export type FileSettings = {
 }
 
 /**
- * Appends a line per delivery and answers once it is on the disk. At least once: after a crash between the write and its
+ * Appends a line per delivery, many by one write, and answers once they are on the disk. At least once: after a crash between the write and its
  * record, the same line comes again under the same `_key`. Lines carry `_key` (of flow, destination, item and change),
  * `_kind` (upsert or delete) and `_pk` beside the mapped fields. One process at a time may write a file.
  *
@@ -33,44 +36,52 @@ export function openFileDestination(settings: FileSettings): Destination {
     isCsv ? { end: '\r\n', isOurs: () => true } : { end: '\n', isOurs: beginsNdjson },
   )
 
-  const line = async (job: DeliveryJob, path: string) => {
-    const record = recordOf(job)
-    if ('problem' in record) return record
-    if (!isCsv) return { text: ndjsonLine(record.fields) }
-    return csvRow(record.fields, await appender.firstLine(path))
+  /** The lines of jobs that may be written, in their order, with what becomes of the others. */
+  const linesOf = async (jobs: readonly DeliveryJob[], path: string) => {
+    let first = isCsv ? await appender.firstLine(path) : undefined
+    let text = ''
+    const results = jobs.map((job): DeliveryResult => {
+      const record = recordOf(job)
+      if ('problem' in record) return refused(record.problem)
+      const made = isCsv ? csvRow(record.fields, first) : { text: ndjsonLine(record.fields) }
+      if ('problem' in made) return refused(made.problem)
+      if (!job.mayStart()) return withheld()
+      text += made.text
+      // What follows has the columns that this one has given to a new file.
+      if (isCsv && !first?.isComplete) first = firstLineOf(made.text)
+      return { ok: true }
+    })
+    return { text, results }
+  }
+
+  /** One write, and one wait for the disk, for all of them. */
+  const write = async (jobs: readonly DeliveryJob[]): Promise<readonly DeliveryResult[]> => {
+    const path = pathOf(settings.now())
+    try {
+      return await appender.inTurn(path, async () => {
+        const { text, results } = await linesOf(jobs, path)
+        if (text !== '') await appender.append(path, text)
+        return results
+      })
+    } catch (error) {
+      // Whatever is wrong with a disk or a folder is wrong for every item, and somebody can put it right.
+      const said =
+        error instanceof GuardedFileError ? `it ${error.message}` : codeOfSystemError(error)
+      if (said === undefined) throw error
+      const failed = postponed({ code: 'FILE_NOT_WRITABLE', data: { said } }, { outage: true })
+      return jobs.map(() => failed)
+    }
   }
 
   return {
-    deliver: async (job): Promise<DeliveryResult> => {
-      const path = pathOf(settings.now())
-      try {
-        return await appender.inTurn(path, async () => {
-          const made = await line(job, path)
-          if ('problem' in made) return refused(made.problem)
-          if (!job.mayStart()) return withheld()
-          await appender.append(path, made.text)
-          return { ok: true }
-        })
-      } catch (error) {
-        if (error instanceof GuardedFileError) {
-          return notWritable(`it ${error.message}`)
-        }
-        const code = codeOfSystemError(error)
-        if (code === undefined) throw error
-        // Whatever is wrong with a disk or a folder is wrong for every item, and somebody can put it right.
-        return notWritable(code)
-      }
-    },
+    deliver: async (job) => (await write([job]))[0] ?? withheld(),
+    batches: { most: () => mostLines, deliver: (jobs) => write(jobs) },
     refusalOf(job) {
       const record = recordOf(job)
       return 'problem' in record ? record.problem : undefined
     },
     close: () => appender.idle(),
   }
-}
-
-function notWritable(said: string): DeliveryResult {
-  return postponed({ code: 'FILE_NOT_WRITABLE', data: { said } }, { outage: true })
 }
 
 function pathMaker(settings: FileSettings): (at: Date) => string {
