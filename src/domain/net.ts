@@ -145,14 +145,14 @@ export function netOf(
   if (agrees && estimate && (!settled.hasParts || unexplainedCents !== 0)) {
     return { ...estimate, state: 'settled', releaseOn: settled.releaseOn ?? estimate.releaseOn }
   }
-  const isToldByPayment =
+  const isShownByPayment =
     agrees && estimate && !settled.namesTaxes && sumOf(estimate.taxes) === taxesCents
   return {
     state: agrees ? 'settled' : 'differs',
     grossCents,
     feeCents,
     financingCents,
-    taxes: isToldByPayment ? estimate.taxes : settled.taxes,
+    taxes: isShownByPayment ? estimate.taxes : settled.taxes,
     notClassed: [],
     unexplainedCents,
     netCents,
@@ -177,8 +177,8 @@ function estimateOf(payments: readonly NettedPayment[], rules: readonly ClassRul
   }
   for (const payment of payments) {
     // Right after a payment its charges and its net are missing, which would read as nothing received.
-    const isToldLater = payment.netCents === 0 && payment.charges.length === 0
-    if (payment.netCents === null || isToldLater) return null
+    const isShownLater = payment.netCents === 0 && payment.charges.length === 0
+    if (payment.netCents === null || isShownLater) return null
     let chargedCents: StoredSum = 0
     for (const charge of payment.charges) {
       if (charge.cents === 0 || (charge.from !== null && charge.from !== 'collector')) continue

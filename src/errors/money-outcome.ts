@@ -9,7 +9,7 @@ import type { AppError, Outcome } from './app-error.ts'
  * again.
  * All answers take it from this file, so that all promises about money are in one place.
  */
-export type Verdict = { outcome: Outcome; retrySafe: boolean }
+export type MoneyOutcome = { outcome: Outcome; retrySafe: boolean }
 
 /** The fields that decide whether the customer is charged for an order. */
 export type MoneyState = {
@@ -44,7 +44,7 @@ export function isRefundUnderWay(order: Pick<MoneyState, 'refund_open' | 'refund
 }
 
 /** The money of an order: `retrySafe` means that a new charge for the same sale is no second one. */
-export function orderMoneyOutcome(order: MoneyState): Verdict {
+export function orderMoneyOutcome(order: MoneyState): MoneyOutcome {
   const outcome = outcomeOf(order)
   return { outcome, retrySafe: isUntouchable(order.status) && outcome === 'not_charged' }
 }
@@ -108,9 +108,9 @@ type PlainSituation = {
 }[Situation]
 
 /** The verdict of a situation; some need the order. */
-export function moneyOutcome(situation: PlainSituation): Verdict
-export function moneyOutcome(situation: Situation, order: MoneyState): Verdict
-export function moneyOutcome(situation: Situation, order?: MoneyState): Verdict {
+export function moneyOutcome(situation: PlainSituation): MoneyOutcome
+export function moneyOutcome(situation: Situation, order: MoneyState): MoneyOutcome
+export function moneyOutcome(situation: Situation, order?: MoneyState): MoneyOutcome {
   const { outcome, retrySafe } = situations[situation]
   if (outcome === 'as it stands') return { outcome: outcomeOf(order as MoneyState), retrySafe }
   if (outcome === 'without its refund') {
@@ -141,10 +141,10 @@ const passing: ReadonlySet<number> = new Set([408, 429])
  * - A cancel or refund that could not be read: unknown, because its order was not checked.
  * - 5xx: unknown, and a retry is safe only where the route guards against duplicates.
  */
-export function verdictOnFailure(
+export function moneyOutcomeOnFailure(
   { status, code, extra }: Pick<AppError, 'status' | 'code' | 'extra'>,
   route: MoneyRoute,
-): Verdict {
+): MoneyOutcome {
   const isUnread = refusedUnread.has(status)
   const isForContent = status < 500 && !isUnread
   const isDenial = isForContent && (!route.namesOrder || code === 'NOT_FOUND')

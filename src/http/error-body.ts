@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type AppError, type ErrorCode, errorCatalogue } from '../errors/app-error.ts'
-import { type MoneyRoute, verdictOnFailure } from '../errors/money-outcome.ts'
+import { type MoneyRoute, moneyOutcomeOnFailure } from '../errors/money-outcome.ts'
 
 const codes = Object.keys(errorCatalogue) as [ErrorCode, ...ErrorCode[]]
 
@@ -96,7 +96,7 @@ export function answerFor(
 ): Answer {
   if (style === 'plain') return plainAnswer(failure)
   const { orderId, status, openOrder, cashier, closing, uncovered, nextFrom } = failure.extra
-  const { outcome, retrySafe } = money ? verdictOnFailure(failure, money) : failure.extra
+  const { outcome, retrySafe } = money ? moneyOutcomeOnFailure(failure, money) : failure.extra
   return {
     status: failure.status,
     body: {

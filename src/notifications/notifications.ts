@@ -186,7 +186,7 @@ export function createNotifications(
     })
   }
 
-  const keepHouse = async () => {
+  const deleteOldData = async () => {
     const at = now().getTime()
     if (Math.abs(at - keptHouseAt) < housekeepingMs) return
     keptHouseAt = at
@@ -200,7 +200,7 @@ export function createNotifications(
     } else if (receiversOfFlows().length === 0) return
     await withLease(deps, 'notifications', writeMessages)
     await sender.begin()
-    await keepHouse()
+    await deleteOldData()
   }
 
   const checkFailures = async () => {

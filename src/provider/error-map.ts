@@ -28,8 +28,8 @@ export function toAppError(error: ProviderError, operation: ProviderOperation): 
         moneyOutcome('callUnanswered'),
       )
     }
-    const verdict = moneyOutcome(situationOf(error, operation))
-    return build(error, operation, rowFor(error, operation), verdict)
+    const money = moneyOutcome(situationOf(error, operation))
+    return build(error, operation, rowFor(error, operation), money)
   }
   return build(error, operation, rowFor(error, operation), {})
 }

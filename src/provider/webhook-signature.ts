@@ -11,7 +11,7 @@ export type SignatureInput = {
   now: Date
 }
 
-export type SignatureVerdict =
+export type SignatureCheck =
   | {
       valid: true
       /** Whether the id was signed in lower case or, if that differs, as received. */
@@ -35,7 +35,7 @@ const separator = /[;\p{Cc}]/u
  * The documentation signs the id in lower case, the provider's SDKs as received: both are accepted. `ts` of 13 digits
  * is milliseconds, of 10 digits seconds. Neither the body nor the letter case of the id is signed.
  */
-export function verifySignature(input: SignatureInput): SignatureVerdict {
+export function verifySignature(input: SignatureInput): SignatureCheck {
   const { xSignature, xRequestId, dataId } = input
   if (xSignature === undefined || xSignature === '') return { valid: false, reason: 'missing' }
   if (Array.isArray(xSignature) || Array.isArray(xRequestId) || Array.isArray(dataId)) {

@@ -38,7 +38,7 @@ async function age(id: string, days: number) {
 const soon = () => new Date(service.clock.now().getTime() + 3_660_000)
 
 /** An hour later, so that the housekeeping is due. */
-async function keepHouse() {
+async function deleteOldData() {
   service.clock.advance(3_600_000)
   await service.sweeper.sweepOnce()
 }
@@ -81,7 +81,7 @@ test('an order goes with all that belongs to it after its time, and not a day be
   await age(old, 401)
   await age(younger, 399)
   expect(await count('order_events', old)).toBeGreaterThan(0)
-  await keepHouse()
+  await deleteOldData()
 
   expect((await readOrder(service, till, old)).statusCode).toBe(404)
   for (const table of belonging) expect([table, await count(table, old)]).toEqual([table, 0])
@@ -114,7 +114,7 @@ test('an order that may still change, or that somebody has to decide on, stays',
     values (${randomUUID()}, ${refunding}, 'acme', 'refund', 'partial', 1, 'unknown', now())`.execute(
     db,
   )
-  await keepHouse()
+  await deleteOldData()
   const { rows } = await sql<{ id: string }>`
     select id from orders where id = any(${all}::uuid[])`.execute(db)
   expect(rows.map(({ id }) => id).toSorted()).toEqual(all.toSorted())
@@ -133,7 +133,7 @@ test('calls and webhooks go after their own time, in steps with a rest between, 
       (${randomUUID()}, true, 'processed', ${ago(9)}, null, 'young'),
       (${randomUUID()}, true, 'received', ${ago(11)}, ${soon()}, 'waiting')`.execute(db)
   const rests = service.sleeps.filter((ms) => ms === 50).length
-  await keepHouse()
+  await deleteOldData()
   const old = await sql`select from order_calls where at < ${ago(5)}`.execute(db)
   expect(old.rows).toHaveLength(0)
   const { rows } = await sql<{ topic: string }>`

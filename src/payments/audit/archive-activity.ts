@@ -24,7 +24,7 @@ export type ArchiveDeps = {
 /** A signature takes some 20 µs; requests come first after this many. */
 const turnAfter = 100
 /** Clocks of processes differ, and one may have been wrong: this many further entries may show that the ones before are old. */
-const lookAhead = 10
+const extraRows = 10
 
 /**
  * Moves the next `size` sealed entries to one file, if the last of them, or one sealed soon after, was made before a time. Returns how many it moved: `size` or 0.
@@ -40,7 +40,7 @@ export async function archiveEntries(
   const { db } = database
   const last = await readLastArchive(db)
   const end = { seq: last?.last_seq ?? 0, hash: last?.last_hash ?? '' }
-  const found = await readSealed(db, last && end, size + lookAhead)
+  const found = await readSealed(db, last && end, size + extraRows)
   const isOld = ({ entry }: (typeof found)[number]) => !entry || entry.created_at < before
   if (!found.slice(size - 1).some(isOld)) return 0
   const sealed = found.slice(0, size)

@@ -88,8 +88,8 @@ export async function verifyActivityChain(
     find(Math.min(checkpoint.seq, end.seq + 1), null, 'the checkpoint is not in the log')
   }
 
-  const told = findings.toSorted((a, b) => a.seq - b.seq).slice(0, findingsAtMost)
-  const first = told[0]
+  const reported = findings.toSorted((a, b) => a.seq - b.seq).slice(0, findingsAtMost)
+  const first = reported[0]
   return {
     valid: first === undefined,
     entries: first === undefined ? end.seq : Math.max(0, Math.min(end.seq, first.seq - 1)),
@@ -97,7 +97,7 @@ export async function verifyActivityChain(
     reason: first?.reason ?? null,
     head: { seq: Number(head?.seq ?? 0), hash: head?.hash ?? '' },
     unsealed,
-    findings: told,
+    findings: reported,
     checkpoint: checkpoint ? { seq: checkpoint.seq, found: isCheckpointFound } : null,
   }
 
@@ -172,7 +172,7 @@ export async function verifyActivityChain(
     let count = 0
     let after: number | undefined
     const next = end.seq + 1
-    const told = new Set(findings.map(({ entryId }) => entryId))
+    const reported = new Set(findings.map(({ entryId }) => entryId))
     while (!isFull()) {
       await turn()
       const page = await readUnchained(db, {
@@ -187,7 +187,7 @@ export async function verifyActivityChain(
           find(next, entry.id, 'its encryption key is not configured')
         } else if (!isOurs) {
           // An entry with a seal beyond the head is reported already.
-          if (!told.has(entry.id)) find(next, entry.id, 'an entry was added')
+          if (!reported.has(entry.id)) find(next, entry.id, 'an entry was added')
         } else if (isWaiting) count += 1
         else find(next, entry.id, 'an entry was kept out of the chain')
       }

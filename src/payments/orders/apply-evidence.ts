@@ -108,8 +108,8 @@ function keepWord(
   now: Date,
 ): Applied {
   const word = plainWord(providerStatus)
-  const isNews = isOpen(order.status) && order.status_detail !== word
-  const fields = { ...confirmation, ...(isNews && { status_detail: word }) }
+  const isNewDetail = isOpen(order.status) && order.status_detail !== word
+  const fields = { ...confirmation, ...(isNewDetail && { status_detail: word }) }
   if (Object.keys(fields).length === 0) return { move: undefined, shown: null }
   return { move: change(order, fields, now, `provider says ${word}`), shown: null }
 }

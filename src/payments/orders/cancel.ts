@@ -292,10 +292,10 @@ async function settleFailure(
     throw notCancelable(read.order)
   }
   const failure = toAppError(error, 'order.cancel')
-  const verdict = moneyOutcome('cancelRefused', read.order)
+  const money = moneyOutcome('cancelRefused', read.order)
   throw new AppError(failure.code, {
     message: failure.message,
     cause: error,
-    extra: { ...failure.extra, ...verdict, orderId: order.id, status: read.order.status },
+    extra: { ...failure.extra, ...money, orderId: order.id, status: read.order.status },
   })
 }

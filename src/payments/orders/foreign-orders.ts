@@ -19,8 +19,8 @@ export function createForeignOrders(): ForeignOrders {
   const keyOf = (mpOrderId: string, where: number | null) => `${mpOrderId} ${where ?? ''}`
   return {
     has(mpOrderId, where, now) {
-      const stranger = known.get(keyOf(mpOrderId, where))
-      return stranger !== undefined && !hasCome(stranger.until, now, stranger.forMs)
+      const foreign = known.get(keyOf(mpOrderId, where))
+      return foreign !== undefined && !hasCome(foreign.until, now, foreign.forMs)
     },
     add(mpOrderId, where, now, forMs) {
       const key = keyOf(mpOrderId, where)

@@ -210,12 +210,12 @@ function isProviderFailure(error: unknown): error is ProviderError | AppError {
 
 /** Whether the provider can show nothing new: it never had the order and no search is planned, or the order has ended. */
 function isAtRest(order: OrderRow, source: EvidenceSource): boolean {
-  const tellsOfMoney = source === 'webhook' || source === 'search'
-  if (order.creation === 'refused') return !tellsOfMoney && order.next_check_at === null
+  const showsMoney = source === 'webhook' || source === 'search'
+  if (order.creation === 'refused') return !showsMoney && order.next_check_at === null
   if (!isUntouchable(order.status) || hasUnsettledRefund(order)) return false
   // A webhook about an ended order may mean money, and a late payment may still be refunded.
   const hasLateMoney = order.paid_after_close && order.refunded_cents < order.paid_cents
-  return !tellsOfMoney && !hasLateMoney
+  return !showsMoney && !hasLateMoney
 }
 
 /**

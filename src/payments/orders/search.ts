@@ -151,8 +151,8 @@ async function searchAccount(
       const beganMs = deps.now().getTime()
       // An order that was made just before the start may not be in the index yet: it is searched again when it must be.
       const surelyMs = endsMs + indexLagMs
-      const isLookedOver = from.getTime() >= endsMs - indexLagMs
-      if (isLookedOver && beganMs < surelyMs) return surelyMs
+      const isSearched = from.getTime() >= endsMs - indexLagMs
+      if (isSearched && beganMs < surelyMs) return surelyMs
       const endMs = Math.min(from.getTime() + lengthMs, endsMs)
       const to = new Date(endMs === endsMs ? endMs + marginMs : endMs)
       const found = await findMissing(deps, account, { from, to }, figures, lengthMs, stopped)

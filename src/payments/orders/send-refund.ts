@@ -397,11 +397,11 @@ function refusedByProvider(order: OrderRow, error: ProviderError, isRefused: boo
 }
 
 function refusal(order: OrderRow, failure: AppError, situation: Situation): AppError {
-  const verdict = moneyOutcome(situation, order)
+  const money = moneyOutcome(situation, order)
   return new AppError(failure.code, {
     message: failure.message,
     cause: failure,
-    extra: { ...failure.extra, ...verdict, orderId: order.id, status: order.status },
+    extra: { ...failure.extra, ...money, orderId: order.id, status: order.status },
   })
 }
 

@@ -258,12 +258,12 @@ export async function confirmCreation(
   frees?: string,
 ): Promise<OrderRow> {
   if (!isAbout(order, evidence)) {
-    const holder = await findBusyCause(deps, order, evidence)
-    if (holder) return leaveToHolder(deps, order, holder, source)
+    const otherRow = await findOtherRow(deps, order, evidence)
+    if (otherRow) return leaveToOtherRow(deps, order, otherRow, source)
   }
   try {
     const { order: after } = await takeEvidence(deps, order, () => evidence, source, {
-      prepare: makeRoom,
+      prepare: extendExpiry,
       along: (after, before) => ({
         frees,
         ...(before.creation !== 'confirmed' &&
@@ -274,9 +274,9 @@ export async function confirmCreation(
     })
     return after
   } catch (error) {
-    const isHeld = constraintOf(error) === 'orders_mp_order_id_key'
-    const holder = isHeld ? await findBusyCause(deps, order, evidence) : undefined
-    if (holder) return leaveToHolder(deps, order, holder, source)
+    const isTaken = constraintOf(error) === 'orders_mp_order_id_key'
+    const otherRow = isTaken ? await findOtherRow(deps, order, evidence) : undefined
+    if (otherRow) return leaveToOtherRow(deps, order, otherRow, source)
     throw error
   }
 }
@@ -296,35 +296,35 @@ function creationEntry(order: OrderRow, actor: Actor): ActivityEntry {
 }
 
 /** Another row that the provider's order stands in. */
-async function findBusyCause(
+async function findOtherRow(
   deps: PaymentDeps,
   order: OrderRow,
   evidence: OrderEvidence,
 ): Promise<OrderRow | undefined> {
-  const holder = await findOrderOfAnyClient(deps.database.db, evidence.mpOrderId)
-  return holder?.id === order.id ? undefined : holder
+  const otherRow = await findOrderOfAnyClient(deps.database.db, evidence.mpOrderId)
+  return otherRow?.id === order.id ? undefined : otherRow
 }
 
-async function leaveToHolder(
+async function leaveToOtherRow(
   deps: PaymentDeps,
   order: OrderRow,
-  holder: OrderRow,
+  otherRow: OrderRow,
   source: EvidenceSource,
 ): Promise<OrderRow> {
   const known = { code: 'stands in another order', unansweredAt: null }
   return deps.database.transaction(async (trx) => {
     const locked = await lockOrder(trx, order.id)
-    if (holder.client !== order.client) return locked
+    if (otherRow.client !== order.client) return locked
     await moveOrder(deps, trx, locked, source, (current) => ({
       move: applyNotCreated(current, deps.now(), known),
     }))
-    await relinkIdempotencyKeys(trx, { from: order.id, to: holder.id })
-    return holder
+    await relinkIdempotencyKeys(trx, { from: order.id, to: otherRow.id })
+    return otherRow
   })
 }
 
 /** The provider counts an order's time from when it has it, so one that it got late is not over yet. */
-function makeRoom(order: OrderRow): OrderRow {
+function extendExpiry(order: OrderRow): OrderRow {
   const { creation, unanswered_at: sentAt, cancel_requested_at: cancelRequestedAt } = order
   const isNew = creation === 'intent' || creation === 'unknown'
   if (!isNew || sentAt === null || cancelRequestedAt !== null) return order

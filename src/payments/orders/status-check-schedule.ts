@@ -81,7 +81,7 @@ const soonMs = 5 * secondMs
 /** The longest time between two status checks, so that the plan shows a clock that was set back. */
 const longestWaitMs = 5 * minuteMs
 /** Status checks continue this long after the expiry, and for refunds whose sum does not match. */
-const lookedForMs = 24 * hourMs
+const checkedForMs = 24 * hourMs
 /** An unanswered attempt may, very unlikely, still arrive this long after its order was closed. */
 const searchedForMs = hourMs
 
@@ -100,7 +100,7 @@ export function nextCheck(order: Planned, now: Date, answered = true): Date | nu
   if (order.creation === 'refused') return nextSearch(order, at)
   if (hasUnsettledRefund(order)) return nextRefundCheck(order, at, answered)
   if (!isOpen(order.status)) return null
-  if (at > order.expires_at.getTime() + lookedForMs) {
+  if (at > order.expires_at.getTime() + checkedForMs) {
     return answered ? null : new Date(at + soonMs)
   }
   const since = isForgotten(order, now) ? order.last_updated_at : order.created_at
@@ -111,14 +111,14 @@ export function nextCheck(order: Planned, now: Date, answered = true): Date | nu
 }
 
 /** While the webhooks of its account arrive, an open order is checked at most this often. */
-const toldEveryMs = 15 * secondMs
+const withWebhooksMs = 15 * secondMs
 
 /** The plan of an order after a status check or a move. */
 export function planCheckAt(order: Planned, now: Date, answered = true): NextCheck {
   const at = nextCheck(order, now, answered)
   const isListed =
     answered && order.creation === 'confirmed' && isOpen(order.status) && !isForgotten(order, now)
-  const seldom = new Date(now.getTime() + toldEveryMs)
+  const seldom = new Date(now.getTime() + withWebhooksMs)
   return { at, whileWebhooksArrive: at !== null && isListed && at < seldom ? seldom : null }
 }
 
@@ -148,7 +148,7 @@ export function hasUnsettledRefund({
 function nextRefundCheck(order: Planned, at: number, answered: boolean): Date | null {
   const ageMs = at - order.last_updated_at.getTime()
   const isPending = order.refunds.some(({ status }) => isPendingRefund(status))
-  if (!isPending && ageMs > lookedForMs) return null
+  if (!isPending && ageMs > checkedForMs) return null
   const oldWaitMs = ageMs < 30 * minuteMs ? 30 * secondMs : longestWaitMs
   const waitMs = ageMs < 2 * minuteMs ? soonMs : oldWaitMs
   return new Date(at + (answered ? waitMs : soonMs))

@@ -16,12 +16,12 @@ import {
   planCheck,
 } from '../../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { createLanes } from '../operations/account-lanes.ts'
 import type { AccountPauses } from '../operations/account-pauses.ts'
+import { createAccountQueues } from '../operations/account-queues.ts'
 import { answerWithinMs, serviceContext } from '../operations/request-context.ts'
 import type { WebhookInbox } from '../webhooks/webhook-inbox.ts'
 import { cancelAtProvider, keepOpen, settleCancel } from './cancel.ts'
-import { type KeptTimes, keepHouse } from './keep-house.ts'
+import { deleteOldData, type KeptTimes } from './delete-old-data.ts'
 import { refreshOrder } from './read.ts'
 import { refundAtProvider, settleRefundByReading } from './send-refund.ts'
 import { isForgotten, isKeyRemembered, nextUnknownCheck } from './status-check-schedule.ts'
@@ -51,13 +51,13 @@ export function createSweeper(
   { intervalMs, keep }: { intervalMs: number; keep: KeptTimes },
 ): Sweeper {
   const { db } = deps.database
-  const looks = createLanes(deps, {
+  const statusChecks = createAccountQueues(deps, {
     name: 'sweeper',
     pauses,
     intervalMs,
     atOnce: checksAtOnce,
     restMs: checkRestMs,
-    async claim(now, leaseUntil, limits) {
+    async lease(now, leaseUntil, limits) {
       // An order that a request has just checked is not due.
       await deps.statusChecks.flush()
       const orders = await leaseDueOrders(db, now, leaseUntil, limits)
@@ -65,12 +65,12 @@ export function createSweeper(
     },
     work: ({ order }) => checkOrder(deps, pauses, order),
   })
-  const operations = createLanes(deps, {
+  const operations = createAccountQueues(deps, {
     name: 'sweeper of operations',
     pauses,
     intervalMs,
     atOnce: operationsAtOnce,
-    async claim(now, leaseUntil, limits) {
+    async lease(now, leaseUntil, limits) {
       const due = await leaseDueOperations(db, now, leaseUntil, limits)
       return due.map(({ mp_user_id, ...operation }) => ({
         id: operation.id,
@@ -90,7 +90,7 @@ export function createSweeper(
       // Another process has this lease, and does this hour's work.
       lastHousekeeping = now
       await withLease(deps, 'housekeeping', ({ signal }) =>
-        keepHouse(deps, keep, AbortSignal.any([stopped, signal])),
+        deleteOldData(deps, keep, AbortSignal.any([stopped, signal])),
       )
     },
   })
@@ -98,24 +98,24 @@ export function createSweeper(
   let isStarted = false
   return {
     wake() {
-      if (isStarted) looks.wake()
+      if (isStarted) statusChecks.wake()
     },
     async sweepOnce() {
       await inbox.workDue()
-      const looked = await looks.once()
+      const checked = await statusChecks.once()
       await operations.once()
       await housekeeping.once()
-      return looked
+      return checked
     },
     start() {
       isStarted = true
       inbox.start()
-      looks.start()
+      statusChecks.start()
       operations.start()
       housekeeping.start()
     },
     async stop() {
-      await Promise.all([inbox, looks, operations, housekeeping].map((job) => job.stop()))
+      await Promise.all([inbox, statusChecks, operations, housekeeping].map((job) => job.stop()))
     },
   }
 }

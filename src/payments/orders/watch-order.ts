@@ -47,8 +47,8 @@ export async function watchOrder(
     watch: (wake) => deps.changes.watch(found.id, wake),
     async next() {
       let order = await requireOrder(deps, client, found.id)
-      const isNews = askedAt !== undefined && order.version !== seen
-      if (!isNews && isDue(order)) {
+      const hasChanged = askedAt !== undefined && order.version !== seen
+      if (!hasChanged && isDue(order)) {
         askedAt = deps.now().getTime()
         const context = serviceContext(deps, 'api', readWithinMs)
         const read = await refreshOrder(deps, order, context, { onlyReads: true })

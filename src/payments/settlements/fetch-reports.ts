@@ -22,7 +22,7 @@ const dayMs = 86_400_000
 /** The provider makes reports of up to 60 days, about three months back, and complete up to yesterday. */
 const longestDays = 60
 const callWithinMs = 15_000
-const lookAgainMs = 30_000
+const nextCheckMs = 30_000
 const firstRetryMs = 60_000
 /** After a request without an answer: by then its report is in the list, and is not requested again. */
 const untilMadeMs = 10 * 60_000
@@ -176,8 +176,8 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
         )
       }
       if (task.fileName === null) {
-        const nextLookAt = new Date(deps.now().getTime() + lookAgainMs)
-        return move(db, job, { next_look_at: nextLookAt, failures: 0 })
+        const nextCheckAt = new Date(deps.now().getTime() + nextCheckMs)
+        return move(db, job, { next_look_at: nextCheckAt, failures: 0 })
       }
       fileName = task.fileName
       await move(db, job, { file_name: fileName })
@@ -205,7 +205,7 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
       if (!isGone) throw error
       const ordered = await order()
       if (ordered === undefined) return
-      const next_look_at = new Date(deps.now().getTime() + lookAgainMs)
+      const next_look_at = new Date(deps.now().getTime() + nextCheckMs)
       await move(db, job, { task_id: ordered, file_name: null, next_look_at })
     })
   })
@@ -237,8 +237,8 @@ async function postpone(
     Math.min(longestRetryMs, firstRetryMs * 2 ** (failures - 1)),
   )
   deps.log.warn({ client: fetch.client, err: error }, 'a report could not be fetched yet')
-  const nextLookAt = new Date(deps.now().getTime() + waitMs)
-  await move(deps.database.db, job, { failures, next_look_at: nextLookAt })
+  const nextCheckAt = new Date(deps.now().getTime() + waitMs)
+  await move(deps.database.db, job, { failures, next_look_at: nextCheckAt })
 }
 
 async function refuse(deps: PaymentDeps, job: Job, reason: string): Promise<void> {

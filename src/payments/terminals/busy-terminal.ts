@@ -110,8 +110,8 @@ const busyTexts: Record<BusyCause['kind'] | 'own', Text> = {
 }
 
 /** The text for the cashier about a busy terminal; `own` is an order of this client. */
-export function adviseOnBusy(holder: BusyCause['kind'] | 'own') {
-  const { action, message } = busyTexts[holder]
+export function adviseOnBusy(cause: BusyCause['kind'] | 'own') {
+  const { action, message } = busyTexts[cause]
   return (acceptLanguage: string | undefined) => ({
     message: message[preferredLanguage(acceptLanguage)],
     action,

@@ -24,15 +24,15 @@ import { adviseOnBusy, type BusyCause, findBusyCause } from './busy-terminal.ts'
  * How many milliseconds the terminal of an order has not answered, from what is known without a call; undefined while it may just
  * be slow.
  */
-export function silenceMs(
+export function silentForMs(
   { fleet, now }: Pick<PaymentDeps, 'fleet' | 'now'>,
   order: Pick<OrderRow, 'client' | 'caja_id' | 'status' | 'creation' | 'created_at' | 'checked_at'>,
 ): number | undefined {
   if (order.status !== 'created' || order.creation !== 'confirmed') return undefined
   const trouble = fleet.troubleOf(order.client, order.caja_id)
   const known = trouble?.cause === 'terminal_silent' ? trouble.since : null
-  const lookedMs = (order.checked_at?.getTime() ?? 0) - order.created_at.getTime()
-  const since = known ?? (lookedMs >= silentAfterMs ? order.created_at : null)
+  const checkedMs = (order.checked_at?.getTime() ?? 0) - order.created_at.getTime()
+  const since = known ?? (checkedMs >= silentAfterMs ? order.created_at : null)
   return since ? Math.max(0, now().getTime() - since.getTime()) : undefined
 }
 
@@ -171,41 +171,41 @@ export async function terminalBusy(
   }
   // Another client's order is not shown.
   const isOurs = open.some((order) => order.creation === 'confirmed')
-  const holder: BusyCause = isOurs
+  const busyCause: BusyCause = isOurs
     ? { kind: 'unknown' }
     : await findBusyCause(deps, client, terminalId, context, cause)
   return new AppError('TERMINAL_BUSY', {
-    message: holderText(holder),
+    message: busyCauseText(busyCause),
     cause,
     extra: {
       ...moneyOutcome('chargeNotMade'),
-      cashier: adviseOnBusy(holder.kind),
-      ...(holder.kind === 'other_application' && {
+      cashier: adviseOnBusy(busyCause.kind),
+      ...(busyCause.kind === 'other_application' && {
         openOrder: {
-          orderId: holder.mpOrderId,
-          externalReference: holder.reference,
-          ageSeconds: holder.createdAt ? ageSeconds(holder.createdAt) : 0,
+          orderId: busyCause.mpOrderId,
+          externalReference: busyCause.reference,
+          ageSeconds: busyCause.createdAt ? ageSeconds(busyCause.createdAt) : 0,
         },
       }),
     },
   })
 }
 
-function holderText(holder: BusyCause): string {
-  switch (holder.kind) {
+function busyCauseText(busyCause: BusyCause): string {
+  switch (busyCause.kind) {
     case 'other_application':
-      return `The terminal is busy with an order of another application (${holder.mpOrderId}): finish or cancel it there, then charge again`
+      return `The terminal is busy with an order of another application (${busyCause.mpOrderId}): finish or cancel it there, then charge again`
     case 'print':
       return 'The terminal is busy and no open order is listed: a print is pending, or another application made an order within the last minute. Wait, then charge again'
     case 'unknown':
       return 'The terminal is busy with a charge that did not come from here: finish it on the terminal, then charge again'
     default:
-      return holder satisfies never
+      return busyCause satisfies never
   }
 }
 
 function busyText(deps: PaymentDeps, blocker: OrderRow): string {
-  const silentMs = silenceMs(deps, blocker)
+  const silentMs = silentForMs(deps, blocker)
   return silentMs === undefined
     ? 'The terminal holds another order: finish or cancel it, then charge again'
     : `The terminal has not answered for ${lengthInWords(silentMs, 'en')} and holds another order: finish or cancel it, and charge at another box`

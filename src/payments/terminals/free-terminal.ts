@@ -39,7 +39,7 @@ export const freeingActions = [
 ] as const
 export type FreeingAction = (typeof freeingActions)[number]
 
-export type HeldOrder = {
+export type BusyOrder = {
   order: OrderRow
   action: FreeingAction
   /** The action was carried out; always false in a dry run. */
@@ -52,7 +52,7 @@ export type HeldOrder = {
 export const terminalVerdicts = ['clear', 'freed', 'would_be_freed', 'held'] as const
 export type TerminalVerdict = (typeof terminalVerdicts)[number]
 
-export type FreedTerminal = { verdict: TerminalVerdict; orders: HeldOrder[] }
+export type FreedTerminal = { verdict: TerminalVerdict; orders: BusyOrder[] }
 
 /**
  * Frees a terminal from orders of one client. Each order is read at the provider first, and only the state shown then decides; a
@@ -82,7 +82,7 @@ export async function freeTerminalByHand(
   return auditFailure(deps, entry, async () => {
     const { orders } = await look(deps, client, terminalId)
     const worked = await Promise.all(
-      orders.map((held) => cancelHeldOrder(deps, client, held, context)),
+      orders.map((busy) => cancelBusyOrder(deps, client, busy, context)),
     )
     const freed = { verdict: verdictOf(worked, false), orders: worked }
     await deps.database.transaction((trx) =>
@@ -131,15 +131,15 @@ async function requireTerminal(
   }
 }
 
-async function judge(deps: PaymentDeps, client: ClientName, order: OrderRow): Promise<HeldOrder> {
-  const held = (of: OrderRow, action: FreeingAction): HeldOrder => {
+async function judge(deps: PaymentDeps, client: ClientName, order: OrderRow): Promise<BusyOrder> {
+  const busy = (of: OrderRow, action: FreeingAction): BusyOrder => {
     return { order: of, action, done: false, failure: undefined }
   }
-  if (order.client !== client) return held(order, 'other_client')
-  if (order.creation !== 'confirmed') return held(order, 'resolve')
+  if (order.client !== client) return busy(order, 'other_client')
+  if (order.creation !== 'confirmed') return busy(order, 'resolve')
   const read = await refreshOrder(deps, order, serviceContext(deps, 'api'))
-  if (read.stale) return held(read.order, 'wait')
-  return held(read.order, actionFor(read.shown ?? null, read.order))
+  if (read.stale) return busy(read.order, 'wait')
+  return busy(read.order, actionFor(read.shown ?? null, read.order))
 }
 
 /**
@@ -154,31 +154,31 @@ function actionFor(shown: OrderStatus | null, order: OrderRow): FreeingAction {
 
 const carriedOut: readonly FreeingAction[] = ['cancel', 'ask_device', 'resolve']
 
-async function cancelHeldOrder(
+async function cancelBusyOrder(
   deps: PaymentDeps,
   client: ClientName,
-  held: HeldOrder,
+  busy: BusyOrder,
   context: RequestContext,
-): Promise<HeldOrder> {
-  if (!carriedOut.includes(held.action)) return held
+): Promise<BusyOrder> {
+  if (!carriedOut.includes(busy.action)) return busy
   try {
-    const order = await cancelOrder(deps, client, held.order.id, context)
+    const order = await cancelOrder(deps, client, busy.order.id, context)
     const done = order.status === 'canceled'
-    return { ...held, order, action: done ? held.action : actionFor(order.status, order), done }
+    return { ...busy, order, action: done ? busy.action : actionFor(order.status, order), done }
   } catch (failure) {
     if (!(failure instanceof AppError)) throw failure
-    const order = (await findOrder(deps.database.db, client, held.order.id)) ?? held.order
+    const order = (await findOrder(deps.database.db, client, busy.order.id)) ?? busy.order
     // It reached the device, or ended, between our read and the cancel: the provider's latest state counts.
     const hasMoved = order.creation !== 'unknown' && order.status !== 'created'
     if (order.status === 'at_terminal' && failure.code === 'ORDER_AT_TERMINAL') {
       return { order, action: 'cancel_on_device', done: false, failure }
     }
-    const action = hasMoved ? actionFor(order.status, order) : held.action
+    const action = hasMoved ? actionFor(order.status, order) : busy.action
     return { order, action, done: false, failure }
   }
 }
 
-function verdictOf(orders: readonly HeldOrder[], isPlan: boolean): TerminalVerdict {
+function verdictOf(orders: readonly BusyOrder[], isPlan: boolean): TerminalVerdict {
   const holding = orders.filter(({ order, action }) => action !== 'none' && isOpen(order.status))
   const freeing = orders.filter(({ done }) => done)
   if (holding.length === 0) return freeing.length > 0 ? 'freed' : 'clear'

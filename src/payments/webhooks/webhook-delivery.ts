@@ -9,7 +9,7 @@ import {
   trimRejected,
 } from '../../repositories/webhooks/webhook-log.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { leaseMs } from '../operations/account-lanes.ts'
+import { workLeaseMs } from '../operations/account-queues.ts'
 import { notifyWebhooks } from './work-webhook.ts'
 
 export type Delivery = {
@@ -38,30 +38,30 @@ export function verifyDelivery(
   deps: PaymentDeps,
   delivery: Omit<Delivery, 'body' | 'topic'>,
 ): VerifiedSignature {
-  const verdict = verifySignature({
+  const check = verifySignature({
     xSignature: delivery.xSignature,
     xRequestId: delivery.xRequestId,
     dataId: delivery.dataId,
     secrets: deps.settings.webhookSecrets,
     now: deps.now(),
   })
-  if (!verdict.valid) {
+  if (!check.valid) {
     const message =
-      verdict.reason === 'too_old' ? 'The signature of the webhook is too old' : unsigned
+      check.reason === 'too_old' ? 'The signature of the webhook is too old' : unsigned
     throw new AppError('UNAUTHORIZED', { message })
   }
-  return { form: verdict.form, signedAt: new Date(verdict.tsMs) }
+  return { form: check.form, signedAt: new Date(check.tsMs) }
 }
 
 /**
- * Stores a verified delivery: `claimed`, with a lease of this process, which processes it at once or returns the lease; or else
+ * Stores a verified delivery: `isLeased`, with a lease of this process, which processes it at once or returns the lease; or else
  * as due. `fresh` is false for one that is stored already: only its count grows.
  */
 export async function storeSigned(
   deps: PaymentDeps,
   delivery: Delivery,
   verified: VerifiedSignature,
-  { claimed }: { claimed: boolean },
+  { isLeased }: { isLeased: boolean },
 ): Promise<{ row: DueWebhook; fresh: boolean }> {
   const signedParts = [
     single(delivery.dataId)?.toLowerCase() ?? '',
@@ -79,7 +79,7 @@ export async function storeSigned(
     status: 'received',
     payload: keptPayload(delivery.body),
     received_at: now,
-    next_attempt_at: claimed ? new Date(now.getTime() + leaseMs) : now,
+    next_attempt_at: isLeased ? new Date(now.getTime() + workLeaseMs) : now,
   })
 }
 

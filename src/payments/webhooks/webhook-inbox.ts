@@ -8,8 +8,8 @@ import {
 } from '../../repositories/webhooks/webhook-log.ts'
 import { recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { createLanes } from '../operations/account-lanes.ts'
 import type { AccountPauses } from '../operations/account-pauses.ts'
+import { createAccountQueues } from '../operations/account-queues.ts'
 import {
   accountOf,
   createRejectedLog,
@@ -61,12 +61,12 @@ export function createWebhookInbox(
 ): WebhookInbox {
   /** The subjects of deliveries in process. Further deliveries about the same one wait and share one status check. */
   const underWay = new Set<string>()
-  const lanes = createLanes(deps, {
+  const queues = createAccountQueues(deps, {
     name: 'webhook inbox',
     pauses,
     intervalMs: options.intervalMs,
     atOnce: worksAtOnce,
-    async claim(now, leaseUntil, limits) {
+    async lease(now, leaseUntil, limits) {
       const due = await leaseDueWebhooks(deps.database.db, now, leaseUntil, limits)
       const subjects = Map.groupBy(due, ({ subject }) => subject)
       return [...subjects.values()].map((rows) => toUnit(rows as [DueWebhook, ...DueWebhook[]]))
@@ -87,21 +87,21 @@ export function createWebhookInbox(
 
     async accept(delivery, verified) {
       // In a flood of webhooks no lease is taken that would have to be returned at once.
-      const giveBack = lanes.reserve(accountOf(delivery))
-      const claimed = giveBack !== undefined
-      const { row, fresh } = await storeSigned(deps, delivery, verified, { claimed }).finally(
-        giveBack,
+      const release = queues.reserve(accountOf(delivery))
+      const isLeased = release !== undefined
+      const { row, fresh } = await storeSigned(deps, delivery, verified, { isLeased }).finally(
+        release,
       )
       if (!fresh) return
-      if (claimed) {
-        if (!underWay.has(row.subject) && lanes.offer(toUnit([row]))) return
+      if (isLeased) {
+        if (!underWay.has(row.subject) && queues.offer(toUnit([row]))) return
         await releaseWebhook(deps.database.db, row.id, deps.now())
       }
-      lanes.wake()
+      queues.wake()
     },
 
     reject: createRejectedLog(deps),
-    workDue: lanes.once,
+    workDue: queues.once,
 
     async replay(id, actor) {
       const row = await findWebhook(deps.database.db, id)
@@ -120,14 +120,14 @@ export function createWebhookInbox(
       return (await findWebhook(deps.database.db, id)) ?? row
     },
 
-    start: lanes.start,
-    stop: lanes.stop,
-    idle: lanes.idle,
+    start: queues.start,
+    stop: queues.stop,
+    idle: queues.idle,
   }
 }
 
 /** Deliveries about one order need one status check, if none of them came after it began. */
 function toUnit(rows: [DueWebhook, ...DueWebhook[]]) {
-  const [{ id, lane }] = rows
-  return { id, account: lane, rows }
+  const [{ id, account }] = rows
+  return { id, account: account, rows }
 }

@@ -82,9 +82,9 @@ export async function workDeliveries(
 /** Publishes that deliveries were processed or refused. */
 export function notifyWebhooks(
   { database }: Pick<PaymentDeps, 'database'>,
-  told: readonly WebhookNotice[],
+  notices: readonly WebhookNotice[],
 ): void {
-  for (const { id, client, order_id, topic, status } of told) {
+  for (const { id, client, order_id, topic, status } of notices) {
     database.announce(webhookChannel, JSON.stringify({ id, client, order_id, topic, status }))
   }
 }

@@ -72,7 +72,7 @@ const receive = fixedStatement<Record<string, unknown>, DueWebhook>(`
     on conflict (delivery_key) do update set deliveries = webhook_log.deliveries + 1
     returning *
   )
-  select w.*, ${laneOf} as lane, ${subjectOf} as subject from w left join orders o on o.mp_order_id = upper(w.resource_id)`)
+  select w.*, ${laneOf} as account, ${subjectOf} as subject from w left join orders o on o.mp_order_id = upper(w.resource_id)`)
 
 /** Stores a webhook with its lease (`next_attempt_at`), and returns its queue. Otherwise like `storeWebhook`. */
 export async function receiveWebhook(
@@ -137,7 +137,7 @@ export type DueWebhook = WebhookRow & {
    * The provider account of its order. Without an order the negative account that the unsigned body names, so that
    * unknown webhooks delay no order.
    */
-  lane: number
+  account: number
   /** Webhooks of one subject are about the same order. */
   subject: string
 }
@@ -155,24 +155,24 @@ export async function leaseDueWebhooks(
   const isDue = columnHasCome('w.next_attempt_at', now, furthestMs.webhook)
   const { rows } = await sql<DueWebhook>`
     with due as (
-      select w.id, w.next_attempt_at, ${sql.raw(laneOf)} as lane, ${sql.raw(subjectOf)} as subject
+      select w.id, w.next_attempt_at, ${sql.raw(laneOf)} as account, ${sql.raw(subjectOf)} as subject
       from webhook_log w left join orders o on o.mp_order_id = upper(w.resource_id)
       where ${isDue}
     ), subjects as (
-      select lane, subject, min(next_attempt_at) as since,
-        row_number() over (partition by lane order by min(next_attempt_at)) as place
-      from due group by lane, subject
+      select account, subject, min(next_attempt_at) as since,
+        row_number() over (partition by account order by min(next_attempt_at)) as place
+      from due group by account, subject
     ), taken as (
-      select lane, subject from subjects
-      where place <= ${limitOfAccount('lane', limits)} order by since limit ${limits.limit}
+      select account, subject from subjects
+      where place <= ${limitOfAccount('account', limits)} order by since limit ${limits.limit}
     ), free as (
-      select w.id, taken.lane, taken.subject
-      from webhook_log w join due using (id) join taken using (lane, subject)
+      select w.id, taken.account, taken.subject
+      from webhook_log w join due using (id) join taken using (account, subject)
       for update of w skip locked
     ), leased as (
       update webhook_log w set next_attempt_at = ${leaseUntil}
       from free where w.id = free.id and ${isDue}
-      returning w.*, free.lane, free.subject
+      returning w.*, free.account, free.subject
     )
     select * from leased order by received_at`.execute(db)
   return rows

@@ -8,7 +8,7 @@ import { buyerPaidCents, isOwn, receivedCents } from '../../domain/payment-figur
 import { orderMoneyOutcome } from '../../errors/money-outcome.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { adviseCashier } from '../../payments/orders/cashier.ts'
-import { silenceMs } from '../../payments/terminals/choose-terminal.ts'
+import { silentForMs } from '../../payments/terminals/choose-terminal.ts'
 import {
   type ChargedInstead,
   findChargedInstead,
@@ -208,7 +208,7 @@ export function viewAdvice(
   order: OrderRow,
   language: Language,
 ) {
-  const advice = adviseCashier(order, language, silenceMs(deps, order))
+  const advice = adviseCashier(order, language, silentForMs(deps, order))
   return { ...advice, retry_safe: orderMoneyOutcome(order).retrySafe }
 }
 

@@ -159,12 +159,12 @@ function limitUploads() {
     done(null, payload)
   }
   const during = async <T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> => {
-    const giveBack = waiting.get(request)
+    const release = waiting.get(request)
     waiting.delete(request)
     try {
       return await work()
     } finally {
-      giveBack?.()
+      release?.()
     }
   }
   return { preParsing, during }

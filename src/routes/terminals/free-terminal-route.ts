@@ -3,9 +3,9 @@ import { pointFromCents } from '../../domain/money.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {
+  type BusyOrder,
   type FreeingAction,
   freeTerminalByHand,
-  type HeldOrder,
   type TerminalVerdict,
 } from '../../payments/terminals/free-terminal.ts'
 import { iso } from '../field-schemas.ts'
@@ -69,13 +69,13 @@ export function addFreeTerminalRoute(app: HttpServer, deps: PaymentDeps): void {
         client,
         terminal_id: terminalId,
         dry_run,
-        orders: orders.map((held) => viewHeldOrder(held, deps.now())),
+        orders: orders.map((busy) => viewBusyOrder(busy, deps.now())),
       }
     },
   )
 }
 
-function viewHeldOrder({ order, action, done, failure }: HeldOrder, now: Date) {
+function viewBusyOrder({ order, action, done, failure }: BusyOrder, now: Date) {
   const ageMs = now.getTime() - order.created_at.getTime()
   return {
     order_id: order.id,

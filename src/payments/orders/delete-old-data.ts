@@ -8,20 +8,23 @@ import { renewDueConnections } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 
 /**
- * How long rows are kept: orders with all that belongs to them, the calls of their timelines, webhooks, and entries of the audit log
+ * How long rows are kept: orders with their rows, the calls of their timelines, webhooks, and entries of the audit log
  * before they are archived.
  */
 export type KeptTimes = { ordersMs: number; callsMs: number; webhooksMs: number; auditMs: number }
 
-/** As the header `Idempotency-Key` promises. */
+/** The documented time for the header `Idempotency-Key`. */
 const keysMs = 30 * 24 * 3600_000
-/** One step takes some 10 ms of the database, and then leaves it to the tills for longer. */
+/** A step takes some 10 ms of the database; the rest between steps is longer. */
 const rowsAtOnce = 1_000
 const ordersAtOnce = 100
 const restMs = 50
 
-/** Renews connections, deletes what is too old and archives old entries of the audit log, in small steps; ends early when `signal` aborts. */
-export async function keepHouse(
+/**
+ * Renews connections, deletes old rows and archives old entries of the audit log in small steps. Ends early when
+ * `signal` aborts.
+ */
+export async function deleteOldData(
   deps: PaymentDeps,
   keep: KeptTimes,
   signal: AbortSignal,
@@ -31,7 +34,7 @@ export async function keepHouse(
   const now = deps.now()
   const before = (ms: number) => new Date(now.getTime() - ms)
 
-  /** Repeats a step until it finds less than it may take; answers how many rows there were. */
+  /** Repeats a step until it finds fewer rows than its limit. Returns the number of rows. */
   const inSteps = async (limit: number, step: (limit: number) => Promise<number>) => {
     let gone = 0
     for (let found = limit; found === limit && !signal.aborted; gone += found) {

@@ -4,78 +4,81 @@ import type { LeaseLimits } from '../../repositories/due-work.ts'
 import type { PaymentDeps } from '../deps.ts'
 import type { AccountPauses } from './account-pauses.ts'
 
-/** A piece of background work that calls the provider, and whose. */
+/** Background work with a provider call, and its account. */
 export type Unit = { id: string; account: number }
 
-export type LanesOptions<U extends Unit> = {
-  /** Of the work, for the log. */
+export type AccountQueuesOptions<U extends Unit> = {
+  /** The name of the work in the log. */
   name: string
   pauses: AccountPauses
-  /** How often due work is looked for without a `wake`. */
+  /** How often due work is searched for without a `wake`. */
   intervalMs: number
-  /** Takes work that is due at `now` for this process, until `leaseUntil`. */
-  claim(now: Date, leaseUntil: Date, room: LeaseLimits): Promise<U[]>
+  /** Leases work that is due at `now` for this process, until `leaseUntil`. */
+  lease(now: Date, leaseUntil: Date, limits: LeaseLimits): Promise<U[]>
   work(unit: U): Promise<void>
   /**
-   * Calls of all accounts that were begun a moment ago; one account never has more than half of this under way. What is
-   * done with the answers must leave the tills room.
+   * The limit of recently begun calls over all accounts; one account has at most half of it. The calls' results must
+   * leave capacity for charges.
    */
   atOnce: number
-  /** A place in a lane is used once in this time: with their number it bounds how often one account is called. */
+  /** Each of an account's places is used once in this time. With their number it limits the calls of an account per second. */
   restMs?: number
 }
 
-export type Lanes<U extends Unit = Unit> = {
+export type AccountQueues<U extends Unit = Unit> = {
   /**
-   * Keeps a place for work that is about to be stored, in the lane of the account if that is known already, else as if it were
-   * in the fullest one. Undefined when there is none; else what gives the place back.
+   * Reserves a place for work that is about to be stored: in the queue of the account, or, if that is not known yet, as
+   * in the fullest queue. Undefined without a free place; otherwise a function that frees it.
    */
   reserve(account: number | undefined): (() => void) | undefined
   /**
-   * Begins work that came just now and is claimed already, if it has room among what is under way. Answers whether it does:
-   * else its claim is to be given back.
+   * Begins work that is leased already, if there is capacity. Returns whether it did; otherwise the caller releases the
+   * lease.
    */
   offer(unit: U): boolean
-  /** There may be work that is due now. */
+  /** Searches for due work now. */
   wake(): void
-  /** From now on looks for due work by itself. */
+  /** Starts to search for due work at each interval. */
   start(): void
-  /** Begins nothing new, and ends after what was begun. */
+  /** Begins nothing new, and resolves when the running work has ended. */
   stop(): Promise<void>
-  /** Does all that is due at this moment, except of accounts that rest, and answers how much that was. */
+  /** Does everything that is due now, except for paused accounts. Returns the number of units. */
   once(): Promise<number>
-  /** Resolves when nothing is being done. */
+  /** Resolves when no work is running. */
   idle(): Promise<void>
 }
 
 /**
- * A call that takes longer gives up its place among the calls of all accounts, but keeps the one in its account's lane. So
- * accounts that hang do not hold up the others, and calls are begun at a bounded rate however many hang.
+ * A slower call no longer counts among the calls of all accounts, but still in its account's queue. So accounts that
+ * hang do not delay others, and the rate of new calls stays limited.
  */
 const slowMs = 1_000
-/** Claimed work of a process that crashed is due again after this time. Another process may begin what takes longer, too. */
-export const leaseMs = 5_000
-/** What ends at almost the same time is followed by one look for more. */
-const gatherMs = 50
+/** Leased work of a crashed process is due again after this time. Another process may also begin work that takes longer. */
+export const workLeaseMs = 5_000
+/** Work that ends within this time is followed by one search for more. */
+const collectMs = 50
 
 /**
- * Works off what is due, each provider account in a lane of its own. Work is claimed in the database at the moment that it
- * can begin, so several processes share it, and what one process cannot begin another one can.
+ * Does due work with a queue for each provider account. Work is leased in the database when it can begin, so several
+ * processes share it.
  */
-export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOptions<U>): Lanes<U> {
+export function createAccountQueues<U extends Unit>(
+  deps: PaymentDeps,
+  options: AccountQueuesOptions<U>,
+): AccountQueues<U> {
   const perAccount = Math.ceil(options.atOnce / 2)
   const stopped = new AbortController()
   const running = new Map<string, Promise<void>>()
-  const lanes = new Map<number, number>()
+  const active = new Map<number, number>()
   let recent = 0
-  /** Places kept for work whose account is not known yet. */
+  /** Places reserved for work whose account is not known yet. */
   let keptForUnknown = 0
-  /** Counts what may have made room or brought work. */
+  /** Counts events that may have freed capacity or brought work. */
   let events = 0
   let nextEvent = Promise.withResolvers<void>()
-  let claiming: Promise<unknown> = Promise.resolve()
+  let leasing: Promise<unknown> = Promise.resolve()
   let draining: Promise<void> | undefined
-  /** The count of events at the end of the latest drain: what came since needs another one. */
+  /** The count of events at the end of the latest drain: later events need another one. */
   let drainedAt = 0
 
   const noteEvent = () => {
@@ -84,28 +87,28 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     nextEvent = Promise.withResolvers()
   }
 
-  const roomAt = (now: Date): LeaseLimits => {
+  const limitsAt = (now: Date): LeaseLimits => {
     const exceptions = new Map(options.pauses.widths(now))
-    for (const [account, used] of lanes) {
+    for (const [account, used] of active) {
       exceptions.set(account, Math.max(0, (exceptions.get(account) ?? perAccount) - used))
     }
     return { limit: options.atOnce - recent, perAccount, exceptions }
   }
 
-  /** Takes a place in the lane of an account; answers what leaves it. */
+  /** Takes a place in the queue of an account. Returns a function that frees it. */
   const enter = (account: number) => {
-    lanes.set(account, (lanes.get(account) ?? 0) + 1)
+    active.set(account, (active.get(account) ?? 0) + 1)
     return () => {
-      const left = (lanes.get(account) ?? 1) - 1
-      if (left > 0) lanes.set(account, left)
-      else lanes.delete(account)
+      const left = (active.get(account) ?? 1) - 1
+      if (left > 0) active.set(account, left)
+      else active.delete(account)
     }
   }
 
   const begin = (unit: U) => {
-    // Its claim ran out while it is still being worked on.
+    // Its lease expired while the work is still running.
     if (running.has(unit.id)) return
-    const leaveLane = enter(unit.account)
+    const leaveQueue = enter(unit.account)
     recent += 1
     let isRecent = true
     const leavePlace = () => {
@@ -126,22 +129,22 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
       : undefined
     const ended = Promise.all([working, resting]).then(() => {
       running.delete(unit.id)
-      leaveLane()
+      leaveQueue()
       noteEvent()
     })
     running.set(unit.id, ended)
   }
 
-  /** One claim at a time, or two would take the same room. */
+  /** One lease call at a time: two would use the same capacity. */
   const take = (now: Date): Promise<number> => {
-    const taken = claiming.then(async () => {
-      const room = roomAt(now)
-      if (room.limit <= 0 || stopped.signal.aborted) return 0
-      const units = await options.claim(now, new Date(deps.now().getTime() + leaseMs), room)
+    const taken = leasing.then(async () => {
+      const limits = limitsAt(now)
+      if (limits.limit <= 0 || stopped.signal.aborted) return 0
+      const units = await options.lease(now, new Date(deps.now().getTime() + workLeaseMs), limits)
       for (const unit of units) begin(unit)
       return units.length
     })
-    claiming = taken.catch(() => undefined)
+    leasing = taken.catch(() => undefined)
     return taken
   }
 
@@ -162,7 +165,7 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
 
   const drainByItself = async () => {
     try {
-      do await drain(deps.now, gatherMs)
+      do await drain(deps.now, collectMs)
       while (events !== drainedAt)
     } catch (error) {
       deps.log.error({ err: error }, `a round of the ${options.name} failed`)
@@ -176,8 +179,8 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     if (!stopped.signal.aborted) draining ??= drainByItself()
   }
 
-  // A run ends at once: a drain may take minutes, and due work is looked for meanwhile, too.
-  const looking = createBackgroundJob(deps, {
+  // A run ends at once: a drain may take minutes, and new due work is searched for meanwhile.
+  const job = createBackgroundJob(deps, {
     name: options.name,
     intervalMs: options.intervalMs,
     run: async () => wake(),
@@ -187,8 +190,8 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     while (draining || running.size > 0) await Promise.all([draining, ...running.values()])
   }
 
-  const hasRoom = (account: number | undefined): boolean => {
-    const { limit, exceptions } = roomAt(deps.now())
+  const hasCapacity = (account: number | undefined): boolean => {
+    const { limit, exceptions } = limitsAt(deps.now())
     const own =
       account === undefined
         ? Math.min(perAccount, ...exceptions.values()) - keptForUnknown
@@ -204,7 +207,7 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
   }
 
   const reserve = (account: number | undefined) => {
-    if (!hasRoom(account)) return undefined
+    if (!hasCapacity(account)) return undefined
     const free = account === undefined ? keepForUnknown() : enter(account)
     recent += 1
     return () => {
@@ -215,7 +218,7 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
   }
 
   const offer = (unit: U): boolean => {
-    if (!hasRoom(unit.account)) return false
+    if (!hasCapacity(unit.account)) return false
     begin(unit)
     return true
   }
@@ -225,7 +228,7 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     offer,
     wake,
     idle,
-    start: looking.start,
+    start: job.start,
     once() {
       const now = deps.now()
       return drain(() => now, 0)
@@ -233,7 +236,7 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     async stop() {
       stopped.abort()
       noteEvent()
-      await looking.stop()
+      await job.stop()
       await idle()
     },
   }
