@@ -3,6 +3,7 @@ import type { ClientName } from '../domain/client-name.ts'
 import type { ErrorCode } from '../errors/app-error.ts'
 import { createBackgroundJob } from '../jobs/background-job.ts'
 import { createBatchingWriter } from '../jobs/batching-writer.ts'
+import { createSingleFlight } from '../jobs/single-flight.ts'
 import {
   addCallCounts,
   type CallCounts,
@@ -119,6 +120,8 @@ export function createFleet(deps: FleetDeps): Fleet {
     return deriveHealth(seen, at)
   }
 
+  const readOnce = createSingleFlight()
+
   const remember = (rows: readonly FleetStateRow[]) => {
     const boxes = rows.filter(
       ({ kind, state }) => kind === 'box' && (state === 'down' || state === 'attention'),
@@ -177,13 +180,15 @@ export function createFleet(deps: FleetDeps): Fleet {
 
   return {
     ...observations,
-    async read(client) {
-      const health = await derive(client)
-      const known: KnownStates = new Map(
-        (await listFleetStates(db)).map((row) => [subjectKey(row), row]),
-      )
-      return sinceBegan(health, known)
-    },
+    // A page asks twice at once: for what needs somebody, and for the sales of its stores.
+    read: (client) =>
+      readOnce(client ?? '', async () => {
+        const health = await derive(client)
+        const known: KnownStates = new Map(
+          (await listFleetStates(db)).map((row) => [subjectKey(row), row]),
+        )
+        return sinceBegan(health, known)
+      }),
     troubleOf: (client, cajaId) => troubles.get(subjectKey(subject('box', client, cajaId))),
     async changesAfter(id, limit) {
       return (await listFleetChangesAfter(db, id, limit)).map(toChange)

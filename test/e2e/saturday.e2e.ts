@@ -129,9 +129,17 @@ test('the Saturday: each thing that is wrong is named with its cause, since when
   opened?.expectQuiet()
 })
 
-test('what needs somebody comes first, then the boxes, then numbers, and the chart last', async () => {
+test('what needs somebody comes first, then what came in, by hour and by store, then the boxes and the service', async () => {
   const page = await open()
-  const titles = ['Needs attention', 'Boxes', 'Approved today', 'Latest orders', 'Sales by hour']
+  const titles = [
+    'Needs attention',
+    'Approved today',
+    'Sales by hour',
+    'Sales by store',
+    'Boxes',
+    'Latest orders',
+    'State of the service',
+  ]
   const shown = await page.locator('main h2').allInnerTexts()
   const found = titles.map((title) => shown.findIndex((text) => text.includes(title)))
   expect(found).not.toContain(-1)

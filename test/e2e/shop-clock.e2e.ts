@@ -46,7 +46,7 @@ test.each([
     const time = inShop({ hour: '2-digit', minute: '2-digit', second: '2-digit' })
     await expectText(main.getByRole('row', { name: /HERE-1/ }), time)
     await expectText(main.locator('.light'), /(?:second|minute)s? ago|now/)
-    await expectText(main, `Best hour: ${Number(inShop({ hour: '2-digit' }))}:00`)
+    await expectText(main, `Best: ${Number(inShop({ hour: '2-digit' }))}:00`)
     await page.goto(`${url}#/orders?day=today`)
     await expectText(main, /1 order ·[\s\S]*HERE-1/)
     await page.goto(`${url}#/orders?day=yesterday`)

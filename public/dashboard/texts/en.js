@@ -3,6 +3,7 @@ import { closings } from './closings-en.js'
 import { words } from './en-words.js'
 import { orders } from './orders-en.js'
 import { overviewTexts } from './overview-en.js'
+import { salesTexts } from './sales-en.js'
 
 /** What the page says in English. */
 export const texts = {
@@ -11,6 +12,7 @@ export const texts = {
   ...closings,
   ...orders,
   ...overviewTexts,
+  ...salesTexts,
   sandbox: 'Simulated payments: no real money moves.',
   'lamp.degraded': 'Provider in trouble',
   'client.label': 'Client shown',
@@ -237,7 +239,6 @@ export const texts = {
   'overview.hour': '{hour}:00 to {next}:00: {amount}, {paid} paid of {orders}',
   'overview.boxes': 'Boxes',
   'overview.hourList': 'As a list',
-  'overview.bestHour': 'Best hour: {hour}:00 to {next}:00, {amount}',
   'overview.noBox': 'No box of that name',
   'box.sold': 'Today {amount}',
   'box.soldNothing': 'Nothing sold today',

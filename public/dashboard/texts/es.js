@@ -3,6 +3,7 @@ import { closings } from './closings-es.js'
 import { words } from './es-words.js'
 import { orders } from './orders-es.js'
 import { overviewTexts } from './overview-es.js'
+import { salesTexts } from './sales-es.js'
 
 /** What the page says in Spanish. */
 export const texts = {
@@ -11,6 +12,7 @@ export const texts = {
   ...closings,
   ...orders,
   ...overviewTexts,
+  ...salesTexts,
   sandbox: 'Pagos simulados: no se mueve dinero real.',
   'lamp.degraded': 'Mercado Pago con problemas',
   'client.label': 'Cliente que se muestra',
@@ -235,7 +237,6 @@ export const texts = {
   'overview.hour': 'De {hour}:00 a {next}:00: {amount}, {paid} pagados de {orders}',
   'overview.boxes': 'Cajas',
   'overview.hourList': 'Como lista',
-  'overview.bestHour': 'Mejor hora: {hour}:00 a {next}:00, {amount}',
   'overview.noBox': 'Ninguna caja con ese nombre',
   'box.sold': 'Hoy {amount}',
   'box.soldNothing': 'Hoy no vendió',

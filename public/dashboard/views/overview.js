@@ -1,50 +1,88 @@
 import { number, percent } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
-import { html } from '../../shared/lit.js'
+import { html, nothing } from '../../shared/lit.js'
 import { createFreshness, empty, table, tile } from '../../shared/parts.js'
-import { startOfToday } from '../../shared/shop-clock.js'
 import { money } from '../amounts.js'
 import { centsOfPoint } from '../money.js'
+import { periodOf } from '../period.js'
 import { attention } from './attention.js'
 import { boxLights, glance, wantsAll } from './box-lights.js'
-import { hourChart } from './hour-chart.js'
 import { orderColumns } from './order-columns.js'
+import { periodPicker } from './period-picker.js'
+import { salesChart } from './sales-chart.js'
 import { serviceState } from './service-state.js'
+import { createStoreSales } from './store-sales.js'
 
 const latestShown = 8
+/** The span before changes little: it is not read every few seconds. */
+const beforeMs = 60_000
 
-/** A bad morning from its questions down: what needs somebody, which box can sell, what came in, and how the service is. */
+/**
+ * What needs somebody, what came in, and by store how that agrees with Mercado Pago. Today also shows how each box is, the latest
+ * orders and the service; another span shows its sales.
+ */
 export function createOverview(app) {
   const fresh = createFreshness()
   const finder = { text: '', onlyProblems: false, isWhole: false }
+  const stores = createStoreSales(app)
   let shown
+  let before
+
+  /** Drawn when it is there: nobody waits for it, and without it only the comparison is missing. */
+  const readBefore = async (period, question) => {
+    if (before?.question === question && Date.now() - before.at < beforeMs) return
+    const at = Date.now()
+    before = { question, at, total: before?.question === question ? before.total : undefined }
+    try {
+      const { total } = await app.api.get('/sales', { client: app.scope, ...period.before })
+      if (before.question === question) before.total = total
+      app.redraw()
+    } catch {
+      before.at = 0
+    }
+  }
 
   return {
     title: () => t('nav.overview'),
     async load(signal) {
+      const period = periodOf(app.query)
+      const { from, to, name } = period
       const most = wantsAll(finder) ? undefined : glance
       const [statistics, latest] = await Promise.all([
-        app.getOverview({ from: startOfToday(), most_boxes: most }, signal),
-        app.getOrders({ limit: latestShown }, signal),
+        app.getOverview({ from, to, most_boxes: most }, signal),
+        name === 'today' ? app.getOrders({ limit: latestShown }, signal) : { orders: [] },
+        stores.load(period, signal),
       ])
-      shown = { question: app.client ?? '', statistics, latest: latest.orders }
+      const question = JSON.stringify([app.client ?? '', from, to])
+      shown = { question, period, statistics, latest: latest.orders }
+      void readBefore(period, question)
     },
     body() {
-      if (!shown) return app.placeholder()
+      const period = periodOf(app.query)
+      const isShown = shown?.period.from === period.from && shown.period.to === period.to
+      if (!isShown) return [periodPicker(app, period), app.placeholder()]
       const { statistics } = shown
+      const isToday = period.name === 'today'
       return html`
-        ${attention(app, statistics)}
-        ${boxLights(app, statistics, finder)}
-        ${numbers(statistics)}
-        ${latestOrders(app, shown, fresh)}
-        ${serviceState(app, statistics)}
-        ${hourChart(statistics)}`
+        ${isToday ? attention(app, statistics) : nothing}
+        ${periodPicker(app, period)}
+        <div class="sales-top">${numbers(shown, before)}${salesChart(statistics, period)}</div>
+        ${stores.section()}
+        ${
+          isToday
+            ? [
+                boxLights(app, statistics, finder),
+                latestOrders(app, shown, fresh),
+                serviceState(app, statistics),
+              ]
+            : nothing
+        }`
     },
   }
 }
 
 function latestOrders(app, { question, latest }, fresh) {
-  return html`<section class="panel">
+  return html`<section class="panel latest">
     <div class="panel-head">
       <h2>${t('overview.latest')}</h2>
       <a href=${app.link('orders')}>${t('overview.allOrders')}</a>
@@ -66,30 +104,48 @@ function latestOrders(app, { question, latest }, fresh) {
   </section>`
 }
 
-function numbers(today) {
-  const tried = today.paid + today.declined
-  const seconds = today.median_charge_seconds
+function numbers({ question, statistics, period }, before) {
+  const tried = statistics.paid + statistics.declined
+  const seconds = statistics.median_charge_seconds
   const shownSeconds = seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds)
-  const given = centsOfPoint(today.refunded_amount) > 0
-  const paid = count('overview.paidOrders', today.paid)
-  return html`<section class="numbers" aria-label=${t('overview.today')}>
+  const given = centsOfPoint(statistics.refunded_amount) > 0
+  const paid = count('overview.paidOrders', statistics.paid)
+  const isToday = period.name === 'today'
+  return html`<section class="numbers" aria-label=${t(`overview.${isToday ? 'today' : 'sales'}`)}>
     ${tile(
-      t('overview.approved'),
-      money(today.paid_amount),
-      given ? t('overview.refunded', { amount: money(today.refunded_amount) }) : paid,
+      t(`overview.${isToday ? 'approved' : 'approvedThen'}`),
+      money(statistics.paid_amount),
+      [
+        given ? t('overview.refunded', { amount: money(statistics.refunded_amount) }) : paid,
+        before?.question === question && before.total
+          ? changeOf(statistics, before.total, period)
+          : nothing,
+      ],
       'lead',
     )}
-    ${tile(t('overview.orders'), number(today.orders), paid)}
+    ${tile(t(`overview.${isToday ? 'orders' : 'ordersThen'}`), number(statistics.orders), paid)}
     ${tile(
       t('overview.rate'),
-      tried === 0 ? '—' : percent(today.paid, tried),
-      count('overview.declined', today.declined),
+      tried === 0 ? '—' : percent(statistics.paid, tried),
+      count('overview.declined', statistics.declined),
     )}
     ${tile(
       t('overview.speed'),
       seconds === null ? '—' : t('overview.seconds', { count: number(shownSeconds) }),
       t('overview.speedHint'),
     )}
-    ${tile(t('overview.open'), number(today.open), t('overview.openHint'))}
+    ${isToday ? tile(t('overview.open'), number(statistics.open), t('overview.openHint')) : nothing}
   </section>`
+}
+
+/** How much more or less came in than in the same time before. */
+function changeOf({ paid_amount: amount }, before, { name }) {
+  const [now, then] = [centsOfPoint(amount), centsOfPoint(before.paid_amount)]
+  if (then === 0) return nothing
+  const change = Math.round(((now - then) / then) * 100)
+  const values = {
+    change: `${change > 0 ? '+' : ''}${number(change)} %`,
+    amount: money(before.paid_amount),
+  }
+  return html`<br>${t(`overview.change.${name === 'today' ? 'today' : 'other'}`, values)}`
 }
