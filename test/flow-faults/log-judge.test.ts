@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createLogger } from '../../src/http/logging.ts'
-import { OutdatedError } from '../../src/sync/poll/outdated.ts'
+import { OutdatedError } from '../../src/sync/poll/plan.ts'
 import { unexpected } from './log-judge.ts'
 
 /** As the service's own log has it. */

@@ -59,7 +59,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'a destination that is filled gets what changes and nothing else',
-    'sync/poll/write-batch',
+    'sync/poll/item-changes',
     'const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []',
     'const missing: Item[] = []',
   ),
@@ -103,7 +103,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'the position moves on past what has to be read again',
-    'sync/poll/poll-once',
+    'sync/poll/poll',
     'cursor: isWhole ? progress.cursor : progress.from,',
     'cursor: progress.cursor,',
   ),

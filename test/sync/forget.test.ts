@@ -8,9 +8,9 @@ import {
   listPksAfter,
   pksAfter,
 } from '../../src/repositories/flows/flow-items.ts'
-import { findFlowState } from '../../src/repositories/flows/flow-state.ts'
+import { findFlowState, requireFlowState } from '../../src/repositories/flows/flow-state.ts'
 import { resetFlow } from '../../src/sync/control/switches.ts'
-import { forgetItems } from '../../src/sync/poll/forget.ts'
+import { forgetItems } from '../../src/sync/poll/plan.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { rowsRead } from './explained.ts'
 import { audit, createTestPoll, records, silentLog, type TestPoll } from './poll-support.ts'
@@ -45,11 +45,12 @@ async function forget(poll: TestPoll, onPiece: (end: AbortController) => Promise
   const lost = new AbortController()
   const name = `flow:${poll.name}`
   const lease = { database, now, processId: 'test', log: silentLog }
-  await withLease(lease, name, ({ token }) =>
+  await withLease(lease, name, async ({ token }) =>
     forgetItems(
       { database: pieces, now },
       poll.runtime,
       { name, token, signal: lost.signal },
+      await requireFlowState(database.db, poll.name),
       limit,
     ),
   )

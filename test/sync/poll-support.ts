@@ -1,13 +1,13 @@
 import type { Database } from '../../src/db/database.ts'
 import { withLease } from '../../src/jobs/with-lease.ts'
 import { recordNews } from '../../src/repositories/flows/deliveries.ts'
-import { insertFlowState } from '../../src/repositories/flows/flow-state.ts'
+import { insertFlowState, requireFlowState } from '../../src/repositories/flows/flow-state.ts'
 import { flowSchema } from '../../src/sync/definition/schema.ts'
 import type { FlowRuntime } from '../../src/sync/flow-runtime.ts'
 import { createItemReader } from '../../src/sync/item/item.ts'
 import { usedFieldsOf } from '../../src/sync/poll/missing-fields.ts'
-import type { PollDeps } from '../../src/sync/poll/poll-deps.ts'
-import { pollOnce } from '../../src/sync/poll/poll-once.ts'
+import { pollOnce } from '../../src/sync/poll/poll.ts'
+import type { PollDeps } from '../../src/sync/poll/poll-lease.ts'
 import type { PollOutcome } from '../../src/sync/poll/poller.ts'
 import type { Source, SourceRow } from '../../src/sync/types.ts'
 
@@ -121,9 +121,10 @@ export async function createTestPoll(
     async poll() {
       const lease = { database, now: options.now, processId: 'test', log: silentLog }
       try {
-        const held = await withLease(lease, `flow:${name}`, ({ token, signal }) =>
-          pollOnce(deps, test.runtime, { name: `flow:${name}`, token, signal }),
-        )
+        const held = await withLease(lease, `flow:${name}`, async ({ token, signal }) => {
+          const state = await requireFlowState(database.db, name)
+          return pollOnce(deps, test.runtime, { name: `flow:${name}`, token, signal }, state)
+        })
         return held?.result
       } finally {
         test.enqueued = await readEnqueued(database, name)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { LeaseLostError } from '../../src/sync/poll/poll-deps.ts'
+import { LeaseLostError } from '../../src/sync/poll/poll-lease.ts'
 import { createPoller, type PollerDeps, type PollOutcome } from '../../src/sync/poll/poller.ts'
 
 const intervalMs = 60_000

@@ -9,6 +9,13 @@ export async function findFlowState(db: Db | Trx, flow: string): Promise<FlowSta
   return db.selectFrom('flow_state').selectAll().where('flow', '=', flow).executeTakeFirst()
 }
 
+/** As findFlowState, of a flow that was opened. */
+export async function requireFlowState(db: Db | Trx, flow: string): Promise<FlowStateRow> {
+  const state = await findFlowState(db, flow)
+  if (!state) throw new Error(`the flow ${flow} has no state`)
+  return state
+}
+
 export async function listFlowStates(db: Db): Promise<FlowStateRow[]> {
   return db.selectFrom('flow_state').selectAll().execute()
 }
@@ -55,31 +62,55 @@ export async function adoptIdentities(
     where flow = ${flow}`.execute(trx)
 }
 
+export type FlowStateChange = Partial<
+  Omit<
+    FlowStateRow,
+    | 'flow'
+    | 'first_seen_at'
+    | 'hash_forms'
+    | 'destinations'
+    | 'record_fields'
+    | 'full_scan_due'
+    | 'forget_due'
+    | 'resets'
+    | 'read_number'
+    | 'destination_identities'
+    | 'asked_identities'
+  >
+> & {
+  destinations?: readonly string[]
+  record_fields?: Readonly<Record<string, unknown>>
+  destination_identities?: Identities
+  asked_identities?: Identities | null
+}
+
 export async function updateFlowState(
   db: Db | Trx,
   flow: string,
-  fields: Partial<
-    Omit<
-      FlowStateRow,
-      | 'flow'
-      | 'first_seen_at'
-      | 'hash_forms'
-      | 'destinations'
-      | 'record_fields'
-      | 'full_scan_due'
-      | 'forget_due'
-      | 'resets'
-      | 'read_number'
-      | 'destination_identities'
-      | 'asked_identities'
-    >
-  > & {
-    destinations?: readonly string[]
-    record_fields?: Readonly<Record<string, unknown>>
-    destination_identities?: Identities
-    asked_identities?: Identities | null
-  },
+  fields: FlowStateChange,
 ): Promise<void> {
+  await db.updateTable('flow_state').set(columnsOf(fields)).where('flow', '=', flow).execute()
+}
+
+/**
+ * Writes what a poll leaves, whose progress is over. With `scannedAfter` it has read everything and began when there had been so many resets: a later
+ * reset still wants its own scan.
+ */
+export async function endPoll(
+  trx: Trx,
+  flow: string,
+  { scannedAfter, ...fields }: FlowStateChange & { scannedAfter?: number | undefined },
+): Promise<void> {
+  const scanned = sql<boolean>`full_scan_due and resets <> ${scannedAfter ?? null}`
+  await trx
+    .with('cleared', (one) => one.deleteFrom('flow_progress').where('flow', '=', flow))
+    .updateTable('flow_state')
+    .set({ ...columnsOf(fields), ...(scannedAfter !== undefined && { full_scan_due: scanned }) })
+    .where('flow', '=', flow)
+    .execute()
+}
+
+function columnsOf(fields: FlowStateChange) {
   const {
     destinations,
     record_fields: known,
@@ -87,17 +118,13 @@ export async function updateFlowState(
     ...others
   } = fields
   const { asked_identities: asked, ...rest } = others
-  const named = {
+  return {
+    ...rest,
     ...(identities && { destination_identities: json(identities) }),
     ...(asked !== undefined && { asked_identities: asked && json(asked) }),
     ...(destinations && { destinations: json(destinations) }),
     ...(known && { record_fields: json(known) }),
   }
-  await db
-    .updateTable('flow_state')
-    .set({ ...rest, ...named })
-    .where('flow', '=', flow)
-    .execute()
 }
 
 /** Has the next poll read everything from the beginning. */
@@ -125,14 +152,38 @@ export async function settleForgetting(trx: Trx, flow: string, resets: number): 
     .execute()
 }
 
-/** Everything was read by a poll that began when there had been `resets`; a later reset still wants its own. */
-export async function settleFullScan(trx: Trx, flow: string, resets: number): Promise<void> {
-  await trx
+/**
+ * The number of a read of a source that begins now: greater than those of all reads that began before it, in any process.
+ * No clock decides which of two reads is the later one, nor who is the first to write.
+ */
+export async function nextRead(db: Db | Trx): Promise<number> {
+  const { rows } = await sql<{ read: number }>`select nextval('flow_reads') as read`.execute(db)
+  const [row] = rows
+  if (!row) throw new Error('the sequence flow_reads gave no number')
+  return row.read
+}
+
+/** The number of a poll that begins now. Everybody can see from here on that it has begun, and nothing of one before it. */
+export async function beginPollRead(db: Db, flow: string): Promise<number> {
+  const row = await db
+    .with('cleared', (one) => one.deleteFrom('flow_progress').where('flow', '=', flow))
     .updateTable('flow_state')
-    .set({ full_scan_due: false })
+    .set({ read_number: sql<number>`nextval('flow_reads')` })
     .where('flow', '=', flow)
-    .where('resets', '=', resets)
-    .execute()
+    .returning('read_number')
+    .executeTakeFirstOrThrow()
+  return row.read_number
+}
+
+/** Whether a poll of the flow began after this read did. None begins until the transaction ends. */
+export async function hasPollBegunSince(trx: Trx, flow: string, read: number): Promise<boolean> {
+  const row = await trx
+    .selectFrom('flow_state')
+    .select('read_number')
+    .where('flow', '=', flow)
+    .forShare()
+    .executeTakeFirst()
+  return row !== undefined && row.read_number > read
 }
 
 /** Whether the lease is held under this token at this moment; keeps it from being taken until the transaction ends. */
@@ -159,10 +210,6 @@ export async function saveProgress(db: Db, progress: Selectable<FlowProgressTabl
     .onConflict((conflict) => conflict.column('flow').doUpdateSet(fields))
     .returning(tellFlow('progress').as('told'))
     .execute()
-}
-
-export async function clearProgress(db: Db | Trx, flow: string): Promise<void> {
-  await db.deleteFrom('flow_progress').where('flow', '=', flow).execute()
 }
 
 export async function listProgress(db: Db) {

@@ -4,7 +4,11 @@ import { withLease } from '../../jobs/with-lease.ts'
 import { listDelayed, listSkipped } from '../../repositories/flows/delayed-deliveries.ts'
 import { type FailureGroup, groupFailures } from '../../repositories/flows/failed-deliveries.ts'
 import { listPolls } from '../../repositories/flows/flow-polls.ts'
-import { findFlowState, listFlowStates } from '../../repositories/flows/flow-state.ts'
+import {
+  findFlowState,
+  listFlowStates,
+  requireFlowState,
+} from '../../repositories/flows/flow-state.ts'
 import { isPaused, listFlowActivity } from '../../repositories/flows/flow-switches.ts'
 import { causeOf } from '../control/failure-cause.ts'
 import { approveHeldDeletes, readHeldDeletes } from '../control/held-deletes.ts'
@@ -24,9 +28,8 @@ import {
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { AlertResult, FailureView, FlowService, SyncOutcome } from '../flow-service.ts'
 import { scansToDelete } from '../poll/deletes.ts'
-import { forgetItems } from '../poll/forget.ts'
-import { refuseOutdated } from '../poll/outdated.ts'
-import { LeaseLostError } from '../poll/poll-deps.ts'
+import { forgetItems, refuseOutdated } from '../poll/plan.ts'
+import { LeaseLostError } from '../poll/poll-lease.ts'
 import type { Poller } from '../poll/poller.ts'
 import { SourceError } from '../types.ts'
 import type { EngineDeps, FlowEngine, OpenFlow } from './flow-engine.ts'
@@ -161,9 +164,10 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
   /** Instead of a poll; while one is running here or in another process, it is left to the next. */
   const forgetNow = async (runtime: FlowRuntime) => {
     const lease = `flow:${runtime.flow.name}`
-    await withLease(deps, lease, ({ token, signal }) =>
-      forgetItems(deps, runtime, { name: lease, token, signal }),
-    ).catch((error: unknown) => {
+    await withLease(deps, lease, async ({ token, signal }) => {
+      const state = await requireFlowState(deps.database.db, runtime.flow.name)
+      await forgetItems(deps, runtime, { name: lease, token, signal }, state)
+    }).catch((error: unknown) => {
       if (!(error instanceof LeaseLostError)) throw error
     })
   }

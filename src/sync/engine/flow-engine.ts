@@ -10,12 +10,14 @@ import { AppError } from '../../errors/app-error.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import type { Notifications } from '../../notifications/notifications.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
-import { nextRead } from '../../repositories/flows/flow-reads.ts'
 import {
   adoptIdentities,
+  type FlowStateRow,
   findFlowState,
   insertFlowState,
   listFlowStates,
+  nextRead,
+  requireFlowState,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import { isPaused } from '../../repositories/flows/flow-switches.ts'
@@ -39,10 +41,9 @@ import type { FlowProblemView } from '../flow-service.ts'
 import type { FlowTrace } from '../flow-trace.ts'
 import type { GrantKeeper } from '../oauth/grant-keeper.ts'
 import { otherDestinations } from '../poll/identity.ts'
-import { OutdatedError } from '../poll/outdated.ts'
-import { isInQuestion } from '../poll/plan.ts'
-import type { PollDeps } from '../poll/poll-deps.ts'
-import { pollOnce } from '../poll/poll-once.ts'
+import { isInQuestion, OutdatedError } from '../poll/plan.ts'
+import { pollOnce } from '../poll/poll.ts'
+import type { PollDeps } from '../poll/poll-lease.ts'
 import { createPoller, type Poller, type PollOutcome } from '../poll/poller.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { openFlow } from './open-flow.ts'
@@ -159,9 +160,8 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
    * Whether another process goes on with another definition than this one: each would take the other's for a change and
    * send everything again, in turns. The one that began later polls.
    */
-  const isOutdated = async ({ flow, definitionHash }: LoadedFlow) => {
-    const state = await findFlowState(deps.database.db, flow.name)
-    if (!state?.last_poll_at || state.definition_hash === definitionHash) return false
+  const isOutdated = ({ flow, definitionHash }: LoadedFlow, state: FlowStateRow) => {
+    if (!state.last_poll_at || state.definition_hash === definitionHash) return false
     const silentMs = deps.now().getTime() - state.last_poll_at.getTime()
     // One that lies ahead was written before the clock was set back, and says nothing.
     return silentMs > -silenceMs && silentMs < 2 * flow.pollIntervalMs + silenceMs
@@ -196,16 +196,10 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
           if (!force && (await isPaused(deps.database.db, name))) {
             return { changes: 0, rowsRead: 0, skipped: 'paused' } as const
           }
-          if (hasPolled && (await isOutdated(loaded))) {
-            throw new OutdatedError()
-          }
-          const outcome = await traced(name, () =>
-            pollOnce(pollDeps, runtime, {
-              name: lease,
-              token,
-              signal: AbortSignal.any([signal, letGo.signal]),
-            }),
-          )
+          const state = await requireFlowState(deps.database.db, name)
+          if (hasPolled && isOutdated(loaded, state)) throw new OutdatedError()
+          const held = { name: lease, token, signal: AbortSignal.any([signal, letGo.signal]) }
+          const outcome = await traced(name, () => pollOnce(pollDeps, runtime, held, state))
           hasPolled ||= outcome.skipped !== 'paused'
           return outcome
         })

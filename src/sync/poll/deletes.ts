@@ -8,11 +8,7 @@ import {
 import { deletedHash } from '../../repositories/flows/deliveries.ts'
 import { countItems, deleteHashes, listPksAfter } from '../../repositories/flows/flow-items.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
-import {
-  holdsLease,
-  requestFullScan,
-  updateFlowState,
-} from '../../repositories/flows/flow-state.ts'
+import { requestFullScan, updateFlowState } from '../../repositories/flows/flow-state.ts'
 import {
   clearHeldDeletes,
   countMissed,
@@ -26,7 +22,7 @@ import {
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { KeySet } from './key-set.ts'
-import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
+import { type PollDeps, type PollLease, underLease } from './poll-lease.ts'
 
 const pageSize = 1_000
 
@@ -89,8 +85,7 @@ export async function sendDeletes(
   let unripe = 0
   for (let from = 0; from < vanished.length; from += pageSize) {
     const page = vanished.slice(from, from + pageSize)
-    await deps.database.transaction(async (trx) => {
-      if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
+    await underLease(deps, lease, async (trx) => {
       const missed = await countMissed(trx, flow.name, page, { read, most: scans, counts })
       const ripe = missed.filter(
         (one) => isApproved(one) || (refusal === undefined && one.scans >= scans),
@@ -199,8 +194,7 @@ export async function forgetVanished(
   seen: Pick<KeySet, 'has'>,
 ): Promise<void> {
   for await (const pks of vanishedItems(deps.database.db, flow, seen)) {
-    await deps.database.transaction(async (trx) => {
-      if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
+    await underLease(deps, lease, async (trx) => {
       await deleteHashes(trx, flow, pks)
     })
   }

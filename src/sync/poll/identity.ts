@@ -6,14 +6,14 @@ import { askFill } from '../../repositories/flows/destination-fills.ts'
 import { countItems } from '../../repositories/flows/flow-items.ts'
 import {
   type FlowStateRow,
-  holdsLease,
   requestFullScan,
+  requireFlowState,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import { askAboutDestinations } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { OutdatedError } from './outdated.ts'
-import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
+import { OutdatedError } from './plan.ts'
+import { type PollDeps, type PollLease, underLease } from './poll-lease.ts'
 
 type Deps = Pick<PollDeps, 'database' | 'now' | 'log' | 'isOnFile'>
 type Identities = Pick<FlowRuntime, 'identities'>
@@ -57,28 +57,25 @@ export function otherDestinationsReason(names: readonly string[], items: number)
 
 /**
  * Binds what the flow knows to the source and the destinations that there are now. Of another source everything is read again, and
- * deletes wait for an approval. Another destination begins with nothing delivered, once that is approved. Answers why the flow was
- * paused instead.
+ * deletes wait for an approval. Another destination begins with nothing delivered, once that is approved. Answers the state of the flow as it is then,
+ * or what was asked when the flow was paused instead.
  */
 export async function settleIdentity(
   deps: Deps,
   runtime: FlowRuntime,
   lease: PollLease,
   state: FlowStateRow,
-): Promise<Reason | undefined> {
+): Promise<{ state: FlowStateRow } | { asked: Reason }> {
   const { db } = deps.database
   const { name } = runtime.flow
-  const underLease = (work: (trx: Trx) => Promise<void>) =>
-    deps.database.transaction(async (trx) => {
-      if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
-      await work(trx)
-    })
+  const write = (work: (trx: Trx) => Promise<void>) => underLease(deps, lease, work)
   const changed = otherDestinations(runtime, state)
   const isOther = isOtherSource(runtime, state)
+  if (!isOther && changed.length === 0) return { state }
   // What changed may be the files, which this process has not read since.
-  if ((isOther || changed.length > 0) && !(await deps.isOnFile(runtime))) throw new OutdatedError()
+  if (!(await deps.isOnFile(runtime))) throw new OutdatedError()
   if (isOther) {
-    await underLease(async (trx) => {
+    await write(async (trx) => {
       await updateFlowState(trx, name, {
         ...{ source_identity: runtime.identities.source, holds_deletes: true },
         ...{ cursor: null, cursor_origin: null },
@@ -87,16 +84,16 @@ export async function settleIdentity(
     })
     deps.log.warn({ flow: name }, 'the source of a flow is another one; its deletes wait')
   }
-  if (changed.length === 0) return undefined
+  if (changed.length === 0) return { state: await requireFlowState(db, name) }
   const asked = await unapprovedDestinations(db, runtime, state)
   if (asked.length > 0) {
     const why = otherDestinationsReason(asked, await countItems(db, name))
     const identities = Object.fromEntries(
       asked.map((one) => [one, runtime.identities.destinations[one] ?? '']),
     )
-    await underLease((trx) => askAboutDestinations(trx, name, { at: deps.now(), why, identities }))
+    await write((trx) => askAboutDestinations(trx, name, { at: deps.now(), why, identities }))
     deps.log.warn({ flow: name, destinations: asked }, 'a destination is another one; it is asked')
-    return why
+    return { asked: why }
   }
   const approvals = await listApprovals(db, name, 'destination')
   // Nothing is sent meanwhile: until the last transaction the destination is not the accepted one.
@@ -107,13 +104,12 @@ export async function settleIdentity(
     if (!isApproved) continue
     let isLeft = true
     while (isLeft) {
-      if (lease.signal.aborted) throw new LeaseLostError()
-      await underLease(async (trx) => {
+      await write(async (trx) => {
         isLeft = await forgetDeliveries(trx, { flow: name, destination }, rowsAtOnce)
       })
     }
   }
-  await underLease(async (trx) => {
+  await write(async (trx) => {
     await updateFlowState(trx, name, {
       destination_identities: {
         ...state.destination_identities,
@@ -126,7 +122,7 @@ export async function settleIdentity(
     await endApprovals(trx, name, approvals)
   })
   deps.log.info({ flow: name, destinations: changed }, 'a new destination is filled')
-  return undefined
+  return { state: await requireFlowState(db, name) }
 }
 
 const rowsAtOnce = 1_000

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Trx } from '../../db/database.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { type FlowStateRow, updateFlowState } from '../../repositories/flows/flow-state.ts'
+import type { FlowStateChange, FlowStateRow } from '../../repositories/flows/flow-state.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { itemFields } from '../mapping/item-fields.ts'
@@ -17,8 +16,8 @@ export type KnownFields = { records: number; fields: Record<string, boolean | nu
 export type FieldWatch = {
   /** Throws SourceError when none of these records has a field that the flow uses. */
   check(rows: readonly SourceRow[]): void
-  /** In the transaction that ends the poll: what was read is what is known. */
-  settle(trx: Trx): Promise<void>
+  /** What the poll leaves at its end: what was read is what is known. */
+  learned(): Pick<FlowStateChange, 'record_fields' | 'record_fields_form'>
 }
 
 /** Records that need not be alike tell something about all of them only when there are so many. */
@@ -55,7 +54,7 @@ export function watchFields(
   { flow, usedFields, itemForm }: Pick<FlowRuntime, 'flow' | 'usedFields' | 'itemForm'>,
   state: Pick<FlowStateRow, 'record_fields' | 'record_fields_form'>,
 ): FieldWatch {
-  // Written by `settle`. What was read in another way may have had other fields.
+  // Of `learned`. What was read in another way may have had other fields.
   const known =
     state.record_fields_form === itemForm ? (state.record_fields as KnownFields | null) : null
   const isTable = recordsAreAlike(flow)
@@ -82,22 +81,18 @@ export function watchFields(
       }
       if (missing.length > 0) throw new SourceError(missingReason(missing, first))
     },
-    async settle(trx) {
-      if (isTable || isPaymentsSource(flow.source) || records < enough.least) return
+    learned() {
+      if (isTable || isPaymentsSource(flow.source) || records < enough.least) return {}
       const fields = usedFields.map(({ field }): [string, boolean] => {
         const before = known && Object.hasOwn(known.fields, field) ? known.fields[field] : null
         return [field, before !== false && !partly.has(field)]
       })
-      const learned: KnownFields = {
+      const now: KnownFields = {
         records: Math.max(known?.records ?? 0, records),
         fields: Object.fromEntries(fields),
       }
-      if (!isDeepStrictEqual(learned, known)) {
-        await updateFlowState(trx, flow.name, {
-          record_fields: learned,
-          record_fields_form: itemForm,
-        })
-      }
+      const isSame = isDeepStrictEqual(now, known)
+      return isSame ? {} : { record_fields: now, record_fields_form: itemForm }
     },
   }
 }

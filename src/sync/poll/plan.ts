@@ -1,9 +1,22 @@
+import { AppError } from '../../errors/app-error.ts'
 import { hasCome } from '../../repositories/due-work.ts'
-import type { FlowStateRow } from '../../repositories/flows/flow-state.ts'
+import { askFill } from '../../repositories/flows/destination-fills.ts'
+import { deleteHashes, listPksAfter, resetHashes } from '../../repositories/flows/flow-items.ts'
+import {
+  type FlowStateRow,
+  requestForgetting,
+  requestFullScan,
+  requireFlowState,
+  settleForgetting,
+  updateFlowState,
+} from '../../repositories/flows/flow-state.ts'
+import { isPaused } from '../../repositories/flows/flow-switches.ts'
+import { askAboutDefinition } from '../control/switches.ts'
 import { definitionHash } from '../definition/definition-hash.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { readFrom } from './cursor.ts'
+import { type PollDeps, type PollLease, underLease } from './poll-lease.ts'
 
 /**
  * What kind of poll is due. `normal` sends changes. After the definition changed: `rebase` only learns how known items
@@ -99,4 +112,121 @@ function mustReadAll(runtime: FlowRuntime, state: FlowStateRow, now: Date): bool
   const last = state.last_full_scan_at?.getTime() ?? 0
   if (fullScanEveryMs === undefined) return false
   return hasCome(new Date(last + fullScanEveryMs), now, fullScanEveryMs + clockRoomMs)
+}
+
+/**
+ * Does what a changed definition asks for before the source is read. Answers the turn of this poll, and the state of the flow
+ * as it is then.
+ */
+export async function settleDefinition(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  state: FlowStateRow,
+): Promise<{ turn: Turn; state: FlowStateRow }> {
+  const { flow, definitionHash } = runtime
+  if (state.definition_hash === definitionHash) return { turn: 'normal', state }
+  await refuseOutdated(deps, runtime, state)
+  // Only a resume answers the question: a poll that is forced while the flow is paused does not.
+  const mustAsk = isInQuestion(runtime, state) && (await isPaused(deps.database.db, flow.name))
+  const turn = mustAsk ? 'ask' : turnOf(runtime, state)
+  const added = addedTo(runtime, state)
+  if (added) {
+    await underLease(deps, lease, async (trx) => {
+      await updateFlowState(trx, flow.name, acceptedBy(runtime))
+      for (const destination of added) await askFill(trx, { flow: flow.name, destination })
+      await requestFullScan(trx, flow.name)
+    })
+    deps.log.info({ flow: flow.name, destinations: added }, 'a new destination is filled')
+  }
+  if (turn === 'resync') {
+    await underLease(deps, lease, async (trx) => {
+      await updateFlowState(trx, flow.name, { definition_hash: definitionHash })
+      await requestForgetting(trx, flow.name)
+    })
+  }
+  if (turn === 'ask') {
+    await underLease(deps, lease, async (trx) => {
+      await askAboutDefinition(trx, flow.name, { at: deps.now(), definitionHash })
+    })
+    deps.log.warn({ flow: flow.name }, 'the definition of a flow changed; it waits for an operator')
+  }
+  return { turn, state: await requireFlowState(deps.database.db, flow.name) }
+}
+
+/** What the definition says now is what counts as unchanged from now on. */
+export function acceptedBy({ flow, definitionHash }: FlowRuntime) {
+  return {
+    definition_hash: definitionHash,
+    pending_definition_hash: null,
+    destinations: flow.destinations.map(({ name }) => name),
+  }
+}
+
+/** Somebody goes on with a definition that this process does not know. */
+export class OutdatedError extends AppError {
+  constructor() {
+    super('SERVICE_UNAVAILABLE', {
+      message: 'Another process polls this flow by another definition; read the flow files again',
+      extra: { retryAfterSeconds: 1 },
+    })
+    this.name = 'OutdatedError'
+  }
+}
+
+/**
+ * Rejects when another definition than this one was accepted and the flow files do not say this one any more: what changed was
+ * the files, and this process has not read them since. Without that it would take the older definition for a newer change.
+ */
+export async function refuseOutdated(
+  deps: Pick<PollDeps, 'isOnFile'>,
+  runtime: FlowRuntime,
+  state: Pick<FlowStateRow, 'definition_hash'>,
+): Promise<void> {
+  if (state.definition_hash === runtime.definitionHash) return
+  if (!(await deps.isOnFile(runtime))) throw new OutdatedError()
+}
+
+/**
+ * As refuseOutdated, of what is owed outside of polls: what counts there is a destination that this process does not know, since
+ * it would not be owed what is found. Nothing may change the flow's state until the transaction ends.
+ */
+export async function refuseUnknownDestinations(
+  deps: Pick<PollDeps, 'isOnFile'>,
+  runtime: FlowRuntime,
+  state: Pick<FlowStateRow, 'definition_hash' | 'destinations'> | undefined,
+): Promise<void> {
+  const known = new Set(runtime.flow.destinations.map(({ name }) => name))
+  if (!state?.destinations?.some((name) => !known.has(name))) return
+  await refuseOutdated(deps, runtime, state)
+}
+
+const rowsAtOnce = 1_000
+
+/**
+ * Forgets the hashes of a flow when a reset asked for it, `limit` in each transaction, under the lease of its polls: nothing
+ * is read and sent meanwhile that would be forgotten too. What a crash leaves is forgotten by the next poll. The items stay
+ * known, so that those the source has lost are still deleted; under another key nothing is known of them any longer.
+ */
+export async function forgetItems(
+  deps: Pick<PollDeps, 'database' | 'now'>,
+  runtime: Pick<FlowRuntime, 'flow' | 'itemForm'>,
+  lease: PollLease,
+  state: FlowStateRow,
+  limit = rowsAtOnce,
+): Promise<void> {
+  if (!state.forget_due) return
+  const flow = runtime.flow.name
+  const forget = hasOtherKey(runtime, state) ? deleteHashes : resetHashes
+  let after: string | undefined
+  do {
+    const last = after
+    after = await underLease(deps, lease, async (trx) => {
+      const pks = await listPksAfter(trx, flow, last, limit)
+      await forget(trx, flow, pks)
+      if (pks.length === limit) return pks.at(-1)
+      await settleForgetting(trx, flow, state.resets)
+      return undefined
+    })
+  } while (after !== undefined)
 }

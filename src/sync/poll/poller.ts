@@ -1,6 +1,6 @@
 import type { StoredReason } from '../../domain/flow-reasons.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { LeaseLostError } from './poll-deps.ts'
+import { LeaseLostError } from './poll-lease.ts'
 
 /** `why`: what a paused flow waits to be told. */
 export type PollOutcome = {

@@ -3,7 +3,7 @@ import { contentBytesKept } from '../../repositories/flows/item-versions.ts'
 import type { Rehearsal, RehearsedChange } from '../deliver/rehearse.ts'
 import type { DestinationPreview, SampledChange, SyncPreview } from '../sync-preview.ts'
 import type { SourceWarning } from '../types.ts'
-import type { FoundChange } from './compare.ts'
+import type { FoundChange } from './item-changes.ts'
 import type { ReadBatch } from './read-items.ts'
 
 /** `value` is null for content that is too large to be kept. */

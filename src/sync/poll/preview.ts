@@ -12,7 +12,6 @@ import { compareVersions } from '../item/differences.ts'
 import type { DeletesPreview, SampledChange, SyncPreview } from '../sync-preview.ts'
 import type { SourceRow } from '../types.ts'
 import { breathe } from './breather.ts'
-import { changesOf, type EarlierForms } from './compare.ts'
 import {
   approvedBy,
   countApproved,
@@ -23,6 +22,7 @@ import {
   vanishedItems,
 } from './deletes.ts'
 import { isOtherSource, unapprovedDestinations } from './identity.ts'
+import { changesOf, type EarlierForms } from './item-changes.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
 import { watchFields } from './missing-fields.ts'
 import { hasOtherKey, planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'

@@ -3,11 +3,17 @@ import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
 import { saveProgress } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { SourceError, type SourceRow, type SourceWarning, whyNoRecord } from '../types.ts'
-import { changesOf, type Telling } from './compare.ts'
 import { followPosition } from './cursor.ts'
+import {
+  type BatchProgress,
+  changesOf,
+  type PollBatch,
+  type Telling,
+  writeBatch,
+} from './item-changes.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
 import type { FieldWatch } from './missing-fields.ts'
-import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
+import { LeaseLostError, type PollDeps, type PollLease } from './poll-lease.ts'
 import {
   createMet,
   type Met,
@@ -17,7 +23,6 @@ import {
   rememberRepeated,
   repeatedItems,
 } from './read-items.ts'
-import { type BatchProgress, type PollBatch, writeBatch } from './write-batch.ts'
 
 /** How far a poll has come. */
 export type Progress = BatchProgress & {

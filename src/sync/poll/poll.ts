@@ -1,62 +1,51 @@
 import type { Trx } from '../../db/database.ts'
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
-import { askFill, listFills, settleFills } from '../../repositories/flows/destination-fills.ts'
+import { listFills, settleFills } from '../../repositories/flows/destination-fills.ts'
 import { isOnRecord } from '../../repositories/flows/flow-items.ts'
 import { insertPoll } from '../../repositories/flows/flow-polls.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
-import { beginPollRead } from '../../repositories/flows/flow-reads.ts'
-import {
-  clearProgress,
-  type FlowStateRow,
-  findFlowState,
-  holdsLease,
-  requestForgetting,
-  requestFullScan,
-  settleFullScan,
-  updateFlowState,
-} from '../../repositories/flows/flow-state.ts'
-import { countRun, isPaused } from '../../repositories/flows/flow-switches.ts'
-import { askAboutDefinition, pauseByService } from '../control/switches.ts'
+import { beginPollRead, endPoll, type FlowStateRow } from '../../repositories/flows/flow-state.ts'
+import { countRun } from '../../repositories/flows/flow-switches.ts'
+import { pauseByService } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { SourceError } from '../types.ts'
 import { forgetVanished, sendDeletes } from './deletes.ts'
-import { forgetItems } from './forget.ts'
 import { settleIdentity } from './identity.ts'
 import { watchFields } from './missing-fields.ts'
-import { refuseOutdated } from './outdated.ts'
 import {
-  addedTo,
-  isInQuestion,
+  acceptedBy,
+  forgetItems,
   planScan,
-  type Turn,
+  settleDefinition,
   tellsChanges,
   tellsNews,
-  turnOf,
 } from './plan.ts'
-import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
+import { LeaseLostError, type PollDeps, type PollLease, underLease } from './poll-lease.ts'
 import type { PollOutcome } from './poller.ts'
 import { isGrouped } from './read-items.ts'
 import { isCutOff, type Progress, readSource, reportWarnings } from './read-source.ts'
 
 /**
  * Reads the source once and queues what changed. Hashes and deliveries of a batch are written in one transaction, so a
- * crash at any moment leaves items either unseen or owed; the cursor moves with the last transaction only. A failure is
- * recorded and thrown.
+ * crash at any moment leaves items either unseen or owed; the cursor moves with the last transaction only. The state of the flow is read
+ * before (`found`) and written at the end. A failure is recorded and thrown.
  */
 export async function pollOnce(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: PollLease,
+  found: FlowStateRow,
 ): Promise<PollOutcome> {
   const { flow } = runtime
-  const others = await settleIdentity(deps, runtime, lease, await readState(deps, flow.name))
-  if (others !== undefined) return { changes: 0, rowsRead: 0, skipped: 'paused', why: others }
-  const turn = await settleDefinition(deps, runtime, lease, await readState(deps, flow.name))
+  const bound = await settleIdentity(deps, runtime, lease, found)
+  if ('asked' in bound) {
+    return { changes: 0, rowsRead: 0, skipped: 'paused', why: bound.asked }
+  }
+  const { turn, state } = await settleDefinition(deps, runtime, lease, bound.state)
   if (turn === 'ask') {
     return { changes: 0, rowsRead: 0, skipped: 'paused', why: { code: 'DEFINITION_CHANGED' } }
   }
-  await forgetItems(deps, runtime, lease)
-  const state = await readState(deps, flow.name)
+  await forgetItems(deps, runtime, lease, state)
 
   const startedAt = deps.now()
   const { isFull, since } = planScan(runtime, state, turn, startedAt)
@@ -93,7 +82,6 @@ export async function pollOnce(
     isAgain: false,
     grouped: isGrouped(runtime) ? { batches: [], size: 0, isFull: false } : undefined,
   }
-  await clearProgress(deps.database.db, flow.name)
   try {
     const seen = await readSource(deps, runtime, lease, telling, since, progress)
     await reportWarnings(deps, runtime, progress)
@@ -127,62 +115,6 @@ function logPoll(deps: PollDeps, flow: string, isFull: boolean, progress: Progre
   deps.log.info({ flow, kind, rowsRead, changes, problems, durationMs }, 'flow polled')
 }
 
-async function readState(deps: PollDeps, flow: string): Promise<FlowStateRow> {
-  const state = await findFlowState(deps.database.db, flow)
-  if (!state) throw new Error(`the flow ${flow} has no state`)
-  return state
-}
-
-/** Does what a changed definition asks for before the source is read. Answers the turn of this poll. */
-async function settleDefinition(
-  deps: PollDeps,
-  runtime: FlowRuntime,
-  lease: PollLease,
-  state: FlowStateRow,
-): Promise<Turn> {
-  const { flow, definitionHash } = runtime
-  await refuseOutdated(deps, runtime, state)
-  const underLease = (work: (trx: Trx) => Promise<void>) =>
-    deps.database.transaction(async (trx) => {
-      if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
-      await work(trx)
-    })
-  // Only a resume answers the question: a poll that is forced while the flow is paused does not.
-  const mustAsk = isInQuestion(runtime, state) && (await isPaused(deps.database.db, flow.name))
-  const turn = mustAsk ? 'ask' : turnOf(runtime, state)
-  const added = addedTo(runtime, state)
-  if (added) {
-    await underLease(async (trx) => {
-      await acceptDefinition(trx, runtime)
-      for (const destination of added) await askFill(trx, { flow: flow.name, destination })
-      await requestFullScan(trx, flow.name)
-    })
-    deps.log.info({ flow: flow.name, destinations: added }, 'a new destination is filled')
-  }
-  if (turn === 'resync') {
-    await underLease(async (trx) => {
-      await updateFlowState(trx, flow.name, { definition_hash: definitionHash })
-      await requestForgetting(trx, flow.name)
-    })
-  }
-  if (turn === 'ask') {
-    await underLease(async (trx) => {
-      await askAboutDefinition(trx, flow.name, { at: deps.now(), definitionHash })
-    })
-    deps.log.warn({ flow: flow.name }, 'the definition of a flow changed; it waits for an operator')
-  }
-  return turn
-}
-
-/** What the definition says now is what counts as unchanged from now on. */
-async function acceptDefinition(trx: Trx, { flow, definitionHash }: FlowRuntime): Promise<void> {
-  await updateFlowState(trx, flow.name, {
-    definition_hash: definitionHash,
-    pending_definition_hash: null,
-    destinations: flow.destinations.map(({ name }) => name),
-  })
-}
-
 async function finish(
   deps: PollDeps,
   runtime: FlowRuntime,
@@ -192,26 +124,23 @@ async function finish(
   progress: Progress,
 ): Promise<void> {
   const { flow } = runtime
-  await deps.database.transaction(async (trx) => {
+  await underLease(deps, lease, async (trx) => {
     const now = deps.now()
-    if (!(await holdsLease(trx, { ...lease, now }))) throw new LeaseLostError()
     await insertPoll(trx, pollRow(flow.name, isFull, progress, now))
     // What was left out of a read that was not whole is read, filled, and looked for, by the next one.
     const isWhole = !progress.mustReadAgain && !isCutOff(progress)
-    await updateFlowState(trx, flow.name, {
+    await endPoll(trx, flow.name, {
+      ...acceptedBy(runtime),
+      ...progress.fields.learned(),
       cursor: isWhole ? progress.cursor : progress.from,
       cursor_origin: runtime.cursor?.origin ?? null,
       item_form: runtime.itemForm,
       last_poll_at: now,
       last_success_at: now,
       ...(isFull && { last_full_scan_at: progress.startedAt }),
+      scannedAfter: isFull && isWhole ? state.resets : undefined,
     })
-    await acceptDefinition(trx, runtime)
-    if (isFull && isWhole) {
-      await settleFullScan(trx, flow.name, state.resets)
-      await settleFills(trx, flow.name, progress.fills)
-    }
-    await progress.fields.settle(trx)
+    if (isFull && isWhole) await settleFills(trx, flow.name, progress.fills)
     await endRun(trx, flow.name, now)
   })
 }
@@ -230,7 +159,6 @@ function pollRow(flow: string, isFull: boolean, progress: Progress, now: Date) {
 }
 
 async function endRun(trx: Trx, flow: string, at: Date): Promise<void> {
-  await clearProgress(trx, flow)
   if (await countRun(trx, flow)) {
     await pauseByService(trx, [flow], { at, why: { code: 'RUN_LIMIT_REACHED' } })
   }
@@ -251,8 +179,7 @@ async function recordFailure(
   try {
     await deps.database.transaction(async (trx) => {
       await insertPoll(trx, { ...pollRow(flow.name, isFull, progress, now), why })
-      await updateFlowState(trx, flow.name, { last_poll_at: now })
-      await clearProgress(trx, flow.name)
+      await endPoll(trx, flow.name, { last_poll_at: now })
     })
     await insertSourceProblem(deps.database.db, {
       flow: flow.name,

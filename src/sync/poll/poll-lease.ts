@@ -1,4 +1,5 @@
 import type { Database, Trx } from '../../db/database.ts'
+import { holdsLease } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { ItemChange } from '../types.ts'
 
@@ -31,4 +32,19 @@ export class LeaseLostError extends Error {
     super('the lease of the flow was lost')
     this.name = 'LeaseLostError'
   }
+}
+
+/** Does something in a transaction that only the holder of the lease may. Rejects with LeaseLostError, and writes nothing then. */
+export async function underLease<T>(
+  { database, now }: Pick<PollDeps, 'database' | 'now'>,
+  lease: PollLease,
+  work: (trx: Trx) => Promise<T>,
+): Promise<T> {
+  if (lease.signal.aborted) throw new LeaseLostError()
+  return await database.transaction(async (trx) => {
+    const done = await work(trx)
+    // Last of all: the row stays locked until the commit, and another batch and the next renewal need it too.
+    if (!(await holdsLease(trx, { ...lease, now: now() }))) throw new LeaseLostError()
+    return done
+  })
 }

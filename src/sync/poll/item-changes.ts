@@ -3,11 +3,69 @@ import { constraintOf } from '../../db/database-failures.ts'
 import { findChangedSince } from '../../repositories/flows/deliveries.ts'
 import type { DestinationFill } from '../../repositories/flows/destination-fills.ts'
 import { lockItems, upsertHashes } from '../../repositories/flows/flow-items.ts'
-import { holdsLease } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Item, ItemChange } from '../types.ts'
-import { type FoundChange, isContent } from './compare.ts'
-import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
+import { type PollDeps, type PollLease, underLease } from './poll-lease.ts'
+
+/** An item whose hash is not the stored one. `isOwed`: it is to be sent. */
+export type FoundChange = { item: Item; kind: 'new' | 'changed'; isOwed: boolean }
+
+/** The fields that hashes of an earlier version of the service were over, by the form of the hash. */
+export type EarlierForms = Readonly<Record<string, readonly string[]>>
+
+/** What is to be sent of what differs from what is stored. */
+export type Telling = {
+  sendsChanges: boolean
+  sendsNews?: boolean
+  earlierForms: EarlierForms
+  /** Other fields may count from now on: hashes of an earlier version are written anew. */
+  renewsHashes?: boolean
+}
+
+/** An item that looks as it did, by a hash of an earlier version: `was` is stored, the item's own says the same now. */
+export type Renewed = { pk: string; hash: string; was: string }
+
+/**
+ * Which of the items changed, against the stored hashes by key. Without `sendsChanges` only what was never seen is owed,
+ * without `sendsNews` not that either.
+ */
+export function changesOf(
+  { hashOver }: Pick<FlowRuntime, 'hashOver'>,
+  items: readonly Item[],
+  stored: ReadonlyMap<string, string>,
+  { sendsChanges, sendsNews = true, earlierForms, renewsHashes = false }: Telling,
+): { changes: FoundChange[]; renewed: Renewed[] } {
+  const changes: FoundChange[] = []
+  const renewed: Renewed[] = []
+  for (const item of items) {
+    const { pk, hash } = item
+    const was = stored.get(pk)
+    if (was === undefined) changes.push({ item, kind: 'new', isOwed: sendsNews })
+    else if (!looksAs(hashOver, item, was, earlierForms)) {
+      changes.push({ item, kind: 'changed', isOwed: sendsChanges })
+    } else if (renewsHashes && !isContent(hash, was)) renewed.push({ pk, hash, was })
+  }
+  return { changes, renewed }
+}
+
+/** Whether two hashes are of one content, also where the service writes another form of them now. */
+export function isContent(hash: string, other: string | undefined): boolean {
+  return other !== undefined && hash.endsWith(other.slice(Math.max(0, other.indexOf(':'))))
+}
+
+/** Whether an item looks as the stored hash says. One of an earlier version, over some fields, is compared by these. */
+export function looksAs(
+  hashOver: FlowRuntime['hashOver'],
+  item: Item,
+  was: string | undefined,
+  earlierForms: EarlierForms,
+): boolean {
+  if (was === undefined) return false
+  if (isContent(item.hash, was)) return true
+  const form = was.slice(0, was.indexOf(':'))
+  const fields = earlierForms[form]
+  return fields !== undefined && hashOver(fields, item, form) === was
+}
 
 /** What a poll writes of one batch of records; items that did not change only where a destination is to get all. */
 export type PollBatch = {
@@ -48,12 +106,7 @@ export async function writeBatch(
   const { items, changes } = batch
   if (items.length + changes.length === 0) return
   const write = (how: typeof writeChanges) =>
-    deps.database.transaction(async (trx) => {
-      const written = await how(deps, runtime, trx, { ...progress, ...batch })
-      // Last of all: the row stays locked until the commit, and another batch and the next renewal need it too.
-      if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
-      return written
-    })
+    underLease(deps, lease, (trx) => how(deps, runtime, trx, { ...progress, ...batch }))
   const areNew = progress.isFirst && !batch.isLater && items.length === 0 && changes.every(isNew)
   const { owed, overtaken } = await write(areNew ? writeNews : writeChanges).catch(
     (error: unknown) => {
