@@ -6,7 +6,8 @@ import {
   type Notifications,
 } from '../../src/notifications/notifications.ts'
 import type { FlowToNotify, NotificationSettings } from '../../src/notifications/receivers.ts'
-import { markDelivered, recordChanges } from '../../src/repositories/flows/deliveries.ts'
+import { recordChanges } from '../../src/repositories/flows/deliveries.ts'
+import { writeResults } from '../../src/repositories/flows/delivery-results.ts'
 import { retryFailed } from '../../src/sync/deliver/retry-failed.ts'
 import { alertsOf } from './receivers.ts'
 
@@ -73,7 +74,7 @@ export function createWorld(database: Database) {
           change: 1,
         }))
         await recordChanges(trx, to, changes, now())
-        // As markFailed, for all at once.
+        // As writeResults does it.
         await trx
           .updateTable('deliveries')
           .set({ state: 'failed', attempts: 5, last_error: error, finished_at: now() })
@@ -87,10 +88,8 @@ export function createWorld(database: Database) {
       retryFailed({ database, queue: { wake: async () => {} }, now }, { flow: name, destination }),
     deliver: (pks: readonly string[], destination = 'web') =>
       database.transaction(async (trx) => {
-        for (const pk of pks) {
-          const target = { flow: name, destination }
-          await markDelivered(trx, target, pk, { fields: undefined, at: now() })
-        }
+        const results = pks.map((pk) => ({ pk, became: 'delivered' as const }))
+        await writeResults(trx, { flow: name, destination }, results, now())
       }),
   }
 }

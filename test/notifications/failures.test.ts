@@ -2,7 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import type { Notifications } from '../../src/notifications/notifications.ts'
-import { markFailed, recordChanges } from '../../src/repositories/flows/deliveries.ts'
+import { recordChanges } from '../../src/repositories/flows/deliveries.ts'
+import { writeResults } from '../../src/repositories/flows/delivery-results.ts'
 import {
   needsPostgres,
   openPostgresClone,
@@ -307,9 +308,9 @@ test('failures that commit late, with an earlier time than what was told, are to
       change: 1,
     }
     await recordChanges(trx, to, [change], early)
-    await markFailed(trx, target, 'early', {
-      ...{ attempts: 1, why: { code: 'UNEXPECTED' }, status: null, at: early },
-    })
+    const why = { code: 'UNEXPECTED' } as const
+    const failed = { pk: 'early', became: 'failed', attempts: 1, why, status: null } as const
+    await writeResults(trx, target, [failed], early)
   })
   await after(minutes(10), world, alerts)
   expect(hook.bodies().map(({ data }) => data.examples[0].pk)).toEqual(['later', 'early'])

@@ -1,7 +1,6 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import type { DeliveriesTable } from '../../db/tables.ts'
-import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { type LeaseToken, leaseCondition } from '../leases.ts'
 import { addsCompleted } from './flow-totals.ts'
 import { keepFirstVersions, keepVersions } from './item-versions.ts'
@@ -260,7 +259,9 @@ export async function oweOnceMore(
   target: DeliveryTarget,
   { pk, payload, at }: { pk: string; payload: Record<string, unknown>; at: Date },
 ): Promise<void> {
-  await updateRows(trx, target, [pk])
+  await trx
+    .updateTable('deliveries')
+    .where(isOneOf(target, [pk]))
     .set((eb) => ({
       version: eb('version', '+', 1),
       change_number: sql<number>`nextval('flow_reads')`,
@@ -400,166 +401,4 @@ async function settle(
     select locked.pk, locked.version, locked.state, locked.may_have_arrived, done.pk is not null as "isDone"
     from locked left join done using (pk)`.execute(db)
   return rows
-}
-
-/** What a later delete needs of a delivered body, as the column takes it. */
-const keptJson = (fields: unknown) => (fields === undefined ? null : json(fields))
-
-/** For a row whose current version was delivered. The item itself is not kept any longer. */
-export async function markDelivered(
-  trx: Trx,
-  target: DeliveryTarget,
-  pk: string,
-  { body, fields, at }: { body?: string | undefined; fields: unknown; at: Date },
-): Promise<void> {
-  await updateRows(trx, target, [pk])
-    .set((eb) => ({
-      state: 'done',
-      delivered_hash: eb.ref('hash'),
-      delivered_body: body ?? null,
-      delivered_at: at,
-      delivered_fields: keptJson(fields),
-      may_have_arrived: false,
-      finished_at: at,
-      payload: null,
-      last_error: null,
-      last_status: null,
-      why: null,
-      not_before: null,
-    }))
-    .execute()
-}
-
-/** The destination has the bodies of these current versions already. */
-export async function markUnchanged(
-  trx: Trx,
-  target: DeliveryTarget,
-  unchanged: readonly { pk: string; body: string }[],
-  at: Date,
-): Promise<void> {
-  if (unchanged.length === 0) return
-  const pks = unchanged.map(({ pk }) => pk)
-  await sql`
-    update deliveries set state = 'done', delivered_hash = hash, delivered_body = one.body,
-      finished_at = ${at}, payload = null, last_error = null, last_status = null, why = null, not_before = null
-    from jsonb_to_recordset(${json(unchanged)}::jsonb) as one (pk text, body text)
-    where deliveries.pk = one.pk and ${isOneOf(target, pks)}`.execute(trx)
-}
-
-/** The destination is not to have the current version; what it has stays. */
-export async function markSkipped(
-  trx: Trx,
-  target: DeliveryTarget,
-  pk: string,
-  skipped: { why: Reason; at: Date },
-): Promise<void> {
-  await updateRows(trx, target, [pk])
-    .set({
-      state: 'done',
-      skipped: sentenceOf(skipped.why, 'en'),
-      why: json(skipped.why),
-      finished_at: skipped.at,
-      payload: null,
-      last_error: null,
-      last_status: null,
-      not_before: null,
-    })
-    .execute()
-}
-
-/** An older version arrived; the row still waits with a newer one. */
-export async function markOlderDelivered(
-  trx: Trx,
-  target: DeliveryTarget,
-  pk: string,
-  delivered: { hash: string; body?: string | undefined; fields: unknown; at: Date },
-): Promise<void> {
-  await updateRows(trx, target, [pk])
-    .set({
-      delivered_hash: delivered.hash,
-      delivered_body: delivered.body ?? null,
-      delivered_at: delivered.at,
-      delivered_fields: keptJson(delivered.fields),
-      may_have_arrived: false,
-    })
-    .execute()
-}
-
-/** An attempt without an answer may have arrived. What was delivered before it stays on record. */
-export async function markMayHaveArrived(
-  trx: Trx,
-  target: DeliveryTarget,
-  pk: string,
-  fields: unknown,
-): Promise<void> {
-  await updateRows(trx, target, [pk])
-    .set({
-      may_have_arrived: true,
-      delivered_fields: sql<string | null>`coalesce(delivered_fields, ${keptJson(fields)}::jsonb)`,
-    })
-    .execute()
-}
-
-/** When the next attempt follows: `at` is now as people are told it, the delay goes by the database's clock. */
-export type Pause = { at: Date; delayMs: number }
-
-/** Why the last attempt failed, and how many were made. */
-export type FailedAttempt = { attempts: number; why: Reason; status: number | null }
-
-/** The attempts so far failed; another follows after the pause. */
-export async function markRetrying(
-  trx: Trx,
-  target: DeliveryTarget,
-  pk: string,
-  failure: FailedAttempt,
-  pause: Pause,
-): Promise<void> {
-  await updateRows(trx, target, [pk])
-    .set({
-      attempts: failure.attempts,
-      last_error: sentenceOf(failure.why, 'en'),
-      why: json(failure.why),
-      last_status: failure.status,
-      ...after(pause),
-    })
-    .execute()
-}
-
-/** No attempt was made; the next follows after the pause. */
-export async function markPostponed(
-  trx: Trx,
-  target: DeliveryTarget,
-  pk: string,
-  pause: Pause,
-): Promise<void> {
-  await updateRows(trx, target, [pk]).set(after(pause)).execute()
-}
-
-function after({ at, delayMs }: Pause) {
-  return { not_before: new Date(at.getTime() + delayMs), due_at: dueIn(delayMs) }
-}
-
-/** No further attempt follows by itself. The item is kept for a retry by hand. */
-export async function markFailed(
-  trx: Trx,
-  target: DeliveryTarget,
-  pk: string,
-  failure: FailedAttempt & { at: Date },
-): Promise<void> {
-  await updateRows(trx, target, [pk])
-    .set({
-      state: 'failed',
-      attempts: failure.attempts,
-      last_error: sentenceOf(failure.why, 'en'),
-      why: json(failure.why),
-      last_status: failure.status,
-      not_before: null,
-      finished_at: failure.at,
-    })
-    .execute()
-}
-
-/** Of rows that this transaction has locked. */
-function updateRows(trx: Trx, target: DeliveryTarget, pks: readonly string[]) {
-  return trx.updateTable('deliveries').where(isOneOf(target, pks))
 }

@@ -1,10 +1,6 @@
 import type { Database } from '../../db/database.ts'
-import {
-  type DeliveryTarget,
-  lockOwed,
-  markMayHaveArrived,
-  oweOnceMore,
-} from '../../repositories/flows/deliveries.ts'
+import { type DeliveryTarget, lockOwed, oweOnceMore } from '../../repositories/flows/deliveries.ts'
+import { writeResults } from '../../repositories/flows/delivery-results.ts'
 import { resetHashes } from '../../repositories/flows/flow-items.ts'
 import { requestFullScan } from '../../repositories/flows/flow-state.ts'
 import { findContent } from '../../repositories/flows/item-versions.ts'
@@ -42,7 +38,8 @@ export async function makeGoodLostClaim(
     const payload = kept ?? (row.kind === 'delete' ? keyRecord(keyNames, pk) : undefined)
     if (!payload) return 'not kept'
     // A delete that is done has left no record of what was there; the late request may have put it back.
-    await markMayHaveArrived(trx, target, pk, fieldsOf(outcome))
+    const begun = { fields: fieldsOf(outcome) }
+    await writeResults(trx, target, [{ pk, became: 'begun', begun }], now())
     await oweOnceMore(trx, target, { pk, payload, at: now() })
     queue.wake(flow, destination)
     return 'owed'

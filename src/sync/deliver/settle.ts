@@ -2,18 +2,15 @@ import type { Database, Db, Trx } from '../../db/database.ts'
 import { isRepeatable } from '../../db/database-failures.ts'
 import {
   type DeliveryTarget,
-  markDelivered,
-  markFailed,
-  markMayHaveArrived,
-  markOlderDelivered,
-  markPostponed,
-  markRetrying,
-  markSkipped,
-  markUnchanged,
   type Settling,
   settleArrived,
   settleDelivered,
 } from '../../repositories/flows/deliveries.ts'
+import {
+  type DeliveryResultRow,
+  type RowResult,
+  writeResults,
+} from '../../repositories/flows/delivery-results.ts'
 import { insertFlowErrors } from '../../repositories/flows/flow-errors.ts'
 import { addJobTotals } from '../../repositories/flows/flow-totals.ts'
 import { insertItemAttempts, type NewItemAttempt } from '../../repositories/flows/item-versions.ts'
@@ -94,56 +91,32 @@ async function settleOutcomes(
   const settled = await settleDelivered(trx, target, tried, at)
   const rows = new Map(settled.map((row) => [row.pk, row]))
   const settlement: Settlement = { delivered: 0, retried: 0, finals: [], again: [] }
-  const unchanged: { pk: string; body: string }[] = []
-
+  const results: DeliveryResultRow[] = []
   for (const { claim, outcome } of group) {
     const { pk } = claim
     if (outcome.kind === 'delivered') settlement.delivered += 1
     const row = rows.get(pk)
-    if (row && !row.may_have_arrived && 'begun' in outcome && outcome.begun) {
-      await markMayHaveArrived(trx, target, pk, outcome.begun.fields)
-    }
-    if (row?.state !== 'waiting' || row.isDone) continue
-    if (outcome.kind === 'nothing' || outcome.version !== row.version) {
-      settlement.again.push(pk)
-      if (outcome.kind === 'delivered') {
+    if (!row) continue
+    const begun =
+      !row.may_have_arrived && 'begun' in outcome && outcome.begun ? outcome.begun : undefined
+    const isOpen = row.state === 'waiting' && !row.isDone
+    if (!isOpen || outcome.kind === 'nothing' || outcome.version !== row.version) {
+      if (isOpen) settlement.again.push(pk)
+      if (isOpen && outcome.kind === 'delivered') {
         const { hash, body, fields } = outcome
-        await markOlderDelivered(trx, target, pk, { hash, body, fields, at })
-      }
+        results.push({ pk, became: 'delivered_before', hash, body, fields })
+      } else if (begun) results.push({ pk, became: 'begun', begun })
       continue
     }
-    switch (outcome.kind) {
-      case 'delivered':
-        // Somebody wrote into the row at the same moment.
-        await markDelivered(trx, target, pk, { body: outcome.body, fields: outcome.fields, at })
-        break
-      case 'unchanged':
-        unchanged.push({ pk, body: outcome.body })
-        break
-      case 'retry': {
-        const { failure, delayMs } = outcome
-        await markRetrying(trx, target, pk, failure, { at, delayMs })
-        settlement.retried += 1
-        break
-      }
-      case 'postponed':
-        await markPostponed(trx, target, pk, { at, delayMs: outcome.delayMs })
-        if (outcome.delayMs <= 0) settlement.again.push(pk)
-        break
-      case 'final': {
-        await markFailed(trx, target, pk, { ...outcome.failure, at })
-        settlement.finals.push({ ...outcome.failure, flow, destination, pk, at })
-        break
-      }
-      case 'skipped':
-        await markSkipped(trx, target, pk, { why: outcome.why, at })
-        break
-      default:
-        outcome satisfies never
+    results.push({ pk, ...resultOf(outcome), begun })
+    if (outcome.kind === 'retry') settlement.retried += 1
+    if (outcome.kind === 'postponed' && outcome.delayMs <= 0) settlement.again.push(pk)
+    if (outcome.kind === 'final') {
+      settlement.finals.push({ ...outcome.failure, flow, destination, pk, at })
     }
   }
 
-  await markUnchanged(trx, target, unchanged, at)
+  await writeResults(trx, target, results, at)
   await keepMemory(trx, target, group, at)
   await insertFlowErrors(
     trx,
@@ -171,6 +144,27 @@ async function settleOutcomes(
     group.map(({ claim }) => claim),
   )
   return settlement
+}
+
+type Current = Exclude<Outcome, { kind: 'nothing' }>
+
+/** What becomes of a row whose current version an outcome is about. */
+function resultOf(outcome: Current): RowResult {
+  switch (outcome.kind) {
+    // Somebody wrote into the row at the same moment.
+    case 'delivered':
+      return { became: 'delivered', body: outcome.body, fields: outcome.fields }
+    case 'unchanged':
+      return { became: 'unchanged', body: outcome.body }
+    case 'retry':
+      return { became: 'retrying', ...outcome.failure, delayMs: outcome.delayMs }
+    case 'postponed':
+      return { became: 'postponed', delayMs: outcome.delayMs }
+    case 'final':
+      return { became: 'failed', ...outcome.failure }
+    case 'skipped':
+      return { became: 'skipped', why: outcome.why }
+  }
 }
 
 /** What was told of an item is true of it, whichever version was sent. */

@@ -1,0 +1,95 @@
+import { sql } from 'kysely'
+import { json, type Trx } from '../../db/database.ts'
+import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
+import type { DeliveryTarget } from './deliveries.ts'
+
+/** What is known of a delivered body. `body` tells it from others; a later delete needs `fields`. */
+type DeliveredBody = { body?: string | undefined; fields?: unknown }
+/** Why the last attempt failed, and how many were made. */
+type FailedAttempt = { attempts: number; why: Reason; status: number | null }
+
+/** What becomes of a row. All but `delivered_before` and `begun` are about its current version. */
+export type RowResult =
+  | ({ became: 'delivered' } & DeliveredBody)
+  /** An older version arrived; the row still waits with a newer one. */
+  | ({ became: 'delivered_before'; hash: string } & DeliveredBody)
+  /** The destination has this body already. */
+  | { became: 'unchanged'; body: string }
+  /** The destination is not to have the current version; what it has stays. */
+  | { became: 'skipped'; why: Reason }
+  /** Another attempt follows, `delayMs` later by the database's clock. */
+  | ({ became: 'retrying'; delayMs: number } & FailedAttempt)
+  /** No attempt was made; the next follows after the delay. */
+  | { became: 'postponed'; delayMs: number }
+  /** No further attempt follows by itself. The item is kept for a retry by hand. */
+  | ({ became: 'failed' } & FailedAttempt)
+  /** Nothing but that an attempt was begun. */
+  | { became: 'begun' }
+
+export type DeliveryResultRow = RowResult & {
+  pk: string
+  /** The attempt may have arrived: what a later delete needs of its body. */
+  begun?: { fields: unknown } | undefined
+}
+
+/**
+ * Writes what became of deliveries, by one statement for all of them. The transaction has locked the rows. `at` is now, as people
+ * are told it. The content of an item is kept no longer than it is owed.
+ */
+export async function writeResults(
+  trx: Trx,
+  { flow, destination }: DeliveryTarget,
+  results: readonly DeliveryResultRow[],
+  at: Date,
+): Promise<void> {
+  if (results.length === 0) return
+  const isDone = sql`became in ('delivered', 'unchanged', 'skipped')`
+  const isDelivered = sql`became in ('delivered', 'delivered_before')`
+  const hasFailed = sql`became in ('retrying', 'failed')`
+  const isLater = sql`became in ('retrying', 'postponed')`
+  await sql`
+    with given as materialized (
+      select * from jsonb_to_recordset(${json(results.map(columnsOf))}::jsonb) as given
+        (pk text, became text, hash text, body text, fields jsonb, is_begun boolean, attempts integer,
+          status integer, why jsonb, words text, delay_ms double precision)
+    )
+    update deliveries as row set
+      state = case when ${isDone} then 'done' when became = 'failed' then 'failed' else state end,
+      delivered_hash = case when became in ('delivered', 'unchanged') then row.hash
+        when became = 'delivered_before' then given.hash else delivered_hash end,
+      delivered_body = case when ${isDelivered} or became = 'unchanged' then given.body else delivered_body end,
+      delivered_at = case when ${isDelivered} then ${at}::timestamptz else delivered_at end,
+      delivered_fields = case when ${isDelivered} then given.fields
+        when is_begun then coalesce(delivered_fields, given.fields) else delivered_fields end,
+      may_have_arrived = not ${isDelivered} and (may_have_arrived or is_begun),
+      payload = case when not ${isDone} then payload end,
+      skipped = case when became = 'skipped' then given.words else skipped end,
+      attempts = coalesce(given.attempts, row.attempts),
+      last_error = case when ${hasFailed} then given.words when not ${isDone} then last_error end,
+      why = case when ${hasFailed} or became = 'skipped' then given.why when not ${isDone} then row.why end,
+      last_status = case when ${hasFailed} then given.status when not ${isDone} then last_status end,
+      finished_at = case when ${isDone} or became = 'failed' then ${at}::timestamptz else finished_at end,
+      not_before = case when ${isLater} then ${at}::timestamptz + delay_ms * interval '1 millisecond'
+        when not ${isDone} and became <> 'failed' then not_before end,
+      due_at = case when not ${isLater} then due_at
+        when delay_ms > 0 then now() + delay_ms * interval '1 millisecond' else '-infinity' end
+    from given cross join lateral (
+      select ctid as place from deliveries
+      where (flow, destination, pk) = (${flow}, ${destination}, given.pk)
+      limit 1
+    ) as found
+    where row.ctid = found.place`.execute(trx)
+}
+
+function columnsOf(result: DeliveryResultRow) {
+  const { pk, became, begun } = result
+  return {
+    ...{ pk, became, is_begun: begun !== undefined },
+    ...('hash' in result && { hash: result.hash }),
+    ...('body' in result && { body: result.body }),
+    fields: begun?.fields ?? ('fields' in result ? result.fields : undefined),
+    ...('why' in result && { why: result.why, words: sentenceOf(result.why, 'en') }),
+    ...('attempts' in result && { attempts: result.attempts, status: result.status }),
+    ...('delayMs' in result && { delay_ms: result.delayMs }),
+  }
+}
