@@ -70,7 +70,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))
   const log = options.logger.child({ part: 'flows' })
   const audit = createFlowAudit({ database, sealer: payments.sealer, now })
-  const flowDatabase = database.apart(connectionsOf(database))
+  const flowDatabase = database.withConnectionLimit(connectionsOf(database))
   const common = { database: flowDatabase, now, sleep, log, audit, processId: payments.processId }
   const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
   const deliveries = createDeliveries({ ...common, random: Math.random, trace: options.tracing })

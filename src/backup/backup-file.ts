@@ -8,7 +8,7 @@ import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
 import { codeOf } from '../db/database-failures.ts'
 import { syncFolder } from '../files/durable-files.ts'
-import { CopyError, type Header, type Part, type Source, type Totals } from './source.ts'
+import { type BackupParts, CopyError, type Header, type Part, type Totals } from './source.ts'
 
 const formatName = 'tillbridge backup'
 const format = 1
@@ -37,7 +37,7 @@ export type Content = { header: Header; totals: Totals }
  *
  * @throws CopyError when a file of the name exists.
  */
-export async function writeBackup(path: string, source: Source): Promise<Content> {
+export async function writeBackup(path: string, source: BackupParts): Promise<Content> {
   if (await isThere(path)) throw new CopyError(`${path} is there already. Name a new file`)
   const unfinished = `${path}.unfinished-${process.pid}`
   try {
@@ -120,7 +120,7 @@ function readHeader(path: string, value: unknown): Header {
   return { version, takenAt, migrations, tables }
 }
 
-async function* toLines(source: Source): AsyncGenerator<string> {
+async function* toLines(source: BackupParts): AsyncGenerator<string> {
   const hash = createHash('sha256')
   for await (const part of source) {
     const line = `${JSON.stringify(toLine(part))}\n`

@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
 import { listMigrations, lockMigrations, migrateWithin } from '../db/migrate.ts'
 import { type CopiedTable, listSelfReferences, listTables, setSequence } from './copied-tables.ts'
-import { CopyError, type Header, type Part, type Source, type Totals } from './source.ts'
-import { fixForms, insertRows, readRows, type Tally, Tallying } from './table-rows.ts'
+import { type BackupParts, CopyError, type Header, type Part, type Totals } from './source.ts'
+import { fixForms, insertRows, readRows, type TableDigest, Tallying } from './table-rows.ts'
 
 export type Loaded<T> = {
   header: Header
@@ -21,7 +21,7 @@ export type Loaded<T> = {
  */
 export async function loadInto<T>(
   target: Database,
-  source: Source,
+  source: BackupParts,
   check: (trx: Trx) => Promise<T>,
 ): Promise<Loaded<T>> {
   return await target.maintenance((db) =>
@@ -66,7 +66,7 @@ async function alterKeys(
   }
 }
 
-async function fill(trx: Trx, source: Source): Promise<{ header: Header; totals: Totals }> {
+async function fill(trx: Trx, source: BackupParts): Promise<{ header: Header; totals: Totals }> {
   const parts = source[Symbol.asyncIterator]()
   const next = async (): Promise<Part | undefined> => (await parts.next()).value
   try {
@@ -139,7 +139,7 @@ async function compare(trx: Trx, { tables }: Header, totals: Totals): Promise<vo
   throw new CopyError(`What was stored is not what was copied: ${differing.join('; ')}`)
 }
 
-export async function tallyOf(trx: Trx, table: string): Promise<Tally> {
+export async function tallyOf(trx: Trx, table: string): Promise<TableDigest> {
   const tallying = new Tallying()
   for await (const rows of readRows(trx, table)) tallying.add(rows)
   return tallying.total()

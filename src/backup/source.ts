@@ -7,7 +7,7 @@ import {
   readSequences,
   type SequencePosition,
 } from './copied-tables.ts'
-import { fixForms, readRows, type Tally, Tallying } from './table-rows.ts'
+import { fixForms, readRows, type TableDigest, Tallying } from './table-rows.ts'
 
 export type Header = {
   /** Of the service that made the copy. */
@@ -20,11 +20,11 @@ export type Header = {
   tables: CopiedTable[]
 }
 
-export type Totals = { tables: Record<string, Tally>; sequences: SequencePosition[] }
+export type Totals = { tables: Record<string, TableDigest>; sequences: SequencePosition[] }
 
 /** A whole database in pieces: the header, rows table by table, and at the end the totals to compare. */
 export type Part = { header: Header } | { table: string; rows: string[] } | { totals: Totals }
-export type Source = AsyncIterable<Part>
+export type BackupParts = AsyncIterable<Part>
 
 /** The copy cannot be made, or cannot be used as requested; `message` tells the operator why. Nothing was changed. */
 export class CopyError extends OperatorError {
@@ -41,7 +41,7 @@ export class CopyError extends OperatorError {
 export function withSource<T>(
   db: Db,
   { version, takenAt }: Pick<Header, 'version' | 'takenAt'>,
-  work: (source: Source) => Promise<T>,
+  work: (source: BackupParts) => Promise<T>,
 ): Promise<T> {
   return db
     .transaction()
@@ -56,7 +56,7 @@ async function* readDatabase(trx: Trx, version: string, takenAt: string): AsyncG
   if (migrations.length === 0) throw new CopyError('There is no tillbridge in this database')
   const tables = await listTables(trx)
   yield { header: { version, takenAt, migrations, tables } }
-  const tallies: Record<string, Tally> = {}
+  const tallies: Record<string, TableDigest> = {}
   for (const { name } of tables) {
     const tallying = new Tallying()
     for await (const rows of readRows(trx, name)) {

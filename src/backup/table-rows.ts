@@ -5,7 +5,7 @@ import { liftLimits } from '../db/migrate.ts'
 import type { CopiedTable } from './copied-tables.ts'
 
 /** The number of rows of a table, and a number that any other content would change; the order of the rows does not matter. */
-export type Tally = { rows: number; digest: string }
+export type TableDigest = { rows: number; digest: string }
 
 const bytesAtOnce = 1_000_000
 const rowsAtOnce = 2_000
@@ -72,7 +72,7 @@ export class Tallying {
   }
 
   /** A sum of the rows' hashes: equal rows count as often as they occur. */
-  total(): Tally {
+  total(): TableDigest {
     const digest = BigInt.asUintN(256, this.#sum).toString(16).padStart(64, '0')
     return { rows: this.#rows, digest }
   }

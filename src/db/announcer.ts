@@ -12,11 +12,11 @@ export type Announcer = {
 /** PostgreSQL accepts less, and a longer one would keep the others from being sent. */
 const longestPayload = 7_999
 /** While the database is unreachable: listeners that miss one read the tables by themselves. */
-const heldAtMost = 1_000
+const waitingAtMost = 1_000
 const retryMs = 1_000
 
 /** Short compared with a wake-up, long compared with a statement: simultaneous announcements are sent together. */
-const gatherMs = 4
+const collectMs = 4
 
 /**
  * NOTIFY takes a lock of the whole database at the commit, so a transaction with NOTIFY makes all others wait for its
@@ -24,33 +24,33 @@ const gatherMs = 4
  * statement is needed. A crash in between loses a hint.
  */
 export function createAnnouncer(db: Db, log: Log, tell?: Engine['tell']): Announcer {
-  let gathered: { channel: string; payload: string }[] = []
+  let waiting: { channel: string; payload: string }[] = []
   let timer: NodeJS.Timeout | undefined
   let sending: Promise<void> = Promise.resolve()
   let isClosed = false
 
   const send = async () => {
     timer = undefined
-    const told = gathered
-    gathered = []
-    if (told.length === 0) return
+    const pending = waiting
+    waiting = []
+    if (pending.length === 0) return
     if (tell) {
-      for (const { channel, payload } of told) tell(channel, payload)
+      for (const { channel, payload } of pending) tell(channel, payload)
       return
     }
     try {
       await sql`select pg_notify(t.channel, t.payload)
-        from jsonb_to_recordset(${JSON.stringify(told)}::jsonb) as t(channel text, payload text)`.execute(
+        from jsonb_to_recordset(${JSON.stringify(pending)}::jsonb) as t(channel text, payload text)`.execute(
         db,
       )
     } catch (error) {
       if (isClosed) return
       log(
         'warn',
-        { err: error, told: told.length },
+        { err: error, pending: pending.length },
         'changes could not be announced; other processes poll',
       )
-      gathered = [...told, ...gathered].slice(-heldAtMost)
+      waiting = [...pending, ...waiting].slice(-waitingAtMost)
       soon(retryMs)
     }
   }
@@ -70,8 +70,8 @@ export function createAnnouncer(db: Db, log: Log, tell?: Engine['tell']): Announ
         return
       }
       whenCommitted(() => {
-        gathered.push({ channel, payload })
-        soon(gatherMs)
+        waiting.push({ channel, payload })
+        soon(collectMs)
       })
     },
     async close() {

@@ -5,7 +5,7 @@ import { assertOutsideTransaction } from './flow-guard.ts'
  * The driver for work that uses at most `most` of its connections at a time. This work waits in the order of its
  * requests, so other work never waits behind all of it.
  */
-export function apart(driver: Driver, most: number): Driver {
+export function limitConnections(driver: Driver, most: number): Driver {
   const waiting: (() => void)[] = []
   let taken = 0
 

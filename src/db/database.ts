@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CompiledQuery, type Driver, Kysely, sql, type Transaction } from 'kysely'
 import { createAnnouncer } from './announcer.ts'
-import { apart } from './connection-share.ts'
+import { limitConnections } from './connection-share.ts'
 import { isRepeatable, OpenTransactionError } from './database-failures.ts'
 import type { Engine, Log } from './engine.ts'
 import { asLast, assertOutsideTransaction, Gate, guarded, insideTransaction } from './flow-guard.ts'
@@ -24,7 +24,7 @@ export type Database = {
    */
   transaction<T>(work: (trx: Trx) => Promise<T>): Promise<T>
   /** The same database for work that others must not wait for: it has `most` connections at a time, and waits only within itself. */
-  apart(most: number): Database
+  withConnectionLimit(most: number): Database
   /**
    * Notifies the listeners of `channel` in all processes, some milliseconds after the transaction of this flow has
    * committed, and never without the commit; outside of a transaction after this call. A hint only, see `listen`.
@@ -166,8 +166,8 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     engine: engine.name,
     db,
     transaction: (work) => runTransaction(db, work, writeProof),
-    apart: (most) => {
-      const own = openOn(apart(driver, most))
+    withConnectionLimit: (most) => {
+      const own = openOn(limitConnections(driver, most))
       return { ...database, db: own, transaction: (work) => runTransaction(own, work, writeProof) }
     },
     announce: announcer.announce,

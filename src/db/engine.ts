@@ -7,7 +7,7 @@ export type Log = (
 ) => void
 
 /** A listener of a channel. Neither function may fail. */
-export type Hearer = {
+export type ListenerHandlers = {
   onPayload: (payload: string) => void
   /** The channel works again after an interruption: what was sent meanwhile is lost. */
   onGap: () => void
@@ -26,7 +26,7 @@ export type Engine = {
   /** Like Database.ownSessions. */
   ownSessions?(): number[] | undefined
   /** Starts to listen on a channel; resolves with the function that ends it. */
-  listen(channel: string, hearer: Hearer): Promise<() => Promise<void>>
+  listen(channel: string, hearer: ListenerHandlers): Promise<() => Promise<void>>
   /** Notifies the listeners of a channel without a statement, if all of them are in this process. Never fails. */
   tell?(channel: string, payload: string): void
   /** Ends what runs beside the queries (listener, vacuum). Called once, before `disconnect`. */

@@ -36,11 +36,11 @@ async function runMaker(folder: string): Promise<void> {
     execArgv: [],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
-  let told = ''
+  let output = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    told += text
+    output += text
   })
   const [code, signal] = (await once(child, 'close')) as [number | null, string | null]
   if (code === 0) return
-  throw new Error(`The embedded database could not be made (${signal ?? code}): ${told.trim()}`)
+  throw new Error(`The embedded database could not be made (${signal ?? code}): ${output.trim()}`)
 }

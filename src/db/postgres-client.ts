@@ -8,7 +8,7 @@ import {
   isOutdatedStatement,
 } from './database-failures.ts'
 import { DescribedOnce } from './described-once.ts'
-import { type PostgresSessions, type Session, whichSession } from './postgres-sessions.ts'
+import { type PostgresSessions, type ServerSession, whichSession } from './postgres-sessions.ts'
 import type { StatementNames } from './statement-names.ts'
 
 /** The time between two checks of a query without an answer at the server. */
@@ -54,7 +54,7 @@ export class WatchedClient implements DatabaseConnection {
   readonly #shared: Shared
   readonly #firstLookMs: number
   /** Unknown until it was introduced, and behind a pooler. */
-  #session: Session | undefined
+  #session: ServerSession | undefined
   #question: Question | undefined
   #watch: NodeJS.Timeout | undefined
   #isSpoiled = false
@@ -206,9 +206,9 @@ export class WatchedClient implements DatabaseConnection {
     let isDoubted = false
     while (this.#question === question && this.#session) {
       const session = this.#session
-      const look = await this.#shared.sessions.look()
+      const check = await this.#shared.sessions.check()
       if (this.#question !== question) return
-      if (look.isWorking(session)) {
+      if (check.isWorking(session)) {
         isDoubted = false
       } else if (isDoubted) {
         question.giveUp('the server is not at the query, or cannot be reached')

@@ -1,12 +1,12 @@
 import { type ClientConfig, defaults, escapeIdentifier, type PoolConfig } from 'pg'
 import { checkConnectionFiles } from './connection-files.ts'
 import type { Engine, Log } from './engine.ts'
-import { LookingListener } from './looking-listener.ts'
+import { PollingListener } from './polling-listener.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import { checkEncoding } from './postgres-encoding.ts'
 import { PostgresListener } from './postgres-listener.ts'
 import { resilientPool } from './postgres-pool.ts'
-import { checkRole, findPooling, hears, type Pooling } from './postgres-pooler.ts'
+import { checkRole, findPooling, type Pooling, receivesNotifications } from './postgres-pooler.ts'
 import { pgTypes } from './type-parsers.ts'
 
 /** Below the 10 s that a till waits for an answer, with time left to answer 503. */
@@ -129,7 +129,7 @@ async function createListener(
     return new PostgresListener(connection, log)
   }
   const direct = directUrl === undefined ? undefined : connectionConfig(directUrl)
-  if (direct && (await hears(direct, connection))) {
+  if (direct && (await receivesNotifications(direct, connection))) {
     say('changes are heard by way of DATABASE_DIRECT_URL')
     return new PostgresListener(direct, log)
   }
@@ -138,7 +138,7 @@ async function createListener(
       ? 'whoever waits looks for changes every second, since DATABASE_DIRECT_URL does not hear them (another database, another pooler, or no answer)'
       : 'whoever waits looks for changes every second; DATABASE_DIRECT_URL would tell them at once',
   )
-  return new LookingListener()
+  return new PollingListener()
 }
 
 async function warnOfNoLimit(connection: ClientConfig, log: Log): Promise<void> {

@@ -1,5 +1,5 @@
 import { Client, type ClientConfig, escapeIdentifier } from 'pg'
-import type { Hearer, Log } from './engine.ts'
+import type { ListenerHandlers, Log } from './engine.ts'
 
 const FIRST_RETRY_MS = 100
 /** With the time of an attempt this limits how long notifications are missing after the server is back. */
@@ -17,7 +17,7 @@ const PROBE_TIMEOUT_MS = 2_000
 export class PostgresListener {
   readonly #config: ClientConfig
   readonly #log: Log
-  readonly #channels = new Map<string, Set<Hearer>>()
+  readonly #channels = new Map<string, Set<ListenerHandlers>>()
   #client: Client | undefined
   #connecting: Promise<void> | undefined
   #retry: NodeJS.Timeout | undefined
@@ -35,7 +35,7 @@ export class PostgresListener {
    * Resolves when the channel is listened to, or when the first attempt failed: then it retries by itself. The returned
    * function ends it.
    */
-  async listen(channel: string, hearer: Hearer): Promise<() => Promise<void>> {
+  async listen(channel: string, hearer: ListenerHandlers): Promise<() => Promise<void>> {
     // An object of its own per call: the same listener may be added twice and removed once.
     const own = { ...hearer }
     const others = this.#channels.get(channel) ?? new Set()
@@ -58,7 +58,7 @@ export class PostgresListener {
     await client?.end()
   }
 
-  async #unlisten(channel: string, own: Hearer): Promise<void> {
+  async #unlisten(channel: string, own: ListenerHandlers): Promise<void> {
     const rest = this.#channels.get(channel)
     rest?.delete(own)
     if (!rest || rest.size > 0) return
@@ -96,10 +96,10 @@ export class PostgresListener {
     try {
       await client.connect()
       // A channel that is added meanwhile finds no client yet, so repeat until all are done.
-      const told = new Set<string>()
-      for (let rest = this.#missing(told); rest.length > 0; rest = this.#missing(told)) {
+      const informed = new Set<string>()
+      for (let rest = this.#missing(informed); rest.length > 0; rest = this.#missing(informed)) {
         await client.query(rest.map((channel) => `listen ${escapeIdentifier(channel)}`).join(';'))
-        for (const channel of rest) told.add(channel)
+        for (const channel of rest) informed.add(channel)
       }
     } catch (error) {
       destroy(client)
@@ -114,8 +114,8 @@ export class PostgresListener {
     for (const hearers of this.#channels.values()) for (const { onGap } of hearers) onGap()
   }
 
-  #missing(told: Set<string>): string[] {
-    return [...this.#channels.keys()].filter((channel) => !told.has(channel))
+  #missing(informed: Set<string>): string[] {
+    return [...this.#channels.keys()].filter((channel) => !informed.has(channel))
   }
 
   #lost(client: Client, error: unknown): void {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, type ClientConfig, escapeIdentifier } from 'pg'
 import { DatabaseUnavailableError, UnfitDatabaseError } from './database-failures.ts'
-import { answerWithinMs, endProbe, openProbe } from './postgres-probe.ts'
+import { endProbe, openProbe, probeWithinMs } from './postgres-probe.ts'
 
 /**
  * What is between the service and the server. `none`: nothing. `session`: a pooler with one session per connection.
@@ -49,7 +49,7 @@ async function sharesSessions(first: Client, pid: number, config: ClientConfig):
       }
       return false
     }
-    return await Promise.race([shares(), sleep(answerWithinMs, true, { ref: false })])
+    return await Promise.race([shares(), sleep(probeWithinMs, true, { ref: false })])
   } finally {
     endProbe(other)
   }
@@ -96,20 +96,23 @@ export async function checkRole(
 }
 
 /** Whether a notification through the pooler arrives at the direct address. Never rejects. */
-export async function hears(direct: ClientConfig, pooled: ClientConfig): Promise<boolean> {
+export async function receivesNotifications(
+  direct: ClientConfig,
+  pooled: ClientConfig,
+): Promise<boolean> {
   const clients: Client[] = []
   const channel = `tillbridge_probe_${process.pid}_${Date.now()}`
   try {
     const listener = await openProbe(direct)
     clients.push(listener)
-    const heard = new Promise<boolean>((resolve) =>
+    const received = new Promise<boolean>((resolve) =>
       listener.once('notification', () => resolve(true)),
     )
     await listener.query(`listen ${channel}`)
     const teller = await openProbe(pooled)
     clients.push(teller)
     await teller.query(`notify ${channel}`)
-    return await Promise.race([heard, sleep(answerWithinMs, false, { ref: false })])
+    return await Promise.race([received, sleep(probeWithinMs, false, { ref: false })])
   } catch {
     return false
   } finally {

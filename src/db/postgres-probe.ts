@@ -2,7 +2,7 @@ import { Client, type ClientConfig } from 'pg'
 import { DatabaseUnavailableError } from './database-failures.ts'
 
 /** The time limit of queries before the service uses the server. */
-export const answerWithinMs = 3_000
+export const probeWithinMs = 3_000
 
 /**
  * A connection of its own for a query at the start; close it with `endProbe`.
@@ -10,7 +10,7 @@ export const answerWithinMs = 3_000
  * @throws DatabaseUnavailableError.
  */
 export async function openProbe(config: ClientConfig): Promise<Client> {
-  const client = new Client({ ...config, query_timeout: answerWithinMs })
+  const client = new Client({ ...config, query_timeout: probeWithinMs })
   client.on('error', () => {})
   try {
     await client.connect()

@@ -1,11 +1,11 @@
 import { Client, type ClientConfig, DatabaseError } from 'pg'
 
 /** A session on the server: another process may get the same number later, but never with this start. */
-export type Session = { pid: number; startedAt: string }
+export type ServerSession = { pid: number; startedAt: string }
 
-export type SessionLook = {
+export type SessionCheck = {
   /** Whether it works on a query. If not, the answer was lost, or the query never arrived. */
-  isWorking(session: Session): boolean
+  isWorking(session: ServerSession): boolean
 }
 
 const TIMEOUT_MS = 2_000
@@ -17,7 +17,7 @@ const TIMEOUT_MS = 2_000
  */
 export class PostgresSessions {
   readonly #config: ClientConfig
-  #looking: Promise<SessionLook> | undefined
+  #looking: Promise<SessionCheck> | undefined
 
   constructor(config: ClientConfig) {
     this.#config = {
@@ -28,22 +28,22 @@ export class PostgresSessions {
   }
 
   /** Never rejects, and takes 4 s at most. If no server can be reached, no session works. */
-  look(): Promise<SessionLook> {
-    this.#looking ??= this.#look().finally(() => {
+  check(): Promise<SessionCheck> {
+    this.#looking ??= this.#check().finally(() => {
       this.#looking = undefined
     })
     return this.#looking
   }
 
   /** Ends an abandoned session: its locks would delay others for seconds. Never rejects. */
-  async end({ pid, startedAt }: Session): Promise<void> {
+  async end({ pid, startedAt }: ServerSession): Promise<void> {
     await this.#ask(
       'select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and backend_start::text = $2',
       [pid, startedAt],
     ).catch(() => undefined)
   }
 
-  async #look(): Promise<SessionLook> {
+  async #check(): Promise<SessionCheck> {
     try {
       const rows = await this.#ask(
         `select pid, backend_start::text as started, state from pg_stat_activity

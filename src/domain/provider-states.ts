@@ -7,7 +7,7 @@ import type { OrderStatus } from './order.ts'
 export type Money = 'none' | 'in' | 'out' | 'unknown'
 
 /** Who must act next. `provider`: only waiting helps. */
-export type Actor = 'customer' | 'cashier' | 'provider' | 'shop' | 'nobody'
+export type NextActor = 'customer' | 'cashier' | 'provider' | 'shop' | 'nobody'
 
 /** The provider's status of an order and of a payment, while the buyer disputes it and after the decision. */
 export const chargedBack = 'charged_back'
@@ -15,7 +15,7 @@ export const chargedBack = 'charged_back'
 type OrderWord = {
   status: OrderStatus
   money: Money
-  acts: Actor
+  acts: NextActor
   /** Our status is less exact than the provider's, so the provider's becomes the detail. */
   isDetail?: true
 }
@@ -41,7 +41,7 @@ export const orderWords: ReadonlyMap<string, OrderWord> = new Map([
 ])
 
 /** Who must act on an open order with this detail. With a detail that is missing here, the provider is working on it. */
-const openDetails: ReadonlyMap<string, Actor> = new Map([
+const openDetails: ReadonlyMap<string, NextActor> = new Map([
   ['created', 'customer'],
   ['at_terminal', 'customer'],
   ['ready_to_process', 'customer'],
@@ -51,7 +51,7 @@ const openDetails: ReadonlyMap<string, Actor> = new Map([
 ])
 
 /** Who must act on an order that is neither paid nor closed. */
-export function actorOnOpen(detail: string | null): Actor {
+export function actorOnOpen(detail: string | null): NextActor {
   return detail === null ? 'customer' : (openDetails.get(detail) ?? 'provider')
 }
 

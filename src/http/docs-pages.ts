@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
-import { createSender } from './text-sender.ts'
+import { createTextSender } from './text-sender.ts'
 
 const prefix = '/docs'
 const installed = fileURLToPath(new URL('static/', import.meta.resolve('@fastify/swagger-ui')))
@@ -20,7 +20,7 @@ export async function serveDocs(
   scope: FastifyInstance,
   { title, read }: { title: string; read: () => string },
 ): Promise<void> {
-  const sendDocument = createSender('application/json; charset=utf-8', read)
+  const sendDocument = createTextSender('application/json; charset=utf-8', read)
   await scope.register(swaggerUi, {
     routePrefix: prefix,
     theme: { title },
@@ -37,7 +37,7 @@ export async function serveDocs(
     },
   })
   for (const [file, type] of Object.entries(heavy)) {
-    const send = createSender(type, () => readFileSync(join(installed, file), 'utf8'))
+    const send = createTextSender(type, () => readFileSync(join(installed, file), 'utf8'))
     scope.get(`${prefix}/static/${file}`, { schema: { hide: true } }, send)
   }
 }

@@ -34,7 +34,7 @@ export type StreamLimits = {
   /** A comment after this much silence keeps proxies from closing the connection, and detects disconnected clients. */
   heartbeatMs: number
   /** Sources are read this often without a wake-up: one may get lost, or a key may be revoked. */
-  lookMs: number
+  pollMs: number
   /** The stream ends then, and the client reconnects. */
   longestMs: number
 } & PlaceLimits
@@ -45,7 +45,7 @@ export type StreamLimits = {
  */
 const defaults: StreamLimits = {
   heartbeatMs: 15_000,
-  lookMs: 5_000,
+  pollMs: 5_000,
   longestMs: 15 * 60_000,
   perOwner: 500,
   total: 5_000,
@@ -149,7 +149,7 @@ async function* tell(
   // The first bytes are sent at once: the client sees that it is connected before the first event.
   yield `retry: ${comeAgainMs}\n\n`
   const until = performance.now() + limits.longestMs
-  let toldAt = performance.now()
+  let sentAt = performance.now()
   const end = (reason: StreamEnd) => format({ event: 'end', data: { reason } })
   try {
     while (!bell.isOver()) {
@@ -160,13 +160,15 @@ async function* tell(
       const now = performance.now()
       if (now >= until) return yield end('time')
       if (events.length > 0) {
-        toldAt = now
+        sentAt = now
         await bell.rest(Math.min(source.paceMs, until - now))
-      } else if (now - toldAt >= limits.heartbeatMs) {
-        toldAt = now
+      } else if (now - sentAt >= limits.heartbeatMs) {
+        sentAt = now
         yield ': still here\n\n'
       }
-      await bell.heard(Math.min(limits.lookMs, limits.heartbeatMs, until - performance.now()))
+      await bell.waitForEvent(
+        Math.min(limits.pollMs, limits.heartbeatMs, until - performance.now()),
+      )
     }
     if (isStopping()) yield end('stopping')
   } catch (error) {
@@ -186,7 +188,7 @@ type Bell = {
   end(): void
   isOver(): boolean
   /** Resolves when it rang since the last time, when it is over, or after `ms`. */
-  heard(ms: number): Promise<void>
+  waitForEvent(ms: number): Promise<void>
   /** Resolves after `ms`, or when it is over. */
   rest(ms: number): Promise<void>
 }
@@ -194,7 +196,7 @@ type Bell = {
 function createBell(): Bell {
   let rang = false
   let over = false
-  let hear = () => {}
+  let wakeUp = () => {}
   let rouse = () => {}
 
   const pause = (ms: number, onWait: (done: () => void) => void) =>
@@ -210,16 +212,16 @@ function createBell(): Bell {
   return {
     ring() {
       rang = true
-      hear()
+      wakeUp()
     },
     end() {
       over = true
-      hear()
+      wakeUp()
       rouse()
     },
     isOver: () => over,
-    async heard(ms) {
-      if (!rang && !over) await pause(ms, (done) => (hear = done))
+    async waitForEvent(ms) {
+      if (!rang && !over) await pause(ms, (done) => (wakeUp = done))
       rang = false
     },
     async rest(ms) {

@@ -14,7 +14,7 @@ import {
   type PageLanguage,
   pageLanguages,
 } from './page-bundle.ts'
-import { createSender, type TextSender } from './text-sender.ts'
+import { createTextSender, type TextSender } from './text-sender.ts'
 
 const shared: Folder = {
   root: fileURLToPath(new URL('../../public/shared', import.meta.url)),
@@ -57,7 +57,7 @@ export function servePages(app: FastifyInstance, folder: Folder): void {
     const pages = new Map(
       pageLanguages.map((language) => [
         language,
-        createSender('text/html; charset=utf-8', () => bundled().html[language], [
+        createTextSender('text/html; charset=utf-8', () => bundled().html[language], [
           'accept-language',
           'cookie',
         ]),
@@ -72,14 +72,14 @@ export function servePages(app: FastifyInstance, folder: Folder): void {
       const name = String(part ?? pageLanguages[0])
       const text = bundled().scripts.get(name)
       if (text === undefined) throw new AppError('NOT_FOUND')
-      const send = parts.get(name) ?? createSender('text/javascript; charset=utf-8', () => text)
+      const send = parts.get(name) ?? createTextSender('text/javascript; charset=utf-8', () => text)
       parts.set(name, send)
       return send(request, reply)
     })
     scope.get(
       `${prefix}/page.css`,
       options,
-      createSender('text/css; charset=utf-8', () => bundled().style),
+      createTextSender('text/css; charset=utf-8', () => bundled().style),
     )
   })
 }
@@ -106,7 +106,7 @@ export function serveSharedParts(app: FastifyInstance): void {
   app.register(async (scope) => {
     await serveFiles(scope, shared)
     const read = () => readFileSync(join(vendor.root, chartScript), 'utf8')
-    const send = createSender('text/javascript; charset=utf-8', read)
+    const send = createTextSender('text/javascript; charset=utf-8', read)
     scope.get(`${vendor.prefix}/${chartScript}`, { schema: { hide: true } }, send)
   })
 }

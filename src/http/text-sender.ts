@@ -20,7 +20,7 @@ export type TextSender = (request: FastifyRequest, reply: FastifyReply) => Promi
  * get the best, which takes a second. Browsers cache the text for ever under `?v=` and its version. Without it they ask
  * each time and get 304 while it is unchanged. `chosenBy` are the request headers that selected this text.
  */
-export function createSender(
+export function createTextSender(
   type: string,
   read: () => string,
   chosenBy: readonly string[] = [],

@@ -53,7 +53,7 @@ export const conditions = {
 } as const satisfies Record<Cause, NotifiedFrom>
 
 /** Changes with one cause show up within a few seconds: those that began within this time are one message. */
-export const gatherMs = 10_000
+export const groupWithinMs = 10_000
 /** How long the database must take no writes before it is notified: a restart of the server takes less. */
 export const databaseDownMs = 15_000
 /** How long before its deadline a charge-back that waits for documents is notified once more. */

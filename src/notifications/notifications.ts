@@ -31,7 +31,7 @@ import {
 } from '../repositories/unclaimed-payments/unclaimed-queries.ts'
 import type { ChannelDeps } from './channel.ts'
 import { composeChargebackMessages } from './chargeback-message.ts'
-import { causesOf, documentsWithinMs, gatherMs } from './conditions.ts'
+import { causesOf, documentsWithinMs, groupWithinMs } from './conditions.ts'
 import { createDatabaseWatch } from './database-watch.ts'
 import { considerFailures, countFailures } from './failure-groups.ts'
 import { flowTestNotification } from './failure-message.ts'
@@ -168,7 +168,7 @@ export function createNotifications(
 
   const writeMessages = async () => {
     const at = now()
-    const before = new Date(at.getTime() - gatherMs)
+    const before = new Date(at.getTime() - groupWithinMs)
     const hasOperator = operator.size > 0
     const audience = { hasOperator, flows: receiversOfFlows().map(({ flow }) => flow) }
     await database.transaction(async (trx) => {

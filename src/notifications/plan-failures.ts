@@ -34,8 +34,8 @@ export function planFailures(
   const now = facts.now.getTime()
   const isSilent = isWithin(row.last_sent_at, group.intervalMs, now)
   if (row.pending > 0) {
-    const isGathering = isWithin(row.first_pending_at, group.waitMs, now)
-    return isSilent || isGathering ? 'nothing' : 'failed'
+    const isGrouping = isWithin(row.first_pending_at, group.waitMs, now)
+    return isSilent || isGrouping ? 'nothing' : 'failed'
   }
   if (!row.firing) return 'nothing'
   if (facts.isUnresolved) {

@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts'
 import { withLease } from '../jobs/with-lease.ts'
-import { backoffMs, type RetryPolicy } from '../outbound/backoff.ts'
+import { type BackoffPolicy, backoffMs } from '../outbound/backoff.ts'
 import {
   listWaitingMessages,
   listWaitingReceivers,
@@ -39,7 +39,7 @@ export type SenderDeps = {
 }
 
 /** Without an end: a notification is never given up. Nothing is left to chance, since only one process sends. */
-const retries: RetryPolicy = {
+const retries: BackoffPolicy = {
   attempts: Number.POSITIVE_INFINITY,
   initialMs: 10_000,
   factor: 2,

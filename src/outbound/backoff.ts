@@ -1,4 +1,4 @@
-export type RetryPolicy = {
+export type BackoffPolicy = {
   /** In total, including the first. */
   attempts: number
   initialMs: number
@@ -9,23 +9,23 @@ export type RetryPolicy = {
 }
 
 /** The longest Retry-After that is obeyed: a receiver that asks for a week gets a request sooner. */
-export const longestWishMs = 3600_000
+export const longestRetryAfterMs = 3600_000
 
 /**
  * Milliseconds between the failed attempt (1 is the first) and the next. It grows by `factor` up to `maxMs`, varies by
  * up to `jitter` of itself, and is at least what the receiver asked for (one hour at most).
  */
 export function backoffMs(
-  policy: RetryPolicy,
+  policy: BackoffPolicy,
   attempt: number,
   options: { random: () => number; retryAfterSeconds?: number | undefined },
 ): number {
   const planned = Math.min(policy.maxMs, policy.initialMs * policy.factor ** (attempt - 1))
   const jittered = planned * (1 + policy.jitter * (2 * options.random() - 1))
-  return Math.round(Math.max(jittered, wishMs(options.retryAfterSeconds)))
+  return Math.round(Math.max(jittered, retryAfterMs(options.retryAfterSeconds)))
 }
 
 /** The receiver's Retry-After in milliseconds, one hour at most; 0 without one. */
-export function wishMs(retryAfterSeconds: number | undefined): number {
-  return Math.min((retryAfterSeconds ?? 0) * 1_000, longestWishMs)
+export function retryAfterMs(retryAfterSeconds: number | undefined): number {
+  return Math.min((retryAfterSeconds ?? 0) * 1_000, longestRetryAfterMs)
 }

@@ -127,10 +127,10 @@ async function send(
 
   for (let attempt = 1; ; attempt += 1) {
     const startedAt = monotonicMs()
-    const roomMs = deadline - startedAt
-    const timeoutMs = Math.ceil(Math.min(settings.timeoutMs, roomMs))
+    const leftMs = deadline - startedAt
+    const timeoutMs = Math.ceil(Math.min(settings.timeoutMs, leftMs))
     const result =
-      roomMs < minAttemptMs
+      leftMs < minAttemptMs
         ? unsent('deadline')
         : await attemptIfPermitted(agent, request, { timeoutMs, timer: settings.timer })
     const read = readResult(result)

@@ -164,7 +164,7 @@ export async function attemptOnce(
 }
 
 /** A timer that is so late was delayed: the process stood still. */
-const heldUpMs = 250
+const delayedMs = 250
 /** How long the answers that arrived meanwhile may take to be read. */
 const catchUpMs = 500
 
@@ -175,7 +175,7 @@ const catchUpMs = 500
 const patientTimer: AttemptTimer = (ms, end) => {
   const begunMs = performance.now()
   let timer = setTimeout(() => {
-    if (performance.now() - begunMs < ms + heldUpMs) end()
+    if (performance.now() - begunMs < ms + delayedMs) end()
     else timer = setTimeout(end, catchUpMs).unref()
   }, ms).unref()
   return () => clearTimeout(timer)

@@ -14,7 +14,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   test.skipIf(skip)(
     'those who have few connections wait among themselves, and nobody waits behind all of them',
     async () => {
-      const few = database.apart(1)
+      const few = database.withConnectionLimit(1)
       const order: string[] = []
       const ask = (db: Database['db'], name: string) =>
         sql`select ${name}::text`.execute(db).then(() => order.push(name))
@@ -36,7 +36,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   )
 
   test.skipIf(skip)('who waits for himself is told so, and the others go on', async () => {
-    const few = database.apart(1)
+    const few = database.withConnectionLimit(1)
     await expect(few.transaction(() => sql`select 1`.execute(few.db))).rejects.toThrow(
       OpenTransactionError,
     )

@@ -95,7 +95,7 @@ describe.each(['session', 'transaction'] as const)(
       const end = await duplicate.listen('news', payload.resolve, () => payload.resolve('a gap'))
       await database.transaction((trx) => notify(trx, 'news', 'hello'))
       expect(await payload.promise).toBe('hello')
-      const how = mode === 'transaction' ? 'DATABASE_DIRECT_URL' : 'as without one'
+      const how = mode === 'transaction' ? 'DATABASE_DIRECT_URL' : 'all functions work'
       expect(heard.lines.join()).toContain(how)
       await end()
       await duplicate.close()
@@ -121,7 +121,7 @@ describe.each(['session', 'transaction'] as const)(
       expect(rows).toEqual([])
     })
 
-    test.skipIf(missing)('many transactions at a time keep apart', async () => {
+    test.skipIf(missing)('many transactions at a time keep withConnectionLimit', async () => {
       await sql`create table counted (n int)`.execute(database.db)
       await Promise.all(
         Array.from({ length: 40 }, (_, n) =>

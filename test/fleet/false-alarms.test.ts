@@ -9,7 +9,7 @@ const seed = 20_261_121
 const chargesOfAll = 10_000
 const boxesOfAll = 50
 /** Looks at the provider while a charge is young; states are derived a little more seldom. */
-const lookMs = 2_000
+const pollMs = 2_000
 const deriveMs = 3_000
 
 /** Numbers from 0 to 1 that are the same at every run (mulberry32). */
@@ -52,7 +52,7 @@ function simulate(at: number, random: () => number, isOff: boolean): Simulated {
 /** What is on record of a charge at a moment. */
 function seenAt(one: Simulated, now: number): ChargeSeen {
   const date = (ms: number) => new Date(ms)
-  const lastLook = one.at + Math.floor((Math.min(now, one.endAt) - one.at) / lookMs) * lookMs
+  const lastLook = one.at + Math.floor((Math.min(now, one.endAt) - one.at) / pollMs) * pollMs
   const isShown = one.shownAt <= Math.min(lastLook, one.endAt)
   const hasEnded = one.endAt <= now
   const showsLife = hasEnded && (one.status === 'processed' || one.status === 'failed')

@@ -87,7 +87,7 @@ test('a change between the subscription and the first look is not missed', async
 })
 
 test('silence is broken by comments, which are no events', async () => {
-  const { app, set } = counting({ heartbeatMs: 20, lookMs: 10 })
+  const { app, set } = counting({ heartbeatMs: 20, pollMs: 10 })
   const stream = await openStream(app, '/count')
   await stream.next()
   const later = stream.next()
@@ -104,7 +104,7 @@ test('a stream ends after its time and says so', async () => {
 })
 
 test('a reader that hangs up leaves nothing behind', async () => {
-  const { app, streams, wakes, state } = counting({ lookMs: 10 })
+  const { app, streams, wakes, state } = counting({ pollMs: 10 })
   const stream = await openStream(app, '/count')
   await stream.next()
   expect([streams.count(), wakes.size]).toEqual([1, 1])

@@ -14,7 +14,7 @@ let acme: Till
 let other: Till
 const streams: OpenStream[] = []
 beforeAll(async () => {
-  service = await startTestService({ streams: { lookMs: 50 } })
+  service = await startTestService({ streams: { pollMs: 50 } })
   acme = await openOwnShop(service, 'acme')
   other = await openOwnShop(service, 'other')
 })

@@ -29,7 +29,7 @@ let service: TestService
 let shop: Till
 const streams: OpenStream[] = []
 beforeAll(async () => {
-  service = await startTestService({ streams: { lookMs: 50 } })
+  service = await startTestService({ streams: { pollMs: 50 } })
   shop = await openShop(service, 'acme')
 })
 afterEach(async () => {
@@ -150,7 +150,7 @@ test('while the provider is away the stream shows what was known, as stale', asy
 })
 
 test('a change made by another process is told', async () => {
-  const duplicate = await startTestService({ twinOf: service, streams: { lookMs: 60_000 } })
+  const duplicate = await startTestService({ twinOf: service, streams: { pollMs: 60_000 } })
   const orderId = await newOrder()
   const stream = await follow(orderId, {}, duplicate)
   await stream.next()

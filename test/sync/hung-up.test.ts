@@ -84,7 +84,7 @@ test.each(['/flow/shop/deletes/approve'])(
   async (path) => {
     await ask('end', `POST ${path}`)
     await expect
-      .poll(() => flows.logLines.filter((line) => line.includes('its caller has hung up')))
+      .poll(() => flows.logLines.filter((line) => line.includes('the client disconnected')))
       .toContainEqual(expect.stringContaining(path))
   },
 )

@@ -111,7 +111,7 @@ test('flows that could not be loaded are 503 too, in words that send the operato
     transaction: async () => {
       throw new Error('the disk is full')
     },
-    apart: () => full,
+    withConnectionLimit: () => full,
   }
   const failing = await sideOf({ ...service, database: full })
   await expect(failing.start()).rejects.toThrow('the disk is full')

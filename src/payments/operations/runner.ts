@@ -107,7 +107,7 @@ export function endsIntent(error: ProviderError | AppError, lease: SendLease): b
 }
 
 /** The code of a failure, for the order's record. */
-export function codeOf(error: ProviderError | AppError): string | null {
+export function failureCodeOf(error: ProviderError | AppError): string | null {
   return error instanceof ProviderError ? error.providerCode : error.code
 }
 
@@ -118,7 +118,11 @@ export function refuse(
   error: ProviderError | AppError,
   { sender }: SendLease,
 ): Promise<boolean> {
-  const end = { state: 'refused' as const, providerCode: codeOf(error), finishedAt: deps.now() }
+  const end = {
+    state: 'refused' as const,
+    providerCode: failureCodeOf(error),
+    finishedAt: deps.now(),
+  }
   return settleOperation(deps.database.db, id, { ...end, sender })
 }
 

@@ -18,7 +18,7 @@ import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import type { NewLease, SendLease } from '../operations/lease.ts'
 import type { RequestContext } from '../operations/request-context.ts'
-import { codeOf, endsIntent, runOperation } from '../operations/runner.ts'
+import { endsIntent, failureCodeOf, runOperation } from '../operations/runner.ts'
 import { applyNotCreated, applyUnknownCreation, type EvidenceSource } from './apply-evidence.ts'
 import { type Found, noteUnproven, searchOrder } from './found-order.ts'
 import { confirmCreation, moveOrder } from './state.ts'
@@ -227,7 +227,7 @@ async function endUnmade(
   source: EvidenceSource,
   lease: SendLease,
   error: ProviderError | AppError,
-  code = codeOf(error),
+  code = failureCodeOf(error),
 ): Promise<CreationOutcome | undefined> {
   const { sender } = lease
   const proof = { code, unansweredAt: lease.doubtfulAt() }

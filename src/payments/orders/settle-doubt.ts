@@ -2,9 +2,9 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { type Decision, decisionOf, isOpen } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import {
-  keepSettlement,
   type OrderRow,
-  type Settlement,
+  type SettledOutcome,
+  saveSettledOutcome,
 } from '../../repositories/orders/order-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
@@ -48,7 +48,7 @@ export async function settleDoubt(
   deps: PaymentDeps,
   client: ClientName,
   id: string,
-  said: Pick<Settlement, 'as' | 'reason'>,
+  said: Pick<SettledOutcome, 'as' | 'reason'>,
   context: RequestContext,
 ): Promise<OrderRow> {
   const entry = { ...entryOf(client, id, context, 'order.settled'), metadata: said }
@@ -60,7 +60,7 @@ export async function settleDoubt(
     const isMade = order.creation === 'confirmed'
     const givesUp = !isMade || (order.status === 'action_required' && said.as === 'not_paid')
     return deps.database.transaction(async (trx) => {
-      const settled = await keepSettlement(trx, order, { ...said, at }, givesUp)
+      const settled = await saveSettledOutcome(trx, order, { ...said, at }, givesUp)
       // The order has moved since, so the decision may be about another state.
       if (!settled) throw noDoubt()
       const metadata = { as: said.as, reason: said.reason, status: order.status }
@@ -71,7 +71,7 @@ export async function settleDoubt(
 }
 
 /** Whether this decision ends the wait for a person. */
-function decides(decision: Decision | null, as: Settlement['as']): boolean {
+function decides(decision: Decision | null, as: SettledOutcome['as']): boolean {
   if (as === 'not_paid') return decision === 'settled_unpaid'
   return decision === 'paid_late' || decision === 'paid_less'
 }

@@ -8,7 +8,7 @@ import { relinkIdempotencyKeys } from '../../repositories/orders/idempotency-key
 import {
   type Along,
   type NextCheck,
-  noteStatusCheck,
+  recordStatusCheck,
   writeOrderMove,
 } from '../../repositories/orders/move-queries.ts'
 import {
@@ -52,7 +52,7 @@ export type Taking = {
   /** The provider's id of the refund whose operation ends with it. */
   endsRefund?: string | null
   /** The evidence comes from a status check. */
-  check?: Decision['check']
+  check?: NextState['check']
 }
 
 /**
@@ -158,7 +158,7 @@ export function refundEntry(
 }
 
 /** Decides the next state of an order from its row alone. */
-export type Decision = {
+export type NextState = {
   move: Move | undefined
   shown?: OrderStatus | null
   along?: Along | undefined
@@ -190,7 +190,7 @@ export async function moveOrder(
   db: Db | Trx,
   known: OrderRow,
   source: EvidenceSource,
-  decide: (order: OrderRow) => Decision,
+  decide: (order: OrderRow) => NextState,
 ): Promise<Moved> {
   const planned = (order: OrderRow) => planCheckAt(order, deps.now())
   for (let order = known; ; ) {
@@ -209,7 +209,7 @@ export async function moveOrder(
     if (!move) {
       const report = reportOf(order, order)
       const seen = check
-        ? await noteStatusCheck(db, order, { ...check, next: plan(order), report })
+        ? await recordStatusCheck(db, order, { ...check, next: plan(order), report })
         : order
       if (seen) return { order: seen, changed: false, shown, hasEnded: false }
     }

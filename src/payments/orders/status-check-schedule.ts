@@ -4,7 +4,7 @@ import { isFailedRefund, isPendingRefund } from '../../domain/provider-states.ts
 import { createBatchingWriter } from '../../jobs/batching-writer.ts'
 import {
   type NextCheck,
-  noteStatusChecks,
+  recordStatusChecks,
   type StatusCheckNote,
 } from '../../repositories/orders/move-queries.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
@@ -266,7 +266,7 @@ export function createStatusCheckNotes(
   const write = async () => {
     const notes = [...pending.values()]
     pending = new Map()
-    await noteStatusChecks(db, notes, { now: now(), startedAt })
+    await recordStatusChecks(db, notes, { now: now(), startedAt })
     return undefined
   }
   const isEmpty = () => pending.size === 0

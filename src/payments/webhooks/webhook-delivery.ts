@@ -12,7 +12,7 @@ import type { PaymentDeps } from '../deps.ts'
 import { workLeaseMs } from '../operations/account-queues.ts'
 import { notifyWebhooks } from './work-webhook.ts'
 
-export type Delivery = {
+export type ReceivedWebhook = {
   xSignature: string | string[] | undefined
   xRequestId: string | string[] | undefined
   /** `data.id` and `type` of the query. */
@@ -36,7 +36,7 @@ const rejectedKept = 1_000
  */
 export function verifyDelivery(
   deps: PaymentDeps,
-  delivery: Omit<Delivery, 'body' | 'topic'>,
+  delivery: Omit<ReceivedWebhook, 'body' | 'topic'>,
 ): VerifiedSignature {
   const check = verifySignature({
     xSignature: delivery.xSignature,
@@ -59,7 +59,7 @@ export function verifyDelivery(
  */
 export async function storeSigned(
   deps: PaymentDeps,
-  delivery: Delivery,
+  delivery: ReceivedWebhook,
   verified: VerifiedSignature,
   { isLeased }: { isLeased: boolean },
 ): Promise<{ row: DueWebhook; fresh: boolean }> {
@@ -95,7 +95,7 @@ function keptPayload(body: unknown): string | null {
 /** Logs refused deliveries up to a limit per minute and in total: unauthenticated senders must not fill the disk. */
 export function createRejectedLog(
   deps: PaymentDeps,
-): (delivery: Omit<Delivery, 'body'>) => Promise<void> {
+): (delivery: Omit<ReceivedWebhook, 'body'>) => Promise<void> {
   let window = { startedAt: 0, count: 0 }
   return async (delivery) => {
     const now = deps.now()
@@ -136,11 +136,11 @@ function plain(value: unknown): string | null {
 }
 
 /** The account that a delivery names. The delivery is processed there, unless its order belongs to another account. */
-export function accountOf({ body }: Delivery): number | undefined {
+export function accountOf({ body }: ReceivedWebhook): number | undefined {
   return (isRecord(body) ? accountHint(body) : null) ?? undefined
 }
 
-function logFields(delivery: Delivery) {
+function logFields(delivery: ReceivedWebhook) {
   const body = isRecord(delivery.body) ? delivery.body : {}
   return {
     client: null,

@@ -13,7 +13,7 @@ import { createAccountQueues } from '../operations/account-queues.ts'
 import {
   accountOf,
   createRejectedLog,
-  type Delivery,
+  type ReceivedWebhook,
   storeSigned,
   type VerifiedSignature,
   verifyDelivery,
@@ -26,11 +26,11 @@ export type WebhookInbox = {
    *
    * @throws UNAUTHORIZED when no configured secret signed this delivery, or when it was signed long ago.
    */
-  verify(delivery: Omit<Delivery, 'body' | 'topic'>): VerifiedSignature
+  verify(delivery: Omit<ReceivedWebhook, 'body' | 'topic'>): VerifiedSignature
   /** Stores a verified delivery and starts to process it. The response to the provider does not wait for that. */
-  accept(delivery: Delivery, verified: VerifiedSignature): Promise<void>
+  accept(delivery: ReceivedWebhook, verified: VerifiedSignature): Promise<void>
   /** Logs a refused delivery, up to a limit. */
-  reject(delivery: Omit<Delivery, 'body'>): Promise<void>
+  reject(delivery: Omit<ReceivedWebhook, 'body'>): Promise<void>
   /** Processes all deliveries that are due now. Returns the number of units: orders, or other subjects. */
   workDue(): Promise<number>
   /** Starts to process deliveries that are unfinished after a crash, or because the provider could not be read. */

@@ -56,7 +56,7 @@ export type Along = {
 export type NextCheck = { at: Date | null; whileWebhooksArrive: Date | null }
 
 /** What reported a change; it shows whether the webhooks of the account arrive. `startedAt`: when this process started. */
-export type Report = { reportedBy: ReportedBy | null; now: Date; startedAt: Date }
+export type ChangeReport = { reportedBy: ReportedBy | null; now: Date; startedAt: Date }
 
 export type OrderMove = {
   before: OrderRow
@@ -64,7 +64,7 @@ export type OrderMove = {
   source: string
   note: string | null
   next: NextCheck
-  report: Report
+  report: ChangeReport
 } & Along
 
 const nextCheck = `next_check_at = case when :while_webhooks::timestamptz is not null and ${webhooksArrive}
@@ -72,7 +72,7 @@ const nextCheck = `next_check_at = case when :while_webhooks::timestamptz is not
 
 function checkValues(
   { at, whileWebhooksArrive }: NextCheck,
-  { now, startedAt }: Pick<Report, 'now' | 'startedAt'>,
+  { now, startedAt }: Pick<ChangeReport, 'now' | 'startedAt'>,
 ) {
   return {
     next_check_at: at,
@@ -154,7 +154,7 @@ export async function writeOrderMove(
   return { order, hasEnded }
 }
 
-export type StatusCheck = { checkedAt: Date | null; next: NextCheck; report: Report }
+export type StatusCheck = { checkedAt: Date | null; next: NextCheck; report: ChangeReport }
 
 const statusCheckWith = (report: string) =>
   fixedStatement<Record<string, unknown>, OrderRow>(`
@@ -171,7 +171,7 @@ const writeCheck = {
  * Records a status check that found nothing new and plans the next one. The version stays. Undefined when the order has
  * moved.
  */
-export async function noteStatusCheck(
+export async function recordStatusCheck(
   db: Db | Trx,
   { id, version, mp_user_id }: Pick<OrderRow, 'id' | 'version' | 'mp_user_id'>,
   { checkedAt, next, report }: StatusCheck,
@@ -213,10 +213,10 @@ const noteAll = fixedStatement<Record<string, unknown>, never>(`
  * Records earlier status checks of orders that have not moved since. Skips locked orders, and next checks that were
  * planned again meanwhile.
  */
-export async function noteStatusChecks(
+export async function recordStatusChecks(
   db: Db,
   notes: readonly StatusCheckNote[],
-  by: Pick<Report, 'now' | 'startedAt'>,
+  by: Pick<ChangeReport, 'now' | 'startedAt'>,
 ): Promise<void> {
   const checks = notes.map(({ id, version, checkedAt, next, knownNext, times }) => ({
     id,

@@ -133,16 +133,16 @@ export async function setCancelRequested(db: Db, id: string, at: Date): Promise<
 }
 
 /** A person's decision on an order in doubt. */
-export type Settlement = { as: 'paid' | 'not_paid'; at: Date; reason: string }
+export type SettledOutcome = { as: 'paid' | 'not_paid'; at: Date; reason: string }
 
 /**
  * Stores a person's decision on an order, and with `givesUp` that its cancel was requested. Undefined when the order
  * has moved since it was read.
  */
-export async function keepSettlement(
+export async function saveSettledOutcome(
   trx: Trx,
   { id, client, version }: Pick<OrderRow, 'id' | 'client' | 'version'>,
-  { as, at, reason }: Settlement,
+  { as, at, reason }: SettledOutcome,
   givesUp: boolean,
 ): Promise<OrderRow | undefined> {
   return trx

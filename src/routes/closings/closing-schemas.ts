@@ -12,7 +12,7 @@ import {
   text,
 } from '../field-schemas.ts'
 
-export const Day = z.iso
+export const BusinessDay = z.iso
   .date()
   .regex(/^(19|20|21)/, 'must be a day of our time')
   .describe('A day by the clock of the store')
@@ -39,8 +39,8 @@ export const OpenClosingBody = z
       .describe('Box to close; or `sucursal_id`')
       .meta({ example: 'CAJA-07' }),
     sucursal_id: ErpId.optional().describe('Store to close, all its boxes together; or `caja_id`'),
-    business_day: Day.optional().describe(
-      'Day by the clock of the store: what is left of it is closed, up to this moment while it is not over. Or `from` and `to`',
+    business_day: BusinessDay.optional().describe(
+      'BusinessDay by the clock of the store: what is left of it is closed, up to this moment while it is not over. Or `from` and `to`',
     ),
     from: z.iso.datetime({ offset: true }).optional().describe('Start of another time than a day'),
     to: z.iso.datetime({ offset: true }).optional().describe('Its end, at most 32 days later'),

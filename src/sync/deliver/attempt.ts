@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
-import { backoffMs, wishMs } from '../../outbound/backoff.ts'
+import { backoffMs, retryAfterMs } from '../../outbound/backoff.ts'
 import type { SendPermit } from '../../outbound/outbound.ts'
 import { mayBeThere, type OwedRow } from '../../repositories/flows/deliveries.ts'
 import type { AttemptNote, FlowTrace } from '../flow-trace.ts'
@@ -208,7 +208,7 @@ export async function attemptDelivery(
     begun.report(isTold ? reportOf(worst) : 'unknown', {
       ...(blockedMs !== undefined && { blockedMs }),
       cause: keptReason(worst.why),
-      wishMs: worst.outage ? wishMs(worst.retryAfterSeconds) : 0,
+      wishMs: worst.outage ? retryAfterMs(worst.retryAfterSeconds) : 0,
       isOfAll: worst.status === unavailable,
     })
   }

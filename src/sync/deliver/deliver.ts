@@ -1,6 +1,6 @@
 import { notify, type Trx } from '../../db/database.ts'
 import { sentenceOf } from '../../domain/flow-reasons.ts'
-import { longestWishMs } from '../../outbound/backoff.ts'
+import { longestRetryAfterMs } from '../../outbound/backoff.ts'
 import {
   type DeliveryTarget,
   findDeliveries,
@@ -179,7 +179,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const workOf = (running: Running): Work<Waiting, Outcome> => {
     const { flow, definition, keyNames, keepsHistory } = running
     const target = { flow, destination: definition.name, identity: running.identity }
-    const furthestMs = 2 * Math.max(definition.retry.maxMs, longestWishMs)
+    const furthestMs = 2 * Math.max(definition.retry.maxMs, longestRetryAfterMs)
     // Of what a former definition remembered something may be missing: then it is looked for again.
     const names = 'remember' in definition ? Object.keys(definition.remember ?? {}) : []
     const withMemory = async (rows: readonly OwedRow[]): Promise<Owed<Waiting>[]> => {

@@ -1,13 +1,13 @@
-import type { Hearer } from './engine.ts'
+import type { ListenerHandlers } from './engine.ts'
 
 /** So a till that waits for its customer sees the payment at most a second late. */
 const everyMs = 1_000
 
 /** For a database without notifications: signals a gap every second, so that all listeners read the tables. */
-export class LookingListener {
+export class PollingListener {
   readonly #timers = new Set<NodeJS.Timeout>()
 
-  async listen(_channel: string, { onGap }: Hearer): Promise<() => Promise<void>> {
+  async listen(_channel: string, { onGap }: ListenerHandlers): Promise<() => Promise<void>> {
     const timer = setInterval(onGap, everyMs).unref()
     this.#timers.add(timer)
     return async () => {
