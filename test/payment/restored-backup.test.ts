@@ -175,7 +175,9 @@ test('every start searches the accounts from before their last known order, and 
   service.clock.advance(24 * 3600_000)
   expect(await stillOpen(process)).toBe(0)
   expect(await searchedPages(till)).toBe(1)
-  const told = process.logLines.filter((line) => line.includes('was searched for orders without a row'))
+  const told = process.logLines.filter((line) =>
+    line.includes('was searched for orders without a row'),
+  )
   expect(told.map((line) => JSON.parse(line))).toContainEqual(
     expect.objectContaining({ mpUserId: till.mpUserId, adopted: 2, opened: 0, refreshed: 1 }),
   )
