@@ -15,9 +15,9 @@ import { refundableCents } from './order-payments.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Change, Order } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
-import { wishOf } from './terminal-events.ts'
+import { methodOf } from './terminal-events.ts'
 
-const deeds = [
+const actions = [
   'fetch',
   'pay',
   'pay_again',
@@ -31,9 +31,9 @@ const deeds = [
   'refund',
   'end_refund',
 ] as const
-type Deed = (typeof deeds)[number]
+type Action = (typeof actions)[number]
 /** Done by a person in the provider's panel or by the provider itself; no terminal is involved. */
-type MoneyDeed = 'refund' | 'end_refund'
+type MoneyAction = 'refund' | 'end_refund'
 
 /** The buyer pays an order that is already paid. */
 type PayAgain = 'pay_again'
@@ -44,9 +44,12 @@ const methodKeys = 'do payment_method_type payment_method_id installments'
 const paidKeys = 'tip_amount interest_amount interest_refunded paid_amount'
 const keys = `${methodKeys} ${paidKeys} status_detail force as then after_ms`
 const againKeys = `${methodKeys} in_order`
-const moneyKeys: Record<MoneyDeed, string> = { refund: 'do amount', end_refund: 'do refund_id as' }
+const moneyKeys: Record<MoneyAction, string> = {
+  refund: 'do amount',
+  end_refund: 'do refund_id as',
+}
 /** `force` allows a move that the provider's own table forbids, such as the payment of an expired order. */
-const forcible: Deed[] = ['pay', 'decline', 'cancel', 'panel_cancel', 'expire']
+const forcible: Action[] = ['pay', 'decline', 'cancel', 'panel_cancel', 'expire']
 
 /**
  * An action of the buyer, of the cashier at the terminal, or of a person in the provider's panel. On a `created` order
@@ -55,21 +58,21 @@ const forcible: Deed[] = ['pay', 'decline', 'cancel', 'panel_cancel', 'expire']
  */
 export function act(ctx: Context, orderId: string, body: unknown): Order {
   const fields = readAct(body)
-  const deed = fields.do
-  let order = ctx.world.tables.orders.get(orderId)
+  const action = fields.do
+  let order = ctx.state.tables.orders.get(orderId)
   if (order === undefined) throw new ControlError(404, `there is no order ${orderId}`)
-  if (isMoneyDeed(deed)) return moveMoney(ctx, order, deed, fields.body)
-  if (deed === 'pay_again') {
+  if (isMoneyAction(action)) return moveMoney(ctx, order, action, fields.body)
+  if (action === 'pay_again') {
     if (order.payment.paidCents === null) throw new ControlError(409, 'the order is not paid yet')
-    const method = paymentMethod(wishOf(order, fields.body))
+    const method = paymentMethod(methodOf(order, fields.body))
     const isHidden = fields.body.in_order === false
     return payAgain(ctx, order, { method, tipCents: 0, isHidden })
   }
-  if (deed === 'refuse_cancel') return refuseCancel(ctx, order)
-  if (fields.force && forcible.includes(deed))
-    return moveOrder(ctx, order, moveOf(order, deed, fields.body))
-  if (order.status === 'created' && deed !== 'expire' && deed !== 'panel_cancel') {
-    const terminal = ctx.world.tables.terminals.get(order.terminalId)
+  if (action === 'refuse_cancel') return refuseCancel(ctx, order)
+  if (fields.force && forcible.includes(action))
+    return moveOrder(ctx, order, moveOf(order, action, fields.body))
+  if (order.status === 'created' && action !== 'expire' && action !== 'panel_cancel') {
+    const terminal = ctx.state.tables.terminals.get(order.terminalId)
     if (terminal?.operatingMode !== 'PDV') {
       throw new ControlError(
         409,
@@ -77,13 +80,13 @@ export function act(ctx: Context, orderId: string, body: unknown): Order {
       )
     }
     order = moveOrder(ctx, order, { to: 'at_terminal' })
-    if (deed === 'fetch') return order
+    if (action === 'fetch') return order
   }
-  const move = moveOf(order, deed, fields.body)
+  const move = moveOf(order, action, fields.body)
   if (!canMove(order, move.to)) {
-    throw new ControlError(409, `an order in ${order.status} does not take ${deed}`)
+    throw new ControlError(409, `an order in ${order.status} does not take ${action}`)
   }
-  return moveOrder(ctx, order, move, deed === 'process' ? endOf(ctx, order, fields.body) : {})
+  return moveOrder(ctx, order, move, action === 'process' ? endOf(ctx, order, fields.body) : {})
 }
 
 function refuseCancel(ctx: Context, order: Order): Order {
@@ -103,21 +106,21 @@ function endOf(ctx: Context, order: Order, body: Fields): Change {
   if (body.then === undefined) return {}
   const at = ctx.nowMs() + Number(body.after_ms ?? 0)
   const id = `process-${order.id}`
-  const { then, after_ms: _, as: __, do: ___, ...wish } = body
-  const event = { ...wish, status: String(then) }
+  const { then, after_ms: _, as: __, do: ___, ...fields } = body
+  const event = { ...fields, status: String(then) }
   return { events: { [id]: { id, orderId: order.id, fetchAt: at, applyAt: at, event } } }
 }
 
-function isMoneyDeed(deed: Deed): deed is MoneyDeed {
-  return deed === 'refund' || deed === 'end_refund'
+function isMoneyAction(action: Action): action is MoneyAction {
+  return action === 'refund' || action === 'end_refund'
 }
 
-function readAct(body: unknown): { do: Deed; force: boolean; body: Fields } {
+function readAct(body: unknown): { do: Action; force: boolean; body: Fields } {
   if (!isRecord(body)) throw badCall('send a JSON object with "do"')
-  const deed = deeds.find((known) => known === body.do)
-  if (deed === undefined) throw badCall(`do must be one of ${deeds.join(', ')}`)
-  const allowed = deed === 'pay_again' ? againKeys : keys
-  const known = (isMoneyDeed(deed) ? moneyKeys[deed] : allowed).split(' ')
+  const action = actions.find((known) => known === body.do)
+  if (action === undefined) throw badCall(`do must be one of ${actions.join(', ')}`)
+  const allowed = action === 'pay_again' ? againKeys : keys
+  const known = (isMoneyAction(action) ? moneyKeys[action] : allowed).split(' ')
   const extra = Object.keys(body).find((key) => !known.includes(key))
   if (extra !== undefined) throw badCall(`${extra} is not known`)
   const { payment_method_type: type, installments, status_detail: detail } = body
@@ -131,7 +134,7 @@ function readAct(body: unknown): { do: Deed; force: boolean; body: Fields } {
   if (installments !== undefined && !(Number.isInteger(installments) && Number(installments) > 0)) {
     throw badCall('installments must be a whole number from 1')
   }
-  if (detail !== undefined && deed === 'decline' && !failureDetails.includes(String(detail))) {
+  if (detail !== undefined && action === 'decline' && !failureDetails.includes(String(detail))) {
     throw badCall(`status_detail must be one of ${failureDetails.join(', ')}`)
   }
   for (const key of ['tip_amount', 'interest_amount', 'paid_amount']) {
@@ -149,12 +152,12 @@ function readAct(body: unknown): { do: Deed; force: boolean; body: Fields } {
   if (body.amount !== undefined && !(parseAmount(String(body.amount)) ?? 0)) {
     throw badCall('amount must be an amount such as "10.00"')
   }
-  const ends = deed === 'process' ? ['processing', 'in_process'] : ['processed', 'failed']
+  const ends = action === 'process' ? ['processing', 'in_process'] : ['processed', 'failed']
   if (body.as !== undefined && !ends.includes(String(body.as))) {
     throw badCall(`as must be ${ends.join(' or ')}`)
   }
   const { then, after_ms: afterMs } = body
-  if ((then !== undefined || afterMs !== undefined) && deed !== 'process') {
+  if ((then !== undefined || afterMs !== undefined) && action !== 'process') {
     throw badCall('then and after_ms go with process only')
   }
   if (then !== undefined && then !== 'processed' && then !== 'failed') {
@@ -166,12 +169,12 @@ function readAct(body: unknown): { do: Deed; force: boolean; body: Fields } {
   if (body.force !== undefined && typeof body.force !== 'boolean') {
     throw badCall('force must be true or false')
   }
-  return { do: deed, force: body.force === true, body }
+  return { do: action, force: body.force === true, body }
 }
 
 /** Refunds of the panel (`amount`, or all that is left), and the end of a processing refund (`refund_id`, or the last one). */
-function moveMoney(ctx: Context, order: Order, deed: MoneyDeed, body: Fields): Order {
-  if (deed === 'end_refund') {
+function moveMoney(ctx: Context, order: Order, action: MoneyAction, body: Fields): Order {
+  if (action === 'end_refund') {
     const refund = order.refunds.findLast(
       ({ id, status }) => status === 'processing' && id === (body.refund_id ?? id),
     )
@@ -188,11 +191,11 @@ function moveMoney(ctx: Context, order: Order, deed: MoneyDeed, body: Fields): O
 
 function moveOf(
   order: Order,
-  deed: Exclude<Deed, MoneyDeed | PayAgain | RefuseCancel>,
+  action: Exclude<Action, MoneyAction | PayAgain | RefuseCancel>,
   body: Fields,
 ): Move {
-  const method = paymentMethod(wishOf(order, body))
-  switch (deed) {
+  const method = paymentMethod(methodOf(order, body))
+  switch (action) {
     case 'fetch':
       return { to: 'at_terminal' }
     case 'pay': {
@@ -221,6 +224,6 @@ function moveOf(
     case 'expire':
       return { to: 'expired' }
     default:
-      return deed satisfies never
+      return action satisfies never
   }
 }

@@ -10,9 +10,9 @@ import type { Context } from './sandbox-context.ts'
 export function authenticate(ctx: Context, request: FastifyRequest): Seller {
   const match = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.authorization ?? '')
   if (match === null) throw unauthorized('authorization value not present')
-  const token = ctx.world.tables.accessTokens.get(match[1] ?? '')
+  const token = ctx.state.tables.accessTokens.get(match[1] ?? '')
   const seller =
-    token === undefined ? undefined : ctx.world.tables.sellers.get(String(token.userId))
+    token === undefined ? undefined : ctx.state.tables.sellers.get(String(token.userId))
   if (
     token === undefined ||
     seller === undefined ||

@@ -31,21 +31,21 @@ const defaultIds = new Map([
 export const paymentTypes = [...defaultIds.keys()]
 
 /** The payment method of the buyer. Without one, the method that the order requires. */
-export function paymentMethod(wish: {
+export function paymentMethod(fields: {
   type?: string | undefined
   id?: string | undefined
   installments?: number | undefined
 }): PaymentMethod {
-  const type = wish.type ?? (wish.id?.startsWith('deb') === true ? 'debit_card' : 'credit_card')
+  const type = fields.type ?? (fields.id?.startsWith('deb') === true ? 'debit_card' : 'credit_card')
   return {
     type,
-    id: wish.id ?? defaultIds.get(type) ?? 'visa',
-    installments: wish.installments ?? 1,
+    id: fields.id ?? defaultIds.get(type) ?? 'visa',
+    installments: fields.installments ?? 1,
   }
 }
 
 /** The three optional fields of the method, of simulated events and actions. */
-export function methodWish(body: unknown): {
+export function methodFields(body: unknown): {
   type: string | undefined
   id: string | undefined
   installments: number | undefined

@@ -22,7 +22,7 @@ export function callHooks(app: FastifyInstance, ctx: Context): void {
     const [path = '', query = ''] = request.url.split('?', 2)
     const at = new Date(ctx.nowMs()).toISOString()
     const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
-    const user_id = ctx.world.tables.accessTokens.get(token)?.userId ?? null
+    const user_id = ctx.state.tables.accessTokens.get(token)?.userId ?? null
     const entry = { at, method: request.method, path, query, body: null, user_id, status: null }
     logged.set(request, ctx.requests.start({ ...entry, fault: null }, request.headers))
   })

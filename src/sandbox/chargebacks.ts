@@ -64,11 +64,11 @@ function requireCaller(seller: Seller, caller: string | string[] | undefined): v
 }
 
 function casesOf(ctx: Context, seller: Seller): Chargeback[] {
-  return [...ctx.world.tables.chargebacks.values()].filter(({ userId }) => userId === seller.id)
+  return [...ctx.state.tables.chargebacks.values()].filter(({ userId }) => userId === seller.id)
 }
 
 function sellerOf(ctx: Context, { userId }: Chargeback): Seller {
-  return ctx.world.tables.sellers.get(String(userId)) as Seller
+  return ctx.state.tables.sellers.get(String(userId)) as Seller
 }
 
 function showCase(ctx: Context, seller: Seller, one: Chargeback): Record<string, unknown> {
@@ -134,10 +134,10 @@ function disputed(
   ctx: Context,
   { order_id: orderId, payment_id: paymentId, user_id: user }: Fields,
 ) {
-  const wanted = orderId === undefined ? undefined : ctx.world.tables.orders.get(String(orderId))
+  const wanted = orderId === undefined ? undefined : ctx.state.tables.orders.get(String(orderId))
   if (orderId !== undefined && !wanted) throw new ControlError(404, 'there is no such order')
   const number = wanted ? wanted.payment.referenceId : String(paymentId)
-  const sellers = [...ctx.world.tables.sellers.values()].filter(
+  const sellers = [...ctx.state.tables.sellers.values()].filter(
     ({ id }) => user === undefined || id === Number(user),
   )
   const payment = sellers
@@ -147,7 +147,7 @@ function disputed(
   if (!isPaidEntry(payment) || payment.status === 'refunded') {
     throw new ControlError(409, `a payment in ${payment.status} takes no charge-back`)
   }
-  const order = payment.orderId === null ? undefined : ctx.world.tables.orders.get(payment.orderId)
+  const order = payment.orderId === null ? undefined : ctx.state.tables.orders.get(payment.orderId)
   return { order, payment }
 }
 
@@ -155,7 +155,7 @@ const acts = ['win', 'lose', 'documentation', 'deadline']
 
 function actOnCase(ctx: Context, id: string, body: unknown): Chargeback {
   const fields = fieldsOf(body, ['do', 'status', 'deadline', 'webhooks', 'form', 'odd'])
-  const known = ctx.world.tables.chargebacks.get(id)
+  const known = ctx.state.tables.chargebacks.get(id)
   if (known === undefined) throw new ControlError(404, `there is no case ${id}`)
   if (!acts.includes(String(fields.do))) throw badCall(`do must be one of ${acts.join(', ')}`)
   const now = ctx.nowMs()
@@ -199,8 +199,8 @@ function commitCase(ctx: Context, one: Chargeback, kind: string, fields: Fields)
   const { webhooks = 'both', form = 'actions' } = fields
   const statusDetail = chargebackDetail(one.coverageApplied)
   const change: Change = { chargebacks: { [one.id]: one } }
-  const order = one.orderId === null ? undefined : ctx.world.tables.orders.get(one.orderId)
-  const loose = ctx.world.tables.payments.get(String(one.paymentId))
+  const order = one.orderId === null ? undefined : ctx.state.tables.orders.get(one.orderId)
+  const loose = ctx.state.tables.payments.get(String(one.paymentId))
   const disputedIn = (payment: Payment): Payment =>
     payment.referenceId === String(one.paymentId)
       ? { ...payment, status: 'charged_back', statusDetail }
@@ -219,7 +219,7 @@ function commitCase(ctx: Context, one: Chargeback, kind: string, fields: Fields)
     const updatedAt = ctx.nowMs()
     change.payments = { [loose.id]: { ...loose, status: 'charged_back', statusDetail, updatedAt } }
   }
-  ctx.world.commit(kind, one.id, change)
+  ctx.state.commit(kind, one.id, change)
   // The order's webhook names the case, so the case is written first.
   const isOfOrder = after !== undefined && (webhooks === 'both' || webhooks === 'order')
   const isOfCase = webhooks === 'both' || webhooks === 'case'
@@ -227,7 +227,7 @@ function commitCase(ctx: Context, one: Chargeback, kind: string, fields: Fields)
     { webhooks: isOfOrder ? orderWebhooks(ctx, after, 'charged_back') : {} },
     { webhooks: isOfCase ? caseWebhooks(ctx, one, String(form)) : {} },
   )
-  ctx.world.commit('chargeback.told', one.id, rows)
+  ctx.state.commit('chargeback.told', one.id, rows)
   ctx.wake()
 }
 

@@ -34,7 +34,7 @@ export function consentRoutes(app: FastifyInstance, ctx: Context): void {
     if (typeof attempt === 'string') return html(reply, 400, problemPage(attempt))
     const consent = request.headers['x-sandbox-consent']
     if (consent === undefined) {
-      const sellers = [...ctx.world.tables.sellers.values()]
+      const sellers = [...ctx.state.tables.sellers.values()]
       const { ownerId } = applicationOf(ctx)
       const shown = sellers.filter(({ id }) => id !== ownerId)
       return html(reply, 200, consentPage(request.url, shown, new URL(attempt.redirectUri).host))
@@ -109,7 +109,7 @@ function approved(ctx: Context, attempt: Attempt, seller: Seller): string {
     expiresAt: ctx.nowMs() + codeMs,
     used: false,
   }
-  ctx.world.commit('consent.approved', String(seller.id), { codes: { [code.code]: code } })
+  ctx.state.commit('consent.approved', String(seller.id), { codes: { [code.code]: code } })
   return callback(attempt, { code: code.code })
 }
 

@@ -48,8 +48,8 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
   // An order of another application, or made in the provider's panel.
   app.post('/_sandbox/orders', (request, reply) => {
     const { expirySeconds, amountCents, ...wanted } = readOrderBody(request.body)
-    const terminal = ctx.world.tables.terminals.get(wanted.terminalId)
-    const seller = ctx.world.tables.sellers.get(String(terminal?.userId))
+    const terminal = ctx.state.tables.terminals.get(wanted.terminalId)
+    const seller = ctx.state.tables.sellers.get(String(terminal?.userId))
     if (seller === undefined) throw new ControlError(404, 'there is no such terminal')
     if (openOrderOn(ctx, wanted.terminalId)) throw new ControlError(409, 'the terminal is taken')
     const order = placeOrder(ctx, seller, { ...wanted, amountCents, expirySeconds }, '')
@@ -63,7 +63,7 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
 
   // Members that replace those of the order in answers; null ends a replacement. The stored order does not change.
   app.put<{ Params: { id: string } }>('/_sandbox/orders/:id/shown', (request) => {
-    const order = ctx.world.tables.orders.get(request.params.id)
+    const order = ctx.state.tables.orders.get(request.params.id)
     if (order === undefined) throw new ControlError(404, `there is no order ${request.params.id}`)
     const shown = request.body ?? null
     if (shown !== null && !isRecord(shown)) throw badCall('send a JSON object, or null')
@@ -83,7 +83,7 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
   app.delete('/_sandbox/faults', (request) => {
     const userId = oneText(request.query, 'user_id')
     if (userId === undefined) ctx.faults.replace([])
-    else ctx.faults.heal(Number(userId))
+    else ctx.faults.endRulesOf(Number(userId))
     return { rules: ctx.faults.list() }
   })
 
@@ -134,7 +134,7 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
   // A print that another program sent to a terminal, or its end (`pending: false`).
   app.put('/_sandbox/prints', (request) => {
     const { terminal_id: id, pending } = isRecord(request.body) ? request.body : {}
-    if (!ctx.world.tables.terminals.has(String(id))) {
+    if (!ctx.state.tables.terminals.has(String(id))) {
       throw new ControlError(404, 'there is no such terminal')
     }
     if (typeof pending !== 'boolean') throw badCall('pending must be boolean')
@@ -185,7 +185,7 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     if (site !== undefined && !siteIds.includes(String(site))) {
       throw badCall(`site_id must be one of ${siteIds.join(', ')}`)
     }
-    if (ctx.world.tables.sellers.has(String(id))) {
+    if (ctx.state.tables.sellers.has(String(id))) {
       throw new ControlError(409, `user ${id} exists`)
     }
     const seller = createSeller(ctx, {
@@ -198,7 +198,7 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     return reply.code(201).send({ id: made, nickname: name, live_mode: liveMode })
   })
   app.post<{ Params: { id: string } }>('/_sandbox/users/:id/revoke', (request) => {
-    const seller = ctx.world.tables.sellers.get(request.params.id)
+    const seller = ctx.state.tables.sellers.get(request.params.id)
     if (seller === undefined) throw new ControlError(404, `there is no user ${request.params.id}`)
     revokeSeller(ctx, seller)
     return { id: seller.id, revoked: true }

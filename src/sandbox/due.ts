@@ -5,7 +5,7 @@ import { applyEvent } from './terminal-events.ts'
 /** Runs everything that is due: simulated events, terminals fetching orders, expiry. */
 export function runDue(ctx: Context): void {
   const now = ctx.nowMs()
-  const { tables, openOrders } = ctx.world
+  const { tables, openOrders } = ctx.state
   for (const pending of [...tables.events.values()]) {
     const order = tables.orders.get(pending.orderId)
     const shown = pending.event.status !== 'refunded' && order?.status === 'created'
@@ -25,13 +25,13 @@ export function runDue(ctx: Context): void {
 /** When the next of these is due, in milliseconds of the sandbox's clock. */
 export function nextDue(ctx: Context): number | undefined {
   const times: number[] = []
-  for (const pending of ctx.world.tables.events.values()) {
-    const fetched = ctx.world.tables.orders.get(pending.orderId)?.status !== 'created'
+  for (const pending of ctx.state.tables.events.values()) {
+    const fetched = ctx.state.tables.orders.get(pending.orderId)?.status !== 'created'
     times.push(fetched ? pending.applyAt : Math.min(pending.fetchAt, pending.applyAt))
   }
   for (const call of ctx.lateCalls) times.push(call.arrivesAt)
-  for (const id of ctx.world.openOrders) {
-    const order = ctx.world.tables.orders.get(id)
+  for (const id of ctx.state.openOrders) {
+    const order = ctx.state.tables.orders.get(id)
     if (order === undefined || !canMove(order, 'expired')) continue
     times.push(Math.min(order.expiresAt, fetchesAt(ctx, id) ?? Infinity))
   }
@@ -40,8 +40,8 @@ export function nextDue(ctx: Context): number | undefined {
 
 /** When the terminal fetches the order by itself: only in PDV, and only while `pace.fetchMs` is not 0. */
 function fetchesAt(ctx: Context, orderId: string): number | undefined {
-  const order = ctx.world.tables.orders.get(orderId)
+  const order = ctx.state.tables.orders.get(orderId)
   if (order === undefined || order.status !== 'created' || ctx.pace.fetchMs === 0) return undefined
-  const terminal = ctx.world.tables.terminals.get(order.terminalId)
+  const terminal = ctx.state.tables.terminals.get(order.terminalId)
   return terminal?.operatingMode === 'PDV' ? order.createdAt + ctx.pace.fetchMs : undefined
 }

@@ -56,7 +56,7 @@ export type FaultBox = {
   replace: (rules: FaultRule[]) => void
   add: (rules: FaultRule[]) => void
   /** Ends the rules about this account. */
-  heal: (userId: number) => void
+  endRulesOf: (userId: number) => void
   /** The rules, with how often each matched and fired. */
   list: () => object[]
   /** The faults of this call, in the order of the rules. Draws one random number for each matching rule. */
@@ -112,7 +112,7 @@ export function createFaultBox(): FaultBox {
     add: (rules) => {
       armed.push(...rules.map(arm))
     },
-    heal: (userId) => {
+    endRulesOf: (userId) => {
       armed = armed.filter(({ rule }) => rule.userId !== userId)
     },
     list: () => armed.map(({ rule, met, fired }) => ({ ...showRule(rule), met, fired })),

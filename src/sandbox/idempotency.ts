@@ -34,7 +34,7 @@ export function useKey(
   const id = hash(`${userId}\n${request.method} ${path}\n${key}`)
   const fingerprint = hash(JSON.stringify(canonical(request.body ?? null)))
   const now = ctx.nowMs()
-  const found = ctx.world.tables.memory.get(id)
+  const found = ctx.state.tables.memory.get(id)
   const first = found !== undefined && now - found.at < ctx.keyMemoryMs ? found : undefined
   if (first !== undefined && first.fingerprint !== fingerprint) throw options.reused
   return {

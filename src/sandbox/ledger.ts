@@ -38,7 +38,7 @@ export type SandboxLedger = {
 
 /** Every order as the provider knows it, oldest first, and the sequence of effects. */
 export function readLedger(ctx: Context): SandboxLedger {
-  const orders = [...ctx.world.tables.orders.values()]
+  const orders = [...ctx.state.tables.orders.values()]
   const payments = orders.flatMap(paymentsOfOrder)
   const sum = (cents: (payment: Payment) => number) => {
     return formatCents(payments.reduce((total, payment) => total + cents(payment), 0))
@@ -49,9 +49,9 @@ export function readLedger(ctx: Context): SandboxLedger {
     charged_total: sum(({ paidCents }) => paidCents ?? 0),
     refunds: orders.reduce((total, { refunds }) => total + refunds.length, 0),
     refunded_total: sum(({ refundedCents }) => refundedCents),
-    webhooks_pending: ctx.world.tables.webhooks.size,
-    seq: ctx.world.effects.at(-1)?.seq ?? 0,
-    effects: [...ctx.world.effects],
+    webhooks_pending: ctx.state.tables.webhooks.size,
+    seq: ctx.state.effects.at(-1)?.seq ?? 0,
+    effects: [...ctx.state.effects],
   }
 }
 

@@ -20,14 +20,14 @@ export function addPayments(ctx: Context, body: unknown): { id: number }[] {
   const boxes = boxFinder(ctx)
   const made = list.map((fields) => readPayment(ctx, fields, boxes))
   const payments = Object.fromEntries(made.map((payment) => [String(payment.id), payment]))
-  ctx.world.commit('payments.added', String(made.length), { payments })
+  ctx.state.commit('payments.added', String(made.length), { payments })
   return made.map(({ id }) => ({ id }))
 }
 
 type BoxFinder = (fields: Fields) => Pos | undefined
 
 function boxFinder(ctx: Context): BoxFinder {
-  const all = [...ctx.world.tables.pos.values()]
+  const all = [...ctx.state.tables.pos.values()]
   return ({ user_id: userId, pos_id: id, external_pos_id: externalId }) =>
     all.find(
       (pos) =>
@@ -41,7 +41,7 @@ function readPayment(ctx: Context, fields: unknown, boxes: BoxFinder): LoosePaym
   const extra = Object.keys(fields).find((key) => !keys.includes(key))
   if (extra !== undefined) throw badCall(`${extra} is not known`)
   const { user_id: userId, id, amount, at, status, external_reference: reference } = fields
-  if (!ctx.world.tables.sellers.has(String(userId))) throw new ControlError(404, 'no such user')
+  if (!ctx.state.tables.sellers.has(String(userId))) throw new ControlError(404, 'no such user')
   const cents = parseAmount(String(amount))
   if (cents === undefined) throw badCall('amount must be an amount such as "10.00"')
   if (id !== undefined && !(Number.isSafeInteger(id) && Number(id) > 0)) {

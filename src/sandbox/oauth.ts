@@ -105,7 +105,7 @@ function exchangeCode(ctx: Context, fields: TokenFields, scope: string): object 
   if (!/^[A-Za-z0-9._~-]{43,128}$/.test(verifier)) {
     throw invalidRequest('code_verifier must have from 43 to 128 unreserved characters')
   }
-  const code = ctx.world.tables.codes.get(text)
+  const code = ctx.state.tables.codes.get(text)
   if (
     code === undefined ||
     code.used ||
@@ -118,10 +118,10 @@ function exchangeCode(ctx: Context, fields: TokenFields, scope: string): object 
   const challenge =
     code.method === 'plain' ? verifier : createHash('sha256').update(verifier).digest('base64url')
   if (!same(challenge, code.challenge)) throw invalidGrant('code_verifier does not match')
-  const seller = ctx.world.tables.sellers.get(String(code.userId))
+  const seller = ctx.state.tables.sellers.get(String(code.userId))
   if (seller === undefined) throw invalidGrant()
   const { body, change } = issue(ctx, seller, scope)
-  ctx.world.commit('token.issued', String(seller.id), {
+  ctx.state.commit('token.issued', String(seller.id), {
     ...change,
     codes: { [text]: { ...code, used: true } },
     sellers: { [seller.id]: { ...seller, revoked: false } },
@@ -132,16 +132,16 @@ function exchangeCode(ctx: Context, fields: TokenFields, scope: string): object 
 /** The old refresh token works once: its end and the new pair are one effect. */
 function refresh(ctx: Context, fields: TokenFields): object {
   const text = required(fields, 'refresh_token')
-  const token = ctx.world.tables.refreshTokens.get(text)
+  const token = ctx.state.tables.refreshTokens.get(text)
   if (token === undefined || token.clientId !== fields.get('client_id')) throw invalidGrant()
-  const seller = ctx.world.tables.sellers.get(String(token.userId))
+  const seller = ctx.state.tables.sellers.get(String(token.userId))
   if (seller === undefined) throw invalidGrant()
   if (seller.revoked) {
     throw apiError(400, 'unauthorized_client', 'there is no grant between application and user')
   }
   if (token.used || token.expiresAt <= ctx.nowMs()) throw invalidGrant()
   const { body, change } = issue(ctx, seller, token.scope)
-  ctx.world.commit('token.refreshed', String(seller.id), {
+  ctx.state.commit('token.refreshed', String(seller.id), {
     ...change,
     refreshTokens: { ...change.refreshTokens, [text]: { ...token, used: true } },
   })
@@ -150,10 +150,10 @@ function refresh(ctx: Context, fields: TokenFields): object {
 
 /** `client_credentials`: six hours, the application's own account, no refresh token. */
 function ownToken(ctx: Context, scope: string): object {
-  const owner = ctx.world.tables.sellers.get(String(applicationOf(ctx).ownerId))
+  const owner = ctx.state.tables.sellers.get(String(applicationOf(ctx).ownerId))
   if (owner === undefined) throw invalidGrant()
   const { body, change } = issue(ctx, owner, scope, clientCredentialsSeconds)
-  ctx.world.commit('token.issued', String(owner.id), { accessTokens: change.accessTokens ?? {} })
+  ctx.state.commit('token.issued', String(owner.id), { accessTokens: change.accessTokens ?? {} })
   const { refresh_token: _none, ...rest } = body
   return rest
 }

@@ -36,7 +36,7 @@ const legal: Record<Move['to'], Order['status'][]> = {
 }
 
 /** The states with a webhook (provider facts 6.2). */
-const told: ReadonlySet<string> = new Set([
+const withWebhook: ReadonlySet<string> = new Set([
   'processed',
   'failed',
   'canceled',
@@ -66,7 +66,7 @@ export function moveOrder(ctx: Context, order: Order, move: Move, extra: Change 
   return commitOrder(
     ctx,
     moved,
-    told.has(move.to) ? (move.to as OrderAction) : null,
+    withWebhook.has(move.to) ? (move.to as OrderAction) : null,
     `order.${move.to}`,
     extra,
   )
@@ -74,8 +74,8 @@ export function moveOrder(ctx: Context, order: Order, move: Move, extra: Change 
 
 /** The box where the terminal of an order is now. */
 export function boxOf(ctx: Context, order: Order): NonNullable<Payment['box']> {
-  const posId = ctx.world.tables.terminals.get(order.terminalId)?.posId ?? null
-  return { posId, storeId: ctx.world.tables.pos.get(String(posId))?.storeId ?? null }
+  const posId = ctx.state.tables.terminals.get(order.terminalId)?.posId ?? null
+  return { posId, storeId: ctx.state.tables.pos.get(String(posId))?.storeId ?? null }
 }
 
 function movePayment(payment: Payment, move: Move, now: number): Payment {
@@ -218,7 +218,7 @@ export function endRefund(
   const refunds = order.refunds.map((refund) =>
     refund.id === refundId ? { ...refund, status: as } : refund,
   )
-  const done = ctx.world.tables.events.has(refundId) ? { events: { [refundId]: null } } : {}
+  const done = ctx.state.tables.events.has(refundId) ? { events: { [refundId]: null } } : {}
   const action = as === 'failed' ? 'processed' : 'refunded'
   return commitOrder(ctx, withRefunds(ctx, order, refunds), action, `refund.${as}`, done)
 }
@@ -265,7 +265,7 @@ export function commitOrder(
   extra: Change = {},
 ): Order {
   const webhooks = action === null ? {} : orderWebhooks(ctx, order, action)
-  ctx.world.commit(kind, order.id, mergeChanges({ orders: { [order.id]: order }, webhooks }, extra))
+  ctx.state.commit(kind, order.id, mergeChanges({ orders: { [order.id]: order }, webhooks }, extra))
   ctx.wake()
   return order
 }

@@ -55,7 +55,7 @@ export function searchOrders(ctx: Context, seller: Seller, query: unknown): obje
     const text = oneText(query, name)
     return text === undefined || text === value
   }
-  const found = [...ctx.world.tables.orders.values()].filter(
+  const found = [...ctx.state.tables.orders.values()].filter(
     (order) =>
       order.userId === seller.id &&
       order.createdAt >= from &&

@@ -73,7 +73,7 @@ export function showOrder(ctx: Context, order: Order): Record<string, unknown> {
 
 /** The charge-backs of an order as the order and its webhook show them: without an amount. */
 export function showChargebacksOf(ctx: Context, order: Order): object[] {
-  return [...ctx.world.tables.chargebacks.values()]
+  return [...ctx.state.tables.chargebacks.values()]
     .filter(({ orderId }) => orderId === order.id)
     .map(({ id, orderCaseId, coverageApplied, paymentId }) => ({
       id: orderCaseId,

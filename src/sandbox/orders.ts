@@ -52,7 +52,7 @@ export function findOrder(ctx: Context, seller: Seller, id: string): Order {
   if (!orderIdPattern.test(id)) {
     throw apiError(400, 'invalid_path_param', 'path param order id is invalid')
   }
-  const order = ctx.world.tables.orders.get(id)
+  const order = ctx.state.tables.orders.get(id)
   if (order === undefined || order.userId !== seller.id) throw orderNotFound()
   return order
 }
@@ -61,10 +61,10 @@ function createOrder(ctx: Context, seller: Seller, request: FastifyRequest) {
   const use = useOrderKey(ctx, request, seller.id)
   const wanted = readOrderBody(request.body, siteOf(ctx, seller.id).hasCents)
   if (use.first !== undefined) {
-    const first = ctx.world.tables.orders.get(use.first.resourceId)
+    const first = ctx.state.tables.orders.get(use.first.resourceId)
     if (first !== undefined) return { status: use.first.status, order: first }
   }
-  const terminal = ctx.world.tables.terminals.get(wanted.terminalId)
+  const terminal = ctx.state.tables.terminals.get(wanted.terminalId)
   if (terminal === undefined || terminal.userId !== seller.id) {
     throw apiError(
       403,
@@ -134,8 +134,8 @@ export function placeOrder(
 
 /** The open order of a terminal: there is at most one. */
 export function openOrderOn(ctx: Context, terminalId: string): Order | undefined {
-  for (const id of ctx.world.openOrders) {
-    const order = ctx.world.tables.orders.get(id)
+  for (const id of ctx.state.openOrders) {
+    const order = ctx.state.tables.orders.get(id)
     if (order !== undefined && isOpen(order) && order.terminalId === terminalId) return order
   }
   return undefined
@@ -152,7 +152,7 @@ function cancelOrder(ctx: Context, seller: Seller, request: FastifyRequest, id: 
   if (order.status === 'canceled') {
     throw apiError(409, 'order_already_canceled', 'The order was already canceled.')
   }
-  const terminal = ctx.world.tables.terminals.get(order.terminalId)
+  const terminal = ctx.state.tables.terminals.get(order.terminalId)
   const allowed = String(request.headers['x-allow-cancelable-status'] ?? '')
     .split(',')
     .some((status) => status.trim() === 'at_terminal')

@@ -30,7 +30,7 @@ export function pairTerminal(ctx: Context, body: unknown): Terminal {
     throw badCall('model must be NEWLAND_N950 or PAX_A910')
   }
   const idOf = (serial: number) => `${model}__${models[model]}${serial}`
-  const serial = newFreeNumber(9, (candidate) => ctx.world.tables.terminals.has(idOf(candidate)))
+  const serial = newFreeNumber(9, (candidate) => ctx.state.tables.terminals.has(idOf(candidate)))
   const terminal: Terminal = {
     id: idOf(serial),
     userId: pos.userId,
@@ -38,7 +38,7 @@ export function pairTerminal(ctx: Context, body: unknown): Terminal {
     operatingMode: mode,
     cancelByApi: body.cancel_by_api !== false,
   }
-  ctx.world.commit('terminal.paired', terminal.id, { terminals: { [terminal.id]: terminal } })
+  ctx.state.commit('terminal.paired', terminal.id, { terminals: { [terminal.id]: terminal } })
   return terminal
 }
 
@@ -47,7 +47,7 @@ function findBox(ctx: Context, body: Record<string, unknown>): Pos {
   if (id === undefined && externalId === undefined) {
     throw badCall('pos_id or external_pos_id is required')
   }
-  const boxes = [...ctx.world.tables.pos.values()].filter(
+  const boxes = [...ctx.state.tables.pos.values()].filter(
     (pos) =>
       (id === undefined || String(pos.id) === String(id)) &&
       (externalId === undefined || pos.externalId === externalId) &&

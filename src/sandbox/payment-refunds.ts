@@ -35,7 +35,7 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
       refundOrder(ctx, order, cents, remember, courseOf(ctx, request.url, seller.id), paid)
       return reply.code(201).send(showOrderRefund(paid, made as unknown as Refund))
     }
-    const kept = ctx.world.tables.payments.get(request.params.id)
+    const kept = ctx.state.tables.payments.get(request.params.id)
     if (kept?.userId !== seller.id) throw apiError(404, 'not_found', 'Payment not found')
     const payment = endDueRefunds(kept, ctx.nowMs())
     const first = payment.refunds.find(({ id }) => String(id) === use.first?.resourceId)
@@ -55,7 +55,7 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
       ...(course && { endsAt: course.endsAt, ends: paymentRefundStatus[course.ends] }),
     }
     const after = withRefunds(payment, [...payment.refunds, refund], ctx.nowMs())
-    ctx.world.commit('payment.refunded', String(payment.id), {
+    ctx.state.commit('payment.refunded', String(payment.id), {
       payments: { [payment.id]: after },
       ...use.remember(201, String(refund.id)),
     })
@@ -93,7 +93,7 @@ function behindOrder(
   seller: Seller,
   number: string,
 ): { order: Order; payment: Payment } | undefined {
-  for (const order of ctx.world.tables.orders.values()) {
+  for (const order of ctx.state.tables.orders.values()) {
     if (order.userId !== seller.id) continue
     const payment = paymentsOfOrder(order).find(({ referenceId }) => referenceId === number)
     if (payment) return { order, payment }
@@ -129,7 +129,7 @@ export function endDueRefunds(payment: LoosePayment, nowMs: number): LoosePaymen
  * ends its last refund in process, or the one of `refund_id`. Throws a control error.
  */
 export function actOnPayment(ctx: Context, id: string, body: unknown): object {
-  const kept = ctx.world.tables.payments.get(id)
+  const kept = ctx.state.tables.payments.get(id)
   if (!kept) throw new ControlError(404, 'there is no such payment without an order')
   if (!isRecord(body) || body.do !== 'end_refund') throw badCall('do must be end_refund')
   if (body.as !== 'approved' && body.as !== 'rejected') {
@@ -147,7 +147,7 @@ export function actOnPayment(ctx: Context, id: string, body: unknown): object {
     (one): PaymentRefund => (one === refund ? { ...one, status: as } : one),
   )
   const after = withRefunds(payment, refunds, ctx.nowMs())
-  ctx.world.commit(`payment.refund_${as}`, id, { payments: { [id]: after } })
+  ctx.state.commit(`payment.refund_${as}`, id, { payments: { [id]: after } })
   return showRefund(after, { ...refund, status: as })
 }
 

@@ -29,14 +29,14 @@ export type PaymentEntry = {
 /** All payments of a seller. An order has one after the first attempt of its buyer, and more when it was paid again. */
 export function paymentsOf(ctx: Context, userId: number): PaymentEntry[] {
   const entries: PaymentEntry[] = []
-  for (const order of ctx.world.tables.orders.values()) {
+  for (const order of ctx.state.tables.orders.values()) {
     if (order.userId !== userId) continue
     for (const payment of paymentsOfOrder(order)) {
       const entry = behindOrder(ctx, order, payment)
       if (entry) entries.push(entry)
     }
   }
-  for (const payment of ctx.world.tables.payments.values()) {
+  for (const payment of ctx.state.tables.payments.values()) {
     if (payment.userId === userId) {
       entries.push({ ...endDueRefunds(payment, ctx.nowMs()), orderId: null })
     }
@@ -99,8 +99,8 @@ export function isPaidEntry({ status }: PaymentEntry): boolean {
 export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<string, unknown> {
   const { method, createdAt } = entry
   const isPaid = isPaidEntry(entry)
-  const areTold = ctx.nowMs() - createdAt >= ctx.index.chargesAfterMs
-  const charges = isPaid && areTold ? chargesOf(entry) : []
+  const areShown = ctx.nowMs() - createdAt >= ctx.index.chargesAfterMs
+  const charges = isPaid && areShown ? chargesOf(entry) : []
   const kept = charges.reduce((sum, { cents, payer }) => sum + (payer ? 0 : cents), 0)
   const refunded = entry.refunds
     .filter(({ status }) => status === 'approved')
@@ -125,7 +125,7 @@ export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<stri
     transaction_amount: entry.amountCents / 100,
     transaction_amount_refunded: refunded / 100,
     transaction_details: {
-      net_received_amount: isPaid && areTold ? (entry.amountCents - kept) / 100 : 0,
+      net_received_amount: isPaid && areShown ? (entry.amountCents - kept) / 100 : 0,
       total_paid_amount: (entry.paidCents ?? entry.amountCents) / 100,
     },
     fee_details: charges
@@ -146,7 +146,7 @@ export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<stri
     order: entry.orderId === null ? {} : { id: entry.orderId, type: 'mercadopago' },
     pos_id: entry.posId === null ? null : String(entry.posId),
     store_id: entry.storeId === null ? null : String(entry.storeId),
-    live_mode: ctx.world.tables.sellers.get(String(entry.userId))?.liveMode ?? false,
+    live_mode: ctx.state.tables.sellers.get(String(entry.userId))?.liveMode ?? false,
     ...entry.odd,
   }
 }

@@ -13,7 +13,7 @@ export function newPos(
   const now = new Date(ctx.nowMs()).toISOString()
   return {
     ...fields,
-    id: newFreeNumber(9, (candidate) => ctx.world.tables.pos.has(String(candidate))),
+    id: newFreeNumber(9, (candidate) => ctx.state.tables.pos.has(String(candidate))),
     userId: store.userId,
     storeId: store.id,
     externalStoreId: store.externalId,
@@ -25,25 +25,25 @@ export function newPos(
 
 /** The seller's POS with this id, or undefined. */
 export function ownPos(ctx: Context, seller: Seller, id: string): Pos | undefined {
-  const pos = ctx.world.tables.pos.get(id)
+  const pos = ctx.state.tables.pos.get(id)
   return pos?.userId === seller.id ? pos : undefined
 }
 
 /** external_id is unique per seller; an update that repeats its own counts as a duplicate too (provider facts 4.3). */
 export function posExternalIdTaken(ctx: Context, seller: Seller, externalId: string): boolean {
-  return [...ctx.world.tables.pos.values()].some(
+  return [...ctx.state.tables.pos.values()].some(
     (pos) => pos.userId === seller.id && pos.externalId === externalId,
   )
 }
 
 export function storeByExternalId(ctx: Context, seller: Seller, externalId: string) {
-  return [...ctx.world.tables.stores.values()].find(
+  return [...ctx.state.tables.stores.values()].find(
     (store) => store.userId === seller.id && store.externalId === externalId,
   )
 }
 
 export function ownStore(ctx: Context, seller: Seller, id: string): Store | undefined {
-  const store = ctx.world.tables.stores.get(id)
+  const store = ctx.state.tables.stores.get(id)
   return store?.userId === seller.id ? store : undefined
 }
 
@@ -54,7 +54,7 @@ export function findPosRows(ctx: Context, seller: Seller, { filters }: Page): Po
     const wanted = filters.get(name)
     return wanted === undefined || (value !== null && wanted === String(value))
   }
-  return [...ctx.world.tables.pos.values()].filter(
+  return [...ctx.state.tables.pos.values()].filter(
     (pos) =>
       pos.userId === seller.id &&
       fits('external_id', pos.externalId) &&
@@ -67,12 +67,12 @@ export function findPosRows(ctx: Context, seller: Seller, { filters }: Page): Po
 /** Removes a POS. Its terminals stay with the seller, without a POS. */
 export function deletePos(ctx: Context, pos: Pos): void {
   const terminals: Record<string, Terminal> = {}
-  for (const [id, terminal] of ctx.world.tables.terminals) {
+  for (const [id, terminal] of ctx.state.tables.terminals) {
     if (terminal.posId === pos.id) {
       terminals[id] = { ...terminal, posId: null, operatingMode: 'UNDEFINED' }
     }
   }
-  ctx.world.commit('pos.deleted', String(pos.id), { pos: { [pos.id]: null }, terminals })
+  ctx.state.commit('pos.deleted', String(pos.id), { pos: { [pos.id]: null }, terminals })
 }
 
 /** The three URLs of the printed QR. */

@@ -44,7 +44,7 @@ export function posV2Routes(app: FastifyInstance, ctx: Context): void {
     const shown = showPos(pos)
     const change = { pos: { [pos.id]: pos } }
     const remembered = use.remember(201, String(pos.id), shown)
-    ctx.world.commit('pos.created', String(pos.id), mergeChanges(change, remembered))
+    ctx.state.commit('pos.created', String(pos.id), mergeChanges(change, remembered))
     return reply.code(201).send(shown)
   })
 
@@ -72,7 +72,7 @@ export function posV2Routes(app: FastifyInstance, ctx: Context): void {
       ...(store !== undefined && { storeId: store.id, externalStoreId: store.externalId }),
       dateLastUpdated: new Date(ctx.nowMs()).toISOString(),
     }
-    ctx.world.commit('pos.updated', String(pos.id), { pos: { [pos.id]: changed } })
+    ctx.state.commit('pos.updated', String(pos.id), { pos: { [pos.id]: changed } })
     return showPos(changed)
   })
 

@@ -36,7 +36,7 @@ export function posRoutes(app: FastifyInstance, ctx: Context): void {
       category: fields.category ?? null,
       fixedAmount: fields.fixedAmount ?? false,
     })
-    ctx.world.commit('pos.created', String(pos.id), { pos: { [pos.id]: pos } })
+    ctx.state.commit('pos.created', String(pos.id), { pos: { [pos.id]: pos } })
     return reply.code(201).send(showPos(pos))
   })
 
@@ -64,7 +64,7 @@ export function posRoutes(app: FastifyInstance, ctx: Context): void {
       ...(store !== undefined && { storeId: store.id, externalStoreId: store.externalId }),
       dateLastUpdated: new Date(ctx.nowMs()).toISOString(),
     }
-    ctx.world.commit('pos.updated', String(pos.id), { pos: { [pos.id]: changed } })
+    ctx.state.commit('pos.updated', String(pos.id), { pos: { [pos.id]: changed } })
     const { qr: _absent, ...shown } = showPos(changed)
     return shown
   })

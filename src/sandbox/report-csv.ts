@@ -141,7 +141,7 @@ function disputeRows(
 ): Row[] {
   const { fee, financing, taxes } = costsOf(entry)
   const taxCents = taxes.reduce((sum, { cents }) => sum + cents, 0)
-  const cases = [...ctx.world.tables.chargebacks.values()].filter(
+  const cases = [...ctx.state.tables.chargebacks.values()].filter(
     ({ paymentId }) => paymentId === entry.id,
   )
   const row = (type: string, at: number, sign: number, cents: number): Row => {

@@ -33,7 +33,7 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
 
     app.get<{ Params: { id: string } }>(`${base}/task/:id`, (request) => {
       const seller = authenticate(ctx, request)
-      const report = ctx.world.tables.reports.get(request.params.id)
+      const report = ctx.state.tables.reports.get(request.params.id)
       if (report?.userId !== seller.id || report.kind !== kind) throw noReport()
       const { making = 'pending', made = 'processed' } = report.config.words ?? {}
       return isMade(ctx, report)
@@ -43,7 +43,7 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
 
     app.get(`${base}/list`, (request) => {
       const seller = authenticate(ctx, request)
-      const made = [...ctx.world.tables.reports.values()]
+      const made = [...ctx.state.tables.reports.values()]
         .filter((one) => one.userId === seller.id && one.kind === kind && isMade(ctx, one))
         .map((one) => ({
           id: one.id,
@@ -55,7 +55,7 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
           created_from: 'manual',
         }))
         .reverse()
-      return [...(ctx.world.tables.reportConfigs.get(`${seller.id}:${kind}`)?.list ?? []), ...made]
+      return [...(ctx.state.tables.reportConfigs.get(`${seller.id}:${kind}`)?.list ?? []), ...made]
     })
 
     app.get<{ Params: { name: string } }>(`${base}/:name`, (request, reply) => {
@@ -63,7 +63,7 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
       const { name } = request.params
       // The provider's answer for an id.
       if (/^\d+$/.test(name)) throw new ApiError(403, { code: 'forbidden', message: 'forbidden' })
-      const report = [...ctx.world.tables.reports.values()].find(
+      const report = [...ctx.state.tables.reports.values()].find(
         (one) => one.userId === seller.id && one.kind === kind && one.fileName === name,
       )
       if (!report || !isMade(ctx, report)) throw noReport()
@@ -76,17 +76,17 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
   app.put('/_sandbox/reports', (request) => {
     const { user_id: userId, kind, config } = isRecord(request.body) ? request.body : {}
     if (kind !== 'settlement' && kind !== 'release') throw badCall('kind must be one of both')
-    if (!ctx.world.tables.sellers.has(String(userId))) throw new ControlError(404, 'no such user')
+    if (!ctx.state.tables.sellers.has(String(userId))) throw new ControlError(404, 'no such user')
     if (config !== null && !isRecord(config)) throw badCall('config must be an object or null')
     const id = `${userId}:${kind}`
     const set = config as ReportConfig | null
-    ctx.world.commit('report.configured', id, { reportConfigs: { [id]: set } })
+    ctx.state.commit('report.configured', id, { reportConfigs: { [id]: set } })
     return { user_id: userId, kind, config }
   })
 }
 
 function configOf(ctx: Context, seller: Seller, kind: ReportKind): ReportConfig {
-  const config = ctx.world.tables.reportConfigs.get(`${seller.id}:${kind}`)
+  const config = ctx.state.tables.reportConfigs.get(`${seller.id}:${kind}`)
   if (!config) throw apiError(404, 'not_found', 'There is no configuration')
   return config
 }
@@ -116,7 +116,7 @@ function orderReport(ctx: Context, seller: Seller, kind: ReportKind, body: unkno
     createdAt: ctx.nowMs(),
     config,
   }
-  ctx.world.commit('report.ordered', String(id), { reports: { [String(id)]: report } })
+  ctx.state.commit('report.ordered', String(id), { reports: { [String(id)]: report } })
   return report
 }
 

@@ -2,7 +2,7 @@ import type { FaultBox } from './faults.ts'
 import type { LateCall } from './late-calls.ts'
 import type { RequestLog } from './request-log.ts'
 import type { Application } from './rows.ts'
-import type { World } from './sandbox-state.ts'
+import type { SandboxState } from './sandbox-state.ts'
 
 export type WebhookSettings = {
   url: string | null
@@ -34,7 +34,7 @@ export type HangingCall = {
 
 /** The shared state of the sandbox's modules. */
 export type Context = {
-  world: World
+  state: SandboxState
   nowMs: () => number
   pace: { fetchMs: number; eventMs: number }
   redirectUris: string[]
@@ -44,7 +44,7 @@ export type Context = {
   requests: RequestLog
   deliveries: Delivery[]
   /** Webhooks that wait until a later one was sent; `after` names it once it exists. */
-  held: Map<string, { after: string | null }>
+  waitingForNext: Map<string, { after: string | null }>
   /** Delayed calls, and the marks of those that are running. */
   lateCalls: LateCall[]
   arriving: Set<string>
@@ -84,7 +84,7 @@ export const oddLists = ['terminals', 'stores', 'pos'] as const
 export type OddList = (typeof oddLists)[number]
 
 export function applicationOf(ctx: Context): Application {
-  const application = ctx.world.tables.application.get('app')
+  const application = ctx.state.tables.application.get('app')
   if (application === undefined) throw new Error('the sandbox has no application')
   return application
 }

@@ -1,7 +1,7 @@
 import type { Journal } from './journal.ts'
 import type { Change, Effect, Order, TableName, Tables } from './rows.ts'
 
-export type World = {
+export type SandboxState = {
   tables: { [K in TableName]: Map<string, Tables[K]> }
   /** Ids of orders on a terminal: only these can expire. */
   openOrders: Set<string>
@@ -23,8 +23,8 @@ export function isOpen(order: Order): boolean {
 }
 
 /** The provider's whole state, rebuilt from the lines of the journal. Values are replaced, never changed in place. */
-export function createWorld(journal: Journal, nowMs: () => number): World {
-  const tables: World['tables'] = {
+export function createSandboxState(journal: Journal, nowMs: () => number): SandboxState {
+  const tables: SandboxState['tables'] = {
     application: new Map(),
     sellers: new Map(),
     codes: new Map(),

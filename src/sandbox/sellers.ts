@@ -15,7 +15,7 @@ export function createSeller(
     siteId?: string
   } = {},
 ): Seller {
-  const { sellers } = ctx.world.tables
+  const { sellers } = ctx.state.tables
   const id = options.id ?? newFreeNumber(10, (candidate) => sellers.has(String(candidate)))
   const seller: Seller = {
     id,
@@ -27,20 +27,20 @@ export function createSeller(
     isDefault: options.isDefault ?? false,
     siteId: options.siteId ?? 'MLA',
   }
-  ctx.world.commit('seller.created', String(id), { sellers: { [id]: seller } })
+  ctx.state.commit('seller.created', String(id), { sellers: { [id]: seller } })
   return seller
 }
 
 /** The account of an authorization that names none. Created once. */
 export function defaultSeller(ctx: Context): Seller {
-  for (const seller of ctx.world.tables.sellers.values()) if (seller.isDefault) return seller
+  for (const seller of ctx.state.tables.sellers.values()) if (seller.isDefault) return seller
   return createSeller(ctx, { isDefault: true })
 }
 
 /** The seller with this id, created if it does not exist. Undefined for text that is not an account number. */
 export function sellerByText(ctx: Context, text: string): Seller | undefined {
   if (!/^[1-9]\d{0,14}$/.test(text)) return undefined
-  return ctx.world.tables.sellers.get(text) ?? createSeller(ctx, { id: Number(text) })
+  return ctx.state.tables.sellers.get(text) ?? createSeller(ctx, { id: Number(text) })
 }
 
 /**
@@ -48,7 +48,7 @@ export function sellerByText(ctx: Context, text: string): Seller | undefined {
  * facts 6.3).
  */
 export function revokeSeller(ctx: Context, seller: Seller): void {
-  const { tables } = ctx.world
+  const { tables } = ctx.state
   const accessTokens: Record<string, AccessToken> = {}
   const refreshTokens: Record<string, RefreshToken> = {}
   for (const [id, token] of tables.accessTokens) {
@@ -57,7 +57,7 @@ export function revokeSeller(ctx: Context, seller: Seller): void {
   for (const [id, token] of tables.refreshTokens) {
     if (token.userId === seller.id) refreshTokens[id] = { ...token, used: true }
   }
-  ctx.world.commit('seller.revoked', String(seller.id), {
+  ctx.state.commit('seller.revoked', String(seller.id), {
     sellers: { [seller.id]: { ...seller, revoked: true } },
     accessTokens,
     refreshTokens,

@@ -26,7 +26,7 @@ import { refundRoute } from './refunds.ts'
 import { reportRoutes } from './reports.ts'
 import { createRequestLog } from './request-log.ts'
 import { applicationOf, type Context, type HangingCall } from './sandbox-context.ts'
-import { createWorld } from './sandbox-state.ts'
+import { createSandboxState } from './sandbox-state.ts'
 import { createScheduler } from './scheduler.ts'
 import { storeRoutes } from './stores.ts'
 import { eventRoute } from './terminal-events.ts'
@@ -85,7 +85,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const journal = options.dataDir === undefined ? memoryJournal() : fileJournal(options.dataDir)
   try {
     const ctx: Context = {
-      world: createWorld(journal, nowMs),
+      state: createSandboxState(journal, nowMs),
       nowMs,
       pace: { ...(options.pace ?? humanPace) },
       redirectUris: options.redirectUris ?? [],
@@ -94,7 +94,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       faults: createFaultBox(),
       requests: createRequestLog(),
       deliveries: [],
-      held: new Map(),
+      waitingForNext: new Map(),
       lateCalls: [],
       arriving: new Set(),
       arrivals: Promise.resolve(),
@@ -149,7 +149,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
 
 /** Created once: the service stores tokens that belong to these credentials. */
 function ensureApplication(ctx: Context, options: SandboxOptions): void {
-  const known = ctx.world.tables.application.get('app')
+  const known = ctx.state.tables.application.get('app')
   const application = {
     clientId: options.clientId ?? known?.clientId ?? `${newNumber(8)}${newNumber(8)}`,
     clientSecret: options.clientSecret ?? known?.clientSecret ?? randomBytes(16).toString('hex'),
@@ -168,9 +168,9 @@ function ensureApplication(ctx: Context, options: SandboxOptions): void {
     createdAt: new Date(ctx.nowMs()).toISOString(),
     isDefault: false,
   }
-  ctx.world.commit('application.set', application.clientId, {
+  ctx.state.commit('application.set', application.clientId, {
     application: { app: application },
-    sellers: { [ownerId]: ctx.world.tables.sellers.get(String(ownerId)) ?? owner },
+    sellers: { [ownerId]: ctx.state.tables.sellers.get(String(ownerId)) ?? owner },
   })
 }
 

@@ -15,7 +15,7 @@ const argentina = sites.MLA as Site
 export const siteIds = Object.keys(sites)
 
 export function siteIdOf(ctx: Context, userId: number): string {
-  return ctx.world.tables.sellers.get(String(userId))?.siteId ?? 'MLA'
+  return ctx.state.tables.sellers.get(String(userId))?.siteId ?? 'MLA'
 }
 
 /** The country of an account; Argentina for an account of an old ledger. */

@@ -7,7 +7,7 @@ const recentOrders = 20
 
 /** What the page of virtual terminals shows: accounts, boxes, terminals with what is on their screens. No credentials. */
 export function showState(ctx: Context): object {
-  const { sellers, stores, pos, terminals, orders } = ctx.world.tables
+  const { sellers, stores, pos, terminals, orders } = ctx.state.tables
   const { ownerId } = applicationOf(ctx)
   const latest = latestByTerminal(ctx)
   return {
@@ -40,12 +40,12 @@ export function showState(ctx: Context): object {
 
 function latestByTerminal(ctx: Context): Map<string, Order> {
   const latest = new Map<string, Order>()
-  for (const order of ctx.world.tables.orders.values()) latest.set(order.terminalId, order)
+  for (const order of ctx.state.tables.orders.values()) latest.set(order.terminalId, order)
   return latest
 }
 
 function showBox(ctx: Context, box: Pos) {
-  const store = ctx.world.tables.stores.get(String(box.storeId))
+  const store = ctx.state.tables.stores.get(String(box.storeId))
   return {
     id: box.id,
     user_id: box.userId,
@@ -57,7 +57,7 @@ function showBox(ctx: Context, box: Pos) {
 }
 
 function showDevice(ctx: Context, terminal: Terminal, latest: Order | undefined): object {
-  const box = terminal.posId === null ? undefined : ctx.world.tables.pos.get(String(terminal.posId))
+  const box = terminal.posId === null ? undefined : ctx.state.tables.pos.get(String(terminal.posId))
   const open = openOrderOn(ctx, terminal.id)
   const order = open ?? latest
   return {

@@ -12,7 +12,7 @@ type StorePath = { Params: { user_id: string; id: string } }
 
 /** Stores of a seller (provider facts 3). */
 export function storeRoutes(app: FastifyInstance, ctx: Context): void {
-  const { stores } = ctx.world.tables
+  const { stores } = ctx.state.tables
 
   app.post<UserPath>('/users/:user_id/stores', (request, reply) => {
     const seller = ownPath(ctx, request, request.params.user_id)
@@ -29,7 +29,7 @@ export function storeRoutes(app: FastifyInstance, ctx: Context): void {
       location,
       dateCreated: new Date(ctx.nowMs()).toISOString(),
     }
-    ctx.world.commit('store.created', String(store.id), { stores: { [store.id]: store } })
+    ctx.state.commit('store.created', String(store.id), { stores: { [store.id]: store } })
     return reply.code(201).send(showNewStore(store))
   })
 
@@ -54,17 +54,17 @@ export function storeRoutes(app: FastifyInstance, ctx: Context): void {
     // Its own external_id counts as taken too: callers must leave it out (provider facts 3.4).
     refuseDuplicate(ctx, seller, fields.externalId)
     const changed: Store = { ...store, ...fields }
-    ctx.world.commit('store.updated', String(store.id), { stores: { [store.id]: changed } })
+    ctx.state.commit('store.updated', String(store.id), { stores: { [store.id]: changed } })
     return showNewStore(changed)
   })
 
   app.delete<StorePath>('/users/:user_id/stores/:id', (request) => {
     const seller = ownPath(ctx, request, request.params.user_id)
     const store = findStore(ctx, seller, request.params.id)
-    if ([...ctx.world.tables.pos.values()].some((pos) => pos.storeId === store.id)) {
+    if ([...ctx.state.tables.pos.values()].some((pos) => pos.storeId === store.id)) {
       throw apiError(400, 'VALIDATION_ERROR', 'The store has points of sale; delete them first')
     }
-    ctx.world.commit('store.deleted', String(store.id), { stores: { [store.id]: null } })
+    ctx.state.commit('store.deleted', String(store.id), { stores: { [store.id]: null } })
     return { store: store.id, user: seller.id }
   })
 }
@@ -79,7 +79,7 @@ function ownPath(ctx: Context, request: FastifyRequest, userId: string): Seller 
 
 function findStore(ctx: Context, seller: Seller, id: string): Store {
   if (!/^\d{1,15}$/.test(id)) throw apiError(400, 'INVALID_STORE_ID', 'Invalid store id')
-  const store = ctx.world.tables.stores.get(id)
+  const store = ctx.state.tables.stores.get(id)
   if (store === undefined || store.userId !== seller.id) {
     throw apiError(404, 'not_found', 'Store not found')
   }
@@ -88,7 +88,7 @@ function findStore(ctx: Context, seller: Seller, id: string): Store {
 
 function refuseDuplicate(ctx: Context, seller: Seller, externalId: string | null | undefined) {
   if (externalId === undefined || externalId === null) return
-  for (const store of ctx.world.tables.stores.values()) {
+  for (const store of ctx.state.tables.stores.values()) {
     if (store.userId === seller.id && store.externalId === externalId) {
       const message = `external id '${externalId}' is already assigned to this user`
       throw apiError(400, 'validation_error', message)

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { authenticate } from './auth.ts'
-import { failureDetails, methodWish, paymentMethod } from './buyer.ts'
+import { failureDetails, methodFields, paymentMethod } from './buyer.ts'
 import { ApiError, apiError } from './errors.ts'
 import { canMove, endRefund, type Move, moveOrder, refundOrder } from './order-moves.ts'
 import { refundableCents } from './order-payments.ts'
@@ -91,14 +91,14 @@ function simulate(ctx: Context, order: Order, event: Fields & { status: string }
     applyEvent(ctx, pending)
     return
   }
-  ctx.world.commit('event.accepted', order.id, { events: { [pending.id]: pending } })
+  ctx.state.commit('event.accepted', order.id, { events: { [pending.id]: pending } })
   ctx.wake()
 }
 
 /** Runs a simulated event. One that is no longer possible is dropped. */
 export function applyEvent(ctx: Context, pending: PendingEvent): void {
-  const done = ctx.world.tables.events.has(pending.id) ? { events: { [pending.id]: null } } : {}
-  let order = ctx.world.tables.orders.get(pending.orderId)
+  const done = ctx.state.tables.events.has(pending.id) ? { events: { [pending.id]: null } } : {}
+  let order = ctx.state.tables.orders.get(pending.orderId)
   const { event } = pending
   if (order === undefined) return
   if (event.status === 'refund_ended') {
@@ -107,16 +107,16 @@ export function applyEvent(ctx: Context, pending: PendingEvent): void {
   }
   if (event.status === 'refunded') {
     if (order.status === 'processed') refundOrder(ctx, order, refundableCents(order), () => done)
-    else ctx.world.commit('event.dropped', order.id, done)
+    else ctx.state.commit('event.dropped', order.id, done)
     return
   }
   if (order.status === 'created') order = moveOrder(ctx, order, { to: 'at_terminal' })
   // The checks of the body and of actions allow only these states.
   if (!canMove(order, event.status as Move['to'])) {
-    ctx.world.commit('event.dropped', order.id, done)
+    ctx.state.commit('event.dropped', order.id, done)
     return
   }
-  const method = paymentMethod({ ...wishOf(order, event) })
+  const method = paymentMethod({ ...methodOf(order, event) })
   switch (event.status) {
     case 'processed':
       moveOrder(ctx, order, { to: 'processed', method, tipCents: 0 }, done)
@@ -140,8 +140,8 @@ export function applyEvent(ctx: Context, pending: PendingEvent): void {
 }
 
 /** The buyer's choice, or the one that the order requires. */
-export function wishOf(order: Order, body: unknown) {
-  const wish = methodWish(body)
-  const forced = wish.id === undefined ? order.paymentMethodConfig?.defaultType : undefined
-  return { ...wish, type: wish.type ?? forced ?? undefined }
+export function methodOf(order: Order, body: unknown) {
+  const fields = methodFields(body)
+  const forced = fields.id === undefined ? order.paymentMethodConfig?.defaultType : undefined
+  return { ...fields, type: fields.type ?? forced ?? undefined }
 }

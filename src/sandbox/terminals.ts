@@ -24,7 +24,7 @@ export function terminalRoutes(app: FastifyInstance, ctx: Context): void {
     problems.throwIfAny()
     const posId = oneText(query, 'pos_id')
     const storeId = oneText(query, 'store_id')
-    const found = [...ctx.world.tables.terminals.values()]
+    const found = [...ctx.state.tables.terminals.values()]
       .filter((terminal) => terminal.userId === seller.id)
       .map((terminal) => showTerminal(ctx, terminal))
       .filter((shown) => posId === undefined || String(shown.pos_id) === posId)
@@ -65,7 +65,7 @@ function readSetup(body: unknown): { id: string; mode: OperatingMode } {
 }
 
 function setMode(ctx: Context, seller: Seller, id: string, mode: OperatingMode): Terminal {
-  const terminal = ctx.world.tables.terminals.get(id)
+  const terminal = ctx.state.tables.terminals.get(id)
   if (terminal === undefined || terminal.userId !== seller.id) {
     throw apiError(404, 'not_found', 'Terminal not found.')
   }
@@ -77,21 +77,21 @@ function setMode(ctx: Context, seller: Seller, id: string, mode: OperatingMode):
     throw apiError(412, '412', 'Only one pos-store with PDV mode ON or SUSPENDED is allowed')
   }
   const changed: Terminal = { ...terminal, operatingMode: mode }
-  ctx.world.commit('terminal.mode_changed', id, { terminals: { [id]: changed } })
+  ctx.state.commit('terminal.mode_changed', id, { terminals: { [id]: changed } })
   ctx.wake()
   return changed
 }
 
 /** The terminal in PDV on a POS, other than `except`; at most one. */
 export function pdvOn(ctx: Context, posId: number, except?: string): Terminal | undefined {
-  return [...ctx.world.tables.terminals.values()].find(
+  return [...ctx.state.tables.terminals.values()].find(
     (other) => other.posId === posId && other.id !== except && other.operatingMode === 'PDV',
   )
 }
 
 /** A terminal as the list shows it. Without a POS it has neither box nor store. */
 export function showTerminal(ctx: Context, terminal: Terminal) {
-  const pos = terminal.posId === null ? undefined : ctx.world.tables.pos.get(String(terminal.posId))
+  const pos = terminal.posId === null ? undefined : ctx.state.tables.pos.get(String(terminal.posId))
   return {
     id: terminal.id,
     ...(pos !== undefined && { pos_id: pos.id, store_id: String(pos.storeId) }),

@@ -24,7 +24,7 @@ export function webhookControl(app: FastifyInstance, ctx: Context): void {
     if (body !== undefined && !isRecord(body)) throw badCall('body must be an object')
     if (ctx.webhooks.url === null) throw new ControlError(409, 'no webhook address is set')
     const webhooks = webhookRows(ctx, type, dataId, body ?? { type, data: { id: dataId } })
-    ctx.world.commit('webhook.made', dataId, { webhooks })
+    ctx.state.commit('webhook.made', dataId, { webhooks })
     ctx.wake()
     return reply.code(202).send({ queued: Object.keys(webhooks).length })
   })
@@ -32,10 +32,10 @@ export function webhookControl(app: FastifyInstance, ctx: Context): void {
   app.post('/_sandbox/webhooks/flush', (_request, reply) => {
     const now = ctx.nowMs()
     const webhooks: Record<string, Webhook> = {}
-    for (const [id, webhook] of ctx.world.tables.webhooks) {
+    for (const [id, webhook] of ctx.state.tables.webhooks) {
       webhooks[id] = { ...webhook, nextAt: Math.min(webhook.nextAt, now) }
     }
-    ctx.world.commit('webhook.flushed', '', { webhooks })
+    ctx.state.commit('webhook.flushed', '', { webhooks })
     ctx.wake()
     return reply.code(202).send({ queued: Object.keys(webhooks).length })
   })
@@ -85,7 +85,7 @@ function showSettings(ctx: Context): object {
 }
 
 function showQueue(ctx: Context): object {
-  const pending = [...ctx.world.tables.webhooks.values()].map((webhook) => ({
+  const pending = [...ctx.state.tables.webhooks.values()].map((webhook) => ({
     id: webhook.id,
     action: webhook.action,
     data_id: webhook.dataId,

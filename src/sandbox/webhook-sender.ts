@@ -24,9 +24,9 @@ export function createWebhookSender(ctx: Context): WebhookSender {
 
   function mayGo(webhook: Webhook): boolean {
     if (inFlight.has(webhook.id)) return false
-    const held = ctx.held.get(webhook.id)
-    if (held !== undefined && held.after !== null) {
-      const other = ctx.world.tables.webhooks.get(held.after)
+    const waiting = ctx.waitingForNext.get(webhook.id)
+    if (waiting !== undefined && waiting.after !== null) {
+      const other = ctx.state.tables.webhooks.get(waiting.after)
       return other === undefined || other.attempts > 0
     }
     return webhook.nextAt <= ctx.nowMs()
@@ -34,7 +34,7 @@ export function createWebhookSender(ctx: Context): WebhookSender {
 
   async function send(webhook: Webhook, url: string): Promise<void> {
     inFlight.add(webhook.id)
-    ctx.held.delete(webhook.id)
+    ctx.waitingForNext.delete(webhook.id)
     let status: number | null = null
     let error: string | null = null
     try {
@@ -72,20 +72,20 @@ export function createWebhookSender(ctx: Context): WebhookSender {
     })
     if (ctx.deliveries.length > keptDeliveries) ctx.deliveries.shift()
     if (status !== null && status >= 200 && status < 300) {
-      ctx.world.commit('webhook.delivered', webhook.id, { webhooks: { [webhook.id]: null } })
+      ctx.state.commit('webhook.delivered', webhook.id, { webhooks: { [webhook.id]: null } })
       return
     }
     const delays = ctx.webhookRetryMs
     const delayMs = delays[Math.min(webhook.attempts, delays.length - 1)] ?? 900_000
     const next = { ...webhook, attempts: attempt, nextAt: ctx.nowMs() + delayMs }
-    ctx.world.commit('webhook.failed', webhook.id, { webhooks: { [webhook.id]: next } })
+    ctx.state.commit('webhook.failed', webhook.id, { webhooks: { [webhook.id]: next } })
   }
 
   return {
     sendDue: () => {
       const { url } = ctx.webhooks
       if (url === null || stop.signal.aborted) return
-      for (const webhook of ctx.world.tables.webhooks.values()) {
+      for (const webhook of ctx.state.tables.webhooks.values()) {
         if (inFlight.size >= atOnce) return
         if (mayGo(webhook)) void send(webhook, url)
       }
@@ -93,7 +93,7 @@ export function createWebhookSender(ctx: Context): WebhookSender {
     nextAt: () => {
       if (ctx.webhooks.url === null || inFlight.size >= atOnce) return undefined
       let next: number | undefined
-      for (const webhook of ctx.world.tables.webhooks.values()) {
+      for (const webhook of ctx.state.tables.webhooks.values()) {
         if (inFlight.has(webhook.id)) continue
         next = Math.min(next ?? Number.POSITIVE_INFINITY, webhook.nextAt)
       }

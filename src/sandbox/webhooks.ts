@@ -120,7 +120,7 @@ export function webhookRows(
   })
   const first = row()
   const rows = [first]
-  for (const waiting of ctx.held.values()) waiting.after ??= first.id
+  for (const waiting of ctx.waitingForNext.values()) waiting.after ??= first.id
   for (const { kind, rule } of ctx.faults.onWebhook(action, accountOf(body))) {
     if (kind === 'missing') return {}
     if (kind === 'duplicate') rows.push(row())
@@ -129,7 +129,7 @@ export function webhookRows(
     if (kind === 'reorder') {
       // Sent after the next notification, or after this time without one.
       first.nextAt = now + (rule.delayMs ?? 2000)
-      ctx.held.set(first.id, { after: null })
+      ctx.waitingForNext.set(first.id, { after: null })
     }
   }
   return Object.fromEntries(rows.map((each) => [each.id, each]))
