@@ -21,9 +21,9 @@ import {
   tellsNews,
 } from './plan.ts'
 import { LeaseLostError, type PollDeps, type PollLease, underLease } from './poll-lease.ts'
+import { isCutOff, type Progress, readSource, reportWarnings } from './poll-writer.ts'
 import type { PollOutcome } from './poller.ts'
 import { isGrouped } from './read-items.ts'
-import { isCutOff, type Progress, readSource, reportWarnings } from './read-source.ts'
 
 /**
  * Reads the source once and queues what changed. Hashes and deliveries of a batch are written in one transaction, so a

@@ -22,12 +22,11 @@ import {
   vanishedItems,
 } from './deletes.ts'
 import { isOtherSource, unapprovedDestinations } from './identity.ts'
-import { changesOf, type EarlierForms } from './item-changes.ts'
-import { createKeySet, type KeySet } from './key-set.ts'
+import type { KeySet } from './key-set.ts'
 import { watchFields } from './missing-fields.ts'
+import { type PassWriter, passOver } from './pass.ts'
 import { hasOtherKey, planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
 import { createTally, type Sampled, type Tally } from './preview-tally.ts'
-import { createMet, type ReadBatch, readBatch, recordsOf, repeatedItems } from './read-items.ts'
 
 export type PreviewDeps = {
   db: Db
@@ -74,41 +73,22 @@ export async function previewPoll(
   let cutOff: SyncPreview['cutOff'] = null
   try {
     if (plan) {
-      const seen = createKeySet()
-      const met = createMet(runtime, seen)
       const isForgetting = turn === 'resync' || state.forget_due
       const isOtherKey = hasOtherKey(runtime, state)
-      const sendsChanges = tellsChanges(runtime, state, turn)
-      const sendsNews = tellsNews(runtime, state, turn)
-      const earlierForms = state.hash_forms
+      const telling = {
+        sendsChanges: tellsChanges(runtime, state, turn),
+        sendsNews: tellsNews(runtime, state, turn),
+        earlierForms: state.hash_forms,
+      }
+      const from = plan.isFull ? null : known.cursor
+      const pass = {
+        ...{ since: plan.since, from, startedAt, signal, fields, telling },
+        lookOnly: true,
+      }
+      const counter = createCounter(deps, flow.name, { tally, signal, isForgetting, maxRows })
+      const { seen } = await passOver(runtime, pass, counter)
       const holdsDeletes = isNewSource || state.holds_deletes
-      const looking = {
-        holdsDeletes,
-        found: new Map<string, string>(),
-        seen,
-        tally,
-        signal,
-        isForgetting,
-        isOtherKey,
-        sendsChanges,
-        sendsNews,
-        earlierForms,
-      }
-      const warn = tally.warn
-      const batches = runtime.source.scan({
-        ...{ since: plan.since, signal, lookOnly: true, warn },
-        begins: (name, before) => void met.files.push({ name, before }),
-      })
-      for await (const rows of recordsOf(runtime, upTo(maxRows, batches, tally), {
-        since: plan.since,
-        signal,
-      })) {
-        fields.check(rows)
-        await look(deps, runtime, await readBatch(runtime, rows, met, signal), looking)
-        await deps.pulse()
-      }
-      const isFull = plan.since === null
-      await look(deps, runtime, repeatedItems(runtime, met, { isFull }), looking)
+      const looking = { holdsDeletes, seen, tally, signal, isForgetting, isOtherKey }
       if (!deletes) deletes = await lookForDeletes(deps, runtime, looking)
     }
   } catch (error) {
@@ -147,51 +127,50 @@ async function* upTo(
   }
 }
 
-/** `isForgetting`: the poll forgets first what was there, as after a reset; `isOtherKey`: what is stored goes by another key. */
+/** What deletes go by. `isForgetting`: the poll forgets first what was there, as after a reset; `isOtherKey`: what is stored goes by another key. */
 type Looking = {
   /** Deletes wait for an approval, as after another source. */
   holdsDeletes: boolean
-  /** The hashes of what a poll would have stored by now. */
-  found: Map<string, string>
   seen: KeySet
   tally: Tally
   signal: AbortSignal
   isForgetting: boolean
   isOtherKey: boolean
-  sendsChanges: boolean
-  sendsNews: boolean
-  earlierForms: EarlierForms
 }
 
 const mostFoundKept = 100_000
 
-async function look(
-  deps: PreviewDeps,
-  runtime: FlowRuntime,
-  batch: ReadBatch,
-  { found, tally, signal, isForgetting, sendsChanges, sendsNews, earlierForms }: Looking,
-): Promise<void> {
-  const pks = batch.items.map(({ pk }) => pk)
-  const stored = isForgetting
-    ? new Map<string, string>()
-    : await findHashes(deps.db, runtime.flow.name, pks)
-  // A poll has stored by then what it found of an earlier record.
-  for (const pk of pks) {
-    const hash = found.get(pk)
-    if (hash !== undefined) stored.set(pk, hash)
-  }
-  const { changes } = changesOf(runtime, batch.items, stored, {
-    sendsChanges,
-    sendsNews,
-    earlierForms,
-  })
-  tally.count(batch, changes)
-  for (const { item, kind, isOwed } of changes) {
-    if (found.size < mostFoundKept) found.set(item.pk, item.hash)
-    if (!isOwed) continue
-    await breathe()
-    signal.throwIfAborted()
-    await tally.tryOut({ ...item, kind: 'upsert', isAnew: kind === 'new' })
+/** Leaves nothing of a pass but figures, some examples, and what destinations would say. */
+function createCounter(
+  { db, pulse }: PreviewDeps,
+  flow: string,
+  about: Pick<Looking, 'tally' | 'signal' | 'isForgetting'> & { maxRows: number },
+): PassWriter {
+  const { tally, signal, isForgetting, maxRows } = about
+  /** What a poll would have stored of an earlier record. */
+  const found = new Map<string, string>()
+  return {
+    receive: (batches) => upTo(maxRows, batches, tally),
+    warn: tally.warn,
+    async hashesOf(pks) {
+      const stored = isForgetting ? new Map<string, string>() : await findHashes(db, flow, pks)
+      for (const pk of pks) {
+        const hash = found.get(pk)
+        if (hash !== undefined) stored.set(pk, hash)
+      }
+      return stored
+    },
+    async take(batch) {
+      tally.count(batch, batch.changes)
+      for (const { item, kind, isOwed } of batch.changes) {
+        if (found.size < mostFoundKept) found.set(item.pk, item.hash)
+        if (!isOwed) continue
+        await breathe()
+        signal.throwIfAborted()
+        await tally.tryOut({ ...item, kind: 'upsert', isAnew: kind === 'new' })
+      }
+      await pulse()
+    },
   }
 }
 
