@@ -1,7 +1,8 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { licenceProblems, lockfileProblems, productionOnly } from './supply.ts'
 
 const root = new URL('..', import.meta.url)
@@ -33,6 +34,32 @@ function writeSbom(file: string): void {
   rmSync(scratch, { recursive: true })
   writeFileSync(file, bill)
   say(`${file}: ${JSON.parse(bill.toString()).components.length} components`)
+}
+
+/** Known weaknesses of the packages of the service. Not every registry answers that. */
+function reportAdvisories(): void {
+  const { stdout } = spawnSync('npm', ['audit', '--omit=dev', '--json'], {
+    cwd: fileURLToPath(root),
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  })
+  const found = JSON.parse(stdout || '{}') as Audit
+  if (found.auditReportVersion === undefined) {
+    say('SKIPPED: npm audit, because the registry of this machine does not answer it')
+    return
+  }
+  const bad = Object.values(found.vulnerabilities).filter(({ severity }) =>
+    ['high', 'critical'].includes(severity),
+  )
+  report(
+    bad.map(({ name, severity }) => `${name}: ${severity}; npm audit tells more`),
+    'advisories: none of high or critical severity',
+  )
+}
+
+type Audit = {
+  auditReportVersion?: number
+  vulnerabilities: Record<string, { name: string; severity: string }>
 }
 
 /** A figure to follow; with the name of an operation its files, too. */
@@ -71,9 +98,9 @@ async function reportWrites(): Promise<void> {
 }
 
 const usage =
-  'usage: node checks/main.ts licences | lockfile | sbom [file] | paths [operation] | writes\n'
+  'usage: node checks/main.ts licences | lockfile | advisories | sbom [file] | paths [operation] | writes\n'
 const help = `${usage}
-Each is a script of package.json: npm run check:licences, check:lockfile, sbom, check:paths, check:writes. CONTRIBUTING.md says what they check.
+Each is a script of package.json: npm run check:licences, check:lockfile, check:advisories, sbom, check:paths, check:writes. CONTRIBUTING.md says what they check.
 
 exit codes:
   0  nothing is wrong
@@ -111,6 +138,9 @@ async function check(): Promise<void> {
         lockfileProblems(read('package-lock.json')),
         'lockfile: each package by its SHA-512, no address named',
       )
+      break
+    case 'advisories':
+      reportAdvisories()
       break
     case 'sbom':
       writeSbom(named ?? 'sbom.cdx.json')

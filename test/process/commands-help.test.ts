@@ -38,6 +38,7 @@ const tools: Record<string, string> = {
   bench: 'bench/main.ts',
   'bench -- charges': 'bench/charges.bench.ts',
   'check:paths': 'checks/main.ts',
+  'check:image': 'ops/image/check.ts',
 }
 
 test('every script of package.json that runs a program of ours is here', () => {
