@@ -4,7 +4,15 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { readClosing, sell, today, typeCharge, watchAfter } from '../closings/shop-day.ts'
 import { deliver, openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
-import { call, charge, createStore, readOrder, sandboxCall, type Till } from '../support/till.ts'
+import {
+  call,
+  charge,
+  createStore,
+  pairTerminal,
+  readOrder,
+  sandboxCall,
+  type Till,
+} from '../support/till.ts'
 import {
   button,
   expectText,
@@ -76,6 +84,85 @@ async function sign(page: Page): Promise<void> {
   expect(await button(main(page), 'Sign').count()).toBe(0)
   expect(await button(main(page), 'Count again').count()).toBe(0)
 }
+
+test('a chain closes its day with two clicks, signs what agrees with two more, and keeps what differs', async () => {
+  const till = await openOwnShop(service, 'chain')
+  const boxes = (store: number, from: number) =>
+    Array.from({ length: 7 }, (_none, index) => `CAJA-${store}${from + index}`)
+  const all = [...boxes(2, 1), ...boxes(3, 1)]
+  await createStore(service, till, { id: 'SUC-2', boxes: boxes(2, 1) })
+  await createStore(service, till, { id: 'SUC-10', boxes: boxes(3, 1) })
+  for (const box of all) {
+    await pairTerminal(service, till, box)
+    await sell(service, till, `S-${box}`, { box, amount: '100,00' })
+  }
+  await typeCharge(service, till, {}, 'CAJA-21')
+  const page = await open(till)
+  const stores = page.locator('.store-closings')
+  await expectText(stores.nth(1), /SUC-2[\s\S]*700\.00[\s\S]*0 of 7 closed/)
+  await expectText(stores.nth(2), /SUC-10/)
+  await button(page, 'Close all (14)').click()
+  await button(dialog(page), 'Close 14 boxes').click()
+  await expectText(dialog(page), 'Done: 14 of 14')
+  await button(dialog(page), 'Close').click()
+  await watchAfter(service, 61_000)
+  await page.reload()
+  await expectText(stores.nth(1), /7 of 7 closed[\s\S]*1 differs/)
+  await button(page, 'Sign those that agree (13)').click()
+  await expectText(dialog(page), 'Once signed')
+  await button(dialog(page), 'Sign 13 closings').click()
+  await expectText(dialog(page), 'Done: 13 of 13')
+  await button(dialog(page), 'Close').click()
+  await button(page, 'Only problems').click()
+  await expectText(boxRow(page, 'CAJA-21'), /177\.50[\s\S]*differ/)
+  expect(await page.locator('tbody tr').count()).toBe(1)
+  await page.getByRole('searchbox').fill('caja-35')
+  await button(page, 'Only problems').click()
+  await expectText(boxRow(page, 'CAJA-35'), 'signed')
+  const opener = stores.first().getByRole('button', { expanded: true })
+  expect(await opener.count()).toBe(1)
+  expect(await sidewaysOverflow(page)).toBe(0)
+  expect(await seriousBarriers(page)).toEqual([])
+})
+
+test('closing many boxes can be stopped, lists what failed, and goes on later with the rest', async () => {
+  const till = await openOwnShop(service, 'stopped')
+  const boxes = Array.from({ length: 13 }, (_none, index) => `BOX-${index + 1}`)
+  await createStore(service, till, { id: 'SUC-2', boxes })
+  for (const box of boxes) {
+    await pairTerminal(service, till, box)
+    await sell(service, till, `T-${box}`, { box, amount: '10,00' })
+  }
+  const page = await open(till)
+  let asked = 0
+  const held = Promise.withResolvers<void>()
+  await page.route('**/closings', async (route) => {
+    if (route.request().method() !== 'POST') return route.continue()
+    asked += 1
+    if (asked === 2) {
+      const body = { error: 'no', code: 'CLOSING_GAP', uncovered: {}, next_from: null }
+      return route.fulfill({ status: 409, json: body })
+    }
+    if (asked === 4) await held.promise
+    return route.continue()
+  })
+  await button(page, 'Close all (13)').click()
+  await button(dialog(page), 'Close 13 boxes').click()
+  await expectText(dialog(page), '3 of 13')
+  await button(dialog(page), 'Stop').click()
+  held.resolve()
+  await expectText(dialog(page), /Done: 4 of 13[\s\S]*1 failed:[\s\S]*BOX-2/)
+  await button(dialog(page), 'Close').click()
+  await page.unroute('**/closings')
+  await button(page, 'Close all (10)').click()
+  await button(dialog(page), 'Close 10 boxes').click()
+  await expectText(dialog(page), 'Done: 10 of 10')
+  await button(dialog(page), 'Close').click()
+  await expectText(page.locator('.store-closings').last(), '13 of 13 closed')
+  opened?.expectQuiet(/409/)
+  await opened?.close()
+  opened = undefined
+})
 
 test('a day that agrees is counted, compared and signed on the page, and printed', async () => {
   const till = await openOwnShop(service, 'agrees')

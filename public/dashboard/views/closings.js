@@ -1,15 +1,14 @@
-import { clock, code, name, number } from '../../shared/format.js'
+import { number } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
-import { empty, note, table, tile } from '../../shared/parts.js'
+import { empty, note, tile } from '../../shared/parts.js'
 import { dayOf, midnight } from '../../shared/shop-clock.js'
-import { money, moneyOfCents } from '../amounts.js'
-import { askClose } from '../closing-actions.js'
+import { moneyOfCents } from '../amounts.js'
 import { centsOfPoint } from '../money.js'
 import { createChargebacks } from './chargebacks.js'
 import { chooseClient } from './choose-client.js'
 import { createClosing } from './closing.js'
-import { closingBadge, closingBadges } from './closing-state.js'
+import { createClosingStores, urgency } from './closing-stores.js'
 import { closingWays } from './closing-ways.js'
 import { createNet } from './net.js'
 import { createOrphans } from './orphans.js'
@@ -28,6 +27,7 @@ export function createClosings(app) {
 
 /** What each box sold on a day, and how far its closing is. */
 function createDay(app) {
+  const stores = createClosingStores(app)
   let shown
   return {
     isOfOne: true,
@@ -43,7 +43,7 @@ function createDay(app) {
       return [
         closingWays(app),
         dayPicker(app, day),
-        isShown ? dayBody(app, shown) : app.placeholder(),
+        isShown ? dayBody(app, shown, stores) : app.placeholder(),
       ]
     },
   }
@@ -84,27 +84,11 @@ function rowsOf(boxes, closings) {
     storeId: box.sucursal_id,
     closings: ofPlaces.get(keyOf(box)) ?? [],
   }))
-  return [...ofBoxes, ...ofStores]
-    .map((row) => ({ ...row, state: stateOf(row) }))
-    .sort((a, b) => urgency[a.state] - urgency[b.state] || hasSold(b) - hasSold(a))
+  return [...ofBoxes, ...ofStores].map((row) => ({ ...row, state: stateOf(row) }))
 }
-
-const hasSold = ({ box }) => (box === undefined || box.paid > 0 ? 1 : 0)
 
 function keyOf({ caja_id: box, sucursal_id: store }) {
   return JSON.stringify(box === null ? [store] : [store, box])
-}
-
-/** What needs somebody stands first, then what is done, and last where nothing was sold. */
-const urgency = {
-  differs: 0,
-  unverified: 1,
-  checking: 2,
-  open: 3,
-  uncounted: 4,
-  agreed: 5,
-  signed: 6,
-  quiet: 7,
 }
 
 /** Of several closings the one that needs somebody most. */
@@ -113,9 +97,13 @@ function stateOf({ box, closings }) {
   return first ?? (box.paid > 0 ? 'uncounted' : 'quiet')
 }
 
-function dayBody(app, { rows, orphans, day }) {
+function dayBody(app, { rows, orphans, day }, stores) {
   if (rows.length === 0) return empty(t('closings.noBoxes'), t('closings.noBoxesHint'))
-  return [orphans > 0 ? orphanNote(app, orphans) : null, numbers(rows), boxes(app, rows, day)]
+  return [
+    orphans > 0 ? orphanNote(app, orphans) : null,
+    numbers(rows),
+    stores.sections({ rows, day }),
+  ]
 }
 
 function orphanNote(app, total) {
@@ -143,93 +131,6 @@ function numbers(rows) {
     ${tile(t('closings.differs'), number(wrong), t('closings.differsHint'), wrong > 0 ? 'bad' : '')}
     ${tile(t('closings.open'), number(howMany(isOpen)), t('closings.openHint'))}
   </section>`
-}
-
-function boxes(app, rows, day) {
-  return table({
-    label: t('closings.ofDay'),
-    columns: [
-      { id: 'box', title: t('closings.place'), cell: placeOf },
-      {
-        id: 'sold',
-        title: t('closings.sold'),
-        numeric: true,
-        cell: ({ box }) => (box ? money(box.paid_amount) : '—'),
-      },
-      {
-        id: 'there',
-        title: t('closings.there'),
-        numeric: true,
-        cell: ({ closings }) => thereOf(closings),
-      },
-      { id: 'status', title: t('closings.state'), cell: stateCell },
-      { id: 'actions', title: t('actions'), cell: (row) => action(app, row, day) },
-    ],
-    rows,
-    keyOf: ({ box, closings: [closing] }) => keyOf(box ?? closing),
-  })
-}
-
-function thereOf(closings) {
-  const compared = closings.filter(({ totals }) => totals)
-  if (compared.length === 0) return '—'
-  return moneyOfCents(
-    compared.reduce((sum, { totals }) => sum + centsOfPoint(totals.there.amount), 0),
-  )
-}
-
-function placeOf({ box, storeId }) {
-  if (!box) return html`<span class="strong">${t('closings.wholeStore')}</span> ${code(storeId)}`
-  const isNamed = box.name.includes(box.caja_id)
-  return html`${name(box.name, { class: 'clip strong' })}
-    ${isNamed ? null : code(box.caja_id)}`
-}
-
-function stateCell({ state, closings }) {
-  if (closings.length === 0) return closingBadge(state)
-  return closings.map(
-    (closing) => html`<div>
-      ${closings.length > 1 ? html`<span class="small">${t('closings.fromTo', spanOf(closing))}</span>` : null}
-      ${closingBadges(closing)}
-      ${
-        closing.differences > 0
-          ? html`<span class="soft small">${count('closings.lines', closing.differences)}</span>`
-          : null
-      }
-    </div>`,
-  )
-}
-
-function spanOf({ from, to }) {
-  return { from: clock(from), to: clock(to) }
-}
-
-/** Whether some of the day is in no closing yet, and the last one is not extended by counting it again. */
-function isLeft(closings, day) {
-  const last = closings.at(-1)
-  if (last === undefined) return true
-  const isExtended = last.state !== 'signed' && last.requested_to > last.to
-  return Date.parse(last.to) < Date.parse(midnight(day, 1)) && !isExtended
-}
-
-function action(app, { box, closings, storeId, state }, day) {
-  const see = closings.map(
-    ({ id, number: which }) => html`<a class="button small" href=${app.link('closings', id)}
-      >${t('closings.see', { number: which })}</a
-    >`,
-  )
-  const close = () =>
-    askClose(app, { cajaId: box?.caja_id, sucursalId: box ? undefined : storeId, day })
-  return html`<span class="buttons">
-    ${see}
-    ${
-      isLeft(closings, day)
-        ? html`<button type="button" class="button small ${state === 'uncounted' ? 'main' : ''}" @click=${close}>
-          ${closings.length > 0 ? t('closings.again') : t('closings.close')}
-        </button>`
-        : null
-    }
-  </span>`
 }
 
 /** The day of the address, or this one. */
