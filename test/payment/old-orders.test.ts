@@ -132,7 +132,8 @@ test('calls and webhooks go after their own time, in steps with a rest between, 
     values (${randomUUID()}, true, 'processed', ${ago(11)}, null, 'old'),
       (${randomUUID()}, true, 'processed', ${ago(9)}, null, 'young'),
       (${randomUUID()}, true, 'received', ${ago(11)}, ${soon()}, 'waiting')`.execute(db)
-  const rests = service.sleeps.filter((ms) => ms === 50).length
+  const restsOf = () => service.sleeps.filter((ms) => ms >= 50).length
+  const rests = restsOf()
   await deleteOldData()
   const old = await sql`select from order_calls where at < ${ago(5)}`.execute(db)
   expect(old.rows).toHaveLength(0)
@@ -142,5 +143,5 @@ test('calls and webhooks go after their own time, in steps with a rest between, 
   )
   expect(rows.map(({ topic }) => topic)).toEqual(['waiting', 'young'])
   // Three steps of calls at least, one of each other kind.
-  expect(service.sleeps.filter((ms) => ms === 50).length - rests).toBeGreaterThanOrEqual(6)
+  expect(restsOf() - rests).toBeGreaterThanOrEqual(6)
 })
