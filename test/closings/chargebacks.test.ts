@@ -1,15 +1,15 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import {
   auditOf,
-  breakProvider,
+  clearFaults,
   deliver,
   forgetRequests,
-  healProvider,
   openOwnShop,
   orderRow,
   providerRequests,
   refund,
   retireShops,
+  setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, readOrder, sandboxCall, type Till } from '../support/till.ts'
@@ -20,7 +20,7 @@ beforeAll(async () => {
   service = await startTestService()
 })
 beforeEach(async () => {
-  await healProvider(service)
+  await clearFaults(service)
 })
 afterEach(() => retireShops(service))
 afterAll(() => service.stop())
@@ -212,14 +212,14 @@ test('a case that is open again after its decision is open here too', async () =
 test('a case that cannot be read yet is unknown, and read later', async () => {
   const { till, mpOrderId } = await withSale('unreadable')
   const { id } = await dispute({ order_id: mpOrderId })
-  await breakProvider(service, { path: '^/v1/chargebacks', kind: '500' })
+  await setFaults(service, { path: '^/v1/chargebacks', kind: '500' })
   await catchUp()
   expect(await listOf(till, '?state=unknown')).toMatchObject({
     chargebacks: [{ case_id: null, amount: null, coverage_applied: null }],
   })
   await tell(id, till.mpUserId)
   expect(await logsOf(id)).toEqual(['failed'])
-  await healProvider(service)
+  await clearFaults(service)
   await watchAfter(service, 30 * 60_000)
   expect(await listOf(till)).toMatchObject({
     total: 1,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { breakProvider, healProvider, openOwnShop, refund, retireShops } from '../support/money.ts'
+import { clearFaults, openOwnShop, refund, retireShops, setFaults } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
@@ -19,7 +19,7 @@ beforeAll(async () => {
   service = await startTestService()
 })
 beforeEach(async () => {
-  await healProvider(service)
+  await clearFaults(service)
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
   await untilMorning()
 })
@@ -111,7 +111,7 @@ test('a day is not agreed while a charge is open', async () => {
 test('a day is not agreed while the provider cannot be read, and is when it can', async () => {
   const till = await openOwnShop(service, 'unreadable')
   await sell(service, till, 'A-1')
-  await breakProvider(service, {
+  await setFaults(service, {
     path: '^/v1/payments/search$',
     kind: '500',
     user_id: till.mpUserId,
@@ -122,7 +122,7 @@ test('a day is not agreed while the provider cannot be read, and is when it can'
     state: 'unverified',
     reason: 'provider_unreadable',
   })
-  await healProvider(service)
+  await clearFaults(service)
   await watchAfter(service, 70 * 60_000)
   await watchAfter(service, 16 * 60_000)
   expect((await readClosing(service, till, id)).state).toBe('agreed')
@@ -133,7 +133,7 @@ test('a count that is corrected during the comparison is compared, and told in t
   await sell(service, till, 'A-1')
   const wrong = { credit_card: '1,00' }
   const { id } = (await openClosing(service, till, { declared: wrong })).json()
-  await breakProvider(service, {
+  await setFaults(service, {
     path: '^/v1/payments/search$',
     kind: 'latency',
     delay_ms: 1_000,
@@ -163,9 +163,9 @@ test('a count that is corrected during a comparison that fails is compared when 
   await sell(service, till, 'A-1')
   const { id } = (await openClosing(service, till, { declared: { credit_card: '1,00' } })).json()
   const searching = { path: '^/v1/payments/search$', user_id: till.mpUserId }
-  await breakProvider(service, { ...searching, kind: '500' })
+  await setFaults(service, { ...searching, kind: '500' })
   for (let round = 0; round < 2; round += 1) await watchAfter(service, 20 * 60_000)
-  await breakProvider(
+  await setFaults(
     service,
     { ...searching, kind: 'latency', delay_ms: 1_000, count: 1 },
     { ...searching, kind: '500' },

@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import {
   auditOf,
-  breakProvider,
+  clearFaults,
   forgetRequests,
-  healProvider,
   openOwnShop,
   providerRequests,
   retireShops,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -18,7 +18,7 @@ beforeAll(async () => {
   service = await startTestService()
 })
 beforeEach(async () => {
-  await healProvider(service)
+  await clearFaults(service)
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
 })
 afterEach(() => retireShops(service))
@@ -70,7 +70,7 @@ test('a closing that cannot be read yet holds up no charge without an order', as
   await service.paymentWatch.watchOnce()
   const paymentId = await typeCharge(service, till)
   await openClosing(service, till)
-  await breakProvider(service, {
+  await setFaults(service, {
     path: '^/v1/payments/search$',
     kind: '500',
     user_id: till.mpUserId,
@@ -110,10 +110,10 @@ test('an adopted charge is an order of its box, and its day is right', async () 
 test('its refund is like any other: written down first, and made once however often it is asked for', async () => {
   const { till, id, paymentId } = await withOrphan('refunded')
   await forgetRequests(service)
-  await breakProvider(service, { ...refunding, kind: 'drop_after', count: 3 })
+  await setFaults(service, { ...refunding, kind: 'drop_after', count: 3 })
   const lost = await settle(till, id, 'refund')
   expect([lost.statusCode, lost.json().outcome]).toEqual([504, 'unknown'])
-  await healProvider(service)
+  await clearFaults(service)
   expect((await settle(till, id, 'refund')).json()).toMatchObject({ state: 'refunded' })
   expect((await settle(till, id, 'refund')).json()).toMatchObject({ state: 'refunded' })
   const keys = (await providerRequests(service, refunding)).map(
@@ -148,7 +148,7 @@ async function endRefund(paymentId: string, as: 'approved' | 'rejected') {
 
 test('a charge whose refund is in process stays adopted until the refund is through', async () => {
   const { till, id, paymentId } = await withOrphan('slowly refunded')
-  await breakProvider(service, slowly)
+  await setFaults(service, slowly)
   const asked = await settle(till, id, 'refund')
   expect([asked.statusCode, asked.json()]).toMatchObject([
     200,
@@ -171,9 +171,9 @@ test('a charge whose refund is in process stays adopted until the refund is thro
 
 test('a charge whose refund fails in the end stays adopted, and may be refunded again', async () => {
   const { till, id, paymentId } = await withOrphan('refund rejected')
-  await breakProvider(service, slowly)
+  await setFaults(service, slowly)
   await settle(till, id, 'refund')
-  await healProvider(service)
+  await clearFaults(service)
   await endRefund(paymentId, 'rejected')
   const [orphan] = (await orphansOf(till)).orphans
   expect(orphan).toMatchObject({ state: 'adopted' })
@@ -191,9 +191,9 @@ test('a charge whose refund fails in the end stays adopted, and may be refunded 
 
 test('a refund whose answer was lost ends its charge without being asked for again', async () => {
   const { till, id } = await withOrphan('lost refund')
-  await breakProvider(service, { ...refunding, kind: 'drop_after', count: 3 })
+  await setFaults(service, { ...refunding, kind: 'drop_after', count: 3 })
   expect((await settle(till, id, 'refund')).statusCode).toBe(504)
-  await healProvider(service)
+  await clearFaults(service)
   for (let minute = 0; minute < 6; minute += 1) {
     await sweepAfter(service, 60_000)
     await service.paymentWatch.watchOnce()

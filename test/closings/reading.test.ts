@@ -8,14 +8,14 @@ import {
 } from '../../src/repositories/provider-payments/payment-reads.ts'
 import { listPaymentsSold } from '../../src/repositories/provider-payments/provider-payments.ts'
 import {
-  breakProvider,
+  clearFaults,
   forgetRequests,
-  healProvider,
   newAccount,
   openOwnShop,
   providerRequests,
   refund,
   retireShops,
+  setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
@@ -36,7 +36,7 @@ beforeAll(async () => {
   service = await startTestService()
 })
 beforeEach(async () => {
-  await healProvider(service)
+  await clearFaults(service)
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
 })
 afterEach(() => retireShops(service))
@@ -181,11 +181,11 @@ test('a long list is read to its end, through failing pages, and goes on where i
   )
   service.clock.advance(90_000)
   const dead = { ...searching, kind: '500', user_id: till.mpUserId }
-  await breakProvider(service, { ...dead, skip: 3 })
+  await setFaults(service, { ...dead, skip: 3 })
   await service.paymentWatch.watchOnce()
   const before = (await paymentsOf(till)).length
   expect(before).toBe(150)
-  await healProvider(service)
+  await clearFaults(service)
   await forgetRequests(service)
   await watchAfter(2 * 60_000)
   expect(await paymentsOf(till)).toHaveLength(count)
@@ -211,9 +211,9 @@ test('as long as a list is got on with, each failure is waited out like the firs
   }))
   await sandboxCall(service, 'POST', '/_sandbox/payments', payments)
   for (let round = 0; round < 7; round += 1) {
-    await healProvider(service)
+    await clearFaults(service)
     // One page is read, and the next one fails at each attempt.
-    await breakProvider(service, { ...searching, kind: '500', user_id: till.mpUserId, skip: 1 })
+    await setFaults(service, { ...searching, kind: '500', user_id: till.mpUserId, skip: 1 })
     await watchAfter(2 * 60_000)
   }
   expect(await paymentsOf(till)).toHaveLength(payments.length)
@@ -234,9 +234,9 @@ test('a list that changes while it is read is read again from its beginning', as
   await sandboxCall(service, 'POST', '/_sandbox/payments', sales(940_000_000, 60, 600_000))
   service.clock.advance(90_000)
   const dead = { ...searching, kind: '500', user_id: till.mpUserId }
-  await breakProvider(service, { ...dead, skip: 1 })
+  await setFaults(service, { ...dead, skip: 1 })
   await service.paymentWatch.watchOnce()
-  await healProvider(service)
+  await clearFaults(service)
   // Indexed late: it stands on a page that was read already.
   await sandboxCall(service, 'POST', '/_sandbox/payments', sales(950_000_000, 1, 700_000))
   for (let round = 0; round < 3; round += 1) await watchAfter(2 * 60_000)

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { healProvider, openOwnShop, refund, retireShops } from '../support/money.ts'
+import { clearFaults, openOwnShop, refund, retireShops } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
@@ -21,7 +21,7 @@ beforeAll(async () => {
   service = await startTestService()
 })
 beforeEach(async () => {
-  await healProvider(service)
+  await clearFaults(service)
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
   // So that no test meets midnight by chance.
   const hourMs = 3_600_000

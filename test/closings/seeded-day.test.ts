@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openHttpReceiver } from '../notifications/receivers.ts'
-import { breakProvider, healProvider, openOwnShop } from '../support/money.ts'
+import { clearFaults, openOwnShop, setFaults } from '../support/money.ts'
 import { timesAsMany } from '../support/rounds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, createStore, sandboxCall, type Till } from '../support/till.ts'
@@ -44,7 +44,7 @@ test('of a day of 40 boxes exactly the planted differences are found', async () 
     ),
   )
   const ids = opened.map((answer) => answer.json().id as string)
-  await breakProvider(
+  await setFaults(
     service,
     { ...searching, kind: '500', chance: 0.2, seed: 3 },
     { ...searching, kind: 'torn_body', chance: 0.05, seed: 4 },
@@ -85,7 +85,7 @@ test('of a day of 40 boxes exactly the planted differences are found', async () 
   // What the process grows by, the embedded database in it; told, since the collector of garbage takes its time.
   const grownMb = Math.round((rssMost - rssBefore) / 2 ** 20)
   process.stdout.write(`${charges} charges compared with ${grownMb} MB more memory\n`)
-  await healProvider(service)
+  await clearFaults(service)
   const told = hook
     .bodies()
     .filter(({ type }) => type === 'orphans.found')

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { breakProvider, healProvider, openOwnShop, retireShops } from '../support/money.ts'
+import { clearFaults, openOwnShop, retireShops, setFaults } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, readOrder, type Till } from '../support/till.ts'
 import { close, openClosing, readClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
@@ -264,9 +264,9 @@ test('what is sold after a closing that could not be read is read too when it is
   await openClosing(service, till, { business_day: day() })
   // What was made is read, and what was changed is not.
   const fault = { path: '^/v1/payments/search$', kind: '500' as const, skip: 1 }
-  await breakProvider(service, { ...fault, user_id: till.mpUserId })
+  await setFaults(service, { ...fault, user_id: till.mpUserId })
   for (let round = 0; round < 4; round += 1) await watchAfter(service, 20 * 60_000)
-  await healProvider(service)
+  await clearFaults(service)
   const paymentId = await typeCharge(service, till)
   await sell(service, till, 'A-2')
   untilHour(14)

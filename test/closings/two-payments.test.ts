@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import type { ClientName } from '../../src/domain/client-name.ts'
 import { separateSurplus } from '../../src/repositories/unclaimed-payments/surplus-payments.ts'
 import {
-  healProvider,
+  clearFaults,
   openOwnShop,
   orderRow,
   ordersAtProvider,
@@ -27,7 +27,7 @@ beforeAll(async () => {
   service = await startTestService()
 })
 beforeEach(async () => {
-  await healProvider(service)
+  await clearFaults(service)
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
 })
 afterEach(() => retireShops(service))

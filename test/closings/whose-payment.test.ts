@@ -2,13 +2,13 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { encodeReference } from '../../src/provider/request-bodies.ts'
 import {
   auditOf,
-  breakProvider,
   cancel,
+  clearFaults,
   creation,
-  healProvider,
   openOwnShop,
   reading,
   retireShops,
+  setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, charge, readOrder, sandboxCall, type Till } from '../support/till.ts'
@@ -84,10 +84,10 @@ test('the payment of another application is unclaimed, whatever our order of tha
 
 test('the payment of another application is not that of a charge whose answer was lost', async () => {
   const till = await openOwnShop(service, 'lost answer')
-  await breakProvider(service, { ...creation, kind: 'drop_before' }, { ...reading, kind: '503' })
+  await setFaults(service, { ...creation, kind: 'drop_before' }, { ...reading, kind: '503' })
   const lost = await charge(service, till, { reference: 'X-2', amount: '77,50' })
   const orderId = String(lost.json().order_id)
-  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  await setFaults(service, { ...creation, kind: 'drop_before' })
   const { id, paymentId } = await chargeElsewhere(till, 'X-2')
   await watchAfter(service, 5 * minuteMs)
   expect(await paymentRow(till, paymentId)).toMatchObject({ order_id: null })
@@ -100,7 +100,7 @@ test('the payment of another application is not that of a charge whose answer wa
   await call(service, { url: `/orders/${orderId}/settle`, token: till.key, body })
   await watchAfter(service, 5 * minuteMs)
   expect(await orphansOf(till)).toMatchObject([{ payment_id: paymentId, mp_order_id: id }])
-  await healProvider(service)
+  await clearFaults(service)
 })
 
 test.each([

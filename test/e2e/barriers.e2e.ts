@@ -9,12 +9,12 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 import {
-  breakProvider,
+  clearFaults,
   creation,
   deliver,
-  healProvider,
   openOwnShop,
   reading,
+  setFaults,
 } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, enrol, payByCard, readOrder } from '../support/till.ts'
@@ -97,9 +97,9 @@ describe('the dashboard', () => {
       })
     ).json().id
     await watchAfter(service, 61_000)
-    await breakProvider(service, { ...creation, kind: 'drop_before' }, { ...reading, kind: '503' })
+    await setFaults(service, { ...creation, kind: 'drop_before' }, { ...reading, kind: '503' })
     lost = (await charge(service, shop, { reference: 'LOST-1' })).json().order_id
-    await healProvider(service)
+    await clearFaults(service)
     await enrol(service, 'nueva', '7910001')
     paid = (await charge(service, shop, { reference: 'PAID-1' })).json().order_id
     await act(service, paid, payByCard)

@@ -2,16 +2,16 @@ import { buffer } from 'node:stream/consumers'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
-  breakProvider,
   cancel,
   canceling,
+  clearFaults,
   creation,
   deliver,
-  healProvider,
   openOwnShop,
   orderRow,
   reading,
   refund,
+  setFaults,
 } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
@@ -38,7 +38,7 @@ beforeAll(async () => {
   url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
 })
 afterEach(async () => {
-  await healProvider(service)
+  await clearFaults(service)
   await opened?.close()
   opened = undefined
 })
@@ -69,7 +69,7 @@ async function sell(till: Till, reference: string, amount: string): Promise<stri
 
 /** A charge whose answer got lost, while the provider cannot be read either. */
 async function loseCharge(till: Till, reference: string): Promise<string> {
-  await breakProvider(service, { ...creation, kind: 'drop_before' }, { ...reading, kind: '503' })
+  await setFaults(service, { ...creation, kind: 'drop_before' }, { ...reading, kind: '503' })
   return (await charge(service, till, { reference })).json().order_id
 }
 
@@ -83,7 +83,7 @@ async function openBusyShop(client: string): Promise<Till & { lost: string }> {
   await act(service, poor, { do: 'decline', status_detail: 'insufficient_amount' })
   await readOrder(service, till, poor)
   const lost = await loseCharge(till, 'LOST-1')
-  await healProvider(service)
+  await clearFaults(service)
   return { ...till, lost }
 }
 
@@ -231,11 +231,11 @@ test('an order with interest and a further payment shows each amount by its name
 
 test('a lost order that the provider has after all is found by asking', async () => {
   const till = await openOwnShop(service, 'hallada')
-  await breakProvider(service, { ...creation, kind: 'drop_after' }, { ...reading, kind: '503' })
+  await setFaults(service, { ...creation, kind: 'drop_after' }, { ...reading, kind: '503' })
   const { order_id: id } = (await charge(service, till, { reference: 'FOUND-1' })).json()
   const page = await open(`orders/${id}?of=hallada`)
   await expectText(main(page), 'in doubt')
-  await healProvider(service)
+  await clearFaults(service)
   await button(page, 'Ask the provider now').click()
   await expectText(page.locator('#toasts'), 'The provider says: on the way')
   await expect.poll(() => button(page, 'Ask the provider now').count()).toBe(0)
@@ -250,7 +250,7 @@ test('a cancel that comes too late says so, offers no red button and promises no
   await act(service, id, { do: 'fetch' })
   // A device that takes no cancel while the order is on its screen.
   const refusal = { kind: 'status', status: 409, code: 'cannot_cancel_order' }
-  await breakProvider(service, { ...canceling, ...refusal })
+  await setFaults(service, { ...canceling, ...refusal })
   await button(dialog, 'Cancel the order').click()
   await expectText(dialog, /too late[\s\S]*Cancel on its screen/)
   expect(await dialog.innerText()).not.toMatch(/safe/i)

@@ -1,6 +1,6 @@
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { faults, noFaults } from '../support/provider-requests.ts'
+import { clearFaults, setFaults } from '../support/money.ts'
 import { breakThreeBoxes, openSaturday, type Saturday } from '../support/saturday.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, enrol, pairTerminal, payByCard } from '../support/till.ts'
@@ -31,10 +31,10 @@ beforeAll(async () => {
   const sold = await sell('CAJA-5')
   await act(service, sold.json().order_id, payByCard)
   await call(service, { url: `/orders/${sold.json().order_id}`, token: shop.key })
-  await faults(service, { path: '/v1/orders', method: 'POST', kind: 'status', status: 503 })
+  await setFaults(service, { path: '/v1/orders', method: 'POST', kind: 'status', status: 503 })
   await sell('CAJA-5')
   await sell('CAJA-5')
-  await noFaults(service)
+  await clearFaults(service)
   await vi.waitFor(async () => {
     const { flows } = (await asAdmin(service, { url: '/health/fleet?only=problems' })).json()
     expect(flows[0]).toMatchObject({

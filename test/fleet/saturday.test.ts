@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { faults, noFaults } from '../support/provider-requests.ts'
+import { clearFaults, setFaults } from '../support/money.ts'
 import { breakThreeBoxes, openSaturday, type Saturday } from '../support/saturday.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
@@ -170,10 +170,10 @@ test('a terminal that is switched off is known within 30 s of its first charge, 
 })
 
 test('a provider that fails at half of its calls is told by kind of call, and does not look well after one answer', async () => {
-  await faults(service, { path: '/v1/orders', method: 'POST', kind: 'status', status: 503 })
+  await setFaults(service, { path: '/v1/orders', method: 'POST', kind: 'status', status: 503 })
   await sell('CAJA-5')
   await sell('CAJA-5')
-  await noFaults(service)
+  await clearFaults(service)
   await call(service, { url: '/terminals', token: shop.key })
   const { provider, boxes: all } = await fleet()
   const of = (operation: string) =>
@@ -267,7 +267,7 @@ test('every change of a state is kept once, by one process at a time, in the ord
 
     await pairTerminal(service, shop, 'CAJA-2')
     service.clock.advance(11_000)
-    await noFaults(service)
+    await clearFaults(service)
     for (let sales = 0; sales < 10; sales += 1) await sellWell('CAJA-2')
     await service.deps.fleet.flush()
     expect(await duplicate.deps.fleet.tick()).toBe(true)

@@ -25,15 +25,15 @@ import {
 } from '../support/flows.ts'
 import { figureOf, type Sample, samplesOf } from '../support/metrics.ts'
 import {
-  breakProvider,
   cancel,
+  clearFaults,
   creation,
   deliver,
-  healProvider,
   openOwnShop,
   orderRow,
   refund,
   refunding,
+  setFaults,
 } from '../support/money.ts'
 import { evaluate, metricsIn, type Scrapes } from '../support/promql.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -131,16 +131,16 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
   TillbridgeProviderFailing: () =>
     watch(async () => {
       const till = await openShop()
-      await breakProvider(service, { ...creation, kind: 'status', status: 503 })
+      await setFaults(service, { ...creation, kind: 'status', status: 503 })
       await order(till, 'failing')
-      await healProvider(service)
+      await clearFaults(service)
     }),
   TillbridgeProviderRefusesCharges: () =>
     watch(async () => {
       const till = await openShop()
-      await breakProvider(service, { ...creation, kind: 'status', status: 400 })
+      await setFaults(service, { ...creation, kind: 'status', status: 400 })
       await order(till, 'refused')
-      await healProvider(service)
+      await clearFaults(service)
     }),
   TillbridgeChargesNotPaid: () =>
     watch(async () => {
@@ -166,9 +166,9 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
   TillbridgeChargeInDoubt: () =>
     watch(async () => {
       const till = await openShop()
-      await breakProvider(service, { ...creation, kind: 'drop_before' })
+      await setFaults(service, { ...creation, kind: 'drop_before' })
       await order(till, 'doubtful')
-      await healProvider(service)
+      await clearFaults(service)
       service.clock.advance(400_000)
     }),
   TillbridgeRefundInDoubt: () =>
@@ -176,9 +176,9 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
       const till = await openShop()
       const id = await order(till, 'paid and refunded')
       await end(till, id, payByCard)
-      await breakProvider(service, { ...refunding, kind: 'drop_before' })
+      await setFaults(service, { ...refunding, kind: 'drop_before' })
       await refund(service, till, id)
-      await healProvider(service)
+      await clearFaults(service)
       service.clock.advance(700_000)
     }),
   TillbridgeSweeperLate: () =>

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestDatabase } from '../support/database.ts'
 import { figureOf, samplesOf } from '../support/metrics.ts'
-import { breakProvider, creation, healProvider, openOwnShop } from '../support/money.ts'
+import { clearFaults, creation, openOwnShop, setFaults } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { countStatements } from '../support/statements.ts'
 import { act, asAdmin, call, charge, payByCard, readOrder } from '../support/till.ts'
@@ -88,10 +88,10 @@ test('what the provider does not answer is counted, and shows as unknown with it
     'tillbridge_provider_calls_total',
     { operation: 'order.create', result: 'failed' },
     async () => {
-      await breakProvider(service, { ...creation, kind: 'status', status: 503 })
+      await setFaults(service, { ...creation, kind: 'status', status: 503 })
       const answer = await charge(service, till, { reference: 'D-1' })
       expect(answer.statusCode, answer.body).toBe(504)
-      await healProvider(service)
+      await clearFaults(service)
     },
   )
   expect(failed).toBeGreaterThanOrEqual(1)

@@ -6,7 +6,7 @@ import {
   type TestFlows,
   type TestTarget,
 } from '../support/flows.ts'
-import { faults, noFaults } from '../support/provider-requests.ts'
+import { clearFaults, setFaults } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
@@ -129,14 +129,14 @@ test('three boxes by three causes, the provider and a destination: one message e
   ])
 
   hook.reset()
-  await faults(service, { path: '/v1/orders', method: 'POST', kind: 'status', status: 503 })
+  await setFaults(service, { path: '/v1/orders', method: 'POST', kind: 'status', status: 503 })
   await sell('CAJA-4')
   await sell('CAJA-4')
   await pass(60)
   expect(told().filter((one) => one.endsWith('provider_failing'))).toEqual([
     'fleet.trouble provider_failing',
   ])
-  await noFaults(service)
+  await clearFaults(service)
 }, 120_000)
 
 test('the end of a trouble is told once', async () => {

@@ -1,11 +1,10 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { dueLike } from '../support/due.ts'
 import {
-  breakProvider,
+  clearFaults,
   creation,
   deliver,
   forgetRequests,
-  healProvider,
   openOwnShop,
   operationsOf,
   orderRow,
@@ -15,6 +14,7 @@ import {
   refund,
   refunding,
   retireShops,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -52,7 +52,7 @@ const hanging = (till: Pick<Till, 'mpUserId'>) => ({
 
 /** The calls that hang end too. */
 async function heal(): Promise<void> {
-  await healProvider(service)
+  await clearFaults(service)
   service.sandbox.endHangs()
 }
 
@@ -83,7 +83,7 @@ async function webhookStates(mpOrderIds: readonly string[]): Promise<string[]> {
 async function whileOthersHang(work: () => Promise<unknown>, done: () => Promise<void>) {
   const working = work()
   await done()
-  await healProvider(service)
+  await clearFaults(service)
   expect(service.sandbox.endHangs()).toBeGreaterThan(0)
   await working
 }
@@ -98,7 +98,7 @@ test.each(['confirmed', 'unknown'] as const)(
     const { till, orderId } = await openOrder(`beside ${state}`)
     await (await dueLike(service, orderId)).orders(19)
     await act(service, orderId, payByCard)
-    await breakProvider(service, ...neighbours.map((neighbour) => hanging(neighbour.till)))
+    await setFaults(service, ...neighbours.map((neighbour) => hanging(neighbour.till)))
     await forgetRequests(service)
     await whileOthersHang(
       () => sweepAfter(service, 2_100),
@@ -115,11 +115,11 @@ test('a shop whose refunds hang keeps no other shop’s refund waiting', async (
   const { till, orderId } = await openOrder('beside hanging refunds')
   await act(service, orderId, payByCard)
   await readOrder(service, till, orderId)
-  await breakProvider(service, { ...refunding, kind: 'drop_after' })
+  await setFaults(service, { ...refunding, kind: 'drop_after' })
   expect((await refund(service, till, orderId, '1,00')).statusCode).toBe(504)
   await (await dueLike(service, neighbour.orderId)).refunds(40)
   await service.database.db.updateTable('orders').set({ next_check_at: null }).execute()
-  await breakProvider(service, hanging(neighbour.till))
+  await setFaults(service, hanging(neighbour.till))
   await whileOthersHang(
     () => sweepAfter(service, 6_100),
     () =>
@@ -133,7 +133,7 @@ test('a started sweeper goes on with a shop while calls of another one hang', as
   const own = await startTestService({ twinOf: service, env: { SWEEP_INTERVAL_MS: '100' } })
   const neighbour = await openOrder('hangs on')
   const { till, orderId } = await openOrder('goes on')
-  await breakProvider(service, hanging(neighbour.till))
+  await setFaults(service, hanging(neighbour.till))
   await forgetRequests(service)
   service.clock.advance(2_100)
   try {
@@ -169,7 +169,7 @@ test('what a dead process had taken is taken up by another one within 6 seconds'
   try {
     const { till, orderId } = await openOrder('taken')
     await act(service, orderId, payByCard)
-    await breakProvider(service, { ...hanging(till), count: 1 })
+    await setFaults(service, { ...hanging(till), count: 1 })
     await forgetRequests(service)
     service.clock.advance(2_100)
     const sweeping = dying.sweeper.sweepOnce()
@@ -188,25 +188,25 @@ test('what a dead process had taken is taken up by another one within 6 seconds'
 test('a call that is answered beside one that is told to wait does not end the rest of the account', async () => {
   const { till, orderId, mpOrderId } = await openOrder('answered beside')
   const [refused = ''] = await (await dueLike(service, orderId)).orders(1)
-  await breakProvider(
+  await setFaults(
     service,
     { path: `/v1/orders/${refused}`, method: 'GET', kind: '429', retry_after: 30 },
     { path: `/v1/orders/${mpOrderId}`, method: 'GET', kind: 'latency', delay_ms: 300 },
   )
   expect(await readsOf(till, () => sweepAfter(service, 2_100))).toBe(2)
   expect(await readsOf(till, () => sweepAfter(service, 25_000))).toBe(0)
-  await healProvider(service)
+  await clearFaults(service)
   expect(await readsOf(till, () => sweepAfter(service, 6_000))).toBe(2)
 })
 
 test('an account in trouble is tried with one call at a time, and at full width once it answers', async () => {
   const { till, orderId } = await openOrder('in trouble')
   await (await dueLike(service, orderId)).orders(40)
-  await breakProvider(service, { ...reading, kind: '503' })
+  await setFaults(service, { ...reading, kind: '503' })
   // What was under way, and what the first two failures made room for.
   expect(await readsOf(till, () => sweepAfter(service, 2_100))).toBeLessThanOrEqual(18)
   expect(await readsOf(till, () => sweepAfter(service, 5_000))).toBe(1)
-  await healProvider(service)
+  await clearFaults(service)
   expect(await readsOf(till, () => sweepAfter(service, 6_000))).toBe(41)
 })
 
@@ -226,7 +226,7 @@ test('webhooks of a shop whose calls hang keep no other shop’s webhook waiting
   await due.webhooks(await due.orders(40))
   await act(service, orderId, payByCard)
   // A webhook's read is repeated at once.
-  await breakProvider(service, { ...hanging(neighbour.till), count: 16 })
+  await setFaults(service, { ...hanging(neighbour.till), count: 16 })
   await whileOthersHang(
     async () => {
       const working = service.inbox.workDue()
@@ -250,14 +250,14 @@ test('webhooks about one order that wait together are worked by one look, each t
 test('webhooks that came while the provider was away for hours are worked within 10 seconds of its return', async () => {
   const { till, orderId, mpOrderId } = await openOrder('hours')
   await act(service, orderId, payByCard)
-  await breakProvider(service, { ...reading, kind: '503' })
+  await setFaults(service, { ...reading, kind: '503' })
   await deliver(service, { dataId: mpOrderId })
   for (let quarter = 0; quarter < 12; quarter += 1) {
     service.clock.advance(15 * 60_000)
     await service.inbox.workDue()
   }
   expect(await webhookStates([mpOrderId])).toEqual(['failed'])
-  await healProvider(service)
+  await clearFaults(service)
   service.clock.advance(9_000)
   expect(await readsOf(till, () => service.inbox.workDue())).toBe(1)
   expect(await webhookStates([mpOrderId])).toEqual(['processed'])
@@ -268,7 +268,7 @@ test('webhooks of an account that is told to wait rest for that long, and only t
   const other = await openOrder('webhooks go on')
   const due = await dueLike(service, limited.orderId)
   await due.webhooks([limited.mpOrderId])
-  await breakProvider(service, {
+  await setFaults(service, {
     ...reading,
     user_id: limited.till.mpUserId,
     kind: '429',
@@ -291,7 +291,7 @@ test('webhooks that a dead process had taken are taken up by another one within 
     const { till, orderId, mpOrderId } = await openOrder('webhook taken')
     await act(service, orderId, payByCard)
     await (await dueLike(service, orderId)).webhooks([mpOrderId])
-    await breakProvider(service, { ...hanging(till), count: 1 })
+    await setFaults(service, { ...hanging(till), count: 1 })
     await forgetRequests(service)
     const working = dying.inbox.workDue()
     await expect.poll(() => reads(till)).toBe(1)
@@ -308,7 +308,7 @@ test('webhooks that a dead process had taken are taken up by another one within 
 test('webhooks about orders that nobody knows, and that ask a shop whose calls hang, hold up none about known ones', async () => {
   const neighbour = await openOwnShop(service, 'creation hangs')
   const { orderId, mpOrderId } = await openOrder('known')
-  await breakProvider(service, {
+  await setFaults(service, {
     ...creation,
     user_id: neighbour.mpUserId,
     kind: 'drop_after',
@@ -320,7 +320,7 @@ test('webhooks about orders that nobody knows, and that ask a shop whose calls h
   )
   await (await dueLike(service, orderId)).webhooks(foreign)
   await act(service, orderId, payByCard)
-  await breakProvider(service, { ...hanging(neighbour), count: 16 })
+  await setFaults(service, { ...hanging(neighbour), count: 16 })
   await whileOthersHang(
     async () => {
       const working = service.inbox.workDue()

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
-  breakProvider,
   cancel,
+  clearFaults,
   creation,
-  healProvider,
   openOwnShop,
   operationsOf,
   orderRow,
   ordersAtProvider,
   refund,
   refunding,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -44,9 +44,9 @@ const paid = async (till: Till) => {
   return orderId
 }
 const lose = async (kind: string, till: Till) => {
-  await breakProvider(service, { ...creation, kind })
+  await setFaults(service, { ...creation, kind })
   const orderId = await sell(till)
-  await healProvider(service)
+  await clearFaults(service)
   return orderId
 }
 const actThere = async ({ till }: Shop, action: object) => {
@@ -87,11 +87,11 @@ const stories: Story[] = [
   {
     name: 'unknown, given up',
     async before(till) {
-      await breakProvider(service, { ...creation, kind: 'drop_after' })
+      await setFaults(service, { ...creation, kind: 'drop_after' })
       const orderId = await sell(till)
-      await breakProvider(service, { path: '^/v1/orders$', kind: 'drop_after' })
+      await setFaults(service, { path: '^/v1/orders$', kind: 'drop_after' })
       await cancel(service, till, orderId)
-      await healProvider(service)
+      await clearFaults(service)
       return orderId
     },
     status: 'expired',
@@ -101,9 +101,9 @@ const stories: Story[] = [
     name: 'refund whose answer was lost',
     async before(till) {
       const orderId = await paid(till)
-      await breakProvider(service, { ...refunding, kind: 'drop_after' })
+      await setFaults(service, { ...refunding, kind: 'drop_after' })
       await refund(service, till, orderId, '34,50')
-      await healProvider(service)
+      await clearFaults(service)
       return orderId
     },
     status: 'partially_refunded',
@@ -113,9 +113,9 @@ const stories: Story[] = [
     name: 'refund that never arrived',
     async before(till) {
       const orderId = await paid(till)
-      await breakProvider(service, { ...refunding, kind: 'drop_before' })
+      await setFaults(service, { ...refunding, kind: 'drop_before' })
       await refund(service, till, orderId)
-      await healProvider(service)
+      await clearFaults(service)
       return orderId
     },
     status: 'refunded',

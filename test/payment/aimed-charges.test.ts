@@ -1,18 +1,18 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import {
-  breakProvider,
   cancel,
+  clearFaults,
   creation,
   deliver,
   type FaultRule,
   forgetRequests,
-  healProvider,
   openOwnShop,
   orderRow,
   ordersAtProvider,
   providerRequests,
   reading,
   readResolved,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -42,7 +42,7 @@ afterAll(async () => {
   await duplicate.stop()
   await service.stop()
 })
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 
 const actThere = (id: string | undefined, action: object) =>
   sandboxCall(service, 'POST', `/_sandbox/orders/${id}/act`, action)
@@ -67,7 +67,7 @@ async function arrived(till: Till, afterMs: number) {
 
 test('a refusal of the second attempt says nothing of the first, which arrives later and is found', async () => {
   const till = await openOwnShop(service, 'overtaken')
-  await breakProvider(service, {
+  await setFaults(service, {
     ...creation,
     kind: 'arrive_late',
     delay_ms: 7_000,
@@ -91,7 +91,7 @@ test('a refusal of the second attempt says nothing of the first, which arrives l
 
 test('once no attempt can arrive any more, a refusal after a search that finds nothing ends the charge', async () => {
   const till = await openOwnShop(service, 'nothing came')
-  await breakProvider(service, { ...creation, kind: 'drop_before', count: 1 })
+  await setFaults(service, { ...creation, kind: 'drop_before', count: 1 })
   await takeTerminal(till.terminalId)
   const { order_id } = (await charge(service, till, { reference: 'A-2' })).json()
   await sweepAfter(service, lateArrivalMs - 1_000)
@@ -122,7 +122,7 @@ test.each(denials)(
   async (denial) => {
     const name = `denied ${denial.status} ${denial.form} ${denial.code}`
     const till = await openOwnShop(service, name)
-    await breakProvider(service, { ...creation, kind: 'status_after', count: 1, ...denial })
+    await setFaults(service, { ...creation, kind: 'status_after', count: 1, ...denial })
     const answer = await charge(service, till, { reference: 'A-3' })
     expect(answer.json().outcome).toBe('unknown')
     const [made] = ordersAtProvider(service, till)
@@ -138,9 +138,9 @@ test.each(denials)(
 
 test('an order that had counted as refused and shows up is taken off the terminal again', async () => {
   const till = await openOwnShop(service, 'shows up')
-  await breakProvider(service, { ...creation, kind: 'arrive_late', delay_ms: 60_000, count: 9 })
+  await setFaults(service, { ...creation, kind: 'arrive_late', delay_ms: 60_000, count: 9 })
   const { order_id } = (await charge(service, till, { reference: 'A-4' })).json()
-  await healProvider(service)
+  await clearFaults(service)
   await cancel(service, till, order_id)
   await sweepAfter(service, lateArrivalMs + 2_000)
   expect((await orderRow(service, order_id)).creation).toBe('refused')
@@ -157,9 +157,9 @@ test('an order that had counted as refused and shows up is taken off the termina
 
 test('an order that had counted as refused and was paid is flagged, by the search alone', async () => {
   const till = await openOwnShop(service, 'shows up paid')
-  await breakProvider(service, { ...creation, kind: 'arrive_late', delay_ms: 60_000, count: 9 })
+  await setFaults(service, { ...creation, kind: 'arrive_late', delay_ms: 60_000, count: 9 })
   const { order_id } = (await charge(service, till, { reference: 'A-5' })).json()
-  await healProvider(service)
+  await clearFaults(service)
   await cancel(service, till, order_id)
   await sweepAfter(service, lateArrivalMs + 2_000)
   const [ghost] = await arrived(till, 60_000)
@@ -220,9 +220,9 @@ describe('a charge that waits for its terminal while a later one of its box is d
     const sale = { reference: 'A-30', headers: key ? { 'idempotency-key': key } : {} }
     let denial: Awaited<ReturnType<typeof charge>> | undefined
     holdBack(async () => {
-      await breakProvider(service, { ...listing, kind: 'status', status: 409, code: 'conflict' })
+      await setFaults(service, { ...listing, kind: 'status', status: 409, code: 'conflict' })
       denial = await charge(duplicate, till, sale)
-      await healProvider(service)
+      await clearFaults(service)
     })
     const first = await charge(service, till, sale)
     expect(denial?.json()).toMatchObject({ outcome: 'not_charged', retry_safe: true })
@@ -239,7 +239,7 @@ describe('a charge that waits for its terminal while a later one of its box is d
     let first: Awaited<ReturnType<typeof charge>> | undefined
     holdBack(async () => {
       first = await charge(duplicate, till, { reference: 'A-31' })
-      await breakProvider(service, { ...listing, kind: 'status', status: 409, code: 'conflict' })
+      await setFaults(service, { ...listing, kind: 'status', status: 409, code: 'conflict' })
     })
     const second = await charge(service, till, { reference: 'A-31' })
     expect(second.json().order_id).toBe(first?.json().order_id)
@@ -249,9 +249,9 @@ describe('a charge that waits for its terminal while a later one of its box is d
 
 test('after a wish to cancel nothing is sent that could charge', async () => {
   const till = await openOwnShop(service, 'wished')
-  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  await setFaults(service, { ...creation, kind: 'drop_before' })
   const { order_id } = (await charge(service, till, { reference: 'A-7' })).json()
-  await healProvider(service)
+  await clearFaults(service)
   await forgetRequests(service)
   const canceled = await cancel(service, till, order_id)
   expect([canceled.statusCode, canceled.json().outcome]).toEqual([504, 'unknown'])
@@ -270,7 +270,7 @@ test('after a wish to cancel nothing is sent that could charge', async () => {
 
 test('a cancel that comes between two attempts of the same call keeps the second from being sent', async () => {
   const till = await openOwnShop(service, 'wished between')
-  await breakProvider(service, { ...creation, kind: 'hang_before', count: 1 })
+  await setFaults(service, { ...creation, kind: 'hang_before', count: 1 })
   const charging = charge(service, till, { reference: 'A-8' })
   await expect
     .poll(async () => (await providerRequests(service, creation)).some(isOf(till.mpUserId)))

@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   auditOf,
-  breakProvider,
+  clearFaults,
   deliver,
-  healProvider,
   openOwnShop,
   operationsOf,
   orderRow,
@@ -13,6 +12,7 @@ import {
   refund,
   refunding,
   sandboxRefund,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -30,7 +30,7 @@ afterAll(async () => {
   await duplicate.stop()
   await service.stop()
 })
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 
 /** A paid order of 100,00. */
 async function paid(name: string): Promise<{ till: Till; orderId: string }> {
@@ -46,9 +46,9 @@ const refundsOf = (till: Till) =>
 
 test('refunds of different keys are different refunds, whatever was lost', async () => {
   const { till, orderId } = await paid('two items')
-  await breakProvider(service, { ...refunding, kind: 'drop_before' })
+  await setFaults(service, { ...refunding, kind: 'drop_before' })
   expect((await refund(service, till, orderId, '10,00', 'ITEM-1')).statusCode).toBe(504)
-  await healProvider(service)
+  await clearFaults(service)
   const second = await refund(service, till, orderId, '10,00', 'ITEM-2')
   expect(second.statusCode).toBe(409)
   expect(second.json()).toMatchObject({
@@ -83,7 +83,7 @@ test.each([
   'a %s refund in processing is pending, and one that fails later gives its amount back',
   async (name, amount, status) => {
     const { till, orderId } = await paid(`processing ${name}`)
-    await breakProvider(service, { ...refunding, kind: 'refund_processing' })
+    await setFaults(service, { ...refunding, kind: 'refund_processing' })
     const answer = await refund(service, till, orderId, amount, 'K')
     expect(answer.statusCode).toBe(200)
     expect(answer.json()).toMatchObject({
@@ -112,7 +112,7 @@ test.each([
     const audit = await auditOf(service, till.client, 'order.refunded')
     expect(audit.map((entry) => entry.status)).toEqual(['failed'])
 
-    await healProvider(service)
+    await clearFaults(service)
     const again = await refund(service, till, orderId, amount, 'K')
     expect([again.statusCode, again.json().outcome]).toEqual([
       200,
@@ -124,7 +124,7 @@ test.each([
 
 test('without any webhook a refund in processing is looked at until it ends', async () => {
   const { till, orderId } = await paid('looked at')
-  await breakProvider(service, {
+  await setFaults(service, {
     ...refunding,
     kind: 'refund_processing',
     delay_ms: 40 * 60_000,
@@ -137,10 +137,10 @@ test('without any webhook a refund in processing is looked at until it ends', as
 
 test('an old answer that arrives after a refund takes nothing back', async () => {
   const { till, orderId } = await paid('old answer')
-  await breakProvider(service, { ...reading, kind: 'latency_after', delay_ms: 150, count: 1 })
+  await setFaults(service, { ...reading, kind: 'latency_after', delay_ms: 150, count: 1 })
   const slow = readOrder(duplicate, till, orderId)
   await new Promise((resolve) => setTimeout(resolve, 30))
-  await breakProvider(service)
+  await setFaults(service)
   await refund(service, till, orderId, '30,00')
   await slow
   expect(await orderRow(service, orderId)).toMatchObject({
@@ -155,7 +155,7 @@ test('a refund that was made and denied by something in between is made once', a
     { status: 404, form: 'bare' },
   ] as const) {
     const { till, orderId } = await paid(`denied ${denial.status}`)
-    await breakProvider(service, { ...refunding, kind: 'status_after', count: 1, ...denial })
+    await setFaults(service, { ...refunding, kind: 'status_after', count: 1, ...denial })
     const answer = await refund(service, till, orderId, '40,00', 'K')
     expect([answer.statusCode, answer.json().outcome]).toEqual([504, 'unknown'])
     expect((await refund(service, till, orderId, '40,00', 'K')).statusCode).toBe(200)
@@ -171,7 +171,7 @@ test('a process that stood still before its refund sends nothing once another ha
     deps.provider.orders.refund = send
     service.clock.advance(6_500)
     // The other process is refused for good, and the till's key is free again.
-    await breakProvider(service, {
+    await setFaults(service, {
       ...refunding,
       kind: 'status',
       status: 422,
@@ -188,12 +188,12 @@ test('a process that stood still before its refund sends nothing once another ha
 
 test('while a refund is open nobody is told that the customer is charged', async () => {
   const { till, orderId } = await paid('open refund')
-  await breakProvider(service, { ...refunding, kind: 'drop_after' })
+  await setFaults(service, { ...refunding, kind: 'drop_after' })
   expect((await refund(service, till, orderId)).json().outcome).toBe('unknown')
-  await breakProvider(service, { path: '^/v1/orders', kind: '500' })
+  await setFaults(service, { path: '^/v1/orders', kind: '500' })
   const stale = await readOrder(service, till, orderId)
   expect(stale.json()).toMatchObject({ stale: true, status: 'processed', outcome: 'unknown' })
-  await healProvider(service)
+  await clearFaults(service)
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
   const cut = await refund(service, till, orderId)
   expect(cut.statusCode).toBe(409)
@@ -253,9 +253,9 @@ test('a refund that began before an equal one was refused is not made after that
   service.deps.provider.orders.get = async (...args) => {
     service.deps.provider.orders.get = get
     const code = 'partial_refund_forbidden_with_tips'
-    await breakProvider(service, { ...refunding, kind: 'status', status: 409, code })
+    await setFaults(service, { ...refunding, kind: 'status', status: 409, code })
     denial = await refund(duplicate, till, orderId, '10,00', 'ITEM')
-    await healProvider(service)
+    await clearFaults(service)
     return get(...args)
   }
   const first = await refund(service, till, orderId, '10,00', 'ITEM')

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { close } from '../closings/shop-day.ts'
 import {
-  healProvider,
+  clearFaults,
   openOwnShop,
   operationsOf,
   orderRow,
@@ -17,7 +17,7 @@ beforeAll(async () => {
   service = await startTestService()
 })
 afterAll(() => service.stop())
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 
 async function paid(name: string, how: Record<string, unknown>) {
   const till = await openOwnShop(service, name)

@@ -2,12 +2,12 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
-  breakProvider,
+  clearFaults,
   forgetRequests,
-  healProvider,
   openOwnShop,
   providerRequests,
   reading,
+  setFaults,
 } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, charge, enrol, type Till } from '../support/till.ts'
@@ -41,7 +41,7 @@ test('what is done for somebody who has hung up is audited with his address and 
   const shop = await openOwnShop(service, 'hangs up')
   const { order_id } = (await charge(service, shop, { reference: 'H-1' })).json()
   await forgetRequests(service)
-  await breakProvider(service, { ...reading, kind: 'latency', delay_ms: 300 })
+  await setFaults(service, { ...reading, kind: 'latency', delay_ms: 300 })
   const { port } = service.app.server.address() as { port: number }
   const body = JSON.stringify({ order_id })
   const head = [
@@ -65,7 +65,7 @@ test('what is done for somebody who has hung up is audited with his address and 
     ip_address: '127.0.0.9',
     metadata: { key_id: expect.any(String) },
   })
-  await healProvider(service)
+  await clearFaults(service)
 })
 
 test('what is done by a session names it, and who began it when stands in the log as well', async () => {

@@ -1,17 +1,17 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   auditOf,
-  breakProvider,
   cancel,
   canceling,
+  clearFaults,
   forgetRequests,
-  healProvider,
   openOwnShop,
   operationsOf,
   ordersAtProvider,
   providerRequests,
   reading,
   retireShops,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -25,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 afterEach(async () => {
-  await healProvider(service)
+  await clearFaults(service)
   await retireShops(service)
 })
 
@@ -116,11 +116,11 @@ test('cancels at once of an order at the terminal are one request to the provide
 
 test('a request whose answer got lost is found by reading, or repeated under its key', async () => {
   const { till, orderId } = await orderAtTerminal('lost answer')
-  await breakProvider(service, { ...canceling, kind: 'drop_after' })
+  await setFaults(service, { ...canceling, kind: 'drop_after' })
   expect((await cancel(service, till, orderId)).statusCode).toBe(202)
 
   const other = await orderAtTerminal('lost request')
-  await breakProvider(service, { ...canceling, kind: 'drop_before' })
+  await setFaults(service, { ...canceling, kind: 'drop_before' })
   const lost = await cancel(service, other.till, other.orderId)
   expect([lost.statusCode, lost.json()]).toMatchObject([
     504,
@@ -129,7 +129,7 @@ test('a request whose answer got lost is found by reading, or repeated under its
   // The terminal may still take the money of this one, so an equal sale makes no second order.
   const again = (await charge(service, other.till, { reference: 'T-1' })).json()
   expect(again.order_id).toBe(other.orderId)
-  await healProvider(service)
+  await clearFaults(service)
   await forgetRequests(service)
   await sweepAfter(service, 60_000)
   expect(await providerRequests(service, canceling)).toHaveLength(1)
@@ -138,23 +138,23 @@ test('a request whose answer got lost is found by reading, or repeated under its
 
 test('the provider’s 202 counts even while nothing can be read', async () => {
   const { till, orderId } = await orderAtTerminal('unread')
-  await breakProvider(service, { ...reading, kind: '500' })
+  await setFaults(service, { ...reading, kind: '500' })
   const answer = await cancel(service, till, orderId)
   expect([answer.statusCode, answer.json()]).toMatchObject([202, requested])
 })
 
 test('an order that the provider calls canceled already is read again and counts as canceled', async () => {
   const { till, orderId } = await orderAtTerminal('already')
-  await breakProvider(service, { ...reading, kind: '500' })
+  await setFaults(service, { ...reading, kind: '500' })
   await act(service, orderId, { do: 'cancel' })
-  await breakProvider(service, { ...reading, kind: '500', count: 3 })
+  await setFaults(service, { ...reading, kind: '500', count: 3 })
   const answer = await cancel(service, till, orderId)
   expect([answer.statusCode, answer.json().status]).toEqual([200, 'canceled'])
 })
 
 test('a device that does not take it leaves the cancel to the terminal', async () => {
   const { till, orderId } = await orderAtTerminal('old device')
-  await breakProvider(service, {
+  await setFaults(service, {
     ...canceling,
     kind: 'status',
     status: 409,

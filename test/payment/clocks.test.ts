@@ -9,11 +9,10 @@ import { ProviderError } from '../../src/provider/provider.ts'
 import { furthestMs } from '../../src/repositories/due-work.ts'
 import { acquireLease, leaseMs, releaseLease } from '../../src/repositories/leases.ts'
 import {
-  breakProvider,
+  clearFaults,
   creation,
   deliver,
   forgetRequests,
-  healProvider,
   openOwnShop,
   operationsOf,
   orderRow,
@@ -22,6 +21,7 @@ import {
   refund,
   refunding,
   retireShops,
+  setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard } from '../support/till.ts'
@@ -49,7 +49,7 @@ afterEach(async () => {
       .poll(async () => Math.abs(deps.now().getTime() - (await database.clockMs())))
       .toBeLessThan(1_000)
   }
-  await healProvider(service)
+  await clearFaults(service)
 })
 
 /** From now on the wall clock of this host is wrong by so much. It runs on. */
@@ -82,7 +82,7 @@ test('a process whose host is ten minutes ahead cancels no charge before its tim
 
 test('a process ten minutes ahead that dies holds a key for no longer than any other', async () => {
   const till = await openOwnShop(service, 'died ahead')
-  await breakProvider(service, { ...creation, kind: 'latency', delay_ms: 300, count: 1 })
+  await setFaults(service, { ...creation, kind: 'latency', delay_ms: 300, count: 1 })
   await forgetRequests(service)
   setWallClock(hasHosts() ? 10 * minuteMs : 0)
   const charging = charge(service, till, { reference: 'K-2' })
@@ -121,9 +121,9 @@ test('what was planned before the clock of the database was set back is due', as
   await service.sweeper.sweepOnce()
   expect(await orderRow(service, order_id)).toMatchObject({ status: 'processed' })
 
-  await breakProvider(service, { ...refunding, kind: 'drop_before' })
+  await setFaults(service, { ...refunding, kind: 'drop_before' })
   expect((await refund(service, till, order_id)).statusCode).toBe(504)
-  await healProvider(service)
+  await clearFaults(service)
   await db
     .updateTable('order_operations')
     .set({ next_attempt_at: ahead, sender: order_id, sender_until: ahead })
@@ -240,7 +240,7 @@ test('of two processes whose hosts are a quarter of a minute apart one renews a 
   const till = await openOwnShop(service, 'renewed apart')
   const renewing = { path: '/oauth/token', method: 'POST' }
   await forgetRequests(service)
-  await breakProvider(service, { ...renewing, kind: 'latency_after', delay_ms: 400, count: 1 })
+  await setFaults(service, { ...renewing, kind: 'latency_after', delay_ms: 400, count: 1 })
   const refresh = (process: TestService) =>
     call(process, { method: 'POST', url: '/oauth/refresh', token: till.key })
   const first = refresh(service)

@@ -2,16 +2,16 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { AppError } from '../../src/errors/app-error.ts'
 import { inTime, requestContext } from '../../src/payments/operations/request-context.ts'
 import {
-  breakProvider,
   cancel,
   canceling,
+  clearFaults,
   creation,
   type FaultRule,
-  healProvider,
   openOwnShop,
   ordersAtProvider,
   refund,
   refunding,
+  setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, charge, payByCard, readOrder } from '../support/till.ts'
@@ -36,7 +36,7 @@ beforeAll(async () => {
 })
 afterEach(async () => {
   vi.restoreAllMocks()
-  await healProvider(service)
+  await clearFaults(service)
 })
 afterAll(() => service.stop())
 
@@ -45,7 +45,7 @@ async function refuseLateThenHang(
   name: 'create' | 'cancel' | 'refund',
   rule: Pick<FaultRule, 'path' | 'method'>,
 ): Promise<void> {
-  await breakProvider(
+  await setFaults(
     service,
     { ...rule, kind: 'status', status: 401, count: 1 },
     { ...rule, kind: 'hang_before', count: 20 },
@@ -98,7 +98,7 @@ test('a refund is answered in time when the provider refuses the token late and 
 
 test('who has waited for another sender has only the rest of his time for the provider', async () => {
   const till = await openOwnShop(service, 'late sender')
-  await breakProvider(service, { ...creation, kind: 'hang_before', count: 20 })
+  await setFaults(service, { ...creation, kind: 'hang_before', count: 20 })
   const { order_id } = (await charge(service, till, { reference: 'E-4' })).json()
   const until = new Date(service.deps.now().getTime() + 4_000)
   await service.database.db
@@ -106,7 +106,7 @@ test('who has waited for another sender has only the rest of his time for the pr
     .set({ sender: crypto.randomUUID(), sender_until: until })
     .where('id', '=', order_id)
     .execute()
-  await healProvider(service)
+  await clearFaults(service)
   await refuseLateThenHang('create', creation)
   vi.spyOn(service.deps.changes, 'wait').mockImplementationOnce(async () => pass(12_000))
   begin()

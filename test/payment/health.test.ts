@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { product } from '../../src/http/product.ts'
 import { openTestDatabase } from '../support/database.ts'
-import { faults, noFaults } from '../support/provider-requests.ts'
+import { clearFaults, setFaults } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, enrol } from '../support/till.ts'
 
@@ -96,16 +96,16 @@ test('trouble at the provider is a degraded check and still 200, until it answer
   expect(await provider()).toMatchObject({ status: 'ok', last_failure_at: null })
   for (const kind of ['500', 'drop_before']) {
     troubled.clock.advance(1000)
-    await faults(troubled, { path: '/terminals', kind })
+    await setFaults(troubled, { path: '/terminals', kind })
     await ask()
     const failed = await provider()
     expect(failed.status, kind).toBe('degraded')
     expect(Date.parse(failed.last_failure_at)).toBeGreaterThan(Date.parse(failed.last_answer_at))
     expect((await call(troubled, { url: '/health' })).statusCode).toBe(200)
-    await noFaults(troubled)
+    await clearFaults(troubled)
     troubled.clock.advance(1000)
     // A refusal is an answer too.
-    await faults(troubled, { path: '/terminals', kind: 'status', status: 403, count: 1 })
+    await setFaults(troubled, { path: '/terminals', kind: 'status', status: 403, count: 1 })
     await ask()
     expect((await provider()).status, kind).toBe('ok')
   }

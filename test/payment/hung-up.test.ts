@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { askAndHangUp, askByHand } from '../support/hang-up.ts'
 import {
-  breakProvider,
   cancel,
   creation,
   type FaultRule,
@@ -12,6 +11,7 @@ import {
   reading,
   refund,
   refunding,
+  setFaults,
   signature,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -105,7 +105,7 @@ async function giveUpDuring(
   body: object,
 ): Promise<void> {
   await forgetRequests(service)
-  await breakProvider(service, { ...first, kind: 'latency', delay_ms: 400, count: 1 })
+  await setFaults(service, { ...first, kind: 'latency', delay_ms: 400, count: 1 })
   const { caller } = await askByHand(service.app.server, {
     ...{ line: `POST ${path}`, headers: { 'x-api-token': till.key }, body },
   })

@@ -3,17 +3,17 @@ import { close } from '../closings/shop-day.ts'
 import { openHttpReceiver } from '../notifications/receivers.ts'
 import {
   auditOf,
-  breakProvider,
   cancel,
+  clearFaults,
   creation,
   deliver,
-  healProvider,
   openOwnShop,
   orderRow,
   ordersAtProvider,
   reading,
   refund,
   retireShops,
+  setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'
@@ -35,7 +35,7 @@ beforeAll(async () => {
 })
 afterEach(async () => {
   await retireShops(service)
-  await healProvider(service)
+  await clearFaults(service)
   hook.reset()
 })
 afterAll(async () => {
@@ -66,13 +66,13 @@ async function boxOf(till: Till) {
 
 /** The charge's answer got lost, and somebody said that it was not paid. */
 async function settledAsNotPaid(till: Till): Promise<string> {
-  await breakProvider(service, { ...creation, kind: 'drop_after' }, { ...reading, kind: '503' })
+  await setFaults(service, { ...creation, kind: 'drop_after' }, { ...reading, kind: '503' })
   const { order_id: orderId } = (
     await charge(service, till, { reference: 'A-1', amount: '100,00' })
   ).json()
   service.clock.advance(60_000)
   expect((await settle(till, orderId, 'not_paid')).statusCode).toBe(200)
-  await healProvider(service)
+  await clearFaults(service)
   return orderId
 }
 
@@ -217,12 +217,12 @@ test('a late payment whose webhook is lost is found among the payments of the ac
 
 test('an order that somebody settled as paid, and that ended without a payment, waits for a decision', async () => {
   const till = await openOwnShop(service, 'said paid')
-  await breakProvider(service, { ...creation, kind: 'drop_after' }, { ...reading, kind: '503' })
+  await setFaults(service, { ...creation, kind: 'drop_after' }, { ...reading, kind: '503' })
   const made = await charge(service, till, { reference: 'A-1', amount: '100,00' })
   const orderId = String(made.json().order_id)
   service.clock.advance(60_000)
   expect((await settle(till, orderId, 'paid')).statusCode).toBe(200)
-  await healProvider(service)
+  await clearFaults(service)
   const [book] = ordersAtProvider(service, till)
   const mpOrderId = String(book?.id)
   await sandboxCall(service, 'POST', `/_sandbox/orders/${mpOrderId}/act`, { do: 'cancel' })

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
-  breakProvider,
+  clearFaults,
   creation,
-  healProvider,
   openOwnShop,
   orderRow,
   ordersAtProvider,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -42,13 +42,13 @@ test('stores and boxes that cannot be read hide no others', async () => {
   await oddRows(till, 'stores', [null, { id: 'x', external_id: 5 }])
   await oddRows(till, 'pos', [null])
   // The answers to both creations are lost, so both are looked for.
-  await breakProvider(
+  await setFaults(
     service,
     { path: '/stores$', method: 'POST', kind: 'drop_after', count: 1 },
     { path: '/pos$', method: 'POST', kind: 'drop_after', count: 1 },
   )
   await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2'] })
-  await healProvider(service)
+  await clearFaults(service)
   const again = await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2'] })
   expect([again.statusCode < 500, again.body]).toEqual([true, again.body])
   const stores = await call(service, { url: '/stores', token: till.key })
@@ -56,9 +56,9 @@ test('stores and boxes that cannot be read hide no others', async () => {
 })
 
 async function lose(till: Till, reference: string, kind: string): Promise<string> {
-  await breakProvider(service, { ...creation, kind })
+  await setFaults(service, { ...creation, kind })
   const { order_id } = (await charge(service, till, { reference })).json()
-  await healProvider(service)
+  await clearFaults(service)
   return order_id
 }
 

@@ -1,18 +1,18 @@
 import { connect } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
-  breakProvider,
   cancel,
+  clearFaults,
   creation,
   deliver,
   type FaultRule,
   forgetRequests,
-  healProvider,
   openOwnShop,
   orderRow,
   providerRequests,
   reading,
   refund,
+  setFaults,
   simulate,
   sweepAfter,
 } from '../support/money.ts'
@@ -25,7 +25,7 @@ beforeAll(async () => {
   service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '2000' } })
 })
 afterAll(() => service.stop())
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 
 type Entry = Record<'kind' | 'source' | 'detail' | 'note' | 'at' | 'request_id', string | null> &
   Record<'http_status' | 'count' | 'duration_ms', number | null>
@@ -99,9 +99,9 @@ test('a slow call is listed although it succeeded', async () => {
 
 test('a call without an answer, a refused one and each of its repetitions are told as what they were', async () => {
   const till = await openOwnShop(service, 'broken')
-  await breakProvider(service, { ...creation, kind: 'drop_after', count: 1 })
+  await setFaults(service, { ...creation, kind: 'drop_after', count: 1 })
   const { order_id } = (await charge(service, till, { reference: 'C-1' })).json()
-  await breakProvider(service, { ...reading, kind: 'status', status: 503, count: 1 })
+  await setFaults(service, { ...reading, kind: 'status', status: 503, count: 1 })
   await readOrder(service, till, order_id)
   const { entries } = await timelineOf(till, order_id)
   const calls = entries.filter(({ kind }) => kind === 'call')
@@ -176,7 +176,7 @@ test('a till that hung up before its answer is told as gone, also when it had ju
     (await providerRequests(service, rule)).length
 
   await forgetRequests(service)
-  await breakProvider(service, { ...creation, kind: 'latency_after', delay_ms: 300 })
+  await setFaults(service, { ...creation, kind: 'latency_after', delay_ms: 300 })
   const body = { caja_id: 'CAJA-1', external_reference: 'C-1', amount: '5,00' }
   const charging = ask('POST /orders', JSON.stringify(body))
   await expect.poll(() => reached(creation)).toBe(1)
@@ -265,7 +265,7 @@ test('of very many calls the newest thousand are shown, and it is said that ther
 
 test('the provider’s own number of a call is kept, for its support', async () => {
   const { till, orderId } = await openOrder('supported')
-  await breakProvider(service, { ...reading, kind: 'status', status: 404, count: 1 })
+  await setFaults(service, { ...reading, kind: 'status', status: 404, count: 1 })
   await readOrder(service, till, orderId)
   const { entries } = await timelineOf(till, orderId)
   const calls = entries.filter(({ kind }) => kind === 'call')

@@ -1,15 +1,15 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type OpenStream, openStream } from '../support/event-stream.ts'
 import {
-  breakProvider,
   cancel,
+  clearFaults,
   deliver,
-  healProvider,
   orderRow,
   ordersAtProvider,
   reading,
   refund,
   sandboxRefund,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
@@ -141,12 +141,12 @@ test('an order that has ended is told once and then 204, so that EventSource doe
 
 test('while the provider is away the stream shows what was known, as stale', async () => {
   const orderId = await newOrder()
-  await breakProvider(service, { ...reading, kind: 'status', status: 500 })
+  await setFaults(service, { ...reading, kind: 'status', status: 500 })
   expect(await (await follow(orderId)).next()).toMatchObject({
     event: 'order',
     data: { status: 'created', stale: true },
   })
-  await healProvider(service)
+  await clearFaults(service)
 })
 
 test('a change made by another process is told', async () => {

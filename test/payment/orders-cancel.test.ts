@@ -3,17 +3,17 @@ import { serviceContext } from '../../src/payments/operations/request-context.ts
 import { cancelAtProvider } from '../../src/payments/orders/cancel.ts'
 import {
   auditOf,
-  breakProvider,
   cancel,
   canceling,
+  clearFaults,
   type FaultRule,
   forgetRequests,
-  healProvider,
   openOwnShop,
   operationsOf,
   orderRow,
   ordersAtProvider,
   providerRequests,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { rounds } from '../support/rounds.ts'
@@ -25,7 +25,7 @@ beforeAll(async () => {
   service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '500' }, hangsAreShort: true })
 })
 afterAll(() => service.stop())
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 
 async function openOrder(client: string) {
   const till = await openOwnShop(service, client)
@@ -71,7 +71,7 @@ test.each([
     const { till, orderId } = await openOrder(`shown ${status}`)
     await act(service, orderId, action)
     const refusal = { kind: 'status', status: 409, code: 'cannot_cancel_order' }
-    await breakProvider(service, { ...canceling, ...refusal })
+    await setFaults(service, { ...canceling, ...refusal })
     const response = await cancel(service, till, orderId)
     expect(response.statusCode).toBe(409)
     expect(response.json()).toMatchObject({
@@ -153,7 +153,7 @@ const lost: [string, Omit<FaultRule, 'path'>][] = [
 
 test.each(lost)('a cancel hit once by %s is repeated under the same key', async (_name, fault) => {
   const { till, orderId } = await openOrder(`once ${fault.kind}`)
-  await breakProvider(service, { ...canceling, ...fault, count: 1 })
+  await setFaults(service, { ...canceling, ...fault, count: 1 })
   await forgetRequests(service)
   expect((await cancel(service, till, orderId)).statusCode).toBe(200)
   const keys = (await providerRequests(service, canceling)).map(
@@ -167,7 +167,7 @@ test.each(lost)(
   'a cancel hit for good by %s is found done, or kept and finished by the sweeper',
   async (_name, fault) => {
     const { till, orderId } = await openOrder(`lost ${fault.kind}`)
-    await breakProvider(service, { ...canceling, ...fault })
+    await setFaults(service, { ...canceling, ...fault })
     const response = await cancel(service, till, orderId)
     const isDone = ordersAtProvider(service, till)[0]?.status === 'canceled'
     // A read shows that it worked, though its own answer never came.
@@ -180,7 +180,7 @@ test.each(lost)(
         order_id: orderId,
         status: 'created',
       })
-      await healProvider(service)
+      await clearFaults(service)
       await sweepAfter(service, 60_000)
     }
     expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
@@ -192,10 +192,10 @@ test.each(lost)(
 
 test('a lost cancel that comes too late leaves the payment as it is', async () => {
   const { till, orderId } = await openOrder('too late')
-  await breakProvider(service, { ...canceling, kind: 'drop_before' })
+  await setFaults(service, { ...canceling, kind: 'drop_before' })
   expect((await cancel(service, till, orderId)).statusCode).toBe(504)
   await act(service, orderId, payByCard)
-  await healProvider(service)
+  await clearFaults(service)
   await sweepAfter(service, 60_000)
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({
     status: 'processed',
@@ -217,7 +217,7 @@ test.each([
   'a cancel refused with %s never calls an order uncharged that may still be paid',
   async (name, fault, status, code) => {
     const { till, orderId } = await openOrder(`refused ${name}`)
-    await breakProvider(service, { ...canceling, ...fault })
+    await setFaults(service, { ...canceling, ...fault })
     const response = await cancel(service, till, orderId)
     expect(response.statusCode).toBe(status)
     expect(response.json()).toMatchObject({
@@ -227,7 +227,7 @@ test.each([
       order_id: orderId,
       status: 'created',
     })
-    await healProvider(service)
+    await clearFaults(service)
     expect((await cancel(service, till, orderId)).statusCode).toBe(200)
   },
 )

@@ -1,11 +1,10 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
-  breakProvider,
   cancel,
   canceling,
+  clearFaults,
   creation,
   forgetRequests,
-  healProvider,
   openOwnShop,
   operationsOf,
   orderRow,
@@ -13,6 +12,7 @@ import {
   providerRequests,
   refund,
   refunding,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -29,7 +29,7 @@ afterAll(async () => {
   await duplicate.stop()
   await service.stop()
 })
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 
 const reached = (rule: { path: string; method?: string }) =>
   expect
@@ -44,7 +44,7 @@ const keyed = { headers: { 'idempotency-key': 'one-key' } }
 test('equal charges in two processes are sent once, and both get the order', async () => {
   const till = await openOwnShop(service, 'both charge')
   await forgetRequests(service)
-  await breakProvider(service, { ...creation, kind: 'latency_after', delay_ms: 300, count: 1 })
+  await setFaults(service, { ...creation, kind: 'latency_after', delay_ms: 300, count: 1 })
   const first = charge(service, till, { reference: 'P-1' })
   await reached(creation)
   const second = await charge(duplicate, till, { reference: 'P-1' })
@@ -56,7 +56,7 @@ test('equal charges in two processes are sent once, and both get the order', asy
 test('a refused charge tells an equal one in another process that nothing was charged, and it is true', async () => {
   const till = await openOwnShop(service, 'both refused')
   await forgetRequests(service)
-  await breakProvider(
+  await setFaults(
     service,
     { ...creation, kind: 'latency', delay_ms: 200, count: 1 },
     { ...creation, kind: '429', count: 3 },
@@ -80,7 +80,7 @@ test('a refused refund ends equal ones in another process too, and its key makes
   await act(service, order_id, payByCard)
   await readOrder(service, till, order_id)
   await forgetRequests(service)
-  await breakProvider(
+  await setFaults(
     service,
     { ...refunding, kind: 'latency', delay_ms: 200, count: 1 },
     { ...refunding, kind: '429', count: 3 },
@@ -107,7 +107,7 @@ test('a refund that finds no connection is not called refused when another proce
   await readOrder(service, till, order_id)
   await forgetRequests(service)
   const renewal = { path: '/oauth/token', method: 'POST' }
-  await breakProvider(
+  await setFaults(
     service,
     { ...refunding, kind: 'status', status: 401, code: 'unauthorized' },
     { ...renewal, kind: 'latency', delay_ms: 500, count: 1 },
@@ -132,7 +132,7 @@ test('equal cancels in two processes are sent once, and both are told that the o
   const till = await openOwnShop(service, 'both cancel')
   const { order_id } = (await charge(service, till, { reference: 'P-7' })).json()
   await forgetRequests(service)
-  await breakProvider(service, { ...canceling, kind: 'latency', delay_ms: 300, count: 1 })
+  await setFaults(service, { ...canceling, kind: 'latency', delay_ms: 300, count: 1 })
   const first = cancel(service, till, order_id)
   await reached(canceling)
   const second = await cancel(duplicate, till, order_id)
@@ -146,7 +146,7 @@ test('a refused cancel ends equal ones in another process too, and a later one g
   const till = await openOwnShop(service, 'both cancel in vain')
   const { order_id } = (await charge(service, till, { reference: 'P-8' })).json()
   await forgetRequests(service)
-  await breakProvider(
+  await setFaults(
     service,
     { ...canceling, kind: 'latency', delay_ms: 200, count: 1 },
     { ...canceling, kind: '429', count: 3 },
@@ -168,9 +168,9 @@ test('a refused cancel ends equal ones in another process too, and a later one g
 test('a cancel that a dead process was sending is taken up after a few seconds', async () => {
   const till = await openOwnShop(service, 'dead canceler')
   const { order_id } = (await charge(service, till, { reference: 'P-9' })).json()
-  await breakProvider(service, { ...canceling, kind: 'drop_before' })
+  await setFaults(service, { ...canceling, kind: 'drop_before' })
   expect((await cancel(service, till, order_id)).json().outcome).toBe('unknown')
-  await healProvider(service)
+  await clearFaults(service)
   await service.database.db
     .updateTable('order_operations')
     .set({ sender: order_id, sender_until: new Date(service.clock.now().getTime() + 5_000) })
@@ -186,9 +186,9 @@ test('a cancel that a dead process was sending is taken up after a few seconds',
 
 test('a key that a dead process was sending under is free after a few seconds', async () => {
   const till = await openOwnShop(service, 'dead sender')
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'P-4' })).json()
-  await healProvider(service)
+  await clearFaults(service)
   const inFlight = new Date(service.clock.now().getTime() + 5_000)
   await service.database.db
     .updateTable('orders')

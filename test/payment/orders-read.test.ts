@@ -3,16 +3,16 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
-  breakProvider,
   cancel,
+  clearFaults,
   deliver,
   forgetRequests,
-  healProvider,
   openOwnShop,
   orderRow,
   ordersAtProvider,
   providerRequests,
   reading,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { type ProviderProxy, startProviderProxy } from '../support/provider-proxy.ts'
@@ -36,7 +36,7 @@ afterAll(async () => {
 })
 afterEach(async () => {
   proxy.alter = undefined
-  await healProvider(service)
+  await clearFaults(service)
 })
 
 async function openOrder(client: string) {
@@ -161,11 +161,11 @@ test.each([
   async (name, fault) => {
     const { till, orderId } = await openOrder(`stale ${name}`)
     await act(service, orderId, payByCard)
-    await breakProvider(service, { ...reading, ...fault })
+    await setFaults(service, { ...reading, ...fault })
     const response = await readOrder(service, till, orderId)
     expect([response.statusCode, response.headers['x-order-stale']]).toEqual([200, 'true'])
     expect(response.json()).toMatchObject({ status: 'created', stale: true, outcome: 'unknown' })
-    await healProvider(service)
+    await clearFaults(service)
     const healed = await readOrder(service, till, orderId)
     expect(healed.headers).not.toHaveProperty('x-order-stale')
     expect(healed.json()).toMatchObject({ status: 'processed', stale: false })
@@ -187,7 +187,7 @@ test('an order that the provider no longer keeps is answered from here, not stal
   const { till, orderId } = await openOrder('forgotten')
   await act(service, orderId, payByCard)
   await readOrder(service, till, orderId)
-  await breakProvider(service, { ...reading, kind: 'status', status: 404, code: 'order_not_found' })
+  await setFaults(service, { ...reading, kind: 'status', status: 404, code: 'order_not_found' })
   const response = await readOrder(service, till, orderId)
   expect(response.headers).not.toHaveProperty('x-order-stale')
   expect(response.json()).toMatchObject({ status: 'processed', stale: false })

@@ -1,12 +1,11 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   auditOf,
-  breakProvider,
   cancel,
+  clearFaults,
   deliver,
   type FaultRule,
   forgetRequests,
-  healProvider,
   newAccount,
   openOwnShop,
   operationsOf,
@@ -17,6 +16,7 @@ import {
   refund,
   refunding,
   sandboxRefund,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { type ProviderProxy, startProviderProxy } from '../support/provider-proxy.ts'
@@ -52,7 +52,7 @@ afterAll(async () => {
 })
 afterEach(async () => {
   proxy.alter = undefined
-  await healProvider(service)
+  await clearFaults(service)
 })
 
 let ticket = 0
@@ -282,7 +282,7 @@ test.each(lost)(
   async (_name, fault, made) => {
     for (const amount of [undefined, '40,00']) {
       const orderId = await paidOrder()
-      await breakProvider(service, { ...refunding, ...fault })
+      await setFaults(service, { ...refunding, ...fault })
       const unsure = await refund(service, till, orderId, amount)
       expect(unsure.statusCode).toBe(504)
       expect(unsure.json()).toMatchObject({
@@ -295,7 +295,7 @@ test.each(lost)(
       expect([other.statusCode, other.json().code]).toEqual([409, 'REFUND_IN_PROGRESS'])
       expect((await bookOf(orderId)).refunds).toHaveLength(made)
 
-      await healProvider(service)
+      await clearFaults(service)
       const again = await refund(service, till, orderId, amount)
       expect(again.statusCode, again.body).toBe(200)
       expect((await bookOf(orderId)).refunds).toHaveLength(1)
@@ -309,9 +309,9 @@ test.each(lost)(
   'after %s the sweeper finishes it, and the equal request gets its answer once',
   async (name, fault) => {
     const orderId = await paidOrder()
-    await breakProvider(service, { ...refunding, ...fault })
+    await setFaults(service, { ...refunding, ...fault })
     await refund(service, till, orderId, '40,00')
-    await healProvider(service)
+    await clearFaults(service)
     await sweepAfter(service, 60_000)
     expect((await operationsOf(service, orderId)).map((row) => row.state)).toEqual(['done'])
     expect((await orderRow(service, orderId)).refunded_cents).toBe(4_000)
@@ -334,9 +334,9 @@ test.each(lost)(
 
 test('an unanswered refund stops standing for equal requests after a day', async () => {
   const orderId = await paidOrder()
-  await breakProvider(service, { ...refunding, kind: 'drop_after' })
+  await setFaults(service, { ...refunding, kind: 'drop_after' })
   await refund(service, till, orderId, '40,00')
-  await healProvider(service)
+  await clearFaults(service)
   await sweepAfter(service, 60_000)
   service.clock.advance(24 * 3600_000)
   const next = await refund(service, till, orderId, '40,00')
@@ -355,13 +355,13 @@ test.each([
   'once the answer was lost, %s does not count as “not refunded”',
   async (_name, fault) => {
     const orderId = await paidOrder()
-    await breakProvider(service, { ...refunding, kind: 'drop_after' })
+    await setFaults(service, { ...refunding, kind: 'drop_after' })
     await refund(service, till, orderId, '40,00')
-    await breakProvider(service, { ...refunding, ...fault })
+    await setFaults(service, { ...refunding, ...fault })
     await sweepAfter(service, 60_000)
     const asked = await refund(service, till, orderId, '40,00')
     expect(asked.json()).toMatchObject({ outcome: 'unknown', retry_safe: true })
-    await healProvider(service)
+    await clearFaults(service)
     expect((await refund(service, till, orderId, '40,00')).statusCode).toBe(200)
     expect((await bookOf(orderId)).refunds).toHaveLength(1)
   },
@@ -369,9 +369,9 @@ test.each([
 
 test('once the answer was lost, an unreachable provider does not count as “not refunded”', async () => {
   const orderId = await paidOrder()
-  await breakProvider(service, { ...refunding, kind: 'drop_after' })
+  await setFaults(service, { ...refunding, kind: 'drop_after' })
   await refund(service, till, orderId, '40,00')
-  await healProvider(service)
+  await clearFaults(service)
   proxy.vanish()
   service.clock.advance(60_000)
   const asked = await refund(service, till, orderId, '40,00')
@@ -392,12 +392,12 @@ test.each([
   ['insufficient_money_for_refund', 428, 'PROVIDER_REJECTED', 502],
 ] as const)('the provider’s %s ends the refund as %3$s', async (code, status, ours, answered) => {
   const orderId = await paidOrder()
-  await breakProvider(service, { ...refunding, kind: 'status', status, code })
+  await setFaults(service, { ...refunding, kind: 'status', status, code })
   const response = await refund(service, till, orderId, '1,00')
   expect(response.statusCode).toBe(answered)
   expect(response.json()).toMatchObject({ code: ours, outcome: 'charged', order_id: orderId })
   expect((await operationsOf(service, orderId)).map((row) => row.state)).toEqual(['refused'])
-  await healProvider(service)
+  await clearFaults(service)
   expect((await refund(service, till, orderId, '1,00')).statusCode).toBe(200)
 })
 
@@ -407,11 +407,11 @@ test.each([
   'order_payment_not_yet_enabled_for_refund',
 ])('the provider’s %s keeps the refund open until it is made', async (code) => {
   const orderId = await paidOrder()
-  await breakProvider(service, { ...refunding, kind: 'status', status: 409, code })
+  await setFaults(service, { ...refunding, kind: 'status', status: 409, code })
   const response = await refund(service, till, orderId)
   expect([response.statusCode, response.json().code]).toEqual([409, 'REFUND_IN_PROGRESS'])
   expect(response.json()).toMatchObject({ outcome: 'unknown', retry_safe: true })
-  await healProvider(service)
+  await clearFaults(service)
   await sweepAfter(service, 60_000)
   expect((await orderRow(service, orderId)).status).toBe('refunded')
 })
@@ -427,11 +427,11 @@ test.each([
     await act(service, order_id, payByCard)
     if (status === 409)
       await call(service, { method: 'POST', url: '/oauth/logout', token: shop.key })
-    else await breakProvider(service, { ...reading, kind: '500' })
+    else await setFaults(service, { ...reading, kind: '500' })
     const response = await refund(service, shop, order_id, '10,00')
     expect([response.statusCode, response.json().code]).toEqual([status, code])
     expect(response.json()).toMatchObject({ outcome: 'unknown', retry_safe: true, order_id })
-    await healProvider(service)
+    await clearFaults(service)
     if (status === 409) await connect(service, shop.client, String(shop.mpUserId))
     expect((await refund(service, shop, order_id, '10,00')).statusCode).toBe(200)
     expect((await bookOf(order_id)).refunds).toMatchObject([{ amount: '10.00' }])
@@ -458,7 +458,7 @@ test('a refund whose answer was lost before its token was refused is made once',
     path.endsWith('/refund') || path === '/users/me'
       ? { status: 401, body: { code: 'unauthorized' } }
       : undefined
-  await breakProvider(
+  await setFaults(
     service,
     { ...refunding, kind: 'drop_after', count: 1 },
     { path: '/oauth/token', kind: 'status', status: 400, code: 'invalid_grant' },
@@ -468,7 +468,7 @@ test('a refund whose answer was lost before its token was refused is made once',
   expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'unknown' }])
 
   proxy.alter = undefined
-  await healProvider(service)
+  await clearFaults(service)
   await connect(service, 'refused token', String(shop.mpUserId))
   expect((await refund(service, shop, orderId, '10,00')).statusCode).toBe(200)
   expect((await bookOf(orderId)).refunds).toMatchObject([{ amount: '10.00' }])
@@ -523,23 +523,23 @@ test('one key at once is one refund, for one order and for two', async () => {
 
 test('a key whose refund the provider refused is free again', async () => {
   const orderId = await paidOrder()
-  await breakProvider(service, {
+  await setFaults(service, {
     ...refunding,
     kind: 'status',
     status: 409,
     code: 'cannot_refund_order',
   })
   await refund(service, till, orderId, '10,00', 'rk-free')
-  await healProvider(service)
+  await clearFaults(service)
   expect((await refund(service, till, orderId, '11,00', 'rk-free')).statusCode).toBe(200)
 })
 
 test('two refunds of one amount are two, and the older one does not vouch for a lost one', async () => {
   const orderId = await paidOrder()
   await refund(service, till, orderId, '10,00')
-  await breakProvider(service, { ...refunding, kind: 'drop_before' })
+  await setFaults(service, { ...refunding, kind: 'drop_before' })
   expect((await refund(service, till, orderId, '10,00')).statusCode).toBe(504)
-  await breakProvider(service, { ...refunding, kind: '500' })
+  await setFaults(service, { ...refunding, kind: '500' })
   await sweepAfter(service, 23.5 * 3600_000)
   // A second round, should a busy machine have answered the first one's read too late.
   await sweepAfter(service, 5_000)
@@ -553,7 +553,7 @@ test('two refunds of one amount are two, and the older one does not vouch for a 
 test('a refund whose caller was gone at its answer is not made again by the equal request', async () => {
   const url = await service.app.listen({ host: '127.0.0.1', port: 0 })
   const orderId = await paidOrder()
-  await breakProvider(service, { ...refunding, kind: 'latency_after', delay_ms: 100, count: 1 })
+  await setFaults(service, { ...refunding, kind: 'latency_after', delay_ms: 100, count: 1 })
   await forgetRequests(service)
   const caller = new AbortController()
   const body = JSON.stringify({ order_id: orderId, amount: '25,00' })
@@ -581,7 +581,7 @@ test('a refund whose caller was gone at its answer is not made again by the equa
 
 test('past the memory of the provider a lost refund is settled by the provider’s books', async () => {
   const orderId = await paidOrder()
-  await breakProvider(service, { ...refunding, kind: 'drop_after' })
+  await setFaults(service, { ...refunding, kind: 'drop_after' })
   expect((await refund(service, till, orderId, '10,00')).statusCode).toBe(504)
   await forgetRequests(service)
   await sweepAfter(service, 23.5 * 3600_000)
@@ -597,9 +597,9 @@ test('past the memory of the provider a lost refund is settled by the provider�
 
 test('a webhook that is quicker than the answer does not count the refund twice', async () => {
   const orderId = await paidOrder()
-  await breakProvider(service, { ...refunding, kind: 'drop_after' })
+  await setFaults(service, { ...refunding, kind: 'drop_after' })
   await refund(service, till, orderId, '10,00')
-  await healProvider(service)
+  await clearFaults(service)
   await deliver(service, { dataId: (await bookOf(orderId)).id })
   expect((await orderRow(service, orderId)).refunded_cents).toBe(1_000)
   expect((await refund(service, till, orderId, '10,00')).statusCode).toBe(200)
@@ -621,7 +621,7 @@ test('an answer that does not show the refund is completed by a read', async () 
 test('a refund that the provider shows as failed gave nothing back, and may be tried again', async () => {
   const orderId = await paidOrder()
   const failed = { id: 'REF01FAILED', transaction_id: 'PAY1', amount: '10.00', status: 'failed' }
-  await breakProvider(service, { ...refunding, kind: 'status', status: 400, code: 'x' })
+  await setFaults(service, { ...refunding, kind: 'status', status: 400, code: 'x' })
   proxy.alter = ({ body }, { path }) =>
     path.endsWith('/refund')
       ? {
@@ -637,7 +637,7 @@ test('a refund that the provider shows as failed gave nothing back, and may be t
   expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'refused' }])
 
   proxy.alter = undefined
-  await healProvider(service)
+  await clearFaults(service)
   expect((await refund(service, till, orderId, '10,00')).json().status).toBe('partially_refunded')
   expect((await bookOf(orderId)).refunds).toMatchObject([{ amount: '10.00' }])
 })

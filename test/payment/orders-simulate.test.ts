@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   auditOf,
-  breakProvider,
+  clearFaults,
   forgetRequests,
-  healProvider,
   newAccount,
   openOwnShop,
   ordersAtProvider,
   providerRequests,
+  setFaults,
   simulate,
   sweepAfter,
 } from '../support/money.ts'
@@ -28,7 +28,7 @@ beforeAll(async () => {
   service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '800' }, hangsAreShort: true })
 })
 afterAll(() => service.stop())
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 
 const events = { path: '/events$', method: 'POST' }
 
@@ -143,7 +143,7 @@ test('a provider that refuses or is away is told as such, and audited', async ()
     [{ kind: '429' }, 429],
     [{ kind: 'hang_before' }, 504],
   ] as const) {
-    await breakProvider(service, { ...events, ...fault })
+    await setFaults(service, { ...events, ...fault })
     const response = await simulate(service, orderId, { status: 'processed' })
     expect(response.statusCode, fault.kind).toBe(status)
   }

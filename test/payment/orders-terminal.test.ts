@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
 import {
-  breakProvider,
   cancel,
+  clearFaults,
   creation,
   forgetRequests,
-  healProvider,
   newAccount,
   openOwnShop,
   orderRow,
   ordersAtProvider,
   providerRequests,
   reading,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { rounds } from '../support/rounds.ts'
@@ -39,7 +39,7 @@ beforeAll(async () => {
   })
 })
 afterAll(() => service.stop())
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 
 /** A client whose box has these terminals, in this order. */
 async function shopWith(client: string, modes: ('PDV' | 'STANDALONE')[]) {
@@ -158,7 +158,7 @@ test('an order that the provider does not confirm blocks nobody', async () => {
   const { order_id } = (await charge(service, till, { reference: 'T-6' })).json()
   await act(service, order_id, payByCard)
   service.clock.advance(5_000)
-  await breakProvider(service, { ...reading, kind: '500' })
+  await setFaults(service, { ...reading, kind: '500' })
   // The failed look is no look: neither at once nor in the seconds after it the old state counts.
   await readOrder(service, till, order_id)
   expect((await charge(service, till, { reference: 'T-7' })).statusCode).toBe(201)
@@ -183,11 +183,11 @@ test('a dead order of ours is canceled first; one that merely waits is not', asy
 
 test('an order given up while unknown makes way for the next charge', async () => {
   const till = await openOwnShop(service, 'given up')
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'T-10' })).json()
-  await breakProvider(service, { path: '^/v1/orders$', kind: 'drop_after' })
+  await setFaults(service, { path: '^/v1/orders$', kind: 'drop_after' })
   expect((await cancel(service, till, order_id)).statusCode).toBe(504)
-  await healProvider(service)
+  await clearFaults(service)
   const next = await charge(service, till, { reference: 'T-11' })
   expect(next.statusCode, next.body).toBe(201)
   expect(ordersAtProvider(service, till).map((order) => order.status)).toEqual([
@@ -205,9 +205,9 @@ test('an order given up while unknown makes way for the next charge', async () =
 
 test('an unknown order that nobody gave up keeps its terminal', async () => {
   const till = await openOwnShop(service, 'still wanted')
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   await charge(service, till, { reference: 'T-12' })
-  await healProvider(service)
+  await clearFaults(service)
   const response = await charge(service, till, { reference: 'T-13' })
   expect([response.statusCode, response.json().code]).toEqual([409, 'TERMINAL_BUSY'])
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'created' }])
@@ -303,7 +303,7 @@ test('what holds the terminal is not guessed when the provider cannot be read', 
     terminal_id: till.terminalId,
     pending: true,
   })
-  await breakProvider(service, { path: '^/v1/orders$', method: 'GET', kind: '500' })
+  await setFaults(service, { path: '^/v1/orders$', method: 'GET', kind: '500' })
   const response = await charge(service, till, { reference: 'T-62' })
   expect(response.json()).toMatchObject({
     code: 'TERMINAL_BUSY',
@@ -316,7 +316,7 @@ test.each(['already_queued_order_on_terminal', 'already_queued_order_for_termina
   'the provider’s own %s is TERMINAL_BUSY',
   async (code) => {
     const till = await openOwnShop(service, code)
-    await breakProvider(service, { ...creation, kind: 'status', status: 409, code })
+    await setFaults(service, { ...creation, kind: 'status', status: 409, code })
     const response = await charge(service, till, { reference: 'T-17' })
     expect(response.json()).toMatchObject({
       code: 'TERMINAL_BUSY',
@@ -368,7 +368,7 @@ test('a provider that cannot list terminals is no charge', async () => {
     [{ kind: 'hang_before' }, 504],
     [{ kind: 'drop_before' }, 502],
   ] as const) {
-    await breakProvider(service, { ...listing, ...fault })
+    await setFaults(service, { ...listing, ...fault })
     const response = await charge(service, till, { reference: 'T-19' })
     expect(response.statusCode, fault.kind).toBe(status)
     expect(response.json()).toMatchObject({ outcome: 'not_charged', retry_safe: true })

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
-  breakProvider,
   cancel,
+  clearFaults,
   creation,
   forgetRequests,
-  healProvider,
   openOwnShop,
   orderRow,
   ordersAtProvider,
@@ -12,6 +11,7 @@ import {
   reading,
   refund,
   sandboxRefund,
+  setFaults,
   simulate,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -252,10 +252,10 @@ test('a paid order that was refunded in the provider’s panel unseen does not r
 
   await sandboxRefund(service, book)
   // While the provider cannot be asked, what is known here decides.
-  await breakProvider(service, { ...reading, kind: '500' })
+  await setFaults(service, { ...reading, kind: '500' })
   const blind = await charge(service, till, { reference: 'G-9' })
   expect([blind.statusCode, blind.json().code]).toEqual([409, 'ORDER_ALREADY_PAID'])
-  await healProvider(service)
+  await clearFaults(service)
   const again = await charge(service, till, { reference: 'G-9' })
   expect([again.statusCode, again.json().order_id === order_id]).toEqual([201, false])
 })
@@ -319,7 +319,7 @@ test('a request that fails while an equal one succeeds is answered with that one
   const listing = { path: '^/terminals', method: 'GET', count: 1 }
   // Those of the tests before would let the quick one overtake too early, and meet the faults itself.
   await forgetRequests(service)
-  await breakProvider(
+  await setFaults(
     service,
     { ...listing, kind: 'latency', delay_ms: 300 },
     { ...listing, kind: 'status', status: 403, code: 'forbidden' },
@@ -336,7 +336,7 @@ test('a request that fails while an equal one succeeds is answered with that one
   // "Not charged" would be a lie: the customer may be paying by now.
   const { statusCode, body } = await slow
   expect([statusCode, JSON.parse(body).order_id]).toEqual([200, quick.json().order_id])
-  await healProvider(service)
+  await clearFaults(service)
 })
 
 test('two clients on one account use one reference at once, and each gets its order', async () => {

@@ -3,13 +3,12 @@ import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from
 import { encodeReference } from '../../src/provider/request-bodies.ts'
 import {
   auditOf,
-  breakProvider,
   cancel,
   canceling,
+  clearFaults,
   creation,
   type FaultRule,
   forgetRequests,
-  healProvider,
   newAccount,
   openOwnShop,
   orderRow,
@@ -18,6 +17,7 @@ import {
   reading,
   readResolved,
   refund,
+  setFaults,
   simulate,
   sweepAfter,
 } from '../support/money.ts'
@@ -53,7 +53,7 @@ afterAll(async () => {
 afterEach(async () => {
   proxy.alter = undefined
   proxy.target = service.sandbox.url
-  await healProvider(service)
+  await clearFaults(service)
 })
 
 /** Every way in which the provider's word on a creation gets lost, and whether it has the order then. */
@@ -82,7 +82,7 @@ test.each(lost)(
   'when %s for good, the charge is unknown and stays one order for ever',
   async (name, fault, made) => {
     const till = await openOwnShop(service, `lost ${name}`)
-    await breakProvider(service, { ...creation, ...fault })
+    await setFaults(service, { ...creation, ...fault })
     const response = await charge(service, till, { reference: 'U-1' })
     expect(response.statusCode).toBe(504)
     expect(response.json()).toMatchObject({
@@ -110,7 +110,7 @@ test.each(lost)(
     })
     expect(ordersAtProvider(service, till)).toHaveLength(made ? 1 : 0)
 
-    await healProvider(service)
+    await clearFaults(service)
     await sweepAfter(service, 60_000)
     expect(ordersAtProvider(service, till)).toHaveLength(1)
     expect((await readOrder(service, till, order_id)).json()).toMatchObject({
@@ -131,7 +131,7 @@ test.each(lost)(
   async (name, fault) => {
     const till = await openOwnShop(service, `once ${name}`)
     await forgetRequests(service)
-    await breakProvider(service, { ...creation, ...fault, count: 1 })
+    await setFaults(service, { ...creation, ...fault, count: 1 })
     const response = await charge(service, till, { reference: 'U-2' })
     const sent = await providerRequests(service, creation)
     expect(new Set(sent.map((request) => request.headers['x-idempotency-key'])).size).toBe(1)
@@ -168,7 +168,7 @@ test.each([
   'a definite refusal (%s) of the first call is not charged, and may be tried again',
   async (name, fault, status, code) => {
     const till = await openOwnShop(service, `refused ${name}`)
-    await breakProvider(service, { ...creation, ...fault })
+    await setFaults(service, { ...creation, ...fault })
     const response = await charge(service, till, { reference: 'U-3' })
     expect(response.statusCode).toBe(status)
     expect(response.json()).toMatchObject({ code, outcome: 'not_charged', retry_safe: true })
@@ -181,7 +181,7 @@ test.each([
       retry_safe: true,
       cashier: { action: 'charge_again' },
     })
-    await healProvider(service)
+    await clearFaults(service)
     await sweepAfter(service, 60_000)
     expect(ordersAtProvider(service, till)).toHaveLength(0)
     expect((await charge(service, till, { reference: 'U-3' })).statusCode).toBe(201)
@@ -219,15 +219,15 @@ test.each([
   'once the answer was lost, %s proves nothing: the order stays unknown',
   async (name, fault) => {
     const till = await openOwnShop(service, `proof ${name}`)
-    await breakProvider(service, { ...creation, kind: 'drop_after' })
+    await setFaults(service, { ...creation, kind: 'drop_after' })
     const { order_id } = (await charge(service, till, { reference: 'U-5' })).json()
-    await breakProvider(service, { ...creation, ...fault })
+    await setFaults(service, { ...creation, ...fault })
     await sweepAfter(service, 60_000)
     const asked = await charge(service, till, { reference: 'U-5' })
     expect(asked.json()).toMatchObject({ outcome: 'unknown', order_id })
     expect((await orderRow(service, order_id)).status).toBe('created')
 
-    await healProvider(service)
+    await clearFaults(service)
     const found = await charge(service, till, { reference: 'U-5' })
     expect([found.statusCode, found.json().order_id]).toEqual([200, order_id])
     expect(ordersAtProvider(service, till)).toHaveLength(1)
@@ -258,7 +258,7 @@ test.each([
       return isRenewed ? second : refused
     }
     const noRenewal = { path: '/oauth/token', kind: 'status', status: 400, code: 'invalid_grant' }
-    await breakProvider(
+    await setFaults(
       service,
       { ...creation, kind: 'drop_after', count: 1 },
       ...(second ? [] : [noRenewal]),
@@ -273,7 +273,7 @@ test.each([
     })
 
     proxy.alter = undefined
-    await healProvider(service)
+    await clearFaults(service)
     if (!second) await connect(service, till.client, String(till.mpUserId))
     await sweepAfter(service, 60_000)
     const found = await charge(service, till, { reference: 'U-20' })
@@ -284,9 +284,9 @@ test.each([
 
 test('a definite refusal of the repeated key proves that there never was an order', async () => {
   const till = await openOwnShop(service, 'never there')
-  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  await setFaults(service, { ...creation, kind: 'drop_before' })
   const { order_id } = (await charge(service, till, { reference: 'U-6' })).json()
-  await breakProvider(service, { ...creation, kind: 'status', status: 400, code: 'property_value' })
+  await setFaults(service, { ...creation, kind: 'status', status: 400, code: 'property_value' })
   await sweepAfter(service, 60_000)
   // On a busy machine the first of these attempts may itself have found no answer in its half second.
   await sweepAfter(service, 5_000)
@@ -341,13 +341,13 @@ test('T32: answers that cannot be read leave the charge unknown', async () => {
 
 test('canceling an unknown charge is remembered and carried out as soon as the order is found', async () => {
   const till = await openOwnShop(service, 'given up')
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-9' })).json()
-  await breakProvider(service, { path: '^/v1/orders$', kind: 'drop_after' })
+  await setFaults(service, { path: '^/v1/orders$', kind: 'drop_after' })
   const response = await cancel(service, till, order_id)
   expect(response.statusCode).toBe(504)
   expect(response.json()).toMatchObject({ outcome: 'unknown', retry_safe: true, order_id })
-  await healProvider(service)
+  await clearFaults(service)
   await sweepAfter(service, 60_000)
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
   expect((await readOrder(service, till, order_id)).json()).toMatchObject({
@@ -369,11 +369,11 @@ test.each([
   { isGivenUp: false, name: 'nobody asked for again in its time' },
 ])('a charge that never arrived and $name is never made any more', async ({ isGivenUp }) => {
   const till = await openOwnShop(service, `too late ${isGivenUp}`)
-  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  await setFaults(service, { ...creation, kind: 'drop_before' })
   const { order_id } = (await charge(service, till, { reference: 'U-19' })).json()
   if (isGivenUp) expect((await cancel(service, till, order_id)).statusCode).toBe(504)
   service.clock.advance(20 * 60_000)
-  await healProvider(service)
+  await clearFaults(service)
   await forgetRequests(service)
   expect((await readResolved(service, till, order_id)).json()).toMatchObject({
     status: 'failed',
@@ -387,10 +387,10 @@ test.each([
 
 test('a sale that its till asks for again after its time gets the time that it was given', async () => {
   const till = await openOwnShop(service, 'made late')
-  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  await setFaults(service, { ...creation, kind: 'drop_before' })
   const { order_id } = (await charge(service, till, { reference: 'U-25' })).json()
   service.clock.advance(20 * 60_000)
-  await healProvider(service)
+  await clearFaults(service)
   const late = await charge(service, till, { reference: 'U-25' })
   expect(late.json()).toMatchObject({ order_id, status: 'created' })
   const leftMs = Date.parse(late.json().expires_at) - service.clock.now().getTime()
@@ -407,14 +407,14 @@ test.each([
   'a charge given up while %s was unknown is canceled before the same ticket is charged again',
   async (name, lostCall, left) => {
     const till = await openOwnShop(service, `again after ${name}`)
-    if (lostCall === creation) await breakProvider(service, { ...creation, kind: 'drop_after' })
+    if (lostCall === creation) await setFaults(service, { ...creation, kind: 'drop_after' })
     const { order_id } = (await charge(service, till, { reference: 'U-21' })).json()
     const searching = { path: '^/v1/orders$', method: 'GET' }
     const silent = [creation, searching, reading, canceling].map((rule) => ({
       ...rule,
       kind: 'drop_after',
     }))
-    await breakProvider(service, ...silent)
+    await setFaults(service, ...silent)
     expect((await cancel(service, till, order_id)).statusCode).toBe(504)
     expect((await readOrder(service, till, order_id)).json().cashier.action).toBe('wait')
 
@@ -422,7 +422,7 @@ test.each([
     expect([stillSilent.statusCode, stillSilent.json().order_id]).toEqual([504, order_id])
     expect(ordersAtProvider(service, till)).toMatchObject([{ status: left }])
 
-    await healProvider(service)
+    await clearFaults(service)
     const again = await charge(service, till, { reference: 'U-21' })
     expect([again.statusCode, again.json().status]).toEqual([201, 'created'])
     await sweepAfter(service, 60_000)
@@ -436,11 +436,11 @@ test.each([
 test('under its Idempotency-Key a charge given up while unknown is told as canceled, and no other is made', async () => {
   const till = await openOwnShop(service, 'keyed and given up')
   const sale = { reference: 'U-22', headers: { 'idempotency-key': 'given-up' } }
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, sale)).json()
-  await breakProvider(service, { path: '^/v1/orders$', kind: 'drop_after' })
+  await setFaults(service, { path: '^/v1/orders$', kind: 'drop_after' })
   expect((await cancel(service, till, order_id)).statusCode).toBe(504)
-  await healProvider(service)
+  await clearFaults(service)
   const again = await charge(service, till, sale)
   expect(again.statusCode).toBe(200)
   expect(again.json()).toMatchObject({ order_id, status: 'canceled', outcome: 'not_charged' })
@@ -494,9 +494,9 @@ test.each([
 
 test('canceling an unknown charge that turns up at once cancels it at once', async () => {
   const till = await openOwnShop(service, 'turns up')
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-10' })).json()
-  await healProvider(service)
+  await clearFaults(service)
   const response = await cancel(service, till, order_id)
   expect([response.statusCode, response.json().status]).toEqual([200, 'canceled'])
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
@@ -504,7 +504,7 @@ test('canceling an unknown charge that turns up at once cancels it at once', asy
 
 test('an unknown charge cannot be refunded or simulated yet', async () => {
   const till = await openOwnShop(service, 'no refund yet')
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-11' })).json()
   const refused = await refund(service, till, order_id)
   expect([refused.statusCode, refused.json().outcome]).toEqual([504, 'unknown'])
@@ -514,17 +514,17 @@ test('an unknown charge cannot be refunded or simulated yet', async () => {
 
 test('past the memory of the provider the key is never sent again; a search may still find the order', async () => {
   const till = await openOwnShop(service, 'a day later')
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U 12' })).json()
   await forgetRequests(service)
-  await breakProvider(service, { path: '^/v1/orders$', method: 'GET', kind: '500' })
+  await setFaults(service, { path: '^/v1/orders$', method: 'GET', kind: '500' })
   await sweepAfter(service, 23.5 * 3600_000)
   const asked = await charge(service, till, { reference: 'U 12' })
   expect(asked.json()).toMatchObject({ outcome: 'unknown', order_id })
   expect((await readResolved(service, till, order_id)).json().outcome).toBe('unknown')
   expect(await providerRequests(service, creation)).toEqual([])
 
-  await healProvider(service)
+  await clearFaults(service)
   expect((await readResolved(service, till, order_id)).json()).toMatchObject({
     status: 'expired',
     outcome: 'not_charged',
@@ -536,12 +536,12 @@ test('past the memory of the provider the key is never sent again; a search may 
 
 test('long past its time an order is still searched for when the provider had only refused the token', async () => {
   const till = await openOwnShop(service, 'two days later')
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-21' })).json()
-  await breakProvider(service, { path: '^/v1/orders$', method: 'GET', kind: 'status', status: 401 })
+  await setFaults(service, { path: '^/v1/orders$', method: 'GET', kind: 'status', status: 401 })
   await sweepAfter(service, 50 * 3600_000)
   expect((await orderRow(service, order_id)).creation).toBe('unknown')
-  await healProvider(service)
+  await clearFaults(service)
   await sweepAfter(service, 10_000)
   expect(await orderRow(service, order_id)).toMatchObject({
     creation: 'confirmed',
@@ -551,9 +551,9 @@ test('long past its time an order is still searched for when the provider had on
 
 test('past the memory of the provider a search hit on another terminal or amount is not the order', async () => {
   const till = await openOwnShop(service, 'not the one')
-  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  await setFaults(service, { ...creation, kind: 'drop_before' })
   const { order_id } = (await charge(service, till, { reference: 'U-13' })).json()
-  await healProvider(service)
+  await clearFaults(service)
   service.clock.advance(23.5 * 3600_000)
   const hit = (fields: object) => ({
     id: `ORDTST${'0'.repeat(25)}1`,
@@ -587,9 +587,9 @@ test('past the memory of the provider a search hit on another terminal or amount
 
 test('past the memory of the provider an order that no search finds was never made, and opens again if it shows up', async () => {
   const till = await openOwnShop(service, 'nowhere')
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-26' })).json()
-  await healProvider(service)
+  await clearFaults(service)
   const [made] = ordersAtProvider(service, till)
   await actAtProvider(made?.id, { do: 'fetch' })
   await actAtProvider(made?.id, payByCard)
@@ -616,9 +616,9 @@ async function actAtProvider(id: string | undefined, action: object): Promise<vo
 
 test('an order of the account before is neither sent to the new account nor taken for gone', async () => {
   const till = await openOwnShop(service, 'moved')
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-14' })).json()
-  await healProvider(service)
+  await clearFaults(service)
   const moved = await changeAccount(service, till, newAccount())
   await forgetRequests(service)
   await sweepAfter(service, 60_000)
@@ -643,16 +643,16 @@ test('without key and guard a repetition of an unknown charge is not called safe
   })
   try {
     const till = await openOwnShop(open, 'unguarded')
-    await breakProvider(open, { ...creation, kind: 'drop_after' })
+    await setFaults(open, { ...creation, kind: 'drop_after' })
     const bare = await charge(open, till, { reference: 'U-15' })
     expect(bare.json()).toMatchObject({ outcome: 'unknown', retry_safe: false })
     expect(bare.json().error).toContain('do not charge again')
-    await healProvider(open)
+    await clearFaults(open)
     await readResolved(open, till, bare.json().order_id)
     await act(open, bare.json().order_id, payByCard)
     await readOrder(open, till, bare.json().order_id)
 
-    await breakProvider(open, { ...creation, kind: 'drop_after' })
+    await setFaults(open, { ...creation, kind: 'drop_after' })
     const keyed = { reference: 'U-16', headers: { 'idempotency-key': 'k' } }
     expect((await charge(open, till, keyed)).json()).toMatchObject({
       outcome: 'unknown',
@@ -681,9 +681,9 @@ test('while it cannot be looked up whether an equal charge went before, nobody i
 
 test('a read of a charge of unknown outcome sends nothing and has the sweeper find the outcome', async () => {
   const till = await openOwnShop(service, 'read while unknown')
-  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  await setFaults(service, { ...creation, kind: 'drop_before' })
   const { order_id } = (await charge(service, till, { reference: 'U-18' })).json()
-  await healProvider(service)
+  await clearFaults(service)
   await forgetRequests(service)
   const wake = vi.spyOn(service.sweeper, 'wake')
   onTestFinished(() => wake.mockRestore())

@@ -4,12 +4,11 @@ import { encodeReference } from '../../src/provider/request-bodies.ts'
 import { backUp } from '../support/database.ts'
 import {
   auditOf,
-  breakProvider,
   cancel,
+  clearFaults,
   creation,
   deliver,
   forgetRequests,
-  healProvider,
   newAccount,
   openOwnShop,
   ordersAtProvider,
@@ -18,6 +17,7 @@ import {
   refund,
   retireShops,
   sandboxRefund,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { type ProviderProxy, startProviderProxy } from '../support/provider-proxy.ts'
@@ -54,7 +54,7 @@ afterAll(async () => {
 afterEach(async () => {
   await retireShops(service)
   proxy.alter = undefined
-  await healProvider(service)
+  await clearFaults(service)
   // The next test searches its own shops only.
   await service.database.db.deleteFrom('oauth_connections').execute()
 })
@@ -190,10 +190,10 @@ test('an order of the provider that is named by its id there is taken in before 
   const other = await openOwnShop(service, 'restored read, somebody else')
   expect((await readOrder(service, till, forgottenId)).statusCode).toBe(404)
   expect((await readOrder(service, other, mpOrderId)).statusCode).toBe(404)
-  await breakProvider(service, { ...reading, kind: '500' })
+  await setFaults(service, { ...reading, kind: '500' })
   const unread = await readOrder(service, till, mpOrderId)
   expect([unread.statusCode, unread.json().code]).toEqual([503, 'SERVICE_UNAVAILABLE'])
-  await healProvider(service)
+  await clearFaults(service)
   const read = await readOrder(service, till, mpOrderId)
   expect([read.statusCode, read.json()]).toMatchObject([
     200,
@@ -342,7 +342,7 @@ test('the search goes page by page and leaves an account alone that says "too ma
   }
   await restore()
   const fault = { ...searching, user_id: till.mpUserId, count: 1 }
-  await breakProvider(service, { ...fault, kind: 'status', status: 429, retry_after: 300 })
+  await setFaults(service, { ...fault, kind: 'status', status: 429, retry_after: 300 })
   await forgetRequests(service)
   // The proxy passes no headers on.
   const process = await startedSearch(service.sandbox.url)
@@ -356,9 +356,9 @@ test('the search goes page by page and leaves an account alone that says "too ma
 
 test('a search that was cut goes on with the next process, however much was sold meanwhile', async () => {
   const { till } = await forgottenSale('search cut', { reference: 'C-1' })
-  await breakProvider(service, { ...searching, kind: 'drop_before' })
+  await setFaults(service, { ...searching, kind: 'drop_before' })
   await startedSearch()
-  await healProvider(service)
+  await clearFaults(service)
   expect(await countOrders(till)).toBe(0)
   service.clock.advance(5 * 3600_000)
   expect((await charge(service, till, { reference: 'C-2' })).statusCode).toBe(201)
@@ -373,7 +373,7 @@ test('a search that was cut goes on with the next process, however much was sold
 test('of two processes that start together one searches an account', async () => {
   const { till } = await forgottenSale('two processes', { reference: 'D-1' })
   await charge(service, till, { reference: 'D-2' })
-  await breakProvider(service, { ...searching, kind: 'latency', delay_ms: 100 })
+  await setFaults(service, { ...searching, kind: 'latency', delay_ms: 100 })
   const processes = [await startProcess(), await startProcess()]
   for (const process of processes) await process.orderSearch.plan()
   await forgetRequests(service)
@@ -384,7 +384,7 @@ test('of two processes that start together one searches an account', async () =>
 
 test('tills do not wait for the search, nor does the end of the process', async () => {
   const till = await openOwnShop(service, 'search hangs')
-  await breakProvider(service, { ...searching, kind: 'hang_before' })
+  await setFaults(service, { ...searching, kind: 'hang_before' })
   const process = await startProcess(service.sandbox.url, { PROVIDER_TIMEOUT_MS: '30000' })
   await process.orderSearch.plan()
   process.orderSearch.start()
@@ -414,7 +414,7 @@ test('nor is it charged again when only a later attempt had reached the provider
   ] as const) {
     const till = await openOwnShop(service, name)
     const restore = await backUp(service.database)
-    await breakProvider(service, {
+    await setFaults(service, {
       ...creation,
       kind: 'status',
       status: 400,

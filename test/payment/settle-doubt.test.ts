@@ -2,13 +2,13 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { readPaymentFigures } from '../../src/repositories/metrics/metric-figures.ts'
 import {
   auditOf,
-  breakProvider,
+  clearFaults,
   creation,
-  healProvider,
   openOwnShop,
   orderRow,
   ordersAtProvider,
   reading,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -19,11 +19,11 @@ beforeAll(async () => {
   service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '500' }, hangsAreShort: true })
 })
 afterAll(() => service.stop())
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 
 /** A charge whose answer got lost, while the provider cannot be read either. */
 async function loseCharge(till: Till, kind: 'drop_before' | 'drop_after', reference: string) {
-  await breakProvider(service, { ...creation, kind }, { ...reading, kind: '503' })
+  await setFaults(service, { ...creation, kind }, { ...reading, kind: '503' })
   const answer = await charge(service, till, { reference })
   expect(answer.json(), answer.body).toMatchObject({ outcome: 'unknown' })
   return String(answer.json().order_id)
@@ -63,7 +63,7 @@ test('a doubt is settled with a reason, is audited, and frees the box and the sa
   })
 
   // The equal sale begins anew, and the one that was given up is never sent again.
-  await healProvider(service)
+  await clearFaults(service)
   const again = await charge(service, till, { reference: 'in doubt' })
   expect(again.statusCode, again.body).toBe(201)
   expect(again.json().order_id).not.toBe(orderId)
@@ -110,7 +110,7 @@ test('what the provider shows later counts more than what was said, and is point
   const till = await openOwnShop(service, 'Creida')
   const orderId = await loseCharge(till, 'drop_after', 'was there')
   await settle(till, orderId, 'not_paid')
-  await healProvider(service)
+  await clearFaults(service)
   const [made] = ordersAtProvider(service, till)
   await service.database.db
     .updateTable('orders')
@@ -135,7 +135,7 @@ test('the provider is asked at once, and says so when it cannot be', async () =>
   const till = await openOwnShop(service, 'Curiosa')
   const orderId = await loseCharge(till, 'drop_after', 'asked')
   expect((await ask(till, orderId)).json()).toMatchObject({ stale: true, outcome: 'unknown' })
-  await healProvider(service)
+  await clearFaults(service)
   expect((await ask(till, orderId)).json()).toMatchObject({ stale: false, status: 'created' })
   expect((await orderRow(service, orderId)).creation).toBe('confirmed')
 })

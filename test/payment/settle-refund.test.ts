@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   auditOf,
-  breakProvider,
+  clearFaults,
   deliver,
-  healProvider,
   openOwnShop,
   operationsOf,
   orderRow,
@@ -14,6 +13,7 @@ import {
   refunding,
   retireShops,
   sandboxRefund,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { type ProviderProxy, startProviderProxy } from '../support/provider-proxy.ts'
@@ -37,7 +37,7 @@ afterAll(async () => {
 afterEach(async () => {
   await retireShops(service)
   proxy.alter = undefined
-  await healProvider(service)
+  await clearFaults(service)
 })
 
 const hourMs = 3_600_000
@@ -68,12 +68,12 @@ function bookOf(till: Till) {
 async function unclear(name: string): Promise<{ till: Till; orderId: string }> {
   const { till, orderId } = await paid(name)
   await sandboxRefund(service, bookOf(till), '30.00')
-  await breakProvider(service, { ...reading, kind: '500' }, lost)
+  await setFaults(service, { ...reading, kind: '500' }, lost)
   await refund(service, till, orderId, '30,00', 'K')
-  await breakProvider(service, refused)
+  await setFaults(service, refused)
   await sweepAfter(service, hourMs)
   await sweepAfter(service, 23 * hourMs)
-  await healProvider(service)
+  await clearFaults(service)
   expect(await operationsOf(service, orderId)).toMatchObject([{ provider_code: 'refund_unclear' }])
   return { till, orderId }
 }
@@ -242,12 +242,12 @@ test('a refund that the list contradicts is added as a person says, and flagged 
 
 test('what the provider proves by now ends the refund, whatever a person says', async () => {
   const { till, orderId } = await paid('proven')
-  await breakProvider(service, { ...refunding, kind: 'drop_after' }, { ...reading, kind: '500' })
+  await setFaults(service, { ...refunding, kind: 'drop_after' }, { ...reading, kind: '500' })
   // The list is read before, and not afterwards.
-  await healProvider(service)
-  await breakProvider(service, { ...refunding, kind: 'drop_after' })
+  await clearFaults(service)
+  await setFaults(service, { ...refunding, kind: 'drop_after' })
   await refund(service, till, orderId, '30,00', 'K')
-  await healProvider(service)
+  await clearFaults(service)
   const settled = await settle(till, orderId, { as: 'not_refunded' })
   expect(settled.json(), settled.body).toMatchObject({ code: 'CONFLICT' })
   expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'done' }])
@@ -287,13 +287,13 @@ test('a refund that is being sent is not settled, and two persons settle one onc
 
 test('a refund call that arrives after a person said that it was not made is flagged', async () => {
   const { till, orderId } = await paid('arrives late')
-  await breakProvider(service, { ...refunding, kind: 'arrive_late', delay_ms: 600_000 })
+  await setFaults(service, { ...refunding, kind: 'arrive_late', delay_ms: 600_000 })
   await refund(service, till, orderId, '30,00', 'K')
   expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'unknown' }])
   service.clock.advance(10_000)
   const settled = await settle(till, orderId, { as: 'not_refunded' })
   expect(settled.json(), settled.body).toMatchObject({ outcome: 'charged', standing: 'paid' })
-  await healProvider(service)
+  await clearFaults(service)
   service.clock.advance(600_000)
   await deliver(service, { dataId: bookOf(till).id })
   expect(bookOf(till).refunds).toHaveLength(1)

@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import {
   auditOf,
-  breakProvider,
   cancel,
+  clearFaults,
   forgetRequests,
-  healProvider,
   openOwnShop,
   providerRequests,
+  setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
@@ -26,7 +26,7 @@ beforeAll(async () => {
   till = await openOwnShop(service, 'acme')
 })
 beforeEach(() => forgetRequests(service))
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 afterAll(() => service.stop())
 
 let reference = 0
@@ -173,11 +173,11 @@ test('what the provider cannot play is its own error, and the order stays as it 
     [{ kind: 'drop_before', count: 20 }, 504, 'PROVIDER_TIMEOUT'],
     [{ kind: 'status', status: 400, code: 'bad_request' }, 502, 'PROVIDER_REJECTED'],
   ] as const) {
-    await breakProvider(service, { ...events, ...rule })
+    await setFaults(service, { ...events, ...rule })
     const answer = await play(`/admin/orders/${orderId}/simulate`)
     expect([answer.statusCode, answer.json().code]).toEqual([status, code])
   }
-  await healProvider(service)
+  await clearFaults(service)
   expect((await readOrder(service, till, orderId)).json().status).toBe('created')
   await cancel(service, till, orderId)
 })

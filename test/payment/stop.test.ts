@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
-  breakProvider,
+  clearFaults,
   creation,
-  healProvider,
   ordersAtProvider,
   refund,
   refunding,
+  setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, charge, enrol, openShop, payByCard, readOrder } from '../support/till.ts'
@@ -27,7 +27,7 @@ test('what waits for a silent provider at a stop is told so at once, and the nex
   await act(stopping, paid.json().order_id, payByCard)
   await readOrder(stopping, other, paid.json().order_id)
   const hangs = { kind: 'hang_after', count: 1 }
-  await breakProvider(stopping, { ...creation, ...hangs }, { ...refunding, ...hangs })
+  await setFaults(stopping, { ...creation, ...hangs }, { ...refunding, ...hangs })
 
   const charging = charge(stopping, shop, { reference: 'T-2', amount: '20,00' })
   const givingBack = refund(stopping, other, paid.json().order_id, '4,00', 'once')
@@ -41,7 +41,7 @@ test('what waits for a silent provider at a stop is told so at once, and the nex
   }
   expect(performance.now() - cutAt).toBeLessThan(3_000)
 
-  await healProvider(stopping)
+  await clearFaults(stopping)
   const again = await charge(next, shop, { reference: 'T-2', amount: '20,00' })
   expect(again.json().order_id).toBe((await charging).json().order_id)
   expect(again.headers['idempotent-replayed']).toBe('true')

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { atProvider, forgetRequests, providerRequests } from '../support/provider-requests.ts'
+import { forgetRequests } from '../support/money.ts'
+import { atProvider, providerCalls } from '../support/provider-requests.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, createStore, enrol, location, type Till } from '../support/till.ts'
 
@@ -86,7 +87,7 @@ test('one store and the list show it with the fields of the specification', asyn
 
 test('asks the provider as documented, second POS generation: store first, then box by box', async () => {
   await createStore(service, till, { id: 'S2', boxes: ['B21', 'B-22'] })
-  const [storeCall, ...boxCalls] = await providerRequests(service, ['POST'])
+  const [storeCall, ...boxCalls] = await providerCalls(service, ['POST'])
   expect(storeCall).toMatchObject({ path: '/users/1001/stores', query: '', user_id: 1001 })
   expect(storeCall?.body).toEqual({ name: 'Sucursal S2', external_id: 'S2', location })
   // The provider documents no idempotency for stores.
@@ -118,7 +119,7 @@ test('asks the provider as documented, first POS generation', async () => {
   await forgetRequests(firstGeneration)
   const answer = await createStore(firstGeneration, old, { id: 'S-OLD', boxes: ['B1'] })
   expect(answer.statusCode).toBe(201)
-  const calls = await providerRequests(firstGeneration, ['POST'])
+  const calls = await providerCalls(firstGeneration, ['POST'])
   expect(calls.map(({ path }) => path)).toEqual(['/users/1002/stores', '/pos'])
   const [storeCall, boxCall] = calls
   const { external_id } = (storeCall?.body ?? {}) as { external_id?: string }
@@ -136,7 +137,7 @@ test('asks the provider as documented, first POS generation', async () => {
     token: old.key,
   })
   expect(deleted.json().deleted).toEqual({ store: 1, pos: 1 })
-  const gone = await providerRequests(firstGeneration, ['DELETE'])
+  const gone = await providerCalls(firstGeneration, ['DELETE'])
   expect(gone.map(({ path }) => path)).toEqual([
     `/pos/${answer.json().pos[0].mpPosId}`,
     `/users/1002/stores/${answer.json().store.mpStoreId}`,
@@ -157,7 +158,7 @@ test('passes the optional reference of the location on, and an empty one as none
     })
     expect(answer.statusCode).toBe(201)
     expect(answer.json().pos).toEqual([])
-    const [asked] = await providerRequests(service, ['POST'])
+    const [asked] = await providerCalls(service, ['POST'])
     expect(asked?.body).toEqual({ name: id, external_id: id, location: { ...location, ...sent } })
     const read = await call(service, { url: `/stores/${id}`, token: till.key })
     expect(read.json().location.reference).toBe(reference || null)
@@ -178,7 +179,7 @@ test('any ERP id and name reach the provider in its alphabet and come back as th
   const told = answer.json().pos
   expect(told.map((box: { externalId: string }) => box.externalId)).toEqual(store.boxes)
   expect(told[0].name).toMatch(/^Caja «/)
-  const sent = await providerRequests(service, ['POST'])
+  const sent = await providerCalls(service, ['POST'])
   const ids = sent.map(({ body: asked }) => (asked as { external_id: string }).external_id)
   expect(ids[0]).toMatch(/^[A-Za-z0-9]{1,60}$/)
   expect(new Set(ids).size).toBe(5)
@@ -194,7 +195,7 @@ test('any ERP id and name reach the provider in its alphabet and come back as th
 test('a box whose name has no letter of the provider’s alphabet goes under its id', async () => {
   const pos = [{ name: '日本', external_id: 'J1' }]
   await call(service, { url: '/stores/SUC-002/pos', token: till.key, body: { pos } })
-  const [asked] = await providerRequests(service, ['POST'])
+  const [asked] = await providerCalls(service, ['POST'])
   expect(asked?.body).toMatchObject({ name: 'J1', external_id: 'J1' })
 })
 
@@ -230,14 +231,14 @@ test('boxes for a store that does not exist are 404 and ask no provider', async 
   const pos = [{ name: 'Caja', external_id: 'LOST' }]
   const answer = await call(service, { url: '/stores/NONE/pos', token: till.key, body: { pos } })
   expect([answer.statusCode, answer.json().code]).toEqual([404, 'NOT_FOUND'])
-  expect(await providerRequests(service)).toEqual([])
+  expect(await providerCalls(service)).toEqual([])
 })
 
 test('a complete store again is 409, and nothing is asked or changed', async () => {
   const before = (await call(service, { url: '/stores/SUC-001', token: till.key })).json()
   const answer = await createStore(service, till, { id: 'SUC-001', boxes: ['NEW-BOX'] })
   expect([answer.statusCode, answer.json().code]).toEqual([409, 'CONFLICT'])
-  expect(await providerRequests(service)).toEqual([])
+  expect(await providerCalls(service)).toEqual([])
   expect((await call(service, { url: '/stores/SUC-001', token: till.key })).json()).toEqual(before)
 })
 
@@ -261,7 +262,7 @@ test('a box id belongs to one box of a client: elsewhere or again it is 409, twi
   const created = await createStore(service, till, { id: 'S3', boxes: ['S3-A', 'CAJA-01'] })
   expect(created.statusCode).toBe(409)
   expect((await call(service, { url: '/stores/S3', token: till.key })).statusCode).toBe(404)
-  expect(await providerRequests(service, ['POST'])).toEqual([])
+  expect(await providerCalls(service, ['POST'])).toEqual([])
 })
 
 test('another client may use the same ids, and each sees its own', async () => {
@@ -299,7 +300,7 @@ test('equal requests at the same time make one store: one creates, the other is 
       [0, 1].map(() => createStore(service, till, { id, boxes: [`${id}-A`, `${id}-B`] })),
     )
     expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([201, 409])
-    const made = await providerRequests(service, ['POST'])
+    const made = await providerCalls(service, ['POST'])
     expect(made.map(({ path }) => path)).toEqual(['/users/1001/stores', '/v2/pos', '/v2/pos'])
   }
 })

@@ -1,11 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import {
-  atProvider,
-  faults,
-  forgetRequests,
-  noFaults,
-  providerRequests,
-} from '../support/provider-requests.ts'
+import { clearFaults, forgetRequests, setFaults } from '../support/money.ts'
+import { atProvider, providerCalls } from '../support/provider-requests.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   asAdmin,
@@ -23,7 +18,7 @@ beforeAll(async () => {
   service = await startTestService()
   till = await enrol(service, 'acme', '1201')
 })
-afterEach(() => noFaults(service))
+afterEach(() => clearFaults(service))
 afterAll(() => service.stop())
 
 const remove = (path: string, who = till) =>
@@ -37,7 +32,7 @@ test('deletes one box, at the provider and here, and leaves its store', async ()
   const answer = await remove('/stores/S1/pos/S1-A', own)
   expect(answer.statusCode).toBe(200)
   expect(answer.json()).toEqual({ message: expect.any(String), deleted: { store: 0, pos: 1 } })
-  const asked = await providerRequests(service, ['DELETE'])
+  const asked = await providerCalls(service, ['DELETE'])
   expect(asked.map(({ path }) => path)).toEqual([`/v2/pos/${pos[0].mpPosId}`])
   expect((await read('/stores/S1', own)).json().pos).toMatchObject([{ external_id: 'S1-B' }])
   const there = await atProvider(service, own.mpUserId)
@@ -51,7 +46,7 @@ test('deletes the boxes of a store before the store', async () => {
   const answer = await remove('/stores/S2')
   expect(answer.statusCode).toBe(200)
   expect(answer.json()).toEqual({ message: expect.any(String), deleted: { store: 1, pos: 2 } })
-  const asked = await providerRequests(service, ['DELETE'])
+  const asked = await providerCalls(service, ['DELETE'])
   expect(asked.map(({ path }) => path)).toEqual([
     `/v2/pos/${made.pos[0].mpPosId}`,
     `/v2/pos/${made.pos[1].mpPosId}`,
@@ -74,7 +69,7 @@ test('ids of a deleted store and box can be used again', async () => {
 
 test('what is gone at the provider already counts as deleted', async () => {
   await createStore(service, till, { id: 'S5', boxes: ['S5-A'] })
-  await faults(service, { path: '/', method: 'DELETE', kind: 'status', status: 404, count: 2 })
+  await setFaults(service, { path: '/', method: 'DELETE', kind: 'status', status: 404, count: 2 })
   expect((await remove('/stores/S5')).json().deleted).toEqual({ store: 1, pos: 1 })
 })
 
@@ -89,7 +84,7 @@ test.each([
     ...made.pos.map((box: { mpPosId: string }) => `/v2/pos/${box.mpPosId}`),
     `/users/1201/stores/${made.store.mpStoreId}`,
   ]
-  await faults(service, { path: paths[step], method: 'DELETE', kind: '500', count: 1 })
+  await setFaults(service, { path: paths[step], method: 'DELETE', kind: '500', count: 1 })
   const broken = await remove(`/stores/${id}`)
   expect([502, 504]).toContain(broken.statusCode)
   expect((await read(`/stores/${id}`)).json().state).toBe('deleting')
@@ -104,7 +99,7 @@ test.each([
 
 test('after an answer that got lost the same deletion succeeds', async () => {
   await createStore(service, till, { id: 'LOST', boxes: ['LOST-A'] })
-  await faults(service, { path: '/v2/pos/', method: 'DELETE', kind: 'drop_after', count: 1 })
+  await setFaults(service, { path: '/v2/pos/', method: 'DELETE', kind: 'drop_after', count: 1 })
   expect((await remove('/stores/LOST')).statusCode).toBe(504)
   expect((await remove('/stores/LOST')).json().deleted).toEqual({ store: 1, pos: 1 })
 })
@@ -112,7 +107,7 @@ test('after an answer that got lost the same deletion succeeds', async () => {
 test('a store that is being deleted takes no box, no new creation and no order', async () => {
   await createStore(service, till, { id: 'GOING', boxes: ['GOING-A'] })
   await pairTerminal(service, till, 'GOING-A')
-  await faults(service, { path: '/v2/pos/', method: 'DELETE', kind: '500', count: 1 })
+  await setFaults(service, { path: '/v2/pos/', method: 'DELETE', kind: '500', count: 1 })
   await remove('/stores/GOING')
   const pos = [{ name: 'x', external_id: 'GOING-B' }]
   const add = await call(service, { url: '/stores/GOING/pos', token: till.key, body: { pos } })
@@ -125,25 +120,25 @@ test('a store that is being deleted takes no box, no new creation and no order',
 })
 
 test('a store that never got to the provider is deleted here without asking for more', async () => {
-  await faults(service, { path: '/users/', method: 'POST', kind: '500', count: 1 })
+  await setFaults(service, { path: '/users/', method: 'POST', kind: '500', count: 1 })
   expect((await createStore(service, till, { id: 'GHOST', boxes: ['GHOST-A'] })).statusCode).toBe(
     502,
   )
-  await noFaults(service)
+  await clearFaults(service)
   await forgetRequests(service)
   expect((await remove('/stores/GHOST')).json().deleted).toEqual({ store: 1, pos: 1 })
-  expect(await providerRequests(service, ['DELETE'])).toEqual([])
+  expect(await providerCalls(service, ['DELETE'])).toEqual([])
 })
 
 test('a store that got to the provider unnoticed is found and deleted there too', async () => {
-  await faults(
+  await setFaults(
     service,
     { path: '/users/', method: 'POST', kind: 'drop_after', count: 1 },
     { path: '/stores/search$', method: 'GET', kind: '500', count: 20 },
   )
   const broken = await createStore(service, till, { id: 'HIDDEN', boxes: [] })
   expect(broken.statusCode).toBe(504)
-  await noFaults(service)
+  await clearFaults(service)
   expect((await read('/stores/HIDDEN')).json().mp_store_id).toBeNull()
   expect((await remove('/stores/HIDDEN')).statusCode).toBe(200)
   const there = await atProvider(service, till.mpUserId)
@@ -157,7 +152,7 @@ test('two deletions at the same time delete once', async () => {
   const statuses = answers.map(({ statusCode }) => statusCode).sort()
   expect(statuses[0]).toBe(200)
   expect([404, 409]).toContain(statuses[1])
-  expect(await providerRequests(service, ['DELETE'])).toHaveLength(2)
+  expect(await providerCalls(service, ['DELETE'])).toHaveLength(2)
 })
 
 test('unknown stores and boxes are 404, and so is a box under a store that is not its own', async () => {
@@ -191,7 +186,7 @@ test('deletions are audited, the failed ones too', async () => {
   const own = await enrol(service, 'audited', '1203')
   await createStore(service, own, { id: 'S1', boxes: ['S1-A'] })
   await remove('/stores/S1/pos/S1-A', own)
-  await faults(service, { path: '/users/', method: 'DELETE', kind: 'drop_after', count: 1 })
+  await setFaults(service, { path: '/users/', method: 'DELETE', kind: 'drop_after', count: 1 })
   await remove('/stores/S1', own)
   await remove('/stores/S1', own)
   const answer = await asAdmin(service, { url: '/admin/activity?client=audited&limit=200' })

@@ -1,11 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import {
-  atProvider,
-  faults,
-  forgetRequests,
-  noFaults,
-  providerRequests,
-} from '../support/provider-requests.ts'
+import { clearFaults, forgetRequests, setFaults } from '../support/money.ts'
+import { atProvider, providerCalls } from '../support/provider-requests.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, createStore, enrol, location, type Till } from '../support/till.ts'
 
@@ -21,7 +16,7 @@ beforeEach(async () => {
   await Promise.all(Object.values(services).map(forgetRequests))
 })
 afterEach(async () => {
-  await Promise.all(Object.values(services).map(noFaults))
+  await Promise.all(Object.values(services).map(clearFaults))
 })
 afterAll(async () => {
   await services.v1.stop()
@@ -52,9 +47,9 @@ describe.each(['v1', 'v2'] as const)('with boxes of generation %s', (generation)
     const id = `${generation} ${name}`.replace(/[^a-z0-9]+/gi, '-').slice(0, 40)
     const create = () => createStore(service, till, { id, boxes: [`${id}-A`, `${id}-B`] })
     // The search that adopts is a GET and works: it is the creation that fails.
-    await faults(service, { path, method: 'POST', count: 1, ...rule })
+    await setFaults(service, { path, method: 'POST', count: 1, ...rule })
     const broken = await create()
-    await noFaults(service)
+    await clearFaults(service)
     if (broken.statusCode !== 201) {
       expect([429, 502, 504]).toContain(broken.statusCode)
       expect((await create()).statusCode).toBe(201)
@@ -79,11 +74,17 @@ test('a failure in the middle keeps what exists and names what is missing', asyn
   const { v2: service } = services
   const { v2: till } = tills
   const boxes = ['M-A', 'M-B', 'M-C']
-  await faults(service, { path: '/v2/pos', method: 'POST', kind: 'status', status: 422, count: 20 })
+  await setFaults(service, {
+    path: '/v2/pos',
+    method: 'POST',
+    kind: 'status',
+    status: 422,
+    count: 20,
+  })
   const broken = await createStore(service, till, { id: 'MIDDLE', boxes })
   expect([broken.statusCode, broken.json().code]).toEqual([502, 'PROVIDER_REJECTED'])
   expect(broken.json().error).toContain('missing boxes: M-A, M-B, M-C')
-  await noFaults(service)
+  await clearFaults(service)
   expect((await read(service, till, 'MIDDLE')).json()).toMatchObject({
     mp_store_id: expect.stringMatching(/^\d+$/),
     state: 'active',
@@ -94,16 +95,22 @@ test('a failure in the middle keeps what exists and names what is missing', asyn
   expect(again.statusCode).toBe(201)
   expect(again.json().pos.map((box: { externalId: string }) => box.externalId)).toEqual(boxes)
   // The store is not made again.
-  const made = await providerRequests(service, ['POST'])
+  const made = await providerCalls(service, ['POST'])
   expect(made.map(({ path }) => path)).toEqual(['/v2/pos', '/v2/pos', '/v2/pos'])
 })
 
 test('a repetition that leaves a box out does not create it, and what it leaves out stays visible', async () => {
   const { v2: service } = services
   const { v2: till } = tills
-  await faults(service, { path: '/v2/pos', method: 'POST', kind: 'status', status: 422, count: 20 })
+  await setFaults(service, {
+    path: '/v2/pos',
+    method: 'POST',
+    kind: 'status',
+    status: 422,
+    count: 20,
+  })
   await createStore(service, till, { id: 'LESS', boxes: ['L-TYPO', 'L-A'] })
-  await noFaults(service)
+  await clearFaults(service)
   const again = await createStore(service, till, { id: 'LESS', boxes: ['L-A'] })
   expect(again.json().pos).toMatchObject([{ externalId: 'L-A' }])
   expect((await read(service, till, 'LESS')).json().pos).toMatchObject([
@@ -155,11 +162,11 @@ test('a store whose creation is unknown takes the corrected words of the repetit
       token: till.key,
       body: { name, external_id: 'SUR', location, pos: [{ name: box, external_id: box }] },
     })
-  await faults(service, { path: '/users/', method: 'POST', kind: '500', count: 1 })
+  await setFaults(service, { path: '/users/', method: 'POST', kind: '500', count: 1 })
   const broken = await request('Sur', 'S-TYPO')
   expect(broken.statusCode).toBe(502)
   expect(broken.json().error).toContain('it is not known whether store SUR was created')
-  await noFaults(service)
+  await clearFaults(service)
   expect((await read(service, till, 'SUR')).json()).toMatchObject({
     state: 'creating',
     mp_store_id: null,
@@ -175,7 +182,13 @@ test('refused boxes leave nothing behind in a store that was there', async () =>
   const { v2: service } = services
   const { v2: till } = tills
   await createStore(service, till, { id: 'BASE', boxes: ['BASE-1'] })
-  await faults(service, { path: '/v2/pos', method: 'POST', kind: 'status', status: 422, count: 20 })
+  await setFaults(service, {
+    path: '/v2/pos',
+    method: 'POST',
+    kind: 'status',
+    status: 422,
+    count: 20,
+  })
   const add = (...ids: string[]) =>
     call(service, {
       url: '/stores/BASE/pos',
@@ -186,9 +199,9 @@ test('refused boxes leave nothing behind in a store that was there', async () =>
   expect(refused.statusCode).toBe(502)
   expect(refused.json().error).toContain('BASE-2, BASE-3')
   expect((await read(service, till, 'BASE')).json().pos).toHaveLength(1)
-  await noFaults(service)
+  await clearFaults(service)
   // One of two is made before the failure: the other is kept for the repetition.
-  const { length } = await providerRequests(service, ['POST'])
+  const { length } = await providerCalls(service, ['POST'])
   expect(length).toBeGreaterThan(0)
   const taken = await enrol(service, 'neighbour', '1102')
   await createStore(service, taken, { id: 'NEIGHBOUR', boxes: ['BASE-5'] })
@@ -227,12 +240,12 @@ test('a creation that fails is audited as failed, with the reason', async () => 
   const { v2: service } = services
   const till = await enrol(service, 'audited', '1103')
   const post = { method: 'POST', kind: 'status', status: 422, count: 20 }
-  await faults(service, { path: '/v2/pos', ...post })
+  await setFaults(service, { path: '/v2/pos', ...post })
   await createStore(service, till, { id: 'MIDDLE', boxes: ['M-A'] })
-  await noFaults(service)
-  await faults(service, { path: '/users/', method: 'POST', kind: '500', count: 1 })
+  await clearFaults(service)
+  await setFaults(service, { path: '/users/', method: 'POST', kind: '500', count: 1 })
   await createStore(service, till, { id: 'SUR', boxes: [] })
-  await noFaults(service)
+  await clearFaults(service)
   const body = {
     name: 'Norte',
     external_id: 'NORTE',

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { forgetRequests, providerRequests } from '../support/provider-requests.ts'
+import { forgetRequests } from '../support/money.ts'
+import { providerCalls } from '../support/provider-requests.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, type Call, call, enrol, location, type Till } from '../support/till.ts'
 
@@ -38,7 +39,7 @@ async function expectRefused(...refused: Refused[]) {
     const told = answer.json().details.map((detail: { path: string }) => detail.path)
     expect([...new Set(told)]).toEqual([path])
   }
-  expect(await providerRequests(service)).toEqual([])
+  expect(await providerCalls(service)).toEqual([])
   expect((await send({ url: '/stores' })).json()).toEqual({ stores: [], total: 0 })
 }
 

@@ -1,12 +1,11 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { dueLike } from '../support/due.ts'
 import {
-  breakProvider,
   cancel,
   canceling,
+  clearFaults,
   creation,
   forgetRequests,
-  healProvider,
   openOwnShop,
   operationsOf,
   orderRow,
@@ -16,6 +15,7 @@ import {
   refund,
   refunding,
   retireShops,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 afterEach(async () => {
   await retireShops(service)
-  await healProvider(service)
+  await clearFaults(service)
   // The next test sweeps nothing but its own.
   await service.database.db.updateTable('orders').set({ next_check_at: null }).execute()
   // Longer than any account is left alone.
@@ -101,7 +101,7 @@ test('an account that is told to wait is left alone for that long, and only it',
   const other = await openOrder('unlimited')
   await (await dueLike(service, limited.orderId)).orders(18)
   const path = ordersAtProvider(service, other.till)[0]?.id ?? ''
-  await breakProvider(service, {
+  await setFaults(service, {
     path: `^/v1/orders/ORD(?!${path.slice(3)})`,
     method: 'GET',
     kind: '429',
@@ -116,7 +116,7 @@ test('an account that is told to wait is left alone for that long, and only it',
   expect(await reads(other.till)).toBe(1)
   expect(await readsOfSweep(limited.till, 25_000)).toBe(0)
   expect(await reads(other.till)).toBe(1)
-  await healProvider(service)
+  await clearFaults(service)
   expect(await readsOfSweep(limited.till, 6_000)).toBe(19)
 })
 
@@ -129,7 +129,7 @@ test('a provider in trouble is not piled upon, and everything is known within 10
   await act(service, paid, payByCard)
   await readOrder(service, second, paid)
   const waiting = (await charge(service, third, { reference: 'O-3' })).json().order_id
-  await breakProvider(
+  await setFaults(
     service,
     { ...creation, kind: 'drop_after' },
     { ...refunding, kind: 'drop_after' },
@@ -144,7 +144,7 @@ test('a provider in trouble is not piled upon, and everything is known within 10
   for (let round = 0; round < 8; round += 1) await sweepAfter(service, 5_000)
   // 41 orders are due at each round; after the first ones that fail, one is tried each time.
   expect(await reads(third)).toBeLessThanOrEqual(18 + 7)
-  await healProvider(service)
+  await clearFaults(service)
   for (let round = 0; round < 5; round += 1) await sweepAfter(service, 2_000)
   expect(await orderRow(service, unknown)).toMatchObject({ creation: 'confirmed' })
   expect((await operationsOf(service, paid)).map((operation) => operation.state)).toEqual(['done'])
@@ -157,14 +157,14 @@ test('an old charge that nobody wants any more ends at the first sweep at which 
   const own = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '1500' } })
   try {
     const till = await openOwnShop(own, 'wanted no more')
-    await breakProvider(own, { ...creation, kind: '500' })
+    await setFaults(own, { ...creation, kind: '500' })
     const { order_id } = (await charge(own, till, { reference: 'N-1' })).json()
     // So old that it is looked at every 5 s only.
     await sweepAfter(own, 130_000)
     expect((await cancel(own, till, order_id)).statusCode).toBe(504)
     const { unanswered_at } = await orderRow(own, order_id)
     const endsAt = Number(unanswered_at) + 6 * 1500
-    await healProvider(own)
+    await clearFaults(own)
     const isOver = () => own.clock.now().getTime() >= endsAt
     for (let mustEnd = false; !mustEnd; ) {
       own.clock.advance(2_000)

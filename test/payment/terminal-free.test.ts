@@ -1,15 +1,15 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   auditOf,
-  breakProvider,
   canceling,
+  clearFaults,
   creation,
   forgetRequests,
-  healProvider,
   openOwnShop,
   ordersAtProvider,
   providerRequests,
   reading,
+  setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, charge, payByCard } from '../support/till.ts'
@@ -22,7 +22,7 @@ beforeAll(async () => {
   })
 })
 afterAll(() => service.stop())
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 
 type Shop = Awaited<ReturnType<typeof openOwnShop>>
 
@@ -128,7 +128,7 @@ test('a device that takes no cancel is left to whoever stands at it, with the wa
   const { shop, orderId } = await openHeld('old device')
   await act(service, orderId, { do: 'fetch' })
   const refusal = { ...canceling, kind: 'status', status: 409, code: 'cannot_cancel_order' }
-  await breakProvider(service, refusal)
+  await setFaults(service, refusal)
   const answer = await free(shop, false)
   expect(answer).toMatchObject({
     verdict: 'held',
@@ -139,9 +139,9 @@ test('a device that takes no cancel is left to whoever stands at it, with the wa
 
 test('an order of unknown creation is settled under its own key before it is canceled, and not by a dry run', async () => {
   const shop = await openOwnShop(service, 'unknown')
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, shop, { reference: 'T-1' })).json()
-  await healProvider(service)
+  await clearFaults(service)
   await forgetRequests(service)
   expect(await free(shop, true)).toMatchObject({
     verdict: 'would_be_freed',
@@ -157,13 +157,13 @@ test('an order of unknown creation is settled under its own key before it is can
 
 test('while the provider is silent nothing is done, and a cancel that it refuses is told', async () => {
   const { shop } = await openHeld('silent')
-  await breakProvider(service, { ...reading, kind: '500' })
+  await setFaults(service, { ...reading, kind: '500' })
   expect(await free(shop, false)).toMatchObject({
     verdict: 'held',
     orders: [{ action: 'wait', done: false }],
   })
   expect(await providerRequests(service, canceling)).toEqual([])
-  await breakProvider(service, {
+  await setFaults(service, {
     ...canceling,
     kind: 'status',
     status: 409,

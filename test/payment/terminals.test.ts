@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { faults, forgetRequests, noFaults, providerRequests } from '../support/provider-requests.ts'
+import { clearFaults, forgetRequests, setFaults } from '../support/money.ts'
+import { providerCalls } from '../support/provider-requests.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   asAdmin,
@@ -44,7 +45,7 @@ beforeAll(async () => {
   ;[till, paired] = await openAll('acme', '1401')
 })
 beforeEach(() => forgetRequests(service))
-afterEach(() => noFaults(service))
+afterEach(() => clearFaults(service))
 afterAll(() => service.stop())
 
 const list = (query = '', who = till) =>
@@ -129,7 +130,7 @@ test('a filter on an unknown or foreign id, or on a box of another store, is an 
   ]) {
     expect(await idsOf(query), query).toEqual([])
   }
-  expect(await providerRequests(service)).toEqual([])
+  expect(await providerCalls(service)).toEqual([])
 })
 
 test('pages through the list without a gap or a repetition', async () => {
@@ -155,7 +156,7 @@ test.each([
     expect([answer.statusCode, answer.json().code], value).toEqual([422, 'VALIDATION_ERROR'])
     expect(answer.json().details[0].path, value).toBe(name)
   }
-  expect(await providerRequests(service)).toEqual([])
+  expect(await providerCalls(service)).toEqual([])
 })
 
 test('switches every terminal of the box, one call each, and says that the device must be restarted', async () => {
@@ -165,7 +166,7 @@ test('switches every terminal of the box, one call each, and says that the devic
     message: expect.stringMatching(/STANDALONE.*restart/),
     terminals_updated: 2,
   })
-  const asked = await providerRequests(service, ['PATCH'])
+  const asked = await providerCalls(service, ['PATCH'])
   expect(asked.map(({ path, body }) => [path, body])).toEqual(
     [paired.pdv, paired.standalone].map((id) => [
       '/terminals/v1/setup',
@@ -228,7 +229,7 @@ test('a box without a terminal is TERMINAL_NOT_FOUND, an unknown or foreign one 
     const answer = await setMode({ caja_id: box, operating_mode: 'PDV' })
     expect([answer.statusCode, answer.json().code], box).toEqual([404, code])
   }
-  expect(await providerRequests(service, ['PATCH'])).toEqual([])
+  expect(await providerCalls(service, ['PATCH'])).toEqual([])
   expect(await modesAtProvider(paired.foreign, paired.unbound)).toEqual(['PDV', 'UNDEFINED'])
 })
 
@@ -250,7 +251,7 @@ test('a body that is not exactly a box and a mode is 422 and asks nobody', async
     const answer = await setMode(body)
     expect([answer.statusCode, answer.json().details?.[0].path]).toEqual([422, path])
   }
-  expect(await providerRequests(service)).toEqual([])
+  expect(await providerCalls(service)).toEqual([])
 })
 
 const setup = { path: '/terminals/v1/setup', method: 'PATCH' }
@@ -264,7 +265,7 @@ test.each([
   'a provider that answers %o to a switch is %i %s, audited as failed',
   async (rule, status, code) => {
     const before = (await auditOf('B-2')).length
-    await faults(service, { ...setup, ...rule })
+    await setFaults(service, { ...setup, ...rule })
     const answer = await setMode({ caja_id: 'B-2', operating_mode: 'PDV' })
     expect([answer.statusCode, answer.json().code]).toEqual([status, code])
     expect(answer.json().error).toContain('terminals switched before: 0')
@@ -279,7 +280,7 @@ test.each([
 )
 
 test('a provider that cannot list is an error of the provider, not an empty list', async () => {
-  await faults(service, { path: '/terminals/v1/list', method: 'GET', kind: '500' })
+  await setFaults(service, { path: '/terminals/v1/list', method: 'GET', kind: '500' })
   expect((await list()).json().code).toBe('PROVIDER_ERROR')
   const switched = await setMode({ caja_id: 'B-2', operating_mode: 'PDV' })
   expect([switched.statusCode, switched.json().code]).toEqual([502, 'PROVIDER_ERROR'])

@@ -2,18 +2,18 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   auditOf,
-  breakProvider,
   cancel,
+  clearFaults,
   creation,
   deliver,
   forgetRequests,
-  healProvider,
   openOwnShop,
   orderRow,
   ordersAtProvider,
   providerRequests,
   reading,
   sandboxRefund,
+  setFaults,
   signature,
 } from '../support/money.ts'
 import { rounds } from '../support/rounds.ts'
@@ -30,7 +30,7 @@ beforeAll(async () => {
   })
 })
 afterAll(() => service.stop())
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 
 async function openOrder(client: string) {
   const till = await openOwnShop(service, client)
@@ -399,11 +399,11 @@ test('the same delivery again is counted, not worked again; another about the sa
 test('T17: the administrator replays a webhook as often as he likes, and the state stays the provider’s', async () => {
   const { till, orderId, mpOrderId } = await openOrder('replayed')
   await act(service, orderId, payByCard)
-  await breakProvider(service, { ...reading, kind: '500' })
+  await setFaults(service, { ...reading, kind: '500' })
   await deliver(service, { dataId: mpOrderId })
   const [failed] = await logsOf(mpOrderId)
   expect(failed).toMatchObject({ status: 'failed', error_message: expect.any(String) })
-  await healProvider(service)
+  await clearFaults(service)
   for (let time = 0; time < 4; time += 1) {
     const response = await asAdmin(service, {
       method: 'POST',
@@ -426,7 +426,7 @@ test('T17: the administrator replays a webhook as often as he likes, and the sta
 
 test('a webhook that overtakes the answer to the creation makes the order known', async () => {
   const till = await openOwnShop(service, 'overtaken')
-  await breakProvider(service, { ...creation, kind: 'latency_after', delay_ms: 100, count: 1 })
+  await setFaults(service, { ...creation, kind: 'latency_after', delay_ms: 100, count: 1 })
   const charging = charge(service, till, { reference: 'W-2' })
   await expect
     .poll(() => ordersAtProvider(service, till).length, { interval: 5, timeout: 10_000 })
@@ -441,9 +441,9 @@ test('a webhook that overtakes the answer to the creation makes the order known'
 
 test('a webhook about an order whose answer got lost finds it, whatever account its body names', async () => {
   const till = await openOwnShop(service, 'adopted')
-  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'W-3' })).json()
-  await healProvider(service)
+  await clearFaults(service)
   const mpOrderId = ordersAtProvider(service, till)[0]?.id ?? ''
   await deliver(service, { dataId: mpOrderId, body: { user_id: '1' } })
   expect(await logsOf(mpOrderId)).toMatchObject([
@@ -548,7 +548,7 @@ test('a genuine flood is worked off, each order read once per message at most', 
   const { till, orderId, mpOrderId } = await openOrder('flooded')
   await act(service, orderId, payByCard)
   await forgetRequests(service)
-  await breakProvider(service, { ...reading, kind: 'latency', delay_ms: 200, count: 8 })
+  await setFaults(service, { ...reading, kind: 'latency', delay_ms: 200, count: 8 })
   const deliveries = 24
   const answers = await Promise.all(
     Array.from({ length: deliveries }, () => deliver(service, { dataId: mpOrderId })),
@@ -565,7 +565,7 @@ test('what a crash left is worked off by the next process, and a failure is trie
   const { till, orderId, mpOrderId } = await openOrder('crashed')
   await act(service, orderId, payByCard)
   // As a process leaves it that dies right after it has answered.
-  await breakProvider(service, { ...reading, kind: '500' })
+  await setFaults(service, { ...reading, kind: '500' })
   await deliver(service, { dataId: mpOrderId })
   await service.database.db
     .updateTable('webhook_log')
@@ -575,7 +575,7 @@ test('what a crash left is worked off by the next process, and a failure is trie
   service.clock.advance(31_000)
   await service.inbox.workDue()
   expect(await statesOf(mpOrderId)).toEqual(['failed'])
-  await healProvider(service)
+  await clearFaults(service)
   service.clock.advance(31_000)
   await service.inbox.workDue()
   expect(await statesOf(mpOrderId)).toEqual(['processed'])

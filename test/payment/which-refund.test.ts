@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
-  breakProvider,
-  healProvider,
+  clearFaults,
   openOwnShop,
   operationsOf,
   orderRow,
@@ -11,6 +10,7 @@ import {
   refunding,
   retireShops,
   sandboxRefund,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { type ProviderProxy, startProviderProxy } from '../support/provider-proxy.ts'
@@ -34,7 +34,7 @@ afterAll(async () => {
 afterEach(async () => {
   await retireShops(service)
   proxy.alter = undefined
-  await healProvider(service)
+  await clearFaults(service)
 })
 
 const hourMs = 3_600_000
@@ -66,9 +66,9 @@ const panelRefund = (till: Till, amount: string) => sandboxRefund(service, bookO
 test('a refund that was refused is not done because the panel made an equal one before', async () => {
   const { till, orderId } = await paid('older in the panel')
   await panelRefund(till, '30.00')
-  await breakProvider(service, lost)
+  await setFaults(service, lost)
   expect((await refund(service, till, orderId, '30,00', 'K')).statusCode).toBe(504)
-  await breakProvider(service, refused)
+  await setFaults(service, refused)
   await sweepAfter(service, hourMs)
   await sweepAfter(service, 23 * hourMs)
   expect(await operationsOf(service, orderId)).toMatchObject([
@@ -83,9 +83,9 @@ test('a refund that was refused is not done because the panel made an equal one 
 test('where the list before the intent could not be read, an equal refund proves nothing', async () => {
   const { till, orderId } = await paid('list unread')
   await panelRefund(till, '30.00')
-  await breakProvider(service, { ...reading, kind: '500' }, lost)
+  await setFaults(service, { ...reading, kind: '500' }, lost)
   expect((await refund(service, till, orderId, '30,00', 'K')).json().outcome).toBe('unknown')
-  await breakProvider(service, refused)
+  await setFaults(service, refused)
   await sweepAfter(service, hourMs)
   await sweepAfter(service, 23 * hourMs)
   expect(await operationsOf(service, orderId)).toMatchObject([
@@ -96,9 +96,9 @@ test('where the list before the intent could not be read, an equal refund proves
 
 test('of two equal refunds that came after the intent nobody knows which is ours', async () => {
   const { till, orderId } = await paid('two after')
-  await breakProvider(service, lost)
+  await setFaults(service, lost)
   await refund(service, till, orderId, '30,00', 'K')
-  await healProvider(service)
+  await clearFaults(service)
   await panelRefund(till, '30.00')
   await panelRefund(till, '30.00')
   await sweepAfter(service, 23.5 * hourMs)
@@ -107,9 +107,9 @@ test('of two equal refunds that came after the intent nobody knows which is ours
 
 test('a lost total refund is not refused while a smaller one in the list may be it', async () => {
   const { till, orderId } = await paid('less was left')
-  await breakProvider(service, lost)
+  await setFaults(service, lost)
   await refund(service, till, orderId, undefined, 'K')
-  await healProvider(service)
+  await clearFaults(service)
   await panelRefund(till, '30.00')
   await panelRefund(till, '70.00')
   await sweepAfter(service, 23.5 * hourMs)

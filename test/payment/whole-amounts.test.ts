@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
-  breakProvider,
+  clearFaults,
   creation,
   forgetRequests,
-  healProvider,
   newAccount,
   orderRow,
   ordersAtProvider,
   providerRequests,
   refund,
   refunding,
+  setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
@@ -97,9 +97,9 @@ test.each(sites)(
 
 test('a charge whose answer was lost is sent again in the same form', async () => {
   const till = await openShopIn('MLC', 'lost answer')
-  await breakProvider(service, { ...creation, kind: 'drop_after', count: 1 })
+  await setFaults(service, { ...creation, kind: 'drop_after', count: 1 })
   const answer = await charge(service, till, { reference: 'A-1', amount: '5000,00' })
-  await healProvider(service)
+  await clearFaults(service)
   const { order_id } =
     answer.statusCode === 201
       ? answer.json()
@@ -126,7 +126,7 @@ test('a country that was not read at the connection is read before the first cha
 test('while the country cannot be read, an amount with cents waits and one without is charged', async () => {
   const till = await openShopIn('MLA', 'unreadable')
   await forgetSite(till)
-  await breakProvider(service, { path: '^/users/me$', kind: 'status', status: 403 })
+  await setFaults(service, { path: '^/users/me$', kind: 'status', status: 403 })
   try {
     const cents = await charge(service, till, { reference: 'A-1', amount: '1234,50' })
     expect([cents.statusCode, cents.json()]).toMatchObject([
@@ -136,7 +136,7 @@ test('while the country cannot be read, an amount with cents waits and one witho
     const whole = await charge(service, till, { reference: 'A-2', amount: '1234,00' })
     expect(whole.statusCode, whole.body).toBe(201)
   } finally {
-    await healProvider(service)
+    await clearFaults(service)
   }
 })
 

@@ -1,15 +1,15 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { encodeReference } from '../../src/provider/request-bodies.ts'
 import {
-  breakProvider,
+  clearFaults,
   creation,
   deliver,
-  healProvider,
   openOwnShop,
   orderRow,
   ordersAtProvider,
   readResolved,
   refund,
+  setFaults,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -23,16 +23,16 @@ beforeAll(async () => {
   })
 })
 afterAll(() => service.stop())
-afterEach(() => healProvider(service))
+afterEach(() => clearFaults(service))
 
 /** Past the time of the order, and before the provider has forgotten its key: it is only searched for. */
 const pastItsTimeMs = 16 * 60_000
 
 /** A charge whose answer is lost; `isMade` says whether the provider has its order. */
 async function lostCharge(till: Till, reference: string, isMade: boolean): Promise<string> {
-  await breakProvider(service, { ...creation, kind: isMade ? 'drop_after' : 'drop_before' })
+  await setFaults(service, { ...creation, kind: isMade ? 'drop_after' : 'drop_before' })
   const { order_id } = (await charge(service, till, { reference })).json()
-  await healProvider(service)
+  await clearFaults(service)
   return order_id
 }
 
@@ -176,14 +176,14 @@ test('a charge that counts as never made is in doubt when an equal order turns u
 
 test('a refused charge is in doubt when a webhook names an equal order that is not proven to be it', async () => {
   const till = await openOwnShop(service, 'refused and told')
-  await breakProvider(service, {
+  await setFaults(service, {
     ...creation,
     kind: 'status',
     status: 400,
     code: 'property_value',
   })
   const { order_id: orderId } = (await charge(service, till, { reference: 'W-12' })).json()
-  await healProvider(service)
+  await clearFaults(service)
   expect(await orderRow(service, orderId)).toMatchObject({ creation: 'refused', conflict: null })
   const id = await orderElsewhere(till, 'W-12')
   await show(id, { integration_data: null })

@@ -3,11 +3,11 @@ import { asClientName } from '../../src/domain/client-name.ts'
 import { openToken } from '../../src/payments/connection/token-keeper.ts'
 import {
   auditOf,
-  breakProvider,
+  clearFaults,
   forgetRequests,
-  healProvider,
   openOwnShop,
   providerRequests,
+  setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
@@ -25,7 +25,7 @@ let service: TestService
 beforeAll(async () => {
   service = await startTestService()
 })
-beforeEach(() => healProvider(service))
+beforeEach(() => clearFaults(service))
 afterAll(() => service.stop())
 
 const dayMs = 86_400_000
@@ -156,7 +156,7 @@ test.each([
   await workAfter(31_000)
   const { db } = service.database
   await forgetRequests(service)
-  await breakProvider(service, {
+  await setFaults(service, {
     path: '/v1/account/settlement_report/.*csv',
     kind: 'latency',
     delay_ms: 800,
@@ -185,17 +185,17 @@ test('a provider that fails is asked again, and the report is fetched once', asy
   const { day } = await sellYesterday(till)
   await configure(till, {})
   const broken = { path: '/v1/account/', kind: '500', user_id: till.mpUserId }
-  await breakProvider(service, { ...broken, method: 'GET' })
+  await setFaults(service, { ...broken, method: 'GET' })
   const { id } = (await want(till, day)).json()
   await workAfter(0)
   await workAfter(61_000)
   expect(await read(till, id)).toMatchObject({ state: 'waiting' })
-  await healProvider(service)
+  await clearFaults(service)
   // The answer to the order gets lost, after the provider has taken it.
   await forgetRequests(service)
-  await breakProvider(service, { ...broken, method: 'POST', kind: 'drop_after' })
+  await setFaults(service, { ...broken, method: 'POST', kind: 'drop_after' })
   await workAfter(5 * 60_000)
-  await healProvider(service)
+  await clearFaults(service)
   for (let step = 0; step < 4; step += 1) await workAfter(10 * 60_000)
   expect(await read(till, id)).toMatchObject({ state: 'taken_in' })
   expect(await writesAbout(till)).toHaveLength(1)

@@ -30,12 +30,12 @@ export const reading: Pick<FaultRule, 'path' | 'method'> = {
 export const canceling: Pick<FaultRule, 'path' | 'method'> = { path: '/cancel$', method: 'POST' }
 export const refunding: Pick<FaultRule, 'path' | 'method'> = { path: '/refund$', method: 'POST' }
 
-/** Makes the provider misbehave until `healProvider`. */
-export async function breakProvider(service: TestService, ...rules: FaultRule[]): Promise<void> {
+/** Sets the fault rules of the provider, until `clearFaults`. */
+export async function setFaults(service: TestService, ...rules: FaultRule[]): Promise<void> {
   await sandboxCall(service, 'PUT', '/_sandbox/faults', rules)
 }
 
-export async function healProvider(service: TestService): Promise<void> {
+export async function clearFaults(service: TestService): Promise<void> {
   await sandboxCall(service, 'DELETE', '/_sandbox/faults')
 }
 
@@ -51,7 +51,7 @@ export type ProviderRequest = {
   fault: string | null
 }
 
-/** What reached the provider since the last `forgetRequests`. */
+/** The requests that reached the provider since `forgetRequests`. */
 export async function providerRequests(
   service: TestService,
   rule?: Pick<FaultRule, 'path' | 'method'>,

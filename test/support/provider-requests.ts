@@ -1,18 +1,9 @@
+import type { ProviderRequest } from './money.ts'
 import type { TestService } from './service.ts'
 import { sandboxCall } from './till.ts'
 
-export type ProviderRequest = {
-  method: string
-  path: string
-  query: string
-  headers: Record<string, string>
-  body: unknown
-  user_id: number | null
-  status: number | null
-}
-
-/** What the provider was asked since `forgetRequests`, in order; `methods` keeps these only. */
-export async function providerRequests(
+/** The requests to the provider with these methods since `forgetRequests`, in order. */
+export async function providerCalls(
   service: TestService,
   methods: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
 ): Promise<ProviderRequest[]> {
@@ -20,19 +11,6 @@ export async function providerRequests(
     requests: ProviderRequest[]
   }
   return requests.filter(({ method }) => methods.includes(method))
-}
-
-export async function forgetRequests(service: TestService): Promise<void> {
-  await sandboxCall(service, 'DELETE', '/_sandbox/requests')
-}
-
-/** Makes calls to the provider misbehave until `noFaults`. */
-export async function faults(service: TestService, ...rules: object[]): Promise<void> {
-  await sandboxCall(service, 'PUT', '/_sandbox/faults', rules)
-}
-
-export async function noFaults(service: TestService): Promise<void> {
-  await sandboxCall(service, 'DELETE', '/_sandbox/faults')
 }
 
 /** Stores and boxes that an account has at the provider, by their ids there. */
