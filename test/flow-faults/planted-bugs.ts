@@ -34,14 +34,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'what was sent under a lost claim is not owed again',
-    'sync/deliver/lost-claim',
+    'sync/deliver/settle',
     `if (!row || row.state === 'failed' || row.version <= outcome.version) return 'fine'`,
     `if (row) return 'fine'`,
     { silences: 'what was sent under a lost claim was owed again' },
   ),
   bug(
     'the idempotency key is one for each content',
-    'sync/deliver/job-key',
+    'sync/deliver/attempt',
     'const text = JSON.stringify([flow, destination, identity, pk, change, kind, hash])',
     'const text = JSON.stringify([flow, destination, identity, pk, kind, hash])',
   ),

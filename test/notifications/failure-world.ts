@@ -8,7 +8,7 @@ import {
 import type { FlowToNotify, NotificationSettings } from '../../src/notifications/receivers.ts'
 import { recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import { writeResults } from '../../src/repositories/flows/delivery-results.ts'
-import { retryFailed } from '../../src/sync/deliver/retry-failed.ts'
+import { retryFailed } from '../../src/sync/deliver/send-again.ts'
 import { alertsOf } from './receivers.ts'
 
 export const start = Date.parse('2026-11-21T12:00:00.000Z')

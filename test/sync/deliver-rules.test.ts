@@ -2,12 +2,15 @@ import { expect, test } from 'vitest'
 import { backoffMs } from '../../src/outbound/backoff.ts'
 import type { SendPermit } from '../../src/outbound/outbound.ts'
 import type { OwedRow } from '../../src/repositories/flows/deliveries.ts'
-import { attemptDelivery, type OpenDestination } from '../../src/sync/deliver/attempt.ts'
-import { createCompany } from '../../src/sync/deliver/company.ts'
+import {
+  attemptDelivery,
+  createCompany,
+  jobKey,
+  type OpenDestination,
+} from '../../src/sync/deliver/attempt.ts'
 import { createGate } from '../../src/sync/deliver/gate.ts'
 import { compileItemBody } from '../../src/sync/deliver/item-body.ts'
-import { jobKey } from '../../src/sync/deliver/job-key.ts'
-import { queueName } from '../../src/sync/queue/queue-name.ts'
+import { queueName } from '../../src/sync/queue/queue.ts'
 import {
   type Answer,
   busy,

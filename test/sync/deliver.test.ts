@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { destinationIdentity } from '../../src/sync/definition/identity.ts'
-import { jobKey } from '../../src/sync/deliver/job-key.ts'
+import { jobKey } from '../../src/sync/deliver/attempt.ts'
 import type { FinalFailure } from '../../src/sync/deliver/outcome.ts'
 import type { DeliveryResult } from '../../src/sync/types.ts'
 import { useService } from './deliver-service.ts'

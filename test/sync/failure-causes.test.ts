@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { groupFailures } from '../../src/repositories/flows/failed-deliveries.ts'
 import { causeOf } from '../../src/sync/control/failure-cause.ts'
-import { retryFailed } from '../../src/sync/deliver/retry-failed.ts'
+import { retryFailed } from '../../src/sync/deliver/send-again.ts'
 import { openTestDatabase } from '../support/database.ts'
 import {
   jsonFlow,

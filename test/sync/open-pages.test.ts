@@ -14,7 +14,7 @@ import {
   groupFailures,
 } from '../../src/repositories/flows/failed-deliveries.ts'
 import { inKeyOrder } from '../../src/repositories/flows/key-order.ts'
-import { retryFailed } from '../../src/sync/deliver/retry-failed.ts'
+import { retryFailed } from '../../src/sync/deliver/send-again.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { rowsRead } from './explained.ts'
 
@@ -113,6 +113,7 @@ test('failures are grouped in pages as they are at once', async () => {
     return {
       destination,
       error: `refused ${kind}`,
+      why: null,
       status: 422,
       items: ofKind.length,
       lastAt: new Date(failedAt.getTime() + (ofKind.at(-1) ?? 0)),

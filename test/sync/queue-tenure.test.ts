@@ -1,8 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { acquireLease, findLease, releaseLease } from '../../src/repositories/leases.ts'
-import { createTenures } from '../../src/sync/queue/shared-tenure.ts'
-import { createTenure, type Tenure } from '../../src/sync/queue/tenure.ts'
+import { createTenure, createTenures, type Tenure } from '../../src/sync/queue/tenure.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { memoryLog } from './deliver-support.ts'
 
@@ -113,7 +112,7 @@ test('T50: who stood still while another process took the lease is told so, and 
   expect([zombie.current(), begun]).toEqual([undefined, 1])
   // Nor can it give back, or prolong, what is another's now.
   await releaseLease(database.db, { name: 'taken over', owner: 'zombie' })
-  expect(await findLease(database.db, 'taken over', now())).toEqual({ token: 2, isHeld: true })
+  expect(await findLease(database.db, 'taken over', now())).toEqual({ token: 2, hasOwner: true })
   // Its next term is a new one.
   await releaseLease(database.db, { name: 'taken over', owner: 'other' })
   await untilAsked(() => zombie.current())
@@ -147,7 +146,7 @@ test('T50: a process that cannot renew stops by its own clock, before anybody el
   isAway.current = true
   await pass(leaseMs - 1)
   expect(signal.aborted).toBe(false)
-  expect(await findLease(database.db, 'cut off', now())).toMatchObject({ isHeld: true })
+  expect(await findLease(database.db, 'cut off', now())).toMatchObject({ hasOwner: true })
   // Asked between two of its attempts to renew.
   nowMs += 1
   vi.advanceTimersByTime(1)

@@ -1,6 +1,6 @@
 import type { Database, Db } from '../../db/database.ts'
 import { listOpenDestinations } from '../../repositories/flows/delivery-reports.ts'
-import type { QueueLog } from '../queue/queue-log.ts'
+import type { QueueLog } from '../queue/queue.ts'
 
 export type NamedDestination = { name: string; type: string }
 

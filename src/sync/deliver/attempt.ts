@@ -1,27 +1,36 @@
+import { createHash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
-import { backoffMs, retryAfterMs } from '../../outbound/backoff.ts'
+import type { Reason } from '../../domain/flow-reasons.ts'
 import type { SendPermit } from '../../outbound/outbound.ts'
 import { mayBeThere, type OwedRow } from '../../repositories/flows/deliveries.ts'
-import type { AttemptNote, FlowTrace } from '../flow-trace.ts'
+import type { FlowTrace } from '../flow-trace.ts'
 import { splitKey } from '../item/key.ts'
 import { MappingError } from '../mapping.ts'
 import type { Owed } from '../queue/pump.ts'
-import type { QueueLog } from '../queue/queue-log.ts'
+import type { QueueLog } from '../queue/queue.ts'
 import type {
   DeliveryJob,
-  DeliveryResult,
   Destination,
   DestinationDefinition,
   ItemChange,
   Remembered,
 } from '../types.ts'
-import type { AttemptReport } from './breaker.ts'
-import type { Company } from './company.ts'
 import type { Gate } from './gate.ts'
 import { bodyHash, type ItemBody, isSkip } from './item-body.ts'
-import { jobKey } from './job-key.ts'
-import type { Failure, Outcome, Tried, Unanswered } from './outcome.ts'
+import {
+  type Answers,
+  type Attempted,
+  again,
+  failure,
+  judge,
+  type Outcome,
+  postponed,
+  type Refusal,
+  type RetryRules,
+  reportOf,
+  type Tried,
+  traceOf,
+} from './outcome.ts'
 
 export type AttemptDeps = {
   now: () => Date
@@ -52,28 +61,10 @@ export type OpenDestination = {
   company: Company
 }
 
-type Answer = DeliveryResult | 'thrown' | 'overdue'
-type Answers = readonly DeliveryResult[] | 'apart' | 'thrown' | 'overdue'
-type Refusal = Extract<DeliveryResult, { ok: false }>
-
 const longestOverrunMs = 5 * 60_000
 const longestWaitMs = 1_000
-/** Its Retry-After is about the service, not about the request: RFC 9110, 10.2.3. */
-const unavailable = 503
-const tooMany = 429
-
 /** A row with what is remembered of its item. */
 export type Waiting = OwedRow & { remembered?: Remembered | undefined }
-
-/** An item of an attempt, whose body is made. */
-type Ready = {
-  place: number
-  pk: string
-  tried: Tried
-  attempt: number
-  job: DeliveryJob
-  mayHaveArrived: boolean
-}
 
 /**
  * One attempt to deliver rows, with an outcome for each. Never rejects for what an item, its mapping or the destination does.
@@ -87,14 +78,14 @@ export async function attemptDelivery(
   signal: AbortSignal,
   permit: SendPermit,
 ): Promise<readonly Outcome[]> {
-  const { definition, gate, company } = target
+  const { definition, gate, company, body } = target
   const outcomes = owed.map<Outcome>(() => ({ kind: 'nothing' }))
   // One chance for all: those that fail together come again together.
   const chance = deps.random()
   const rules = { random: () => chance, now: deps.now, retry: definition.retry }
   let may = (): boolean => false
   let wasWithheld = false
-  const ready: Ready[] = []
+  const ready: Attempted[] = []
   for (const [place, { pk, row }] of owed.entries()) {
     if (row.state !== 'waiting') continue
     const made = await prepare(rules, target, place, row, () => {
@@ -107,20 +98,13 @@ export async function attemptDelivery(
       outcomes[place] = made.outcome
       continue
     }
-    const one: Ready = { ...made, pk, mayHaveArrived: false }
+    const one: Attempted = { ...made, pk, mayHaveArrived: false }
     ready.push(one)
   }
   if (ready.length === 0) return outcomes
 
   const postponeAll = (delayMs: number) => {
-    for (const one of ready) {
-      const { place, tried, mayHaveArrived } = one
-      const { version } = tried
-      outcomes[place] = {
-        ...{ kind: 'postponed', version, delayMs, mayHaveArrived },
-        ...begunOf(target, one),
-      }
-    }
+    for (const one of ready) outcomes[one.place] = postponed(one, body, delayMs)
     return outcomes
   }
   const mayStart = await permit()
@@ -143,51 +127,12 @@ export async function attemptDelivery(
   const broken = wasWithheld || signal.aborted
   const refusals: Refusal[] = []
   for (const [index, one] of ready.entries()) {
-    const { place, tried, attempt, job, mayHaveArrived } = one
     const answer = typeof answers === 'string' ? answers : (answers[index] ?? 'thrown')
-    if (typeof answer === 'object' && answer.ok) {
-      const status = answer.status ?? null
-      const { remember, forget } = answer
-      outcomes[place] = {
-        ...{ kind: 'delivered', ...tried, attempts: attempt, status },
-        ...(remember && { remember }),
-        ...(forget && { forget }),
-        ...(job.kind === 'upsert' && {
-          body: bodyHash(tried.hash, job.body),
-          fields: target.body.keptOf(job.body),
-        }),
-      }
-    } else if (broken || answer === 'apart') {
-      const { version } = tried
-      outcomes[place] = {
-        ...{ kind: 'postponed', version, delayMs: 0, mayHaveArrived },
-        ...begunOf(target, one),
-      }
-    } else {
-      const refusal = refusalOf(answer, definition.timeoutMs)
-      refusals.push(refusal)
-      if (refusal.apart) {
-        company.alone(one.pk)
-        const { version } = tried
-        outcomes[place] = { kind: 'postponed', version, delayMs: 0, mayHaveArrived }
-        continue
-      }
-      if (refusal.blockedMs !== undefined) {
-        const { version } = tried
-        outcomes[place] = { kind: 'postponed', version, delayMs: 0, mayHaveArrived }
-        continue
-      }
-      const failed = failure(refusal.why, attempt, refusal.status)
-      const begun = begunOf(target, one)
-      outcomes[place] = refusal.retryable
-        ? {
-            ...again(rules, tried, failed, refusal.retryAfterSeconds),
-            ...(refusal.remember && { remember: refusal.remember }),
-            ...(refusal.forget && { forget: true }),
-            ...begun,
-          }
-        : { kind: 'final', ...tried, failure: failed, ...begun }
-    }
+    const judged = judge(answer, one, { ...rules, timeoutMs: definition.timeoutMs, body, broken })
+    outcomes[one.place] = judged.outcome
+    if (!judged.refusal) continue
+    refusals.push(judged.refusal)
+    if (judged.refusal.apart) company.alone(one.pk)
   }
   deps.trace?.noteAttempt({
     flow: target.flow,
@@ -195,35 +140,11 @@ export async function attemptDelivery(
     items: jobs.length,
     delivered: outcomes.filter(({ kind }) => kind === 'delivered').length,
     durationMs,
-    ...resultOf(answers, refusals),
+    ...traceOf(answers, refusals),
   })
-  // What was taken tells that the receiver is there, whatever it says of the others.
-  const [first] = refusals
-  if (first === undefined || refusals.length < ready.length) {
-    begun.report(broken && !isAnswered(answers) ? 'unknown' : 'answered')
-  } else {
-    const worst = refusals.find(({ outage }) => outage) ?? first
-    const { blockedMs } = worst
-    const isTold = answers !== 'thrown' && blockedMs === undefined
-    begun.report(isTold ? reportOf(worst) : 'unknown', {
-      ...(blockedMs !== undefined && { blockedMs }),
-      cause: keptReason(worst.why),
-      wishMs: worst.outage ? retryAfterMs(worst.retryAfterSeconds) : 0,
-      isOfAll: worst.status === unavailable,
-    })
-  }
+  const { report, note } = reportOf(answers, refusals, { items: ready.length, broken })
+  begun.report(report, note)
   return outcomes
-}
-
-function resultOf(
-  answers: Answers,
-  [refusal]: readonly Refusal[],
-): Pick<AttemptNote, 'status' | 'failure'> {
-  if (answers === 'thrown' || answers === 'overdue') return { status: null, failure: answers }
-  const [first] = answers === 'apart' ? [] : answers
-  return refusal
-    ? { status: refusal.status ?? null, failure: 'refused' }
-    : { status: (first?.ok && first.status) || null, failure: null }
 }
 
 /** What may start in a moment is not worth a trip to the database. Others may have started since this was claimed. */
@@ -237,23 +158,10 @@ async function beginSoon(gate: Gate, signal: AbortSignal): Promise<ReturnType<Ga
   }
 }
 
-function isAnswered(answers: Answers): boolean {
-  return typeof answers === 'object' && answers.some(({ ok }) => ok)
-}
-
-/** Of a delete nothing is noted: the item was there before. */
-function begunOf(
-  { body }: Pick<OpenDestination, 'body'>,
-  { job, mayHaveArrived }: Pick<Ready, 'job' | 'mayHaveArrived'>,
-): Unanswered {
-  const isBegun = mayHaveArrived && job.kind === 'upsert'
-  return isBegun ? { begun: { fields: body.keptOf(job.body) } } : {}
-}
-
 export const neverSent: Reason = { code: 'NEVER_SENT' }
 export const sameBody: Reason = { code: 'SAME_BODY' }
 
-type Rules = Pick<AttemptDeps, 'random' | 'now'> & Pick<OpenDestination['definition'], 'retry'>
+type Rules = RetryRules & Pick<AttemptDeps, 'now'>
 
 /** What is to be sent of a row; an outcome when its mapping fails. */
 async function prepare(
@@ -262,7 +170,7 @@ async function prepare(
   place: number,
   row: Waiting,
   mayStart: () => boolean,
-): Promise<Omit<Ready, 'pk' | 'mayHaveArrived'> | { outcome: Outcome }> {
+): Promise<Omit<Attempted, 'pk' | 'mayHaveArrived'> | { outcome: Outcome }> {
   const { pk, version, change_number: change, kind, hash, payload: item } = row
   if (item === null) throw new Error('a delivery that waits has no item')
   const attempt = row.attempts + 1
@@ -343,18 +251,6 @@ export function jobOf(
   }
 }
 
-/** Another attempt, later, while there are any left. */
-function again(
-  { random, retry }: Rules,
-  tried: Tried,
-  failed: Failure,
-  retryAfterSeconds?: number,
-): Outcome {
-  if (failed.attempts >= retry.attempts) return { kind: 'final', ...tried, failure: failed }
-  const delayMs = backoffMs(retry, failed.attempts, { random, retryAfterSeconds })
-  return { kind: 'retry', ...tried, failure: failed, delayMs }
-}
-
 /** The destination's answers, within their time and what they may overrun. */
 async function ask(
   deps: AttemptDeps,
@@ -404,21 +300,61 @@ async function ask(
   }
 }
 
-function refusalOf(answer: Exclude<Answer, 'apart'>, timeoutMs: number): Refusal {
-  if (answer === 'overdue') {
-    const why: Reason = { code: 'NO_ANSWER', data: { seconds: timeoutMs / 1_000 } }
-    return { ok: false, retryable: true, outage: true, why }
+/** With how many others an item goes in one request. */
+export type Company = {
+  most(pk: string, kind: 'upsert' | 'delete'): number
+  /** They were refused together: each goes with fewer others next time. */
+  apart(pks: readonly string[]): void
+  /** The batch cannot have it, whatever it has besides: it goes alone next time. */
+  alone(pk: string): void
+  /** What became of them is known. */
+  together(pks: readonly string[]): void
+}
+
+/** Of a thousand that are refused because of one, it stands alone after three times. */
+const shrinkBy = 8
+
+/**
+ * Lets batches that are refused as a whole become smaller, until the items that spoil them stand alone. It forgets with the
+ * process, and then begins anew: no attempt counts before an item has been answered for.
+ */
+export function createCompany({ batches }: Pick<Destination, 'batches'>): Company {
+  const limits = new Map<string, number>()
+  return {
+    most: (pk, kind) =>
+      Math.min(limits.get(pk) ?? Number.POSITIVE_INFINITY, batches?.most(kind) ?? 1),
+    apart: (pks) => {
+      const most = Math.max(1, Math.floor(pks.length / shrinkBy))
+      for (const pk of pks) limits.set(pk, most)
+    },
+    alone: (pk) => {
+      limits.set(pk, 1)
+    },
+    together: (pks) => {
+      for (const pk of pks) limits.delete(pk)
+    },
   }
-  if (typeof answer === 'object' && !answer.ok) return answer
-  // What an error says may hold data or addresses; only our own words are kept.
-  return { ok: false, retryable: true, outage: false, why: { code: 'UNEXPECTED' } }
 }
 
-function reportOf({ outage, status }: Refusal): AttemptReport {
-  if (!outage) return 'answered'
-  return status === tooMany ? 'throttled' : 'outage'
-}
-
-function failure(why: Reason, attempts: number, status?: number): Failure {
-  return { why: keptReason(why), status: status ?? null, attempts }
+/**
+ * The key of a delivery, 64 hex digits, of which the idempotency key of each of its requests is made (see requestKey): the same for every attempt of one change, also after a crash, and another
+ * for the next change of the item, even back to what it was. A key per content would have a receiver that remembers keys
+ * take the second 100 of 100, 90, 100 for done. The content is in it nevertheless: a database that is restored from a
+ * backup counts changes anew.
+ *
+ * Written as JSON before it is hashed, so that no two deliveries share one by where their parts begin and end.
+ */
+export function jobKey(delivery: {
+  flow: string
+  destination: string
+  /** What the destination is; see definition/identity.ts. */
+  identity: string
+  pk: string
+  change: number
+  kind: 'upsert' | 'delete'
+  hash: string
+}): string {
+  const { flow, destination, identity, pk, change, kind, hash } = delivery
+  const text = JSON.stringify([flow, destination, identity, pk, change, kind, hash])
+  return createHash('sha256').update(text).digest('hex')
 }

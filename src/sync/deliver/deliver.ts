@@ -27,23 +27,20 @@ import type { Destination, DestinationDefinition, ItemChange } from '../types.ts
 import {
   type AttemptDeps,
   attemptDelivery,
+  createCompany,
   hasBody,
   type OpenDestination,
   type Waiting,
 } from './attempt.ts'
 import { type Cleaned, cleanDeliveries } from './clean.ts'
-import { createCompany } from './company.ts'
-import { createGate, type Gate, limiterOf } from './gate.ts'
+import type { RateLimiter } from './gate.ts'
+import { createGate, createHold, type Gate, type Hold, holdLookMs, limiterOf } from './gate.ts'
 import { type GateReports, reportGate } from './gate-reports.ts'
-import { createHold, type Hold, holdLookMs } from './hold.ts'
 import { compileItemBody } from './item-body.ts'
-import { makeGoodLostClaim } from './lost-claim.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
-import type { RateLimiter } from './rate-limit.ts'
 import { type DeliveryRecord, type Rehearsal, rehearse } from './rehearse.ts'
-import { retryFailed } from './retry-failed.ts'
-import { settleGroup } from './settle.ts'
-import { tryNow } from './try-now.ts'
+import { retryFailed, tryNow } from './send-again.ts'
+import { makeGoodLostClaim, settleGroup } from './settle.ts'
 
 export type DeliveriesDeps = DeliveryQueueDeps &
   AttemptDeps & {

@@ -1,7 +1,6 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { DestinationDefinition } from '../types.ts'
 import { type AttemptReport, type Breaker, createBreaker, neverOpen } from './breaker.ts'
-import { createRateLimiter, type RateLimiter, unlimited } from './rate-limit.ts'
 
 /** What else is known of an attempt that did not succeed. */
 export type AttemptNote = {
@@ -186,4 +185,112 @@ export function createGate(
       tell = onChange
     },
   }
+}
+
+/** Whether a flow is held, as far as whoever delivers it knows. */
+export type Hold = {
+  /** While it is, nothing starts. */
+  isClosed(): boolean
+  /** These rows, or none when they show that their flow is held. */
+  pass<Row extends { held: boolean }>(rows: readonly Row[]): readonly Row[]
+}
+
+/** How often somebody who waits for a held flow looks whether it goes on. */
+export const holdLookMs = 500
+
+/**
+ * Keeps the deliveries of a held flow back. Each row tells, as it is read, whether its flow is held; from then on the database is
+ * asked now and then.
+ */
+export function createHold(isHeld: () => Promise<boolean>): Hold {
+  let closed = false
+  let lookedMs = 0
+  let looking = false
+
+  const look = async () => {
+    looking = true
+    try {
+      closed = await isHeld()
+    } catch {
+      // The database is away; nothing can be delivered meanwhile either.
+    } finally {
+      lookedMs = performance.now()
+      looking = false
+    }
+  }
+
+  return {
+    isClosed() {
+      if (closed && !looking && performance.now() - lookedMs >= holdLookMs) void look()
+      return closed
+    },
+    pass(rows) {
+      if (!rows[0]?.held) return rows
+      closed = true
+      lookedMs = performance.now()
+      return []
+    },
+  }
+}
+
+export type RateLimiter = {
+  /** How many may start now. */
+  allowance(): number
+  /** Milliseconds until one may; 0 when one may now. */
+  waitMs(): number
+  /** Counts a start; false, and nothing is counted, when none is allowed. */
+  take(): boolean
+}
+
+/**
+ * At most `max` starts in any stretch of `perMs`, wherever it begins. (A token bucket that refills steadily would let
+ * nearly twice as many through in its first stretch.) It remembers the last `max` starts and nothing across restarts.
+ * One process at a time works a destination, so this holds for all of them together; a takeover begins anew.
+ */
+export function createRateLimiter(
+  limit: { max: number; perMs: number },
+  now: () => Date,
+): RateLimiter {
+  /** A ring of the last starts; `oldest` is where the next is written. */
+  const starts: number[] = []
+  let oldest = 0
+
+  const countRecent = (since: number) => {
+    // Written in order of time, so the recent ones follow each other up to the newest.
+    let low = 0
+    let high = starts.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((starts[(oldest + middle) % starts.length] ?? 0) > since) high = middle
+      else low = middle + 1
+    }
+    return starts.length - low
+  }
+
+  const allowance = () => limit.max - countRecent(now().getTime() - limit.perMs)
+
+  return {
+    allowance,
+    waitMs: () => {
+      if (allowance() > 0) return 0
+      return Math.max(1, (starts[oldest] ?? 0) + limit.perMs - now().getTime())
+    },
+    take: () => {
+      if (allowance() <= 0) return false
+      const at = now().getTime()
+      if (starts.length < limit.max) starts.push(at)
+      else {
+        starts[oldest] = at
+        oldest = (oldest + 1) % limit.max
+      }
+      return true
+    },
+  }
+}
+
+/** For a destination without a limit. */
+export const unlimited: RateLimiter = {
+  allowance: () => Number.POSITIVE_INFINITY,
+  waitMs: () => 0,
+  take: () => true,
 }

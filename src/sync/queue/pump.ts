@@ -1,6 +1,6 @@
 import type { Trx } from '../../db/database.ts'
 import type { SendPermit } from '../../outbound/outbound.ts'
-import type { QueueLog } from './queue-log.ts'
+import type { QueueLog } from './queue.ts'
 import { type Claim, createSettlements, type Settled, type SettlementPace } from './settlements.ts'
 import type { Tenure, Term } from './tenure.ts'
 

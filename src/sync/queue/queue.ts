@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Database } from '../../db/database.ts'
 import {
@@ -7,9 +8,7 @@ import {
   tellHands,
 } from '../../repositories/flows/delivery-workers.ts'
 import { type Pump, startPump, type Work } from './pump.ts'
-import type { QueueLog } from './queue-log.ts'
-import { queueName } from './queue-name.ts'
-import { createTenures } from './shared-tenure.ts'
+import { createTenures } from './tenure.ts'
 
 export type DeliveryQueueDeps = {
   database: Database
@@ -143,4 +142,22 @@ export function createDeliveryQueue(deps: DeliveryQueueDeps): DeliveryQueue {
     countActive: async () =>
       inHand() + (database.engine === 'pglite' ? 0 : await countOtherHands(database.db, processId)),
   }
+}
+
+export type QueueLog = {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+const plain = /^[a-z0-9][a-z0-9_-]{0,63}$/
+
+/**
+ * The name of a destination's queue, of letters, digits and `_-./`. Different destinations never share
+ * one: names of another form, or too long, are hashed, and a hashed name begins like no plain one.
+ */
+export function queueName(flow: string, destination: string): string {
+  if (plain.test(flow) && plain.test(destination)) return `${flow}/${destination}`
+  const names = JSON.stringify([flow, destination])
+  return `./${createHash('sha256').update(names).digest('hex')}`
 }

@@ -1,6 +1,6 @@
 import type { Trx } from '../../db/database.ts'
 import { isDatabaseUnavailable } from '../../db/database-failures.ts'
-import type { QueueLog } from './queue-log.ts'
+import type { QueueLog } from './queue.ts'
 import type { Term } from './tenure.ts'
 
 /** An item that this process has in hand, and the right under which it has. */
