@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { dueLike } from '../test/support/due.ts'
+import { insertDueRows } from '../test/support/due.ts'
 import { payByCard } from '../test/support/till.ts'
 import { inLanes, isEmbedded, type Shop, say, withService } from './bench-service.ts'
 import { wholeOptions } from './whole-options.ts'
@@ -53,7 +53,7 @@ await withService(shopCount, async ({ service, engine, shops, send, at }) => {
   )
   const ids = sold.map(({ mpOrderId }) => mpOrderId)
   const backlog = Array.from({ length: each }, () => ids).flat()
-  await (await dueLike(service, sold[0]?.orderId ?? '')).webhooks(backlog)
+  await (await insertDueRows(service, sold[0]?.orderId ?? '')).webhooks(backlog)
   const count = async (status: 'received' | 'failed') => {
     const rows = service.database.db.selectFrom('webhook_log').where('status', '=', status)
     const { found } = await rows

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContext, type CDPSession, chromium } from 'playwright-core'
-import { watchLine, weightOf } from '../test/support/line.ts'
+import { countPageBytes, sumOfBytes } from '../test/support/page-bytes.ts'
 
 export const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
 export const hasBrowser = existsSync(executablePath)
@@ -53,13 +53,13 @@ export async function openOver(
 ): Promise<Opening> {
   const page = await context.newPage()
   const session = await context.newCDPSession(page)
-  const seen = await watchLine(session)
+  const seen = await countPageBytes(session)
   await throttle(session, line)
   await page.addInitScript(watchFor(selector))
   await page.goto(url)
   // Not by waitForFunction, whose way of asking the pages' policy refuses.
   await page.locator(selector).first().waitFor({ state: 'attached', timeout: 60_000 })
-  const opening = { bytes: weightOf(seen), requests: seen.size }
+  const opening = { bytes: sumOfBytes(seen), requests: seen.size }
   const dataMs = await page.evaluate<number>('globalThis.dataMs')
   const paintMs = await page.evaluate<number>(firstPaint)
   await page.close()

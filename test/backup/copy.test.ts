@@ -28,7 +28,7 @@ import {
 import { newPgliteTemplate } from '../support/pglite-template.ts'
 import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
 import { seedSealed } from '../support/sealed-rows.ts'
-import { insertStrangeRows } from '../support/strange-rows.ts'
+import { insertUnusualRows } from '../support/unusual-rows.ts'
 
 const key: EncryptionKey = { id: 'k1', key: randomBytes(32) }
 const atHand = { keys: [key], source: 'the test', lost: [] }
@@ -45,7 +45,7 @@ beforeAll(async () => {
   source = await openTestDatabase()
   await seedSealed(source, [key], 'acme')
   await seedSealed(source, [key], 'ñandú')
-  await insertStrangeRows(source, 5_000)
+  await insertUnusualRows(source, 5_000)
   await insertChain(source)
   file = join(folder, 'one.backup')
   await write(file)
@@ -283,7 +283,7 @@ test.skipIf(!postgresUrl)(
         await migrateWithin(trx, { upTo: level.at(-1) ?? '' })
       }),
     )
-    await insertStrangeRows(old)
+    await insertUnusualRows(old)
     const path = join(folder, 'older.backup')
     await old.maintenance((db) => withSource(db, about, (parts) => writeBackup(path, parts)))
     const target = await openEmpty()
@@ -299,7 +299,7 @@ test.skipIf(!postgresUrl)(
     const embedded = await openEmbedded()
     closers.push(() => embedded.close())
     await seedSealed(embedded, [key])
-    await insertStrangeRows(embedded)
+    await insertUnusualRows(embedded)
     const target = await openEmpty()
     const there = await withSource(embedded.db, about, (parts) =>
       loadInto(target, parts, (trx) => checkLoaded(trx, atHand)),

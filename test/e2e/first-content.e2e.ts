@@ -2,8 +2,8 @@ import type { Browser, BrowserContext } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { fillShops } from '../../bench/page-data.ts'
 import { jsonFlow, startTestFlows, type TestFlows } from '../support/flows.ts'
-import { type Asked, watchLine, weightOf } from '../support/line.ts'
 import { openOwnShop } from '../support/money.ts'
+import { countPageBytes, type PageRequests, sumOfBytes } from '../support/page-bytes.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { charge } from '../support/till.ts'
 import { expectText, launchBrowser } from './browser.ts'
@@ -53,17 +53,17 @@ async function open(url: string) {
   context = await browser.newContext({ locale: 'es-AR' })
   await context.request.post(new URL('/session', dashboard).href, { data: { token: adminToken } })
   const page = await context.newPage()
-  const asked = await watchLine(await context.newCDPSession(page))
+  const asked = await countPageBytes(await context.newCDPSession(page))
   await page.clock.install()
   await page.goto(url)
   return { page, asked }
 }
 
-const countOf = (asked: Asked, path: string) =>
+const countOf = (asked: PageRequests, path: string) =>
   [...asked.values()].filter(({ url }) => new URL(url).pathname === path).length
 
 /** Without what comes after the content: the other language, and the views that are not seen first. */
-const withoutLater = (asked: Asked): Asked =>
+const withoutLater = (asked: PageRequests): PageRequests =>
   new Map([...asked].filter(([, { url }]) => !/part=(texts|later)/.test(url)))
 
 const greeting = 'retry: 2000\n\nevent: resync\ndata: {}\n\n'.length
@@ -79,13 +79,13 @@ test('the overview of a thousand boxes: what needs somebody, within 100 KB, aske
   )
   // The stream has told that everything may have changed, which was looked at after it had begun.
   await expect
-    .poll(() => [...asked.values()].find(({ url }) => url.endsWith('/events'))?.told)
+    .poll(() => [...asked.values()].find(({ url }) => url.endsWith('/events'))?.uncompressed)
     .toBeGreaterThanOrEqual(greeting)
   await page.clock.runFor(10_000)
   await page.evaluate('0')
   expect(countOf(asked, '/overview')).toBe(1)
   const first = withoutLater(asked)
-  expect(weightOf(first)).toBeLessThanOrEqual(mostBytes)
+  expect(sumOfBytes(first)).toBeLessThanOrEqual(mostBytes)
   // Among them the plot, which is seen first, and the sums of the day before, which nobody waits for.
   expect(first.size).toBeLessThanOrEqual(14)
   expect(asked.size - first.size).toBe(2)
@@ -112,6 +112,6 @@ test('a thousand rows are drawn over several frames, and hold up nobody who scro
 test('the table of two hundred flows comes within 100 KB', async () => {
   const { page, asked } = await open(admin)
   await page.locator('main tbody tr').first().waitFor()
-  expect(weightOf(asked)).toBeLessThanOrEqual(mostBytes)
+  expect(sumOfBytes(asked)).toBeLessThanOrEqual(mostBytes)
   expect(asked.size).toBeLessThanOrEqual(9)
 })

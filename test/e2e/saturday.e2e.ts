@@ -1,7 +1,7 @@
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { type BusyShop, openBusyShop, refuseThreeBoxes } from '../support/busy-shop.ts'
 import { clearFaults, setFaults } from '../support/money.ts'
-import { breakThreeBoxes, openSaturday, type Saturday } from '../support/saturday.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, enrol, pairTerminal, payByCard } from '../support/till.ts'
 import {
@@ -16,7 +16,7 @@ import {
 
 let browser: Browser
 let service: TestService
-let saturday: Saturday
+let saturday: BusyShop
 let url: string
 let opened: WatchedPage | undefined
 
@@ -24,9 +24,9 @@ beforeAll(async () => {
   browser = await launchBrowser()
   service = await startTestService()
   url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
-  saturday = await openSaturday(service)
+  saturday = await openBusyShop(service)
   const { shop, sell } = saturday
-  await breakThreeBoxes(service, saturday)
+  await refuseThreeBoxes(service, saturday)
   await pairTerminal(service, shop, 'CAJA-5')
   const sold = await sell('CAJA-5')
   await act(service, sold.json().order_id, payByCard)
@@ -118,7 +118,7 @@ async function expectAllNamed(page: Page, language: 'en' | 'es'): Promise<void> 
   )
 }
 
-test('the Saturday: each thing that is wrong is named with its cause, since when, and its button, as the page opens', async () => {
+test('the BusyShop: each thing that is wrong is named with its cause, since when, and its button, as the page opens', async () => {
   const page = await open()
   await expectAllNamed(page, 'en')
   // What is read again, now that the only client is known, says no less.

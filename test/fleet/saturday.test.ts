@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type BusyShop, openBusyShop, refuseThreeBoxes } from '../support/busy-shop.ts'
 import { clearFaults, setFaults } from '../support/money.ts'
-import { breakThreeBoxes, openSaturday, type Saturday } from '../support/saturday.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
@@ -13,12 +13,12 @@ import {
 } from '../support/till.ts'
 
 let service: TestService
-let saturday: Saturday
+let saturday: BusyShop
 let shop: Till
 
 beforeAll(async () => {
   service = await startTestService()
-  saturday = await openSaturday(service)
+  saturday = await openBusyShop(service)
   shop = saturday.shop
 })
 afterAll(async () => {
@@ -75,7 +75,7 @@ test('a box that sells is well, in every list but that of the problems', async (
 
 test('three boxes are down by three causes, each with since when and what helps', async () => {
   const since = service.clock.now()
-  const { standalone } = await breakThreeBoxes(service, saturday)
+  const { standalone } = await refuseThreeBoxes(service, saturday)
 
   const { boxes: down } = await fleet('?only=problems')
   expect(down).toMatchObject([

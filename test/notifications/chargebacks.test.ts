@@ -35,13 +35,18 @@ afterAll(async () => {
 
 const dayMs = 86_400_000
 
-type Told = { type: string; data: { chargebacks: { case_id: string | null; state: string }[] } }
+type ReceivedEvent = {
+  type: string
+  data: { chargebacks: { case_id: string | null; state: string }[] }
+}
 
 function told(): string[] {
   return hook
     .bodies()
-    .filter(({ type }: Told) => type.startsWith('chargebacks.'))
-    .flatMap(({ type, data }: Told) => data.chargebacks.map((one) => `${type} ${one.state}`))
+    .filter(({ type }: ReceivedEvent) => type.startsWith('chargebacks.'))
+    .flatMap(({ type, data }: ReceivedEvent) =>
+      data.chargebacks.map((one) => `${type} ${one.state}`),
+    )
 }
 
 /** The alerts look twice, so that what is gathered for ten seconds is sent. */

@@ -46,14 +46,14 @@ function msUntil(hour: number): number {
   return then.getTime() - now.getTime()
 }
 
-type Told = { type: string; data: { orphans: { payment_id: string; state: string }[] } }
+type ReceivedEvent = { type: string; data: { orphans: { payment_id: string; state: string }[] } }
 
 /** What was told of orphans. */
 function told(): string[] {
   return hook
     .bodies()
-    .filter(({ type }: Told) => type.startsWith('orphans.'))
-    .flatMap(({ type, data }: Told) =>
+    .filter(({ type }: ReceivedEvent) => type.startsWith('orphans.'))
+    .flatMap(({ type, data }: ReceivedEvent) =>
       data.orphans.map((one) => `${type} ${one.payment_id} ${one.state}`),
     )
 }
@@ -129,7 +129,7 @@ test('many at once are told in messages of twenty, each charge in one of them', 
   for (let at = 0; at < 45; at += 1) planted.push(await typeCharge(service, till))
   await pass(9)
   expect(told().sort()).toEqual(planted.map((id) => `orphans.found ${id} open`).sort())
-  const sizes = hook.bodies().map(({ data }: Told) => data.orphans?.length)
+  const sizes = hook.bodies().map(({ data }: ReceivedEvent) => data.orphans?.length)
   expect(sizes.filter(Boolean).sort((a, b) => Number(a) - Number(b))).toEqual([5, 20, 20])
 })
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { dueLike } from '../support/due.ts'
+import { insertDueRows } from '../support/due.ts'
 import {
   clearFaults,
   creation,
@@ -93,10 +93,10 @@ test.each(['confirmed', 'unknown'] as const)(
   async (state) => {
     const neighbours = [await openOrder(`hangs ${state}`), await openOrder(`hangs too ${state}`)]
     for (const neighbour of neighbours) {
-      await (await dueLike(service, neighbour.orderId)).orders(20, state)
+      await (await insertDueRows(service, neighbour.orderId)).orders(20, state)
     }
     const { till, orderId } = await openOrder(`beside ${state}`)
-    await (await dueLike(service, orderId)).orders(19)
+    await (await insertDueRows(service, orderId)).orders(19)
     await act(service, orderId, payByCard)
     await setFaults(service, ...neighbours.map((neighbour) => hanging(neighbour.till)))
     await forgetRequests(service)
@@ -117,7 +117,7 @@ test('a shop whose refunds hang keeps no other shop’s refund waiting', async (
   await readOrder(service, till, orderId)
   await setFaults(service, { ...refunding, kind: 'drop_after' })
   expect((await refund(service, till, orderId, '1,00')).statusCode).toBe(504)
-  await (await dueLike(service, neighbour.orderId)).refunds(40)
+  await (await insertDueRows(service, neighbour.orderId)).refunds(40)
   await service.database.db.updateTable('orders').set({ next_check_at: null }).execute()
   await setFaults(service, hanging(neighbour.till))
   await whileOthersHang(
@@ -158,7 +158,7 @@ test('all that is due is done in one pass, however much of it one account has', 
 }, async () => {
   const { till, orderId } = await openOrder('big')
   const other = await openOrder('small')
-  await (await dueLike(service, orderId)).orders(149)
+  await (await insertDueRows(service, orderId)).orders(149)
   await forgetRequests(service)
   await sweepAfter(service, 2_100)
   expect([await reads(till), await reads(other.till)]).toEqual([150, 1])
@@ -187,7 +187,7 @@ test('what a dead process had taken is taken up by another one within 6 seconds'
 
 test('a call that is answered beside one that is told to wait does not end the rest of the account', async () => {
   const { till, orderId, mpOrderId } = await openOrder('answered beside')
-  const [refused = ''] = await (await dueLike(service, orderId)).orders(1)
+  const [refused = ''] = await (await insertDueRows(service, orderId)).orders(1)
   await setFaults(
     service,
     { path: `/v1/orders/${refused}`, method: 'GET', kind: '429', retry_after: 30 },
@@ -201,7 +201,7 @@ test('a call that is answered beside one that is told to wait does not end the r
 
 test('an account in trouble is tried with one call at a time, and at full width once it answers', async () => {
   const { till, orderId } = await openOrder('in trouble')
-  await (await dueLike(service, orderId)).orders(40)
+  await (await insertDueRows(service, orderId)).orders(40)
   await setFaults(service, { ...reading, kind: '503' })
   // What was under way, and what the first two failures made room for.
   expect(await readsOf(till, () => sweepAfter(service, 2_100))).toBeLessThanOrEqual(18)
@@ -212,7 +212,7 @@ test('an account in trouble is tried with one call at a time, and at full width 
 
 test('a backlog of webhooks is worked off in one go', { tags: ['long'] }, async () => {
   const { orderId } = await openOrder('backlog')
-  const due = await dueLike(service, orderId)
+  const due = await insertDueRows(service, orderId)
   const ids = await due.orders(100)
   await due.webhooks(ids)
   expect(await service.inbox.workDue()).toBe(100)
@@ -222,7 +222,7 @@ test('a backlog of webhooks is worked off in one go', { tags: ['long'] }, async 
 test('webhooks of a shop whose calls hang keep no other shop’s webhook waiting', async () => {
   const neighbour = await openOrder('webhooks hang')
   const { orderId, mpOrderId } = await openOrder('beside webhooks')
-  const due = await dueLike(service, neighbour.orderId)
+  const due = await insertDueRows(service, neighbour.orderId)
   await due.webhooks(await due.orders(40))
   await act(service, orderId, payByCard)
   // A webhook's read is repeated at once.
@@ -240,7 +240,7 @@ test('webhooks of a shop whose calls hang keep no other shop’s webhook waiting
 test('webhooks about one order that wait together are worked by one look, each to an end of its own', async () => {
   const { till, orderId, mpOrderId } = await openOrder('together')
   await act(service, orderId, payByCard)
-  const due = await dueLike(service, orderId)
+  const due = await insertDueRows(service, orderId)
   await due.webhooks(Array(40).fill(mpOrderId))
   expect(await readsOf(till, () => service.inbox.workDue())).toBe(1)
   expect(await webhookStates([mpOrderId])).toEqual(['processed', ...Array(39).fill('duplicate')])
@@ -266,7 +266,7 @@ test('webhooks that came while the provider was away for hours are worked within
 test('webhooks of an account that is told to wait rest for that long, and only they', async () => {
   const limited = await openOrder('webhooks rest')
   const other = await openOrder('webhooks go on')
-  const due = await dueLike(service, limited.orderId)
+  const due = await insertDueRows(service, limited.orderId)
   await due.webhooks([limited.mpOrderId])
   await setFaults(service, {
     ...reading,
@@ -290,7 +290,7 @@ test('webhooks that a dead process had taken are taken up by another one within 
   try {
     const { till, orderId, mpOrderId } = await openOrder('webhook taken')
     await act(service, orderId, payByCard)
-    await (await dueLike(service, orderId)).webhooks([mpOrderId])
+    await (await insertDueRows(service, orderId)).webhooks([mpOrderId])
     await setFaults(service, { ...hanging(till), count: 1 })
     await forgetRequests(service)
     const working = dying.inbox.workDue()
@@ -318,7 +318,7 @@ test('webhooks about orders that nobody knows, and that ask a shop whose calls h
     { length: 40 },
     (_, at) => `ORDTST01FREMD${String(at).padStart(19, '0')}`,
   )
-  await (await dueLike(service, orderId)).webhooks(foreign)
+  await (await insertDueRows(service, orderId)).webhooks(foreign)
   await act(service, orderId, payByCard)
   await setFaults(service, { ...hanging(neighbour), count: 16 })
   await whileOthersHang(

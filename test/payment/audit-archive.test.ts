@@ -10,7 +10,7 @@ import { sealWaiting } from '../../src/payments/audit/seal-activity.ts'
 import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
 import { checkEncryptionKeys } from '../../src/payments/encryption/encryption-keys.ts'
 import { engines } from '../db/engines.ts'
-import { type AuditWorld, openAuditWorld, withoutTriggers, writeEntry } from '../support/audit.ts'
+import { type AuditLog, openAuditLog, withoutTriggers, writeEntry } from '../support/audit.ts'
 import { truncateAll } from '../support/database.ts'
 import { adminToken, startTestService } from '../support/service.ts'
 
@@ -26,7 +26,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     return
   }
   let database: Database
-  let world: AuditWorld
+  let world: AuditLog
   let folder: string
   let errors: object[]
   beforeAll(async () => {
@@ -35,7 +35,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   afterAll(() => database.close())
   beforeEach(async () => {
     await truncateAll(database)
-    world = await openAuditWorld(database)
+    world = await openAuditLog(database)
     folder = await mkdtemp(join(tmpdir(), 'tillbridge-archive-'))
     errors = []
     return () => rm(folder, { recursive: true })

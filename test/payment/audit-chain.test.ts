@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sealWaiting, signHeadAnew } from '../../src/payments/audit/seal-activity.ts'
 import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
-import { type AuditWorld, openAuditWorld, withoutTriggers, writeEntry } from '../support/audit.ts'
+import { type AuditLog, openAuditLog, withoutTriggers, writeEntry } from '../support/audit.ts'
 import {
   needsPostgres,
   openPostgresClone,
@@ -174,7 +174,7 @@ describe('rows that somebody else has written', () => {
 
 describe('the check', () => {
   test('ends when its caller hangs up, and when the service stops', async () => {
-    const world = await openAuditWorld()
+    const world = await openAuditLog()
     for (let index = 0; index < 20; index += 1) await world.write(`S-${index}`)
     await sealWaiting(world)
     const ended = new AbortController()
@@ -245,9 +245,9 @@ describe('the check', () => {
 })
 
 describe('sealing', () => {
-  let world: AuditWorld
+  let world: AuditLog
   beforeAll(async () => {
-    world = await openAuditWorld()
+    world = await openAuditLog()
   })
   afterAll(() => world.database.close())
 
@@ -345,7 +345,7 @@ test.skipIf(!postgresUrl)(
   `an entry that is committed after later ones were sealed is sealed then, and writers wait for nobody (${needsPostgres})`,
   async () => {
     const { database } = await openPostgresClone(postgresUrl ?? '')
-    const world = await openAuditWorld(database)
+    const world = await openAuditLog(database)
     const written = Promise.withResolvers<void>()
     const mayCommit = Promise.withResolvers<void>()
     const late = database.transaction(async (trx) => {
@@ -376,7 +376,7 @@ test.skipIf(!postgresUrl)(
 
 test('an entry whose number was drawn long before its commit is sealed after those that passed it', async () => {
   // The embedded database runs one transaction at a time, so the number is drawn ahead instead of the commit delayed.
-  const world = await openAuditWorld(await openTestDatabase())
+  const world = await openAuditLog(await openTestDatabase())
   const { database, sealer } = world
   await world.write('one')
   await world.write('two')

@@ -5,16 +5,16 @@ import type { Trx } from '../../src/db/database.ts'
 import { createSealer } from '../../src/domain/sealed.ts'
 import { sealWaiting } from '../../src/payments/audit/seal-activity.ts'
 import { type ChainCheck, verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
-import { type AuditWorld, openAuditWorld } from '../support/audit.ts'
+import { type AuditLog, openAuditLog } from '../support/audit.ts'
 
 // T42: whoever can write to the database, triggers or not, and lacks the encryption key, changes nothing unseen.
 
 const sealed = 12
 const waiting = 2
 
-let world: AuditWorld
+let world: AuditLog
 beforeAll(async () => {
-  world = await openAuditWorld()
+  world = await openAuditLog()
   for (let index = 1; index <= sealed; index += 1) {
     await world.write(`S-${index}`)
     if (index % 4 === 0) await sealWaiting(world)

@@ -223,7 +223,7 @@ test('T30, T45: whatever is told in whatever order: states follow the table, mon
           )
         } else expect(outcomeOf(after)).toBe('unknown')
       }
-      // Told twice is told once.
+      // ReceivedEvent twice is told once.
       expect((await feed(id, told, index * 1000 + 1)).changed).toBe(false)
     }
     const events = await database.db

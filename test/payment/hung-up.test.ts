@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { askAndHangUp, askByHand } from '../support/hang-up.ts'
+import { requestAndDisconnect, requestOverSocket } from '../support/disconnecting-client.ts'
 import {
   cancel,
   creation,
@@ -50,7 +50,7 @@ const boxDenials = async () =>
 
 async function giveUp(path: string, body: object): Promise<void> {
   for (const how of ['end', 'destroy'] as const) {
-    await askAndHangUp(
+    await requestAndDisconnect(
       service.app.server,
       { line: `POST ${path}`, headers: { 'x-api-token': till.key }, body },
       how,
@@ -106,11 +106,11 @@ async function giveUpDuring(
 ): Promise<void> {
   await forgetRequests(service)
   await setFaults(service, { ...first, kind: 'latency', delay_ms: 400, count: 1 })
-  const { caller } = await askByHand(service.app.server, {
+  const { client } = await requestOverSocket(service.app.server, {
     ...{ line: `POST ${path}`, headers: { 'x-api-token': till.key }, body },
   })
   await expect.poll(async () => (await providerRequests(service, first)).length).toBe(1)
-  caller.destroy()
+  client.destroy()
 }
 
 const refused = () =>
@@ -151,7 +151,7 @@ test('a webhook is taken also when the provider has given it up: it only says wh
   const ts = String(service.clock.now().getTime())
   const [secret = ''] = service.sandbox.info.webhook_secrets
   await forgetRequests(service)
-  await askAndHangUp(service.app.server, {
+  await requestAndDisconnect(service.app.server, {
     line: `POST /webhooks?data.id=${dataId}&type=order`,
     headers: {
       'x-signature': signature(secret, { dataId, requestId: 'late', ts }),

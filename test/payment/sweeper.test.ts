@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { dueLike } from '../support/due.ts'
+import { insertDueRows } from '../support/due.ts'
 import {
   cancel,
   canceling,
@@ -99,7 +99,7 @@ test('an order that ended while it was being looked at is not looked at for ever
 test('an account that is told to wait is left alone for that long, and only it', async () => {
   const limited = await openOrder('limited')
   const other = await openOrder('unlimited')
-  await (await dueLike(service, limited.orderId)).orders(18)
+  await (await insertDueRows(service, limited.orderId)).orders(18)
   const path = ordersAtProvider(service, other.till)[0]?.id ?? ''
   await setFaults(service, {
     path: `^/v1/orders/ORD(?!${path.slice(3)})`,
@@ -139,7 +139,7 @@ test('a provider in trouble is not piled upon, and everything is known within 10
   const unknown = (await charge(service, first, { reference: 'O-1' })).json().order_id
   expect((await refund(service, second, paid, '1,00')).statusCode).toBe(504)
   await act(service, waiting, payByCard)
-  await (await dueLike(service, waiting)).orders(40)
+  await (await insertDueRows(service, waiting)).orders(40)
   await forgetRequests(service)
   for (let round = 0; round < 8; round += 1) await sweepAfter(service, 5_000)
   // 41 orders are due at each round; after the first ones that fail, one is tried each time.
@@ -181,7 +181,7 @@ test('an old charge that nobody wants any more ends at the first sweep at which 
 
 test('two processes share the work: each order is read by one of them', async () => {
   const { orderId } = await openOrder('shared work')
-  await (await dueLike(service, orderId)).orders(25)
+  await (await insertDueRows(service, orderId)).orders(25)
   const duplicate = await startTestService({ twinOf: service })
   try {
     service.clock.advance(2_100)

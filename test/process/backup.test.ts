@@ -19,7 +19,7 @@ import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
 import { isLongForm, needsLongForm } from '../support/rounds.ts'
 import { seedSealed } from '../support/sealed-rows.ts'
 import { adminToken } from '../support/service.ts'
-import { insertStrangeRows } from '../support/strange-rows.ts'
+import { insertUnusualRows } from '../support/unusual-rows.ts'
 import { compiled, freePort, type RealProcess, startService } from './real-process.ts'
 
 /** Whole processes are started here, which a busy machine makes slow. */
@@ -44,7 +44,7 @@ beforeAll(async () => {
   await prepareData(dataDir)
   const database = await openDatabase({ dataDir })
   await seedSealed(database, [key])
-  await insertStrangeRows(database, 2_000)
+  await insertUnusualRows(database, 2_000)
   await database.close()
 }, 60_000)
 afterAll(async () => {

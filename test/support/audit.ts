@@ -12,20 +12,20 @@ import {
 import { serviceActor } from '../../src/payments/operations/request-context.ts'
 import { openTestDatabase } from './database.ts'
 
-/** An audit log without a service around it. */
-export type AuditWorld = {
+/** An audit log without a service. */
+export type AuditLog = {
   database: Database
   sealer: Sealer
-  /** Commits an entry that says `text`, and leaves it to be sealed. */
+  /** Commits an entry with this text, not sealed yet. */
   write(text: string): Promise<void>
   verify(options?: VerifyOptions): Promise<ChainCheck>
-  /** What the check says while a change by somebody who can switch the triggers off is there; then it is undone. */
+  /** The result of the check while a change that bypasses the triggers is present. The change is then undone. */
   checkWith(change: (trx: Trx) => Promise<unknown>): Promise<ChainCheck>
 }
 
 class Undo extends Error {}
 
-export async function openAuditWorld(database?: Database): Promise<AuditWorld> {
+export async function openAuditLog(database?: Database): Promise<AuditLog> {
   const opened = database ?? (await openTestDatabase())
   const sealer = createSealer([{ id: 'k1', key: randomBytes(32) }])
   await signHeadAnew({ database: opened, sealer })

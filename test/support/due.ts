@@ -2,19 +2,19 @@ import { randomUUID } from 'node:crypto'
 import { orderRow } from './money.ts'
 import type { TestService } from './service.ts'
 
-/** Rows that are all due at this moment, made of one real order; the provider knows none of them. */
+/** Rows that are all due now, copied from one real order. The provider has none of them. */
 export type DueRows = {
   orders(count: number, creation?: 'confirmed' | 'unknown'): Promise<string[]>
-  /** Refunds of unknown outcome, each of an order of its own. */
+  /** Refunds of unknown outcome, each of another order. */
   refunds(count: number): Promise<void>
-  /** Signed webhooks that nobody has worked yet, one for each provider's id. */
+  /** Signed webhooks that are not processed yet, one for each provider id. */
   webhooks(mpOrderIds: readonly string[]): Promise<void>
 }
 
-/** A minute ago: what came before anything that a test does. */
+/** A minute ago: before everything that a test does. */
 const dueForMs = 60_000
 
-export async function dueLike(service: TestService, orderId: string): Promise<DueRows> {
+export async function insertDueRows(service: TestService, orderId: string): Promise<DueRows> {
   const { db } = service.database
   const row = await orderRow(service, orderId)
   const dueAt = () => new Date(service.clock.now().getTime() - dueForMs)

@@ -1,13 +1,13 @@
 import type { HttpServer } from '../../src/http/create-server.ts'
 
-export type Told = { event: string; id?: number; data: unknown }
+export type ReceivedEvent = { event: string; id?: number; data: unknown }
 
 export type OpenStream = {
   response: Response
   /** The next event that comes; undefined at the end of the stream. */
-  next(): Promise<Told | undefined>
+  next(): Promise<ReceivedEvent | undefined>
   /** Everything from now to the end of the stream. */
-  rest(): Promise<Told[]>
+  rest(): Promise<ReceivedEvent[]>
   /** All text that came so far. */
   text(): string
   hangUp(): void
@@ -47,7 +47,7 @@ export async function openStream(
     response,
     next,
     async rest() {
-      const all: Told[] = []
+      const all: ReceivedEvent[] = []
       for (let told = await next(); told; told = await next()) all.push(told)
       return all
     },
@@ -56,7 +56,7 @@ export async function openStream(
   }
 }
 
-function parse(block: string): Told | undefined {
+function parse(block: string): ReceivedEvent | undefined {
   const fields = Object.fromEntries(
     block.split('\n').map((line) => {
       const at = line.indexOf(': ')

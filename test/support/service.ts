@@ -14,7 +14,7 @@ import type { PlaceLimits } from '../../src/http/places.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
 import type { Tracing } from '../../src/tracing/tracing.ts'
 import { openTestDatabase } from './database.ts'
-import { createSilence, type Silence } from './silence.ts'
+import { createUnansweredCalls, type UnansweredCalls } from './unanswered-calls.ts'
 
 export const adminToken = 'admin-token-for-tests-0123456789abcdef'
 
@@ -35,7 +35,7 @@ export type TestService = PaymentSide & {
   encryptionKeys: EncryptionKey[]
   clock: TestClock
   sandbox: Sandbox
-  silence: Silence
+  silence: UnansweredCalls
   /** What the service slept, in milliseconds, in order; a sleep returns at once. */
   sleeps: number[]
   /** Lines of the service's log. */
@@ -76,7 +76,7 @@ export type TestServiceOptions = {
  */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const clock = options.twinOf?.clock ?? new TestClock()
-  const silence = options.twinOf?.silence ?? createSilence(options.onTimeout)
+  const silence = options.twinOf?.silence ?? createUnansweredCalls(options.onTimeout)
   const sandbox =
     options.twinOf?.sandbox ??
     (await startSandbox({

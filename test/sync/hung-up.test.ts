@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { requestAndDisconnect } from '../support/disconnecting-client.ts'
 import {
   jsonFlow,
   startTarget,
@@ -6,7 +7,6 @@ import {
   type TestFlows,
   type TestTarget,
 } from '../support/flows.ts'
-import { askAndHangUp } from '../support/hang-up.ts'
 
 /**
  * What lay with a process that stood still, and was given up by who asked for it, is not done when that process wakes: by then
@@ -36,7 +36,7 @@ beforeEach(() => {
 })
 
 const ask = (how: 'end' | 'destroy', line: string, body?: object) =>
-  askAndHangUp(flows.app.server, { line, body }, how)
+  requestAndDisconnect(flows.app.server, { line, body }, how)
 
 const activity = async () => {
   const { activity: lines } = (await flows.call('GET', '/flows/activity')).json()

@@ -1,20 +1,22 @@
 import type { AttemptTimer } from '../../src/outbound/outbound.ts'
 import type { HangingCall } from '../../src/sandbox/sandbox-context.ts'
 
-export type Silence = {
+export type UnansweredCalls = {
   timer: AttemptTimer
-  /** The provider leaves this call without an answer. */
+  /** The provider does not answer this call. */
   begin(call: HangingCall): void
 }
 
-/** However short the timeout: an answer that does come may take a busy machine so long. */
+/** The shortest timeout that is used: on a busy machine an answer may take this long. */
 const longestMs = 10_000
 
 /**
- * Ends an attempt as its timeout would, as soon as the provider is known to leave it without an answer: tests need not wait
- * for it, and may give the others all the time that a busy machine takes. `onTimeout` hears how long that would have been.
+ * Ends an attempt as its timeout would, as soon as the provider is known not to answer it. So tests need not wait, and
+ * other attempts have time on a busy machine. `onTimeout` receives the timeout of the attempt.
  */
-export function createSilence(onTimeout: (ms: number) => void = () => undefined): Silence {
+export function createUnansweredCalls(
+  onTimeout: (ms: number) => void = () => undefined,
+): UnansweredCalls {
   const waiting = new Set<{ call: string; end: () => void }>()
   return {
     timer: (ms, end, { method, url, headers }) => {
@@ -42,7 +44,7 @@ export function createSilence(onTimeout: (ms: number) => void = () => undefined)
   }
 }
 
-/** What tells a call from others that are under way: its key, when it has one. */
+/** Identifies a call among the running ones: by its key, if it has one. */
 function nameOf({ method, url, headers }: HangingCall): string {
   const own = Object.entries(headers).find(([name]) => name.toLowerCase() === 'x-idempotency-key')
   return JSON.stringify([method, url, own?.[1] ?? null])

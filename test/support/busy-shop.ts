@@ -3,16 +3,16 @@ import { jsonFlow, startTarget, startTestFlows, type TestFlows } from './flows.t
 import type { TestService } from './service.ts'
 import { charge, createStore, enrol, pairTerminal, sandboxCall, type Till } from './till.ts'
 
-export type Saturday = {
+export type BusyShop = {
   shop: Till
   side: TestFlows
-  /** A charge on a box; whatever becomes of it. */
+  /** A charge on a box, whatever its result. */
   sell(box: string): ReturnType<typeof charge>
   stop(): Promise<void>
 }
 
-/** A shop of five boxes on its busiest day, and a flow whose destination answers 503 to all of its 40 items. */
-export async function openSaturday(service: TestService): Promise<Saturday> {
+/** A shop of five boxes with many charges, and a flow whose destination answers 503 to all of its 40 items. */
+export async function openBusyShop(service: TestService): Promise<BusyShop> {
   const target = await startTarget()
   target.answer(503)
   const side = await startTestFlows({
@@ -48,10 +48,10 @@ export async function openSaturday(service: TestService): Promise<Saturday> {
   }
 }
 
-/** Three boxes refuse a charge, each by another cause; answers the terminal that works standalone. */
-export async function breakThreeBoxes(
+/** Three boxes refuse a charge, each for another cause. Returns the terminal that is STANDALONE. */
+export async function refuseThreeBoxes(
   service: TestService,
-  { shop, sell }: Saturday,
+  { shop, sell }: BusyShop,
 ): Promise<{ standalone: string }> {
   const standalone = await pairTerminal(service, shop, 'CAJA-1', 'STANDALONE')
   const held = await pairTerminal(service, shop, 'CAJA-3')

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import type { Database } from '../../src/db/database.ts'
 
-/** Rows with values that a copy by way of something else than PostgreSQL's own text would lose or change. */
-export async function insertStrangeRows(database: Database, count = 5): Promise<void> {
+/** Rows with values that only a copy by PostgreSQL's own text form keeps unchanged. */
+export async function insertUnusualRows(database: Database, count = 5): Promise<void> {
   const texts = [
     '',
     ' ',
