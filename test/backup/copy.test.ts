@@ -17,7 +17,7 @@ import type { EncryptionKey } from '../../src/domain/sealed.ts'
 import { EncryptionKeysError } from '../../src/payments/encryption/encryption-keys.ts'
 import { insertClosing } from '../../src/repositories/closings/closing-queries.ts'
 import { walkDue } from '../../src/repositories/flows/due-deliveries.ts'
-import { createDeliveryQueue } from '../../src/sync/queue/queue.ts'
+import { createDeliveryQueue } from '../../src/sync/deliver/queue.ts'
 import {
   nameInRun,
   needsPostgres,

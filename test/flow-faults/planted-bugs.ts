@@ -28,7 +28,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'the claim is not proven before the first byte',
-    'sync/queue/tenure',
+    'sync/deliver/tenure',
     'return () => !own.end.signal.aborted && performance.now() - own.provenMs < proofMs',
     'return () => true',
   ),

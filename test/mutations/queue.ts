@@ -3,7 +3,7 @@ import type { Mistakes } from './mistakes.ts'
 /** Leases and deliveries. */
 export const queue: readonly Mistakes[] = [
   {
-    file: 'src/sync/queue/tenure.ts',
+    file: 'src/sync/deliver/tenure.ts',
     tests: [['test/sync/queue-tenure.test.ts']],
     made: {
       'a lost lease of a queue is worked on': [
@@ -18,7 +18,7 @@ export const queue: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/sync/queue/settlements.ts',
+    file: 'src/sync/deliver/settlements.ts',
     tests: [['test/sync/queue-claims.test.ts']],
     made: {
       'a claim that was lost is ended all the same': [
@@ -28,7 +28,7 @@ export const queue: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/sync/queue/pump.ts',
+    file: 'src/sync/deliver/worker.ts',
     tests: [['test/sync/queue.test.ts']],
     made: {
       'what was let go of at a stop is settled all the same': ['!isLetGo && ', ''],

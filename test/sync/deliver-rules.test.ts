@@ -10,7 +10,7 @@ import {
 } from '../../src/sync/deliver/attempt.ts'
 import { createGate } from '../../src/sync/deliver/gate.ts'
 import { compileItemBody } from '../../src/sync/deliver/item-body.ts'
-import { queueName } from '../../src/sync/queue/queue.ts'
+import { queueName } from '../../src/sync/deliver/queue.ts'
 import {
   type Answer,
   busy,

@@ -7,9 +7,9 @@ import {
   type Deliveries,
   type DeliveriesDeps,
 } from '../../src/sync/deliver/deliver.ts'
+import type { Term } from '../../src/sync/deliver/tenure.ts'
 import type { DestinationContext } from '../../src/sync/destinations/index.ts'
 import { withheld } from '../../src/sync/destinations/result.ts'
-import type { Term } from '../../src/sync/queue/tenure.ts'
 import type {
   DeliveryJob,
   DeliveryResult,

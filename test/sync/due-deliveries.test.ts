@@ -7,7 +7,7 @@ import {
   dueDeliveries,
   walkDue,
 } from '../../src/repositories/flows/due-deliveries.ts'
-import { createDeliveryQueue, type DeliveryQueue } from '../../src/sync/queue/queue.ts'
+import { createDeliveryQueue, type DeliveryQueue } from '../../src/sync/deliver/queue.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { memoryLog } from './deliver-support.ts'
 import { rowsRead } from './explained.ts'

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { acquireLease, findLease, releaseLease } from '../../src/repositories/leases.ts'
-import { createTenure, createTenures, type Tenure } from '../../src/sync/queue/tenure.ts'
+import { createTenure, createTenures, type Tenure } from '../../src/sync/deliver/tenure.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { memoryLog } from './deliver-support.ts'
 

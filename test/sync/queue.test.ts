@@ -1,14 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
-import { type PumpDeps, startPump, type Work } from '../../src/sync/queue/pump.ts'
 import {
   type Claim,
   ClaimLostError,
   createSettlements,
   type Settled,
   type SettlementPace,
-} from '../../src/sync/queue/settlements.ts'
+} from '../../src/sync/deliver/settlements.ts'
+import { startWorker, type Work, type WorkerDeps } from '../../src/sync/deliver/worker.ts'
 import { latch, memoryLog, openTerm } from './deliver-support.ts'
 
 const soon = { timeout: 10_000, interval: 5 }
@@ -126,13 +126,13 @@ test('outcomes wait for a database that is away, as long as that makes sense', a
   expect(refused).toEqual(['b'])
 })
 
-type Pumped = {
-  deps?: Partial<PumpDeps>
+type Parts = {
+  deps?: Partial<WorkerDeps>
   work?: Partial<Work<string, string>>
 }
 
-/** A pump over what is owed, a list in memory. */
-function pumpOver(jobs: string[], { deps, work }: Pumped = {}) {
+/** A worker over what is owed, a list in memory. */
+function workerOver(jobs: string[], { deps, work }: Parts = {}) {
   const settled: string[] = []
   const heldBack: { pks: readonly string[]; delayMs: number }[] = []
   const fetches: number[] = []
@@ -140,7 +140,7 @@ function pumpOver(jobs: string[], { deps, work }: Pumped = {}) {
   const term = { ...openTerm, signal: end.signal }
   const tenure = { current: () => (end.signal.aborted ? undefined : term), stop: async () => {} }
   const log = memoryLog()
-  const pump = startPump<string, string>(
+  const worker = startWorker<string, string>(
     {
       tenure,
       pollMs: 10,
@@ -170,7 +170,7 @@ function pumpOver(jobs: string[], { deps, work }: Pumped = {}) {
       ...work,
     },
   )
-  return { pump, settled, heldBack, fetches, end, log }
+  return { worker, settled, heldBack, fetches, end, log }
 }
 
 type Attempt = (pk: string, signal: AbortSignal) => Promise<string>
@@ -182,7 +182,7 @@ const alone =
 test('a free place is refilled at once, whatever the slowest does', async () => {
   const hold = latch()
   const started: string[] = []
-  const { pump, settled } = pumpOver(['slow', ...'abcdef'], {
+  const { worker, settled } = workerOver(['slow', ...'abcdef'], {
     work: {
       attempt: alone(async (pk) => {
         started.push(pk)
@@ -194,25 +194,25 @@ test('a free place is refilled at once, whatever the slowest does', async () => 
   await expect.poll(() => [...settled].sort(), soon).toEqual([...'abcdef'])
   expect(started[0]).toBe('slow')
   hold.open()
-  await pump.stop(1_000)
+  await worker.stop(1_000)
   expect(settled).toHaveLength(7)
 })
 
 test('nothing is claimed while nothing may start, and no more than may', async () => {
   const allowed = { starts: 0, waitMs: 5 }
-  const { pump, settled, fetches } = pumpOver([...'abc'], { work: { admit: () => allowed } })
+  const { worker, settled, fetches } = workerOver([...'abc'], { work: { admit: () => allowed } })
   await wait(40)
   expect(fetches).toEqual([])
   allowed.starts = 1
   await expect.poll(() => settled.length, soon).toBe(3)
   expect(Math.max(...fetches)).toBe(1)
-  await pump.stop(1_000)
+  await worker.stop(1_000)
 })
 
 test('a failure of the database is over with it, one of the program holds its item back for a minute', async () => {
   const jobs = ['bug', 'a']
   let reads = 0
-  const { pump, settled, heldBack, log } = pumpOver(jobs, {
+  const { worker, settled, heldBack, log } = workerOver(jobs, {
     deps: { sleep: async () => {} },
     work: {
       concurrency: 1,
@@ -232,14 +232,14 @@ test('a failure of the database is over with it, one of the program holds its it
   await expect.poll(() => settled, soon).toEqual(['a'])
   expect(heldBack).toEqual([{ pks: ['bug'], delayMs: 60_000 }])
   expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'error'])
-  await pump.stop(1_000)
+  await worker.stop(1_000)
 })
 
 test('T50: when the term ends its attempts are broken off, and nothing more is claimed', async () => {
   const reasons: unknown[] = []
   const started: string[] = []
   const jobs = [...'abcd']
-  const { pump, end, settled } = pumpOver(jobs, {
+  const { worker, end, settled } = workerOver(jobs, {
     work: {
       concurrency: 2,
       attempt: alone(async (pk, signal) => {
@@ -254,7 +254,7 @@ test('T50: when the term ends its attempts are broken off, and nothing more is c
   end.abort('the lease was lost')
   await expect.poll(() => settled, soon).toEqual(['broken a', 'broken b'])
   expect(reasons).toEqual(['the lease was lost', 'the lease was lost'])
-  await pump.stop(100)
+  await worker.stop(100)
   expect(jobs).toEqual(['c', 'd'])
 })
 
@@ -265,7 +265,7 @@ test('what changes while it is sent is sent again right after that, though the w
   ])
   const sent: string[] = []
   const hold = latch()
-  const { pump } = pumpOver([], {
+  const { worker } = workerOver([], {
     deps: { pollMs: 3600_000 },
     work: {
       // As a database has it: what is in hand is owed until its outcome is written.
@@ -295,17 +295,17 @@ test('what changes while it is sent is sent again right after that, though the w
   })
   await expect.poll(() => sent, soon).toEqual(['a 1', 'b 1'])
   owed.set('a', 2)
-  pump.poke()
+  worker.poke()
   hold.open()
   await expect.poll(() => sent, soon).toEqual(['a 1', 'b 1', 'a 2'])
-  await expect.poll(() => [owed.size, pump.inHand()], soon).toEqual([0, 0])
-  await pump.stop(1_000)
+  await expect.poll(() => [owed.size, worker.inHand()], soon).toEqual([0, 0])
+  await worker.stop(1_000)
 })
 
 test("what is let go of at a stop is nobody's claim any more, however late its answer comes", async () => {
   const hold = latch()
   const rights: boolean[] = []
-  const { pump } = pumpOver(['slow'], {
+  const { worker } = workerOver(['slow'], {
     work: {
       attempt: async () => {
         await hold.opened
@@ -317,9 +317,9 @@ test("what is let go of at a stop is nobody's claim any more, however late its a
       },
     },
   })
-  await expect.poll(() => pump.inHand(), soon).toBe(1)
-  await pump.stop(0)
-  expect(pump.inHand()).toBe(0)
+  await expect.poll(() => worker.inHand(), soon).toBe(1)
+  await worker.stop(0)
+  expect(worker.inHand()).toBe(0)
   hold.open()
   await expect.poll(() => rights, soon).toEqual([false])
 })

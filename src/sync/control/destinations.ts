@@ -1,6 +1,6 @@
 import type { Database, Db } from '../../db/database.ts'
 import { listOpenDestinations } from '../../repositories/flows/delivery-reports.ts'
-import type { QueueLog } from '../queue/queue.ts'
+import type { QueueLog } from '../deliver/queue.ts'
 
 export type NamedDestination = { name: string; type: string }
 

@@ -6,8 +6,6 @@ import { mayBeThere, type OwedRow } from '../../repositories/flows/deliveries.ts
 import type { FlowTrace } from '../flow-trace.ts'
 import { splitKey } from '../item/key.ts'
 import { MappingError } from '../mapping.ts'
-import type { Owed } from '../queue/pump.ts'
-import type { QueueLog } from '../queue/queue.ts'
 import type {
   DeliveryJob,
   Destination,
@@ -31,6 +29,8 @@ import {
   type Tried,
   traceOf,
 } from './outcome.ts'
+import type { QueueLog } from './queue.ts'
+import type { Owed } from './worker.ts'
 
 export type AttemptDeps = {
   now: () => Date

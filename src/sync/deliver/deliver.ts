@@ -21,8 +21,6 @@ import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
 import { type DestinationContext, openDestination } from '../destinations/index.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import type { Owed, Work } from '../queue/pump.ts'
-import { createDeliveryQueue, type DeliveryQueueDeps } from '../queue/queue.ts'
 import type { Destination, DestinationDefinition, ItemChange } from '../types.ts'
 import {
   type AttemptDeps,
@@ -38,9 +36,11 @@ import { createGate, createHold, type Gate, type Hold, holdLookMs, limiterOf } f
 import { type GateReports, reportGate } from './gate-reports.ts'
 import { compileItemBody } from './item-body.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
+import { createDeliveryQueue, type DeliveryQueueDeps } from './queue.ts'
 import { type DeliveryRecord, type Rehearsal, rehearse } from './rehearse.ts'
 import { retryFailed, tryNow } from './send-again.ts'
 import { makeGoodLostClaim, settleGroup } from './settle.ts'
+import type { Owed, Work } from './worker.ts'
 
 export type DeliveriesDeps = DeliveryQueueDeps &
   AttemptDeps & {

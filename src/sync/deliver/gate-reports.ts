@@ -6,8 +6,8 @@ import {
   writeDestinationState,
 } from '../../repositories/flows/destination-states.ts'
 import { tellDeliveries } from '../../repositories/flows/flow-events.ts'
-import type { QueueLog } from '../queue/queue.ts'
 import type { Gate, GateState } from './gate.ts'
+import type { QueueLog } from './queue.ts'
 
 export type GateReportDeps = { database: Database; now: () => Date; log: QueueLog }
 

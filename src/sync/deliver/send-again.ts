@@ -10,7 +10,7 @@ import {
   wantedAmong,
 } from '../../repositories/flows/failed-deliveries.ts'
 import { inKeyOrder } from '../../repositories/flows/key-order.ts'
-import type { DeliveryQueue } from '../queue/queue.ts'
+import type { DeliveryQueue } from './queue.ts'
 
 const rowsAtOnce = 1_000
 

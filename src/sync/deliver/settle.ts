@@ -24,10 +24,10 @@ import {
 } from '../../repositories/flows/item-versions.ts'
 import { forgetRemembered, writeRemembered } from '../../repositories/flows/remembered-values.ts'
 import { keyRecord } from '../item/key.ts'
-import type { DeliveryQueue, QueueLog } from '../queue/queue.ts'
-import { proveClaims, type Settled } from '../queue/settlements.ts'
 import { sameBody } from './attempt.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
+import type { DeliveryQueue, QueueLog } from './queue.ts'
+import { proveClaims, type Settled } from './settlements.ts'
 
 export type Settlement = {
   delivered: number

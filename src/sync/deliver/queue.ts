@@ -7,8 +7,8 @@ import {
   handsToldMs,
   tellHands,
 } from '../../repositories/flows/delivery-workers.ts'
-import { type Pump, startPump, type Work } from './pump.ts'
 import { createTenures } from './tenure.ts'
+import { startWorker, type Work, type Worker } from './worker.ts'
 
 export type DeliveryQueueDeps = {
   database: Database
@@ -59,17 +59,17 @@ const onServer = { groupSize: 1_000, lanes: 2 }
 export function createDeliveryQueue(deps: DeliveryQueueDeps): DeliveryQueue {
   const { database, log, processId } = deps
   const sleep = deps.sleep ?? ((ms: number) => wait(ms))
-  const pumps = new Map<string, Pump>()
-  /** Pumps that finish what they have in hand: their queue is not worked anew before that. */
-  const stopping = new Map<string, { pump: Pump; stopped: Promise<void> }>()
+  const workers = new Map<string, Worker>()
+  /** Workers that finish what they have in hand: their queue is not worked anew before that. */
+  const stopping = new Map<string, { worker: Worker; stopped: Promise<void> }>()
   const tenures = createTenures({ ...deps, leaseMs: deps.leaseMs ?? 10_000 })
   let unlisten: (() => Promise<void>) | undefined
   let telling: NodeJS.Timeout | undefined
   let told = { inHand: 0, atMs: 0 }
 
   const inHand = () =>
-    [...pumps.values(), ...[...stopping.values()].map(({ pump }) => pump)].reduce(
-      (sum, pump) => sum + pump.inHand(),
+    [...workers.values(), ...[...stopping.values()].map(({ worker }) => worker)].reduce(
+      (sum, worker) => sum + worker.inHand(),
       0,
     )
 
@@ -88,33 +88,33 @@ export function createDeliveryQueue(deps: DeliveryQueueDeps): DeliveryQueue {
     name: string,
     work: Work<Row, Outcome>,
     budget: string | undefined,
-  ): Pump => {
+  ): Worker => {
     // A name of a budget has no slash, those of queues have one.
-    const tenure = tenures.share(`deliver:${budget ?? name}`, () => pumps.get(name)?.poke())
+    const tenure = tenures.share(`deliver:${budget ?? name}`, () => workers.get(name)?.poke())
     // The embedded database runs one statement at a time, which nobody else may wait for long.
     const settling = database.engine === 'pglite' ? {} : { settling: onServer }
-    return startPump({ tenure, pollMs: deps.pollMs ?? 1_000, sleep, log, ...settling }, work)
+    return startWorker({ tenure, pollMs: deps.pollMs ?? 1_000, sleep, log, ...settling }, work)
   }
 
-  const stopPump = async (name: string, timeoutMs: number) => {
-    const pump = pumps.get(name)
-    if (pump) {
-      pumps.delete(name)
-      const stopped = pump.stop(timeoutMs).finally(() => stopping.delete(name))
-      stopping.set(name, { pump, stopped })
+  const stopWorker = async (name: string, timeoutMs: number) => {
+    const worker = workers.get(name)
+    if (worker) {
+      workers.delete(name)
+      const stopped = worker.stop(timeoutMs).finally(() => stopping.delete(name))
+      stopping.set(name, { worker, stopped })
     } else {
-      await stopping.get(name)?.pump.stop(timeoutMs)
+      await stopping.get(name)?.worker.stop(timeoutMs)
     }
     await stopping.get(name)?.stopped
   }
 
   const pokeAll = () => {
-    for (const pump of pumps.values()) pump.poke()
+    for (const worker of workers.values()) worker.poke()
   }
 
   return {
     start: async () => {
-      unlisten = await database.listen(channel, (name) => pumps.get(name)?.poke(), pokeAll)
+      unlisten = await database.listen(channel, (name) => workers.get(name)?.poke(), pokeAll)
       // The embedded database has one process only.
       if (database.engine === 'pglite') return
       await forgetHands(database.db, processId)
@@ -122,8 +122,8 @@ export function createDeliveryQueue(deps: DeliveryQueueDeps): DeliveryQueue {
     },
     stop: async (options) => {
       const timeoutMs = options?.timeoutMs ?? stopMs
-      const names = [...pumps.keys(), ...stopping.keys()]
-      await Promise.all(names.map((name) => stopPump(name, timeoutMs)))
+      const names = [...workers.keys(), ...stopping.keys()]
+      await Promise.all(names.map((name) => stopWorker(name, timeoutMs)))
       await unlisten?.()
       unlisten = undefined
       if (telling) await forgetHands(database.db, processId).catch(() => undefined)
@@ -134,11 +134,11 @@ export function createDeliveryQueue(deps: DeliveryQueueDeps): DeliveryQueue {
     work: async (flow, destination, work, budget) => {
       const name = queueName(flow, destination)
       await stopping.get(name)?.stopped
-      if (pumps.has(name)) throw new Error(`the queue ${name} is worked already`)
-      pumps.set(name, startWork(name, work, budget))
+      if (workers.has(name)) throw new Error(`the queue ${name} is worked already`)
+      workers.set(name, startWork(name, work, budget))
     },
     unwork: (flow, destination, options) =>
-      stopPump(queueName(flow, destination), options?.timeoutMs ?? stopMs),
+      stopWorker(queueName(flow, destination), options?.timeoutMs ?? stopMs),
     countActive: async () =>
       inHand() + (database.engine === 'pglite' ? 0 : await countOtherHands(database.db, processId)),
   }

@@ -51,7 +51,7 @@ export type Work<Row, Outcome> = {
   lost(settled: Settled<Outcome>): Promise<void>
 }
 
-export type PumpDeps = {
+export type WorkerDeps = {
   tenure: Tenure
   /** How often it is looked for what has become due; what is due at once announces itself. */
   pollMs: number
@@ -60,7 +60,7 @@ export type PumpDeps = {
   settling?: SettlementPace
 }
 
-export type Pump = {
+export type Worker = {
   /** There may be work. */
   poke(): void
   /** How many items it has in hand. */
@@ -91,7 +91,7 @@ const walkShare = 0.05
  * nowhere but here: after a crash it is owed and due as before. A free place is refilled at once, but first it is asked
  * whether anything may start; the faster the receiver is, the further ahead it is claimed.
  */
-export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>): Pump {
+export function startWorker<Row, Outcome>(deps: WorkerDeps, work: Work<Row, Outcome>): Worker {
   const held = new Set<string>()
   /** Owed and due still, or again, after what was settled. */
   const again = new Set<string>()

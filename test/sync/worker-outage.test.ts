@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
-import { startPump } from '../../src/sync/queue/pump.ts'
+import { startWorker } from '../../src/sync/deliver/worker.ts'
 import { openTerm } from './deliver-support.ts'
 
 /** A queue with one item that is owed, whose database is away at one question. */
@@ -13,7 +13,7 @@ function openQueue(asked: 'walk' | 'load') {
     isAway = false
     throw new DatabaseUnavailableError('The connection to the database was lost')
   }
-  const pump = startPump<string, string>(
+  const worker = startWorker<string, string>(
     {
       tenure: { current: () => openTerm, stop: async () => {} },
       pollMs: 20,
@@ -46,7 +46,7 @@ function openQueue(asked: 'walk' | 'load') {
       },
     },
   )
-  return { pump, delivered }
+  return { worker, delivered }
 }
 
 test.each([
@@ -55,8 +55,8 @@ test.each([
 ] as const)(
   'what could not be read (%s) is worked as soon as the database is back, not a minute later',
   async (asked, times) => {
-    const { pump, delivered } = openQueue(asked)
+    const { worker, delivered } = openQueue(asked)
     await expect.poll(() => delivered, { timeout: 10_000, interval: 5 }).toHaveLength(times)
-    await pump.stop(0)
+    await worker.stop(0)
   },
 )
