@@ -166,11 +166,18 @@ async function charge(
   return times
 }
 
-/** The housekeeping of the service, with the pauses that a test leaves out; answers what it removed. */
+type Sleep = (ms: number, signal?: AbortSignal) => Promise<unknown>
+
+/** As the service pauses between two steps. */
+const pause: Sleep = (ms, signal) => wait(ms, undefined, signal === undefined ? {} : { signal })
+const noPause: Sleep = async () => {}
+
+/** The removal of the service; answers how many rows there were. */
 async function remove(
   { service }: BenchService,
   keep: KeptTimes,
   signal: AbortSignal,
+  pauseFor: Sleep,
 ): Promise<Record<string, number>> {
   const removed = {}
   const log = {
@@ -179,8 +186,9 @@ async function remove(
       Object.assign(removed, fields)
     },
   }
-  const sleep = (ms: number, ended?: AbortSignal) =>
-    wait(ms, undefined, ended === undefined ? {} : { signal: ended })
+  const sleep = async (ms: number, ended?: AbortSignal) => {
+    await pauseFor(ms, ended)
+  }
   await deleteOldData({ ...service.deps, log, sleep }, keep, signal)
   return removed
 }
@@ -192,7 +200,7 @@ async function reportGrowth(bench: BenchService): Promise<void> {
   await fill(bench)
   const full = await sizes(db)
   const beganAt = performance.now()
-  const removed = await remove(bench, defaults, new AbortController().signal)
+  const removed = await remove(bench, defaults, new AbortController().signal, noPause)
   say(
     `  removed in ${((performance.now() - beganAt) / 1000).toFixed(0)} s: ${JSON.stringify(removed)}`,
   )
@@ -223,7 +231,7 @@ async function compare(bench: BenchService): Promise<boolean> {
   for (let turn = 0; turn < turns; turn += 1) {
     times.alone.push(...(await charge(bench, seconds * 1_000)))
     const enough = new AbortController()
-    const removing = remove(bench, keep, enough.signal)
+    const removing = remove(bench, keep, enough.signal, pause)
     times.beside.push(...(await charge(bench, seconds * 1_000)))
     enough.abort()
     removedOrders += (await removing).orders ?? 0

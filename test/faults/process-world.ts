@@ -5,7 +5,7 @@ import { type Database, openDatabase } from '../../src/db/database.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
 import { freePort, type RealProcess, startService } from '../process/real-process.ts'
 import { adminToken, type TestService } from '../support/service.ts'
-import { openShop } from '../support/till.ts'
+import { call, createStore, enrol, sandboxCall } from '../support/till.ts'
 import { createDraw } from './draw.ts'
 import { type Lane, newLane } from './lane.ts'
 import type { World } from './world.ts'
@@ -93,7 +93,7 @@ export async function openProcessWorld(options: ProcessWorldOptions): Promise<Pr
     openLane: async (seed, index) =>
       newLane({
         world,
-        shop: await openShop(service, `shop ${index}`, String(7_600_000 + index)),
+        shop: await openShopOverHttp(service, `shop ${index}`, String(7_600_000 + index)),
         draw: createDraw(seed, index),
       }),
     async close() {
@@ -102,6 +102,21 @@ export async function openProcessWorld(options: ProcessWorldOptions): Promise<Pr
       await database.close()
     },
   }
+}
+
+/** A client with a store, a box and a terminal on it, wherever the service has its database. */
+async function openShopOverHttp(service: TestService, client: string, account: string) {
+  const till = await enrol(service, client, account)
+  const box = 'CAJA-1'
+  const created = await createStore(service, till, { id: 'SUC-1', boxes: [box] })
+  if (created.statusCode !== 201) throw new Error(`no store: ${created.body}`)
+  const { stores } = (await call(service, { url: '/stores', token: till.key })).json()
+  const terminal = (await sandboxCall(service, 'POST', '/_sandbox/terminals', {
+    pos_id: stores[0].pos[0].mp_pos_id,
+    user_id: till.mpUserId,
+    operating_mode: 'PDV',
+  })) as { id: string }
+  return { ...till, terminalId: terminal.id }
 }
 
 /** The little of a test service that the shop's preparations use, over the wire. */
