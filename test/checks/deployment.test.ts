@@ -85,6 +85,12 @@ test('compose keeps 500 MB of the log of each service', () => {
   }
 })
 
+test('the journal keeps 500 MB of the log of the systemd unit', () => {
+  const [, namespace] = /^LogNamespace=(.*)$/m.exec(read('ops/systemd/tillbridge.service')) ?? []
+  expect(read(`ops/systemd/journald@${namespace}.conf`)).toMatch(/^SystemMaxUse=500M$/m)
+  expect(read('docs/operating.md')).toContain(`journalctl --namespace=${namespace}`)
+})
+
 test('compose hands on every setting of .env, but for those that the container itself fixes', () => {
   const { services } = parse(read('docker-compose.yml')) as Compose
   const { env_file: files, environment = {} } = services.tillbridge ?? {}
