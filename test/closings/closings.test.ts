@@ -1,3 +1,4 @@
+import { strFromU8, unzipSync } from 'fflate'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { clearFaults, openOwnShop, refund, retireShops, setFaults } from '../support/money.ts'
@@ -326,29 +327,84 @@ test('a terminal that was carried to another box does not hide the charge: it is
   ])
 })
 
-test('what differs comes as a file for a spreadsheet and as a page to print', async () => {
+test('all charges of a closing come as a file for a spreadsheet, in the words and the time of the shop', async () => {
   const till = await openOwnShop(service, 'paper')
+  const sold = service.clock.now()
+  const orderId = await sell(service, till, '=HYPERLINK("x")', { amount: '18034,40' })
+  await refund(service, till, orderId, '34,40')
   const paymentId = await typeCharge(service, till)
   const { id } = await close(service, till)
-  const csv = await call(service, { url: `/closings/${id}/csv`, token: till.key })
+  const read = (path: string, headers = {}) =>
+    call(service, { url: `/closings/${id}/${path}`, token: till.key, headers })
+  const csv = await read('csv')
   expect(csv.headers['content-type']).toBe('text/csv; charset=utf-8')
-  expect(csv.body).toContain(`"missing_here";"";"";"${paymentId}"`)
-  expect(csv.body).toContain('"77,50"')
-  const page = await call(service, {
-    url: `/closings/${id}/print`,
-    token: till.key,
-    headers: { 'accept-language': 'en' },
-  })
-  expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
-  expect(page.body).toContain('Closing 1 · CAJA-1')
   const day = today(service)
-  expect(page.body).toMatch(
-    new RegExp(`<td>Time</td><td>${day} 00:00 – ${day} 08:0\\d \\(America/Argentina`),
-  )
   expect(csv.headers['content-disposition']).toMatch(
     new RegExp(`"closing-1-${day}-00-00-${day}-08-0\\d.csv"`),
   )
-  expect(csv.body).toContain(`;"closing";"closing_from";"closing_to"\r\n`)
+  const [head, ...rows] = csv.body.trimEnd().split('\r\n')
+  expect(head).toMatch(
+    /^\uFEFF"Fecha y hora";"Sucursal";"Caja";"Referencia";"Medio";"Cuotas";"Importe"/,
+  )
+  expect(rows).toHaveLength(2)
+  const inShop = new Date(sold.getTime() - 3 * 3_600_000).toISOString()
+  const [year, month, dayOfMonth] = inShop.slice(0, 10).split('-')
+  expect(rows[0]).toContain(`"${dayOfMonth}/${month}/${year} ${inShop.slice(11, 14)}`)
+  expect(rows[0]).toContain(
+    `;"Sucursal SUC-1";"Caja CAJA-1";"'=HYPERLINK(""x"")";"crédito";"1";"18034,40";"34,40";"18034,40";"34,40";`,
+  )
+  expect(rows[1]).toMatch(
+    new RegExp(`;"";"crédito";"1";"";"";"77,50";"0,00";"[^"]*";"falta aquí";"";"${paymentId}"$`),
+  )
+  const inEnglish = await read('csv?language=en')
+  expect(inEnglish.body).toContain('"Date and time","Store","Box"')
+  expect(inEnglish.body).toContain('"18034.40"')
+})
+
+test('a closing comes as a workbook with numbers and times that a spreadsheet computes with', async () => {
+  const till = await openOwnShop(service, 'workbook')
+  await sell(service, till, '=1+1', { amount: '18034,40' })
+  await typeCharge(service, till)
+  const { id } = await close(service, till)
+  await sign(till, id)
+  const answer = await call(service, { url: `/closings/${id}/xlsx`, token: till.key })
+  expect(answer.statusCode).toBe(200)
+  expect(answer.headers['content-disposition']).toContain('.xlsx"')
+  const entries = unzipSync(new Uint8Array(answer.rawPayload))
+  const textOf = (name: string) => strFromU8(entries[name] ?? new Uint8Array())
+  const [first, second] = [textOf('xl/worksheets/sheet1.xml'), textOf('xl/worksheets/sheet2.xml')]
+  // No cell has a formula, amounts are numbers.
+  expect(first + second).not.toContain('<f>')
+  expect(second).toContain('<v>18034.4</v>')
+  expect(second).toContain('<v>77.5</v>')
+  const texts = textOf('xl/sharedStrings.xml')
+  for (const shown of ['=1+1', 'Sucursal SUC-1', 'crédito', 'falta aquí', 'Firmado por']) {
+    expect(texts).toContain(shown)
+  }
+})
+
+test('a closing comes as a page to print, with names, local times and amounts as people write them', async () => {
+  const till = await openOwnShop(service, 'page')
+  await sell(service, till, 'A-1', { amount: '18034,40' })
+  await typeCharge(service, till)
+  const { id } = await close(service, till)
+  await sign(till, id)
+  const url = `/closings/${id}/print`
+  const spanish = (await call(service, { url, token: till.key })).body
+  const [year, month, day] = today(service).split('-')
+  expect(spanish).toContain(`<td>Día</td><td>${day}/${month}/${year}</td>`)
+  expect(spanish).toMatch(
+    new RegExp(`<td>Período</td><td>${day}/${month}/${year} 00:00 – ${day}/${month}/${year} 08:0`),
+  )
+  expect(spanish).toContain('<td>Sucursal SUC-1</td>')
+  expect(spanish).toContain('18.034,40')
+  expect(spanish).toContain('crédito')
+  expect(spanish).toContain('falta aquí')
+  expect(spanish).toMatch(/<td>Firmado por<\/td><td>mk_/)
+  const english = await call(service, { url: `${url}?language=en`, token: till.key })
+  expect(english.headers['content-type']).toBe('text/html; charset=utf-8')
+  expect(english.body).toContain('Closing 1 · CAJA-1')
+  expect(english.body).toContain('18,034.40')
 })
 
 test.each([

@@ -183,7 +183,7 @@ test('a day that agrees is counted, compared and signed on the page, and printed
   const download = page.waitForEvent('download')
   await page.getByRole('link', { name: 'Download CSV' }).click()
   const csv = await readFile(await (await download).path(), 'utf8')
-  expect(csv).toContain('"external_reference"')
+  expect(csv).toContain('"Reference"')
   const paper = page.context().waitForEvent('page')
   await page.getByRole('link', { name: 'Print' }).click()
   await expectText((await paper).locator('h1'), 'Closing 1 · CAJA-1')

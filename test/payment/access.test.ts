@@ -179,6 +179,11 @@ const table: Record<string, Row> = {
     lets: 404,
     url: `/closings/${missingOrder}/csv`,
   },
+  'GET /closings/:closingId/xlsx': {
+    access: 'client',
+    lets: 404,
+    url: `/closings/${missingOrder}/xlsx`,
+  },
   'GET /closings/:closingId/print': {
     access: 'client',
     lets: 404,

@@ -57,7 +57,16 @@ export type TheirCharge = {
   soldAt: Date
 }
 
-export type Comparison = { lines: ClosingLine[]; totals: ClosingTotals; result: ClosingResult }
+/** A charge of the span with the provider's payments of it; one side may be missing. */
+export type PairedCharge = { our: OurCharge | null; theirs: readonly TheirCharge[] }
+
+export type Comparison = {
+  /** What is counted in `totals`, in no order. */
+  charges: PairedCharge[]
+  lines: ClosingLine[]
+  totals: ClosingTotals
+  result: ClosingResult
+}
 
 /** A refund without a status counts as made. */
 function refundState({ status }: TheirRefund): 'done' | 'failed' | 'open' {
@@ -82,6 +91,7 @@ export function compareCharges(input: {
   const { span, cajaId, sucursalId, declared } = input
   const isNow = (at: Date) => at >= span.from && at < span.to
   const lines: ClosingLine[] = []
+  const charges: PairedCharge[] = []
   const count = createTotals(declared)
   const pairs = pairUp(input.theirs, input.ours)
 
@@ -101,7 +111,10 @@ export function compareCharges(input: {
     if (!isNow(at) && !isGivenBackNow) return
     const line = (kind: LineKind, their: TheirCharge | undefined) =>
       lines.push(lineOf(kind, our, their))
-    if (isOwn && isNow(at)) count.pair(our, paid)
+    if (isOwn && isNow(at)) {
+      count.pair(our, paid)
+      if (our.paidCents > 0 || paid.length > 0) charges.push({ our, theirs: paid })
+    }
     const isRefundOpen =
       our.isRefundOpen || refundsNow.some((refund) => refundState(refund) === 'open')
     if (our.outcome === 'unknown' || isRefundOpen || unclear.length > 0) {
@@ -135,12 +148,15 @@ export function compareCharges(input: {
     const isMoney = wentThrough(their.status)
     if (isMoney) count.refunds(their, isNow)
     if (!isNow(their.soldAt) || endedUnpaid(their.status)) continue
-    if (isMoney) count.pair(null, [their])
+    if (isMoney) {
+      count.pair(null, [their])
+      charges.push({ our: null, theirs: [their] })
+    }
     lines.push(lineOf(isMoney ? 'missing_here' : 'pending', null, their))
   }
   lines.sort((a, b) => timeOf(a).localeCompare(timeOf(b)))
   const totals = count.totals()
-  return { lines, totals, result: resultOf(lines, totals) }
+  return { charges, lines, totals, result: resultOf(lines, totals) }
 }
 
 function timeOf({ here, there }: ClosingLine): string {

@@ -11,12 +11,14 @@ import {
   setStoreTimeZone,
   sign,
 } from '../../payments/closings/closings.ts'
+import { describeClosing, listCharges } from '../../payments/closings/list-charges.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { listClosings } from '../../repositories/closings/closing-queries.ts'
 import { ClientOnlyQuery } from '../field-schemas.ts'
 import { actorOf, providerErrors, tenantOfRequest } from '../guards.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
-import { closingCsv, closingPage, csvName } from './closing-paper.ts'
+import { closingCsv, closingFacts, closingWorkbook, fileName } from './closing-file.ts'
+import { closingPage } from './closing-paper.ts'
 import {
   AmendBody,
   AmendmentResponse,
@@ -26,6 +28,7 @@ import {
   ClosingParams,
   ClosingResponse,
   ClosingsResponse,
+  ClosingWorkbook,
   CountClosingBody,
   ListClosingsQuery,
   OpenClosingBody,
@@ -36,6 +39,7 @@ import {
 import { viewAmendment, viewClosing, viewOpened, viewWholeClosing } from './closing-view.ts'
 
 const tags = ['Closings']
+const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 const spanErrors = ['CLOSING_OVERLAPS', 'CLOSING_GAP', 'CLOSING_SIGNED'] as const
 const json = <Schema>(schema: Schema) => ({ 'application/json': { schema } })
 
@@ -46,6 +50,12 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
   const wholeOf = async (request: FastifyRequest, id: string, words = language(request)) => {
     const { closing, amendments } = await readClosing(deps, tenantOfRequest(request), id)
     return viewWholeClosing(closing, amendments, words)
+  }
+
+  const fileOf = async (request: FastifyRequest, id: string) => {
+    const { closing } = await readClosing(deps, tenantOfRequest(request), id)
+    const names = await describeClosing(deps, closing)
+    return { closing, names, charges: await listCharges(deps, closing) }
   }
 
   app.post(
@@ -136,26 +146,57 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       config: { access: 'client', compressed: true },
       schema: {
         operationId: 'downloadClosing',
-        summary: 'What differs in a closing, for a spreadsheet',
+        summary: 'All charges of a closing, for a spreadsheet',
+        description:
+          'Both sides of each charge and what differs, with titles in the language, times by the clock of the store and the separators of the language.',
+        tags,
+        params: ClosingParams,
+        querystring: PaperQuery,
+        response: {
+          200: { description: 'Charges as CSV', content: { 'text/csv': { schema: ClosingCsv } } },
+        },
+      },
+    },
+    async (request, reply) => {
+      const words = request.query.language ?? language(request)
+      const file = await fileOf(request, request.params.closingId)
+      return reply
+        .type('text/csv; charset=utf-8')
+        .header('content-disposition', `attachment; filename="${fileName(file.closing, 'csv')}"`)
+        .serializer(String)
+        .send(closingCsv(file, words))
+    },
+  )
+
+  app.get(
+    '/closings/:closingId/xlsx',
+    {
+      config: { access: 'client' },
+      schema: {
+        operationId: 'downloadClosingWorkbook',
+        summary: 'A closing with all its charges as a workbook',
         tags,
         params: ClosingParams,
         querystring: PaperQuery,
         response: {
           200: {
-            description: 'Lines as CSV; separators by the language',
-            content: { 'text/csv': { schema: ClosingCsv } },
+            description: 'A sheet with the closing and one with its charges',
+            content: { [workbookType]: { schema: ClosingWorkbook } },
           },
         },
       },
     },
     async (request, reply) => {
       const words = request.query.language ?? language(request)
-      const closing = await wholeOf(request, request.params.closingId, words)
-      return reply
-        .type('text/csv; charset=utf-8')
-        .header('content-disposition', `attachment; filename="${csvName(closing)}"`)
-        .serializer(String)
-        .send(closingCsv(closing, words))
+      const file = await fileOf(request, request.params.closingId)
+      const bytes = await closingWorkbook(file, words)
+      return (
+        reply
+          .type(workbookType)
+          .header('content-disposition', `attachment; filename="${fileName(file.closing, 'xlsx')}"`)
+          // Bytes are sent as they are; the schema can only call them a text.
+          .send(bytes as unknown as string)
+      )
     },
   )
 
@@ -179,11 +220,16 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
     },
     async (request, reply) => {
       const words = request.query.language ?? language(request)
-      const closing = await wholeOf(request, request.params.closingId, words)
+      const { closing, amendments } = await readClosing(
+        deps,
+        tenantOfRequest(request),
+        request.params.closingId,
+      )
+      const facts = closingFacts({ closing, names: await describeClosing(deps, closing) }, words)
       return reply
         .type('text/html; charset=utf-8')
         .serializer(String)
-        .send(closingPage(closing, words))
+        .send(closingPage(viewWholeClosing(closing, amendments, words), facts, words))
     },
   )
 

@@ -326,8 +326,14 @@ export const TimeZoneResponse = z
 
 export const ClosingCsv = z.string().meta({
   id: 'ClosingCsv',
-  description: 'Lines of the closing for a spreadsheet',
-  example: '"kind","external_reference"\r\n"missing_here",""\r\n',
+  description: 'Charges of the closing for a spreadsheet',
+  example: '"Fecha y hora";"Sucursal";"Importe"\r\n"21/11/2026 14:00";"Centro";"1000,00"\r\n',
+})
+
+export const ClosingWorkbook = z.string().meta({
+  id: 'ClosingWorkbook',
+  description: 'The bytes of an .xlsx file',
+  format: 'binary',
 })
 
 export const ClosingPage = z.string().meta({

@@ -1,0 +1,121 @@
+import type { ClosingLine } from '../../domain/closing.ts'
+import { findKeyById } from '../../repositories/api-keys/api-key-queries.ts'
+import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
+import { findStore, listPosOfStore } from '../../repositories/stores/store-queries.ts'
+import type { PaymentDeps } from '../deps.ts'
+import type { PairedCharge } from './compare-charges.ts'
+import { compareClosing } from './compare-closing.ts'
+
+/** A charge of a closing for its files: both sides in cents, null where a side has nothing. */
+export type ListedCharge = {
+  at: Date
+  cajaId: string | null
+  reference: string | null
+  orderId: string | null
+  paymentId: string | null
+  method: string | null
+  installments: number | null
+  here: { cents: number; refundedCents: number } | null
+  there: { cents: number | null; refundedCents: number; netCents: number | null } | null
+  /** What differs in it, as the closing says. */
+  line: ClosingLine | null
+}
+
+export type ClosingNames = {
+  /** Null for a store that is not there any more. */
+  storeName: string | null
+  /** By caja_id. */
+  boxNames: ReadonlyMap<string, string>
+  signedBy: string | null
+}
+
+/**
+ * Every charge of a closing's span by the records of both sides at this moment, oldest first, with what the closing says of it; and
+ * what differs without a charge. A signed closing keeps its lines, while its charges show what became of them.
+ */
+export async function listCharges(deps: PaymentDeps, closing: ClosingRow): Promise<ListedCharge[]> {
+  const { charges } = await compareClosing(deps.database.db, closing)
+  const open = new Set(closing.lines)
+  const lineOf = (orderId: string | undefined, paymentId: string | undefined) => {
+    const line = [...open].find(
+      (one) =>
+        (orderId !== undefined && one.orderId === orderId) ||
+        (paymentId !== undefined && one.paymentId === paymentId),
+    )
+    if (line) open.delete(line)
+    return line ?? null
+  }
+  const listed = charges.flatMap((pair) => rowsOf(pair, lineOf))
+  for (const line of open) listed.push(rowOfLine(line))
+  return listed.sort((a, b) => a.at.getTime() - b.at.getTime())
+}
+
+function rowsOf(
+  { our, theirs }: PairedCharge,
+  lineOf: (orderId: string | undefined, paymentId: string | undefined) => ClosingLine | null,
+): ListedCharge[] {
+  const [first, ...others] = our ? [theirs[0], ...theirs.slice(1)] : [undefined, ...theirs]
+  const rowOfPayment = (their: NonNullable<typeof first>) => ({
+    at: their.soldAt,
+    cajaId: their.cajaId,
+    reference: null,
+    orderId: null,
+    paymentId: their.paymentId,
+    method: their.method,
+    installments: their.installments,
+    here: null,
+    there: sideOf(their),
+    line: lineOf(undefined, their.paymentId),
+  })
+  if (!our) return others.flatMap((their) => (their ? [rowOfPayment(their)] : []))
+  return [
+    {
+      at: first?.soldAt ?? our.createdAt,
+      cajaId: our.cajaId,
+      reference: our.reference,
+      orderId: our.orderId,
+      paymentId: first?.paymentId ?? our.paymentIds[0] ?? null,
+      method: our.method ?? first?.method ?? null,
+      installments: first?.installments ?? our.installments,
+      here: our.paidCents > 0 ? { cents: our.paidCents, refundedCents: our.refundedCents } : null,
+      there: first ? sideOf(first) : null,
+      line: lineOf(our.orderId, first?.paymentId),
+    },
+    ...others.flatMap((their) => (their ? [rowOfPayment(their)] : [])),
+  ]
+}
+
+function sideOf({ amountCents, refundedCents, netCents }: PairedCharge['theirs'][number]) {
+  return { cents: amountCents, refundedCents, netCents }
+}
+
+function rowOfLine(line: ClosingLine): ListedCharge {
+  const { here, there } = line
+  return {
+    at: new Date((there ?? here)?.at ?? 0),
+    cajaId: here?.cajaId ?? there?.cajaId ?? null,
+    reference: line.reference,
+    orderId: line.orderId,
+    paymentId: line.paymentId,
+    method: here?.method ?? there?.method ?? null,
+    installments: null,
+    here: here && { cents: here.cents ?? 0, refundedCents: here.refundedCents },
+    there: there && { cents: there.cents, refundedCents: there.refundedCents, netCents: null },
+    line,
+  }
+}
+
+/** What people call the store and boxes of a closing, and the key that signed it; null when the administrator did. */
+export async function describeClosing(
+  { database: { db } }: PaymentDeps,
+  { client, sucursal_id: storeId, signed_by: keyId }: ClosingRow,
+): Promise<ClosingNames> {
+  const store = await findStore(db, client, storeId)
+  const boxes = store ? await listPosOfStore(db, client, store.id) : []
+  const key = keyId === null ? undefined : await findKeyById(db, keyId)
+  return {
+    storeName: store?.name ?? null,
+    boxNames: new Map(boxes.map((box) => [box.external_id, box.name])),
+    signedBy: key ? (key.description ?? key.key_mask) : null,
+  }
+}
