@@ -2,15 +2,19 @@ import type { Trx } from '../../db/database.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { confirmItem, lockItems, upsertHashes } from '../../repositories/flows/flow-items.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
-import { findFlowState, hasPollBegunSince, nextRead } from '../../repositories/flows/flow-state.ts'
+import {
+  findFlowState,
+  hasPollBegunSince,
+  nextRead,
+  requireFlowState,
+} from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { groupAll } from '../item/group-rows.ts'
 import { splitKey } from '../item/key.ts'
-import { looksAs } from '../poll/item-changes.ts'
 import { watchFields } from '../poll/missing-fields.ts'
+import { type PassWriter, passOver } from '../poll/pass.ts'
 import { refuseUnknownDestinations } from '../poll/plan.ts'
 import type { PollDeps } from '../poll/poll-lease.ts'
-import { type Item, SourceError } from '../types.ts'
+import { type Item, type Source, SourceError } from '../types.ts'
 
 export type ItemSyncDeps = PollDeps & {
   /** Has the failed deliveries of an item tried again; answers how many. */
@@ -37,11 +41,14 @@ export async function syncItem(
   if (!key) return { found: false, changed: false, jobs: 0 }
   for (let reads = 0; reads < mostReads; reads += 1) {
     const read = await nextRead(deps.database.db)
-    const item = await readItem(deps, runtime, pk, key)
-    if (!item) return { found: false, changed: false, jobs: 0 }
-    const became = await deps.database.transaction((trx) =>
-      storeItem(deps, runtime, trx, item, read),
-    )
+    const became = await readAndStore(deps, runtime, { pk, key, read }).catch(async (error) => {
+      if (error instanceof SourceError) {
+        const problem = { flow: flow.name, pk, why: error.why, at: deps.now() }
+        await insertSourceProblem(deps.database.db, problem)
+      }
+      throw error
+    })
+    if (became === 'not found') return { found: false, changed: false, jobs: 0 }
     if (became === 'changed') return { found: true, changed: true, jobs: flow.destinations.length }
     if (became === 'unchanged') {
       return { found: true, changed: false, jobs: await deps.retryItem(flow.name, pk) }
@@ -53,59 +60,70 @@ export async function syncItem(
   })
 }
 
+type One = { pk: string; key: readonly string[]; read: number }
+type Became = 'changed' | 'unchanged' | 'overtaken' | 'not found'
+
+/** The pass of a poll, over the records of one item. */
+async function readAndStore(deps: ItemSyncDeps, runtime: FlowRuntime, one: One): Promise<Became> {
+  const signal = AbortSignal.timeout(readWithinMs)
+  const rows = await runtime.source.readItem({ key: one.key, signal })
+  const source: Source = {
+    ...runtime.source,
+    async *scan() {
+      yield rows
+    },
+  }
+  return await deps.database.transaction(async (trx) => {
+    const state = await requireFlowState(trx, runtime.flow.name)
+    const pass = {
+      ...{ since: null, from: null, startedAt: deps.now(), signal, lookOnly: true },
+      fields: watchFields(runtime, { record_fields: null, record_fields_form: null }),
+      telling: { sendsChanges: true, earlierForms: state.hash_forms },
+    }
+    const writer = createItemWriter(deps, runtime, trx, one)
+    await passOver({ ...runtime, source, cursor: undefined }, pass, writer)
+    return writer.became()
+  })
+}
+
 /**
- * What a read shows of an item becomes owed, unless it is `overtaken`: a poll that began after it may have seen a newer
+ * Writes what a read shows of one item, which is owed then unless it is `overtaken`: a poll that began after it may have seen a newer
  * content, found nothing new in it, and gone on for good.
  */
-async function storeItem(
+function createItemWriter(
   deps: ItemSyncDeps,
   runtime: FlowRuntime,
   trx: Trx,
-  item: Item,
-  read: number,
-): Promise<'changed' | 'unchanged' | 'overtaken'> {
+  { pk, read }: One,
+): PassWriter & { became(): Became } {
   const { name } = runtime.flow
-  const { pk, hash, value } = item
-  const state = await findFlowState(trx, name)
-  const stored = (await lockItems(trx, name, [pk])).get(pk)
-  if (looksAs(runtime.hashOver, item, stored?.hash, state?.hash_forms ?? {})) {
-    await confirmItem(trx, name, pk, read)
-    return 'unchanged'
+  let became: Became = 'not found'
+  const store = async ({ hash, value }: Item, isAnew: boolean): Promise<Became> => {
+    if (await hasPollBegunSince(trx, name, read)) return 'overtaken'
+    await refuseUnknownDestinations(deps, runtime, await findFlowState(trx, name))
+    const { ours, same } = await upsertHashes(trx, name, [{ pk, hash }], { read, at: deps.now() })
+    if (same.has(pk)) return 'unchanged'
+    if (!ours.has(pk)) return 'overtaken'
+    await deps.enqueue(trx, runtime, [{ pk, kind: 'upsert', hash, value, change: read, isAnew }])
+    return 'changed'
   }
-  if (await hasPollBegunSince(trx, name, read)) return 'overtaken'
-  await refuseUnknownDestinations(deps, runtime, await findFlowState(trx, name))
-  const { ours, same } = await upsertHashes(trx, name, [{ pk, hash }], { read, at: deps.now() })
-  if (same.has(pk)) return 'unchanged'
-  if (!ours.has(pk)) return 'overtaken'
-  const isAnew = stored === undefined
-  await deps.enqueue(trx, runtime, [{ pk, kind: 'upsert', hash, value, change: read, isAnew }])
-  return 'changed'
-}
-
-async function readItem(
-  deps: ItemSyncDeps,
-  runtime: FlowRuntime,
-  pk: string,
-  key: readonly string[],
-): Promise<Item | undefined> {
-  const { flow, source } = runtime
-  const groupBy = 'groupBy' in flow.source ? flow.source.groupBy : undefined
-  try {
-    const rows = await source.readItem({ key, signal: AbortSignal.timeout(readWithinMs) })
-    const records = await groupAll({ item: flow.item, source: { groupBy } }, rows)
-    watchFields(runtime, { record_fields: null, record_fields_form: null }).check(records)
-    const items: Item[] = []
-    for (const record of records) {
-      const read = await runtime.read(record)
-      if ('item' in read && read.item.pk === pk) items.push(read.item)
-      if ('problem' in read) throw new SourceError(read.problem.message)
-    }
-    return items.at(-1)
-  } catch (error) {
-    if (error instanceof SourceError) {
-      const problem = { flow: flow.name, pk, why: error.why, at: deps.now() }
-      await insertSourceProblem(deps.database.db, problem)
-    }
-    throw error
+  return {
+    receive: (batches) => batches,
+    warn: () => undefined,
+    async hashesOf() {
+      const stored = await lockItems(trx, name, [pk])
+      return new Map([...stored].map(([key, { hash }]) => [key, hash]))
+    },
+    async take({ items, problems, changes }) {
+      const problem = problems.find(({ isDuplicate }) => !isDuplicate)
+      if (problem) throw new SourceError(problem.message)
+      const change = changes.find(({ item }) => item.pk === pk)
+      if (change) became = await store(change.item, change.kind === 'new')
+      else if (items.some((item) => item.pk === pk)) {
+        await confirmItem(trx, name, pk, read)
+        became = 'unchanged'
+      }
+    },
+    became: () => became,
   }
 }
