@@ -238,7 +238,8 @@ function createObservationWriter(
   }
   const isEmpty = () => callCounts.size + refusals.size + findings.size === 0
   const writer = createBatchingWriter({ name: 'fleet observations', afterMs, isEmpty, write, log })
-  const hasRoom = <T>(map: Map<string, T>, key: string) => map.has(key) || map.size < pendingAtMost
+  const hasCapacity = <T>(map: Map<string, T>, key: string) =>
+    map.has(key) || map.size < pendingAtMost
 
   return {
     recordCall({ operation, status, code, failure }) {
@@ -264,7 +265,7 @@ function createObservationWriter(
     recordRefusal(client, cajaId, code) {
       if (!concernsBox(code)) return
       const key = JSON.stringify([client, cajaId])
-      if (!hasRoom(refusals, key)) return
+      if (!hasCapacity(refusals, key)) return
       const at = now()
       const known = refusals.get(key)
       const goesOn = known?.code === code
@@ -280,7 +281,7 @@ function createObservationWriter(
     },
     recordFinding(finding) {
       const key = JSON.stringify([finding.client, finding.cajaId])
-      if (!hasRoom(findings, key)) return
+      if (!hasCapacity(findings, key)) return
       findings.set(key, { ...finding, at: now() })
       writer.later()
     },

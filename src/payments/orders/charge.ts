@@ -144,7 +144,7 @@ function undecided({ repeatable }: Pick<Sale, 'repeatable'>): ErrorExtra {
 }
 
 async function charge(deps: PaymentDeps, sale: Sale): Promise<Charged> {
-  const start = await lookUp(deps, sale)
+  const start = await readChargeStart(deps, sale)
   try {
     return await chargeOnce(deps, sale, start)
   } catch (cause) {
@@ -162,7 +162,10 @@ type Start = Pick<ChargeStart, 'pos' | 'site' | 'isNew'> & {
   connection: KnownConnection | undefined
 }
 
-async function lookUp(deps: PaymentDeps, { client, request, key, guard }: Sale): Promise<Start> {
+async function readChargeStart(
+  deps: PaymentDeps,
+  { client, request, key, guard }: Sale,
+): Promise<Start> {
   const seenMs = performance.now()
   const wanted = { ...request, route, key, byContent: guard }
   const start = await findChargeStart(deps.database.db, client, wanted)
@@ -302,7 +305,7 @@ async function writeIntent(
       const newLease = newLeaseOf(order, provenMs)
       return { order, newLease, connection: { row: connection.row, seenMs: provenMs } }
     }
-    start = await lookUp(deps, sale)
+    start = await readChargeStart(deps, sale)
     if (!start.isNew) {
       await linkAdoptedOrder(deps, sale)
       const earlier = await findEarlier(deps, db, sale)

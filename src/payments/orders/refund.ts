@@ -114,7 +114,7 @@ async function refund(deps: PaymentDeps, loaded: LoadedOrder, asked: Asked): Pro
 async function denyRefund(deps: PaymentDeps, asked: Asked): Promise<OrderOperationRow | undefined> {
   return deps.database.transaction(async (trx) => {
     await noteDeniedRefund(trx, asked.order.id)
-    return earlierOf(deps, asked, await lookUp(trx, asked))
+    return earlierOf(deps, asked, await readRefundStart(trx, asked))
   })
 }
 
@@ -140,7 +140,7 @@ async function refundOnce(
   asked: Asked,
 ): Promise<Refunded> {
   const { context } = asked
-  const start = await lookUp(deps.database.db, asked)
+  const start = await readRefundStart(deps.database.db, asked)
   const earlier = earlierOf(deps, asked, start)
   if (earlier?.state === 'done') return answer(found, earlier, true)
 
@@ -222,7 +222,7 @@ async function writeIntent(
       return { order, operation, isTaken: false, newLease: newLeaseOf(row, provenMs) }
     }
     order = await requireOrder(deps, order.client, order.id)
-    start = await lookUp(db, asked)
+    start = await readRefundStart(db, asked)
   }
 }
 
@@ -300,7 +300,10 @@ function identify(
 /** After this time an equal refund without a key is a new one, even if the last one was not answered. */
 const unansweredMs = 24 * 3600_000
 
-function lookUp(db: Db | Trx, { order, scope, requestKey: key }: Asked): Promise<RefundStart> {
+function readRefundStart(
+  db: Db | Trx,
+  { order, scope, requestKey: key }: Asked,
+): Promise<RefundStart> {
   return findRefundStart(db, order.id, scope, key)
 }
 

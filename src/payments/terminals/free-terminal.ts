@@ -71,7 +71,7 @@ export async function freeTerminalByHand(
   if (!(await findClient(deps.database.db, client))) {
     throw new AppError('NOT_FOUND', { message: 'There is no such client' })
   }
-  if (dryRun) return look(deps, client, terminalId)
+  if (dryRun) return planActions(deps, client, terminalId)
   const entry = {
     client,
     actor: context.actor,
@@ -80,7 +80,7 @@ export async function freeTerminalByHand(
     metadata: { reason },
   }
   return auditFailure(deps, entry, async () => {
-    const { orders } = await look(deps, client, terminalId)
+    const { orders } = await planActions(deps, client, terminalId)
     const worked = await Promise.all(
       orders.map((busy) => cancelBusyOrder(deps, client, busy, context)),
     )
@@ -99,7 +99,7 @@ export async function freeTerminalByHand(
   })
 }
 
-async function look(
+async function planActions(
   deps: PaymentDeps,
   client: ClientName,
   terminalId: string,

@@ -42,9 +42,9 @@ export async function findWebhook(db: Db | Trx, id: string): Promise<WebhookRow 
 }
 
 /** The queue of a webhook `w` about the order `o`: one for each account. */
-const laneOf = `coalesce(o.mp_user_id, -w.mp_user_id, 0)`
+const accountColumn = `coalesce(o.mp_user_id, -w.mp_user_id, 0)`
 /** The same for all webhooks of one order. */
-const subjectOf = `case when w.resource_id ilike 'ORD%' then upper(w.resource_id) else w.id::text end`
+const subjectColumn = `case when w.resource_id ilike 'ORD%' then upper(w.resource_id) else w.id::text end`
 
 const stored = [
   'id',
@@ -72,7 +72,7 @@ const receive = fixedStatement<Record<string, unknown>, DueWebhook>(`
     on conflict (delivery_key) do update set deliveries = webhook_log.deliveries + 1
     returning *
   )
-  select w.*, ${laneOf} as account, ${subjectOf} as subject from w left join orders o on o.mp_order_id = upper(w.resource_id)`)
+  select w.*, ${accountColumn} as account, ${subjectColumn} as subject from w left join orders o on o.mp_order_id = upper(w.resource_id)`)
 
 /** Stores a webhook with its lease (`next_attempt_at`), and returns its queue. Otherwise like `storeWebhook`. */
 export async function receiveWebhook(
@@ -155,7 +155,7 @@ export async function leaseDueWebhooks(
   const isDue = columnHasCome('w.next_attempt_at', now, furthestMs.webhook)
   const { rows } = await sql<DueWebhook>`
     with due as (
-      select w.id, w.next_attempt_at, ${sql.raw(laneOf)} as account, ${sql.raw(subjectOf)} as subject
+      select w.id, w.next_attempt_at, ${sql.raw(accountColumn)} as account, ${sql.raw(subjectColumn)} as subject
       from webhook_log w left join orders o on o.mp_order_id = upper(w.resource_id)
       where ${isDue}
     ), subjects as (
