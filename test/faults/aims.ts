@@ -148,12 +148,13 @@ async function mustBeLookedAt(lane: Lane, pause: Pause): Promise<void> {
   await buyer(lane, waiting, { do: 'hold' })
   if (draw.maybe('pauses', 0.6)) await pause()
   await readSale(lane, sale, 'read')
-  await cancelKnown(lane, sale, 'cancel')
+  const isAnswered = await cancelKnown(lane, sale, 'cancel')
   if (draw.maybe('pauses again', 0.5)) await pause()
   const held = ordersOf(lane).length
   await chargeUntilKnown(lane, sale, undefined, 'anew')
-  // On the terminal, or paid there already by a buyer who was quicker than the answer.
-  if (ordersOf(lane).length === held) lane.problems.push('the sale cannot begin anew')
+  // On the terminal, or paid there already by a buyer who was quicker than the answer. A till whose every cancel was lost gets the
+  // order that waits.
+  if (isAnswered && ordersOf(lane).length === held) lane.problems.push('the sale cannot begin anew')
   await pause()
 }
 
@@ -470,7 +471,7 @@ async function troubled(lane: Lane, snag: Snag): Promise<Trouble | undefined> {
       sale,
       orderId,
       answered: send(lane, { label: 'troubled', path, body, snag }).then(() => {}),
-      repeat: (label) => cancelKnown(lane, sale, label),
+      repeat: async (label) => void (await cancelKnown(lane, sale, label)),
     }
   }
   // In part only with a key: without one the second of two equal requests may be another refund.

@@ -200,10 +200,11 @@ async function pauseAtTheTerminal(lane: Lane, sale: Sale): Promise<boolean> {
   return cashierCancels
 }
 
-/** Cancels the last order of this sale that the till knows of. */
-export async function cancelKnown(lane: Lane, sale: Sale, label: string): Promise<void> {
+/** Cancels the last order of this sale that the till knows of; whether the till was answered. */
+export async function cancelKnown(lane: Lane, sale: Sale, label: string): Promise<boolean> {
   const orderId = await newestOrderId(lane, sale, label)
-  if (orderId === undefined) return
+  if (orderId === undefined) return false
+  let isAnswered = false
   for (let attempt = 1; attempt <= 3; attempt += 1) {
     const answer = await send(lane, {
       label: `${label} ${attempt}`,
@@ -218,12 +219,14 @@ export async function cancelKnown(lane: Lane, sale: Sale, label: string): Promis
     if (answer.status === 200) {
       sale.canceled.add(orderId)
       sale.cancelWished.delete(orderId)
-      return
+      return true
     }
     // 202: requested, and the terminal decides.
     if (answer.status === 504 || answer.status === 202) sale.cancelWished.add(orderId)
-    if (answer.body.retry_safe !== true) return
+    if (answer.body.retry_safe !== true) return true
+    isAnswered = true
   }
+  return isAnswered
 }
 
 /** The till goes by the last number it was told; the list is its way to one that got lost with its answer. */
