@@ -275,6 +275,10 @@ function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date)
     'backup_last_timestamp_seconds',
     'The moment that the last finished backup shows; 0 when there was none',
   ).set((figures.lastBackupAt?.getTime() ?? 0) / milliseconds)
+  gauge(
+    'removal_last_timestamp_seconds',
+    'When old rows were last removed and archived without a failure; 0: never',
+  ).set((figures.lastRemovalAt?.getTime() ?? 0) / milliseconds)
   gauge('audit_unsealed', 'Entries of the audit log without a place in the chain yet').set(
     figures.unsealedEntries,
   )

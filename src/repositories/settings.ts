@@ -14,14 +14,23 @@ export const lastBackup = 'last_backup'
 
 /** Records a finished backup. An older one that ends later changes nothing. */
 export async function rememberBackup(db: Db | Trx, takenAt: Date): Promise<void> {
+  await rememberTime(db, lastBackup, takenAt)
+}
+
+/** Its `updated_at` is when old rows were last removed and archived without a failure. */
+export const lastRemoval = 'last_removal'
+
+/** Records that all old rows were removed. */
+export async function rememberRemoval(db: Db | Trx, at: Date): Promise<void> {
+  await rememberTime(db, lastRemoval, at)
+}
+
+async function rememberTime(db: Db | Trx, name: string, at: Date): Promise<void> {
   await db
     .insertInto('settings')
-    .values({ name: lastBackup, value: '', updated_at: takenAt })
+    .values({ name, value: '', updated_at: at })
     .onConflict((conflict) =>
-      conflict
-        .column('name')
-        .doUpdateSet({ updated_at: takenAt })
-        .where('settings.updated_at', '<', takenAt),
+      conflict.column('name').doUpdateSet({ updated_at: at }).where('settings.updated_at', '<', at),
     )
     .execute()
 }

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
-import { rememberBackup } from '../../src/repositories/settings.ts'
+import { lastRemoval, rememberBackup, rememberRemoval } from '../../src/repositories/settings.ts'
 import { typeCharge } from '../closings/shop-day.ts'
 import { openCluster } from '../faults/postgres-cluster.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -73,6 +73,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tillbridge-ops-'))
   service = await startTestService({ hangsAreShort: true, env: { DATA_DIR: folder } })
   await rememberBackup(service.database.db, service.clock.now())
+  await rememberRemoval(service.database.db, service.clock.now())
   target = await startTarget()
   flows = await startTestFlows({
     service,
@@ -327,6 +328,14 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
     return scrapes
   },
   TillbridgeBackupOld: () => watch(async () => service.clock.advance(3 * 86_400_000)),
+  TillbridgeRemovalFails: () =>
+    watch(() =>
+      service.database.db
+        .updateTable('settings')
+        .set({ updated_at: new Date(service.clock.now().getTime() - 2 * 86_400_000) })
+        .where('name', '=', lastRemoval)
+        .execute(),
+    ),
   TillbridgeNotificationsWait: () =>
     watch(() =>
       service.database.db
@@ -426,7 +435,7 @@ async function owe(state: 'waiting' | 'failed', at: Date): Promise<void> {
     .execute()
 }
 
-test('where nothing but a backup was made yet, nothing is told', async () => {
+test('where nothing but a backup and a removal was made yet, nothing is told', async () => {
   const scrapes = await watch(async () => undefined)
   expect(loudest(scrapes)).toEqual([])
 })

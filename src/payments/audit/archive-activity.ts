@@ -9,7 +9,6 @@ import {
   readLastArchive,
   readSealed,
 } from '../../repositories/audit/activity-chain.ts'
-import type { Log } from '../deps.ts'
 import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity-signatures.ts'
 import { type ArchivedEntry, readArchive, writeArchive } from './archive-file.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
@@ -18,7 +17,6 @@ export type ArchiveDeps = {
   database: Database
   sealer: Sealer
   now: () => Date
-  log: Log
 }
 
 /** A signature takes some 20 µs; requests come first after this many. */
@@ -29,10 +27,11 @@ const extraRows = 10
 /**
  * Moves the next `size` sealed entries to one file, if the last of them, or one sealed soon after, was made before a time. Returns how many it moved: `size` or 0.
  * The file is on the disk and was read again before the entries are deleted; a crash between the two leaves both, and the next run
- * writes the same file again. Entries that are not as they were written are left for the check to report.
+ * writes the same file again.
+ * @throws Error when an entry is not as it was written: it stays, for the check to report.
  */
 export async function archiveEntries(
-  { database, sealer, now, log }: ArchiveDeps,
+  { database, sealer, now }: ArchiveDeps,
   folder: string,
   before: Date,
   size: number,
@@ -47,11 +46,9 @@ export async function archiveEntries(
   const entries = await verified(db, sealer, sealed, end)
   const final = entries?.at(-1)?.seal
   if (!entries || !final) {
-    log.error(
-      { after: end.seq },
-      'the audit log is not archived: it is not as it was written; see GET /admin/activity/verify',
+    throw new Error(
+      `the audit log is not archived: after entry ${end.seq} it is not as it was written; see GET /admin/activity/verify`,
     )
-    return 0
   }
   const archive: ArchiveRow = {
     first_seq: end.seq + 1,

@@ -2,6 +2,7 @@ import { deleteExpiredStates } from '../../repositories/connection/connection-qu
 import { deleteIdempotencyKeys } from '../../repositories/orders/idempotency-keys.ts'
 import { deleteOldOrders } from '../../repositories/orders/old-orders.ts'
 import { deleteOrderCalls } from '../../repositories/orders/order-call-queries.ts'
+import { rememberRemoval } from '../../repositories/settings.ts'
 import { deleteOldWebhooks } from '../../repositories/webhooks/webhook-log.ts'
 import { archiveEntries } from '../audit/archive-activity.ts'
 import { renewDueConnections } from '../connection/token-keeper.ts'
@@ -63,9 +64,11 @@ export async function deleteOldData(
     deps.log.info(deleted, 'old rows are deleted')
   }
   const folder = deps.settings.auditArchiveDir
-  if (folder === undefined) return
-  const archived = await inSteps(rowsAtOnce, (size) =>
-    archiveEntries(deps, folder, before(keep.auditMs), size),
-  )
-  if (archived > 0) deps.log.info({ archived }, 'old entries of the audit log are archived')
+  if (folder !== undefined) {
+    const archived = await inSteps(rowsAtOnce, (size) =>
+      archiveEntries(deps, folder, before(keep.auditMs), size),
+    )
+    if (archived > 0) deps.log.info({ archived }, 'old entries of the audit log are archived')
+  }
+  if (!signal.aborted) await rememberRemoval(db, now)
 }

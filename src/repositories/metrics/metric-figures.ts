@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import { isUnreadable, unreadableForMs } from '../provider-payments/provider-payments.ts'
-import { lastBackup } from '../settings.ts'
+import { lastBackup, lastRemoval } from '../settings.ts'
 import {
   isOpenOrder,
   isOpenUnclaimed,
@@ -39,6 +39,7 @@ export type PaymentFigures = {
   oldestNotificationAt: Date | null
   /** The moment of the last finished backup. */
   lastBackupAt: Date | null
+  lastRemovalAt: Date | null
   /** How many things of each kind are in each state, for each reason. */
   states: { kind: string; state: string; cause: string | null; count: number }[]
 }
@@ -86,6 +87,7 @@ export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigu
         and sold_at >= ${new Date(now.getTime() - unreadableForMs)}) as "unreadablePayments",
       (select min(created_at) from alert_messages where sent_at is null) as "oldestNotificationAt",
       (select updated_at from settings where name = ${lastBackup}) as "lastBackupAt",
+      (select updated_at from settings where name = ${lastRemoval}) as "lastRemovalAt",
       (select coalesce(jsonb_agg(one), '[]') from
         (select kind, state, cause, count(*) as count from fleet_states group by kind, state, cause)
           as one) as states`.execute(db)
