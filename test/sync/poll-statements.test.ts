@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+import { countStatements } from '../support/statements.ts'
+
+let target: TestTarget
+let flows: TestFlows
+
+beforeAll(async () => {
+  // Before the database is opened, so that nothing is missed.
+  await countStatements(async () => undefined)
+  target = await startTarget()
+  flows = await startTestFlows({ files: { 'shop.flow.yaml': jsonFlow('shop', target.url) } })
+})
+afterAll(async () => {
+  await flows?.stop()
+  await target?.close()
+})
+
+test('a poll reads the state of its flow once, and writes that it begins and how it ended', async () => {
+  const poll = async (price: number) => {
+    await flows.write('shop.json', [{ id: 'x', price }])
+    return await countStatements(() => flows.flows.sync('shop', { force: true }))
+  }
+  await poll(1)
+  const statements = (await poll(2)).filter((one) => one.includes('"flow_state"'))
+  expect(statements).toEqual([
+    expect.stringMatching(/^select/),
+    expect.stringMatching(/update "flow_state" set "read_number"/),
+    expect.stringMatching(/update "flow_state" set "definition_hash"/),
+  ])
+})
