@@ -11,5 +11,7 @@ export default defineConfig({
     retry: process.env.CI ? 1 : 0,
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    // What is waited for comes at once on a machine at rest; a busy one is waited for.
+    expect: { poll: { timeout: 10_000 } },
   },
 })
