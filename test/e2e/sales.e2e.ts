@@ -126,6 +126,8 @@ test.each(['light', 'dark'] as const)(
     await expectText(storeOf(page, 'SUC-2'), /\+\$\s?77,50/)
     const plot = await page.locator('.chart').first().boundingBox()
     expect((plot?.y ?? 844) + (plot?.height ?? 0)).toBeLessThan(844 - 60)
+    const height = await page.evaluate<number>('document.documentElement.scrollHeight')
+    expect(height).toBeLessThanOrEqual(3 * 844)
     expect(await sidewaysOverflow(page)).toBe(0)
     expect(await seriousBarriers(page)).toEqual([])
     await storeOf(page, 'SUC-2').getByRole('button').click()

@@ -112,7 +112,7 @@ const table: Record<string, Row> = {
   'GET /statistics': { access: 'client', lets: 422 },
   'GET /overview': { access: 'client', lets: 422, allClients: true },
   'GET /sales': { access: 'client', lets: 422, allClients: true },
-  'GET /sales/:sucursalId': { access: 'client', lets: 422, url: '/sales/SUC-1' },
+  'GET /sales/:storeExternalId': { access: 'client', lets: 422, url: '/sales/SUC-1' },
   'GET /settlements/files': { access: 'client', lets: 200 },
   'POST /settlements/files': { access: 'client', lets: 422, body: { content: 'none' } },
   'POST /settlements/fetches': { access: 'client', lets: 422, body: { report: 'incomplete' } },

@@ -25,7 +25,7 @@ const routes: Record<
   'GET /health/fleet/changes': { token: 'client' },
   'GET /overview': { token: 'client' },
   'GET /sales': { token: 'client' },
-  'GET /sales/:sucursalId': { token: 'client' },
+  'GET /sales/:storeExternalId': { token: 'client' },
   'GET /metrics': { token: 'admin' },
   'GET /openapi.json': { token: 'none' },
   'GET /oauth/login': { token: 'none' },

@@ -334,6 +334,7 @@ export const ClosingWorkbook = z.string().meta({
   id: 'ClosingWorkbook',
   description: 'The bytes of an .xlsx file',
   format: 'binary',
+  example: 'PK…',
 })
 
 export const ClosingPage = z.string().meta({

@@ -1,6 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
-import { invalid } from '../../errors/app-error.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {
@@ -11,10 +11,11 @@ import {
 } from '../../payments/sales/sales.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'
 import { longestSpanMs } from '../statistics/statistics-routes.ts'
-import { SalesQuery, SalesResponse, StoreSalesParams, StoreSalesResponse } from './sales-schemas.ts'
+import { StoreParams } from '../stores/store-schemas.ts'
+import { SalesQuery, SalesResponse, StoreSalesResponse } from './sales-schemas.ts'
 
 const description = `What each store sold in a time by the orders here and by the payments that Mercado Pago lists, what its closings
-say, and how many boxes have a problem. Read from what is stored; Mercado Pago is not asked. \`GET /sales/{sucursal_id}\` has the
+say, and how many boxes have a problem. Read from what is stored; Mercado Pago is not asked. \`GET /sales/{storeExternalId}\` has the
 boxes of one store.`
 
 /** Sales by store and by box, from both records. */
@@ -46,14 +47,14 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 
   app.get(
-    '/sales/:sucursalId',
+    '/sales/:storeExternalId',
     {
-      config: { access: 'client', compressed: true },
+      config: { access: 'client', compressed: true, errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'readStoreSales',
         summary: 'Sales of one store by box, beside what Mercado Pago says',
         tags: ['Orders'],
-        params: StoreSalesParams,
+        params: StoreParams,
         querystring: SalesQuery,
         response: { 200: StoreSalesResponse },
       },
@@ -61,9 +62,10 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
     async (request) => {
       const span = spanOf(deps, request.tenant ?? undefined, request.query)
       const { stores } = await readSales(deps, span)
-      const store = stores.find(({ storeId }) => storeId === request.params.sucursalId)
+      const store = stores.find(({ storeId }) => storeId === request.params.storeExternalId)
+      if (!store) throw new AppError('NOT_FOUND', { message: 'There is no such store' })
       return {
-        boxes: (store?.boxes ?? []).map((box) => ({
+        boxes: store.boxes.map((box) => ({
           caja_id: box.boxId,
           name: box.name,
           ...viewFigures(box),

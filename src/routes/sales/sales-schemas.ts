@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ClientName, ErpId, PointAmount, Timestamp } from '../field-schemas.ts'
+import { ClientName, PointAmount, Timestamp } from '../field-schemas.ts'
 
 export const SalesQuery = z.object({
   client: ClientName.optional().describe('Sales of this client only; for an API key its own'),
@@ -9,8 +9,6 @@ export const SalesQuery = z.object({
     .optional()
     .describe('Its end, at most 32 days later; now unless given'),
 })
-
-export const StoreSalesParams = z.object({ sucursalId: ErpId })
 
 const SignedAmount = z
   .string()
