@@ -152,6 +152,7 @@ const samples: Record<string, string> = {
   limit: '10',
   amount: '1,00',
   status: 'created',
+  from: new Date(Date.now() - 3_600_000).toISOString(),
   'last-event-id': '1',
   'idempotency-key': 'a-key-of-the-stranger',
 }
@@ -186,7 +187,8 @@ function attacksOf(document: OpenApiDocument): Attack[] {
               const value = (name: string) =>
                 name === field ? id : (own[kindOf[name] ?? ''] ?? samples[name])
               const inQuery = parameters.filter(
-                ({ in: place, name }) => place === 'query' && (name === field || isWhole),
+                ({ in: place, name, required }) =>
+                  place === 'query' && (name === field || isWhole || required === true),
               )
               const query = inQuery.flatMap(({ name }) => {
                 const given = value(name)
