@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { acquireLease } from '../../src/repositories/leases.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, charge, openShop, payByCard, readOrder, type Till } from '../support/till.ts'
 
@@ -60,6 +61,24 @@ const belonging = [
   'settlement_rows',
   'order_calls',
 ]
+
+test('the lease that a killed process leaves behind holds the removal up for moments, not for an hour', async () => {
+  const id = await pay('LEFT-1')
+  await age(id, 401)
+  service.clock.advance(3_600_000)
+  const { db } = service.database
+  await acquireLease(db, { name: 'housekeeping', owner: 'killed', now: service.clock.now() })
+  await service.sweeper.sweepOnce()
+  expect(await isThere(id)).toBe(true)
+  service.clock.advance(16_000)
+  await service.sweeper.sweepOnce()
+  expect(await isThere(id)).toBe(false)
+})
+
+async function isThere(id: string): Promise<boolean> {
+  const { db } = service.database
+  return (await db.selectFrom('orders').select('id').where('id', '=', id).execute()).length === 1
+}
 
 test('an order goes with all that belongs to it after its time, and not a day before', async () => {
   const [old, younger] = [await pay('OLD'), await pay('YOUNGER')]

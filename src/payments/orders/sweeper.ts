@@ -42,6 +42,8 @@ const operationsAtOnce = 16
 /** With the limit of 16: some 30 status checks a second for the orders of one account, in each process. */
 const checkRestMs = 500
 const housekeepingMs = 3600_000
+/** When the work of the hour is another process's, it is looked at again after this: longer than a lease lasts. */
+const leaseRetryMs = 15_000
 
 /** Finishes what requests left open, in every process. Leases of rows keep two processes off the same work. */
 export function createSweeper(
@@ -87,11 +89,12 @@ export function createSweeper(
     async run(stopped) {
       const now = deps.now().getTime()
       if (now - lastHousekeeping < housekeepingMs) return
-      // Another process has this lease, and does this hour's work.
       lastHousekeeping = now
-      await withLease(deps, 'housekeeping', ({ signal }) =>
+      const done = await withLease(deps, 'housekeeping', ({ signal }) =>
         deleteOldData(deps, keep, AbortSignal.any([stopped, signal])),
       )
+      // Another process does this hour's work, or had the lease when it was killed: then it is free a moment later.
+      if (!done) lastHousekeeping = now - housekeepingMs + leaseRetryMs
     },
   })
 
