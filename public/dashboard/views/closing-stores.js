@@ -14,7 +14,7 @@ const few = 12
 
 const naturally = new Intl.Collator(undefined, { numeric: true })
 
-/** What needs somebody stands first, then what is done, and last where nothing was sold. */
+/** What an operator must look at stands first, then what is done, and last where nothing was sold. */
 export const urgency = {
   differs: 0,
   unverified: 1,

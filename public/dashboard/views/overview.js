@@ -18,7 +18,7 @@ const latestShown = 8
 const beforeMs = 60_000
 
 /**
- * What needs somebody, what came in, and by store how that agrees with Mercado Pago. Today also shows how each box is, the latest
+ * What needs attention, what came in, and by store how that agrees with Mercado Pago. Today also shows how each box is, the latest
  * orders and the service; another span shows its sales.
  */
 export function createOverview(app) {

@@ -17,7 +17,7 @@ import { listClosings } from '../../repositories/closings/closing-queries.ts'
 import { ClientOnlyQuery } from '../field-schemas.ts'
 import { actorOf, providerErrors, tenantOfRequest } from '../guards.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
-import { closingCsv, closingFacts, closingWorkbook, fileName } from './closing-file.ts'
+import { closingFacts, fileName } from './closing-file.ts'
 import { closingPage } from './closing-paper.ts'
 import {
   AmendBody,
@@ -37,6 +37,7 @@ import {
   TimeZoneResponse,
 } from './closing-schemas.ts'
 import { viewAmendment, viewClosing, viewOpened, viewWholeClosing } from './closing-view.ts'
+import { makeFile } from './make-file.ts'
 
 const tags = ['Closings']
 const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
@@ -164,7 +165,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         .type('text/csv; charset=utf-8')
         .header('content-disposition', `attachment; filename="${fileName(file.closing, 'csv')}"`)
         .serializer(String)
-        .send(closingCsv(file, words))
+        .send(String(await makeFile({ ending: 'csv', file, language: words })))
     },
   )
 
@@ -189,13 +190,13 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
     async (request, reply) => {
       const words = request.query.language ?? language(request)
       const file = await fileOf(request, request.params.closingId)
-      const bytes = await closingWorkbook(file, words)
+      const bytes = await makeFile({ ending: 'xlsx', file, language: words })
       return (
         reply
           .type(workbookType)
           .header('content-disposition', `attachment; filename="${fileName(file.closing, 'xlsx')}"`)
           // Bytes are sent as they are; the schema can only call them a text.
-          .send(bytes as unknown as string)
+          .send(Buffer.from(bytes) as unknown as string)
       )
     },
   )
