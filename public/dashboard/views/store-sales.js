@@ -7,6 +7,7 @@ import { money } from '../amounts.js'
 /** A chain with more stores than this gets a way to find one, and sees the rest on request. */
 const few = 6
 const pageOf = 25
+const manyDaysMs = 60_000
 
 const naturally = new Intl.Collator(undefined, { numeric: true })
 
@@ -22,6 +23,7 @@ export function createStoreSales(app) {
   /** The one day of the span, for the way to its closings. */
   let day
   let sales
+  let readAt = 0
 
   const readBoxes = async ({ client, sucursal_id: id }, signal) => {
     const query = { ...app.clientQuery(client), ...span }
@@ -48,8 +50,12 @@ export function createStoreSales(app) {
   return {
     /** Reads the sales of a span, and the boxes of the stores that are open. */
     async load({ from, to, first, days }, signal) {
-      if (span?.from !== from || span?.to !== to) open.clear()
+      const isOther = span?.from !== from || span?.to !== to || asked.scope !== app.scope
+      if (isOther) open.clear()
+      // Many days change little in seconds, and cost the database more.
+      else if (sales && days > 1 && !app.isForced && Date.now() - readAt < manyDaysMs) return
       span = { from, to }
+      asked.scope = app.scope
       day = days === 1 ? first : undefined
       const [next] = await Promise.all([
         app.api.get('/sales', { client: app.scope, from, to }, signal),
@@ -58,7 +64,7 @@ export function createStoreSales(app) {
         }),
       ])
       sales = next
-      return next
+      readAt = Date.now()
     },
     section() {
       if (!sales || sales.stores.length === 0) return nothing

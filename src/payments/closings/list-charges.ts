@@ -36,18 +36,27 @@ export type ClosingNames = {
 export async function listCharges(deps: PaymentDeps, closing: ClosingRow): Promise<ListedCharge[]> {
   const { charges } = await compareClosing(deps.database.db, closing)
   const open = new Set(closing.lines)
+  const byOrder = linesBy(closing.lines, ({ orderId }) => orderId)
+  const byPayment = linesBy(closing.lines, ({ paymentId }) => paymentId)
   const lineOf = (orderId: string | undefined, paymentId: string | undefined) => {
-    const line = [...open].find(
-      (one) =>
-        (orderId !== undefined && one.orderId === orderId) ||
-        (paymentId !== undefined && one.paymentId === paymentId),
-    )
+    const alike = [byOrder.get(orderId ?? ''), byPayment.get(paymentId ?? '')].flat()
+    const line = alike.find((one) => one !== undefined && open.has(one))
     if (line) open.delete(line)
     return line ?? null
   }
   const listed = charges.flatMap((pair) => rowsOf(pair, lineOf))
   for (const line of open) listed.push(rowOfLine(line))
   return listed.sort((a, b) => a.at.getTime() - b.at.getTime())
+}
+
+function linesBy(
+  lines: readonly ClosingLine[],
+  idOf: (line: ClosingLine) => string | null,
+): Map<string, ClosingLine[]> {
+  return Map.groupBy(
+    lines.filter((line) => idOf(line) !== null),
+    (line) => idOf(line) as string,
+  )
 }
 
 function rowsOf(
