@@ -51,9 +51,13 @@ export function createStoreSales(app) {
     /** Reads the sales of a span, and the boxes of the stores that are open. */
     async load({ from, to, first, days }, signal) {
       const isOther = span?.from !== from || span?.to !== to || asked.scope !== app.scope
-      if (isOther) open.clear()
+      if (isOther) {
+        open.clear()
+        // Until they are read, what is there is of another span.
+        readAt = 0
+      }
       // Many days change little in seconds, and cost the database more.
-      else if (sales && days > 1 && !app.isForced && Date.now() - readAt < manyDaysMs) return
+      if (days > 1 && !app.isForced && Date.now() - readAt < manyDaysMs) return
       span = { from, to }
       asked.scope = app.scope
       day = days === 1 ? first : undefined
