@@ -12,6 +12,7 @@ RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force
 COPY LICENSE ./
 COPY migrations ./migrations
 COPY public ./public
+COPY docs ./docs
 # Of `flows:new`.
 COPY schema ./schema
 COPY templates ./templates

@@ -7,7 +7,7 @@ import { wholeOptions } from './whole-options.ts'
 
 // How fast is a backlog of webhooks worked off, as it is there after an outage or a crash? Each order was refunded in the
 // provider's panel meanwhile, and several signed webhooks about it wait; the time runs until each of them has its end.
-// Beside it, of the same orders in the same run, bare GETs by their tills, 16 in hand: each reads the provider once.
+// Beside it, of the same orders in the same run, bare GETs by their tills, 16 in progress: each reads the provider once.
 // Run: npm run bench -- backlog [--orders n] [--each n]; 500 orders on PostgreSQL and 60 embedded, 4 webhooks each.
 
 const shopCount = 4
@@ -66,7 +66,7 @@ await withService(shopCount, async ({ service, engine, shops, send, at }) => {
     while ((await count('received')) > 0) await wait(20)
   })
   const failed = await count('failed')
-  if (failed > 0) throw new Error(`${failed} webhooks could not be processed`)
+  if (failed > 0) throw new Error(`${failed} webhooks not processed`)
   const refunded = await service.database.db
     .selectFrom('orders')
     .select('id')

@@ -5,8 +5,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Agent } from 'undici'
 import { type Database, openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
-import { flowSchema } from '../src/sync/definition/schema.ts'
-import { createDeliveries } from '../src/sync/deliver/deliver.ts'
+import { flowSchema } from '../src/flows/definition/schema.ts'
+import { createDeliveries } from '../src/flows/deliver/deliver.ts'
+import { createLeader } from '../src/jobs/leader.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
 import { say } from './bench-service.ts'
 import { wholeOptions } from './whole-options.ts'
@@ -50,11 +51,12 @@ const server = createServer((incoming, response) => {
 
 async function feed(database: Database): Promise<number> {
   const quiet = { info: () => {}, warn: () => {}, error: () => {} }
+  const leader = createLeader({ database, now: () => new Date(), processId: 'bench', log: quiet })
   const deliveries = createDeliveries({
     database,
     now: () => new Date(),
     random: Math.random,
-    processId: 'bench',
+    leader,
     log: quiet,
   })
   const flow = flowSchema({
@@ -84,6 +86,7 @@ async function feed(database: Database): Promise<number> {
   const payments = { upsertStore: unused, addPos: unused, deletePos: unused, deleteStore: unused }
   const context = { agent: new Agent(), payments, now: () => new Date() }
   await deliveries.start()
+  await leader.start()
   await deliveries.open(flow, context)
   await deliveries.close(flow.name)
   for (let from = 0; from < items; from += 1_000) {
@@ -99,6 +102,7 @@ async function feed(database: Database): Promise<number> {
   while (counts.arrived.size < items) await wait(50)
   const seconds = (performance.now() - startedAt) / 1_000
   await deliveries.stop()
+  await leader.stop()
   await context.agent.destroy()
   return seconds
 }

@@ -3,15 +3,16 @@ import { type JobInsert, PgBoss } from 'pg-boss'
 import { Agent } from 'undici'
 import { type Database, openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
-import { createDeliveries } from '../src/sync/deliver/deliver.ts'
-import type { Destination } from '../src/sync/types.ts'
+import { createDeliveries } from '../src/flows/deliver/deliver.ts'
+import type { Destination } from '../src/flows/types.ts'
+import { createLeader } from '../src/jobs/leader.ts'
+import { flowOf } from '../test/flows/deliver-support.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
-import { flowOf } from '../test/sync/deliver-support.ts'
 import { bossDatabase } from './boss-database.ts'
 
 // How much do order, coalescing, retries and the record of each delivery cost? Jobs per second through our deliveries to
 // a destination that answers at once, against pg-boss alone, which keeps no row and no order. Both take turns on one
-// database with the same number of connections and of jobs in hand. Run: npm run bench -- deliveries
+// database with the same number of connections and of jobs in progress. Run: npm run bench -- deliveries
 
 const rounds = 3
 const jobs = 2_500
@@ -49,11 +50,12 @@ async function ours(database: Database): Promise<{ run: Contender; end(): Promis
     close: async () => {},
   }
   const quiet = { info: () => {}, warn: () => {}, error: () => {} }
+  const leader = createLeader({ database, now: () => new Date(), processId: 'bench', log: quiet })
   const deliveries = createDeliveries({
     database,
     now: () => new Date(),
     random: Math.random,
-    processId: 'bench',
+    leader,
     log: quiet,
     openDestination: () => destination,
   })
@@ -61,6 +63,7 @@ async function ours(database: Database): Promise<{ run: Contender; end(): Promis
   const payments = { upsertStore: unused, addPos: unused, deletePos: unused, deleteStore: unused }
   const context = { agent: new Agent(), payments, now: () => new Date() }
   await deliveries.start()
+  await leader.start()
   let round = 0
   const run: Contender = async (concurrency) => {
     round += 1
@@ -87,7 +90,7 @@ async function ours(database: Database): Promise<{ run: Contender; end(): Promis
     await deliveries.close(flow.name)
     return { enqueued, delivered }
   }
-  return { run, end: () => deliveries.stop() }
+  return { run, end: () => deliveries.stop().then(() => leader.stop()) }
 }
 
 /** pg-boss as its manual has it for many small jobs: full batches, each settled at once. */

@@ -53,7 +53,7 @@ export async function fillShops(
 }
 
 /**
- * Writes orders of the last days over all boxes straight into the database, with what was told about each: its moves, a
+ * Writes orders of the last days over all boxes straight into the database, with what was reported about each: its moves, a
  * webhook and an entry of the audit log. Answers the id of one of the shop's that was paid.
  */
 export async function fillOrders(database: Database, shop: Shop, count: number): Promise<string> {

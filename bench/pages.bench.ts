@@ -154,7 +154,7 @@ async function startFlows({ service }: BenchService) {
 
 /**
  * The flows' page with many flows and groups of errors: what it weighs, and whether it goes on smoothly while it is scrolled
- * and drawn anew.
+ * and drawn again.
  */
 async function manyFlows(bench: BenchService, browser: Browser): Promise<void> {
   const { names, side } = await startFlows(bench)

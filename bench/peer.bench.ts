@@ -58,7 +58,7 @@ type Made = { shop: Shop; orderId: string; mpOrderId: string }
 
 const agent = new Agent({ connections: 256 })
 
-/** One round with so many requests in hand. */
+/** One round with so many requests in progress. */
 async function round(contender: Contender, provider: Provider, inHand: number): Promise<Rates> {
   let turn = 0
   const at = (path: string) => {

@@ -9,10 +9,10 @@ import { Client } from 'pg'
 import type { FlowSide } from '../src/app/flow-side.ts'
 import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
+import { loadFlows } from '../src/flows/definition/load.ts'
+import { openFlow } from '../src/flows/engine/open-flow.ts'
 import { createLogger } from '../src/http/logging.ts'
 import { upsertHashes } from '../src/repositories/flows/flow-items.ts'
-import { loadFlows } from '../src/sync/definition/load.ts'
-import { openFlow } from '../src/sync/engine/open-flow.ts'
 import { openBothSides } from '../test/support/both-sides.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
 // As src/app/start.ts runs the service.
@@ -23,7 +23,7 @@ import { helpOf } from './whole-options.ts'
 // What does a poll cost in which nothing has changed? A process with both sides of the service polls a table of
 // PostgreSQL; a bare loop that reads the same rows and hashes them says what the reading alone takes. Each contender is a
 // process of its own, so that its peak memory is its own, and they take turns. How long the poll keeps the event loop from
-// the tills is measured beside it. With --new all items are new: the poll writes what is owed of each, and the bare loop a hash.
+// the tills is measured beside it. With --new all items are new: the poll writes the pending delivery of each, and the bare loop a hash.
 // Run: npm run bench -- polls [--items 1000000] [--new]
 
 /** Figures of one contender; memory is the peak of its process. */

@@ -5,14 +5,15 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { type Database, openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
-import { flowSchema } from '../src/sync/definition/schema.ts'
-import { createDeliveries } from '../src/sync/deliver/deliver.ts'
+import { flowSchema } from '../src/flows/definition/schema.ts'
+import { createDeliveries } from '../src/flows/deliver/deliver.ts'
+import { createLeader } from '../src/jobs/leader.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
 import { inLanes, say } from './bench-service.ts'
 import { wholeOptions } from './whole-options.ts'
 
 // How fast is an ordinary shop fed, one that answers 3 % of 429 (Retry-After: 1) and 2 % of 500? Items a second that arrived,
-// through a flow with the defaults of its file, against a bare loop with as many requests in hand, which sends what was
+// through a flow with the defaults of its file, against a bare loop with as many requests in progress, which sends what was
 // refused once more at the end, and through the same flow to a shop that takes everything. Run: npm run bench -- shop [--items n]
 
 const { items } = wholeOptions({ items: 1_500 })
@@ -108,20 +109,22 @@ async function bareLoop(shop: Shop): Promise<void> {
 
 async function ours(database: Database, shop: Shop) {
   const quiet = { info: () => {}, warn: () => {}, error: () => {} }
+  const leader = createLeader({ database, now: () => new Date(), processId: 'bench', log: quiet })
   const deliveries = createDeliveries({
     database,
     now: () => new Date(),
     random: Math.random,
-    processId: 'bench',
+    leader,
     log: quiet,
   })
   const unused = () => Promise.reject(new Error('not part of this benchmark'))
   const payments = { upsertStore: unused, addPos: unused, deletePos: unused, deleteStore: unused }
   const context = { agent, payments, now: () => new Date() }
   await deliveries.start()
+  await leader.start()
   let round = 0
   return {
-    /** Writes what is owed; answers the function that begins to send it. */
+    /** Writes what is to be sent; answers the function that begins to send it. */
     async owe() {
       round += 1
       const name = `bench-${round}`
@@ -160,7 +163,7 @@ async function ours(database: Database, shop: Shop) {
       }
       return { begin: () => deliveries.open(flow, context), end: () => deliveries.close(name) }
     },
-    end: () => deliveries.stop(),
+    end: () => deliveries.stop().then(() => leader.stop()),
   }
 }
 

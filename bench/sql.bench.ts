@@ -5,9 +5,10 @@ import { Client } from 'pg'
 import { Agent } from 'undici'
 import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
+import { flowSchema } from '../src/flows/definition/schema.ts'
+import { createDeliveries } from '../src/flows/deliver/deliver.ts'
+import { createLeader } from '../src/jobs/leader.ts'
 import { createTableMaintenance } from '../src/jobs/table-maintenance-job.ts'
-import { flowSchema } from '../src/sync/definition/schema.ts'
-import { createDeliveries } from '../src/sync/deliver/deliver.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
 import { say } from './bench-service.ts'
 import { wholeOptions } from './whole-options.ts'
@@ -45,7 +46,7 @@ type Shop = {
   driver: 'postgres' | 'mysql'
   url: string
   table: string
-  /** Makes both tables anew, empty. */
+  /** Makes both tables again, empty. */
   clear(): Promise<void>
   /** What a loop of one's own does with each of its batches. */
   upsert(rows: Rows): Promise<unknown>
@@ -122,17 +123,19 @@ async function compare(url: string, shop: Shop): Promise<void> {
   const database = await openDatabase({ databaseUrl: url })
   await migrate(database)
   const quiet = { info: () => {}, warn: () => {}, error: () => {} }
+  const leader = createLeader({ database, now: () => new Date(), processId: 'bench', log: quiet })
   const deliveries = createDeliveries({
     database,
     now: () => new Date(),
     random: Math.random,
-    processId: 'bench',
+    leader,
     log: quiet,
   })
   const unused = () => Promise.reject(new Error('not part of this benchmark'))
   const payments = { upsertStore: unused, addPos: unused, deletePos: unused, deleteStore: unused }
   const context = { agent: new Agent(), payments, now: () => new Date() }
   await deliveries.start()
+  await leader.start()
   const care = createTableMaintenance({
     database,
     now: () => new Date(),
@@ -212,6 +215,7 @@ async function compare(url: string, shop: Shop): Promise<void> {
   say(`  the flow takes ${ratio} times as long`)
   say(`  processor time of this process: ${computed('us')} ms, bare loop ${computed('them')} ms`)
   await deliveries.stop()
+  await leader.stop()
   await database.close()
 }
 

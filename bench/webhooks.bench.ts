@@ -15,7 +15,7 @@ import { wholeOptions } from './whole-options.ts'
 
 // How long after the provider's webhook does a till know? Two tills follow each order, one by long-poll and one by
 // server-sent events; the time runs from the sending of the webhook, which makes the service read the provider, to the
-// moment the till has the paid order in hand. Beside it, of the same orders in the same run, a bare GET of the order,
+// moment the till has the paid order. Beside it, of the same orders in the same run, a bare GET of the order,
 // which also reads the provider: what a till would pay for each look if it asked again and again.
 // Run: npm run bench -- webhooks [--orders n]; 500 on PostgreSQL, 60 on the embedded database.
 

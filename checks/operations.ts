@@ -97,19 +97,19 @@ export async function countDelivery(): Promise<Passed> {
   const flow = jsonFlow('counted', target.url, { startPaused: true })
   const files = { 'counted.flow.yaml': flow, 'counted.json': [] }
   const flows = await startTestFlows({ database, files })
-  const owed = { flow: 'counted', destinations: ['web'], keepsHistory: true }
+  const queueOf = { flow: 'counted', destinations: ['web'], keepsHistory: true }
   let change = 0
   const deliverOne = async () => {
     change += 1
     const value = { id: 'A', price: change }
     const found = { pk: 'A', kind: 'upsert' as const, hash: `h${change}`, value, change }
-    await database.transaction((trx) => recordChanges(trx, owed, [found], new Date()))
+    await database.transaction((trx) => recordChanges(trx, queueOf, [found], new Date()))
     database.announce('tillbridge_deliveries', 'counted/web')
-    for (let isOwed = true; isOwed; await wait(2)) {
+    for (let isPending = true; isPending; await wait(2)) {
       const { rows } = await sql`select from deliveries where state = 'waiting'`.execute(
         database.db,
       )
-      isOwed = rows.length > 0
+      isPending = rows.length > 0
     }
   }
   try {
@@ -153,7 +153,7 @@ function operationsOf(service: TestService, till: Till): Record<string, Counted>
       },
     },
     read: {
-      // Of an order that the till has read before and nobody has paid meanwhile.
+      // Of an order that the till has read before and that was not paid meanwhile.
       before: async () => {
         await sell()
         await read()
@@ -175,7 +175,7 @@ function operationsOf(service: TestService, till: Till): Record<string, Counted>
       settle,
     },
     webhook: {
-      // Of a payment that nobody has read yet.
+      // Of a payment that was not read yet.
       before: async () => {
         await sell()
         await pay()

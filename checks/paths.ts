@@ -7,7 +7,7 @@ export type Passed = { files: string[]; lines: number }
 
 export type Counted = {
   operation: () => Promise<void>
-  /** Ends what the operation has started and nobody has waited for; it counts, too. */
+  /** Ends what the operation has started and no caller has waited for; it counts, too. */
   settle: () => Promise<void>
   /** These do not count. */
   before?: () => Promise<void>
@@ -33,7 +33,7 @@ export async function countPassed(
     await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
     const rounds: Called[] = []
     const idle: Called[] = []
-    // Counting begins anew with each answer.
+    // Counting begins again with each answer.
     const called = async () => {
       const { result } = await session.post('Profiler.takePreciseCoverage')
       return calledIn(result)

@@ -30,11 +30,12 @@ export const allowedLicences: ReadonlySet<string> = new Set([
   // A dedication to the public domain: it asks for nothing.
   'Unlicense',
   '(MIT OR CC0-1.0)',
-  // Its terms end at its own files: whoever passes them on unchanged, as a package, says where their source is, which the package
+  // Its terms end at its own files: a user who passes them on unchanged, as a package, says where their source is, which the package
   // itself holds. A change in one of them would have to be published.
   'MPL-2.0',
-  // Whoever passes it on chooses; the first is allowed above, and the text of both lies in the package.
+  // A user who passes it on chooses; the first is allowed above, and the text of both lies in the package.
   '(Apache-2.0 OR UPL-1.0)',
+  '(MIT OR Apache-2.0)',
 ])
 
 /**
@@ -47,7 +48,7 @@ const readInPackage: Readonly<Record<string, string>> = {
   'ssh2@1.17.0': 'MIT',
 }
 
-/** Packages that are installed with the service and whose licence is not allowed, or not told. */
+/** Packages that are installed with the service and whose licence is not allowed, or unknown. */
 export function licenceProblems(lock: Lockfile): string[] {
   return installed(lock)
     .filter(([, { dev }]) => dev !== true)
@@ -56,7 +57,7 @@ export function licenceProblems(lock: Lockfile): string[] {
       return { place: `${path}@${version}`, licence: license ?? readInPackage[name] }
     })
     .filter(({ licence }) => licence === undefined || !allowedLicences.has(licence))
-    .map(({ place, licence }) => `${place}: ${licence ?? 'no licence told'}`)
+    .map(({ place, licence }) => `${place}: ${licence ?? 'no licence'}`)
 }
 
 /**

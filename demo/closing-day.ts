@@ -51,7 +51,7 @@ export async function closeDay(
     )
     const { here, there } = totals
     return {
-      shown: `closing ${signed.number}, ${signed.state}: ${here.count} charges of ${here.amount} here, ${there.count} of ${there.amount} there, ${there.refunded} given back; counted alike`,
+      shown: `closing ${signed.number}, ${signed.state}: ${here.count} charges of ${here.amount} here, ${there.count} of ${there.amount} there, ${there.refunded} refunded; both counts agree`,
       value: undefined,
     }
   })

@@ -41,7 +41,7 @@ async function textOf(incoming: IncomingMessage): Promise<string> {
 
 const withinMs = 30_000
 
-/** Lets the sample flows run once and waits until everything they owe has arrived. */
+/** Lets the sample flows run once and waits until everything pending has arrived. */
 export async function playFlows(
   service: ServiceProcess,
   key: string,

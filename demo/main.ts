@@ -1,5 +1,6 @@
 import { ConfigError, loadConfig } from '../src/app/config.ts'
 import { placeProblems } from '../src/app/setting-places.ts'
+import { playChain } from './chain/play-chain.ts'
 import { closeDay } from './closing-day.ts'
 import { openShop, playFlows, type Shop } from './flow-day.ts'
 import { expectStatus, request } from './http.ts'
@@ -7,12 +8,14 @@ import { type ServiceProcess, startService } from './service-process.ts'
 import { createSteps, StepError } from './steps.ts'
 import { playTillDay } from './till-day.ts'
 
-const usage = 'usage: npm run demo [-- --once]\n'
+const usage = 'usage: npm run demo [-- --chain] [-- --once]\n'
 const help = `${usage}
 Plays a till's day and an ERP's flows against the built-in sandbox provider, and checks each step.
 
 options:
-  --once  ends after the steps; without it the service stays up
+  --chain  fills an instance of its own, in data/chain, with a chain: 10 stores, 300 boxes, 9,000 sales of yesterday and
+           today, refunds, boxes that cannot charge, closings, and 50 flows
+  --once   ends after the steps; without it the service stays up
 
 exit codes:
   0  every step was right, or it was stopped
@@ -21,14 +24,17 @@ exit codes:
 
 example:
   npm run demo -- --once
+  npm run demo -- --chain
 `
 const given = process.argv.slice(2)
 const once = given.includes('--once')
+const isChain = given.includes('--chain')
+const options = ['--once', '--chain']
 if (given.includes('--help') || given.includes('-h')) {
   process.stdout.write(help)
   process.exit(0)
 }
-if (given.some((option) => option !== '--once')) {
+if (given.some((option) => !options.includes(option))) {
   process.stderr.write(usage)
   process.exit(2)
 }
@@ -50,6 +56,29 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 
 try {
+  if (isChain) await showChain()
+  else await showTillDay()
+} catch (error) {
+  const reasons: string[] = []
+  for (let at: unknown = error; at instanceof Error; at = at.cause) reasons.push(at.message)
+  process.stderr.write(`\n${reasons.join('\n  because: ')}\n`)
+  if (!(error instanceof StepError)) process.stderr.write(`${(error as Error).stack}\n`)
+  if (service) process.stderr.write(`The log of the service: ${service.logFile}\n`)
+  await end(1)
+}
+
+async function showChain(): Promise<void> {
+  steps.line('tillbridge demo: a chain of 10 stores and 300 boxes on the built-in sandbox provider')
+  steps.line()
+  shop = await openShop()
+  const { key } = await playChain(shop.url, steps, (started) => {
+    service = started
+  })
+  if (once) return end(0)
+  await stayUp(key)
+}
+
+async function showTillDay(): Promise<void> {
   steps.line(
     'tillbridge demo: a till’s day and an ERP’s flows against the built-in sandbox provider',
   )
@@ -67,40 +96,36 @@ try {
   await playFlows(running, key, webShop, steps)
   await closeDay(running, { key, box, from }, steps)
   steps.line()
-  if (once) {
-    await end(0)
-  } else {
-    // From now on people are the buyers: terminals fetch orders like real ones.
-    await request('PUT', `${running.sandboxUrl}/_sandbox/pace`, {
-      body: { fetch_ms: 1500, event_ms: 2500 },
-    })
-    expectStatus(await request('POST', `${running.syncUrl}/flows/resume`))
-    steps.line(`The service stays up. Stop it with Ctrl+C.
+  if (once) return end(0)
+  // From now on people are the buyers: terminals fetch orders like real ones.
+  await request('PUT', `${running.sandboxUrl}/_sandbox/pace`, {
+    body: { fetch_ms: 1500, event_ms: 2500 },
+  })
+  expectStatus(await request('POST', `${running.syncUrl}/flows/resume`))
+  await stayUp(key)
+}
 
-  Dashboard           ${running.url}/dashboard
-    admin token       ${running.adminToken}
+/** Says where everything is, and waits until the service ends. */
+async function stayUp(key: string): Promise<void> {
+  if (!service) return
+  steps.line(`The service stays up. Stop it with Ctrl+C.
+
+  Dashboard           ${service.url}/dashboard
+    admin token       ${service.adminToken}
     key of the client ${key}
-  Flows               ${running.syncUrl}/admin (asks for no token on this machine)
-  API documentation   ${running.url}/docs
-  Virtual terminals   ${running.sandboxUrl}/
-  Log                 ${running.logFile}
+  Flows               ${service.syncUrl}/admin (asks for no token on this machine)
+  API documentation   ${service.url}/docs
+  Virtual terminals   ${service.sandboxUrl}/
+  Log                 ${service.logFile}
 
 Charge from another window, then pay on the virtual terminals:
 
-  curl -s ${running.url}/orders -H 'x-api-token: ${key}' \\
+  curl -s ${service.url}/orders -H 'x-api-token: ${key}' \\
     -H 'content-type: application/json' \\
     -d '{"caja_id":"CAJA-1","external_reference":"T-1","amount":"100,00"}'
 `)
-    const code = await running.ended
-    process.exitCode = code ?? 1
-  }
-} catch (error) {
-  const reasons: string[] = []
-  for (let at: unknown = error; at instanceof Error; at = at.cause) reasons.push(at.message)
-  process.stderr.write(`\n${reasons.join('\n  because: ')}\n`)
-  if (!(error instanceof StepError)) process.stderr.write(`${(error as Error).stack}\n`)
-  if (service) process.stderr.write(`The log of the service: ${service.logFile}\n`)
-  await end(1)
+  const code = await service.ended
+  process.exitCode = code ?? 1
 }
 
 async function end(code: number): Promise<void> {

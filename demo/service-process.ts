@@ -20,13 +20,21 @@ export type ServiceProcess = {
 
 const readyWithinMs = 60_000
 
+/** The folder of a demo's data: one of its own, so that the shop's later database is not taken for a sandbox's. */
+export function demoFolder(name: string): string {
+  return process.env.DATA_DIR || join('data', name)
+}
+
+const sampleFlows = fileURLToPath(new URL('../examples/flows', import.meta.url))
+
 /**
  * Starts the real service as a process of its own, always on the embedded database and the built-in sandbox: whatever
- * the environment says, a demo must never charge a real card.
+ * the environment says, a demo must never charge a real card. `settings` are further settings of the service.
  */
-export async function startService(shopUrl: string): Promise<ServiceProcess> {
-  // A folder of its own, so that the shop's later database is not taken for a sandbox's.
-  const dataDir = process.env.DATA_DIR || join('data', 'demo')
+export async function startService(
+  shopUrl: string,
+  { dataDir = demoFolder('demo'), flowsDir = sampleFlows, settings = {} as NodeJS.ProcessEnv } = {},
+): Promise<ServiceProcess> {
   const port = await choosePort(Number(process.env.PORT || 3000))
   const sandboxPort = await choosePort(Number(process.env.SANDBOX_PORT || 3001))
   const syncPort = await choosePort(Number(process.env.SYNC_PORT || 8080))
@@ -43,12 +51,15 @@ export async function startService(shopUrl: string): Promise<ServiceProcess> {
       PORT: String(port),
       SANDBOX_PORT: String(sandboxPort),
       SYNC_PORT: String(syncPort),
-      FLOWS_DIR: fileURLToPath(new URL('../examples/flows', import.meta.url)),
+      FLOWS_DIR: flowsDir,
       // Nothing can flow into a shop that is not connected yet.
       FLOWS_START_PAUSED: 'true',
-      // The sandbox shows a payment at once, and nobody wants to wait a minute for the end of the day.
+      // The definitions are those of the demo, and no token is needed.
+      FLOWS_WORKBENCH: 'true',
+      // The sandbox shows a payment at once, and a demo does not wait a minute for the end of the day.
       SEARCH_LAG_MS: '1000',
       DEMO_TARGET_URL: shopUrl,
+      ...settings,
     },
   })
   child.stdout.pipe(log)
@@ -80,7 +91,7 @@ function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !own.test(name)))
 }
 
-/** The wanted port, or any free one when somebody has it. */
+/** The wanted port, or any free one when it is taken. */
 async function choosePort(wanted: number): Promise<number> {
   for (const port of [wanted, 0]) {
     const server = createServer()

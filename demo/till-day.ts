@@ -206,7 +206,7 @@ export async function playTillDay(
     return expectStatus(answer, 200).terminals as { id: string }[]
   }
 
-  /** Whoever played buyer in an earlier demo may have left a charge on the terminal. Answers how many there were. */
+  /** The buyer of an earlier demo may have left a charge on the terminal. Answers how many there were. */
   async function walkAway(): Promise<number> {
     const answer = await request('GET', `${url}/orders?caja_id=${box}&limit=50`, { token: key })
     const { orders } = expectStatus(answer, 200) as {

@@ -114,7 +114,7 @@ function buildImage(base: string, name: string): void {
   )
 }
 
-/** Only what a container has: its own mounts on a root that nobody can write to, its own processes and its own loopback. */
+/** Only what a container has: its own mounts on a read-only root, its own processes and its own loopback. */
 const asContainer = `
   mount --make-rprivate /
   mount --bind "$ROOT" "$ROOT"

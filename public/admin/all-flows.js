@@ -4,7 +4,7 @@ import { name } from '../shared/format.js'
 import { count, t } from '../shared/i18n.js'
 import { html } from '../shared/lit.js'
 import { toast } from '../shared/notices.js'
-import { reasonBody, reasonField } from './flow-actions.js'
+import { pauseChoice, reasonBody, reasonField } from './flow-actions.js'
 import { reasonText } from './reason.js'
 
 export function askPauseAll(app) {
@@ -12,11 +12,11 @@ export function askPauseAll(app) {
     title: t('pauseAll.title'),
     content: (form, dialog) =>
       html`<p>${count('pauseAll.text', app.flows.length)}</p>
-        ${reasonField(form, dialog)}
-        <p class="soft small">${t('pause.text')}</p>`,
+        ${pauseChoice(form, dialog)} ${reasonField(form, dialog)}`,
     confirm: t('flows.pauseAll'),
     async run(form) {
       const { flows } = await app.api.post('/flows/pause', { body: reasonBody(form) })
+      if (form.stops) await app.api.post('/sending/stop', { body: reasonBody(form) })
       toast(count('pauseAll.done', flows.length))
       app.reload()
     },

@@ -1,16 +1,18 @@
 import { t, useTexts } from '../shared/i18n.js'
+import { toast } from '../shared/notices.js'
+import { signOut } from '../shared/person-session.js'
 import { forgetToken, storedToken, storeToken } from '../shared/session.js'
 import { startPage } from '../shared/start.js'
 import { createSignIn } from './sign-in.js'
 import { startWorkspace } from './workspace.js'
 
-/** Works without a token until the service asks for one. */
+/** Works without a token and without a session until the service asks for one. */
 const page = startPage({
   createSignIn: ({ onSession, ...form }) =>
     createSignIn({
       ...form,
-      onToken(token) {
-        storeToken(token)
+      onSession(token) {
+        if (token !== undefined) storeToken(token)
         onSession(token)
       },
     }),
@@ -18,13 +20,16 @@ const page = startPage({
     startWorkspace({
       token,
       ...rest,
-      onUnauthorized() {
+      onUnauthorized(wasSignedIn) {
         forgetToken()
-        askForToken(token === undefined ? undefined : t('signIn.ended'))
+        askForToken(wasSignedIn ? t('signIn.ended') : undefined)
       },
-      onSignOut() {
+      onSignIn: () => askForToken(undefined, { isPerson: true, onBack: () => page.work(token) }),
+      // The page forgets at once; that the browser does too is told when it could not be done.
+      onSignOut(person) {
         forgetToken()
-        askForToken()
+        askForToken(undefined, { isPerson: Boolean(person) })
+        if (person) signOut().catch(() => toast(t('signOut.failed')))
       },
     }),
 })

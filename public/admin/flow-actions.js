@@ -84,14 +84,33 @@ export function askPause(app, flow) {
   ask({
     title: t('pause.title'),
     content: (form, dialog) =>
-      html`${flowFact(flow)} ${reasonField(form, dialog)}
-        <p class="soft small">${t('pause.text')}</p>`,
+      html`${flowFact(flow)} ${pauseChoice(form, dialog)} ${reasonField(form, dialog)}`,
     confirm: t('do.pause'),
     async run(form) {
       await app.api.post(flowPath(flow, 'pause'), { body: reasonBody(form) })
-      tell(app, flow, t('pause.done', { flow: flow.name }))
+      if (form.stops) {
+        await app.api.post('/sending/stop', { body: { flow: flow.name, ...reasonBody(form) } })
+      }
+      tell(app, flow, t(form.stops ? 'pause.everythingDone' : 'pause.done', { flow: flow.name }))
     },
   })
+}
+
+/** Whether only reading stops, or sending too, and what goes on either way. */
+export function pauseChoice(form, dialog) {
+  const one = (key, stops) =>
+    html`<label class="choice">
+      <input type="radio" name="what" ?disabled=${dialog.busy} .checked=${(form.stops ?? false) === stops}
+        @change=${() => {
+          form.stops = stops
+        }} />
+      <span><span class="strong">${t(`pause.${key}`)}</span>
+        <span class="soft small">${t(`pause.${key}Text`)}</span></span>
+    </label>`
+  return html`<fieldset>
+    <legend>${t('pause.what')}</legend>
+    ${one('reading', false)} ${one('everything', true)}
+  </fieldset>`
 }
 
 /** Says what was done to those who do not see it. */
@@ -130,7 +149,7 @@ export function resume(app, flow) {
   })
 }
 
-/** Attempts now what a destination is owed, although it rests. */
+/** Attempts now the pending deliveries of a destination, although sending is suspended. */
 export function tryNow(app, flow, destination) {
   return perform(app, flow, `try ${destination}`, async () => {
     await app.api.post(flowPath(flow, 'try'), { body: { destination } })
@@ -138,23 +157,21 @@ export function tryNow(app, flow, destination) {
   })
 }
 
-/** Deletes cannot be taken back at the destinations, so it says which and asks: one item, or all that are held. */
-export function askApproveDeletes(app, flow, pk) {
-  const { items, reason, why } = flow.held_deletes ?? {}
+/** Deletes cannot be taken back at the destinations, so it says which and asks: these `{ pk, name }`, or all that are held. */
+export function askApproveDeletes(app, flow, items) {
+  const { items: held, reason, why } = flow.held_deletes ?? {}
   ask({
-    title: count('held.title', pk === undefined ? items : 1),
+    title: count('held.title', items?.length ?? held),
     content: () =>
-      html`${facts([
-        [t('flow.one'), name(flow.name)],
-        [t('item.pk'), pk === undefined ? null : name(pk)],
-      ])}
+      html`${facts([[t('flow.one'), name(flow.name)]])}
+      ${items ? html`<ul class="clip">${items.map((item) => html`<li>${name(itemWords(item))}</li>`)}</ul>` : null}
       ${reason ? note('warn', html`<p class="clip">${name(reasonText(why, reason))}</p>`) : null}
       <p>${t('held.text')}</p>`,
-    confirm: t(pk === undefined ? 'do.approve' : 'held.one'),
+    confirm: items ? count('held.these', items.length) : t('do.approve'),
     async run() {
       void perform(app, flow, 'approve', async () => {
         const answer = await app.api.post(flowPath(flow, 'deletes/approve'), {
-          ...(pk !== undefined && { body: { pk } }),
+          ...(items && { body: { pks: items.map(({ pk }) => pk) } }),
           timeoutMs: pollTimeoutMs,
         })
         if (answer.skipped === 'paused') return { tone: 'warn', text: t('held.skipped') }
@@ -163,6 +180,9 @@ export function askApproveDeletes(app, flow, pk) {
     },
   })
 }
+
+/** An item as people know it. */
+export const itemWords = ({ pk, name: words }) => (words === null ? pk : `${words} (${pk})`)
 
 const limitShape = /^[1-9]\d{0,5}$|^1000000$/
 
@@ -310,10 +330,10 @@ export function testAlerts(app, flow) {
   void run()
 }
 
-function channel({ type, target, ok, error }) {
+function channel({ type, target, ok, error, why }) {
   return html`<li>
     ${badge(ok ? 'good' : 'bad', t(ok ? 'alerts.ok' : 'alerts.failed'))}
     <span class="strong">${type}</span> ${name(target)}
-    ${error ? html`<p class="small clip">${name(error)}</p>` : null}
+    ${ok ? null : html`<p class="small clip">${name(reasonText(why, error))}</p>`}
   </li>`
 }

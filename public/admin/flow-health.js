@@ -44,7 +44,7 @@ export const isTrouble = ({ state }) => state === 'down' || state === 'attention
 
 export const isToldApart = ({ cause }) => toldApart.has(cause)
 
-/** It was not switched off by anybody: its definition changed, and it waits to be told what that means. */
+/** No operator paused it: its definition changed, and it waits for what that means. */
 export function asks({ code }) {
   return code === 'DEFINITION_CHANGED'
 }
@@ -52,7 +52,8 @@ export function asks({ code }) {
 export const healthTone = (health) => tones[health.state]
 
 export function healthWord({ state, cause }) {
-  return t(cause === 'destination_resting' ? 'health.resting' : `health.${state}`)
+  if (cause === 'sending_stopped') return t('sending.stopped')
+  return t(cause === 'destination_failing' ? 'health.resting' : `health.${state}`)
 }
 
 /** What is wrong, in a few words that name the destination. */
@@ -63,9 +64,10 @@ export function causeText({ cause, destination }) {
 /** The ways to pick flows, by the word in the address. */
 export const picks = {
   attention: (flow) => flow.status.paused || isTrouble(healthOf(flow)),
-  failing: (flow) => isTrouble(healthOf(flow)),
+  failing: (flow) => isTrouble(healthOf(flow)) && healthOf(flow).cause !== 'sending_stopped',
   resting: (flow) => flow.destinations.some(({ sending }) => rests(sending)),
   paused: (flow) => flow.status.paused,
+  stopped: (flow) => flow.destinations.some(({ sending }) => sending.state === 'stopped'),
   limited: (flow) => flow.status.runLimit !== null,
   healthy: (flow) => healthOf(flow).state === 'ok',
 }
@@ -75,6 +77,8 @@ export function rests({ state }) {
   return state === 'open' || state === 'silent' || state === 'probing'
 }
 
+const naturally = new Intl.Collator(undefined, { numeric: true })
+
 /** Worst first; of those that fare alike, what is switched off before what runs. */
 export function worstFirst(flows) {
   return flows
@@ -83,6 +87,6 @@ export function worstFirst(flows) {
       (a, b) =>
         worse(a.health, b.health) ||
         Number(b.flow.status.paused) - Number(a.flow.status.paused) ||
-        a.flow.name.localeCompare(b.flow.name),
+        naturally.compare(a.flow.name, b.flow.name),
     )
 }

@@ -1,10 +1,13 @@
 import { errorBox } from '../shared/errors.js'
 import { t, useTexts } from '../shared/i18n.js'
+import { languageButton } from '../shared/language-button.js'
 import { html } from '../shared/lit.js'
 import { toast } from '../shared/notices.js'
 import { loading } from '../shared/parts.js'
+import { readSession, signOut } from '../shared/person-session.js'
+import { currentRoute } from '../shared/router.js'
 import { startPage } from '../shared/start.js'
-import { readSession, signOut } from './session.js'
+import { createInvitation } from './views/invitation.js'
 import { createSignIn } from './views/sign-in.js'
 import { startWorkspace } from './workspace.js'
 
@@ -23,8 +26,22 @@ const page = startPage({
     }),
 })
 
+/** The code leaves the address and the history as soon as it was read. */
+function showInvitation(code) {
+  history.replaceState(null, '', `${location.pathname}${location.search}`)
+  const form = createInvitation({
+    code,
+    redraw: () => page.show(form),
+    languageButton: () => languageButton(page.onLanguage),
+    onSession: page.work,
+  })
+  page.show(form)
+}
+
 /** While the service cannot be reached, that is no reason to ask for the token again. */
 async function resume() {
+  const { name, id } = currentRoute()
+  if (name === 'invitation' && id !== undefined) return showInvitation(id)
   try {
     const session = await readSession()
     if (page.isWorking()) return

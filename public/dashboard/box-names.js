@@ -1,9 +1,10 @@
 import { name } from '../shared/format.js'
 import { html } from '../shared/lit.js'
+import { boxLink } from './box-link.js'
 
 /**
- * What boxes are called, by the figures of the day: `nameOf(box)` is its own name, `placeOf(box)` "store · box", with the
- * client before it where several are shown. A box that is not known there is called by its id.
+ * What boxes are called, by the figures of the day: `nameOf(box)` is its own name, `placeOf(box)` "store · box" as the way
+ * to its page, with the client before it where several are shown. A box that is not known there is called by its id.
  */
 export function nameOfBox(app, boxes) {
   const keyOf = ({ client, caja_id: id }) => JSON.stringify([client, id])
@@ -16,9 +17,9 @@ export function nameOfBox(app, boxes) {
       const parts = [
         app.isAdmin && app.client === undefined ? box.client : undefined,
         store,
-        nameOf(box),
       ].filter(Boolean)
-      return parts.map((part, at) => html`${at > 0 ? ' · ' : ''}${name(part)}`)
+      const before = parts.map((part) => html`${name(part)} · `)
+      return html`${before}${box.caja_id ? boxLink(app, box, { text: nameOf(box) }) : nameOf(box)}`
     },
   }
 }

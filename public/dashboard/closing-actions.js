@@ -7,6 +7,7 @@ import { facts } from '../shared/parts.js'
 import { amountExample, money, zeroExample } from './amounts.js'
 import { inDoubt } from './in-doubt.js'
 import { centsOfTyped, commaOfCents } from './money.js'
+import './closings-page-texts.js'
 
 /** What is counted at a till at the end of a day; of more than these the closing tells. */
 const commonMedia = ['credit_card', 'debit_card', 'prepaid_card', 'qr']

@@ -4,6 +4,7 @@ import { name, time } from '../shared/format.js'
 import { t, word } from '../shared/i18n.js'
 import { html, nothing, repeat } from '../shared/lit.js'
 import { badge, empty, loading } from '../shared/parts.js'
+import { boxLink } from './box-link.js'
 
 const tones = { ok: 'good', attention: 'warn', down: 'bad', unknown: 'quiet', gone: 'quiet' }
 const perPage = 50
@@ -11,7 +12,7 @@ const perPage = 50
 /** When something stopped working and when it came back: of a box `{client, caja_id, name}`, or of all that is shown. */
 export function openHistory(app, box) {
   const state = { changes: undefined, older: null, failure: undefined }
-  const dialog = openDialog((self) => view(self, state, box, read))
+  const dialog = openDialog((self) => view(app, self, state, box, read))
   void read()
 
   async function read() {
@@ -32,7 +33,7 @@ export function openHistory(app, box) {
   }
 }
 
-function view(dialog, { changes, older, failure }, box, read) {
+function view(app, dialog, { changes, older, failure }, box, read) {
   return html`<div class="stack history">
     <h2 id="dialog-title">${t('history.title')}${box ? html` · ${name(box.name)}` : nothing}</h2>
     ${failure ? errorBox(failure, () => void read()) : nothing}
@@ -43,7 +44,7 @@ function view(dialog, { changes, older, failure }, box, read) {
           : html`<ol class="history-lines" tabindex="0" aria-label=${t('history.title')}>${repeat(
               changes,
               ({ id }) => id,
-              (change) => line(change, box),
+              (change) => historyLine(app, change, box),
             )}</ol>`
         : failure
           ? nothing
@@ -56,22 +57,23 @@ function view(dialog, { changes, older, failure }, box, read) {
   </div>`
 }
 
-function line(change, box) {
+/** One change of a state; of a box `{client, caja_id}` its name is left out. */
+export function historyLine(app, change, box) {
   const { at, from, to, message } = change
   const before = from && [word('state', from.state), from.cause && word('cause', from.cause)]
   return html`<li>
     <p>${time(at)} ${badge(tones[to.state], word('state', to.state))}</p>
-    ${box ? nothing : html`<p class="strong">${subjectOf(change)}</p>`}
+    ${box ? nothing : html`<p class="strong">${subjectOf(app, change)}</p>`}
     <p>${message ?? (to.cause ? word('cause', to.cause) : nothing)}</p>
     ${before ? html`<p class="soft small">${t('history.from', { state: before.filter(Boolean).join(', ') })}</p>` : nothing}
   </li>`
 }
 
 /** What a change is of, in names. */
-function subjectOf({ kind, client, flow, name: own }) {
+function subjectOf(app, { kind, client, flow, name: own }) {
   switch (kind) {
     case 'box':
-      return html`${name(client)} · ${name(own)}`
+      return html`${name(client)} · ${boxLink(app, { client, caja_id: own })}`
     case 'connection':
       return html`${t('subject.connection')} · ${name(client)}`
     case 'provider':

@@ -20,9 +20,16 @@ export function dashboardFrame(app, { views, view, problem, place, onLanguage })
     view,
     problem,
     start: problem && startOf(app, problem),
-    aside: zoneNote(),
+    aside: [roleNote(app), zoneNote()],
     place,
   })
+}
+
+/** Why a person who reads sees no button of what others do. */
+function roleNote({ person, may }) {
+  return person && !may('move_money') && may('see')
+    ? html`<p class="role-note soft small">${t('role.readsOnly')}</p>`
+    : nothing
 }
 
 /** With shops in several zones a time is of none of them, so it says whose it is. */

@@ -1,5 +1,6 @@
 import { t, word } from '../shared/i18n.js'
 import { html, nothing } from '../shared/lit.js'
+import { boxHref } from './box-link.js'
 import { askMode } from './box-mode.js'
 import { openFreeing } from './free-terminal.js'
 
@@ -20,6 +21,7 @@ export function helpWithBox(app, box, boxName) {
   const ofClient = { client: app.isAdmin ? client : undefined }
   switch (action) {
     case 'set_pdv':
+      if (!app.may('switch_terminals')) return toBox()
       return actionButton(text, () =>
         askMode(
           app,
@@ -31,9 +33,9 @@ export function helpWithBox(app, box, boxName) {
       if (app.isAdmin && terminal) {
         return actionButton(text, () => openFreeing(app, client, terminal))
       }
-      return toOrder || toBoxes()
+      return toOrder || toBox()
     case 'pair_terminal':
-      return toBoxes()
+      return toBox()
     case 'read_refusal':
       return app.isAdmin
         ? linkButton(app.link('activity', undefined, { status: 'failed', ...ofClient }), text)
@@ -42,8 +44,8 @@ export function helpWithBox(app, box, boxName) {
       return toOrder || toCharges()
   }
 
-  function toBoxes() {
-    return linkButton(app.link('stores', undefined, ofClient), t('help.pair_terminal'))
+  function toBox() {
+    return linkButton(boxHref(app, box), t('help.pair_terminal'))
   }
   function toCharges() {
     const query = { caja_id: id, ...ofClient }

@@ -39,12 +39,12 @@ export function commaOfCents(cents) {
 
 const paidStatuses = new Set(['processed', 'partially_refunded', 'refunded'])
 
-/** Whether the customer's money came in for this order, be it given back later or not. */
+/** Whether the customer's money came in for this order, be it refunded later or not. */
 export function wasPaid(order) {
   return paidStatuses.has(order.status) || order.paid_after_close
 }
 
-/** For one order, in cents: what the buyer paid, what the shop received of it, and what the shop gave back. */
+/** For one order, in cents: what the buyer paid, what the shop received of it, and what the shop returned. */
 export function sumsOf(order) {
   if (!wasPaid(order)) return { byBuyer: 0, paid: 0, refunded: 0 }
   const paid = centsOfPoint(order.received_amount) || centsOfPoint(order.amount)

@@ -36,16 +36,18 @@ export function canRefund(order) {
 export function askCancel(app, order) {
   ask({
     title: t('cancel.title'),
-    content: () => [
+    content: (form) => [
       html`<p>${t(order.status === 'at_terminal' ? 'cancel.textAtTerminal' : 'cancel.text')}</p>`,
       about(order),
+      reasonField(app, form),
     ],
+    check: (form) => reasonMissing(app, form),
     confirm: t('cancel.confirm'),
     danger: true,
-    async run() {
+    async run(form) {
       try {
         // One that has just reached the terminal is only asked to be canceled there.
-        const { status } = await cancel(app, order)
+        const { status } = await cancel(app, order, form.reason)
         const text = status === 'canceled' ? 'cancel.done' : 'cancel.requested'
         toast(t(text, { reference: order.external_reference }))
       } catch (error) {
@@ -102,6 +104,7 @@ export function askRefund(app, order) {
               }}>`,
             t('amount.hint', { example: amountExample() }),
           ),
+        reasonField(app, form),
       ]
     },
     confirm: (form) => {
@@ -112,24 +115,45 @@ export function askRefund(app, order) {
     },
     danger: true,
     check: (form) => {
-      if (form.kind !== 'partial') return undefined
+      const missing = reasonMissing(app, form)
+      if (missing || form.kind !== 'partial') return missing
       const cents = centsOfTyped(form.typed ?? '')
       if (cents === undefined) return t('amount.bad', { example: amountExample() })
       return cents > left ? t('refund.tooMuch', { amount: moneyOfCents(left) }) : undefined
     },
     async run(form) {
       const amount = form.kind === 'partial' ? commaOfCents(centsOfTyped(form.typed)) : undefined
-      const answer = await refund(app, order, amount)
+      const answer = await refund(app, order, amount, form.reason)
       toast(t('refund.done', { amount: money(answer.amount) }))
       app.reload()
     },
   })
 }
 
-async function cancel(app, order) {
+/** People say why, for the log; with a token it may be left out. */
+function reasonField(app, form) {
+  const onReason = (event) => {
+    form.reason = event.target.value
+  }
+  return field(
+    t('why.label'),
+    html`<input name="reason" maxlength="300" autocomplete="off" ?required=${app.person !== null} @input=${onReason}>`,
+    t('why.hint'),
+  )
+}
+
+function reasonMissing(app, { reason }) {
+  return app.person && !reason?.trim() ? t('why.missing') : undefined
+}
+
+const reasonHeader = (reason) =>
+  reason?.trim() ? { 'x-reason': encodeURIComponent(reason.trim()) } : {}
+
+async function cancel(app, order, reason) {
   try {
     return await app.api.post('/orders/cancel', {
       query: app.clientQuery(order.client),
+      headers: reasonHeader(reason),
       body: { order_id: order.order_id },
     })
   } catch (error) {
@@ -137,14 +161,14 @@ async function cancel(app, order) {
   }
 }
 
-async function refund(app, order, amount) {
+async function refund(app, order, amount, reason) {
   const attempt = `${order.order_id} ${amount ?? 'total'}`
   const key = openKeys.get(attempt) ?? newIdempotencyKey()
   openKeys.set(attempt, key)
   try {
     const answer = await app.api.post('/orders/refund', {
       query: app.clientQuery(order.client),
-      headers: { 'idempotency-key': key },
+      headers: { 'idempotency-key': key, ...reasonHeader(reason) },
       body: { order_id: order.order_id, ...(amount !== undefined && { amount }) },
     })
     openKeys.delete(attempt)

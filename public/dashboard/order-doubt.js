@@ -41,16 +41,16 @@ function decisionNote(app, order) {
       <a href=${app.orderLink({ ...instead, client: order.client })}>${name(instead.external_reference)}</a>,
       ${money(instead.amount)}
     </p>`
-  const ways =
+  const help =
     decision === 'paid_twice'
       ? html`<a class="button" href=${app.link('closings', 'orphans')}>${t('line.orphan')}</a>`
-      : settleButton(app, order)
+      : ways(app, settleButton(app, order))
   return note(
     'bad',
     html`<p class="strong">${t(`decision.${decision}`, amounts)}</p>
       ${insteadLink ?? nothing}
       <p>${t(`decision.${decision}.ways`)}</p>
-      <div class="buttons">${ways}</div>`,
+      <div class="buttons">${help}</div>`,
   )
 }
 
@@ -70,13 +70,20 @@ function openDoubt(app, order) {
     'warn',
     html`<p class="strong">${t('doubt.title')}</p>
       <p>${t(reasonOf(order))}</p>
-      <div class="buttons">
-        ${button(asking.has(id) ? t('doubt.asking') : t('doubt.ask'), () => askProvider(app, order), asking.has(id))}
-        ${button(t('doubt.paid'), () => askSettle(app, order, 'paid'))}
-        ${button(t('doubt.notPaid'), () => askSettle(app, order, 'not_paid'))}
-      </div>`,
+      <div class="buttons">${ways(app, [
+        button(
+          asking.has(id) ? t('doubt.asking') : t('doubt.ask'),
+          () => askProvider(app, order),
+          asking.has(id),
+        ),
+        button(t('doubt.paid'), () => askSettle(app, order, 'paid')),
+        button(t('doubt.notPaid'), () => askSettle(app, order, 'not_paid')),
+      ])}</div>`,
   )
 }
+
+/** Ways out of a doubt, for those who may take one. */
+const ways = (app, buttons) => (app.may('move_money') ? buttons : nothing)
 
 const button = (text, onClick, isOff = false) =>
   html`<button type="button" class="button" ?disabled=${isOff} @click=${onClick}>${text}</button>`
@@ -88,15 +95,17 @@ function refundDoubt(app, order) {
     'warn',
     html`<p class="strong">${t('refundDoubt.title', { amount: money(amount) })}</p>
       <p>${t(candidates.length > 0 ? 'refundDoubt.choose' : 'refundDoubt.look')}</p>
-      <div class="buttons">
-        ${candidates.map(({ id, amount: given }) =>
+      <div class="buttons">${ways(app, [
+        candidates.map(({ id, amount: given }) =>
           button(t('refundDoubt.isIt', { id, amount: given === null ? '' : money(given) }), () =>
             askSettle(app, order, 'refunded', id),
           ),
-        )}
-        ${candidates.length === 0 ? button(t('refundDoubt.made'), () => askSettle(app, order, 'refunded')) : nothing}
-        ${button(t('refundDoubt.notMade'), () => askSettle(app, order, 'not_refunded'))}
-      </div>`,
+        ),
+        candidates.length === 0
+          ? button(t('refundDoubt.made'), () => askSettle(app, order, 'refunded'))
+          : nothing,
+        button(t('refundDoubt.notMade'), () => askSettle(app, order, 'not_refunded')),
+      ])}</div>`,
   )
 }
 

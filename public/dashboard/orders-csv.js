@@ -1,5 +1,6 @@
-import { language, t, word } from '../shared/i18n.js'
+import { t, word } from '../shared/i18n.js'
 import { dayOf } from '../shared/shop-clock.js'
+import { csvAmount, csvLine, saveCsv } from './csv-file.js'
 import { pointOfCents, sumsOf } from './money.js'
 
 const pageLimit = 200
@@ -12,23 +13,22 @@ export const mostRows = 50_000
  */
 export async function downloadOrders(app, question, onProgress) {
   const columns = columnsOf()
-  const lines = [lineOf(columns.map(([title]) => title))]
+  const lines = [csvLine(columns.map(([title]) => title))]
   let total = 0
   let cursor
   do {
     const answer = await app.getOrders({ ...question, limit: pageLimit, cursor })
     total = Math.max(total, answer.total)
-    for (const order of answer.orders) lines.push(lineOf(columns.map(([, of]) => of(order))))
+    for (const order of answer.orders) lines.push(csvLine(columns.map(([, of]) => of(order))))
     onProgress(lines.length - 1)
     cursor = answer.next_cursor
   } while (cursor && lines.length <= mostRows)
-  save(lines.join('\r\n'), `tillbridge-${dayOf()}.csv`)
+  saveCsv(lines, `tillbridge-${dayOf()}.csv`)
   return { rows: lines.length - 1, total }
 }
 
 /** Title and value of each column, with the decimal mark that the reader's spreadsheet takes. */
 function columnsOf() {
-  const amount = (point) => (isSpanish() ? point.replace('.', ',') : point)
   return [
     [t('order.created'), (order) => order.created_at],
     [t('order.reference'), (order) => order.external_reference],
@@ -36,9 +36,9 @@ function columnsOf() {
     [t('order.description'), (order) => order.description],
     [t('order.status'), (order) => word('status', order.status)],
     [t('csv.standing'), (order) => word('standing', order.standing)],
-    [t('order.amount'), (order) => amount(order.amount)],
-    [t('payments.paid'), (order) => amount(pointOfCents(sumsOf(order).paid))],
-    [t('refunds.title'), (order) => amount(pointOfCents(sumsOf(order).refunded))],
+    [t('order.amount'), (order) => csvAmount(order.amount)],
+    [t('payments.paid'), (order) => csvAmount(pointOfCents(sumsOf(order).paid))],
+    [t('refunds.title'), (order) => csvAmount(pointOfCents(sumsOf(order).refunded))],
     [t('order.method'), (order) => methodWord(order)],
     [t('order.store'), (order) => order.sucursal_id],
     [t('order.box'), (order) => order.caja_id],
@@ -48,31 +48,7 @@ function columnsOf() {
   ]
 }
 
-const isSpanish = () => language() === 'es'
-
-/** With semicolons in Spanish, where commas are decimal marks. */
-function lineOf(cells) {
-  return cells.map(cell).join(isSpanish() ? ';' : ',')
-}
-
 function methodWord({ payments }) {
   const type = payments.at(-1)?.payment_method.type
   return type ? word('method', type) : ''
-}
-
-/** Quoted always; a text that a spreadsheet would take for a formula is kept a text. */
-function cell(value) {
-  const text = String(value ?? '')
-  const isFormula = /^[=+\-@\t\r]/.test(text) && !/^-?[\d.,]+$/.test(text)
-  return `"${(isFormula ? `'${text}` : text).replaceAll('"', '""')}"`
-}
-
-function save(text, fileName) {
-  // The mark tells Excel that it is UTF-8.
-  const address = URL.createObjectURL(new Blob(['\ufeff', text], { type: 'text/csv' }))
-  const link = document.createElement('a')
-  link.href = address
-  link.download = fileName
-  link.click()
-  URL.revokeObjectURL(address)
 }

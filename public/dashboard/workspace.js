@@ -13,8 +13,10 @@ const later = viewsLater(
   () => import('./later-views.js'),
   ({ name }) => t(`nav.${name === 'order' ? 'orders' : name}`),
 )
+const createTrend = later.create('trend')
 const clientViews = {
-  overview: createOverview,
+  // The sales over time are a page of the first one.
+  overview: (app) => (app.id === 'trend' ? createTrend(app) : createOverview(app)),
   orders: createOrders,
   stores: later.create('stores'),
   closings: later.create('closings'),
@@ -25,7 +27,16 @@ const adminViews = {
   webhooks: later.create('webhooks'),
   activity: later.create('activity'),
 }
+/** What the role of a person adds; a flow operator sees nothing of payments. */
+const viewsOf = ({ type, person, may }) => ({
+  ...(type === 'admin' ? adminViews : type === 'client' ? clientViews : {}),
+  ...(type === 'client' && may?.includes('see_activity') && { activity: later.create('activity') }),
+  ...((type === 'admin' || may?.includes('manage_people')) && { people: later.create('people') }),
+  ...(person && { account: later.create('account') }),
+})
 const createOrder = later.create('order')
+/** Views with pages of their own behind an id: of a closing, of a box, of sales over time. */
+const withPages = new Set(['closings', 'overview', 'stores'])
 const refreshMs = 5000
 /** While the service tells what happens: for what it does not tell, such as the time that goes by. */
 const quietMs = 15_000
@@ -39,9 +50,11 @@ const surroundingsMs = 15_000
 export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }) {
   setZone(session.time_zone)
   const isAdmin = session.type === 'admin'
-  const views = isAdmin ? adminViews : clientViews
+  const views = viewsOf(session)
   /** When the surroundings were last read; 0: they must be read again. */
   const readAt = { health: 0, clients: 0 }
+  /** When a client may have come or gone, as far as was told. */
+  let changedAt = 0
 
   /** What views see, besides what startWork adds. */
   const app = {
@@ -49,6 +62,10 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
       if (!work.isOver()) onEnd(t('signIn.ended'))
     }),
     isAdmin,
+    /** Who signed in with a name and a password; null for a token. */
+    person: session.person,
+    /** Whether a person may do this; a token may do what it could. */
+    may: (what) => session.may === null || session.may.includes(what),
     name: 'overview',
     id: undefined,
     query: {},
@@ -109,7 +126,9 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
             : `/events?client=${encodeURIComponent(app.scope)}`,
         // A client may be new. What is being read now may have been read before.
         onEvent(event) {
-          if (event === 'activity' || event === 'resync') readAt.clients = 0
+          if (event !== 'activity' && event !== 'resync') return
+          readAt.clients = 0
+          changedAt = Date.now()
         },
       },
     },
@@ -126,8 +145,8 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
   /** Takes the view and its questions from the address. */
   function placeOf({ name, id, query }) {
     const isOrder = name === 'orders' && id !== undefined
-    app.name = isOrder ? 'order' : Object.hasOwn(views, name) ? name : 'overview'
-    app.id = isOrder || name === 'closings' ? id : undefined
+    app.name = isOrder ? 'order' : Object.hasOwn(views, name) ? name : Object.keys(views)[0]
+    app.id = isOrder || withPages.has(name) ? id : undefined
     app.query = query
     app.scope = isAdmin && query.client ? query.client : undefined
     app.client = clientOfAddress()
@@ -167,14 +186,10 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
   }
 
   async function readClients(signal) {
-    // Before it is read: what happens meanwhile must be read again.
-    readAt.clients = Date.now()
-    try {
-      app.clients = (await app.api.get('/admin/clients', {}, signal)).clients
-    } catch (error) {
-      readAt.clients = 0
-      throw error
-    }
+    const at = Date.now()
+    app.clients = (await app.api.get('/admin/clients', {}, signal)).clients
+    // What happened meanwhile must be read again; what was given up for another view is read by that one.
+    readAt.clients = changedAt > at ? 0 : at
     app.client = clientOfAddress()
   }
 }

@@ -47,6 +47,7 @@ export function createApi(token, onUnauthorized) {
   return {
     get: (path, query, signal, timeoutMs) => call('GET', path, { query, signal, timeoutMs }),
     post: (path, options) => call('POST', path, options),
+    put: (path, options) => call('PUT', path, options),
     patch: (path, options) => call('PATCH', path, options),
     delete: (path, options) => call('DELETE', path, options),
   }

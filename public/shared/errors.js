@@ -1,9 +1,11 @@
 import { t, word } from './i18n.js'
 import { html, nothing } from './lit.js'
 
-/** What went wrong in one sentence of the reader's language; by code, else as the service says it. */
+/** What went wrong in one sentence of the reader's language; by its reason or code, else as the service says it. */
 export function errorSentence(error) {
   if (error.code === undefined) return t('error.page')
+  const why = error.body?.why?.message
+  if (why) return why
   const known = word('error', error.code)
   return known === error.code ? error.message : known
 }

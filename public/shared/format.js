@@ -53,6 +53,18 @@ export function clock(iso) {
   }).format(date)
 }
 
+/** A moment as text to the minute; another day with its date. */
+export function shortClock(iso) {
+  const date = new Date(iso)
+  const isToday = dayOf(date.getTime()) === dayOf()
+  return formatter('DateTimeFormat', {
+    ...(!isToday && { day: '2-digit', month: '2-digit' }),
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  }).format(date)
+}
+
 /** Date and time with seconds, where the shops are. */
 export function fullTime(iso) {
   return formatter('DateTimeFormat', {

@@ -1,20 +1,21 @@
 import { problemBox } from './errors.js'
-import { t } from './i18n.js'
+import { language, t } from './i18n.js'
 import { brandMark, icon } from './icons.js'
 import { languageButton } from './language-button.js'
 import { content, html, nothing, repeat } from './lit.js'
 import { note } from './parts.js'
+import { addressOf } from './place.js'
 
 /**
  * Everything around a view, on both pages: head, ways to the other views, and the view's own title and body.
  *
  * `home` is where the name leads, `beside` what stands there, `banner` what stands above all, `who` whose data is shown,
  * `lamp` `{state, text}`, `ways` `{href, name, isCurrent, extra}`, `other` `{href, text}` of the other page, `signOut` what
- * ends the session, if there is one. `problem` is why the view could not be read, and `start` leads to it without what was
+ * ends the session, if there is one, `signIn` what begins one where none is asked for. `problem` is why the view could not be read, and `start` leads to it without what was
  * refused, `aside` what holds for all that is shown. `place` names the view: another one gets elements of its own.
  */
 export function frame(app, shown) {
-  const { home, beside, banner, who, lamp, ways, other, signOut, onLanguage } = shown
+  const { home, beside, banner, who, lamp, ways, other, signIn, signOut, onLanguage } = shown
   const { view, problem, start, place, aside } = shown
   return html`<a class="skip" href="#content" @click=${skip}>${t('skip')}</a>
     ${banner ?? nothing}
@@ -27,6 +28,11 @@ export function frame(app, shown) {
           <span class="head-buttons">
             ${other ? html`<a class="button quiet" href=${other.href}>${other.text}</a>` : nothing}
             ${languageButton(onLanguage)}
+            ${
+              signIn
+                ? html`<button type="button" class="button quiet" @click=${signIn}>${t('signIn.submit')}</button>`
+                : nothing
+            }
             ${
               signOut
                 ? html`<button type="button" class="button quiet" @click=${signOut}>${icon('leave')}${t('signOut')}</button>`
@@ -50,6 +56,7 @@ export function frame(app, shown) {
           (one) => one,
           () => html`<div class="view">${content(view.body())}</div>`,
         )}
+        <p class="soft small"><a href=${addressOf(`/guide/view/${language()}/${app.name}`).href}>${t('guide')}</a></p>
       </main>
     </div>`
 }

@@ -2,6 +2,8 @@ import { storedLanguage, storeLanguage } from './session.js'
 
 /** The texts that are there by now. Those of the language that is shown come with the script, the others later. */
 const all = { es: undefined, en: undefined }
+/** Those of views that are fetched later, which bring their own. */
+const added = { es: {}, en: {} }
 let readers
 
 let current = choose()
@@ -33,6 +35,16 @@ async function readTexts(language) {
   all[language] ??= (await readers[language]()).texts
 }
 
+/** Takes the texts that a later view brings: `{ es, en }`. */
+export function addTexts({ es, en }) {
+  Object.assign(added.es, es)
+  Object.assign(added.en, en)
+}
+
+function find(key) {
+  return all[current][key] ?? added[current][key]
+}
+
 /** So that somebody who changes the language does not wait for the line, which may be gone by then. */
 export function readOtherTexts() {
   return readTexts(otherLanguage())
@@ -60,13 +72,13 @@ export function locale() {
 
 /** The text of `key` with `{name}` replaced. A key without a text is a mistake and shows itself. */
 export function t(key, values = {}) {
-  const text = all[current][key] ?? key
+  const text = find(key) ?? key
   return text.replace(/\{(\w+)\}/g, (whole, name) => String(values[name] ?? whole))
 }
 
 /** The text of a word of the API, such as a status; the word itself when there is none. */
 export function word(group, value) {
-  return all[current][`${group}.${value}`] ?? String(value ?? '')
+  return find(`${group}.${value}`) ?? String(value ?? '')
 }
 
 /** One form for 1 and another for the rest: keys `<key>.one` and `<key>.other`. */

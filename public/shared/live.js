@@ -3,15 +3,14 @@ import { listen } from './event-stream.js'
 /** Events of a burst are answered together, and a flood of them with one run per second. */
 const settleMs = 100
 const betweenMs = 1_000
-/** A stream that takes longer to begin is not waited for. */
-const openingMs = 1_000
 
 /**
  * Repeats a job while somebody looks: it runs at once, again when the service tells that something happened, and a while
  * after each end: `quietMs` while the service can tell, `intervalMs` while it cannot. It stops while the tab is hidden
  * and goes on at once when it is shown. A run that was overtaken by `now` is aborted, so its answer is never shown.
  *
- * A run begins when the stream is open: it then sees all that was not told, and need not be repeated once the stream greets.
+ * The stream is opened beside the first run, so that nobody waits for it. A run that goes on when the stream opens need not be
+ * repeated once the stream greets: what happened in the moment between both is read by the next run.
  *
  * `stream` is `{ path, token, onEvent }` of the events to hear; `path` is a function, asked at each run, and `onEvent` hears
  * the name of each event before the run that follows it.
@@ -25,11 +24,11 @@ export function createLive({ job, onFailure, intervalMs, quietMs, stream }) {
   let listener
   let listensTo
   let canHear = false
-  /** Settled when the stream is open, or will not be for now. */
-  let opening
-  /** The stream's first word asks to look at everything; that was done when the latest run began after it was open. */
+  /** The stream's first word asks to look at everything; that is being done when a run began with it or after it. */
   let isGreeted = false
   let hasLooked = false
+  /** The stream is requested for the first time, and neither open nor lost. */
+  let isOpening = false
 
   const run = async () => {
     clearTimeout(timer)
@@ -39,10 +38,8 @@ export function createLive({ job, onFailure, intervalMs, quietMs, stream }) {
     isDue = false
     ranAt = Date.now()
     if (!document.hidden) attend()
+    hasLooked = canHear || isOpening
     try {
-      await opening?.promise
-      if (own.signal.aborted) return
-      hasLooked = canHear
       await job(own.signal)
     } catch (error) {
       if (!own.signal.aborted) onFailure(error)
@@ -72,8 +69,7 @@ export function createLive({ job, onFailure, intervalMs, quietMs, stream }) {
     if (listener && listensTo === path) return
     ignore()
     listensTo = path
-    const own = pending(openingMs)
-    opening = own
+    isOpening = true
     listener = listen({
       path,
       token: stream.token,
@@ -87,21 +83,21 @@ export function createLive({ job, onFailure, intervalMs, quietMs, stream }) {
       onOpen() {
         canHear = true
         isGreeted = false
-        hasLooked = false
-        own.settle()
+        hasLooked &&= isOpening && running !== undefined
+        isOpening = false
       },
       onLost(wasOpen) {
         canHear = false
-        own.settle()
+        isOpening = false
         if (wasOpen) onNews()
       },
     })
   }
   const ignore = () => {
-    opening?.settle()
     listener?.stop()
     listener = undefined
     canHear = false
+    isOpening = false
   }
 
   const onVisibility = () => {
@@ -132,19 +128,6 @@ export function createLive({ job, onFailure, intervalMs, quietMs, stream }) {
       document.removeEventListener('visibilitychange', onVisibility)
       removeEventListener('online', onNetwork)
       removeEventListener('offline', onNetwork)
-    },
-  }
-}
-
-/** A promise that its `settle` fulfils, or else the time. */
-function pending(ms) {
-  const { promise, resolve } = Promise.withResolvers()
-  const timer = setTimeout(resolve, ms)
-  return {
-    promise,
-    settle() {
-      clearTimeout(timer)
-      resolve()
     },
   }
 }

@@ -10,9 +10,9 @@ export function badge(tone, text) {
 
 /**
  * A table that turns into cards on a phone. `columns` are `{id, title, cell(row), numeric}`; `extra(row)` may give a
- * second line over the whole width. The roles keep it a table where CSS makes blocks of its parts.
+ * second line over the whole width; `kind` is a class. The roles keep it a table where CSS makes blocks of its parts.
  */
-export function table({ label, columns, rows, keyOf, freshKeys, extra }) {
+export function table({ label, columns, rows, keyOf, freshKeys, extra, kind = '' }) {
   const head = ({ title, numeric }) =>
     html`<th role="columnheader" scope="col" class=${numeric ? 'numeric' : ''}>${title}</th>`
   const cell = (row) => (column) =>
@@ -27,7 +27,7 @@ export function table({ label, columns, rows, keyOf, freshKeys, extra }) {
         : nothing
     }`
   }
-  return html`<table role="table" aria-label=${label}>
+  return html`<table role="table" class=${kind} aria-label=${label}>
     <thead role="rowgroup"><tr role="row">${columns.map(head)}</tr></thead>
     <tbody role="rowgroup">${repeat(rows, keyOf, line)}</tbody>
   </table>`
@@ -51,7 +51,8 @@ export function createFreshness(lifeMs = 4000) {
   }
 }
 
-export const pageSize = 25
+/** Fewer rows on a phone, where each takes several lines: a page of a list is no longer than three screens. */
+export const pageSize = matchMedia('(max-width: 48rem)').matches ? 11 : 25
 
 /**
  * What a list asks for its page. The address holds a cursor, so that the way back costs the same however long the list is,
@@ -68,25 +69,56 @@ export function pageQuery(query) {
  * their addresses; the first page has neither, since it goes on showing the newest.
  */
 export function pager({ page, total, next_cursor: older, previous_cursor: newer, hrefOf }) {
-  if (total <= pageSize && page === 1) return null
+  const first = { page: undefined, cursor: undefined }
+  const before = page > 2 && newer ? { page: page - 1, cursor: newer } : first
+  return pageLinks({
+    ...{ page, total, size: pageSize, hrefOf },
+    before: { text: t('pager.newer'), to: page > 1 && before },
+    after: { text: t('pager.older'), to: older && { page: page + 1, cursor: older } },
+  })
+}
+
+/** The same for a list that the page holds as a whole, `size` rows at a time; `key` is the name of its page in the address. */
+export function pagerOfRows({ page, total, size, hrefOf, key = 'page' }) {
+  const to = (other) => ({ [key]: other === 1 ? undefined : other })
+  return pageLinks({
+    ...{ page, total, size, hrefOf },
+    before: { text: t('pager.before'), to: page > 1 && to(page - 1) },
+    after: { text: t('pager.after'), to: page * size < total && to(page + 1) },
+  })
+}
+
+/**
+ * The tall rows of the page that the query asks for, or of the last one, and the links to the others: `{ rows, links }`. Of several
+ * lists of one view each has a `key` of its own in the address, and fewer rows on a phone.
+ */
+export function pageOfRows(query, all, hrefOf, { key = 'page', onPhone = 8 } = {}) {
+  const size = pageSize < 25 ? onPhone : pageSize
+  const page = Math.min(pageOf(query, key), Math.max(1, Math.ceil(all.length / size)))
+  return {
+    rows: all.slice((page - 1) * size, page * size),
+    links: pagerOfRows({ page, total: all.length, size, hrefOf, key }),
+  }
+}
+
+function pageLinks({ page, total, size, hrefOf, before, after }) {
+  if (total <= size && page === 1) return null
   const step = (place, text, rel) =>
     place
       ? html`<a class="button" href=${hrefOf(place)} rel=${rel}>${text}</a>`
       : html`<span class="button off" aria-disabled="true">${text}</span>`
-  const first = { page: undefined, cursor: undefined }
-  const before = page > 2 && newer ? { page: page - 1, cursor: newer } : first
-  const from = (page - 1) * pageSize + 1
-  const to = Math.min(total, page * pageSize)
+  const from = (page - 1) * size + 1
+  const to = Math.min(total, page * size)
   return html`<nav class="pager" aria-label=${t('pager.label')}>
-    ${step(page > 1 && before, t('pager.newer'), 'prev')}
+    ${step(before.to, before.text, 'prev')}
     <span class="soft">${t('pager.where', { from, to, total })}</span>
-    ${step(older && { page: page + 1, cursor: older }, t('pager.older'), 'next')}
+    ${step(after.to, after.text, 'next')}
   </nav>`
 }
 
 /** The page of a query: a whole number from 1. */
-export function pageOf(query) {
-  return /^[1-9]\d{0,4}$/.test(query.page ?? '') ? Number(query.page) : 1
+export function pageOf(query, key = 'page') {
+  return /^[1-9]\d{0,4}$/.test(query[key] ?? '') ? Number(query[key]) : 1
 }
 
 export function loading() {

@@ -3,6 +3,7 @@ import { setLanguage, t } from './i18n.js'
 import { languageButton } from './language-button.js'
 import { content, render } from './lit.js'
 import { toast } from './notices.js'
+import { focusSignIn } from './sign-in.js'
 
 /**
  * Chooses between asking for a token and working with one. `createSignIn(form)` makes the form, `startWorkspace(session, page)`
@@ -30,7 +31,8 @@ export function startPage({ createSignIn, startWorkspace }) {
     redraw()
     workspace?.reload()
   }
-  const askForToken = (reason) => {
+  /** `more` are further options of the form. */
+  const askForToken = (reason, more) => {
     workspace?.stop()
     workspace = undefined
     closeDialogs()
@@ -41,13 +43,14 @@ export function startPage({ createSignIn, startWorkspace }) {
         reason,
         languageButton: () => languageButton(onLanguage),
         onSession: work,
+        ...more,
       }),
     )
-    document.getElementById('token')?.focus()
+    focusSignIn()
   }
   const work = (session) => {
     workspace = startWorkspace(session, { redraw, onLanguage, askForToken })
     show(() => workspace.view())
   }
-  return { show, askForToken, work, isWorking: () => workspace !== undefined }
+  return { show, onLanguage, askForToken, work, isWorking: () => workspace !== undefined }
 }

@@ -47,12 +47,9 @@ const hostname =
   /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$/
 /** Resolvers read such a name as an address; only isIP shows whether it is one. */
 const endsInNumber = /(^|\.)([0-9]+|0x[0-9a-f]*)$/i
-const host = plain(
-  fits(
-    (text) => isIP(text) !== 0 || (hostname.test(text) && !endsInNumber.test(text)),
-    'must be an IP address (without brackets or port) or a host name',
-  ),
-)
+const isHost = (text: string) =>
+  isIP(text) !== 0 || (hostname.test(text) && !endsInNumber.test(text))
+const host = plain(fits(isHost, 'must be an IP address (without brackets or port) or a host name'))
 
 // Clients cannot send a header value with a space or a control character unchanged.
 const headerToken = /^[\x21-\x7e]+$/
@@ -243,7 +240,7 @@ export const settingsSchema = z.object({
     ),
   SYNC_AUTH: oneOf(['auto', 'none'])
     .prefault('auto')
-    .describe('auto: SYNC_TOKEN is asked for when it is set; none: never asked for'),
+    .describe('auto: the control API requires SYNC_TOKEN when it is set; none: never'),
   METRICS_TOKEN: fits((text) => headerToken.test(text), tokenText)
     .refine((text) => text.length >= 32, 'must have at least 32 characters')
     .optional()
@@ -256,7 +253,7 @@ export const settingsSchema = z.object({
   DATABASE_DIRECT_URL: address(['postgres', 'postgresql'], needsDatabase)
     .optional()
     .describe(
-      'the same PostgreSQL without a pooler between, where changes are heard when DATABASE_URL leads through one in transaction mode',
+      'the same PostgreSQL without a pooler, for LISTEN when DATABASE_URL leads through a pooler in transaction mode',
     ),
   MIGRATE_ANYWAY: plain(
     list.pipe(
@@ -285,7 +282,7 @@ export const settingsSchema = z.object({
   ENCRYPTION_KEYS: keys
     .optional()
     .describe(
-      'comma list id:base64 of 32-byte keys, the first encrypts; required with DATABASE_URL, else made once and kept in DATA_DIR',
+      'comma list id:base64 of 32-byte keys, the first encrypts; an id names one key for ever; required with DATABASE_URL, else made once and kept in DATA_DIR',
     ),
   PROVIDER: oneOf(['mercadopago', 'sandbox'])
     .optional()
@@ -295,11 +292,13 @@ export const settingsSchema = z.object({
   OAUTH_ENROLMENT: oneOf(['open', 'invite'])
     .optional()
     .describe(
-      'who may connect a new client: open (anybody) or invite (administrator); default open when HOST and PUBLIC_URL are loopback, else invite; open elsewhere stops the start',
+      'how a new client connects: open (without an invitation) or invite (the administrator invites); default open when HOST and PUBLIC_URL are loopback, else invite; open elsewhere stops the start',
     ),
   OAUTH_TARGET_ORIGINS: origins
     .optional()
-    .describe('comma list of origins to which target_url may lead besides our own and loopback'),
+    .describe(
+      'comma list of origins that target_url may lead to, in addition to our own and loopback',
+    ),
   MP_CLIENT_ID: plain(z.string()).optional().describe('application id at Mercado Pago'),
   MP_CLIENT_SECRET: z.string().optional().describe('application secret at Mercado Pago'),
   MP_WEBHOOK_SECRETS: list
@@ -337,7 +336,7 @@ export const settingsSchema = z.object({
     .describe('pause between the boxes created by one request, 0 to 60000'),
   SWEEP_INTERVAL_MS: whole(100, 3_600_000)
     .prefault('2000')
-    .describe('how often open orders are looked at, 100 to 3600000'),
+    .describe('interval between status checks of open orders, 100 to 3600000'),
   DUPLICATE_ORDER_GUARD: oneOf(['on', 'off'])
     .prefault('on')
     .describe('on: an equal order that is open is returned and a paid one refused; off: never'),
@@ -371,6 +370,11 @@ export const settingsSchema = z.object({
     .prefault('./flows')
     .describe('folder of the *.flow.yaml files; a missing folder counts as empty'),
   FLOWS_START_PAUSED: flag.prefault('false').describe('pause every flow at start'),
+  FLOWS_WORKBENCH: flag
+    .optional()
+    .describe(
+      'who may change and try flow files in the browser; false: no one; true: all, without a token too; unset: people who signed in, and SYNC_TOKEN',
+    ),
   SMTP_URL: address(['smtp', 'smtps']).optional().describe('mail server for alert mail'),
   MAIL_FROM: plain(
     fits(
@@ -388,14 +392,14 @@ export const settingsSchema = z.object({
     )
     .optional()
     .describe(
-      'comma list of mail addresses that are notified of trouble with charges and flows; needs SMTP_URL and MAIL_FROM',
+      'comma list of mail addresses that get alerts about charges and flows; needs SMTP_URL and MAIL_FROM',
     ),
   ALERT_SLACK_URL: address(['https', 'http'])
     .optional()
-    .describe('incoming webhook of Slack that is notified of trouble with charges and flows'),
+    .describe('incoming webhook of Slack that gets alerts about charges and flows'),
   ALERT_WEBHOOK_URL: address(['https', 'http'])
     .optional()
-    .describe('address that gets trouble with charges and flows as signed JSON'),
+    .describe('address that gets alerts about charges and flows as signed JSON'),
   ALERT_WEBHOOK_SECRET: fits(
     (text) =>
       text.length >= 16 &&
@@ -403,20 +407,25 @@ export const settingsSchema = z.object({
     'must have at least 16 characters, and after whsec_ be base64',
   )
     .optional()
-    .describe('signs what ALERT_WEBHOOK_URL gets, as Standard Webhooks has it'),
+    .describe('secret of the signature of those alerts, by Standard Webhooks'),
   ALERT_LANGUAGE: oneOf(['es', 'en']).prefault('es').describe('language of these alerts'),
   ALERT_QUIET_HOURS: quietHours
     .optional()
     .describe(
-      'when these alerts wait, such as 22:00-07:00 America/Argentina/Buenos_Aires; what ends meanwhile is not notified',
+      'when these alerts wait, such as 22:00-07:00 America/Argentina/Buenos_Aires; a problem that ends meanwhile is not notified',
     ),
   ALERT_PRIVATE_NETWORK: flag
     .prefault('false')
     .describe('these alerts may go to loopback and private addresses'),
+  SIGN_IN_HOSTS: plain(list.pipe(z.array(fits(isHost, 'must be a comma list of host names'))))
+    .optional()
+    .describe(
+      'comma list of further host names for sign-in and for connecting shops; always allowed: PUBLIC_URL, SYNC_PUBLIC_URL, IP addresses, names without a dot, names of private networks such as caja.lan',
+    ),
   TRUST_PROXY: proxies
     .optional()
     .describe(
-      'comma list of proxies whose X-Forwarded-For is believed: addresses, CIDR ranges, loopback',
+      'comma list of proxies whose X-Forwarded-For counts: addresses, CIDR ranges, loopback. Other addresses get 2,000 of 10,000 connections each',
     ),
   OTEL_EXPORTER_OTLP_ENDPOINT: baseUrl
     .optional()
@@ -426,7 +435,9 @@ export const settingsSchema = z.object({
     .describe('comma list name=value of headers for the collector, such as its key'),
   LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .prefault('info')
-    .describe('least severity that is logged'),
+    .describe(
+      'lowest level that is logged: fatal, error, warn, info, debug (with every call to the provider) or trace',
+    ),
 })
 
 export type Settings = z.output<typeof settingsSchema>
@@ -471,7 +482,7 @@ function isProxyEntry(text: string): boolean {
   return Number(bits) >= fewestBits(address)
 }
 
-/** A range as wide as half of the Internet would let anybody choose the address that the audit log shows. */
+/** A range as wide as half of the Internet would let any caller choose the address that the audit log shows. */
 function fewestBits(address: string): number {
   const { isV4, range } = parsedAddress(address)
   if (isV4) return 8

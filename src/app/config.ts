@@ -1,15 +1,17 @@
 import { isIP } from 'node:net'
 import { OperatorError } from '../errors/operator-error.ts'
-import { nearest } from '../sync/definition/nearest.ts'
+import { nearest } from '../flows/definition/nearest.ts'
+import { createKnownHosts, type KnownHosts } from '../http/known-hosts.ts'
 import { isLoopback, type Settings, secretVariables, settingsSchema } from './config-schema.ts'
 
 /** The settings are not usable. `message` names every wrong variable, and never contains a secret value. */
 export class ConfigError extends OperatorError {
   readonly problems: readonly ConfigProblem[]
 
-  constructor(problems: readonly ConfigProblem[]) {
-    const lines = problems.map(({ variable, message }) => `  ${variable}: ${message}`)
-    super(`The settings are not usable:\n${lines.join('\n')}`)
+  /** `hints`: other lines of the message. */
+  constructor(problems: readonly ConfigProblem[], hints: readonly string[] = []) {
+    const lines = [...problems.map(({ variable, message }) => `${variable}: ${message}`), ...hints]
+    super(`The settings are not usable:\n${lines.map((line) => `  ${line}`).join('\n')}`)
     this.name = 'ConfigError'
     this.problems = problems
   }
@@ -49,8 +51,13 @@ export function loadConfig(
   for (const problem of [...crossProblems(config, isGiven), ...placeProblems(config)]) {
     if (!problems.some(({ variable }) => variable === problem.variable)) problems.push(problem)
   }
-  if (problems.length > 0) throw new ConfigError(problems)
+  if (problems.length > 0) throw new ConfigError(problems, misspeltSettings(env).map(spellingHint))
   return config
+}
+
+/** What an administrator reads about a misspelt setting. */
+export function spellingHint({ name, meant }: { name: string; meant: string }): string {
+  return `${name}: is not a setting; did you mean ${meant}?`
 }
 
 /**
@@ -147,8 +154,10 @@ function toConfig(given: Settings) {
     authFailuresPerMinute: given.AUTH_FAILURES_PER_MINUTE,
     flowsDir: given.FLOWS_DIR,
     flowsStartPaused: given.FLOWS_START_PAUSED,
+    flowsWorkbench: given.FLOWS_WORKBENCH,
     smtpUrl: given.SMTP_URL,
     mailFrom: given.MAIL_FROM,
+    signInHosts: Object.freeze(given.SIGN_IN_HOSTS ?? []),
     trustProxy: Object.freeze(given.TRUST_PROXY ?? []),
     traces: Object.freeze({
       endpoint: given.OTEL_EXPORTER_OTLP_ENDPOINT,
@@ -178,7 +187,7 @@ function crossProblems(
     }
   }
   if (config.databaseDirectUrl !== undefined && !isGiven('DATABASE_URL')) {
-    refuse('DATABASE_DIRECT_URL', 'is of use with DATABASE_URL only')
+    refuse('DATABASE_DIRECT_URL', 'needs DATABASE_URL')
   }
   if (!config.publicIsLoopback && !config.providerNamed) {
     refuse(
@@ -189,7 +198,7 @@ function crossProblems(
   if (config.oauthEnrolment === 'open' && !(config.publicIsLoopback && isLoopback(config.host))) {
     refuse(
       'OAUTH_ENROLMENT',
-      'must be invite unless both HOST and PUBLIC_URL are loopback: with open, anybody who reaches the service could tie an account of his own to the name of a shop',
+      'must be invite unless both HOST and PUBLIC_URL are loopback: with open, any visitor could connect a foreign account under the name of a shop',
     )
   }
   // A search found nothing after 1 s and all after 36 s (seen once): an earlier search would seem complete without
@@ -231,13 +240,13 @@ function crossProblems(
     }
   }
   if (config.auditArchiveDir === undefined && config.keep.auditMs !== 365 * dayMs) {
-    refuse('KEEP_AUDIT_DAYS', 'is of use with AUDIT_ARCHIVE_DIR only')
+    refuse('KEEP_AUDIT_DAYS', 'needs AUDIT_ARCHIVE_DIR')
   }
   if (config.alerts.mailTo.length > 0 && !(isGiven('SMTP_URL') && isGiven('MAIL_FROM'))) {
     refuse('ALERT_MAIL_TO', 'needs SMTP_URL and MAIL_FROM')
   }
   if (config.alerts.webhookSecret !== undefined && !isGiven('ALERT_WEBHOOK_URL')) {
-    refuse('ALERT_WEBHOOK_SECRET', 'is of use with ALERT_WEBHOOK_URL only')
+    refuse('ALERT_WEBHOOK_SECRET', 'needs ALERT_WEBHOOK_URL')
   }
   if (
     config.syncAuth === 'auto' &&
@@ -250,6 +259,15 @@ function crossProblems(
     )
   }
   return problems
+}
+
+/** The host names under which people sign in at a listener with these addresses, the first of which browsers open. */
+export function knownHostsOf(config: Config, ...addresses: [string, ...string[]]): KnownHosts {
+  return createKnownHosts({
+    addresses:
+      config.syncPublicUrl === undefined ? addresses : [...addresses, config.syncPublicUrl],
+    names: [urlHost(config.host), urlHost(config.syncHost), ...config.signInHosts],
+  })
 }
 
 export function urlHost(host: string): string {

@@ -2,17 +2,21 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { LoggerOptions } from 'pino'
 import { Registry } from 'prom-client'
 import { isDatabaseUnavailable } from '../db/database-failures.ts'
+import { type ControlAccess, installControlAccess } from '../flows/control/access.ts'
+import { completeFailure } from '../flows/refusal.ts'
+import { addControlRoutes, type ControlDeps } from '../flows/routes/index.ts'
 import { installCompression } from '../http/compression.ts'
 import { createServer, type HttpServer, publicPathOf } from '../http/create-server.ts'
+import { serveGuide } from '../http/guide-pages.ts'
 import { registerOpenApi } from '../http/openapi.ts'
 import { leadBrowsersTo, servePages, serveSharedParts } from '../http/pages.ts'
 import { observeRequests } from '../http/request-metrics.ts'
-import { type ControlAccess, installControlAccess } from '../sync/control/access.ts'
-import { addControlRoutes, type ControlDeps } from '../sync/routes/index.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 
-export type ControlApiOptions = Omit<ControlDeps, 'isOperator' | 'registry'> & {
+export type ControlApiOptions = Omit<ControlDeps, 'isOperator' | 'check' | 'registry'> & {
   access: ControlAccess
+  /** Adds the routes by which people sign in. */
+  addSessionRoutes(app: HttpServer): void
   tracing?: Pick<Tracing, 'observe'> | undefined
   /** Address under which operators reach this listener. */
   publicUrl: string
@@ -34,6 +38,7 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
     trustProxy: options.trustProxy,
     publicPath: publicPathOf(options.publicUrl),
     errorStyle: 'plain',
+    complete: completeFailure,
     isUnavailable: isDatabaseUnavailable,
   })
   const registry = new Registry()
@@ -46,7 +51,9 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
     publicUrl: options.publicUrl,
     tags: [
       { name: 'Flows', description: 'State of flows: pause, resume, limit, reload' },
+      { name: 'Sending', description: 'Stop sending to destinations, and start it again' },
       { name: 'Sync', description: 'Polls, resets and retries' },
+      { name: 'Definitions', description: 'Flow files: read, check, try and save them' },
       { name: 'Monitoring', description: 'Counts, figures, failures, alerts' },
       { name: 'Service', description: 'State of the service' },
     ],
@@ -55,10 +62,12 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
       metrics: 'The METRICS_TOKEN, for figures alone',
     },
   })
-  const { isOperator } = installControlAccess(app, options.access)
-  addControlRoutes(app, { ...options, registry, isOperator })
+  const { isOperator, check } = installControlAccess(app, options.access)
+  options.addSessionRoutes(app)
+  addControlRoutes(app, { ...options, registry, isOperator, check })
   servePages(app, { root: options.adminRoot, prefix: '/admin' })
   serveSharedParts(app)
+  serveGuide(app)
   leadBrowsersTo(app, '/admin')
   return app
 }

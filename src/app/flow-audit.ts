@@ -1,24 +1,27 @@
 import { isIP } from 'node:net'
 import type { Trx } from '../db/database.ts'
+import { nameKey } from '../domain/people.ts'
+import type { AccessAudit } from '../flows/control/access.ts'
+import type { FlowAction } from '../flows/control/switches.ts'
 import { type AuditDeps, recordSuccess } from '../payments/audit/activity.ts'
 import { createRefusedSignIns } from '../payments/audit/refused-sign-ins.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { serviceActor } from '../payments/operations/request-context.ts'
-import type { AccessAudit } from '../sync/control/access.ts'
-import type { FlowDeed } from '../sync/control/switches.ts'
+import { findPersonByName } from '../repositories/people/people-queries.ts'
 
 /** Writes the operators' actions on flows to the audit log of the payment side: `flow.paused`, `flow.limit_removed` and so on. */
 export function createFlowAudit(payments: AuditDeps) {
-  return (trx: Trx, { at, flow, action, actor, detail }: FlowDeed): Promise<void> => {
+  return async (trx: Trx, { at, flow, action, actor, detail }: FlowAction): Promise<void> => {
     const isAddress = isIP(actor) !== 0
+    const person = isAddress ? undefined : await findPersonByName(trx, nameKey(actor))
     return recordSuccess(payments, trx, {
       client: null,
-      actor: { ...serviceActor(at), ipAddress: isAddress ? actor : null },
+      actor: { ...serviceActor(at), ipAddress: isAddress ? actor : null, person },
       action: `flow.${action.replaceAll(' ', '_')}`,
       resourceId: flow,
       metadata: {
         ...(detail !== null && { detail }),
-        ...(!isAddress && { by: actor }),
+        ...(!isAddress && !person && { by: actor }),
       },
     })
   }
@@ -59,7 +62,7 @@ export function createAccessAudit(
         .transaction((trx) => recordSuccess(deps, trx, entry))
         .catch((error) => {
           accepted.delete(address)
-          deps.log.error({ err: error }, 'an access to the control API could not be audited')
+          deps.log.error({ err: error }, 'audit entry of a control API request not written')
         })
     },
   }

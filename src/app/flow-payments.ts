@@ -1,11 +1,12 @@
 import { asClientName } from '../domain/client-name.ts'
-import { AppError } from '../errors/app-error.ts'
+import { AppError, errorCatalogue } from '../errors/app-error.ts'
+import type { PaymentsOutcome, PaymentsPort } from '../flows/destinations/payments-port.ts'
+import { reasonOfCode } from '../flows/refusal.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
 import { serviceActor } from '../payments/operations/request-context.ts'
 import { removePos, removeStore } from '../payments/stores/manage-stores.ts'
 import { upsertPos, upsertStore } from '../payments/stores/upsert-store.ts'
 import { findClient } from '../repositories/connection/clients.ts'
-import type { PaymentsOutcome, PaymentsPort } from '../sync/destinations/payments-port.ts'
 
 /** What flows may do on the payment side, by the payment side's rules and with its audit log. */
 export function createPaymentsPort(deps: PaymentDeps): PaymentsPort {
@@ -52,6 +53,8 @@ export function createPaymentsPort(deps: PaymentDeps): PaymentsPort {
  */
 function outcomeOf(error: AppError): PaymentsOutcome {
   const details = error.details?.map(({ path, message }) => `${path}: ${message}`).join('; ')
+  const said =
+    details ?? (error.message === errorCatalogue[error.code].text ? undefined : error.message)
   const isConnection = error.code === 'OAUTH_NOT_CONNECTED' || error.code === 'CONNECTION_LOST'
   const isTrouble = error.status >= 500 || error.code === 'RATE_LIMITED'
   const { retryAfterSeconds } = error.extra
@@ -62,10 +65,7 @@ function outcomeOf(error: AppError): PaymentsOutcome {
       (isTrouble && error.code !== 'PROVIDER_REJECTED') ||
       error.code === 'CONFLICT' ||
       error.code === 'NOT_FOUND',
-    why: {
-      code: 'PAYMENTS_FAILED',
-      data: { said: details ? `${error.message}: ${details}` : error.message },
-    },
+    why: { code: 'PAYMENTS_REFUSED', data: { what: reasonOfCode(error.code), said } },
     outage: isConnection || isTrouble,
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   }

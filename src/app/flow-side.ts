@@ -2,25 +2,29 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
+import { createFlowChanges } from '../flows/control/flow-changes.ts'
+import { createFlowContext } from '../flows/definition/context.ts'
+import { createDeliveries } from '../flows/deliver/deliver.ts'
+import { createFlowService } from '../flows/engine/create-flow-service.ts'
+import { createFlowEngine } from '../flows/engine/flow-engine.ts'
+import { createHousekeeping } from '../flows/engine/housekeeping.ts'
+import type { FlowService } from '../flows/flow-service.ts'
+import { createGrantKeeper } from '../flows/oauth/grant-keeper.ts'
+import { createWorkbench } from '../flows/workbench/workbench.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import type { StreamLimits } from '../http/event-stream.ts'
 import { requireDatabase } from '../http/require-database.ts'
+import { createLeader } from '../jobs/leader.ts'
 import type { Notifications } from '../notifications/notifications.ts'
 import { createClosingFeed } from '../payments/closings/closing-feed.ts'
+import { shopTimeZone } from '../payments/closings/closings.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { createOrderFeed } from '../payments/orders/order-feed.ts'
 import { createSettlementFeed } from '../payments/settlements/settlement-feed.ts'
-import { createFlowNews } from '../sync/control/flow-news.ts'
-import { createFlowContext } from '../sync/definition/context.ts'
-import { createDeliveries } from '../sync/deliver/deliver.ts'
-import { createFlowService } from '../sync/engine/create-flow-service.ts'
-import { createFlowEngine } from '../sync/engine/flow-engine.ts'
-import { createHousekeeping } from '../sync/engine/housekeeping.ts'
-import type { FlowService } from '../sync/flow-service.ts'
-import { createGrantKeeper } from '../sync/oauth/grant-keeper.ts'
 import type { Tracing } from '../tracing/tracing.ts'
-import type { Config } from './config.ts'
+import { type Config, knownHostsOf } from './config.ts'
 import { buildControlApi } from './control-api.ts'
+import { createControlSessions } from './control-sessions.ts'
 import { createAccessAudit, createFlowAudit } from './flow-audit.ts'
 import { createPaymentsPort } from './flow-payments.ts'
 import { ownSecrets } from './secrets-file.ts'
@@ -55,7 +59,7 @@ export type FlowSide = {
   flows: FlowService
   /** Reads the flow files and starts to poll and to deliver. */
   start(): Promise<void>
-  /** Ends the running polls and releases the leases of deliveries. Close the listener before, the database after. */
+  /** Ends the running polls and deliveries and gives the lead back. Close the listener before, the database after. */
   close(): Promise<void>
 }
 
@@ -73,25 +77,35 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
   const flowDatabase = database.withConnectionLimit(connectionsOf(database))
   const common = { database: flowDatabase, now, sleep, log, audit, processId: payments.processId }
   const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
-  const deliveries = createDeliveries({ ...common, random: Math.random, trace: options.tracing })
+  // Its renewals wait for no poll.
+  const leader = createLeader({ database, now, processId: payments.processId, log })
+  const deliveries = createDeliveries({
+    ...{ ...common, leader },
+    random: Math.random,
+    trace: options.tracing,
+  })
   const grants = createGrantKeeper({ ...common, sealer: payments.sealer })
-  const engine = createFlowEngine({
-    ...common,
+  const definitions = {
     flowsDir: config.flowsDir,
     files: createFlowContext(options.env, mail, ownSecrets(config.dataDir)),
-    startPaused: config.flowsStartPaused,
-    deliveries,
-    notifications: options.notifications,
     payments: createPaymentsPort(payments),
     grants,
-    trace: options.tracing,
     feeds: {
       listOrderChanges: createOrderFeed(database.db),
       listSettlementChanges: createSettlementFeed(database.db),
       listClosingChanges: createClosingFeed(database.db),
     },
+  }
+  const engine = createFlowEngine({
+    ...common,
+    ...definitions,
+    startPaused: config.flowsStartPaused,
+    deliveries,
+    leader,
+    notifications: options.notifications,
+    trace: options.tracing,
   })
-  const housekeeping = createHousekeeping({ ...common, engine, deliveries })
+  const housekeeping = createHousekeeping({ ...common, stopwatch: payments.stopwatch, engine })
   const flows = createFlowService({
     ...common,
     // A request waits for the answer.
@@ -101,10 +115,25 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     longestWaitMs: options.longestWaitMs,
     testAlerts: options.notifications.testFlow,
   })
-  const news = await createFlowNews({ database, deliveries, log })
+  const workbench = createWorkbench({
+    ...common,
+    ...definitions,
+    setting: config.flowsWorkbench,
+    // Reached from anywhere, and there is no check of the caller.
+    isOpenToAll: config.syncAuth === 'none',
+    engine,
+  })
+  const flowChanges = await createFlowChanges({ database, deliveries, log })
+  const sessions = createControlSessions(
+    payments,
+    options.publicUrl,
+    knownHostsOf(config, options.publicUrl, payments.settings.publicUrl),
+    config.authFailuresPerMinute,
+  )
   const app = await buildControlApi({
     flows,
-    news,
+    workbench,
+    flowChanges,
     streams: options.streams,
     now,
     requireDatabase: () => requireDatabase(database),
@@ -115,9 +144,12 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
       metricsToken: config.metricsToken,
       authFailuresPerMinute: config.authFailuresPerMinute,
       audit: createAccessAudit({ database, sealer: payments.sealer, now, log }),
+      findPerson: sessions.findPerson,
     },
+    addSessionRoutes: sessions.addRoutes,
     publicUrl: options.publicUrl,
     dashboardPage: options.pages?.dashboard,
+    shopTimeZone: () => shopTimeZone(payments, null),
     tracing: options.tracing,
     trustProxy: config.trustProxy,
     logger: options.logger,
@@ -136,7 +168,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
       await engine.stop()
       await grants.stop()
       await housekeeping.stop()
-      await news.close()
+      await flowChanges.close()
     },
   }
 }

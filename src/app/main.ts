@@ -5,10 +5,12 @@ import { createLogger } from '../http/logging.ts'
 import { product } from '../http/product.ts'
 import { loadConfig, misspeltSettings } from './config.ts'
 import { placeProblems } from './setting-places.ts'
+import { openTerminalLog } from './terminal-log.ts'
 
 const help = `usage: npm run start
 
 Starts the service and runs it until a signal stops it. Its settings are environment variables, which .env may hold: see .env.example.
+SIGTERM and SIGINT end it within 20 s, a second one at once: new requests get 503, running ones are finished. A charge that waits for Mercado Pago gets 504 after 7 s; the next process finds its result. SIGHUP reads the flow files again.
 
 exit codes:
   0  it was stopped
@@ -31,11 +33,14 @@ function refuseArguments(given: readonly string[]): void {
 async function main(): Promise<void> {
   refuseArguments(process.argv.slice(2))
   const config = loadConfig(process.env, placeProblems)
-  const logger = createLogger(config.logLevel)
+  const terminalLog = process.stdout.isTTY ? openTerminalLog(process.stdout) : undefined
+  // A terminal that is closed fails every write. The service goes on without its log, and can still be stopped.
+  if (terminalLog) process.stdout.on('error', () => {})
+  const logger = createLogger(config.logLevel, terminalLog)
   for (const { name, meant } of misspeltSettings(process.env)) {
     logger.warn(
       { variable: name, meant },
-      'unknown setting ignored: the name is nearly that of a setting',
+      'unknown setting ignored: its name is similar to a known setting',
     )
   }
   const { databaseUrl, databaseDirectUrl: directUrl, dataDir } = config
@@ -51,10 +56,10 @@ async function main(): Promise<void> {
     opening,
     loading,
     product.commit().then((commit) => {
-      logger.info({ version: product.version, commit, node: process.version }, 'tillbridge starts')
+      logger.info({ version: product.version, commit, node: process.version }, 'starting')
     }),
   ])
-  await runService(config, { logger, database, env: process.env })
+  await runService(config, { logger, terminalLog, database, env: process.env })
 }
 
 main().catch((error: unknown) => {

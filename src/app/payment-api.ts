@@ -4,9 +4,11 @@ import { isDatabaseUnavailable } from '../db/database-failures.ts'
 import { installCompression } from '../http/compression.ts'
 import { createServer, type HttpServer, publicPathOf } from '../http/create-server.ts'
 import { createEventStreams, type StreamLimits } from '../http/event-stream.ts'
+import { serveGuide } from '../http/guide-pages.ts'
+import type { KnownHosts } from '../http/known-hosts.ts'
+import { limitOpenRequests, type OpenRequestLimits } from '../http/open-request-limit.ts'
 import { registerOpenApi } from '../http/openapi.ts'
 import { leadBrowsersTo, servePages, serveSharedParts } from '../http/pages.ts'
-import { createPlaces, type PlaceLimits } from '../http/places.ts'
 import { observeRequests } from '../http/request-metrics.ts'
 import type { PaymentMetrics } from '../metrics/payment-metrics.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
@@ -28,7 +30,10 @@ import { addOrderRoutes } from '../routes/orders/order-routes.ts'
 import { addOrderStream } from '../routes/orders/order-stream-route.ts'
 import { addTimelineRoute } from '../routes/orders/timeline-route.ts'
 import { addOverviewRoute } from '../routes/overview/overview-route.ts'
-import { addSalesRoutes } from '../routes/sales/sales-routes.ts'
+import { addAccountRoutes } from '../routes/people/account-routes.ts'
+import { addPeopleRoutes } from '../routes/people/people-routes.ts'
+import { addSalesOverTimeRoute, addSalesRoutes } from '../routes/sales/sales-routes.ts'
+import { sessionCookieName } from '../routes/session/session-cookie.ts'
 import { addSessionRoutes } from '../routes/session/session-routes.ts'
 import { addSettlementRoutes } from '../routes/settlements/settlement-routes.ts'
 import { addStatisticsRoutes } from '../routes/statistics/statistics-routes.ts'
@@ -45,6 +50,7 @@ export type PaymentApiOptions = {
   testAlerts: TestAlerts
   metrics: Pick<PaymentMetrics, 'registry' | 'scrape'>
   adminToken: string
+  knownHosts: KnownHosts
   /** Allows `GET /metrics` and nothing else. */
   metricsToken: string | undefined
   rateLimitPerSecond: number
@@ -56,12 +62,12 @@ export type PaymentApiOptions = {
   /** Limits of event streams; for tests. */
   streams?: Partial<StreamLimits> | undefined
   /** How many long-polls may wait; for tests. */
-  waits?: PlaceLimits | undefined
+  waits?: OpenRequestLimits | undefined
   tracing?: Pick<Tracing, 'observe'> | undefined
 }
 
 /** As many as event streams: half of the connections of a listener. */
-const waitDefaults: PlaceLimits = { perOwner: 500, total: 5_000 }
+const waitDefaults: OpenRequestLimits = { perOwner: 500, total: 5_000 }
 
 const description = `Joins the tills of an ERP to the card terminals of a payment provider.
 
@@ -98,6 +104,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
       { name: 'API keys', description: 'Keys of clients, for the administrator' },
       { name: 'Administration', description: 'Clients, webhooks, audit log, simulation' },
       { name: 'Webhooks', description: 'Messages from the provider' },
+      { name: 'People', description: 'Named users of the dashboard, and their own account' },
       { name: 'Session', description: 'Sessions of browsers, for the dashboard' },
       { name: 'Service', description: 'State of the service' },
     ],
@@ -105,6 +112,10 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
       client: 'A client key: mk_ and 64 hexadecimal characters',
       admin: 'The ADMIN_TOKEN',
       metrics: 'The METRICS_TOKEN, for figures alone',
+      session: {
+        name: sessionCookieName(deps.settings.publicUrl.startsWith('https:')),
+        description: 'The session of a person who signed in with a name and a password',
+      },
     },
   })
   const guards = await installGuards(app, deps, options)
@@ -115,8 +126,10 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addOauthRoutes(app, deps, guards)
   addApiKeyRoutes(app, deps)
   addSessionRoutes(app, deps, guards)
+  addPeopleRoutes(app, deps)
+  addAccountRoutes(app, deps, guards)
   recordOrderRequests(app, deps)
-  addOrderRoutes(app, deps, guards, createPlaces(options.waits ?? waitDefaults))
+  addOrderRoutes(app, deps, guards, limitOpenRequests(options.waits ?? waitDefaults))
   addTimelineRoute(app, deps)
   addDoubtRoutes(app, deps)
   addOrderStream(app, deps, guards, streams)
@@ -124,6 +137,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addStatisticsRoutes(app, deps)
   addOverviewRoute(app, deps)
   addSalesRoutes(app, deps)
+  addSalesOverTimeRoute(app, deps)
   addSettlementRoutes(app, deps)
   addStoreRoutes(app, deps)
   addClosingRoutes(app, deps)
@@ -134,6 +148,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addWebhookRoutes(app, inbox)
   servePages(app, { root: options.dashboardRoot, prefix: '/dashboard' })
   serveSharedParts(app)
+  serveGuide(app)
   leadBrowsersTo(app, '/dashboard')
   return app
 }

@@ -8,7 +8,7 @@ import { createSealer, type EncryptionKey } from '../domain/sealed.ts'
 import { createFleet } from '../fleet/fleet.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import type { StreamLimits } from '../http/event-stream.ts'
-import type { PlaceLimits } from '../http/places.ts'
+import type { OpenRequestLimits } from '../http/open-request-limit.ts'
 import { product } from '../http/product.ts'
 import { createBackgroundWork } from '../jobs/background-work.ts'
 import { createSingleFlight } from '../jobs/single-flight.ts'
@@ -20,7 +20,7 @@ import { createKeyUses } from '../payments/api-keys/key-uses.ts'
 import {
   type ActivityChain,
   createActivityChain,
-  signHeadAnew,
+  signHeadAgain,
 } from '../payments/audit/seal-activity.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { createEventSource } from '../payments/events/event-source.ts'
@@ -31,6 +31,7 @@ import { createOrderChanges } from '../payments/orders/order-changes.ts'
 import { createOrderSearch, type OrderSearch } from '../payments/orders/search.ts'
 import { createStatusCheckNotes } from '../payments/orders/status-check-schedule.ts'
 import { createSweeper, type Sweeper } from '../payments/orders/sweeper.ts'
+import { createPasswords, type PasswordCost } from '../payments/people/passwords.ts'
 import {
   createPaymentWatch,
   type PaymentWatch,
@@ -43,7 +44,7 @@ import { createWebhookInbox, type WebhookInbox } from '../payments/webhooks/webh
 import { createProviderHealth } from '../provider/client.ts'
 import { createProvider, type ProviderCallLog } from '../provider/provider.ts'
 import type { Tracing } from '../tracing/tracing.ts'
-import type { Config } from './config.ts'
+import { type Config, knownHostsOf } from './config.ts'
 import { buildPaymentApi } from './payment-api.ts'
 
 /** The address of the provider and our application there. */
@@ -77,7 +78,9 @@ export type PaymentSideOptions = {
   /** Limits of event streams; for tests. */
   streams?: Partial<StreamLimits>
   /** How many long-polls may wait; for tests. */
-  waits?: PlaceLimits
+  waits?: OpenRequestLimits
+  /** What a new password costs; for tests. */
+  passwordCost?: PasswordCost
   /** Set when the settings ask for traces. */
   tracing?: Tracing | undefined
 }
@@ -172,6 +175,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     events,
     once: createSingleFlight(),
     foreignOrders: createForeignOrders(),
+    passwords: createPasswords(options.passwordCost),
     background: createBackgroundWork(),
     wakeSweeper: () => sweeper.wake(),
     now,
@@ -203,7 +207,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const orderSearch = createOrderSearch(deps)
   const paymentWatch = createPaymentWatch(deps)
   const settlementWork = createSettlementWork(deps)
-  await signHeadAnew(deps)
+  await signHeadAgain(deps)
   const chain = createActivityChain(deps)
   const tableMaintenance = createTableMaintenance({ database, now, sleep, processId, log: logger })
   const notifications = createNotifications(
@@ -228,6 +232,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     },
     metrics,
     adminToken: options.adminToken,
+    knownHosts: knownHostsOf(config, options.publicUrl),
     metricsToken: config.metricsToken,
     rateLimitPerSecond: config.rateLimitPerSecond,
     authFailuresPerMinute: config.authFailuresPerMinute,

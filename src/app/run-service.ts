@@ -1,5 +1,5 @@
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
 import { openToBackups } from '../backup/open-to-backups.ts'
@@ -17,6 +17,8 @@ import { isLoopback } from './config-schema.ts'
 import { createFlowSide, type FlowSide } from './flow-side.ts'
 import { createPaymentSide, type ProviderAccess } from './payment-side.ts'
 import { ensureSecrets, findSecrets, keysSource, type Secrets } from './secrets-file.ts'
+import { startBlock } from './start-block.ts'
+import type { TerminalLog } from './terminal-log.ts'
 
 /** A stop that takes longer ends the process with status 1. */
 const stopWithinMs = 20_000
@@ -36,7 +38,18 @@ type Closer = { name: string; close(): Promise<unknown> }
  */
 export async function runService(
   config: Config,
-  { logger, database, env }: { logger: Logger; database: Database; env: NodeJS.ProcessEnv },
+  {
+    logger,
+    terminalLog,
+    database,
+    env,
+  }: {
+    logger: Logger
+    /** At a terminal only. */
+    terminalLog: TerminalLog | undefined
+    database: Database
+    env: NodeJS.ProcessEnv
+  },
 ): Promise<void> {
   // Closed in reverse order.
   const closers: Closer[] = [{ name: 'database', close: () => database.close() }]
@@ -133,6 +146,24 @@ export async function runService(
     await flowSide.app.listen({ host: config.syncHost, port: syncPort }).catch((cause: unknown) => {
       throw cannotListen(controlPlace, syncPort, cause)
     })
+    const tokenFile = config.adminToken === undefined && secrets ? resolve(secrets.path) : undefined
+    if (terminalLog) {
+      process.stdout.write(
+        startBlock({
+          url: `http://${urlHost(config.host)}:${port}`,
+          syncUrl,
+          publicUrl,
+          mode: config.provider,
+          sandboxUrl: sandbox?.url,
+          database:
+            config.databaseUrl === undefined
+              ? `embedded, in ${resolve(config.dataDir)}`
+              : 'PostgreSQL (DATABASE_URL)',
+          tokenFile,
+        }),
+      )
+      terminalLog.show()
+    }
     logger.info(
       {
         url: `http://${config.host}:${port}`,
@@ -175,7 +206,7 @@ function stopAtSignal(
   const grace = closeWithGrace(
     { delay: stopWithinMs, logger: false, skip: ['SIGHUP'] },
     async ({ err, signal }) => {
-      if (err) logger.fatal({ err }, 'the process cannot go on')
+      if (err) logger.fatal({ err }, 'unrecoverable error: the process stops')
       else logger.info({ signal }, 'stopping')
       await started
       await stop()
@@ -190,12 +221,12 @@ function startFlows(flowSide: FlowSide, logger: Logger): void {
   flowSide.start().catch((error: unknown) => {
     logger.error(
       { err: error },
-      'the flows cannot start; the payment API works. Fix the error and restart',
+      'flows not started; the payment API works. Fix the error and restart',
     )
   })
   process.on('SIGHUP', () => {
     flowSide.flows.reload('SIGHUP').catch((error: unknown) => {
-      logger.error({ err: error }, 'the flow files could not be read again')
+      logger.error({ err: error }, 'flow files not reloaded')
     })
   })
 }

@@ -5,7 +5,7 @@ import { parseEnv } from 'node:util'
 import type { EncryptionKey } from '../domain/sealed.ts'
 import { syncFolder } from '../files/durable-files.ts'
 import { GuardedFileError, readGuardedFile } from '../files/guarded-file.ts'
-import type { OwnSecrets } from '../sync/definition/context.ts'
+import type { OwnSecrets } from '../flows/definition/context.ts'
 import { type Config, ConfigError, loadConfig } from './config.ts'
 import { secretVariables } from './config-schema.ts'
 

@@ -1,6 +1,6 @@
 import type { Trx } from '../db/database.ts'
 import { createSealer, type EncryptionKey } from '../domain/sealed.ts'
-import { signHeadAnewWithin } from '../payments/audit/seal-activity.ts'
+import { signHeadAgainWithin } from '../payments/audit/seal-activity.ts'
 import { type ChainCheck, verifyActivityChain } from '../payments/audit/verify-activity.ts'
 import { checkEncryptionKeys, EncryptionKeysError } from '../payments/encryption/encryption-keys.ts'
 
@@ -31,6 +31,6 @@ export async function checkLoaded(
   if (keys.length === 0) return undefined
   const sealer = createSealer(keys)
   // Otherwise a copy from before the end of the log was signed would look like one whose signature was removed.
-  await signHeadAnewWithin(trx, sealer, lost)
+  await signHeadAgainWithin(trx, sealer, lost)
   return await verifyActivityChain({ sealer, db: trx, archiveDir })
 }

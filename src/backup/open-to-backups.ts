@@ -31,7 +31,10 @@ export async function openToBackups(
       log: (level, fields, message) => log[level](fields, message),
     })
   } catch (error) {
-    log.error({ err: error }, 'backups cannot be made while this process runs')
+    log.error(
+      { err: error },
+      'backup socket not opened: no backup is possible while this process runs',
+    )
     return undefined
   }
 }

@@ -38,7 +38,7 @@ export function describeLoaded({
   lines.push(
     checked
       ? `The audit log verifies: ${checked.entries + checked.unsealed} entries.`
-      : 'No encryption key is at hand: the audit log was not verified.',
+      : 'No encryption key is set: the audit log was not verified.',
   )
   return { lines, code: 0 }
 }

@@ -81,7 +81,7 @@ async function serve(
   const id = randomBytes(8).toString('hex')
   const folder = snapshotFolder(dataDir, id)
   const leftAlone = new AbortController()
-  socket.once('close', () => leftAlone.abort(new Error('nobody waits for the backup any more')))
+  socket.once('close', () => leftAlone.abort(new Error('the backup client disconnected')))
   const startedAt = performance.now()
   try {
     await removeSnapshots(dataDir)
@@ -122,19 +122,19 @@ function answer(
  */
 export async function requestSnapshot(dataDir: string): Promise<string> {
   const address = await doorAddress(dataDir)
-  const nobody = (cause?: unknown) =>
+  const noAnswer = (cause?: unknown) =>
     new CopyError(
       `${dataDir} is in use by a process that gives no copies: a service that is just starting or stopping, an older version, or another command. Try again, or stop it first`,
       { cause },
     )
-  if (address === undefined) throw nobody()
+  if (address === undefined) throw noAnswer()
   const text = await ask(address, request).catch((error: unknown) => {
-    throw nobody(error)
+    throw noAnswer(error)
   })
-  if (text === '') throw nobody()
+  if (text === '') throw noAnswer()
   const answered = answerForm.parse(JSON.parse(text))
   if ('error' in answered) throw new CopyError(`No backup: ${answered.error}`)
-  if (!idForm.test(answered.snapshot)) throw nobody()
+  if (!idForm.test(answered.snapshot)) throw noAnswer()
   return snapshotFolder(dataDir, answered.snapshot)
 }
 

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Config, loadConfig } from '../app/config.ts'
+import type { Config } from '../app/config.ts'
 import { writeBackup } from '../backup/backup-file.ts'
 import { hasEmbedded } from '../backup/embedded-place.ts'
 import { describeHeader, describeTables } from '../backup/report.ts'
@@ -11,6 +11,7 @@ import { type Database, openDatabase } from '../db/database.ts'
 import { DatabaseLockedError } from '../db/database-failures.ts'
 import { product } from '../http/product.ts'
 import { rememberBackup } from '../repositories/settings.ts'
+import { readSettings } from './read-settings.ts'
 import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {
@@ -86,7 +87,7 @@ await runCommand(help, async () => {
   const path = readFileName()
   const startedAt = new Date()
   const takenAt = startedAt.toISOString()
-  const { database, remember, close } = await openUndisturbed(loadConfig(process.env))
+  const { database, remember, close } = await openUndisturbed(readSettings())
   try {
     const content = await database.maintenance((db) =>
       withSource(db, { version: product.version, takenAt }, (source) => writeBackup(path, source)),

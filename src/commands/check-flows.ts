@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { settingsSchema } from '../app/config-schema.ts'
 import { ownSecrets } from '../app/secrets-file.ts'
-import { checkFlows } from '../sync/definition/check.ts'
+import { checkFlows } from '../flows/definition/check.ts'
 import { type CommandHelp, runCommand, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {

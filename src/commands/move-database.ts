@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { loadConfig } from '../app/config.ts'
 import { findSecrets, keysSource } from '../app/secrets-file.ts'
 import { checkLoaded } from '../backup/check-loaded.ts'
 import { hasEmbedded } from '../backup/embedded-place.ts'
@@ -9,6 +8,7 @@ import { describeLoaded } from '../backup/report.ts'
 import { CopyError, withSource } from '../backup/source.ts'
 import { openDatabase } from '../db/database.ts'
 import { product } from '../http/product.ts'
+import { readSettings } from './read-settings.ts'
 import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {
@@ -40,7 +40,7 @@ function readTarget(): string | undefined {
 
 await runCommand(help, async () => {
   const named = readTarget()
-  const config = loadConfig(process.env)
+  const config = readSettings()
   const to = named ?? config.databaseUrl
   if (to === undefined) throw new UsageError('Where to? DATABASE_URL is not set')
   const { dataDir } = config

@@ -8,13 +8,13 @@ import {
   type TemplateSource,
   templateNames,
   templateSources,
-} from '../sync/definition/flow-template.ts'
+} from '../flows/definition/flow-template.ts'
 import { type CommandHelp, needFolder, runCommand, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {
   usage: `npm run flows:new -- <template> [--name articulos] [--from ${templateSources.join('|')}] [folder]`,
-  about: `Writes a flow file with comments into the folder (FLOWS_DIR, or ./flows), and says which variables it needs. A file that is there
-is never overwritten.
+  about: `Writes a flow file with comments into the folder (FLOWS_DIR, or ./flows), and says which variables it needs. The flow starts paused.
+A file that is there is never overwritten.
 Templates: ${templateNames.join(', ')}.`,
   options: [
     ['--name NAME', 'of the flow and its file; articulos without it'],
@@ -38,6 +38,7 @@ async function writeFlow(): Promise<number> {
     template,
     name,
     from,
+    startPaused: true,
     schema: relative(folder, schema).replaceAll('\\', '/'),
   })
   const file = join(folder, `${name}.flow.yaml`)
@@ -55,7 +56,7 @@ async function writeFlow(): Promise<number> {
     [
       `${file}: written; its comments say what to adapt`,
       ...(missing.length > 0 ? [`set in .env: ${missing.join(', ')}`] : []),
-      `then: npm run flows:check, and once it runs GET /sync/${name}/preview shows what would be sent`,
+      `then: npm run flows:check, and restart the service; GET /sync/${name}/preview shows what would be sent, POST /flow/${name}/resume starts the flow`,
       '',
     ].join('\n'),
   )

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Config, loadConfig } from '../app/config.ts'
+import type { Config } from '../app/config.ts'
 import { findSecrets, keysSource } from '../app/secrets-file.ts'
 import { checkBackup, readBackup } from '../backup/backup-file.ts'
 import { checkLoaded, type KeysAtHand } from '../backup/check-loaded.ts'
@@ -10,6 +10,7 @@ import { loadInto } from '../backup/load-tables.ts'
 import { describeHeader, describeLoaded } from '../backup/report.ts'
 import { CopyError } from '../backup/source.ts'
 import { type Database, openDatabase } from '../db/database.ts'
+import { readSettings } from './read-settings.ts'
 import { type CommandHelp, needFolder, runCommand, say, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {
@@ -60,7 +61,7 @@ async function keysAtHand(
 
 await runCommand(help, async () => {
   const { path, into, lost } = readRestoreOptions()
-  const config = loadConfig(process.env)
+  const config = readSettings()
   const folder = into ?? (config.databaseUrl === undefined ? config.dataDir : undefined)
   if (folder !== undefined) needFolder(folder)
   if ((await stat(path)).isDirectory()) throw new CopyError(`${path} is a folder, not a backup`)

@@ -1,18 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { type Config, ConfigError, loadConfig } from '../app/config.ts'
+import { type Config, ConfigError } from '../app/config.ts'
 import { findSecrets, keysSource } from '../app/secrets-file.ts'
 import { openDatabase } from '../db/database.ts'
 import { migrate, refuseNewerDatabase } from '../db/migrate.ts'
 import { checkEncryptionKeys, EncryptionKeysError } from '../payments/encryption/encryption-keys.ts'
-import { type Rotation, rotateSecrets } from '../payments/encryption/seal-anew.ts'
+import { type Rotation, rotateSecrets } from '../payments/encryption/seal-again.ts'
 import { hasTables } from '../repositories/encryption/sealed-values.ts'
+import { readSettings } from './read-settings.ts'
 import { type CommandHelp, runCommand, say } from './run-command.ts'
 
 const help: CommandHelp = {
   usage: 'npm run secrets:rotate [-- --lost=ID ...]',
   about:
-    'Encrypts everything anew under the first key of ENCRYPTION_KEYS. On PostgreSQL the service may run; with the embedded database stop it first.',
+    'Encrypts all stored secrets again with the first key of ENCRYPTION_KEYS. On PostgreSQL the service may run; with the embedded database stop it first.',
   options: [['--lost=ID', 'goes on without this key, which is lost; once for each key']],
   exitCodes: [
     [0, 'the other keys are no longer needed'],
@@ -52,12 +53,23 @@ async function rotate(config: Config, lost: readonly string[]): Promise<Rotation
 
 function describe(rotation: Rotation): string[] {
   const { first, renewed, givenUp, givenUpFlows, unreadable, unreadableFlows, stillUsed } = rotation
-  const lines = [`${renewed} values were encrypted anew under ${first}.`]
+  const { givenUpPeople, unreadablePeople } = rotation
+  const lines = [`${renewed} values were encrypted again with ${first}.`]
   if (givenUp > 0)
     lines.push(`${givenUp} clients lost their connection with the key: they must connect again.`)
   if (givenUpFlows.length > 0) {
     lines.push(
       `The access of ${givenUpFlows.join(', ')} was lost with the key: these destinations need a new refresh token in their flow files.`,
+    )
+  }
+  if (givenUpPeople.length > 0) {
+    lines.push(
+      `The codes of ${givenUpPeople.join(', ')} were lost with the key: an administrator must reset these people.`,
+    )
+  }
+  if (unreadablePeople.length > 0) {
+    lines.push(
+      `No key opens the codes of: ${unreadablePeople.join(', ')}. An administrator must reset these people.`,
     )
   }
   if (unreadable.length > 0) {
@@ -84,7 +96,7 @@ function describe(rotation: Rotation): string[] {
 
 await runCommand(help, async () => {
   const { lost = [] } = parseArgs({ options: { lost: { type: 'string', multiple: true } } }).values
-  const rotation = await rotate(loadConfig(process.env), lost)
+  const rotation = await rotate(readSettings(), lost)
   for (const line of describe(rotation)) say(line)
   return rotation.stillUsed.length === 0 ? 0 : 1
 })

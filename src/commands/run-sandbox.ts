@@ -8,7 +8,7 @@ import { type CommandHelp, runCommand, say } from './run-command.ts'
 const help: CommandHelp = {
   usage: 'npm run sandbox',
   about:
-    "Starts the provider's stand-in on loopback, for a service of its own (MP_API_URL, MP_AUTH_URL). Settings: SANDBOX_PORT, DATA_DIR, PUBLIC_URL of the service.",
+    'Starts the sandbox of the provider on loopback, for a service in another process (MP_API_URL, MP_AUTH_URL). Settings: SANDBOX_PORT, DATA_DIR, PUBLIC_URL of the service.',
   exitCodes: [
     [0, 'it was stopped'],
     [1, 'it could not start; the message says why'],

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Config, loadConfig } from '../app/config.ts'
+import type { Config } from '../app/config.ts'
 import { findSecrets, keysSource } from '../app/secrets-file.ts'
 import { readMigrationLevel } from '../backup/copied-tables.ts'
 import { hasEmbedded } from '../backup/embedded-place.ts'
@@ -10,6 +10,7 @@ import { listMigrations } from '../db/migrate.ts'
 import { createSealer } from '../domain/sealed.ts'
 import { type ChainCheck, verifyActivityChain } from '../payments/audit/verify-activity.ts'
 import { requireFittingKeys } from '../payments/encryption/encryption-keys.ts'
+import { readSettings } from './read-settings.ts'
 import { type CommandHelp, runCommand, say } from './run-command.ts'
 
 const help: CommandHelp = {
@@ -49,7 +50,7 @@ async function check(config: Config): Promise<ChainCheck> {
 
 await runCommand(help, async () => {
   parseArgs({ options: {} })
-  const { valid, head, entries, unsealed, findings } = await check(loadConfig(process.env))
+  const { valid, head, entries, unsealed, findings } = await check(readSettings())
   for (const { seq, entryId, reason } of findings) {
     say(`entry ${seq}: ${reason}${entryId === null ? '' : ` (${entryId})`}`)
   }

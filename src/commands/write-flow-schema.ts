@@ -3,15 +3,15 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { parse } from 'yaml'
-import { flowJsonSchema } from '../sync/definition/json-schema.ts'
-import { type KeyTexts, referencePage } from '../sync/definition/key-reference.ts'
-import { reasonsPage } from '../sync/reasons-page.ts'
+import { flowJsonSchema } from '../flows/definition/json-schema.ts'
+import { type KeyTexts, referencePage } from '../flows/definition/key-reference.ts'
+import { reasonsPage } from '../flows/reasons-page.ts'
 import { type CommandHelp, runCommand } from './run-command.ts'
 
 const help: CommandHelp = {
   usage: 'npm run flows:schema',
   about:
-    'Writes schema/flow.schema.json, which editors read beside flow files, docs/flows/reference.md, the reference of their keys, and docs/flows/reasons.md, that of reasons.',
+    'Writes schema/flow.schema.json, which editors read beside flow files, docs/reference/flows/definition.md, the reference of their keys, and docs/reference/flows/reasons.md, that of reasons.',
   exitCodes: [
     [0, 'the files are written'],
     [1, 'a file could not be written; the message says why'],
@@ -31,8 +31,8 @@ await runCommand(help, async () => {
     `${JSON.stringify(flowJsonSchema(), undefined, 2)}\n`,
   )
   const texts = parse(readFileSync(new URL('flow-keys.yaml', folder), 'utf8')) as KeyTexts
-  writeFileSync(new URL('docs/flows/reference.md', root), referencePage(texts))
-  writeFileSync(new URL('docs/flows/reasons.md', root), reasonsPage())
+  writeFileSync(new URL('docs/reference/flows/definition.md', root), referencePage(texts))
+  writeFileSync(new URL('docs/reference/flows/reasons.md', root), reasonsPage())
   const inRoot = { cwd: fileURLToPath(root), stdio: 'inherit' } as const
   execFileSync('npx', ['biome', 'check', '--write', 'schema'], inRoot)
   return 0

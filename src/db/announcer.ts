@@ -9,7 +9,7 @@ export type Announcer = {
   close(): Promise<void>
 }
 
-/** PostgreSQL accepts less, and a longer one would keep the others from being sent. */
+/** PostgreSQL accepts no longer payload, and one would prevent the others from being sent. */
 const longestPayload = 7_999
 /** While the database is unreachable: listeners that miss one read the tables by themselves. */
 const waitingAtMost = 1_000
@@ -19,11 +19,11 @@ const retryMs = 1_000
 const collectMs = 4
 
 /**
- * NOTIFY takes a lock of the whole database at the commit, so a transaction with NOTIFY makes all others wait for its
- * disk. Sent afterwards and together, by a statement of its own, announcements do not delay them. With `tell` no
- * statement is needed. A crash in between loses a hint.
+ * NOTIFY takes a lock of the whole database at the commit, so transactions with NOTIFY wait for each other's disk.
+ * Announcements are sent afterwards in one statement, which delays no transaction. With `notifyLocal` no statement is
+ * needed. A crash in between loses a hint.
  */
-export function createAnnouncer(db: Db, log: Log, tell?: Engine['tell']): Announcer {
+export function createAnnouncer(db: Db, log: Log, notifyLocal?: Engine['notifyLocal']): Announcer {
   let waiting: { channel: string; payload: string }[] = []
   let timer: NodeJS.Timeout | undefined
   let sending: Promise<void> = Promise.resolve()
@@ -34,8 +34,8 @@ export function createAnnouncer(db: Db, log: Log, tell?: Engine['tell']): Announ
     const pending = waiting
     waiting = []
     if (pending.length === 0) return
-    if (tell) {
-      for (const { channel, payload } of pending) tell(channel, payload)
+    if (notifyLocal) {
+      for (const { channel, payload } of pending) notifyLocal(channel, payload)
       return
     }
     try {

@@ -23,14 +23,12 @@ const everyMs = 2_000
 const driftPerMs = 0.001
 
 /**
- * One clock for all processes: the database's. It is measured every 2 s against a clock of this process that cannot be
- * set, so wrong wall clocks of the hosts do not matter. With the embedded database it is the host's wall clock, and a
- * change of that one is a change of the database's.
- *
- * The true time is within half a round trip of its middle. A reading is used when it is as exact as the current one (a
- * quick answer outlasts slow ones, until drift could have made it worse). It is also used when it contradicts the
- * current one: then the database's clock was set, and ours steps with it at once, also back. Slewing would make this
- * process differ for days from processes that start later. Without such a step `now` never runs backwards.
+ * One clock for all processes: the database's. It is measured every 2 s against a clock that cannot be set, so wrong
+ * wall clocks of the hosts have no effect. The embedded database uses the host's wall clock. The true time is within
+ * half a round trip of its middle. A reading is used if it is as exact as the current one with its possible drift. It
+ * is also used if it contradicts the current one: the database's clock was set, and this clock steps at once, also
+ * back. Slewing would make this process differ for days from later ones. Without such a step `now` never runs
+ * backwards.
  */
 export async function startDatabaseClock(
   database: Pick<Database, 'clockMs'>,

@@ -12,9 +12,8 @@ export class ConnectionFileError extends OperatorError {
 }
 
 /**
- * Checks the files that an address names before the driver reads them. The driver reads them unchecked, on the thread
- * that serves the tills, so a pipe would stop the process.
- *
+ * Checks the files that an address names before the driver reads them. The driver reads them unchecked on the thread
+ * that serves charges, so a pipe would block the process.
  * @throws ConnectionFileError.
  */
 export function checkConnectionFiles(url: string): void {

@@ -18,7 +18,7 @@ export function limitConnections(driver: Driver, most: number): Driver {
   return {
     ...driver,
     acquireConnection: async (options) => {
-      // It would wait for itself.
+      // A query inside a transaction would wait for itself.
       assertOutsideTransaction()
       if (taken < most) taken += 1
       else await new Promise<void>((resolve) => waiting.push(resolve))

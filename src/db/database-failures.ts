@@ -60,9 +60,9 @@ const socketCodes = new Set([
 ])
 
 /**
- * Whether a later retry may help: 503 for the caller, and no statement about what was stored. Checks the `cause` chain,
- * by class and code only. For some failures pg gives only text (a connection that ended, the time-out of its pool). The
- * pool of this folder turns those into DatabaseUnavailableError by what happened to the connection.
+ * Whether a retry may help: the caller gets 503, and what was stored is unknown. Checks the `cause` chain by class
+ * and code only. For some failures pg gives only text (an ended connection, the time-out of its pool). The pool of
+ * this folder turns these into DatabaseUnavailableError.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   let current = error
@@ -77,8 +77,8 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 }
 
 /**
- * Whether the connection that gave this error is useless. The server is closing it (its socket may close only after the
- * next query was sent), or has become a standby, where every later write fails too.
+ * Whether the connection of this error is unusable. The server is closing it (its socket may close later), or has
+ * become a standby, where every write fails.
  */
 export function endsConnection(error: unknown): boolean {
   const code = codeOf(error)
@@ -100,8 +100,8 @@ export function isRepeatable(error: unknown): boolean {
 }
 
 /**
- * Whether a prepared statement no longer fits: a migration of a newer version changed its columns, or the session
- * forgot it. The statement did not run; prepared again it works.
+ * Whether a prepared statement is outdated: a migration changed its columns, or the session lost it. It did not run,
+ * and works once prepared again.
  */
 export function isOutdatedStatement(error: unknown): boolean {
   const code = codeOf(error)

@@ -23,18 +23,18 @@ export type Database = {
    * answer.
    */
   transaction<T>(work: (trx: Trx) => Promise<T>): Promise<T>
-  /** The same database for work that others must not wait for: it has `most` connections at a time, and waits only within itself. */
+  /** The same database for work that must not delay other work: it uses at most `most` connections at a time. */
   withConnectionLimit(most: number): Database
   /**
-   * Notifies the listeners of `channel` in all processes, some milliseconds after the transaction of this flow has
-   * committed, and never without the commit; outside of a transaction after this call. A hint only, see `listen`.
+   * Notifies the listeners of `channel` in all processes, some milliseconds after this flow's transaction commits,
+   * and never without the commit. Outside of a transaction it sends after this call. A hint only, see `listen`.
    * Payload: less than 8,000 bytes.
    */
   announce(channel: string, payload: string): void
   /**
-   * Receives what all processes announce; resolves with the function that ends it. A hint only: what is sent while the
-   * connection is down is lost; `onGap` is called when it is up again. Payloads arrive after the commit. Neither
-   * function may fail.
+   * Calls `onPayload` for announcements of all processes after their commit. Resolves with the function that ends it.
+   * A hint only: payloads are lost while the connection is down, and `onGap` is called when it is up again. Neither
+   * function may throw.
    */
   listen(
     channel: string,
@@ -44,8 +44,8 @@ export type Database = {
   /** Connections without time limits, for migrations; the limits of `db` would end a long one. */
   maintenance<T>(work: (db: Db) => Promise<T>): Promise<T>
   /**
-   * For an embedded database in a folder: copies it to `${folder}/pglite`, in the state after a crash at this moment,
-   * to be opened as a database of its own. Queries run meanwhile. One copy at a time. Rejects when `signal` aborts.
+   * For an embedded database in a folder: copies it to `${folder}/pglite`, in the state after a crash at this moment.
+   * Queries run meanwhile. One copy at a time. Rejects when `signal` aborts.
    */
   copyFiles?: (folder: string, signal: AbortSignal) => Promise<void>
   /** The time of the database's own clock, in milliseconds since 1970. Only DatabaseClock uses this; other code uses DatabaseClock. */
@@ -66,7 +66,7 @@ export type Database = {
   takesWrites(): Promise<boolean>
   /** One sentence per server setting that may lose acknowledged data in a power cut. */
   durabilityWarnings(): Promise<string[]>
-  /** Lets running queries and transactions end (5 s at most), refuses new ones. A second call has no effect. */
+  /** Lets running queries and transactions end (at most 5 s) and refuses new ones. A second call has no effect. */
   close(): Promise<void>
 }
 
@@ -93,9 +93,8 @@ const CLOSE_TIMEOUT_MS = 5_000
 
 /**
  * Opens the database and makes one query.
- *
- * @throws DatabaseLockedError when another process has the folder, and DatabaseUnavailableError when PostgreSQL does
- * not answer.
+ * @throws DatabaseLockedError if another process has the folder.
+ * @throws DatabaseUnavailableError if PostgreSQL does not answer.
  */
 export async function openDatabase(options: OpenOptions): Promise<Database> {
   const log = options.log ?? (() => {})
@@ -138,7 +137,7 @@ async function openEngine(options: OpenOptions, log: Log): Promise<Engine> {
   return await openPglite({ log, ...(dataDir !== undefined && { dataDir }), ...load })
 }
 
-/** The database on an engine. Use `openDatabase`, unless you need the engine too. */
+/** The database on an engine. Use `openDatabase`, unless the engine is needed too. */
 export function build(engine: Engine, log: Log = () => {}): Database {
   const gate = new Gate()
   const dialect = guarded(engine.dialect, gate)
@@ -147,7 +146,7 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     new Kysely<Tables>({ dialect: { ...dialect, createDriver: () => own } })
   const db = openOn(driver)
   const writeProof = createWriteProof(db)
-  const announcer = createAnnouncer(db, log, engine.tell)
+  const announcer = createAnnouncer(db, log, engine.notifyLocal)
   let pinging: Promise<boolean> | undefined
   let closing: Promise<void> | undefined
 
@@ -155,10 +154,10 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     const drained = gate.close(CLOSE_TIMEOUT_MS)
     await atMost(engine.stop(), CLOSE_TIMEOUT_MS)
     await drained
-    // Everything committed until now, also by transactions that had begun.
+    // Sends the announcements of all commits until now, also of transactions that had begun.
     await atMost(asLast(announcer.close), CLOSE_TIMEOUT_MS)
-    // Not `db.destroy()`: Kysely would answer late queries with an error of its own, without class or code. And with a
-    // time limit: connections to a server that vanished take minutes to close.
+    // Not `db.destroy()`: Kysely would answer late queries with an error without class or code. The time limit is for
+    // connections to a vanished server, which take minutes to close.
     await atMost(engine.disconnect(), CLOSE_TIMEOUT_MS)
   }
 
@@ -214,7 +213,7 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     },
     ping: async () => {
       assertOutsideTransaction()
-      // One query at a time: a database that hangs must not collect them.
+      // One query at a time, so that a database that does not answer collects none.
       pinging ??= answers(db).finally(() => {
         pinging = undefined
       })
@@ -284,8 +283,8 @@ async function atMost(work: Promise<void>, timeoutMs: number): Promise<void> {
 }
 
 /**
- * A statement with a constant text and values named `:so` in it. Built once, so that a call costs only its round trip.
- * One name has one type: write `:name::uuid` where PostgreSQL cannot infer it.
+ * A statement with a constant text and named values like `:id`. It is built once, so that a call costs only its round
+ * trip. One name has one type: write `:name::uuid` where PostgreSQL cannot infer it.
  */
 export function fixedStatement<Values extends Record<string, unknown>, Row>(
   text: string,

@@ -26,10 +26,10 @@ export type Engine = {
   /** Like Database.ownSessions. */
   ownSessions?(): number[] | undefined
   /** Starts to listen on a channel; resolves with the function that ends it. */
-  listen(channel: string, hearer: ListenerHandlers): Promise<() => Promise<void>>
-  /** Notifies the listeners of a channel without a statement, if all of them are in this process. Never fails. */
-  tell?(channel: string, payload: string): void
-  /** Ends what runs beside the queries (listener, vacuum). Called once, before `disconnect`. */
+  listen(channel: string, handlers: ListenerHandlers): Promise<() => Promise<void>>
+  /** Notifies the listeners of a channel without a statement, if all are in this process. Never fails. */
+  notifyLocal?(channel: string, payload: string): void
+  /** Ends background work (listener, vacuum). Called once, before `disconnect`. */
   stop(): Promise<void>
   /** Closes the connections and releases the folder. Called once, after the last query. */
   disconnect(): Promise<void>

@@ -1,8 +1,7 @@
 /**
- * Makes the function that long work awaits at each step. When the present turn of the event loop has been long, it lets
- * timers and sockets run; else it returns undefined, to continue at once. All users of one function share the turn and
- * continue in the order in which they stopped, one in a turn. So many short works in a row, or many at once, delay
- * others no longer than one of them.
+ * Makes the function that long work awaits at each step. After a long turn of the event loop it lets timers and
+ * sockets run; otherwise it returns undefined, to continue at once. All users of one function share the turn and
+ * continue in order, one per turn. So many works at once delay other requests no longer than one.
  */
 export function createTurns(longestMs: number): () => Promise<void> | undefined {
   const waiting: (() => void)[] = []

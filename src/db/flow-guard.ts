@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Dialect, Driver } from 'kysely'
 import { DatabaseUnavailableError, OpenTransactionError } from './database-failures.ts'
 
-/** `open` ends with the transaction: work that it left behind (a timer) keeps the storage but may use the database again. */
+/** `open` ends with the transaction. Later work of the same flow (a timer) may use the database again. */
 type Flow = { open: boolean; afterwards: (() => void)[] }
 
 const flow = new AsyncLocalStorage<Flow>()
@@ -13,8 +13,8 @@ export function assertOutsideTransaction(): void {
 }
 
 /**
- * Runs `transaction` and marks everything that its work calls, at any depth, as inside a transaction. Functions for the
- * commit (`whenCommitted`) are called after it, also when its outcome is unknown, and never when it failed.
+ * Runs `transaction` and marks everything that its work calls as inside a transaction. Functions for the commit
+ * (`whenCommitted`) run after it, also if its outcome is unknown, and never if it failed.
  */
 export async function insideTransaction<T>(
   transaction: (inside: <R>(work: () => Promise<R>) => Promise<R>) => Promise<T>,
@@ -53,7 +53,7 @@ export function leaveFlow<T>(work: () => T): T {
 
 const farewell = new AsyncLocalStorage<true>()
 
-/** Runs `work` that closes a database: a closed gate lets it pass. */
+/** Runs `work` that closes a database: it may pass a closed gate. */
 export function asLast<T>(work: () => T): T {
   return farewell.run(true, work)
 }
@@ -96,9 +96,9 @@ export class Gate {
 }
 
 /**
- * The dialect with a gate before its connections. A query of a transaction has its connection and does not pass here. A
- * query that does pass here while a transaction of its flow is open did not use the transaction's handle. It fails at
- * once on both databases; else the embedded one would hang and PostgreSQL would write outside the transaction.
+ * The dialect with a gate before its connections. A query of a transaction has its connection and does not pass here.
+ * Another query that passes while a transaction of its flow is open did not use the transaction's handle, so it fails
+ * at once. Otherwise the embedded database would hang, and PostgreSQL would write outside the transaction.
  */
 export function guarded(dialect: Dialect, gate: Gate): Dialect {
   return {

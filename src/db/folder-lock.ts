@@ -6,11 +6,10 @@ import { DatabaseLockedError } from './database-failures.ts'
 const SQLITE_BUSY = 5
 
 /**
- * Makes the folder (mode 0700) if it is missing and locks it for this process; returns the function that releases it.
- * The operating system frees the lock in any case when the process dies, so unlike a file with a process number it
- * cannot become stale.
- *
- * @throws DatabaseLockedError when another open database has it.
+ * Creates the folder (mode 0700) if needed and locks it for this process. Returns the function that releases it. The
+ * operating system frees the lock when the process dies, so it cannot become stale, unlike a file with a process
+ * number.
+ * @throws DatabaseLockedError if another open database has it.
  */
 export function lockFolder(folder: string): () => void {
   mkdirSync(folder, { recursive: true, mode: 0o700 })

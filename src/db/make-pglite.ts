@@ -1,8 +1,8 @@
 import { PGlite } from '@electric-sql/pglite'
 import { compileOnce } from './small-parser.ts'
 
-// A separate process that new-pglite.ts starts with a folder: it makes an empty embedded database in it and ends. When
-// its parent is gone, the result is not needed.
+// A separate process that new-pglite.ts starts with a folder: it creates an empty embedded database there and ends.
+// It exits without its parent.
 process.on('disconnect', () => process.exit(1))
 
 compileOnce()

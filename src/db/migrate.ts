@@ -45,7 +45,7 @@ export class NotAloneError extends OperatorError {
 
 export type MigrateOptions = {
   folder?: string
-  /** Migrations that must not run beside another process, but are applied nevertheless. */
+  /** Migrations that must not run while another process uses the database, but are applied nevertheless. */
   anyway?: readonly string[]
   log?: Log
   sleep?: (ms: number) => Promise<unknown>
@@ -55,25 +55,24 @@ const UNDEFINED_TABLE = '42P01'
 const LOCK_NOT_AVAILABLE = '55P03'
 /** Kysely's own number, so that processes of versions with Kysely's locking wait too. */
 const lockId = '3853314791062309107'
-/** Of locks whose second number is a session that only waits for the migrations. */
+/** The first number of locks whose second number is a session that only waits for the migrations. */
 const startingId = 1_953_066_860
 /** The beginning of a migration that must not run beside a process of an earlier version. */
 const aloneMark = /^-- alone: (.*)/
-/** The rest of a clean stop takes at most this long; processes that start together are ready within it. */
+/** A clean stop ends within this time, and processes that start together are ready within it. */
 const othersWithinMs = 20_000
 const othersEveryMs = 500
-/** A waiting lock request makes all later ones wait: a backup that reads delays both. */
+/** A waiting lock request makes all later ones wait; a backup that reads delays both. */
 const lockWithinMs = 1_000
 const lockAgainMs = 2_000
 const lockAttempts = 200
 
 /**
- * Applies the files `NNNN_what.sql` of the folder that are new to the database, all in one transaction, and returns
- * their names. Processes that start together wait for each other. Processes of the earlier version continue meanwhile;
- * a migration that they do not tolerate waits for their end, for 20 s.
- *
- * @throws NewerDatabaseError when the database has a migration that the folder lacks, NotAloneError, and
- * MigrationError.
+ * Applies the new files `NNNN_what.sql` of the folder in one transaction and returns their names. Processes that
+ * start together wait for each other. Processes of the earlier version continue; a migration that they do not
+ * tolerate waits up to 20 s for their end.
+ * @throws NewerDatabaseError if the database has a migration that the folder lacks.
+ * @throws NotAloneError, MigrationError.
  */
 export async function migrate(database: Database, options: MigrateOptions = {}): Promise<string[]> {
   const { folder = migrationsFolder, log = () => {}, sleep = wait } = options
@@ -161,7 +160,7 @@ async function readAlone(folder: string, names: readonly string[]): Promise<Alon
   return found
 }
 
-/** Until the transaction ends, other processes see which sessions only wait for the migrations. */
+/** Shows other processes, until the transaction ends, which sessions only wait for the migrations. */
 async function sayThatWeStart(trx: Trx, { ownSessions }: Database): Promise<void> {
   const pids = ownSessions?.()
   if (!pids) return
@@ -215,9 +214,8 @@ async function listOthers(trx: Trx): Promise<string[]> {
 }
 
 /**
- * The role may have time limits of its own, which are for work of milliseconds. Also, a server notices only at the end
- * of a statement that its client is gone, and would keep the locks of a killed process until then. Some systems cannot
- * check earlier.
+ * Lifts time limits of the role, which are for short work. A server notices a lost client only at the end of a
+ * statement, and keeps the locks of a killed process until then. Some systems cannot check earlier.
  */
 export async function liftLimits(trx: Trx): Promise<void> {
   await sql`
@@ -231,8 +229,8 @@ export async function liftLimits(trx: Trx): Promise<void> {
 }
 
 /**
- * Waits until no other process migrates, and keeps others waiting until the transaction ends. Bound to the transaction
- * and not to the session, which may change behind a pooler.
+ * Waits until no other process migrates, and blocks others until the transaction ends. The lock belongs to the
+ * transaction, because a pooler may change the session.
  */
 export async function lockMigrations(trx: Trx): Promise<void> {
   await sql`select pg_advisory_xact_lock(${sql.lit(BigInt(lockId))})`.execute(trx)

@@ -8,11 +8,10 @@ const maker = fileURLToPath(new URL('make-pglite.ts', import.meta.url))
 const unfinishedSuffix = '.unfinished'
 
 /**
- * Makes an empty embedded database at `files`, in 2 to 4 s. A separate process does it, since the 650 MB of memory that
- * it takes would stay with the service. It is made beside its place, so that a process that is killed meanwhile leaves
- * no partial database there, but a folder that the next one removes.
- *
- * @param files the folder of the database, existing and empty. The caller has locked the folder around it.
+ * Creates an empty embedded database at `files`, in 2 to 4 s. A separate process does it, because its 650 MB of
+ * memory would stay with the service. The database is made in a sibling folder, so that a killed process leaves no
+ * partial one; the next start removes that folder.
+ * @param files the folder of the database, existing and empty, inside a folder that the caller has locked.
  */
 export async function makeNewPglite(files: string): Promise<void> {
   const around = dirname(files)
@@ -22,7 +21,7 @@ export async function makeNewPglite(files: string): Promise<void> {
       await rm(join(around, name), { recursive: true, force: true, maxRetries: 5 })
     }
   }
-  // The process of a killed service may still run for a moment, so each has a name of its own.
+  // The process of a killed service may still run for a moment, so each uses its own name.
   const unfinished = join(around, `${prefix}${process.pid}${unfinishedSuffix}`)
   await mkdir(unfinished, { mode: 0o700 })
   await runMaker(unfinished)

@@ -11,9 +11,9 @@ const control = 'global/pg_control'
 const processId = 'postmaster.pid'
 
 /**
- * Copies the files of an embedded database while it runs, by PostgreSQL's manual ("Making a Base Backup Using the Low
- * Level API"). Files that change during the copy are repaired from the log when the copy is first opened. Other queries
- * wait only for the checkpoint at the beginning, which writes 128 MB at most.
+ * Copies the files of a running embedded database, by PostgreSQL's manual ("Making a Base Backup Using the Low Level
+ * API"). Files that change meanwhile are repaired from the log when the copy is first opened. Other queries wait only
+ * for the checkpoint at the start, which writes at most 128 MB.
  */
 export async function copyPglite(
   pglite: PGlite,
@@ -34,7 +34,7 @@ export async function copyPglite(
     label = rows[0]?.labelfile as string
   }
   await copyTree(join(from, log), join(to, log), signal)
-  // On this thread, where the embedded database writes too: no write can come between.
+  // Synchronous on this thread, where the embedded database writes: no write can happen meanwhile.
   copyFileSync(join(from, control), join(to, control))
   await writeFile(join(to, 'backup_label'), label, { mode: 0o600 })
 }

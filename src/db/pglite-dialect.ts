@@ -24,10 +24,9 @@ const writes = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE'])
 const IN_FAILED_TRANSACTION = '25P02'
 
 /**
- * Kysely's own PGlite dialect, with four differences. Queries yield to the event loop, statements are prepared, and
- * isolation levels are applied. A BEGIN that fails rejects (in Kysely's it is an unhandled rejection that ends the
- * process). Each user of the database gets a connection object of its own; PGlite queues their queries and
- * transactions.
+ * Kysely's PGlite dialect with four differences. Queries yield to the event loop, statements are prepared, and
+ * isolation levels are applied. A failed BEGIN rejects (in Kysely's it is an unhandled rejection that ends the
+ * process). Each user gets its own connection object; PGlite queues queries and transactions.
  */
 export function pgliteDialect(pglite: PGlite): Dialect {
   const turn = createTurns(LONGEST_TURN_MS)
@@ -179,9 +178,9 @@ type Answer = Awaited<ReturnType<PGlite['execProtocolStream']>>
 type Description = { types: readonly number[]; columns: Answer }
 
 /**
- * Runs statements with parameters in PGlite. Its own `query` enters the database six times for each (parse, describe,
- * bind, describe, execute, sync), which takes longer than most statements do. Here it is two times, and once for a
- * repeated text, which the session keeps prepared.
+ * Runs statements with parameters in PGlite. Its own `query` enters the database six times (parse, describe, bind,
+ * describe, execute, sync), which takes longer than most statements. This class enters twice, and once for a repeated
+ * text, which stays prepared.
  */
 export class PgliteStatements {
   readonly #pglite: PGlite
@@ -246,7 +245,7 @@ export class PgliteStatements {
     return described
   }
 
-  /** The messages and the end of their series, at which the database resolves an error of any of them. */
+  /** Sends the messages and a sync, at which the database reports an error of any of them. */
   #send(messages: readonly Uint8Array[]): Promise<Answer> {
     const series = Buffer.concat([...messages, serialize.sync()])
     return this.#pglite.execProtocolStream(series, { syncToFs: false })

@@ -1,6 +1,6 @@
 import type { ListenerHandlers } from './engine.ts'
 
-/** So a till that waits for its customer sees the payment at most a second late. */
+/** A charge that waits for its customer gets the payment at most a second late. */
 const everyMs = 1_000
 
 /** For a database without notifications: signals a gap every second, so that all listeners read the tables. */

@@ -19,7 +19,7 @@ const writes = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE'])
 export type ClientLimits = {
   /** How long a query may stay without an answer; 0 means for ever. */
   queryTimeoutMs: number
-  /** After this silence the server is asked whether it still works on the query; never when absent. */
+  /** After this time without an answer the server is asked whether it still works on the query; never if absent. */
   suspectAfterMs?: number
   /** Statements before the first use of a connection. */
   setUp?: string
@@ -29,31 +29,30 @@ export type ClientLimits = {
 export type Shared = {
   limits: ClientLimits
   sessions: PostgresSessions
-  /** Absent where a session may belong to another connection a moment later. */
+  /** Absent if a session may belong to another connection a moment later. */
   names?: StatementNames
   onLost: () => void
 }
 
 type Answer = Pick<PgResult, 'command' | 'rowCount'> & { rows?: unknown[] }
-/** The last query that the server has not answered. */
+/** The last query without an answer. */
 type Question = { giveUp: (reason: string) => void }
 
 /**
- * A watched connection: once it is lost, its callers get DatabaseUnavailableError, and it is never used again. There is
- * one query at a time, so one timer is enough: it is reset at each query, and a query without an answer is checked
- * then.
+ * A watched connection. Once it is lost, callers get DatabaseUnavailableError, and it is never used again. One query
+ * runs at a time, so one timer is enough; each query resets it.
  */
 export class WatchedClient implements DatabaseConnection {
   /** By performance.now(): the time of the server's last answer. */
   answeredAt = performance.now()
-  /** Whether it is unused since it was connected. */
+  /** Whether it has not been used since it was connected. */
   isNew = true
-  /** Whether its settings are made, and its session is known. */
+  /** Whether its settings are applied and its session is known. */
   isIntroduced = false
   readonly #client: PoolClient
   readonly #shared: Shared
   readonly #firstLookMs: number
-  /** Unknown until it was introduced, and behind a pooler. */
+  /** Undefined before `introduce`, and behind a pooler. */
   #session: ServerSession | undefined
   #question: Question | undefined
   #watch: NodeJS.Timeout | undefined
@@ -65,11 +64,12 @@ export class WatchedClient implements DatabaseConnection {
     this.#shared = shared
     const { queryTimeoutMs, suspectAfterMs = queryTimeoutMs } = shared.limits
     this.#firstLookMs = Math.min(queryTimeoutMs, suspectAfterMs)
-    // The pool listens to idle clients only: between two statements of a transaction this would end the process.
+    // The pool listens to idle clients only. Without this, an error between two statements of a transaction would end
+    // the process.
     client.on('error', (error) => this.#lose(error))
   }
 
-  /** Before the first use: makes its settings and reads its session, so that the server can be asked about it. */
+  /** Applies the settings and reads the session before the first use, so that the server can be asked about it. */
   async introduce(timeoutMs: number): Promise<void> {
     const { setUp, suspectAfterMs } = this.#shared.limits
     if (setUp !== undefined) await this.#askWithin(timeoutMs, setUp)
@@ -99,13 +99,13 @@ export class WatchedClient implements DatabaseConnection {
     } catch (error) {
       if (!isOutdatedStatement(error)) throw error
       this.#shared.names?.renew()
-      // Within a transaction all of it must be repeated.
+      // Inside a transaction all of it must be repeated.
       if (this.#client.getTransactionStatus() !== 'I') throw error
       return toResult<R>(await this.#ask({ text: sql, values }))
     }
   }
 
-  // biome-ignore lint/correctness/useYield: the interface asks for a generator, and nobody here reads rows one by one
+  // biome-ignore lint/correctness/useYield: the interface asks for a generator, and nothing here reads rows one by one
   async *streamQuery(): AsyncIterableIterator<never> {
     throw new Error('Streams of rows are not supported')
   }
@@ -115,7 +115,7 @@ export class WatchedClient implements DatabaseConnection {
     return (await this.#ask({ text: sql })).command
   }
 
-  /** It is not used again after this. */
+  /** Prevents further use. */
   spoil(): void {
     this.#isSpoiled = true
   }
@@ -201,7 +201,7 @@ export class WatchedClient implements DatabaseConnection {
     if (suspectAfterMs !== undefined) void this.#suspect(question)
   }
 
-  /** Gives up when the server, twice in a row, does not work on our query or cannot be reached. */
+  /** Gives up when the server, twice in a row, cannot be reached or does not work on the query. */
   async #suspect(question: Question): Promise<void> {
     let isDoubted = false
     while (this.#question === question && this.#session) {

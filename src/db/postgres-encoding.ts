@@ -5,10 +5,10 @@ import { endProbe, openProbe } from './postgres-probe.ts'
 type Answer = { name: string; encoding: string }
 
 /**
- * Checks that the database stores texts as UTF8: no other encoding has all characters that a till may send, and the
- * server compares the forms of a text only in that one. `createdb` uses the machine's encoding, WIN1252 on many.
- *
- * @throws UnfitDatabaseError for another encoding, DatabaseUnavailableError without an answer.
+ * Checks that the database stores texts as UTF8. Other encodings lack characters that an ERP may send, and the server
+ * compares Unicode forms only in UTF8. `createdb` uses the machine's encoding, often WIN1252.
+ * @throws UnfitDatabaseError for another encoding.
+ * @throws DatabaseUnavailableError without an answer.
  */
 export async function checkEncoding(config: ClientConfig): Promise<void> {
   const { name, encoding } = await ask(config)

@@ -9,17 +9,17 @@ import { resilientPool } from './postgres-pool.ts'
 import { checkRole, findPooling, type Pooling, receivesNotifications } from './postgres-pooler.ts'
 import { pgTypes } from './type-parsers.ts'
 
-/** Below the 10 s that a till waits for an answer, with time left to answer 503. */
+/** Below the 10 s that an ERP waits for an answer, with time left to answer 503. */
 const CONNECT_TIMEOUT_MS = 5_000
-/** All queries of the service take milliseconds; one that takes this long does harm if it continues. */
+/** All queries of the service take milliseconds; a query of this length does harm if it continues. */
 const STATEMENT_TIMEOUT_MS = 15_000
 /** Shorter than the statement time-out, so that the error distinguishes a lock from a slow query. */
 const LOCK_TIMEOUT_MS = 5_000
-/** No HTTP call runs inside a transaction, so an idle one belongs to a hung process and only keeps locks. */
+/** No HTTP call runs inside a transaction, so an idle one belongs to a hung process and only holds locks. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
-/** The server answers after its own time-out; a longer silence means that there is no server. */
+/** The server answers after its own time-out. A longer silence means that it is gone. */
 const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 5_000
-/** Nearly all queries are answered long before; for the others the server is asked. */
+/** Nearly all queries are answered long before. For the others the server is asked. */
 const SUSPECT_AFTER_MS = 2_000
 const DEFAULT_MAX_CONNECTIONS = 10
 const MAINTENANCE_CONNECTIONS = 2
@@ -39,8 +39,8 @@ const limits = {
 }
 
 /**
- * The parsers read these forms; the defaults of a server or a role may differ. JIT is off: on large tables the server
- * would compile statements that take a millisecond, which costs a second of a processor.
+ * The parsers read these forms, and a server's or role's defaults may differ. JIT is off: on large tables it would
+ * spend a second of CPU on statements that take a millisecond.
  */
 const forms = {
   jit: 'off',
@@ -51,10 +51,8 @@ const forms = {
 }
 
 /**
- * First detects a pooler between the service and the server: poolers accept no settings with a connection, and in
- * transaction mode none for it.
- *
- * @throws ConnectionFileError, DatabaseUnavailableError and UnfitDatabaseError.
+ * First detects a pooler, because poolers accept no settings with a connection, and in transaction mode none for it.
+ * @throws ConnectionFileError, DatabaseUnavailableError, UnfitDatabaseError.
  */
 export async function postgresEngine(options: PostgresOptions): Promise<Engine> {
   const { databaseUrl, directUrl, log } = options
@@ -97,7 +95,7 @@ export async function postgresEngine(options: PostgresOptions): Promise<Engine> 
       }),
     pool: () => pool.figures(),
     ownSessions: () => (pooling === 'none' ? pool.sessions() : undefined),
-    listen: (channel, hearer) => listener.listen(channel, hearer),
+    listen: (channel, handlers) => listener.listen(channel, handlers),
     stop: () => listener.stop(),
     disconnect: () => pool.end(),
   }
@@ -130,13 +128,13 @@ async function createListener(
   }
   const direct = directUrl === undefined ? undefined : connectionConfig(directUrl)
   if (direct && (await receivesNotifications(direct, connection))) {
-    say('changes are heard by way of DATABASE_DIRECT_URL')
+    say('LISTEN uses DATABASE_DIRECT_URL')
     return new PostgresListener(direct, log)
   }
   say(
     direct
-      ? 'whoever waits looks for changes every second, since DATABASE_DIRECT_URL does not hear them (another database, another pooler, or no answer)'
-      : 'whoever waits looks for changes every second; DATABASE_DIRECT_URL would tell them at once',
+      ? 'waiting requests check for changes every second: DATABASE_DIRECT_URL receives no notifications (another database, another pooler, or no answer)'
+      : 'waiting requests check for changes every second; set DATABASE_DIRECT_URL to notify them at once',
   )
   return new PollingListener()
 }

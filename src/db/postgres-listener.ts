@@ -10,9 +10,9 @@ const PROBE_INTERVAL_MS = 3_000
 const PROBE_TIMEOUT_MS = 2_000
 
 /**
- * LISTEN for all channels on one connection of its own, opened with the first channel. It reconnects by itself after
- * the server was away. Notifications in between are lost and reported as a gap. So a notification may only shorten a
- * wait, never replace a read of the tables.
+ * LISTEN for all channels on one separate connection, opened with the first channel. It reconnects after an outage.
+ * Notifications of that time are lost and reported as a gap. So a notification may shorten a wait, but never replace
+ * a read of the tables.
  */
 export class PostgresListener {
   readonly #config: ClientConfig
@@ -32,16 +32,16 @@ export class PostgresListener {
   }
 
   /**
-   * Resolves when the channel is listened to, or when the first attempt failed: then it retries by itself. The returned
-   * function ends it.
+   * Resolves when the channel is open, or when the first attempt failed and retries follow. The returned function
+   * ends it.
    */
-  async listen(channel: string, hearer: ListenerHandlers): Promise<() => Promise<void>> {
-    // An object of its own per call: the same listener may be added twice and removed once.
-    const own = { ...hearer }
+  async listen(channel: string, handlers: ListenerHandlers): Promise<() => Promise<void>> {
+    // A separate object per call: the same listener may be added twice and removed once.
+    const own = { ...handlers }
     const others = this.#channels.get(channel) ?? new Set()
     this.#channels.set(channel, others.add(own))
     if (this.#client) {
-      await this.#tell(this.#client, `listen ${escapeIdentifier(channel)}`)
+      await this.#run(this.#client, `listen ${escapeIdentifier(channel)}`)
     } else {
       await this.#connect()
     }
@@ -63,14 +63,14 @@ export class PostgresListener {
     rest?.delete(own)
     if (!rest || rest.size > 0) return
     this.#channels.delete(channel)
-    if (this.#client) await this.#tell(this.#client, `unlisten ${escapeIdentifier(channel)}`)
+    if (this.#client) await this.#run(this.#client, `unlisten ${escapeIdentifier(channel)}`)
   }
 
   /**
-   * One command after the other, as pg requires. The caller need not handle a failure: it ends the connection, and the
-   * next one listens to the channels needed then.
+   * Runs one command after the other, as pg requires. A failure ends the connection, so the caller need not handle
+   * it; the next connection opens all channels.
    */
-  async #tell(client: Client, command: string): Promise<void> {
+  async #run(client: Client, command: string): Promise<void> {
     this.#commands = this.#commands.then(async () => {
       if (this.#client !== client) return
       await client.query(command).catch((error: unknown) => this.#lost(client, error))
@@ -91,11 +91,11 @@ export class PostgresListener {
     client.on('error', (error) => this.#lost(client, error))
     client.on('end', () => this.#lost(client, undefined))
     client.on('notification', ({ channel, payload }) => {
-      for (const hearer of this.#channels.get(channel) ?? []) hearer.onPayload(payload ?? '')
+      for (const handlers of this.#channels.get(channel) ?? []) handlers.onPayload(payload ?? '')
     })
     try {
       await client.connect()
-      // A channel that is added meanwhile finds no client yet, so repeat until all are done.
+      // A channel that is added meanwhile has no client yet, so repeat until all are open.
       const informed = new Set<string>()
       for (let rest = this.#missing(informed); rest.length > 0; rest = this.#missing(informed)) {
         await client.query(rest.map((channel) => `listen ${escapeIdentifier(channel)}`).join(';'))
@@ -111,7 +111,7 @@ export class PostgresListener {
     this.#failures = 0
     this.#probe = setInterval(() => void this.#ask(client), PROBE_INTERVAL_MS).unref()
     if (!wasAway) return
-    for (const hearers of this.#channels.values()) for (const { onGap } of hearers) onGap()
+    for (const listeners of this.#channels.values()) for (const { onGap } of listeners) onGap()
   }
 
   #missing(informed: Set<string>): string[] {
@@ -145,7 +145,7 @@ export class PostgresListener {
       () => this.#lost(client, new Error(`no answer within ${PROBE_TIMEOUT_MS} ms`)),
       PROBE_TIMEOUT_MS,
     )
-    await this.#tell(client, 'select 1')
+    await this.#run(client, 'select 1')
     clearTimeout(deadline)
   }
 }

@@ -26,10 +26,10 @@ export type ResilientPool = {
 }
 
 /**
- * A pg Pool that survives the loss of its server. A connection is never used again when it was lost, when it did not
- * answer within `queryTimeoutMs` (the server vanished), or when its session no longer works on the query. Its user gets
- * DatabaseUnavailableError, also for the ROLLBACK that Kysely then tries. A connection that was idle, or was not used
- * since another was lost, is checked first. So a restart of the server costs at most the queries that were under way.
+ * A pg Pool that survives the loss of its server. It never reuses a connection that was lost, did not answer within
+ * `queryTimeoutMs`, or whose session dropped the query. The caller gets DatabaseUnavailableError, also for the
+ * ROLLBACK that Kysely then tries. An idle connection, or one older than the last loss, is checked before use. A
+ * restart of the server costs only the running queries.
  */
 export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log): ResilientPool {
   const pool = new Pool(config)
@@ -81,7 +81,7 @@ export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log):
   }
 }
 
-/** Any failure here, such as a refused socket, a full pool or a refused login, means that there is no database. */
+/** Any failure here (a refused socket, a full pool, a refused login) means that the database is unavailable. */
 async function connect(pool: Pool): Promise<PoolClient> {
   try {
     return await pool.connect()

@@ -4,8 +4,8 @@ import { DatabaseUnavailableError, UnfitDatabaseError } from './database-failure
 import { endProbe, openProbe, probeWithinMs } from './postgres-probe.ts'
 
 /**
- * What is between the service and the server. `none`: nothing. `session`: a pooler with one session per connection.
- * `transaction`: a pooler with a session per transaction, so no state may be left in it.
+ * What is between the service and the server. `none`: nothing. `session`: a pooler with a session per connection.
+ * `transaction`: a pooler with a session per transaction, so no state may stay in it.
  */
 export type Pooling = 'none' | 'session' | 'transaction'
 
@@ -17,10 +17,9 @@ export class PoolerError extends UnfitDatabaseError {
 const rounds = 5
 
 /**
- * Detects a pooler by queries. A pooler gives its own number for the session. In transaction mode two connections get
- * the same session, or one connection two sessions, while a transaction keeps another one busy. If it cannot be
- * determined in time, transaction mode is assumed, which is safe.
- *
+ * Detects a pooler by queries. A pooler returns its own number for the session. In transaction mode two connections
+ * share a session, or one has two, while a transaction occupies another. Without a result in time it assumes
+ * transaction mode, which is safe.
  * @throws DatabaseUnavailableError.
  */
 export async function findPooling(config: ClientConfig): Promise<Pooling> {
@@ -86,7 +85,7 @@ export async function checkRole(
         ({ name, value }) => `alter role ${escapeIdentifier(role)} set ${name} = '${value}';`,
       )
       throw new PoolerError(
-        `The database is behind a pooler in transaction mode, where the settings of the role hold. Run this, and let the pooler connect anew: ${cures.join(' ')}`,
+        `The database is behind a pooler in transaction mode, where the settings of the role hold. Run this, and restart the connections of the pooler: ${cures.join(' ')}`,
       )
     }
     return { role, isLimited: timeout !== '0' }
@@ -109,9 +108,9 @@ export async function receivesNotifications(
       listener.once('notification', () => resolve(true)),
     )
     await listener.query(`listen ${channel}`)
-    const teller = await openProbe(pooled)
-    clients.push(teller)
-    await teller.query(`notify ${channel}`)
+    const notifier = await openProbe(pooled)
+    clients.push(notifier)
+    await notifier.query(`notify ${channel}`)
     return await Promise.race([received, sleep(probeWithinMs, false, { ref: false })])
   } catch {
     return false

@@ -4,16 +4,16 @@ import { Client, type ClientConfig, DatabaseError } from 'pg'
 export type ServerSession = { pid: number; startedAt: string }
 
 export type SessionCheck = {
-  /** Whether it works on a query. If not, the answer was lost, or the query never arrived. */
+  /** Whether the session works on a query. If not, the answer was lost, or the query never arrived. */
   isWorking(session: ServerSession): boolean
 }
 
 const TIMEOUT_MS = 2_000
 
 /**
- * Asks the server what the sessions of this role do, on a connection of its own. A query without an answer may be slow,
- * or its connection may be dead (a firewall dropped it, the server moved): only the server knows. Overlapping checks
- * are one.
+ * Asks the server about the sessions of this role, on a separate connection. A query without an answer may be slow,
+ * or its connection may be dead (a firewall dropped it): only the server can distinguish. Overlapping checks share
+ * one result.
  */
 export class PostgresSessions {
   readonly #config: ClientConfig
@@ -27,7 +27,7 @@ export class PostgresSessions {
     }
   }
 
-  /** Never rejects, and takes 4 s at most. If no server can be reached, no session works. */
+  /** Never rejects, and takes at most 4 s. Without a reachable server no session works. */
   check(): Promise<SessionCheck> {
     this.#looking ??= this.#check().finally(() => {
       this.#looking = undefined
@@ -57,7 +57,7 @@ export class PostgresSessions {
       )
       return { isWorking: ({ pid, startedAt }) => working.has(`${pid} ${startedAt}`) }
     } catch (error) {
-      // A server that refuses the connection, perhaps for lack of connections, is there: the session is unknown then.
+      // A server that refuses the connection, perhaps because of its limit, is alive: the session is unknown then.
       const isThere = error instanceof DatabaseError
       return { isWorking: () => isThere }
     }

@@ -4,8 +4,8 @@ import { type PGlite, protocol } from '@electric-sql/pglite'
 const { serialize } = protocol
 
 /**
- * Functions that V8's first compiler makes meanwhile are never passed to the second; 0 is an import, so no function is
- * compiled twice.
+ * Functions compiled by V8's first compiler meanwhile are never optimized; 0 is an import, so no function is compiled
+ * twice.
  */
 const asFirstCompiled = '--wasm-tier-up-filter=0'
 const asUsual = '--wasm-tier-up-filter=-1'
@@ -16,12 +16,9 @@ export function compileOnce(): void {
 }
 
 /**
- * Keeps V8 from compiling the parser of an embedded database a second time. After a few statements it would, for one
- * function of 105 KB: 600 MB for a second, more than the service and the rest of the database. Statements are prepared,
- * so few are parsed. V8 decides whether it counts the calls of a function at its first compilation, which is at the
- * first call. So the first parsed text is an empty statement; everything but the parser and its scanner stays as it
- * was. A version of V8 without the option ignores it.
- *
+ * Keeps V8 from compiling the SQL parser a second time. That would take 600 MB for a second, for one function of 105
+ * KB. Statements are prepared, so few are parsed. V8 decides this at a function's first call, so the first parsed
+ * text is an empty statement; all else stays unchanged. A V8 without the option ignores it.
  * @param pglite just made, before it is ready: the first statements are its own.
  */
 export function keepParserSmall(pglite: PGlite): void {

@@ -1,21 +1,21 @@
 import { randomBytes } from 'node:crypto'
 
-/** A text that repeats probably repeats for ever; one that is composed for each call never does. */
+/** A text that repeats this often is constant; one that is composed for each call never repeats. */
 const usesBefore = 3
 /** What each connection keeps prepared on the server: some ten kilobytes each. */
 const namesAtMost = 200
 const candidatesAtMost = 1_000
-/** Longer ones are lists with a varying number of rows, or run so long that their parsing does not matter. */
+/** Longer texts are lists with a varying number of rows, or run so long that parsing does not matter. */
 const longestText = 6_000
 
 /**
- * Names for repeated statements, under which a connection prepares them once: neither side then parses and plans them
- * again. Equal texts have one name on all connections; their number is limited.
+ * Names for repeated statements, under which a connection prepares them once instead of parsing and planning each
+ * time. Equal texts have one name on all connections; their number is limited.
  */
 export class StatementNames {
   readonly #names = new Map<string, string>()
   readonly #uses = new Map<string, number>()
-  // Statements that another program left in a session must not be taken for ours.
+  // A statement that another program left in a session must not match.
   #series = randomBytes(4).toString('hex')
 
   /** The name to prepare a text under; undefined while it is not worth one. */

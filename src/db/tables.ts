@@ -6,11 +6,12 @@ import type { StoredReason } from '../domain/flow-reasons.ts'
 import type { StoredSum } from '../domain/money.ts'
 import type { ChargeClass, Net } from '../domain/net.ts'
 import type { OrderStatus, Payment, PaymentMethod, ProviderRefund } from '../domain/order.ts'
+import type { Role } from '../domain/people.ts'
 import type { PaymentRefund, ProviderCharge, ProviderFee } from '../domain/provider-payment.ts'
 
-/** A jsonb column: read parsed, written as JSON text, since pg takes a JavaScript array for a PostgreSQL array. */
+/** A jsonb column: read parsed, written as JSON text, because pg sends a JavaScript array as a PostgreSQL array. */
 type Json<T> = ColumnType<T, string, string>
-/** Why something is as it is, beside the sentence; null where a version without codes wrote it. */
+/** The reason with its code, beside the text column; null in rows of a version without codes. */
 type WhyColumn = ColumnType<StoredReason | null, string | null | undefined, string | null>
 /** Set at insert, never changed. */
 type Fixed<T> = ColumnType<T, T, never>
@@ -66,7 +67,7 @@ export type ApiKeysTable = {
   client: Fixed<ClientName>
   key_hash: Fixed<string>
   key_mask: Fixed<string>
-  /** The account it was made for; null only for keys from before this was stored, of clients without an account. */
+  /** The account of the key; null only for keys of clients without an account, made before this was stored. */
   mp_user_id: number | null
   description: string | null
   active: boolean
@@ -82,6 +83,38 @@ export type SessionsTable = {
   created_at: Fixed<Date>
   expires_at: Fixed<Date>
 }
+
+export type PeopleTable = {
+  id: Fixed<string>
+  /** Null: of the whole service. */
+  client: Fixed<ClientName | null>
+  name: Fixed<string>
+  name_key: Fixed<string>
+  role: Role
+  stores: ColumnType<string[] | null, string | null, string | null>
+  password_hash: string | null
+  totp_secret: string | null
+  totp_on: WithDefault<boolean>
+  totp_step: number | null
+  invitation_hash: string | null
+  invitation_expires_at: Date | null
+  created_at: Fixed<Date>
+  signed_in_at: Date | null
+  revoked_at: Date | null
+}
+
+export type PersonSessionsTable = {
+  id: Fixed<string>
+  token_hash: Fixed<string>
+  person_id: Fixed<string>
+  created_at: Fixed<Date>
+  used_at: Date
+  expires_at: Fixed<Date>
+  ip_address: Fixed<string | null>
+  user_agent: Fixed<string | null>
+}
+
+export type SignInFailuresTable = { subject: string; failures: number; until: Date }
 
 export type StoreLocation = {
   streetName: string
@@ -152,7 +185,7 @@ export type OrdersTable = {
   version: WithDefault<number>
   payments: ColumnType<Payment[], string | undefined, string>
   refunds: ColumnType<ProviderRefund[], string | undefined, string>
-  /** What the shop received: docs/amounts.md. */
+  /** What the shop received: docs/reference/amounts.md. */
   paid_cents: WithDefault<number>
   refunded_cents: WithDefault<number>
   paid_after_close: WithDefault<boolean>
@@ -198,7 +231,7 @@ export type OrdersTable = {
   currency: ColumnType<string | null, never, string | null>
   /** A person has decided on a refund of the order. */
   refund_settled: Generated<boolean>
-  /** What the seller receives of the charge, as far as is known. */
+  /** What the seller receives for the charge, as far as known. */
   net: ColumnType<Net | null, string | null | undefined, string | null>
 }
 
@@ -404,7 +437,7 @@ export type ClosingsTable = {
   requested_to: Fixed<Date | null>
   /** Where the closing before it ends; null for the first one of a box or store. */
   follows_at: GeneratedAlways<Date | null>
-  /** `to_at`; null in a row from before migration 0089 that others may overlap: none follows it. */
+  /** `to_at`; null in a row from before migration 0089 that others may overlap, so none follows it. */
   next_from: GeneratedAlways<Date | null>
   time_zone: Fixed<string>
   declared: Json<Record<string, number>>
@@ -454,6 +487,15 @@ export type PaymentReadsTable = {
   restarts: WithDefault<number>
 }
 
+/** The requester of an operation that the service may end later. */
+export type AskedBy = {
+  address: string | null
+  key_id?: string
+  person?: { id: string; name: string }
+  session_id?: string
+  reason?: string
+}
+
 export type OrderOperationsTable = {
   id: Fixed<string>
   order_id: Fixed<string>
@@ -475,6 +517,8 @@ export type OrderOperationsTable = {
   /** The provider's ids of the order's refunds when the intent was written; null when its list was not read then. */
   refunds_before: ColumnType<string[] | null, string | null | undefined, string | null>
   created_at: Fixed<Date>
+  /** Null in rows from before migration 0116, and for operations of the service itself. */
+  asked_by: ColumnType<AskedBy | null, string | null | undefined, never>
   finished_at: Date | null
   /** A person's decision on a refund of unknown outcome. */
   settled_as: ColumnType<'refunded' | 'not_refunded' | null, never, 'refunded' | 'not_refunded'>
@@ -600,7 +644,13 @@ export type ActivityArchivesTable = {
   archived_at: Fixed<Date>
 }
 
-export type LeasesTable = { name: string; owner: string; deadline: Date; token: number }
+export type LeasesTable = {
+  name: string
+  owner: string
+  deadline: Date
+  token: number
+  in_hand: WithDefault<number>
+}
 
 export type ProviderTalliesTable = {
   operation: string
@@ -649,6 +699,9 @@ export type FleetChangesTable = {
 }
 
 export type Tables = {
+  people: PeopleTable
+  person_sessions: PersonSessionsTable
+  sign_in_failures: SignInFailuresTable
   provider_tallies: ProviderTalliesTable
   box_sightings: BoxSightingsTable
   fleet_states: FleetStatesTable
@@ -695,7 +748,6 @@ export type Tables = {
   flow_state: FlowStateTable
   flow_items: FlowItemsTable
   deliveries: DeliveriesTable
-  delivery_hands: DeliveryHandsTable
   item_versions: ItemVersionsTable
   item_attempts: ItemAttemptsTable
   flow_errors: FlowErrorsTable
@@ -705,6 +757,7 @@ export type Tables = {
   flow_activity: FlowActivityTable
   failure_groups: FailureGroupsTable
   destination_states: DestinationStatesTable
+  send_stops: SendStopsTable
   remembered_values: RememberedValuesTable
   oauth_grants: OauthGrantsTable
   destination_fills: DestinationFillsTable
@@ -717,7 +770,7 @@ export type FlowPauseTable = {
   paused_at: WithDefault<Date>
   paused_by: WithDefault<string>
   reason: string | null
-  /** What the version before reads of `why`. */
+  /** The column that the previous version reads instead of `why`. */
   code: WithDefault<'DESTINATION_CHANGED' | null>
   why: WhyColumn
 }
@@ -734,7 +787,7 @@ export type FlowStateTable = {
   definition_hash: string
   pending_definition_hash: string | null
   item_form: string | null
-  /** Written by earlier versions: the fields that a form of hashes is over. */
+  /** Written by earlier versions: the fields that each hash form covers. */
   hash_forms: ColumnType<Record<string, string[]>, string | undefined, string>
   destinations: ColumnType<string[] | null, string | undefined, string>
   cursor: string | null
@@ -753,6 +806,9 @@ export type FlowStateTable = {
   destination_identities: ColumnType<Record<string, string>, string | undefined, string>
   asked_identities: ColumnType<Record<string, string> | null, string | undefined, string | null>
   holds_deletes: WithDefault<boolean>
+  /** Why the last poll left a file for a later one; null if it did not. */
+  waiting_why: WhyColumn
+  waiting_since: Date | null
 }
 
 export type FlowItemsTable = {
@@ -806,19 +862,13 @@ export type DeliveriesTable = {
   why: WhyColumn
   queued_at: Date
   not_before: Date | null
-  /** By the database's own clock; before all times when it is due at once. */
+  /** By the database's clock; `-infinity` if it is due at once. */
   due_at: WithDefault<Date>
   finished_at: Date | null
   skipped: WithDefault<string | null>
   told_version: number | null
   delivered_fields: ColumnType<unknown, string | null | undefined, string | null>
   may_have_arrived: WithDefault<boolean>
-}
-
-export type DeliveryHandsTable = {
-  process: string
-  in_hand: number
-  at: Date
 }
 
 export type DestinationFillsTable = {
@@ -860,6 +910,17 @@ export type DestinationStatesTable = {
   why: WhyColumn
   since: Date
   next_attempt_at: Date | null
+}
+
+/** '' as the flow: every flow; '' as the destination: every destination. */
+export type SendStopsTable = {
+  flow: Fixed<string>
+  destination: Fixed<string>
+  stopped_at: Date
+  stopped_by: string
+  reason: string | null
+  /** Null while the stop is in force. */
+  ended_at: Date | null
 }
 
 export type ItemVersionsTable = {

@@ -3,16 +3,16 @@ import type { PGlite } from '@electric-sql/pglite'
 import type { Log } from './engine.ts'
 
 const INTERVAL_MS = 3_000
-/** A vacuum takes longer with more rows, and tills wait for it: large tables are vacuumed more often instead. */
+/** A vacuum takes longer with more rows, and charges wait for it. So large tables are vacuumed more often. */
 const MOST_ROWS = 20_000
 
 type Neglected = { name: string; isUnclean: boolean; isMiscounted: boolean }
 
 /**
- * Vacuums the tables in which a fifth of the rows, 20,000 at most, are dead or new since the last vacuum (1,000 rows at
- * least). Analyzes the tables of which a fifth has changed since the last analysis (200 rows at least). The embedded
- * database has no autovacuum process. A planner that takes a table of 100,000 rows for an empty one, or all of a
- * client's orders for one, delays all queries. Other queries run between two tables. Returns the names of the tables.
+ * Vacuums tables in which a fifth of the rows, at most 20,000, are dead or new since the last vacuum (at least
+ * 1,000). Analyzes tables of which a fifth has changed (at least 200 rows). The embedded database has no autovacuum.
+ * Wrong row counts in the planner delay all queries. Other queries run between two tables. Returns the names of the
+ * tables.
  */
 export async function vacuumOnce(pglite: PGlite): Promise<string[]> {
   // The counters of the last queries may not be published yet.

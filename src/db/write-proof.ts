@@ -8,9 +8,9 @@ const REUSE_MS = 3_000
 const TIMEOUT_MS = 2_000
 
 export type WriteProof = {
-  /** Whether the database commits a write; the answer may be three seconds old. Never takes longer than two. */
+  /** Whether the database commits a write. The result may be three seconds old, and takes at most two. */
   prove(): Promise<boolean>
-  /** Receives a failed transaction, which may show what the small write of the proof does not meet. */
+  /** Receives a failed transaction. It may show a problem that the small write of the proof does not find. */
   noteFailure(error: unknown): void
 }
 

@@ -4,7 +4,7 @@ import { addCents, negated, type StoredSum, sumCents } from './money.ts'
 export const chargeClasses = ['fee', 'financing', 'tax', 'payer'] as const
 export type ChargeClass = (typeof chargeClasses)[number]
 
-/** A rule for the class of charges. A `*` at the end of `name` or `entity` stands for any text. */
+/** A rule for the class of charges. A `*` at the end of `name` or `entity` matches any text. */
 export type ClassRule = {
   name: string
   /** The financial entity of the charge; null for any. */

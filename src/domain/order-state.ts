@@ -6,6 +6,8 @@ import type { OrderStatus } from './order.ts'
  */
 export const standings = ['under_way', 'paid', 'not_paid', 'refunded', 'in_doubt'] as const
 export type Standing = (typeof standings)[number]
+/** Orders that were paid, with or without a later refund: what the statistics count as paid. Not a standing, but a filter as these are. */
+export const received = 'received'
 
 /**
  * The fields that decide the standing of an order. `src/repositories/orders/order-list.ts` has the same rule in SQL,

@@ -2,7 +2,7 @@ import type { Payment, ProviderRefund } from './order.ts'
 import { wentThrough } from './provider-states.ts'
 
 /*
- * The three figures of a payment (see docs/amounts.md): what was asked (`amountCents`), what the buyer paid
+ * The three figures of a payment (see docs/reference/amounts.md): what was asked (`amountCents`), what the buyer paid
  * (`paidCents`) and what the shop receives. Whole cents.
  */
 

@@ -7,7 +7,7 @@ import type { OrderStatus } from './order.ts'
 export type Money = 'none' | 'in' | 'out' | 'unknown'
 
 /** Who must act next. `provider`: only waiting helps. */
-export type NextActor = 'customer' | 'cashier' | 'provider' | 'shop' | 'nobody'
+export type NextActor = 'customer' | 'cashier' | 'provider' | 'shop' | 'none'
 
 /** The provider's status of an order and of a payment, while the buyer disputes it and after the decision. */
 export const chargedBack = 'charged_back'
@@ -23,7 +23,7 @@ type OrderWord = {
 /**
  * The provider's statuses of an order (provider file 2.6, news-2026-11 section 7); only this table translates them. A
  * status that is missing here is open. `partially_refunded` is not the provider's: it is derived. `isUntouchable` of
- * our state decides whether a status is open or final. docs/erp.md shows this table.
+ * our state decides whether a status is open or final. docs/reference/order-states.md shows this table.
  */
 export const orderWords: ReadonlyMap<string, OrderWord> = new Map([
   ['created', { status: 'created', money: 'none', acts: 'customer' }],
@@ -31,10 +31,10 @@ export const orderWords: ReadonlyMap<string, OrderWord> = new Map([
   ['processing', { status: 'at_terminal', money: 'unknown', acts: 'provider', isDetail: true }],
   ['in_process', { status: 'at_terminal', money: 'unknown', acts: 'provider', isDetail: true }],
   ['action_required', { status: 'action_required', money: 'unknown', acts: 'cashier' }],
-  ['processed', { status: 'processed', money: 'in', acts: 'nobody' }],
+  ['processed', { status: 'processed', money: 'in', acts: 'none' }],
   // The sale stays a sale: a separate case decides whether the buyer's bank gets the money.
   [chargedBack, { status: 'processed', money: 'in', acts: 'shop', isDetail: true }],
-  ['refunded', { status: 'refunded', money: 'out', acts: 'nobody' }],
+  ['refunded', { status: 'refunded', money: 'out', acts: 'none' }],
   ['canceled', { status: 'canceled', money: 'none', acts: 'cashier' }],
   ['failed', { status: 'failed', money: 'none', acts: 'cashier' }],
   ['expired', { status: 'expired', money: 'none', acts: 'cashier' }],

@@ -1,6 +1,6 @@
 /**
- * Fills `{name}` of a text with its value, or a dash where it has none. A part in brackets is left out when a value that it
- * would hold is not known.
+ * Fills `{name}` of a text with its value, or a dash where it has none. A part in brackets that holds a name is left out when the
+ * value is not known; other brackets stay.
  */
 export function fillSentence(
   text: string,
@@ -10,6 +10,6 @@ export function fillSentence(
   const isKnown = (part: string) =>
     [...part.matchAll(/\{(\w+)\}/g)].every(([, name]) => textOf(name as string) !== undefined)
   return text
-    .replace(/\[([^\]]*)\]/g, (_, part: string) => (isKnown(part) ? part : ''))
+    .replace(/\[([^[\]]*\{\w+\}[^[\]]*)\]/g, (_, part: string) => (isKnown(part) ? part : ''))
     .replace(/\{(\w+)\}/g, (_, name: string) => textOf(name) ?? '—')
 }

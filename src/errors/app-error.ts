@@ -1,92 +1,235 @@
 /**
- * The catalogue of all error codes. `text` is the default message for clients; details for the operator are in `cause`,
- * which is logged and never answered.
+ * The catalogue of all error codes. `text` is the default message for clients, `action` what their programmer does, for
+ * the documentation. Details for the operator are in `cause`, which is logged and never answered.
  */
 export const errorCatalogue = {
-  VALIDATION_ERROR: { status: 422, text: 'The request has values that are not allowed' },
-  BAD_REQUEST: { status: 400, text: 'The request could not be read' },
-  CALLER_GONE: { status: 400, text: 'The caller hung up before this was begun' },
-  UNAUTHORIZED: { status: 401, text: 'A valid x-api-token header is required' },
-  FORBIDDEN: { status: 403, text: 'This token may not do that' },
-  NOT_FOUND: { status: 404, text: 'Not found' },
-  CONFLICT: { status: 409, text: 'It exists already' },
+  VALIDATION_ERROR: {
+    status: 422,
+    text: 'The request has values that are not allowed',
+    action: 'Fix what `details` names. Do not repeat the request as it is.',
+  },
+  BAD_REQUEST: {
+    status: 400,
+    text: 'The request could not be read',
+    action: 'Fix the form of the request: JSON in UTF-8.',
+  },
+  CALLER_GONE: {
+    status: 400,
+    text: 'The client disconnected before the request began',
+    action: 'Send the same request again.',
+  },
+  UNAUTHORIZED: {
+    status: 401,
+    text: 'A valid x-api-token header is required',
+    action: 'Check the key. Show the error to the supervisor.',
+  },
+  FORBIDDEN: {
+    status: 403,
+    text: 'This token has no permission for this request',
+    action: 'Use a token that may call this route.',
+  },
+  UNKNOWN_HOST: {
+    status: 421,
+    text: 'Signing in is not possible under this address of the service',
+    action: 'Open the address in PUBLIC_URL, or add the host name to SIGN_IN_HOSTS.',
+  },
+  NOT_FOUND: {
+    status: 404,
+    text: 'Not found',
+    action: 'Check the id: the order, store or box is not known here.',
+  },
+  CONFLICT: {
+    status: 409,
+    text: 'The resource exists already',
+    action: 'Read what exists before you change it.',
+  },
   IDEMPOTENCY_CONFLICT: {
     status: 409,
     text: 'This Idempotency-Key was used before with other content',
+    action: 'Make a new key for a new sale. Repeat a sale with its own content.',
   },
-  ORDER_ALREADY_PAID: { status: 409, text: 'An equal order is paid already; do not charge again' },
+  ORDER_ALREADY_PAID: {
+    status: 409,
+    text: 'An equal order is paid already; do not charge again',
+    action: 'Give the receipt of the order in `order_id`. Do not charge again.',
+  },
   PAYLOAD_TOO_LARGE: {
     status: 413,
     text: 'The body is larger than 256 KiB (a report sent as text/csv: 8 MiB)',
+    action: 'Send a smaller body.',
   },
-  UNSUPPORTED_MEDIA_TYPE: { status: 415, text: 'Send the body as application/json' },
-  REQUEST_TIMEOUT: { status: 408, text: 'The request did not arrive in time' },
-  OAUTH_DENIED: { status: 400, text: 'The connection was refused at the provider' },
-  INVITATION_INVALID: { status: 409, text: 'The invitation is used, expired or not valid' },
-  OAUTH_ALREADY_CONNECTED: { status: 409, text: 'The client is connected already' },
-  OAUTH_NOT_CONNECTED: { status: 409, text: 'The client has no connected provider account' },
+  UNSUPPORTED_MEDIA_TYPE: {
+    status: 415,
+    text: 'Send the body as application/json',
+    action: 'Set `content-type: application/json`.',
+  },
+  REQUEST_TIMEOUT: {
+    status: 408,
+    text: 'The request did not arrive in time',
+    action: 'Send the same request again.',
+  },
+  OAUTH_DENIED: {
+    status: 400,
+    text: 'The connection was refused at the provider',
+    action: 'Start the connection again; the owner of the account must accept.',
+  },
+  INVITATION_INVALID: {
+    status: 409,
+    text: 'The invitation is used, expired or not valid',
+    action: 'Ask the administrator for a new invitation.',
+  },
+  OAUTH_ALREADY_CONNECTED: {
+    status: 409,
+    text: 'The client is connected already',
+    action: 'Nothing. Log the client out before you connect it again.',
+  },
+  OAUTH_NOT_CONNECTED: {
+    status: 409,
+    text: 'The client has no connected provider account',
+    action: 'Connect the client to its Mercado Pago account.',
+  },
   CONNECTION_LOST: {
     status: 409,
     text: 'The provider no longer accepts the connection of this client; connect it again',
+    action: 'Call the supervisor: the shop must connect its account again.',
   },
   ACCOUNT_MISMATCH: {
     status: 409,
     text: 'The client belongs to another provider account; an administrator can release it',
+    action: 'Use the account of before, or ask the administrator to release the client.',
   },
-  OAUTH_STATE_INVALID: { status: 400, text: 'The state is unknown, used or expired; start again' },
-  API_KEY_REQUIRED: { status: 403, text: 'The client has no active API key' },
+  OAUTH_STATE_INVALID: {
+    status: 400,
+    text: 'The state is unknown, used or expired; start again',
+    action: 'Start the connection again, in the same browser.',
+  },
+  API_KEY_REQUIRED: {
+    status: 403,
+    text: 'The client has no active API key',
+    action: 'Ask the administrator for a key.',
+  },
   ORDER_AT_TERMINAL: {
     status: 409,
     text: 'The order is on the terminal: it must be canceled from the terminal',
+    action: 'Cancel on the terminal, then read the order.',
   },
-  ORDER_NOT_CANCELABLE: { status: 409, text: 'The order can no longer be canceled' },
-  ORDER_NOT_REFUNDABLE: { status: 409, text: 'The order cannot be refunded in its state' },
-  ORDER_ALREADY_REFUNDED: { status: 409, text: 'The order is refunded in full already' },
-  REFUND_IN_PROGRESS: { status: 409, text: 'A refund of this order is still in progress' },
+  ORDER_NOT_CANCELABLE: {
+    status: 409,
+    text: 'The order can no longer be canceled',
+    action: 'Read the order. Refund it if it was paid.',
+  },
+  ORDER_NOT_REFUNDABLE: {
+    status: 409,
+    text: 'The order cannot be refunded in its state',
+    action: 'Read the order: it is not paid, or its money is disputed.',
+  },
+  ORDER_ALREADY_REFUNDED: {
+    status: 409,
+    text: 'The order is refunded in full already',
+    action: 'Nothing: the customer has the money back.',
+  },
+  REFUND_IN_PROGRESS: {
+    status: 409,
+    text: 'A refund of this order is still in progress',
+    action: 'Wait, and read the order until `outcome` is known.',
+  },
   PARTIAL_REFUND_NOT_SUPPORTED: {
     status: 422,
     text: 'This payment method takes no partial refund; refund the whole order',
+    action: 'Refund the whole order.',
   },
-  REFUND_AMOUNT_EXCEEDS: { status: 422, text: 'The amount is more than what is left to refund' },
-  TERMINAL_NOT_FOUND: { status: 404, text: 'No terminal is paired with this box' },
-  TERMINAL_BUSY: { status: 409, text: 'The terminal holds another order' },
+  REFUND_AMOUNT_EXCEEDS: {
+    status: 422,
+    text: 'The amount is more than what is left to refund',
+    action: 'Send a smaller amount.',
+  },
+  TERMINAL_NOT_FOUND: {
+    status: 404,
+    text: 'No terminal is paired with this box',
+    action: 'Pair a terminal with the box.',
+  },
+  TERMINAL_BUSY: {
+    status: 409,
+    text: 'The terminal is busy with another order',
+    action: 'Show `cashier.message`. Finish or cancel the charge in `open_order`.',
+  },
   TERMINAL_NOT_PDV: {
     status: 409,
     text: 'The terminal of this box is not in PDV mode; switch its operating mode first',
+    action: 'Switch the terminal to PDV mode.',
   },
-  ONE_PDV_PER_BOX: { status: 409, text: 'A box can hold only one terminal in PDV mode' },
+  ONE_PDV_PER_BOX: {
+    status: 409,
+    text: 'A box can have only one terminal in PDV mode',
+    action: 'Switch the other terminal of the box to standalone mode first.',
+  },
   CLOSING_NOT_CHECKED: {
     status: 409,
     text: 'The closing has no result yet; wait until it is agreed, differs or unverified',
+    action: 'Read the closing again at `next_check_at`.',
   },
   CLOSING_OVERLAPS: {
     status: 409,
     text: 'Another closing of this box or store covers part of this time',
+    action: 'Ask for a time from `next_from` on.',
   },
   CLOSING_GAP: {
     status: 409,
     text: 'Charges before this time are in no closing; close their time first',
+    action: 'Close `uncovered.business_day` first.',
   },
   CLOSING_SIGNED: {
     status: 409,
     text: 'The closing is signed, so its count does not change; add an amendment instead',
+    action: 'Add an amendment to the closing.',
   },
   ORPHAN_SETTLED: {
     status: 409,
-    text: 'Something else was done about this charge already',
+    text: 'This payment was adopted, refunded or dismissed already',
+    action: 'Read the payment in `GET /orphans`.',
   },
   CLOSING_NOT_SIGNED: {
     status: 409,
-    text: 'The closing is not signed: open it again instead, which compares it anew',
+    text: 'The closing is not signed: ask for it again instead, which compares it again',
+    action: 'Ask for the closing again, or sign it.',
   },
-  NOT_SANDBOX: { status: 409, text: 'Only orders of test credentials can be simulated' },
-  RATE_LIMITED: { status: 429, text: 'Too many requests; wait as Retry-After says' },
-  PROVIDER_REJECTED: { status: 502, text: 'The provider refused the request' },
-  PROVIDER_ERROR: { status: 502, text: 'The provider answered with an error' },
-  PROVIDER_TIMEOUT: { status: 504, text: 'The provider did not answer in time' },
-  SERVICE_UNAVAILABLE: { status: 503, text: 'The service cannot work at the moment; try again' },
-  INTERNAL_ERROR: { status: 500, text: 'Something failed on our side' },
-} as const satisfies Record<string, { status: number; text: string }>
+  NOT_SANDBOX: {
+    status: 409,
+    text: 'Only orders of test credentials can be simulated',
+    action: 'Use an order that was made with test credentials.',
+  },
+  RATE_LIMITED: {
+    status: 429,
+    text: 'Too many requests; wait as Retry-After says',
+    action: 'Send the same request again after `Retry-After`.',
+  },
+  PROVIDER_REJECTED: {
+    status: 502,
+    text: 'The provider refused the request',
+    action: 'Read `outcome` and `retry_safe`. Show the error to the supervisor.',
+  },
+  PROVIDER_ERROR: {
+    status: 502,
+    text: 'The provider answered with an error',
+    action: 'Send the same request again if `retry_safe` is true.',
+  },
+  PROVIDER_TIMEOUT: {
+    status: 504,
+    text: 'The provider did not answer in time',
+    action: 'Send the same request again, with the same key.',
+  },
+  SERVICE_UNAVAILABLE: {
+    status: 503,
+    text: 'The service is not available at the moment; try again',
+    action:
+      'Send the same request again after `Retry-After`, if `retry_safe` is true. Else look for the order first.',
+  },
+  INTERNAL_ERROR: {
+    status: 500,
+    text: 'Internal error of the service',
+    action: 'Send the same request again if `retry_safe` is true. Report `request_id`.',
+  },
+} as const satisfies Record<string, { status: number; text: string; action: string }>
 
 export type ErrorCode = keyof typeof errorCatalogue
 
@@ -104,6 +247,10 @@ export type ErrorExtra = {
   cashier?: (acceptLanguage: string | undefined) => { message: string; action: string }
   /** For TERMINAL_BUSY: the order on the terminal; one of another application has the provider's number. */
   openOrder?: { orderId: string; externalReference: string; ageSeconds: number }
+  /** Why, by a code, with its sentence in the language of an Accept-Language; of the flow control API. */
+  why?: (acceptLanguage: string | undefined) => object | null
+  /** The message in the language of an Accept-Language; undefined: as it is. Of the flow control API. */
+  said?: (acceptLanguage: string | undefined) => string | undefined
   /** The conflicting closing, for CLOSING_OVERLAPS and CLOSING_SIGNED. */
   closing?: { id: string; number: number; state: string; from: Date; to: Date }
   /** The time with charges that no closing covers, and the day of the first of them, for CLOSING_GAP. */

@@ -1,11 +1,11 @@
 import { open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** Writes a file that only its owner can read. It is complete and on the disk, or it does not exist. */
-export async function writeWhole(path: string, bytes: Uint8Array): Promise<void> {
+/** Writes a file that only its owner can read, unless `mode` says otherwise. It is complete and on the disk, or it does not exist. */
+export async function writeWhole(path: string, bytes: Uint8Array, mode = 0o600): Promise<void> {
   const unfinished = `${path}.unfinished-${process.pid}`
   try {
-    const handle = await open(unfinished, 'w', 0o600)
+    const handle = await open(unfinished, 'w', mode)
     try {
       await handle.writeFile(bytes)
       await handle.sync()

@@ -1,17 +1,15 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs'
+import { type Reason, ReasonError } from '../domain/flow-reasons.ts'
 
 /** Why a file is not read. `message` follows the name of the file: `is not a regular file`. */
-export class GuardedFileError extends Error {
+export class GuardedFileError extends ReasonError {
+  override readonly name = 'GuardedFileError'
   /** The code of the operating system, if the system refused. */
   readonly code: string | undefined
 
-  constructor(message: string, cause?: unknown) {
-    super(message, { cause })
-    this.name = 'GuardedFileError'
-    this.code =
-      cause instanceof Error && 'code' in cause && typeof cause.code === 'string'
-        ? cause.code
-        : undefined
+  constructor(why: Reason, cause?: unknown) {
+    super(why, { cause })
+    this.code = codeOf(cause)
   }
 }
 
@@ -32,9 +30,11 @@ export function readGuardedFile(
     const stats = attempt(() => fstatSync(file))
     requireFile(stats)
     if (except.some((other) => isSame(stats, other))) {
-      throw new GuardedFileError('holds secrets of the service itself')
+      throw new GuardedFileError({ code: 'SERVICE_SECRETS' })
     }
-    if (stats.size > maxBytes) throw new GuardedFileError(`is larger than ${maxBytes / 1024} KiB`)
+    if (stats.size > maxBytes) {
+      throw new GuardedFileError({ code: 'LARGER_THAN', data: { most: maxBytes / 1024 } })
+    }
     return attempt(() => readWhole(file, stats.size))
   } finally {
     closeSync(file)
@@ -45,14 +45,14 @@ function attempt<T>(work: () => T): T {
   try {
     return work()
   } catch (error) {
-    const failed = new GuardedFileError('cannot be read', error)
-    if (failed.code === undefined) throw error
-    throw new GuardedFileError(`cannot be read (${failed.code})`, error)
+    const code = codeOf(error)
+    if (code === undefined) throw error
+    throw new GuardedFileError({ code: 'CANNOT_BE_READ', data: { code } }, error)
   }
 }
 
 function requireFile(stats: Stats): void {
-  if (!stats.isFile()) throw new GuardedFileError('is not a regular file')
+  if (!stats.isFile()) throw new GuardedFileError({ code: 'IS_NOT_REGULAR' })
 }
 
 /** Also by a link, or by another path to its folder. */
@@ -71,4 +71,10 @@ function readWhole(file: number, size: number): Buffer {
     length += read
   }
   return bytes.subarray(0, length)
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : undefined
 }

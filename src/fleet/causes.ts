@@ -17,6 +17,7 @@ export const actions = [
   'check_webhook_address',
   'try_a_charge',
   'resume_flow',
+  'start_sending',
   'check_source',
   'check_service',
   'check_destination',
@@ -35,7 +36,7 @@ type CauseTexts = Record<Language, string> & { action: Action | null }
 export const causes = {
   terminal_standalone: {
     action: 'set_pdv',
-    es: 'La terminal[ {terminalId}] está en modo independiente[, desde hace {for}][ (cobros rechazados: {count})]: pásela a modo PDV.',
+    es: 'La terminal[ {terminalId}] está en modo independiente[, desde hace {for}][ (cobros rechazados: {count})]: pasala a modo PDV.',
     en: 'The terminal[ {terminalId}] is in standalone mode[, for {for}][ (charges refused: {count})]: switch it to PDV mode.',
     pt: 'O terminal[ {terminalId}] está em modo independente[, há {for}][ (cobranças recusadas: {count})]: passe-o para o modo PDV.',
   },
@@ -51,17 +52,17 @@ export const causes = {
     en: 'The terminal[ {terminalId}] has not answered[ for {for}]: try another box, and check that it is on and online.',
     pt: 'O terminal[ {terminalId}] não responde[ há {for}]: tente em outro caixa e veja se está ligado e com conexão.',
   },
-  terminal_held: {
+  terminal_busy: {
     action: 'free_terminal',
     es: 'La terminal[ {terminalId}] está ocupada por otro cobro[ ({reference})][ desde hace {for}]: terminalo, o anulalo desde la caja o en la terminal.',
-    en: 'The terminal[ {terminalId}] is held by another charge[ ({reference})][ for {for}]: finish it, or cancel it at the till or on the terminal.',
+    en: 'The terminal[ {terminalId}] is busy with another charge[ ({reference})][ for {for}]: finish it, or cancel it at the till or on the terminal.',
     pt: 'O terminal[ {terminalId}] está ocupado por outra cobrança[ ({reference})][ há {for}]: termine-a, ou cancele-a pelo caixa ou no terminal.',
   },
   terminal_waits: {
     action: 'look_at_terminal',
-    es: 'La terminal[ {terminalId}] pide que alguien mire el cobro {reference}[, desde hace {for}].',
-    en: 'The terminal[ {terminalId}] wants somebody to look at the charge {reference}[ for {for}].',
-    pt: 'O terminal[ {terminalId}] pede que alguém veja a cobrança {reference}[, há {for}].',
+    es: 'La terminal[ {terminalId}] no confirmó el resultado del cobro {reference}[, desde hace {for}]: mirá su pantalla.',
+    en: 'The terminal[ {terminalId}] did not confirm the result of the charge {reference}[, {for} ago]: look at its screen.',
+    pt: 'O terminal[ {terminalId}] não confirmou o resultado da cobrança {reference}[, há {for}]: veja a tela dele.',
   },
   refused: {
     action: 'read_refusal',
@@ -71,20 +72,20 @@ export const causes = {
   },
   provider_failing: {
     action: 'check_provider_status',
-    es: 'Mercado Pago no responde bien[ a {operation}][ desde hace {for}]: no depende de la tienda; cobrá de otra forma y mirá su página de estado.',
-    en: 'Mercado Pago fails[ at {operation}][ for {for}]: it is not the shop; take another payment, and look at its status page.',
-    pt: 'O Mercado Pago falha[ em {operation}][ há {for}]: não é a loja; cobre de outra forma e veja a página de estado.',
+    es: 'Mercado Pago falla[ en {operation}][ desde hace {for}]. El problema no es de la tienda: cobrá con otro medio y mirá la página de estado de Mercado Pago.',
+    en: 'Mercado Pago fails[ at {operation}][ for {for}]. The shop is not the cause: use another means of payment, and read Mercado Pago’s status page.',
+    pt: 'O Mercado Pago falha[ em {operation}][ há {for}]. O problema não é da loja: cobre de outra forma e veja a página de estado do Mercado Pago.',
   },
   throttled: {
     action: 'wait',
-    es: 'Mercado Pago limita las llamadas[ {operation}][ desde hace {for}]: se reintenta más despacio.',
-    en: 'Mercado Pago limits calls[ {operation}][ for {for}]: it is tried again more slowly.',
+    es: 'Mercado Pago limita las llamadas[ {operation}][ desde hace {for}]: el servicio reintenta más despacio.',
+    en: 'Mercado Pago limits calls[ {operation}][ for {for}]: the service retries more slowly.',
     pt: 'O Mercado Pago limita as chamadas[ {operation}][ há {for}]: tenta-se de novo mais devagar.',
   },
   service_failing: {
     action: 'check_service',
-    es: 'El servicio no pudo atender el último cobro[, hace {for}]: mirá su estado y su registro.',
-    en: 'The service could not carry out the last charge[, {for} ago]: look at its health and its log.',
+    es: 'El servicio no pudo procesar el último cobro[, hace {for}]: mirá su estado y su registro.',
+    en: 'The service could not process the last charge[, {for} ago]: check GET /health and the log.',
     pt: 'O serviço não pôde atender a última cobrança[, há {for}]: veja seu estado e seu registro.',
   },
   connection_lost: {
@@ -101,92 +102,92 @@ export const causes = {
   },
   not_connected: {
     action: 'reconnect',
-    es: 'El cliente no tiene una cuenta de Mercado Pago conectada: conéctela.',
+    es: 'El cliente no tiene una cuenta de Mercado Pago conectada: conectala.',
     en: 'The client has no Mercado Pago account connected: connect one.',
     pt: 'O cliente não tem uma conta do Mercado Pago conectada: conecte uma.',
   },
   account_unpinned: {
     action: 'pin_account',
-    es: 'La cuenta del cliente fue liberada: la próxima conexión elige otra; conectá la correcta.',
-    en: 'The account of the client was released: the next connection chooses one; connect the right one.',
+    es: 'La cuenta del cliente fue liberada. La próxima conexión fija la nueva: conectá la correcta.',
+    en: 'The account of the client was released. The next connection sets the new one: connect the right account.',
     pt: 'A conta do cliente foi liberada: a próxima conexão escolhe outra; conecte a correta.',
   },
   webhooks_missing: {
     action: 'check_webhook_address',
-    es: 'No llegan avisos de Mercado Pago[ desde hace {for}]; los cobros se siguen consultando: revisá la dirección y la clave de los webhooks.',
-    en: 'No webhooks of Mercado Pago arrive[ for {for}]; charges are still looked up: check the address and the secret of the webhooks.',
+    es: 'No llegan webhooks de Mercado Pago[ desde hace {for}]. El servicio consulta los cobros igual. Revisá la dirección y la clave de los webhooks.',
+    en: 'No webhooks arrive from Mercado Pago[ for {for}]. The service still reads the charges. Check the address and the secret of the webhooks.',
     pt: 'Não chegam avisos do Mercado Pago[ há {for}]; as cobranças continuam sendo consultadas: revise o endereço e a chave dos webhooks.',
   },
   payments_unreadable: {
     action: 'look_at_payments',
-    es: 'Hay pagos de Mercado Pago que no se pueden leer ({count})[, desde hace {for}]: mírelos en su panel; los cierres de esos días quedan sin verificar.',
-    en: 'Payments of Mercado Pago cannot be read ({count})[, for {for}]: look at them in its panel; the closings of those days stay unverified.',
+    es: 'Hay pagos de Mercado Pago que no se pueden leer ({count})[, desde hace {for}]. Miralos en el panel de Mercado Pago. Los cierres de esos días quedan sin verificar.',
+    en: 'The service cannot read {count} payments of Mercado Pago[, for {for}]. Check them in Mercado Pago’s panel. The closings of those days stay unverified.',
     pt: 'Há pagamentos do Mercado Pago que não podem ser lidos ({count})[, há {for}]: veja-os no painel; os fechamentos desses dias ficam sem verificar.',
   },
   in_doubt: {
     action: 'settle_doubt',
-    es: 'No se sabe si el cobro {reference} se hizo[, desde hace {for}]: preguntale a Mercado Pago o mirá la terminal y decí qué viste.',
-    en: 'Whether the charge {reference} was made is not known[ for {for}]: ask the provider, or look at the terminal and say what you saw.',
+    es: 'No se sabe si el cobro {reference} se hizo[, desde hace {for}]: mirá la terminal o el panel de Mercado Pago y registrá el resultado.',
+    en: 'The result of the charge {reference} is unknown[ for {for}]: check the terminal or Mercado Pago’s panel, and record the result.',
     pt: 'Não se sabe se a cobrança {reference} foi feita[, há {for}]: pergunte ao Mercado Pago ou olhe o terminal e diga o que viu.',
   },
   contradicted: {
     action: 'look_at_order',
-    es: 'Mercado Pago dice del cobro {reference} algo que contradice el registro: mírelo.',
-    en: 'Mercado Pago says of the charge {reference} what contradicts the record: look at it.',
+    es: 'El cobro {reference} figura distinto en Mercado Pago: comparalo con el registro.',
+    en: 'Mercado Pago shows another result for the charge {reference} than the record: compare both.',
     pt: 'O Mercado Pago diz da cobrança {reference} algo que contradiz o registro: veja-a.',
   },
   paid_late: {
     action: 'look_at_order',
-    es: 'El cobro {reference} se dio por no pagado y después se pagó[; en su lugar se cobró {instead}]: decí que se pagó o devolvelo.',
-    en: 'The charge {reference} counted as not paid and was paid afterwards[; {instead} was charged instead]: settle it as paid or refund it.',
+    es: 'El cobro {reference} se cerró sin pago y después se pagó[; en su lugar se cobró {instead}]: marcalo como pagado o devolvelo.',
+    en: 'The charge {reference} was closed as not paid, and the customer paid later[; {instead} was charged instead]: mark it as paid or refund it.',
     pt: 'A cobrança {reference} foi dada como não paga e depois foi paga[; em seu lugar cobrou-se {instead}]: diga que vale ou devolva-a.',
   },
   paid_less: {
     action: 'look_at_order',
-    es: 'Del cobro {reference} el cliente pagó menos que lo pedido: cobrá el resto y decí que se pagó, o devolvelo.',
-    en: 'The customer paid less than was asked for the charge {reference}: take the rest and settle it as paid, or refund it.',
+    es: 'El cliente pagó el cobro {reference} en parte: cobrá el resto y marcalo como pagado, o devolvelo.',
+    en: 'The customer paid only a part of the charge {reference}: charge the difference and mark it as paid, or refund it.',
     pt: 'Da cobrança {reference} o cliente pagou menos que o pedido: receba o resto e diga que vale, ou devolva-a.',
   },
   settled_unpaid: {
     action: 'look_at_order',
-    es: 'Alguien dijo que el cobro {reference} se pagó, y Mercado Pago muestra que no: cobralo de nuevo y decí que no se pagó.',
-    en: 'Somebody said that the charge {reference} was paid, and the provider shows that it was not: charge it again and settle it as not paid.',
+    es: 'El cobro {reference} está marcado como pagado, y Mercado Pago muestra que no se pagó: cobralo de nuevo y marcalo como no pagado.',
+    en: 'The charge {reference} is marked as paid, and Mercado Pago shows that it was not paid: charge it again and mark it as not paid.',
     pt: 'Alguém disse que a cobrança {reference} foi paga, e o Mercado Pago mostra que não: cobre-a de novo e diga que não foi paga.',
   },
   refund_in_doubt: {
     action: 'settle_doubt',
-    es: 'No se sabe si se hizo una devolución del cobro {reference}: miralo en el panel de Mercado Pago y decí qué viste.',
-    en: 'Whether a refund of the charge {reference} was made is not known: look in the panel of Mercado Pago and say what you saw.',
+    es: 'No se sabe si se hizo una devolución del cobro {reference}: mirá el panel de Mercado Pago y registrá el resultado.',
+    en: 'The result of a refund of the charge {reference} is unknown: check Mercado Pago’s panel, and record the result.',
     pt: 'Não se sabe se uma devolução da cobrança {reference} foi feita: veja no painel do Mercado Pago e diga o que viu.',
   },
   box_silent: {
     action: 'try_a_charge',
-    es: 'La caja no cobra desde hace {for}, y a esta hora suele hacerlo: pregunte si pasa algo.',
-    en: 'The box has not charged for {for}, and at this hour it usually does: ask whether something is wrong.',
+    es: 'La caja no cobra desde hace {for}, y a esta hora suele hacerlo: preguntá en la tienda si hay un problema.',
+    en: 'The box has not charged for {for}, and at this hour it usually does: ask the shop whether there is a problem.',
     pt: 'O caixa não cobra há {for}, e a esta hora costuma cobrar: pergunte se há algo errado.',
   },
   quiet: {
     action: null,
-    es: 'El último cobro fue hace {for}; si ahora puede cobrar se sabe con el próximo.',
-    en: 'The last charge was {for} ago; whether it can charge now shows with the next one.',
+    es: 'El último cobro fue hace {for}. El próximo muestra si la caja puede cobrar.',
+    en: 'The last charge was {for} ago. The next one shows whether the box can charge.',
     pt: 'A última cobrança foi há {for}; se agora pode cobrar, mostra-se com a próxima.',
   },
   never_charged: {
     action: null,
-    es: 'Todavía no se vio ningún cobro: con el primero se sabe si la caja puede cobrar.',
-    en: 'No charge was seen yet: the first one shows whether the box can charge.',
+    es: 'La caja todavía no hizo ningún cobro. El primero muestra si puede cobrar.',
+    en: 'The box has made no charge yet. The first one shows whether it can charge.',
     pt: 'Ainda não se viu nenhuma cobrança: a primeira mostra se o caixa pode cobrar.',
   },
   not_called: {
     action: null,
-    es: 'No se llamó últimamente, así que no se sabe.',
-    en: 'It was not called lately, so nobody knows.',
+    es: 'No hubo llamadas recientes: estado desconocido.',
+    en: 'No recent calls: state unknown.',
     pt: 'Não foi chamado ultimamente, então não se sabe.',
   },
   flow_paused: {
     action: 'resume_flow',
-    es: 'El flujo está en pausa[ desde hace {for}]: reanúdelo cuando corresponda.',
-    en: 'The flow is paused[ for {for}]: resume it when the time has come.',
+    es: 'El flujo está en pausa[ desde hace {for}]: reanudalo cuando corresponda.',
+    en: 'The flow is paused[ for {for}]: resume it when it should run again.',
     pt: 'O fluxo está em pausa[ há {for}]: retome-o quando for a hora.',
   },
   flow_limited: {
@@ -203,50 +204,56 @@ export const causes = {
   },
   not_polled: {
     action: 'check_service',
-    es: 'El flujo debió leerse y no se leyó[ desde hace {for}]: mirá el registro del servicio.',
-    en: 'The flow should have been polled and was not[ for {for}]: look at the log of the service.',
+    es: 'El flujo está atrasado: no se leyó a su hora[, desde hace {for}]. Mirá el registro del servicio.',
+    en: 'The poll of the flow is overdue[ for {for}]: read the log of the service.',
     pt: 'O fluxo deveria ter sido lido e não foi[ há {for}]: veja o registro do serviço.',
   },
   never_polled: {
     action: null,
     es: 'El flujo todavía no se leyó.',
-    en: 'The flow was not polled yet.',
+    en: 'The flow has not been polled yet.',
     pt: 'O fluxo ainda não foi lido.',
   },
   access_lost: {
     action: 'authorize_again',
-    es: 'Quien da el acceso ya no lo renueva[ ({code})][ desde hace {for}]: autorizá la aplicación otra vez, poné el nuevo refresh token[ en {place}] y hacé releer los flujos.',
-    en: 'The issuer renews the access no more[ ({code})][ for {for}]: authorize the application again, put the new refresh token[ into {place}] and have the flows read again.',
+    es: 'El emisor del acceso ya no lo renueva[ ({code})][ desde hace {for}]. Autorizá la aplicación otra vez, poné el nuevo refresh token[ en {place}] y releé los archivos de flujos.',
+    en: 'The issuer no longer renews the access[ ({code})][ for {for}]. Authorize the application again, put the new refresh token[ into {place}] and reload the flow files.',
     pt: 'Quem dá o acesso já não o renova[ ({code})][ há {for}]: autorize a aplicação de novo, ponha o novo refresh token[ em {place}] e faça reler os fluxos.',
   },
-  polls_held_back: {
+  too_many_waiting: {
     action: 'check_destination',
-    es: 'El flujo no se lee porque sus destinos deben demasiado.',
-    en: 'The flow is not polled because its destinations are owed too much.',
-    pt: 'O fluxo não é lido porque seus destinos têm pendências demais.',
+    es: 'Lectura en pausa: hay demasiados envíos pendientes.',
+    en: 'Polling is paused: too many deliveries are waiting.',
+    pt: 'Leitura em pausa: há envios pendentes demais.',
   },
-  destination_resting: {
+  sending_stopped: {
+    action: 'start_sending',
+    es: 'Un operador detuvo el envío al destino[ hace {for}]. Envíos pendientes: {pending}. Reanudá el envío cuando corresponda.',
+    en: 'An operator stopped sending to the destination[ {for} ago]. Pending deliveries: {pending}. Start sending again when it is ready.',
+    pt: 'Um operador parou o envio ao destino[ há {for}]. Envios pendentes: {pending}. Retome o envio quando for a hora.',
+  },
+  destination_failing: {
     action: 'check_destination',
-    es: 'El destino descansa después de fallar[ desde hace {for}]; debe recibir {owed}[ y se prueba de nuevo en {nextTryIn}]: revisá que responda.',
-    en: 'The destination rests after failures[ for {for}]; {owed} are owed to it[, and it is tried again in {nextTryIn}]: check that it answers.',
-    pt: 'O destino descansa depois de falhar[ há {for}]; faltam-lhe {owed}[ e tenta-se de novo em {nextTryIn}]: veja se responde.',
+    es: 'Destino con fallas: envío suspendido[ desde hace {for}]. Envíos pendientes: {pending}.[ Próximo intento en {nextTryIn}.] Revisá que responda.',
+    en: 'The destination fails: sending is suspended[ for {for}]. Pending deliveries: {pending}.[ Next attempt in {nextTryIn}.] Check that it answers.',
+    pt: 'Destino com falhas: envio suspenso[ há {for}]. Envios pendentes: {pending}.[ Próxima tentativa em {nextTryIn}.] Veja se responde.',
   },
   destination_asked_to_wait: {
     action: 'wait',
-    es: 'El destino pidió esperar[ desde hace {for}]; debe recibir {owed}.',
-    en: 'The destination asked to wait[ for {for}]; {owed} are owed to it.',
-    pt: 'O destino pediu para esperar[ há {for}]; faltam-lhe {owed}.',
+    es: 'El destino pidió esperar[ desde hace {for}]. Envíos pendientes: {pending}.',
+    en: 'The destination asked to wait[ for {for}]. Pending deliveries: {pending}.',
+    pt: 'O destino pediu para esperar[ há {for}]. Envios pendentes: {pending}.',
   },
-  owed_for_long: {
+  deliveries_late: {
     action: 'check_destination',
-    es: 'El destino debe recibir {owed}, lo más viejo desde hace {for}: revisá que responda.',
-    en: '{owed} are owed to the destination, the oldest for {for}: check that it answers.',
-    pt: 'Faltam ao destino {owed}, o mais antigo há {for}: veja se responde.',
+    es: 'Envíos atrasados al destino: {pending}, el más viejo desde hace {for}. Revisá que responda.',
+    en: 'Deliveries to the destination are late: {pending}, the oldest for {for}. Check that it answers.',
+    pt: 'Envios atrasados ao destino: {pending}, o mais antigo há {for}. Veja se responde.',
   },
   deliveries_failed: {
     action: 'check_destination',
-    es: 'El destino rechazó {count} para siempre: mirá los errores y reintentalos.',
-    en: '{count} deliveries to the destination have failed for good: look at the errors and retry them.',
+    es: 'Envíos al destino que fallaron definitivamente: {count}. Mirá los errores y reintentalos.',
+    en: '{count} deliveries to the destination failed permanently: read the errors and retry them.',
     pt: 'O destino recusou {count} em definitivo: veja os erros e tente de novo.',
   },
 } as const satisfies Record<string, CauseTexts>
@@ -262,7 +269,7 @@ export const causesOfOneOrder: readonly Cause[] = [
 ]
 export const causeWords = Object.keys(causes) as [Cause, ...Cause[]]
 
-/** The action for a cause. */
+/** The action for a cause; none for a cause of a newer version. */
 export function actionOf(cause: Cause | null): Action | null {
-  return cause && causes[cause].action
+  return cause && Object.hasOwn(causes, cause) ? causes[cause].action : null
 }

@@ -4,6 +4,7 @@ import type {
   NewFleetChange,
 } from '../repositories/fleet/fleet-states.ts'
 import { type Cause, causesOfOneOrder } from './causes.ts'
+import { presentAbout, presentCause } from './former-causes.ts'
 import {
   type FleetHealth,
   type Health,
@@ -103,9 +104,9 @@ function changeOf(
 export function revive(row: Pick<FleetStateRow, 'state' | 'cause' | 'since' | 'about'>): Health {
   return {
     state: row.state,
-    cause: row.cause as Cause | null,
+    cause: presentCause(row.cause),
     since: row.since,
-    about: row.about as Particulars,
+    about: presentAbout(row.about),
   }
 }
 
@@ -118,7 +119,7 @@ export function toChange(row: FleetChangeRow): FleetChange {
     from:
       row.from_state === null
         ? null
-        : { state: row.from_state, cause: row.from_cause as Cause | null },
-    to: { state, cause: cause as Cause | null, since, about: about as Particulars },
+        : { state: row.from_state, cause: presentCause(row.from_cause) },
+    to: { state, cause: presentCause(cause), since, about: presentAbout(about) },
   }
 }

@@ -81,7 +81,7 @@ function wasUnseen({ creation, status, confirmedAt, checkedAt, endedAt }: Charge
 const causeOfCode: Partial<Record<ErrorCode, Cause>> = {
   TERMINAL_NOT_PDV: 'terminal_standalone',
   TERMINAL_NOT_FOUND: 'terminal_missing',
-  TERMINAL_BUSY: 'terminal_held',
+  TERMINAL_BUSY: 'terminal_busy',
   OAUTH_NOT_CONNECTED: 'not_connected',
   CONNECTION_LOST: 'connection_lost',
   PROVIDER_REJECTED: 'refused',
@@ -105,7 +105,7 @@ function refusal(seen: BoxSeen, charged: Date | null, now: Date): Health | undef
   const begun = charges.find(({ creation }) => creation === 'confirmed')?.createdAt
   if (begun && begun > refused.at) return undefined
   switch (cause) {
-    case 'terminal_held':
+    case 'terminal_busy':
       return terminalBusy(seen, refused, now)
     case 'terminal_standalone':
     case 'terminal_missing':
@@ -151,11 +151,11 @@ function terminalBusy(seen: BoxSeen, refused: RefusalSeen, now: Date): Health | 
   const occupying = seen.charges.find(occupiesTerminal)
   if (!occupying) {
     const hasEnded = seen.charges.some(({ endedAt }) => endedAt !== null && endedAt > refused.at)
-    return hasEnded ? undefined : trouble('down', 'terminal_held', refused.since, terminalOf(seen))
+    return hasEnded ? undefined : trouble('down', 'terminal_busy', refused.since, terminalOf(seen))
   }
   const since = occupying.confirmedAt ?? occupying.createdAt
   const isPaying = occupying.lifeAt !== null && now.getTime() - since.getTime() < payingForMs
-  return trouble(isPaying ? 'attention' : 'down', 'terminal_held', since, aboutOf(occupying))
+  return trouble(isPaying ? 'attention' : 'down', 'terminal_busy', since, aboutOf(occupying))
 }
 
 function isOnTerminal(status: ChargeSeen['status']): boolean {
@@ -188,7 +188,7 @@ function overdueOnTerminal({ charges }: BoxSeen, now: Date): Health | undefined 
     }
     const overMs = now.getTime() - charge.expiresAt.getTime()
     if (charge.status === 'at_terminal' && overMs > expiryGraceMs) {
-      return trouble('attention', 'terminal_held', charge.confirmedAt, about)
+      return trouble('attention', 'terminal_busy', charge.confirmedAt, about)
     }
     // A later charge has run on the terminal, so an older one does not occupy it.
     if (charge.lifeAt !== null) return undefined

@@ -43,7 +43,7 @@ function ownHealth(seen: FlowSeen, now: number): Health {
     const state = isLong ? 'down' : 'attention'
     return health(state, 'source_failing', seen.lastSuccessAt, { code: seen.lastError })
   }
-  if (seen.isHeldBack) return health('attention', 'polls_held_back', null)
+  if (seen.isReadingPaused) return health('attention', 'too_many_waiting', null)
   if (seen.lastPollAt === null) return health('unknown', 'never_polled', null)
   const { dueSince } = seen
   if (dueSince !== null && !seen.isPolling && now - dueSince.getTime() > patienceMs) {
@@ -57,18 +57,22 @@ function lostAccess({ since, code, place }: AccessLost): Omit<Health, 'state'> {
 }
 
 function deriveDestination(seen: DestinationSeen, now: Date): DestinationHealth {
-  const { name, sending, owed, oldestWaitingAt, failed, accessLost } = seen
-  const base = { name, nextTryAt: sending.nextAttemptAt, owed }
+  const { name, sending, pending, oldestWaitingAt, failed, accessLost } = seen
+  const base = { name, nextTryAt: sending.nextAttemptAt, pending }
   if (accessLost !== null) return { ...base, state: 'down', ...lostAccess(accessLost) }
   const about = {
-    owed,
+    pending,
     ...(sending.cause !== null && { code: sending.cause }),
     ...(sending.nextAttemptAt && { nextTryAt: sending.nextAttemptAt.toISOString() }),
   }
-  if (sending.state === 'open' || sending.state === 'probing') {
-    return { ...base, state: 'down', cause: 'destination_resting', since: sending.since, about }
+  if (sending.state === 'stopped') {
+    const { since } = sending
+    return { ...base, state: 'attention', cause: 'sending_stopped', since, about: { pending } }
   }
-  if (sending.state === 'silent' && owed > 0) {
+  if (sending.state === 'open' || sending.state === 'probing') {
+    return { ...base, state: 'down', cause: 'destination_failing', since: sending.since, about }
+  }
+  if (sending.state === 'silent' && pending > 0) {
     return {
       ...base,
       state: 'attention',
@@ -78,7 +82,7 @@ function deriveDestination(seen: DestinationSeen, now: Date): DestinationHealth 
     }
   }
   if (oldestWaitingAt !== null && now.getTime() - oldestWaitingAt.getTime() > waitingForMs) {
-    return { ...base, state: 'attention', cause: 'owed_for_long', since: oldestWaitingAt, about }
+    return { ...base, state: 'attention', cause: 'deliveries_late', since: oldestWaitingAt, about }
   }
   if (failed > 0) {
     return {

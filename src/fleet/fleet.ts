@@ -150,7 +150,7 @@ export function createFleet(deps: FleetDeps): Fleet {
     for (const { kind, scope, name, from_state, state, cause } of changes) {
       // A first observation is not a change.
       if (from_state === null) continue
-      deps.log.info({ kind, scope, name, from: from_state, state, cause }, 'a state has changed')
+      deps.log.info({ kind, scope, name, from: from_state, state, cause }, 'health state changed')
     }
     if (changes.length > 0) database.announce(fleetChannel, '')
     remember(await listFleetStates(db))
@@ -180,7 +180,7 @@ export function createFleet(deps: FleetDeps): Fleet {
 
   return {
     ...observations,
-    // A page asks twice at once: for what needs somebody, and for the sales of its stores.
+    // A page asks twice at once: for what needs action, and for the sales of its stores.
     read: (client) =>
       readOnce(client ?? '', async () => {
         const health = await derive(client)

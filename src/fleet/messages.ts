@@ -3,13 +3,13 @@ import { fillSentence } from '../domain/sentence.ts'
 import { causes } from './causes.ts'
 import type { Health } from './states.ts'
 
-/** The text about a state; null for a state without a problem. */
+/** The text about a state; null for a state without a problem, and for a cause of a newer version. */
 export function messageOf(
   { cause, since, about }: Pick<Health, 'cause' | 'since' | 'about'>,
   language: Language,
   now: Date,
 ): string | null {
-  if (cause === null) return null
+  if (cause === null || !Object.hasOwn(causes, cause)) return null
   const values: Record<string, string | undefined> = {
     ...Object.fromEntries(Object.entries(about).map(([name, value]) => [name, String(value)])),
     for: since ? lengthInWords(now.getTime() - since.getTime(), language) : undefined,

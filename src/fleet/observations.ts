@@ -65,12 +65,12 @@ export type DestinationSeen = {
   name: string
   accessLost: AccessLost | null
   sending: {
-    state: 'flowing' | 'silent' | 'open' | 'probing'
+    state: 'flowing' | 'stopped' | 'silent' | 'open' | 'probing'
     cause: string | null
     since: Date | null
     nextAttemptAt: Date | null
   }
-  owed: number
+  pending: number
   oldestWaitingAt: Date | null
   failed: number
 }
@@ -83,7 +83,7 @@ export type FlowSeen = {
   /** Its run limit is used up. */
   isLimited: boolean
   isPolling: boolean
-  isHeldBack: boolean
+  isReadingPaused: boolean
   /** The lost access to its source. */
   accessLost: AccessLost | null
   /** Since when a poll is due; null if none is. */

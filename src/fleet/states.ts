@@ -1,4 +1,5 @@
 import type { ClientName } from '../domain/client-name.ts'
+import type { StoresSeen } from '../domain/people.ts'
 import type { Cause } from './causes.ts'
 
 /**
@@ -25,7 +26,7 @@ export type Particulars = {
   /** The code of a refusal, or of a destination's answer. */
   code?: string
   count?: number
-  owed?: number
+  pending?: number
   nextTryAt?: string
 }
 
@@ -54,7 +55,7 @@ export type BoxHealth = Health & {
 }
 export type ConnectionHealth = Health & { client: ClientName }
 export type OperationHealth = Health & { operation: string }
-export type DestinationHealth = Health & { name: string; nextTryAt: Date | null; owed: number }
+export type DestinationHealth = Health & { name: string; nextTryAt: Date | null; pending: number }
 export type FlowHealth = Health & { flow: string; destinations: DestinationHealth[] }
 
 /** All states derived at one moment. */
@@ -103,4 +104,11 @@ export function subject(kind: SubjectKind, scope: string, name: string): Subject
 /** The key of a subject in a map. */
 export function subjectKey({ kind, scope, name }: Subject): string {
   return JSON.stringify([kind, scope, name])
+}
+
+/** The part of it that is of these stores; the connection and the provider are of all. */
+export function healthOfStores(health: FleetHealth, stores: StoresSeen): FleetHealth {
+  if (stores === undefined) return health
+  const isSeen = ({ sucursalId }: BoxHealth) => stores.includes(sucursalId)
+  return { ...health, boxes: health.boxes.filter(isSeen), flows: [] }
 }

@@ -3,10 +3,11 @@ import type { AppError, ErrorCode } from '../errors/app-error.ts'
 import type { MoneyRoute } from '../errors/money-outcome.ts'
 
 /**
- * Who may call a route. `client`: a client key, or the administrator for a client. `metrics`: the administrator, or the
- * token of the metrics collector.
+ * Who may call a route. `client`: a client key, or the administrator for a client. `metrics`: the administrator, or
+ * the token of the metrics collector. `managers`: the administrator, and administrators of a client for that client.
+ * `person`: a person who signed in with a name and a password.
  */
-export type AccessClass = 'public' | 'client' | 'admin' | 'metrics'
+export type AccessClass = 'public' | 'client' | 'admin' | 'metrics' | 'managers' | 'person'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -15,6 +16,8 @@ declare module 'fastify' {
     allClients?: boolean
     /** On routes that move money: their error answers always have `outcome` and `retry_safe`. */
     money?: MoneyRoute
+    /** This public route begins a sign-in or a connection: refused under a host name that is not the service's. */
+    signsIn?: true
     /** Codes that this route may answer besides those of its access class; for the API description. */
     errors?: readonly ErrorCode[]
     /** On routes that people open in a browser: the page for a failure; undefined for JSON. */

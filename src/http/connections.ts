@@ -127,7 +127,10 @@ function proxyList(entries: readonly string[]): BlockList {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Done also after the client disconnected: it undoes no later request, and some clients do not wait for the answer. */
+    /**
+     * Runs also after the client disconnected: it undoes no later request, and some clients do not wait for the
+     * answer.
+     */
     mayComeLate?: true
   }
 }
@@ -135,27 +138,26 @@ declare module 'fastify' {
 const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /**
- * Whether the client of a request that was read has disconnected, as far as this machine knows. What arrived while the
- * process stood still is read first.
+ * Whether the client of a request has disconnected, as far as this machine knows. Data that arrived while the process
+ * was suspended is read first.
  */
-export async function hasHungUp({ socket }: FastifyRequest): Promise<boolean> {
-  // The first ends this turn of the event loop; in the next one a waiting end of the socket is read.
+export async function hasDisconnected({ socket }: FastifyRequest): Promise<boolean> {
+  // The first turn ends the present one; in the next turn a pending end of the socket is read.
   await turn()
   await turn()
   return socket.readableEnded || socket.destroyed
 }
 
 /**
- * Changes nothing for a client that disconnected before its request began. A process that stood still would do old
- * requests after it wakes, and the client may have sent newer ones to another process. It would resume a flow that is
- * paused by now, or cancel an order that the cashier continued with. Requests that move money are checked once more
- * (`requireConnected`).
+ * Changes nothing for a client that disconnected before its request began. A suspended process would run old requests
+ * after it wakes, although the client may have sent newer ones elsewhere. It could resume a paused flow or cancel a
+ * continued order. Requests that move money are checked again (`requireConnected`).
  */
-export function refuseHungUp(app: FastifyInstance): void {
+export function refuseDisconnected(app: FastifyInstance): void {
   app.addHook('preHandler', async (request) => {
     const { method, routeOptions } = request
     if (safeMethods.has(method) || routeOptions.config.mayComeLate) return
-    if (!(await hasHungUp(request))) return
+    if (!(await hasDisconnected(request))) return
     request.log.warn({ req: request }, 'request not executed: the client disconnected')
     throw new AppError('CALLER_GONE')
   })

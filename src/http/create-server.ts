@@ -15,10 +15,10 @@ import { answerClientError, answerInsteadOfNode, validatorCompiler } from './cli
 import {
   type ConnectionLimits,
   type Connections,
-  refuseHungUp,
+  refuseDisconnected,
   trackConnections,
 } from './connections.ts'
-import type { ErrorStyle } from './error-body.ts'
+import type { CompleteFailure, ErrorStyle } from './error-body.ts'
 import { installErrorHandler, sendFailure } from './error-handler.ts'
 import { identify, installHeaders, requestIdOf } from './headers.ts'
 import { installJsonBody } from './json-body.ts'
@@ -43,6 +43,8 @@ export type ServerOptions = {
   publicPath?: string
   /** Shape of error answers; `coded` when absent. */
   errorStyle?: ErrorStyle
+  /** The text of an error for users, in the `plain` shape. */
+  complete?: CompleteFailure
   /** Whether an error means that the database cannot be reached: 503 instead of 500. */
   isUnavailable?: (error: unknown) => boolean
   /** How long a request may take to arrive; for tests. */
@@ -61,7 +63,7 @@ declare module 'fastify' {
 
 const bodyLimitBytes = 256 * 1024
 const maxParamLength = 1024
-/** More open connections than any shop has tills, and than any address has tills behind it. */
+/** More open connections than any shop has boxes, and than any address has. */
 const connectionDefaults: ConnectionLimits = { total: 10_000, perAddress: 2_000 }
 
 /**
@@ -71,20 +73,21 @@ const connectionDefaults: ConnectionLimits = { total: 10_000, perAddress: 2_000 
 const slowClientDefaults = { requestMs: 3000, headersMs: 2000, checkMs: 1000 }
 
 /**
- * The common part of both listeners: limits against slow, huge and malformed requests, Zod validation, error answers in
- * the documented shape, security headers, request ids, no changes for disconnected clients, and a shutdown with a
- * deadline. Each route declares `config.access`, or the app does not become ready.
+ * The common part of both listeners. It limits slow, huge and malformed requests, and validates with Zod. It sets the
+ * shape of error answers, security headers and request ids. It makes no changes for disconnected clients, and shuts
+ * down with a deadline. Each route declares `config.access`, or the app does not become ready.
  */
 export function createServer({
   logger,
   trustProxy = [],
   publicPath = '',
   errorStyle = 'coded',
+  complete,
   isUnavailable = () => false,
   slowClient = slowClientDefaults,
   connections: limits = connectionDefaults,
 }: ServerOptions): HttpServer {
-  const errors = { style: errorStyle, isUnavailable }
+  const errors = { style: errorStyle, isUnavailable, complete }
   let connections: Connections
 
   const app = fastify({
@@ -126,7 +129,7 @@ export function createServer({
   installShutdown(app, connections)
   installJsonBody(app)
   requireAccessClass(app)
-  refuseHungUp(app)
+  refuseDisconnected(app)
   // Before the body is read: a request to a path that does not exist is not parsed.
   app.addHook('preParsing', async (request) => {
     if (request.is404) throw new AppError('NOT_FOUND')
@@ -147,7 +150,7 @@ function refuseOwnPaths(app: FastifyInstance, prefix: string): void {
   app.addHook('onRoute', ({ url }) => {
     if (url !== prefix && !url.startsWith(`${prefix}/`)) return
     throw new OperatorError(
-      `The service cannot be reached under ${prefix}, which is a path of its own (${url}): choose another path in PUBLIC_URL or SYNC_PUBLIC_URL`,
+      `The service cannot be reached under ${prefix}, which is a route of the service (${url}): choose another path in PUBLIC_URL or SYNC_PUBLIC_URL`,
     )
   })
 }

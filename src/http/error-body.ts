@@ -19,7 +19,7 @@ const common = {
   retry_safe: z
     .boolean()
     .optional()
-    .describe('Whether repeating the same request is of use and can never charge twice'),
+    .describe('Whether the same request may be sent again and can never charge twice'),
 }
 
 /** Any error answer. */
@@ -72,10 +72,28 @@ export const ValidationErrorBody = z
   .meta({ id: 'ValidationErrorBody' })
 
 /** The error answer of the flow control API; its specification has one field. */
-export const PlainErrorBody = z.object({ error: z.string() }).meta({ id: 'PlainErrorBody' })
+export const PlainErrorBody = z
+  .object({
+    error: z.string().describe('In Spanish where Accept-Language asks for it, else in English'),
+    why: z
+      .object({
+        code: z.string().describe('The reference of reasons lists them'),
+        data: z.record(z.string(), z.unknown()),
+        message: z.string().nullable().describe('In the language of Accept-Language'),
+      })
+      .optional()
+      .describe('Why a source or a definition cannot be read'),
+  })
+  .meta({ id: 'PlainErrorBody' })
 
 /** `coded` is the shape of the payment API, `plain` that of the flow control API. */
 export type ErrorStyle = 'coded' | 'plain'
+
+/** For `plain`: the sentence and the reason of a failure in the language of an Accept-Language; without, as the failure says it. */
+export type CompleteFailure = (
+  failure: AppError,
+  acceptLanguage: string | undefined,
+) => { error?: string | undefined; why?: object | null | undefined }
 
 type Answer = { status: number; body: Record<string, unknown> }
 
@@ -87,14 +105,16 @@ export function answerFor(
     requestId,
     money,
     acceptLanguage,
+    complete = ({ extra }, accepted) => ({ why: extra.why?.(accepted) }),
   }: {
     style: ErrorStyle
     requestId: string
     money?: MoneyRoute | undefined
     acceptLanguage?: string | undefined
+    complete?: CompleteFailure | undefined
   },
 ): Answer {
-  if (style === 'plain') return plainAnswer(failure)
+  if (style === 'plain') return plainAnswer(failure, complete(failure, acceptLanguage))
   const { orderId, status, openOrder, cashier, closing, uncovered, nextFrom } = failure.extra
   const { outcome, retrySafe } = money ? moneyOutcomeOnFailure(failure, money) : failure.extra
   return {
@@ -130,8 +150,11 @@ function isoSpan({ from, to }: { from: Date; to: Date }) {
 }
 
 /** The control API has no 422: an invalid request is 400 there, with everything in the one field. */
-function plainAnswer(failure: AppError): Answer {
+function plainAnswer(failure: AppError, given: ReturnType<CompleteFailure>): Answer {
   const details = failure.details?.map(({ path, message }) => `${path}: ${message}`)
-  const error = details ? details.join('; ') : failure.message
-  return { status: failure.status === 422 ? 400 : failure.status, body: { error } }
+  const { error = details ? details.join('; ') : failure.message, why } = given
+  return {
+    status: failure.status === 422 ? 400 : failure.status,
+    body: { error, ...(why && { why }) },
+  }
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, type ErrorCode, OutcomeError, withExtra } from '../errors/app-error.ts'
-import { answerFor, type ErrorStyle } from './error-body.ts'
+import { answerFor, type CompleteFailure, type ErrorStyle } from './error-body.ts'
 
 declare module 'fastify' {
   interface FastifyReply {
@@ -13,6 +13,8 @@ export type ErrorHandlerOptions = {
   style: ErrorStyle
   /** Whether the error means that the database cannot be reached, so that a retry makes sense. */
   isUnavailable: (error: unknown) => boolean
+  /** The text of an error for users, in the `plain` shape. */
+  complete?: CompleteFailure | undefined
 }
 
 /** Fastify's own refusals. Any other `statusCode` on an error comes from elsewhere, such as the provider, and is ignored. */
@@ -58,6 +60,7 @@ export function sendFailure(
     requestId: request.id,
     money: request.routeOptions.config.money,
     acceptLanguage: request.headers['accept-language'],
+    complete: options.complete,
   })
   const { retryAfterSeconds = status === 503 ? unavailableRetrySeconds : undefined } = failure.extra
   if (retryAfterSeconds !== undefined) {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
-import { createPlaces, type PlaceLimits } from './places.ts'
+import { limitOpenRequests, type OpenRequestLimits } from './open-request-limit.ts'
 
 /** `data` is sent as one line of JSON. */
 export type StreamEvent = { event: string; id?: number; data: unknown }
@@ -37,7 +37,7 @@ export type StreamLimits = {
   pollMs: number
   /** The stream ends then, and the client reconnects. */
   longestMs: number
-} & PlaceLimits
+} & OpenRequestLimits
 
 /**
  * The heartbeat is a third of the time that proxies allow a silent connection. The number of streams is half of the
@@ -79,10 +79,10 @@ export function createEventStreams(
   given: Partial<StreamLimits> = {},
 ): EventStreams {
   const limits = { ...defaults, ...given }
-  const places = createPlaces(limits)
+  const openRequests = limitOpenRequests(limits)
 
   const admit = (owner: string) => {
-    const place = places.take(owner)
+    const place = openRequests.take(owner)
     if (place === 'perOwner') {
       throw new AppError('RATE_LIMITED', {
         message: `Too many streams are open: ${limits.perOwner} at most`,
@@ -99,7 +99,7 @@ export function createEventStreams(
   }
 
   return {
-    count: places.count,
+    count: openRequests.count,
     open(request, reply, source) {
       // A client that disconnected during the checks causes no further `close`.
       if (reply.raw.closed) return reply.hijack()
@@ -127,7 +127,7 @@ export function createEventStreams(
         if (isStopping) request.raw.socket.end()
       })
       const stream = Readable.from(
-        tell(request, source, bell, { ...limits, longestMs }, () => isStopping),
+        sendEvents(request, source, bell, { ...limits, longestMs }, () => isStopping),
       )
       return reply
         .header('content-type', 'text/event-stream; charset=utf-8')
@@ -139,7 +139,7 @@ export function createEventStreams(
   }
 }
 
-async function* tell(
+async function* sendEvents(
   request: FastifyRequest,
   source: StreamSource,
   bell: Bell,
@@ -161,7 +161,7 @@ async function* tell(
       if (now >= until) return yield end('time')
       if (events.length > 0) {
         sentAt = now
-        await bell.rest(Math.min(source.paceMs, until - now))
+        await bell.waitFor(Math.min(source.paceMs, until - now))
       } else if (now - sentAt >= limits.heartbeatMs) {
         sentAt = now
         yield ': still here\n\n'
@@ -173,7 +173,7 @@ async function* tell(
     if (isStopping()) yield end('stopping')
   } catch (error) {
     if (error instanceof AppError && error.code === 'UNAUTHORIZED') return yield end('access')
-    request.log.warn({ err: error }, 'an event stream failed')
+    request.log.warn({ err: error }, 'event stream failed')
     yield end('unavailable')
   }
 }
@@ -190,7 +190,7 @@ type Bell = {
   /** Resolves when it rang since the last time, when it is over, or after `ms`. */
   waitForEvent(ms: number): Promise<void>
   /** Resolves after `ms`, or when it is over. */
-  rest(ms: number): Promise<void>
+  waitFor(ms: number): Promise<void>
 }
 
 function createBell(): Bell {
@@ -224,7 +224,7 @@ function createBell(): Bell {
       if (!rang && !over) await pause(ms, (done) => (wakeUp = done))
       rang = false
     },
-    async rest(ms) {
+    async waitFor(ms) {
       if (ms > 0 && !over) await pause(ms, (done) => (rouse = done))
     },
   }

@@ -4,3 +4,15 @@ import type { FastifyRequest } from 'fastify'
 export function wantsHtml(request: FastifyRequest): boolean {
   return /\btext\/html\b/.test(request.headers.accept ?? '')
 }
+
+const signs: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+}
+
+/** The text as it stands in HTML, between tags and in double quotes. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"]/g, (sign) => signs[sign] ?? sign)
+}

@@ -76,18 +76,20 @@ export function refuseDepth(root: unknown): void {
   walk(root, () => undefined)
 }
 
-function walk(root: unknown, look: (path: string, key: string, child: unknown) => void): void {
+function walk(root: unknown, visit: (path: string, key: string, child: unknown) => void): void {
   const open: Container[] = []
   if (isContainer(root)) open.push({ value: root, path: '', depth: 1 })
   for (let next = open.pop(); next; next = open.pop()) {
     const { value, path, depth } = next
     if (depth > maxDepth) {
-      throw new AppError('BAD_REQUEST', { message: `The JSON nests deeper than ${maxDepth}` })
+      throw new AppError('BAD_REQUEST', {
+        message: `The JSON is nested deeper than ${maxDepth} levels`,
+      })
     }
     // Not Object.entries: a pair for each of 100,000 numbers in a list would delay other requests.
     for (const key in value) {
       const child = value[key]
-      look(path, key, child)
+      visit(path, key, child)
       if (isContainer(child)) open.push({ value: child, path: below(path, key), depth: depth + 1 })
     }
   }

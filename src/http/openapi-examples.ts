@@ -1,7 +1,7 @@
 import type { JsonObject } from './openapi-components.ts'
 
-/** By operation and status: an answer for each code. */
-export type ErrorExamples = Map<string, Record<string, Record<string, unknown>>>
+/** By operation: makes an answer for each code, by status. Only a request for the document needs them. */
+export type ErrorExamples = Map<string, () => Record<string, Record<string, unknown>>>
 
 /**
  * Puts into each error answer what the service really sends with that status, and writes examples of parameters in the
@@ -14,7 +14,7 @@ export function withExamples(document: JsonObject, errors: ErrorExamples): JsonO
       const { example, ...schema } = parameter.schema as JsonObject
       if (example !== undefined) parameter.schema = { ...schema, examples: [example] }
     }
-    const byStatus = errors.get(String(operation.operationId)) ?? {}
+    const byStatus = errors.get(String(operation.operationId))?.() ?? {}
     for (const [status, answer] of Object.entries((operation.responses ?? {}) as JsonObject)) {
       const { content } = answer as { content?: Record<string, JsonObject> }
       const json = content?.['application/json']

@@ -28,6 +28,8 @@ const byAccess: Readonly<Record<AccessClass, readonly ErrorCode[]>> = {
   client: ['UNAUTHORIZED', 'FORBIDDEN', 'NOT_FOUND', 'RATE_LIMITED'],
   admin: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
   metrics: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
+  managers: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
+  person: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
 }
 
 /** The flow control API has a token but no clients; it limits failed tries only. */
@@ -36,6 +38,8 @@ const byAccessPlain: Readonly<Record<AccessClass, readonly ErrorCode[]>> = {
   client: [],
   admin: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
   metrics: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
+  managers: [],
+  person: [],
 }
 
 /** The error answers of a route by status: from its access class, its schemas and the codes in its `config.errors`. */
@@ -89,6 +93,7 @@ function codesOf(route: RouteOptions, style: ErrorStyle): Set<ErrorCode> {
   const { access = 'public', errors = [] } = route.config ?? {}
   const codes = new Set([...always, ...(style === 'coded' ? byAccess : byAccessPlain)[access]])
   if (route.schema?.params) codes.add('NOT_FOUND')
+  if (route.config?.signsIn) codes.add('UNKNOWN_HOST')
   // A body is read, and refused, also where none is expected.
   if (![route.method].flat().includes('GET')) {
     codes.add('REQUEST_TIMEOUT').add('PAYLOAD_TOO_LARGE').add('UNSUPPORTED_MEDIA_TYPE')
@@ -117,7 +122,7 @@ function schemaOf(codes: readonly ErrorCode[], style: ErrorStyle): z.ZodType {
 /** The closed list of codes, as a table for the description of the API. */
 export function catalogueTable(): string {
   const rows = Object.entries(errorCatalogue).map(
-    ([code, { status, text }]) => `| \`${code}\` | ${status} | ${text} |`,
+    ([code, { status, text, action }]) => `| \`${code}\` | ${status} | ${text} | ${action} |`,
   )
-  return ['| Code | Status | Meaning |', '|---|---|---|', ...rows].join('\n')
+  return ['| Code | Status | Meaning | What to do |', '|---|---|---|---|', ...rows].join('\n')
 }

@@ -21,7 +21,13 @@ export type OpenApiOptions = {
   publicUrl: string
   tags: readonly { name: string; description: string }[]
   /** What the token of each access class is, for readers of the description. */
-  tokens: { client?: string; admin: string; metrics?: string }
+  tokens: {
+    client?: string
+    admin: string
+    metrics?: string
+    /** The cookie of a person's session. */
+    session?: { name: string; description: string }
+  }
 }
 
 /**
@@ -40,7 +46,8 @@ export async function registerOpenApi(app: HttpServer, options: OpenApiOptions):
     if (route.schema?.hide) return
     const { body, operationId } = route.schema ?? {}
     if (isOptional(body) && operationId) withOptionalBody.add(operationId)
-    if (operationId) errorExamples.set(operationId, exampleErrors(route, app.errorStyle))
+    const asAdded = { ...route }
+    if (operationId) errorExamples.set(operationId, () => exampleErrors(asAdded, app.errorStyle))
     route.schema = {
       ...route.schema,
       security: route.schema?.security ?? securityOf(route.config?.access ?? 'public'),
@@ -119,14 +126,18 @@ function releaseBodies(document: JsonObject, optional: ReadonlySet<string>): Jso
 function securityOf(access: AccessClass): Record<string, string[]>[] {
   if (access === 'public') return []
   if (access === 'metrics') return [{ metricsToken: [] }, { adminToken: [] }]
-  return access === 'admin' ? [{ adminToken: [] }] : [{ clientKey: [] }, { adminToken: [] }]
+  if (access === 'person') return [{ session: [] }]
+  return access === 'admin' || access === 'managers'
+    ? [{ adminToken: [] }]
+    : [{ clientKey: [] }, { adminToken: [] }]
 }
 
-function securitySchemes({ client, admin, metrics }: OpenApiOptions['tokens']) {
+function securitySchemes({ client, admin, metrics, session }: OpenApiOptions['tokens']) {
   const header = { type: 'apiKey', in: 'header', name: 'x-api-token' } as const
   return {
     adminToken: { ...header, description: admin },
     ...(client !== undefined && { clientKey: { ...header, description: client } }),
     ...(metrics !== undefined && { metricsToken: { ...header, description: metrics } }),
+    ...(session && { session: { type: 'apiKey', in: 'cookie', ...session } as const }),
   }
 }

@@ -3,7 +3,15 @@ import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 
 /** A folder of pages and its path in a browser, such as `/dashboard`. */
-export type Folder = { root: string; prefix: string }
+export type Folder = {
+  root: string
+  prefix: string
+  /** Files of packages by their names; a folder that has these has no others. */
+  files?: ReadonlyMap<string, string>
+}
+
+/** The path of the packages that modules import by name: `/packages/@codemirror/view` is its entry for browsers. */
+export const packagePrefix = '/packages'
 
 /** The languages of the pages; the first is for browsers that ask for neither. */
 export const pageLanguages = ['es', 'en'] as const
@@ -28,7 +36,8 @@ export type PageBundle = {
  * language, `texts/es.js`, are already in the script of the page in that language.
  *
  * Modules may use only `import { … } from './x.js'`, `import './x.js'` and `export` before a function, class or const.
- * Those of a library may have the form of minifiers: `import{…}from"./x.js";` and `export{…};`.
+ * Those of a library may have the form of minifiers: `import{…}from"./x.js";` and `export{…};`. A module of a package is imported by
+ * its name, `import { … } from '@codemirror/view'`, from a folder of `others` for packages, see {@link packagePrefix}.
  *
  * @throws for any other form, for a circle of imports, and for a missing file.
  */
@@ -71,13 +80,15 @@ const sheetLink = /<link rel="stylesheet" href="([^"]+)">\n?/g
 const otherLink = /(<link rel="(?:icon|preload)" href=")\//g
 const laterFile = /(<meta name="later:\w+" content=")([^"]+)">/g
 const moduleScript = /<script type="module" src="([^"]+)"><\/script>/
-const importLine = /^import (?:\{([^}]*)\} from )?'(\.[^']+)'\n/gm
-const exportMark = /^export (?=(?:async )?(?:class|const|function) (\w+))/gm
+const importLine = /^import (?:(?:\{([^}]*)\}|(\w+)) from )?'([^']+)';?\n/gm
+const exportMark = /^export (default )?(?=(?:async )?(?:class|const|function|let|var) (\w+))/gm
+/** What a module hands on from another one. */
+const handedOn = /^export \{([^}]*)\} from '([^']+)';?\n/gm
 const laterImport = /\bimport\('(\.[^']+)'\)/g
 const minifiedImport = /\bimport\{([^}]*)\}from"(\.[^"]+)";/g
-const minifiedExport = /\bexport\{([^}]*)\};/g
+const minifiedExport = /\bexport ?\{([^}]*)\};/g
 /** Comments on lines of their own: a seventh of what is sent, and browsers do not need them. */
-const comment = /^[ \t]*(?:\/\*\*?[\s\S]*?\*\/|\/\/.*)\n/gm
+const comment = /^[ \t]*(?:\/\*(?:(?!\*\/)[\s\S])*\*\/|\/\/.*)\n/gm
 const mapComment = /^\/\/# sourceMappingURL=.*\n?/gm
 const unknownForm = /^(?:import|export)\b.*/m
 
@@ -90,7 +101,10 @@ function reader(folders: readonly Folder[]): (path: string) => string {
   return (path) => {
     const folder = folders.find(({ prefix }) => path.startsWith(`${prefix}/`))
     if (!folder) throw new Error(`${path} belongs to none of the pages' folders`)
-    return readFileSync(join(folder.root, path.slice(folder.prefix.length)), 'utf8')
+    const name = path.slice(folder.prefix.length)
+    const file = folder.files ? folder.files.get(name.slice(1)) : join(folder.root, name)
+    if (file === undefined) throw new Error(`${name.slice(1)} is none of the pages' packages`)
+    return readFileSync(file, 'utf8')
   }
 }
 
@@ -105,7 +119,7 @@ const bundledPart = async (path, file) => {
     const again = tries[path] ? '&again=' + tries[path] : ''
     tries[path] = (tries[path] ?? 0) + 1
     const part = await import(file + again)
-    part.add(held)
+    part.add(held, bundledPart)
   }
   return held[path]
 }
@@ -134,18 +148,30 @@ function bundleModules({ entry, read, language, script, parts }: Bundling): stri
     if (first.has(path) || into.has(path)) return
     if (way.includes(path)) throw new Error(`${path} imports itself by a detour`)
     const exported: string[] = []
-    const at = (from: string) => posix.join(posix.dirname(path), from)
+    const at = (from: string) =>
+      from.startsWith('.') ? posix.join(posix.dirname(path), from) : `${packagePrefix}/${from}`
     const need = (wanted: string) => {
       add(wanted, into, first, [...way, path])
       return `held['${wanted}']`
     }
-    const take = (_line: string, wanted: string | undefined, from: string) => {
+    const take = (wanted: string | undefined, from: string) => {
       const source = need(at(from))
       return wanted === undefined ? '' : `const {${wanted.replace(/ as /g, ': ')}} = ${source}\n`
     }
+    /** Names inside `export { … }`: `a as b` is the local name and that of the export. */
+    const offer = (given: string, of = '') => {
+      for (const one of given.split(',')) {
+        const [local = '', name = local] = one.trim().split(' as ')
+        if (local !== '') exported.push(`${name}: ${of}${local}`)
+      }
+      return '\n'
+    }
     const body = read(path)
-      .replace(importLine, take)
-      .replace(minifiedImport, take)
+      .replace(importLine, (_line, wanted, whole, from) =>
+        take(whole === undefined ? wanted : `default as ${whole}`, from),
+      )
+      .replace(minifiedImport, (_line, wanted, from) => take(wanted, from))
+      .replace(handedOn, (_line, given, from) => offer(given, `${need(at(from))}.`))
       .replace(laterImport, (_call, from: string) => {
         const wanted = at(from)
         if (wanted.endsWith(`/texts/${language}.js`)) return `Promise.resolve(${need(wanted)})`
@@ -153,14 +179,11 @@ function bundleModules({ entry, read, language, script, parts }: Bundling): stri
         laterOnes.push({ path: wanted, hole })
         return hole
       })
-      .replace(exportMark, (_mark, name: string) => {
-        exported.push(name)
+      .replace(exportMark, (_mark, isDefault: string | undefined, name: string) => {
+        exported.push(isDefault === undefined ? name : `default: ${name}`)
         return ''
       })
-      .replace(minifiedExport, (_mark, given: string) => {
-        exported.push(...given.split(',').map((one) => one.replace(/^(\S+) as (\S+)$/, '$2: $1')))
-        return '\n'
-      })
+      .replace(minifiedExport, (_mark, given: string) => offer(given))
       .replace(mapComment, '')
       .replace(comment, '')
     const strange = unknownForm.exec(body)
@@ -178,7 +201,7 @@ function bundleModules({ entry, read, language, script, parts }: Bundling): stri
   const partOf = (path: string) => {
     const own = new Map<string, string>()
     add(path, own, begun, [])
-    return filled(`export const add = (held) => {\n${[...own.values()].join('')}}\n`)
+    return filled(`export const add = (held, bundledPart) => {\n${[...own.values()].join('')}}\n`)
   }
   add(entry, begun, new Map(), [])
   return partLoader + filled([...begun.values()].join(''))

@@ -12,6 +12,7 @@ import {
   type Folder,
   type PageBundle,
   type PageLanguage,
+  packagePrefix,
   pageLanguages,
 } from './page-bundle.ts'
 import { createTextSender, type TextSender } from './text-sender.ts'
@@ -34,8 +35,30 @@ const templates: Folder = {
   prefix: '/vendor/lit-html',
 }
 
+/** The editor of flow definitions, in the modules that its authors publish for browsers. Bundled as a part that comes later. */
+const packages: Folder = {
+  root: '',
+  prefix: packagePrefix,
+  files: new Map(
+    [
+      ...[
+        'autocomplete',
+        'commands',
+        'lang-yaml',
+        'language',
+        'lint',
+        'state',
+        'streamparser',
+        'view',
+      ].map((name) => `@codemirror/${name}`),
+      ...['common', 'highlight', 'lr', 'yaml'].map((name) => `@lezer/${name}`),
+      ...['@marijn/find-cluster-break', 'crelt', 'style-mod', 'w3c-keyname'],
+    ].map((name) => [name, fileURLToPath(import.meta.resolve(name))]),
+  ),
+}
+
 /** Where modules and style sheets of a page may be besides its own folder; the longer prefix first. */
-export const commonFolders: readonly Folder[] = [shared, templates, vendor]
+export const commonFolders: readonly Folder[] = [shared, templates, vendor, packages]
 
 /**
  * Serves a page under `prefix` (such as `/dashboard`), with and without a slash at the end, so its files must refer to

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Counter, Histogram, type Registry } from 'prom-client'
 
-/** From the reads of the embedded database to the 25 s within which a till gets its answer. */
+/** From the reads of the embedded database to the 25 s within which an ERP gets its answer. */
 const secondsUpTo = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25]
 /** For requests that match no route: clients choose the path freely, and each one would be a series. */
 const noRoute = 'none'
@@ -11,7 +11,7 @@ export function observeRequests(app: FastifyInstance, registry: Registry): void 
   const registers = [registry]
   const requests = new Counter({
     name: 'tillbridge_http_requests_total',
-    help: 'Requests by route and status; status "gone" is a caller who hung up before the answer',
+    help: 'Requests by route and status; status "gone": the client disconnected before the answer',
     labelNames: ['method', 'route', 'status'],
     registers,
   })

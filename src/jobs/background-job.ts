@@ -6,7 +6,7 @@ export type BackgroundJob<T> = {
   start(): void
   /** Runs soon: ends the wait, or causes one more run at once after the current one. No effect before `start`. */
   wake(): void
-  /** One run beside the loop. Rejects when the run fails. */
+  /** One run outside the loop. Rejects if the run fails. */
   once(): Promise<T>
   /** Aborts the wait and the signal of every run, and resolves when the loop has ended. */
   stop(): Promise<void>

@@ -9,9 +9,9 @@ export type TableMaintenance = ReturnType<typeof createTableMaintenance>
 const everyMs = 5_000
 
 /**
- * Analyzes tables with many changes, and vacuums them where autovacuum is off. Without statistics the planner expects
- * one order for a client that has thousands, and does not use the right index. A server analyzes by itself only after a
- * minute. One process at a time does it; the embedded database has `src/db/vacuum.ts`.
+ * Analyzes tables with many changes, and vacuums them if autovacuum is off. Without statistics the planner expects
+ * one order per client, and uses the wrong index. A server analyzes only after a minute. One process at a time does
+ * it; the embedded database has `src/db/vacuum.ts`.
  */
 export function createTableMaintenance(deps: TableMaintenanceDeps) {
   const toMaintain = () => findTablesToMaintain(deps.database.db)
@@ -21,7 +21,7 @@ export function createTableMaintenance(deps: TableMaintenanceDeps) {
     waitsFirst: true,
     lease: { deps, isDue: async () => (await toMaintain()).length > 0 },
     async run(signal) {
-      // Another process may just have done it.
+      // Another process may have done it just now.
       const tables = await toMaintain()
       await maintainTables(deps.database, tables, signal)
       return tables.map(({ name }) => name)

@@ -10,17 +10,18 @@ export type LeaseDeps = {
 }
 
 /**
- * Does `work` while no other process does work of the same name. Returns `undefined` at once when another process has
- * the lease. The lease is renewed every third of its duration. `signal` aborts when a renewal failed, since another
- * process may start then.
+ * Runs `work` while no other process runs work of the same name. Returns `undefined` at once if another process has
+ * the lease. The lease lasts `lengthMs` and is renewed every third of that. `signal` aborts if a renewal failed,
+ * because another process may start then.
  */
 export async function withLease<T>(
   deps: LeaseDeps,
   name: string,
   work: (lease: { token: number; signal: AbortSignal }) => Promise<T>,
+  lengthMs = leaseMs,
 ): Promise<{ result: T } | undefined> {
   const { db } = deps.database
-  const lease = () => ({ name, owner: deps.processId, now: deps.now() })
+  const lease = () => ({ name, owner: deps.processId, now: deps.now(), lengthMs })
   const token = await acquireLease(db, lease())
   if (token === undefined) return undefined
   const lost = new AbortController()
@@ -31,7 +32,7 @@ export async function withLease<T>(
       },
       () => lost.abort(),
     )
-  }, leaseMs / 3)
+  }, lengthMs / 3)
   try {
     return { result: await work({ token, signal: lost.signal }) }
   } finally {

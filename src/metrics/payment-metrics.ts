@@ -69,7 +69,7 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
   })
   const charges = new Counter({
     name: 'tillbridge_charges_total',
-    help: 'Charges that came to their end, by outcome and the state of their box; paid_after_close is money that came after the end',
+    help: 'Ended charges by outcome and the state of their box; paid_after_close counts payments after the end',
     labelNames: ['outcome', 'box_state'],
     registers,
   })
@@ -77,15 +77,15 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
     new Histogram({ name, help, labelNames, buckets: chargeSeconds, registers })
   const toTerminal = duration(
     'tillbridge_charge_to_terminal_seconds',
-    'From the wish of the till to the first sign of life of the terminal',
+    'From the request of the till to the first answer of the terminal',
   )
   const atTerminal = duration(
     'tillbridge_charge_at_terminal_seconds',
-    'From the first sign of life of the terminal to the end of the charge',
+    'From the first answer of the terminal to the end of the charge',
   )
   const toEnd = duration(
     'tillbridge_charge_seconds',
-    'From the wish of the till to the end of the charge',
+    'From the request of the till to the end of the charge',
     ['outcome'],
   )
   // Each series exists from the start: otherwise `rate()` misses the first increase.
@@ -145,18 +145,18 @@ async function describeState(
   const gauge: DefineGauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name: `tillbridge_${name}`, help, labelNames, registers: [registry] })
   const { version, mode, commit } = deps.build
-  gauge('build_info', 'What runs', ['version', 'commit', 'mode']).set(
+  gauge('build_info', 'Version and commit that run; always 1', ['version', 'commit', 'mode']).set(
     { version, commit: (await commit()) ?? '', mode },
     1,
   )
-  gauge('waiting_tills', 'Requests that wait for an order to change').set(deps.waitingTills())
+  gauge('waiting_tills', 'Requests that wait for a change of an order').set(deps.waitingTills())
 
   const pool = deps.database.connections()
   const connections = gauge('database_connections', 'Connections to the database', ['state'])
   connections.set({ state: 'busy' }, pool.busy)
   connections.set({ state: 'idle' }, pool.idle)
-  gauge('database_connections_most', 'Connections that the pool may open').set(pool.most)
-  gauge('database_waiting', 'Who waits for a connection to the database').set(pool.waiting)
+  gauge('database_connections_most', 'Most connections of the pool').set(pool.most)
+  gauge('database_waiting', 'Requests that wait for a database connection').set(pool.waiting)
 
   const now = deps.now()
   const unless = (message: string) => (error: unknown) => {
@@ -197,10 +197,10 @@ type DefineGauge = (name: string, help: string, labelNames?: string[]) => Gauge
 
 function describeServer(gauge: DefineGauge, server: ServerFigures): void {
   gauge('database_bytes', 'Size of the database').set(server.databaseBytes)
-  gauge('server_connections', "Connections of all clients to the database's server").set(
+  gauge('server_connections', 'Connections of all clients to the database server').set(
     server.connections,
   )
-  gauge('server_connections_most', 'Connections that it takes (max_connections)').set(
+  gauge('server_connections_most', 'Most connections of the database server (max_connections)').set(
     server.connectionsMost,
   )
 }
@@ -208,31 +208,37 @@ function describeServer(gauge: DefineGauge, server: ServerFigures): void {
 function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date): void {
   const age = (name: string, help: string, since: Date | null) =>
     gauge(name, help).set(since ? Math.max(0, secondsBetween(since, now)) : 0)
-  const open = gauge('orders_open', 'Orders that wait for their end', ['status'])
+  const open = gauge('orders_open', 'Open orders', ['status'])
   for (const status of ['created', 'at_terminal', 'action_required']) {
     open.set({ status }, figures.open[status] ?? 0)
   }
-  gauge('orders_unknown', 'Charges of which nobody knows whether the provider has them').set(
-    figures.unknown,
-  )
+  gauge('orders_unknown', 'Charges whose result at the provider is unknown').set(figures.unknown)
   age(
     'orders_unknown_oldest_seconds',
-    'Age of the oldest of these charges',
+    'Age of the oldest of these operations charges',
     figures.oldestUnknownAt,
   )
   const operations = gauge('operations_open', 'Cancels and refunds of unknown outcome', ['kind'])
   for (const kind of ['cancel', 'refund']) {
     operations.set({ kind }, figures.openOperations[kind] ?? 0)
   }
-  age('operations_open_oldest_seconds', 'Age of the oldest of these', figures.oldestOperationAt)
-  age('sweeper_lag_seconds', 'How long what is due waits to be looked at', figures.dueSince)
-  gauge('webhooks_waiting', 'Webhooks that are stored and not worked on').set(
+  age(
+    'operations_open_oldest_seconds',
+    'Age of the oldest of these operations',
+    figures.oldestOperationAt,
+  )
+  age('sweeper_lag_seconds', 'How late the status check of due orders is', figures.dueSince)
+  gauge('webhooks_waiting', 'Webhooks that are stored and not processed').set(
     figures.webhooksWaiting,
   )
-  age('webhook_lag_seconds', 'Age of the oldest webhook not worked on', figures.oldestWebhookAt)
+  age(
+    'webhook_lag_seconds',
+    'Age of the oldest webhook that is not processed',
+    figures.oldestWebhookAt,
+  )
   gauge(
     'webhook_last_received_timestamp_seconds',
-    'When a signed webhook came last; 0 when none ever did',
+    'Time of the last signed webhook; 0 without one',
   ).set((figures.lastWebhookAt?.getTime() ?? 0) / milliseconds)
   const connections = gauge('connections', 'Connections of clients to the provider', ['status'])
   for (const status of ['connected', 'lost']) {
@@ -255,10 +261,9 @@ function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date)
   for (const { kind, state, cause, count } of figures.states) {
     states.set({ kind, state, cause: cause ?? '' }, count)
   }
-  gauge(
-    'orphans_open',
-    'Charges that the provider has, no order stands for, and nobody has settled',
-  ).set(figures.openOrphans)
+  gauge('orphans_open', 'Payments at the provider that match no order and are not settled').set(
+    figures.openOrphans,
+  )
   gauge('chargebacks_undecided', 'Charge-backs that are open, or whose case is not known').set(
     figures.undecidedChargebacks,
   )
@@ -273,13 +278,13 @@ function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date)
   )
   gauge(
     'backup_last_timestamp_seconds',
-    'The moment that the last finished backup shows; 0 when there was none',
+    'Time of the data in the last finished backup; 0 without one',
   ).set((figures.lastBackupAt?.getTime() ?? 0) / milliseconds)
   gauge(
     'removal_last_timestamp_seconds',
     'When old rows were last removed and archived without a failure; 0: never',
   ).set((figures.lastRemovalAt?.getTime() ?? 0) / milliseconds)
-  gauge('audit_unsealed', 'Entries of the audit log without a place in the chain yet').set(
+  gauge('audit_unsealed', 'Entries of the audit log that are not sealed in the chain yet').set(
     figures.unsealedEntries,
   )
 }

@@ -4,7 +4,7 @@ import type { ChargebackRow } from '../repositories/chargebacks/chargeback-queri
 import type { Locale, MessageText, Notification } from './channel.ts'
 import { messageId, oneLine } from './message-parts.ts'
 
-/** Charge-backs that were opened, wait for documents or were decided, as a message survives in the database. */
+/** Charge-backs that were opened, wait for documents or were decided, in the stored form of a message. */
 export type ChargebackMessage = {
   id: string
   at: string
@@ -16,7 +16,7 @@ export type ChargebackMessage = {
     case_id: string | null
     payment_id: string
     order_id: string | null
-    /** With a point and two decimals; null where the provider does not say it. */
+    /** With a point and two decimals; null if the provider does not return it. */
     amount: string | null
     currency: string | null
     state: ChargebackState
@@ -25,10 +25,10 @@ export type ChargebackMessage = {
   }[]
 }
 
-/** Longer mails are not read to their end; the rest goes into messages of their own. */
+/** Readers skip longer mails; further cases get separate messages. */
 const namedAtMost = 20
 
-/** The id is that of the content and its moment, the same for every attempt to send it. */
+/** The id derives from content and time, so it is the same for every attempt to send. */
 export function composeChargebackMessages(
   kind: ChargebackMessage['kind'],
   rows: readonly ChargebackRow[],
@@ -94,9 +94,9 @@ const languages: Record<Locale, Words> = {
     },
     help: {
       chargebacks_opened:
-        'Un comprador desconoció estos pagos en su banco. Mercado Pago retiene el dinero. La venta sigue siendo una venta: no la devuelvas.',
+        'Un comprador desconoció estos pagos en su banco. Mercado Pago retiene el dinero hasta decidir. La venta sigue siendo válida: no la devuelvas.',
       chargebacks_due:
-        'Subí los documentos de la venta en el panel de Mercado Pago antes del vencimiento. Después ya no los toma.',
+        'Subí los documentos de la venta en el panel de Mercado Pago antes del vencimiento. Después no los acepta.',
       chargebacks_decided: 'Mercado Pago decidió estos casos.',
     },
     look: 'Mirá los casos en el panel (/dashboard, Cierres) o con la API:',
@@ -120,14 +120,14 @@ const languages: Record<Locale, Words> = {
       open: 'open',
       won: 'won: the shop keeps the money',
       lost: 'lost: the buyer has the money',
-      unknown: 'the case is not known',
+      unknown: 'case unknown',
     },
     help: {
       chargebacks_opened:
-        'Buyers disputed these payments at their banks. The provider holds the money. The sale stays a sale: do not refund it.',
+        'Buyers disputed these payments at their banks. Mercado Pago keeps the money until it decides. The sale stays valid: do not refund it.',
       chargebacks_due:
-        "Upload the documents of the sale in the provider's panel before the deadline. It takes none later.",
-      chargebacks_decided: 'The provider decided these cases.',
+        "Upload the documents of the sale in Mercado Pago's panel before the deadline. Mercado Pago accepts none later.",
+      chargebacks_decided: 'Mercado Pago decided these cases.',
     },
     look: 'See the cases on the dashboard (/dashboard, Closings) or with the API:',
   },

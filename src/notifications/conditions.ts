@@ -1,8 +1,9 @@
 import type { Cause } from '../fleet/causes.ts'
 
 /**
- * From which state on a cause is notified: `down`, or `attention`, which is before anything is down. `intended`: somebody did
- * it on purpose, so neither its beginning nor what it ends is notified. `never`: other messages tell of it, or it needs nobody.
+ * From which state on a cause is notified: `down`, or `attention` before anything is down. `intended`: a person
+ * caused it on purpose, so neither its start nor its end is notified. `never`: other messages cover it, or it needs
+ * no action.
  */
 type NotifiedFrom = 'attention' | 'down' | 'intended' | 'never'
 
@@ -11,10 +12,12 @@ export const conditions = {
   terminal_standalone: 'down',
   terminal_missing: 'down',
   terminal_silent: 'down',
-  terminal_held: 'down',
-  terminal_waits: 'down',
+  terminal_busy: 'down',
+  // The cashier sees it at the terminal.
+  terminal_waits: 'never',
   refused: 'down',
-  box_silent: 'down',
+  // A guess by the box's usual charges: pages show it.
+  box_silent: 'never',
   quiet: 'never',
   never_charged: 'never',
 
@@ -43,11 +46,12 @@ export const conditions = {
   access_lost: 'down',
   flow_paused: 'intended',
   flow_limited: 'intended',
-  // While queue.maxWaiting is reached; owed_for_long tells when that lasts.
-  polls_held_back: 'never',
-  destination_resting: 'down',
+  // While queue.maxWaiting is reached; owed_for_long covers a long duration.
+  too_many_waiting: 'never',
+  sending_stopped: 'intended',
+  destination_failing: 'down',
   destination_asked_to_wait: 'never',
-  owed_for_long: 'attention',
+  deliveries_late: 'attention',
   // Each failed delivery is counted: see failure-groups.ts.
   deliveries_failed: 'never',
 } as const satisfies Record<Cause, NotifiedFrom>
@@ -56,7 +60,7 @@ export const conditions = {
 export const groupWithinMs = 10_000
 /** How long the database must take no writes before it is notified: a restart of the server takes less. */
 export const databaseDownMs = 15_000
-/** How long before its deadline a charge-back that waits for documents is notified once more. */
+/** How long before its deadline a charge-back without documents is notified again. */
 export const documentsWithinMs = 3 * 24 * 3600_000
 
 /** The causes of one of the kinds. */

@@ -1,4 +1,5 @@
 import type { Database } from '../db/database.ts'
+import { sentenceOf } from '../domain/flow-reasons.ts'
 import type { Channel, Locale, Notification, SendResult } from './channel.ts'
 import { databaseDownMs } from './conditions.ts'
 import { clockTime, messageId } from './message-parts.ts'
@@ -18,8 +19,9 @@ export type DatabaseWatchDeps = {
 type Kind = 'database' | 'database_recovered'
 
 /**
- * Without a database the outage is kept in memory: each receiver gets one message when it lasts, and one when it is over.
- * Several processes send the same, under ids of the same minute. A process that stops meanwhile does not send the end.
+ * The outage is kept in memory, because no database is available. Each receiver gets one message when it lasts, and
+ * one at its end. Several processes send the same messages, under ids of the same minute. A process that stops
+ * meanwhile does not send the end.
  */
 export function createDatabaseWatch(
   { database, now, log }: DatabaseWatchDeps,
@@ -35,8 +37,8 @@ export function createDatabaseWatch(
     if (!result.ok) {
       const context = { channel: channel.type, target: channel.target, notification: kind }
       log.warn(
-        { ...context, reason: result.error },
-        'notification not sent; it will be tried again',
+        { ...context, reason: sentenceOf(result.why, 'en') },
+        'notification not sent; the service retries',
       )
     }
     return result.ok
@@ -74,9 +76,9 @@ const languages: Record<Locale, { down: string; help: string; recovered: string;
       since: 'Desde',
     },
     en: {
-      down: 'The database keeps nothing: no charge can be made',
-      help: 'Check that it answers, is no standby, and has room on its disk.',
-      recovered: 'The database keeps again: charges can be made',
+      down: 'The database stores nothing: charges are not possible',
+      help: 'Check that the database answers, is not a standby, and has free disk space.',
+      recovered: 'The database stores data again: charges are possible',
       since: 'Since',
     },
   }

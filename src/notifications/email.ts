@@ -1,3 +1,4 @@
+import type { Reason, ReasonCode } from '../domain/flow-reasons.ts'
 import type { ChannelDefinition, ChannelDeps, Notification, SendResult } from './channel.ts'
 
 type EmailDefinition = Extract<ChannelDefinition, { type: 'email' }>
@@ -8,11 +9,11 @@ export function openEmail(definition: EmailDefinition, deps: ChannelDeps) {
     target: definition.to.join(', '),
     async send(message: Notification, signal?: AbortSignal): Promise<SendResult> {
       if (smtpUrl === undefined || mailFrom === undefined) {
-        return { ok: false, error: 'SMTP_URL and MAIL_FROM are not set' }
+        return { ok: false, why: { code: 'MAIL_NOT_SET_UP' } }
       }
       const clock = AbortSignal.timeout(deps.timeoutMs)
       try {
-        // On demand: few installations send mail, and it takes a start a tenth of its modules.
+        // Loaded on demand: few installations send mail, and it has a tenth of the modules of a start.
         const { createTransport } = await import('nodemailer')
         const { rejected } = await createTransport(smtpUrl).sendMail({
           ...mailOf(message, definition),
@@ -23,14 +24,17 @@ export function openEmail(definition: EmailDefinition, deps: ChannelDeps) {
         return {
           ok: false,
           partly: true,
-          error: `the mail server refused ${rejected.length} of ${definition.to.length} addresses`,
+          why: {
+            code: 'MAIL_PARTLY_REFUSED',
+            data: { refused: rejected.length, all: definition.to.length },
+          },
         }
       } catch (error) {
         if (clock.aborted) {
           const seconds = Math.round(deps.timeoutMs / 100) / 10
-          return { ok: false, error: `the mail server did not take the mail within ${seconds} s` }
+          return { ok: false, why: { code: 'MAIL_LATE', data: { seconds } } }
         }
-        return { ok: false, error: explain(error) }
+        return { ok: false, why: explain(error) }
       }
     },
   }
@@ -44,7 +48,7 @@ function mailOf(message: Notification, { to, locale }: EmailDefinition) {
     [...advice, ...(command === null ? [] : [`  ${command}`])],
   ]
   return {
-    // As objects they are taken as they are, not parsed as lists, names or groups.
+    // Objects are used unchanged, not parsed as lists, names or groups.
     to: to.map((address) => ({ name: '', address })),
     subject: `[tillbridge] ${title}`,
     text: `${blocks
@@ -52,38 +56,38 @@ function mailOf(message: Notification, { to, locale }: EmailDefinition) {
       .map((block) => block.join('\n'))
       .join('\n\n')}\n`,
     messageId: `<${message.id}@tillbridge>`,
-    // A text would be taken as it is, and this one is not in the form of RFC 5322.
+    // A text would be used unchanged, and this one is not in the form of RFC 5322.
     date: new Date(message.at),
     headers: {
-      // No vacation note should answer (RFC 3834).
+      // Prevents automatic replies (RFC 3834).
       'Auto-Submitted': 'auto-generated',
       'Content-Language': locale,
     },
   }
 }
 
-const reasons: Readonly<Record<string, string>> = {
-  EAUTH: 'the mail server refused the login',
-  ENOAUTH: 'the mail server refused the login',
-  EDNS: 'the name of the mail server was not found',
-  ETLS: 'no secure connection to the mail server',
-  EREQUIRETLS: 'no secure connection to the mail server',
-  ETIMEDOUT: 'the mail server did not answer in time',
-  ECONNECTION: 'no connection to the mail server',
-  ESOCKET: 'no connection to the mail server',
-  EENVELOPE: 'the mail server refused the sender or the addresses',
-}
+const codes = {
+  EAUTH: 'MAIL_LOGIN_REFUSED',
+  ENOAUTH: 'MAIL_LOGIN_REFUSED',
+  EDNS: 'MAIL_SERVER_UNKNOWN',
+  ETLS: 'MAIL_NOT_SECURE',
+  EREQUIRETLS: 'MAIL_NOT_SECURE',
+  ETIMEDOUT: 'MAIL_SERVER_SILENT',
+  ECONNECTION: 'MAIL_NO_CONNECTION',
+  ESOCKET: 'MAIL_NO_CONNECTION',
+  EENVELOPE: 'MAIL_ADDRESSES_REFUSED',
+} as const satisfies Record<string, ReasonCode>
 
-/** By code and status only: a server may repeat the login in its words. */
-function explain(error: unknown): string {
-  const { code, responseCode, response } = (error ?? {}) as {
-    code?: unknown
-    responseCode?: unknown
-    response?: unknown
-  }
-  const reason = reasons[String(code)] ?? 'the mail server did not take the mail'
-  if (typeof responseCode !== 'number') return reason
-  // The enhanced status (RFC 3463) says what the three digits leave open.
+/** By code and status only, because a server may repeat the login in its text. */
+function explain(error: unknown): Reason {
+  const given = (error ?? {}) as { code?: unknown; responseCode?: unknown; response?: unknown }
+  const known = String(given.code)
+  const code = Object.hasOwn(codes, known)
+    ? codes[known as keyof typeof codes]
+    : 'MAIL_NOT_ACCEPTED'
+  const { responseCode, response } = given
+  if (typeof responseCode !== 'number') return { code }
+  // The enhanced status (RFC 3463) is more exact than the three digits.
   const enhanced = /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})\b/.exec(String(response))?.[1]
-  return `${reason} (${[responseCode, enhanced].filter(Boolean).join(' ')})`
+  return { code, data: { status: [responseCode, enhanced].filter(Boolean).join(' ') } }
 }

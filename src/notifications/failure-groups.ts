@@ -24,16 +24,16 @@ import { type Group, planFailures } from './plan-failures.ts'
 import { type FlowReceiver, type NotifiedFlow, receiverKey } from './receivers.ts'
 
 const rowsAtOnce = 1_000
-/** Of a destination in one run: a mountain of old failures must not keep others from being notified. */
+/** Per destination in one run, so that many old failures do not delay other notifications. */
 const batchesAtOnce = 20
 
 type Target = { flow: string; destination: string }
-/** `receivers`: without any, the failures wait for somebody to be notified. */
+/** Without `receivers` the failures wait until one exists. */
 type CountedTarget = Target & { receivers: readonly FlowReceiver[] }
 
 /**
- * Adds the final failures that are not counted yet to what each receiver is to be notified of. Marking and adding is one
- * transaction, and what counts is the row itself, not its time: failures may commit in another order than they happened.
+ * Adds final failures that are not counted yet to the pending notification of each receiver. Marking and adding share
+ * a transaction. The row counts, not its time, because failures may commit in another order than they happened.
  */
 export async function countFailures(
   database: Database,
@@ -66,7 +66,7 @@ function targetsOf({ flow, receivers }: NotifiedFlow): CountedTarget[] {
 
 async function countBatch(database: Database, target: CountedTarget): Promise<number> {
   const { flow, destination } = target
-  // In the same order everywhere, so that two processes never wait for each other.
+  // In the same order everywhere, so that two processes do not deadlock.
   const channels = target.receivers.map(({ channel }) => channel.key).sort()
   return database.transaction(async (trx) => {
     const failures = await takeUncounted(trx, { flow, destination }, rowsAtOnce)
@@ -84,7 +84,7 @@ async function countBatch(database: Database, target: CountedTarget): Promise<nu
   })
 }
 
-/** Writes the message that is due about a group of failures, if there is one. */
+/** Writes the due message about a group of failures, if any. */
 export async function considerFailures(
   database: Database,
   row: FailureGroupRow,
@@ -126,7 +126,7 @@ async function composeFailures(
         // Written by `exampleOf`.
         examples: row.examples as FailureExample[],
       }
-      // When all of them arrived meanwhile, this message says so, and none has to follow.
+      // If all of them arrived meanwhile, this message says so and none follows.
       return write(trx, row, now, content, open > 0 ? since : null)
     }
     case 'reminder': {
@@ -153,10 +153,10 @@ async function composeFailures(
   }
 }
 
-/** The texts of destinations hold no secrets; this is the last fence. */
+/** The texts of destinations contain no secrets; this is a last safeguard. */
 function exampleOf({ pk, error, why, attempts, at }: CountedFailure): FailureExample {
-  const told = why && { why: { ...why, data: scrubbed(why.data) } }
-  return { pk, error: scrub(error ?? ''), ...told, attempts, at: at.toISOString() }
+  const reason = why && { why: { ...why, data: scrubbed(why.data) } }
+  return { pk, error: scrub(error ?? ''), ...reason, attempts, at: at.toISOString() }
 }
 
 function scrubbed(data: StoredReason['data']): StoredReason['data'] {
@@ -178,7 +178,7 @@ async function write(
   const at = now.toISOString()
   const message: FailureMessage = {
     ...content,
-    // The time keeps the id apart from those of a row that was deleted with its channel and came again.
+    // The time distinguishes the id from those of a deleted and recreated row.
     id: messageId(flow, channel, 'failures', destination, messages, at),
     at,
     flow,

@@ -2,29 +2,29 @@ import { type StoredReason, sentenceOf } from '../domain/flow-reasons.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
 import { clockTime, oneLine } from './message-parts.ts'
 
-/** A failed delivery. Texts are as they were recorded: each channel makes them harmless in its own way. */
+/** A failed delivery. Texts are as recorded; each channel escapes them. */
 export type FailureExample = {
   pk: string
   error: string
-  /** Absent where a version without codes recorded the failure. */
+  /** Absent if a version without codes recorded the failure. */
   why?: StoredReason
   attempts: number
   at: string
 }
 
-/** Times are ISO 8601, so that a message survives in the database as it is. */
+/** Times are ISO 8601, so that a message can be stored unchanged. */
 export type FailureContent = { destination: string; since: string } & (
   | {
       kind: 'deliveries_failed'
-      /** Deliveries that failed for good since the last message. */
+      /** Permanent failures since the last message. */
       failed: number
-      /** Failed deliveries that are not delivered at this moment; 0 when all of them arrived meanwhile. */
+      /** Failed deliveries that are still open; 0 if all arrived meanwhile. */
       open: number
       examples: FailureExample[]
     }
-  /** Nothing new failed, and what failed is still not delivered. */
+  /** No new failures, but earlier ones are still open. */
   | { kind: 'deliveries_still_failed'; open: number; examples: FailureExample[] }
-  /** Nothing that failed is left. */
+  /** No open failure is left. */
   | { kind: 'deliveries_recovered' }
 )
 
@@ -64,7 +64,7 @@ const languages: Record<Locale, Words> = {
   en: {
     test: (flow) => [
       `Alert test of flow ${flow}`,
-      'This channel receives the alerts of the flow. Nothing needs to be done.',
+      'This channel receives the alerts of the flow. No action is needed.',
     ],
     failed: (flow, destination, count) =>
       `${flow}: ${count === 1 ? '1 delivery' : `${count} deliveries`} to ${destination} failed`,
@@ -73,10 +73,10 @@ const languages: Record<Locale, Words> = {
     recovered: (flow, destination) => `${flow}: ${destination} has recovered`,
     since: (time) => `Since: ${time}`,
     counts: (failed, open) => `New failures: ${failed}; not delivered now: ${open}`,
-    nothingLeft: 'All of them were delivered afterwards: none is left failed.',
+    nothingLeft: 'All of them were delivered later: no failed delivery is left.',
     recoveredFact: (since) => `No failed deliveries are left. The first failure was at ${since}.`,
     retry:
-      'Mend the cause, then send again with “Send all that failed again” of the dashboard (/admin) or with the control API:',
+      'Fix the cause. Then use “Send all that failed again” on the dashboard (/admin), or the control API:',
   },
 }
 
@@ -103,7 +103,7 @@ export function failureNotification(message: FailureMessage): Notification {
   }
 }
 
-/** What a receiver of a flow gets to try it out. */
+/** A test message for a receiver of a flow. */
 export function flowTestNotification(flow: string, { id, at }: { id: string; at: string }) {
   return {
     id,

@@ -4,7 +4,7 @@ import type { TroubleRow } from '../repositories/notifications/message-queries.t
 import { messageId } from './message-parts.ts'
 import type { FlowReceiver } from './receivers.ts'
 
-/** One thing that a message is about; as it was when the message was written. */
+/** One part that a message is about, in its state at that time. */
 export type Concerned = {
   kind: SubjectKind
   scope: string
@@ -21,21 +21,21 @@ export type FleetMessage = {
   at: string
   kind: 'trouble' | 'recovered'
   cause: Cause
-  /** What the trouble began with; at most some of it. */
+  /** The first affected parts; limited. */
   subjects: Concerned[]
-  /** How many more of these there are. */
+  /** How many more there are. */
   more: number
   /** Boxes and flows that are in trouble only because of the subjects. */
   dependents: number
 }
 
-/** Longer mails are not read to their end. */
+/** Readers skip longer mails. */
 const subjectsNamed = 20
 const roots: readonly string[] = ['connection', 'provider', 'destination']
 
 /**
- * One message for each cause: a lost connection is one message, not one for each of its boxes. The id is that of its content
- * and moment, the same for every attempt to send it.
+ * One message per cause: a lost connection is one message, not one per box. The id derives from content and time, so
+ * it is the same for every attempt to send.
  */
 export function composeFleetMessages(
   kind: 'trouble' | 'recovered',
@@ -51,7 +51,7 @@ export function composeFleetMessages(
       id: messageId('fleet', kind, cause, at, ...sorted.map(keyOf)),
       at,
       kind,
-      // Derived here, or by a newer version that knows more causes.
+      // The cause may come from a newer version that has more causes.
       cause: cause as Cause,
       subjects: sorted.slice(0, subjectsNamed).map(concernedOf),
       more: Math.max(0, sorted.length - subjectsNamed),
@@ -67,7 +67,7 @@ export function rowsFor(
 ): TroubleRow[] {
   return rows.filter(({ kind, scope, name, about }) => {
     if (kind === 'destination') return scope === flow && destinations.has(name)
-    // What a flow has only because of a destination stands in the row of that one.
+    // Trouble of a flow that comes from a destination is in the row of that destination.
     return kind === 'flow' && name === flow && (about as Particulars).destination === undefined
   })
 }

@@ -1,4 +1,5 @@
 import { actionOf, causes } from '../fleet/causes.ts'
+import { presentAbout, presentCause } from '../fleet/former-causes.ts'
 import { messageOf } from '../fleet/messages.ts'
 import type { Particulars } from '../fleet/states.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
@@ -28,28 +29,30 @@ const languages: Record<Locale, Words> = {
     was: (text) => `Fue: ${text}`,
     since: (time) => `Desde: ${time}`,
     more: (count) => `y ${count} más`,
-    dependents: (count) => `Por lo mismo, además: ${count} (cajas o flujos)`,
+    dependents: (count) => `Por la misma causa: ${count} más (cajas o flujos)`,
     look: 'Mirá el estado de todo en el panel (/dashboard) o con la API:',
     lookAtFlow: 'Mirá el flujo y sus errores en el panel (/admin) o con la API de control:',
   },
   en: {
     test: [
-      'Alert test of the charges',
-      'This channel receives the alerts of boxes, connections, the provider and flows. Nothing needs to be done.',
+      'Test of the payment alerts',
+      'This channel receives the alerts of boxes, connections, Mercado Pago and flows. No action is needed.',
     ],
     box: (client, box) => `${client}, box ${box}`,
     recovered: 'is back to normal',
     was: (text) => `It was: ${text}`,
     since: (time) => `Since: ${time}`,
     more: (count) => `and ${count} more`,
-    dependents: (count) => `For the same reason, besides: ${count} (boxes or flows)`,
+    dependents: (count) => `For the same reason: ${count} more (boxes or flows)`,
     look: 'See all states on the dashboard (/dashboard) or with the API:',
     lookAtFlow: 'See the flow and its errors on the dashboard (/admin) or with the control API:',
   },
 }
 
 /** The message as channels send it. */
-export function fleetNotification(message: FleetMessage): Notification {
+export function fleetNotification(stored: FleetMessage): Notification {
+  const subjects = stored.subjects.map((one) => ({ ...one, about: presentAbout(one.about) }))
+  const message = { ...stored, cause: presentCause(stored.cause), subjects }
   const { id, at, kind } = message
   return {
     id,
@@ -62,7 +65,7 @@ export function fleetNotification(message: FleetMessage): Notification {
   }
 }
 
-/** What a receiver of the settings gets to try it out. */
+/** A test message for a receiver of the settings. */
 export function fleetTestNotification({ id, at }: { id: string; at: string }): Notification {
   return {
     id,
@@ -125,7 +128,7 @@ function textOf(message: FleetMessage, locale: Locale): MessageText {
   }
 }
 
-/** Where to see more: of one flow, its errors. */
+/** Where to see more: for a single flow, its errors. */
 function lookOf({ subjects }: FleetMessage, words: Words): { advice: string; command: string } {
   const flows = new Set(subjects.map(flowOf))
   const [flow] = flows
@@ -139,7 +142,7 @@ function flowOf({ kind, scope, name }: Concerned): string | undefined {
   return kind === 'flow' ? name : undefined
 }
 
-/** The cause in few words, with what is the same of all. */
+/** The cause in few words, with what all subjects share. */
 function clause({ cause, subjects, at }: FleetMessage, locale: Locale): string {
   const [first, ...rest] = subjects
   const common = Object.fromEntries(
@@ -163,7 +166,7 @@ function messageIn(
   return isKnown(health.cause) ? (messageOf(health, locale, now) ?? '') : health.cause
 }
 
-/** Another process, of a newer version, may have written one that is not. */
+/** A process of a newer version may have written an unknown cause. */
 function isKnown(cause: string): cause is keyof typeof causes {
   return Object.hasOwn(causes, cause)
 }

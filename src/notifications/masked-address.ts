@@ -3,13 +3,13 @@ import type { Secret } from '../domain/secret.ts'
 const mask = '***'
 const marker = '\u0000'
 
-/** An incoming webhook of Slack: whoever knows its path can post, so only the host is shown. */
+/** An incoming webhook of Slack: its path is a secret, so only the host is shown. */
 export function maskedOrigin(url: Secret): string {
   const { origin } = new URL(url.reveal())
   return `${origin}/${mask}`
 }
 
-/** An address without its query, and without the parts of its path that the flow file does not itself show. */
+/** An address without its query, and without path parts that the flow file does not show itself. */
 export function maskedAddress(url: Secret): string {
   const { origin, pathname, search } = new URL(url.reveal())
   const shown = new Set(url.templateWith(marker).split(/[/?#]/))

@@ -54,19 +54,19 @@ import { composeUnclaimedMessages, type UnclaimedMessage } from './unclaimed-mes
 export type Notifications = {
   /** Sends a test to every receiver of the settings; empty when there is none. */
   test(): Promise<ChannelTest[]>
-  /** Sends a test to every receiver of a flow, whatever its filter. */
+  /** Sends a test to every receiver of a flow, ignoring its filter. */
   testFlow(flow: FlowToNotify): Promise<ChannelTest[]>
   /**
-   * Notifies the receivers of a flow from now on, or by its new definition; receivers it no longer has are forgotten. Rejects
-   * when the database does; the flow's receivers are notified all the same.
+   * Notifies the receivers of a flow from now on, or by its new definition. Removed receivers are forgotten. Rejects
+   * if the database does, but the receivers are notified anyway.
    */
   openFlow(flow: FlowToNotify): Promise<void>
-  /** What still waits stays in the database until the flow is opened again. */
+  /** Pending messages stay in the database until the flow is opened again. */
   closeFlow(name: string): void
   start(): void
-  /** Ends when the messages under way have their answers, 10 s at most. */
+  /** Ends when running messages have their answers, after 10 s at most. */
   stop(): Promise<void>
-  /** One run of everything, and its messages sent. */
+  /** One complete run, with its messages sent. */
   checkOnce(): Promise<void>
 }
 
@@ -88,9 +88,9 @@ const causes = {
 }
 
 /**
- * Notifies operators: the receivers of the settings of everything, those of a flow of its own states and of its failed
- * deliveries. Nobody reports anything here: states, payments and failures are read where they are stored. A message is
- * committed together with the mark that it was written, so a crash loses none and a second process repeats none.
+ * Notifies operators. Receivers of the settings get everything; those of a flow get its states and failed deliveries.
+ * It reads states, payments and failures from the database, so no module reports to it. A message commits together
+ * with its mark, so a crash loses none and a second process repeats none.
  */
 export function createNotifications(
   deps: NotificationDeps,
@@ -132,7 +132,7 @@ export function createNotifications(
     return composeUnclaimedMessages(kind, rows, at, await listReferences(trx, orderIds))
   }
 
-  /** What only the receivers of the settings are notified of. */
+  /** Messages only for receivers of the settings. */
   const paymentMessages = async (trx: Trx, at: Date, before: Date): Promise<StoredMessage[]> => {
     const dueUntil = new Date(at.getTime() + documentsWithinMs)
     const found = await takeFoundOrphans(trx, at, before)
@@ -222,9 +222,9 @@ export function createNotifications(
         )
       if (!receiver) continue
       const facts = { now: now(), isPaused: paused.has(row.flow), group: receiver.group }
-      // What fails for one flow must not keep the others from being notified.
+      // A failure of one flow must not prevent the notification of others.
       await considerFailures(database, row, facts).catch((error: unknown) =>
-        log.error({ err: error, flow: row.flow }, 'failures could not be notified'),
+        log.error({ err: error, flow: row.flow }, 'failure notifications not prepared'),
       )
     }
     await sender.begin()
@@ -241,12 +241,12 @@ export function createNotifications(
     run: checkFailures,
   })
 
-  /** Messages under way keep their connections until they have their answers. */
-  const letGo = ({ agent, flow }: NotifiedFlow) => {
+  /** Running messages keep their connections until they have their answers. */
+  const closeAgent = ({ agent, flow }: NotifiedFlow) => {
     agent
       .close()
       .catch((error: unknown) =>
-        log.warn({ err: error, flow: flow.name }, 'connections to receivers were not closed'),
+        log.warn({ err: error, flow: flow.name }, 'connections to receivers not closed'),
       )
   }
 
@@ -272,7 +272,7 @@ export function createNotifications(
       const former = flows.get(flow.name)
       const opened = openReceivers(flow, channelDeps)
       flows.set(flow.name, opened)
-      if (former) letGo(former)
+      if (former) closeAgent(former)
       await deleteOtherReceivers(db, flow.name, {
         channels: opened.receivers.map(({ channel }) => channel.key),
         keys: opened.receivers.map(({ key }) => key),
@@ -282,7 +282,7 @@ export function createNotifications(
     closeFlow(name) {
       const former = flows.get(name)
       flows.delete(name)
-      if (former) letGo(former)
+      if (former) closeAgent(former)
     },
     start() {
       states.start()

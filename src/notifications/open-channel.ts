@@ -4,12 +4,12 @@ import { openEmail } from './email.ts'
 import { openSlack } from './slack.ts'
 import { openWebhook } from './webhook.ts'
 
-/** Opens the channel to a receiver. Nothing is sent before the first message, and there is nothing to close. */
+/** Opens the channel to a receiver. It sends nothing before the first message and needs no close. */
 export function openChannel(definition: ChannelDefinition, deps: ChannelDeps): Channel {
   return { key: channelKey(definition), type: definition.type, ...open(definition, deps) }
 }
 
-/** Of the receiver as settings or the flow file name it: a new value of a variable, language or filter is the same channel. */
+/** Derived from the reference in settings or the flow file: a new value, language or filter keeps the key. */
 export function channelKey(definition: ChannelDefinition): string {
   const receiver =
     definition.type === 'email'

@@ -8,7 +8,7 @@ export type Group = {
   intervalMs: number
   /** Between reminders while it lasts. */
   repeatMs: number
-  /** One message when all is well again. */
+  /** One message when all deliveries have arrived. */
   resolved: boolean
 }
 
@@ -17,19 +17,19 @@ type State = Pick<
   'pending' | 'first_pending_at' | 'firing' | 'last_sent_at' | 'message_id'
 >
 
-/** What to do about a row now. `forget`: all is well, and nobody wants to know. */
+/** The next step for a row. `forget`: all deliveries arrived, and no message is wanted. */
 export type Step = 'nothing' | 'failed' | 'reminder' | 'recovered' | 'forget'
 
 /**
- * The next message about failed deliveries. A failure waits `wait` for others to join it; after any message there is
- * silence for `interval`, whatever happens, so that a receiver which comes and goes is not a stream of messages.
+ * The next message about failed deliveries. A failure waits `wait` for others. After any message none follows for
+ * `interval`, so that an unstable receiver does not cause a stream of messages.
  */
 export function planFailures(
   row: State,
   facts: { now: Date; isUnresolved: boolean; isPaused: boolean },
   group: Group,
 ): Step {
-  // A message is on its way.
+  // A message is being sent.
   if (row.message_id !== null) return 'nothing'
   const now = facts.now.getTime()
   const isSilent = isWithin(row.last_sent_at, group.intervalMs, now)
@@ -39,7 +39,7 @@ export function planFailures(
   }
   if (!row.firing) return 'nothing'
   if (facts.isUnresolved) {
-    // Somebody who paused the flow knows.
+    // The operator who paused the flow needs no reminder.
     return facts.isPaused || isWithin(row.last_sent_at, group.repeatMs, now)
       ? 'nothing'
       : 'reminder'

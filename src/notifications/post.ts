@@ -1,3 +1,4 @@
+import type { Reason } from '../domain/flow-reasons.ts'
 import { type Answer, exchange } from '../outbound/exchange.ts'
 import { RequestFailure } from '../outbound/guarded-request.ts'
 import type { ChannelDeps, SendResult } from './channel.ts'
@@ -10,8 +11,8 @@ type Post = {
 }
 
 /**
- * Posts JSON and judges the status; redirects are not followed. `explain` may add a word to what is said about a refusal:
- * the body itself is never repeated, since it may be anything, our own secret included.
+ * Posts JSON and classifies the status; redirects are not followed. `explain` may add a word about a refusal. The
+ * body itself is never repeated, because it may contain our own secret.
  */
 export async function post(
   deps: ChannelDeps,
@@ -31,14 +32,17 @@ export async function post(
     })
     const { status, retryAfterSeconds } = answer
     if (status >= 200 && status <= 299) return { ok: true }
-    const why = status >= 300 && status <= 399 ? 'redirects are not followed' : explain(answer)
+    const word = explain(answer)
     return {
       ok: false,
-      error: `HTTP ${status}${why && ` (${why})`}`,
+      why:
+        status >= 300 && status <= 399
+          ? { code: 'HTTP_REDIRECT', data: { status } }
+          : { code: 'HTTP_STATUS', data: { status, ...(word && { said: `(${word})` }) } },
       ...(retryAfterSeconds !== null && { retryAfterSeconds }),
     }
   } catch (error) {
-    const known = error instanceof RequestFailure ? error.message : 'the request was not made'
-    return { ok: false, error: known }
+    const why: Reason = error instanceof RequestFailure ? error.why : { code: 'ALERT_NOT_SENT' }
+    return { ok: false, why }
   }
 }

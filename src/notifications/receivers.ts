@@ -5,7 +5,7 @@ import type { Channel, ChannelDefinition, ChannelDeps, Locale } from './channel.
 import { openChannel } from './open-channel.ts'
 import type { Group } from './plan-failures.ts'
 
-/** The receivers of everything, as the settings name them. */
+/** The receivers of all notifications, from the settings. */
 export type NotificationSettings = {
   mailTo: readonly string[]
   slackUrl: string | undefined
@@ -16,7 +16,7 @@ export type NotificationSettings = {
   allowPrivateNetwork: boolean
 }
 
-/** What settings name is all secret: of an address the host is shown. */
+/** Values of settings are secret: only the host of an address is shown. */
 export function receiversOf(settings: NotificationSettings): ChannelDefinition[] {
   const { mailTo, slackUrl, webhookUrl, webhookSecret, locale } = settings
   const secret = (value: string, name: string) => new Secret(value, `\${env:${name}}`)
@@ -36,14 +36,14 @@ export function receiversOf(settings: NotificationSettings): ChannelDefinition[]
   return receivers
 }
 
-/** What a flow file says of notifications. */
+/** The notifications of a flow file. */
 export type FlowToNotify = {
   name: string
   allowPrivateNetwork: boolean
   destinations: readonly { name: string }[]
   alerts: {
     onJobFailed: readonly (ChannelDefinition & {
-      /** Only about these destinations; without it about all. */
+      /** Limits it to these destinations; absent for all. */
       destinations?: readonly string[] | undefined
     })[]
     group: Group
@@ -53,7 +53,7 @@ export type FlowToNotify = {
 /** A receiver of a flow. */
 export type FlowReceiver = {
   flow: string
-  /** Names it among the receivers of all flows and of the settings. */
+  /** Identifies it among the receivers of all flows and of the settings. */
   key: string
   channel: Channel
   destinations: ReadonlySet<string>
@@ -63,7 +63,7 @@ export type FlowReceiver = {
 /** An open flow with its receivers and their connections. */
 export type NotifiedFlow = { flow: FlowToNotify; receivers: FlowReceiver[]; agent: Agent }
 
-/** Two entries for the same receiver are one, which gets what either of them asks for. */
+/** Two entries for the same receiver are merged; it gets what either requests. */
 export function openReceivers(flow: FlowToNotify, deps: Omit<ChannelDeps, 'agent'>): NotifiedFlow {
   const agent = createGuardedAgent({ allowPrivateNetwork: flow.allowPrivateNetwork })
   const all = flow.destinations.map(({ name }) => name)
@@ -83,7 +83,7 @@ export function openReceivers(flow: FlowToNotify, deps: Omit<ChannelDeps, 'agent
   return { flow, receivers: [...receivers.values()], agent }
 }
 
-/** No name of a flow has a slash. */
+/** Flow names contain no slash. */
 export function receiverKey(flow: string, channel: string): string {
   return `${flow}/${channel}`
 }

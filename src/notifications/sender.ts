@@ -1,4 +1,5 @@
 import type { Database } from '../db/database.ts'
+import { sentenceOf } from '../domain/flow-reasons.ts'
 import { withLease } from '../jobs/with-lease.ts'
 import { type BackoffPolicy, backoffMs } from '../outbound/backoff.ts'
 import {
@@ -15,15 +16,15 @@ import type { FleetMessage } from './fleet-message.ts'
 import { fleetNotification } from './fleet-texts.ts'
 import { type UnclaimedMessage, unclaimedNotification } from './unclaimed-message.ts'
 
-/** What is stored until a receiver has it. */
+/** A message is stored until its receiver has it. */
 export type StoredMessage = FleetMessage | UnclaimedMessage | ChargebackMessage | FailureMessage
 
 export type Sender = {
-  /** Begins to send what waits and is due. */
+  /** Starts to send due messages. */
   begin(): Promise<void>
-  /** Resolves when the messages under way have their answers. */
+  /** Resolves when running messages have their answers. */
   settled(): Promise<void>
-  /** Nothing more is sent after the messages under way. */
+  /** Sends nothing more after the running messages. */
   stop(): Promise<void>
 }
 
@@ -38,7 +39,7 @@ export type SenderDeps = {
   }
 }
 
-/** Without an end: a notification is never given up. Nothing is left to chance, since only one process sends. */
+/** Without a limit, because a notification is never given up. No jitter, because only one process sends. */
 const retries: BackoffPolicy = {
   attempts: Number.POSITIVE_INFINITY,
   initialMs: 10_000,
@@ -48,8 +49,8 @@ const retries: BackoffPolicy = {
 }
 
 /**
- * Sends stored messages. A receiver gets one after the other, and a slow one holds up no other. A message stays until its
- * receiver has it: it may arrive twice, under the same id. Processes on the same database share the work.
+ * Sends stored messages, one after the other for each receiver; a slow receiver delays no other. A message stays
+ * until its receiver has it, so it may arrive twice under the same id. Processes on the same database share the work.
  */
 export function createSender(
   deps: SenderDeps,
@@ -84,7 +85,8 @@ export function createSender(
     if (result.ok || result.partly) {
       await markMessageSent(db, row, now())
       if (result.ok) log.info(context, 'notification sent')
-      else log.warn({ ...context, reason: result.error }, 'notification sent in part')
+      else
+        log.warn({ ...context, reason: sentenceOf(result.why, 'en') }, 'notification sent in part')
       return true
     }
     const attempts = row.attempts + 1
@@ -93,8 +95,8 @@ export function createSender(
     const until = new Date(now().getTime() + delayMs)
     await postponeMessages(db, row.channel, { attempts, until })
     log.warn(
-      { ...context, reason: result.error, attempts, nextAttemptAt: until },
-      'notification not sent; it will be tried again',
+      { ...context, reason: sentenceOf(result.why, 'en'), attempts, nextAttemptAt: until },
+      'notification not sent; the service retries',
     )
     return false
   }
@@ -108,9 +110,7 @@ export function createSender(
       for (const receiver of await listWaitingReceivers(db, now())) {
         if (sending.has(receiver) || !channelOf(receiver)) continue
         const work = sendAll(receiver)
-          .catch((error: unknown) =>
-            log.error({ err: error, receiver }, 'notifications could not be sent'),
-          )
+          .catch((error: unknown) => log.error({ err: error, receiver }, 'notifications not sent'))
           .finally(() => sending.delete(receiver))
         sending.set(receiver, work)
       }

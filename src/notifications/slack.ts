@@ -6,7 +6,7 @@ import { post } from './post.ts'
 
 type SlackDefinition = Extract<ChannelDefinition, { type: 'slack' }>
 
-/** Of a receiver that is given no language; the default of mails too. */
+/** The language for receivers without one; also the default of mails. */
 const defaultLocale = 'es'
 
 export function openSlack(definition: SlackDefinition, deps: ChannelDeps) {
@@ -31,21 +31,23 @@ function slackBody(message: Notification, locale: Locale = defaultLocale) {
     ...advice.map(plain),
     ...(command === null ? [] : [code(command)]),
   ]
-  // Nothing of an item's text may fetch a page or make a preview in the channel.
+  // A text of an item must not trigger a page fetch or preview in the channel.
   return { text: lines.join('\n'), mrkdwn: true, unfurl_links: false, unfurl_media: false }
 }
 
-/** The three characters that mrkdwn gives a meaning beyond looks: mentions, channels, links and `<!channel>`. */
+/** Escapes the characters that start mentions, channels, links and `<!channel>` in mrkdwn. */
 function plain(text: string): string {
   return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;')
 }
 
-/** In code nothing else is markup; a backtick would end it. An empty one would show as two backticks. */
+/**
+ * Inside code only a backtick is markup, because it would end the code. An empty code would show as two backticks.
+ */
 function code(text: string): string {
   return `\`${plain(text).replaceAll('`', 'ˋ') || ' '}\``
 }
 
-/** Slack says in one word what is wrong, such as `channel_is_archived`. */
+/** Slack returns one word as the error, such as `channel_is_archived`. */
 function slackWord({ body }: Answer, url: string): string {
   const word = body.toString('utf8').trim()
   return /^[a-z]+(_[a-z]+){1,6}$/.test(word) && word.length <= 60 && !url.includes(word) ? word : ''

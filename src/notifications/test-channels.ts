@@ -1,21 +1,23 @@
+import type { Reason } from '../domain/flow-reasons.ts'
 import { createGuardedAgent } from '../outbound/guarded-agent.ts'
 import type { ChannelDefinition, ChannelDeps, Notification } from './channel.ts'
 import { openChannel } from './open-channel.ts'
 
-/** Longest time of one message. */
+/** Time limit of one message. */
 export const sendTimeoutMs = 10_000
 
-export type ChannelTest = { type: string; target: string; ok: boolean; error?: string }
+export type ChannelTest = { type: string; target: string; ok: boolean; why?: Reason }
 
 /**
- * Sends a message to every receiver at once. Answers in their order, within the time limit; empty when there are none.
+ * Sends a message to every receiver in parallel. Returns results in their order, within the time limit; empty without
+ * receivers.
  */
 export async function testChannels(
   receivers: readonly ChannelDefinition[],
   message: () => Notification,
   deps: Pick<ChannelDeps, 'mail' | 'now'> & { allowPrivateNetwork: boolean; timeoutMs?: number },
 ): Promise<ChannelTest[]> {
-  // Its own connections: a test must show what a first message meets, not a connection that still stands.
+  // Separate connections: a test must show the state of a first message, not of an open connection.
   const agent = createGuardedAgent({ allowPrivateNetwork: deps.allowPrivateNetwork })
   const channelDeps = { timeoutMs: sendTimeoutMs, ...deps, agent }
   try {
@@ -23,7 +25,7 @@ export async function testChannels(
       receivers.map(async (definition): Promise<ChannelTest> => {
         const { type, target, send } = openChannel(definition, channelDeps)
         const result = await send(message())
-        return { type, target, ok: result.ok, ...(!result.ok && { error: result.error }) }
+        return { type, target, ok: result.ok, ...(!result.ok && { why: result.why }) }
       }),
     )
   } finally {

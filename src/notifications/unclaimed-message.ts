@@ -3,7 +3,7 @@ import type { OrphanRow } from '../repositories/unclaimed-payments/unclaimed-que
 import type { Locale, MessageText, Notification } from './channel.ts'
 import { clockTime, messageId, oneLine } from './message-parts.ts'
 
-/** Charges that no order stands for, or what became of them, as a message survives in the database. */
+/** Charges without an order, or their outcome, in the stored form of a message. */
 export type UnclaimedMessage = {
   id: string
   at: string
@@ -23,10 +23,10 @@ export type UnclaimedMessage = {
   }[]
 }
 
-/** Longer mails are not read to their end; the rest goes into messages of their own. */
+/** Readers skip longer mails; further charges get separate messages. */
 const namedAtMost = 20
 
-/** The id is that of the content and its moment, the same for every attempt to send it. */
+/** The id derives from content and time, so it is the same for every attempt to send. */
 export function composeUnclaimedMessages(
   kind: UnclaimedMessage['kind'],
   rows: readonly OrphanRow[],
@@ -73,35 +73,35 @@ type Words = {
 const languages: Record<Locale, Words> = {
   es: {
     box: (client, box) => (box === null ? client : `${client}, caja ${box}`),
-    found: (count) => (count === 1 ? '1 cobro sin venta' : `${count} cobros sin venta`),
+    found: (count) => (count === 1 ? '1 pago sin venta' : `${count} pagos sin venta`),
     settled: (count) =>
-      count === 1 ? '1 cobro sin venta resuelto' : `${count} cobros sin venta resueltos`,
+      count === 1 ? '1 pago sin venta resuelto' : `${count} pagos sin venta resueltos`,
     line: (payment, amount, time) => `pago ${payment}, $ ${amount.replace('.', ',')}, ${time}`,
     further: (reference) => `, otro pago del cobro ${reference}`,
     states: {
       open: 'sin resolver',
-      adopted: 'tomado como venta',
+      adopted: 'registrado como venta',
       refunded: 'devuelto',
       dismissed: 'descartado',
     },
-    help: 'Mercado Pago cobró esto en una caja y ninguna venta de aquí lo explica: por ejemplo, se tecleó en la terminal o el cobro se pagó dos veces.',
-    look: 'Tómelo como venta, devuélvalo o descártelo en el panel (/dashboard, Cierres) o con la API:',
+    help: 'Mercado Pago tiene estos pagos de una caja y no hay ninguna venta que les corresponda. Por ejemplo: el importe se tecleó en la terminal o el cliente pagó dos veces.',
+    look: 'Registralo como venta, devolvelo o descartalo en el panel (/dashboard, Cierres) o con la API:',
   },
   en: {
     box: (client, box) => (box === null ? client : `${client}, box ${box}`),
-    found: (count) => (count === 1 ? '1 charge without a sale' : `${count} charges without a sale`),
+    found: (count) => (count === 1 ? '1 unmatched payment' : `${count} unmatched payments`),
     settled: (count) =>
-      count === 1 ? '1 charge without a sale settled' : `${count} charges without a sale settled`,
+      count === 1 ? '1 unmatched payment settled' : `${count} unmatched payments settled`,
     line: (payment, amount, time) => `payment ${payment}, $ ${amount}, ${time}`,
-    further: (reference) => `, a further payment of the charge ${reference}`,
+    further: (reference) => `, another payment of the charge ${reference}`,
     states: {
-      open: 'to be settled',
-      adopted: 'taken in as a sale',
-      refunded: 'given back',
+      open: 'open',
+      adopted: 'recorded as a sale',
+      refunded: 'refunded',
       dismissed: 'dismissed',
     },
-    help: 'Mercado Pago charged this at a box and no sale here explains it: it was typed into the terminal, for example, or a charge was paid twice.',
-    look: 'Take it in, give it back or dismiss it on the dashboard (/dashboard, Closings) or with the API:',
+    help: 'Mercado Pago has these payments of a box, and no sale matches them. Examples: the amount was typed into the terminal, or a customer paid twice.',
+    look: 'Record it as a sale, refund it or dismiss it on the dashboard (/dashboard, Closings) or with the API:',
   },
 }
 

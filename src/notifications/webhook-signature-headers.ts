@@ -1,20 +1,21 @@
 import { createHmac } from 'node:crypto'
+import { ReasonError } from '../domain/flow-reasons.ts'
 
 const prefix = 'whsec_'
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /** The secret has the prefix of Standard Webhooks, and what follows is not base64. */
-export class SigningSecretError extends Error {
+export class SigningSecretError extends ReasonError {
+  override readonly name = 'SigningSecretError'
+
   constructor() {
-    super(`the secret begins with ${prefix}, but what follows is not base64`)
-    this.name = 'SigningSecretError'
+    super({ code: 'SIGNING_SECRET_WRONG', data: { prefix } })
   }
 }
 
 /**
- * The headers of Standard Webhooks 1.0 for one attempt; the signature is left out without a secret. The key is what
- * `whsec_` encodes, or the UTF-8 bytes of a secret without that prefix.
- *
+ * The headers of Standard Webhooks 1.0 for one attempt, without a signature if no secret is set. The key is the
+ * decoded part after `whsec_`, or the UTF-8 bytes of a secret without that prefix.
  * @throws SigningSecretError
  */
 export function signatureHeaders(

@@ -21,7 +21,7 @@ export function openWebhook(definition: WebhookDefinition, deps: ChannelDeps) {
         return await post(deps, { url, headers, body, signal })
       } catch (error) {
         if (!(error instanceof SigningSecretError)) throw error
-        return { ok: false, error: error.message }
+        return { ok: false, why: error.why }
       }
     },
   }

@@ -8,12 +8,12 @@ export type BackoffPolicy = {
   jitter: number
 }
 
-/** The longest Retry-After that is obeyed: a receiver that asks for a week gets a request sooner. */
+/** The longest Retry-After that is obeyed: after a longer one the next request is sent sooner. */
 export const longestRetryAfterMs = 3600_000
 
 /**
- * Milliseconds between the failed attempt (1 is the first) and the next. It grows by `factor` up to `maxMs`, varies by
- * up to `jitter` of itself, and is at least what the receiver asked for (one hour at most).
+ * Milliseconds between the failed attempt (1 is the first) and the next. The pause grows by `factor` up to `maxMs` and varies
+ * by up to `jitter` of itself. It is at least the receiver's Retry-After, of which at most one hour counts.
  */
 export function backoffMs(
   policy: BackoffPolicy,

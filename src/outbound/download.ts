@@ -3,10 +3,10 @@ import { OutboundError } from './outbound-error.ts'
 import { kindOf } from './send-attempt.ts'
 
 /**
- * One GET whose answer is read in chunks, so that memory does not grow with it. A failure in the middle is thrown while
- * it is read.
+ * One GET whose response is read in chunks, so that memory use does not grow with it. An error during the transfer is thrown
+ * to the reader.
  *
- * @throws OutboundError unless the answer is a 2xx.
+ * @throws OutboundError unless the response is a 2xx.
  */
 export async function* download(input: {
   url: string

@@ -1,6 +1,7 @@
 import { lookup as resolve } from 'node:dns'
 import { connect, type LookupFunction, type Socket } from 'node:net'
 import { Agent, buildConnector } from 'undici'
+import { ReasonError } from '../domain/flow-reasons.ts'
 import {
   type AddressClass,
   type AddressPolicy,
@@ -11,11 +12,8 @@ import {
 export type { AddressPolicy } from './address-class.ts'
 
 /** The policy of flows forbids this address. `message` names at most the host. */
-export class RefusedAddressError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'RefusedAddressError'
-  }
+export class RefusedAddressError extends ReasonError {
+  override readonly name = 'RefusedAddressError'
 }
 
 export type GuardedAgentOptions = AddressPolicy & {
@@ -106,15 +104,13 @@ export function checkUrl(url: string | URL, policy: AddressPolicy): URL {
  */
 export function parseHttpUrl(url: string | URL): URL {
   const parsed = URL.parse(String(url))
-  if (!parsed) throw new RefusedAddressError('not a URL')
+  if (!parsed) throw new RefusedAddressError({ code: 'NOT_A_URL' })
   if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') {
-    throw new RefusedAddressError('only http and https addresses are called')
+    throw new RefusedAddressError({ code: 'NOT_HTTP' })
   }
   if (parsed.username || parsed.password) {
     // undici drops them silently.
-    throw new RefusedAddressError(
-      'a URL with a user or a password in it is not called; use an authorization header',
-    )
+    throw new RefusedAddressError({ code: 'URL_WITH_USER' })
   }
   return parsed
 }
@@ -136,7 +132,11 @@ function guardedLookup(policy: AddressPolicy, lookup: LookupFunction): LookupFun
         if (isRefused(found, policy)) return callback(refusal(hostname, found), [])
       }
       const first = addresses[0]
-      if (!first) return callback(new RefusedAddressError(`${hostname} has no address`), [])
+      if (!first)
+        return callback(
+          new RefusedAddressError({ code: 'NO_ADDRESS', data: { host: hostname } }),
+          [],
+        )
       if (options.all) callback(null, addresses)
       else callback(null, first.address, first.family)
     })
@@ -148,9 +148,6 @@ function isRefused(found: AddressClass, policy: AddressPolicy): boolean {
 }
 
 function refusal(host: string, found: AddressClass): RefusedAddressError {
-  return new RefusedAddressError(
-    found === 'never'
-      ? `${host} is a link-local or cloud metadata address, which is never called`
-      : `${host} is in a loopback, private or reserved range; allowPrivateNetwork: true opens those`,
-  )
+  const code = found === 'never' ? 'METADATA_ADDRESS' : 'PRIVATE_ADDRESS'
+  return new RefusedAddressError({ code, data: { host } })
 }

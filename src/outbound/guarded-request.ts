@@ -1,6 +1,7 @@
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { type Dispatcher, request } from 'undici'
+import { type Reason, ReasonError } from '../domain/flow-reasons.ts'
 import { parseHttpUrl, RefusedAddressError } from './guarded-agent.ts'
 import { parseRetryAfter } from './retry-decision.ts'
 import { atFirstByte } from './send-attempt.ts'
@@ -38,7 +39,7 @@ export type GuardedAnswer = {
   url: URL
 }
 
-/** Shops send 409 and 423 while another change of the same thing is under way; 425 is RFC 8470. */
+/** Shops send 409 and 423 during another change of the same object; 425 is RFC 8470. */
 const passingStatuses = [408, 409, 423, 425, 429]
 
 /** Whether the same request may succeed later after this status. */
@@ -49,14 +50,14 @@ export function isPassingStatus(status: number): boolean {
 export type RequestFailureKind = 'network' | 'timeout' | 'too_large' | 'refused_address' | 'aborted'
 
 /** The answer is missing or incomplete. `message` contains no header, no path and no body. */
-export class RequestFailure extends Error {
+export class RequestFailure extends ReasonError {
+  override readonly name = 'RequestFailure'
   readonly kind: RequestFailureKind
   /** Of the operating system or of undici. */
   readonly code: string | undefined
 
-  constructor(kind: RequestFailureKind, message: string, cause?: unknown) {
-    super(message, { cause })
-    this.name = 'RequestFailure'
+  constructor(kind: RequestFailureKind, why: Reason, cause?: unknown) {
+    super(why, { cause })
     this.kind = kind
     this.code = codeOf(cause)
   }
@@ -139,7 +140,7 @@ async function unpack(
 }
 
 function tooLarge(maxBytes: number): RequestFailure {
-  return new RequestFailure('too_large', `the answer is larger than ${maxBytes} bytes`)
+  return new RequestFailure('too_large', { code: 'ANSWER_TOO_LARGE', data: { bytes: maxBytes } })
 }
 
 async function readBounded(answer: Dispatcher.ResponseData, maxBytes: number): Promise<Buffer> {
@@ -183,18 +184,23 @@ function failureOf(
   input: Pick<GuardedRequest, 'signal' | 'timeoutMs'>,
 ): RequestFailure {
   if (error instanceof RequestFailure) return error
-  if (input.signal?.aborted) return new RequestFailure('aborted', 'the request was given up', error)
+  if (input.signal?.aborted) {
+    return new RequestFailure('aborted', { code: 'REQUEST_GIVEN_UP' }, error)
+  }
   if (error instanceof RefusedAddressError) {
-    return new RequestFailure('refused_address', error.message, error)
+    return new RequestFailure('refused_address', error.why, error)
   }
   if (clock.aborted) {
-    return new RequestFailure('timeout', `no whole answer within ${input.timeoutMs} ms`, error)
+    const data = { ms: input.timeoutMs }
+    return new RequestFailure('timeout', { code: 'NO_WHOLE_ANSWER', data }, error)
   }
   const code = codeOf(error)
   if (code !== undefined && timeoutCodes.has(code)) {
-    return new RequestFailure('timeout', 'the connection was not made in time', error)
+    return new RequestFailure('timeout', { code: 'NO_CONNECTION_IN_TIME' }, error)
   }
-  return new RequestFailure('network', `no answer (${code ?? 'connection failed'})`, error)
+  const why: Reason =
+    code === undefined ? { code: 'NOT_CONNECTED' } : { code: 'NOT_ANSWERED', data: { code } }
+  return new RequestFailure('network', why, error)
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -32,7 +32,7 @@ export type OutboundSettings = {
   policy?: RetryPolicy
   /** Milliseconds since 1970, to interpret dates of the other side. */
   now?: () => number
-  /** The clock of deadlines and durations: one that cannot be set. */
+  /** The clock of deadlines and durations. It cannot be set. */
   monotonicMs?: () => number
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
   random?: () => number
@@ -41,8 +41,8 @@ export type OutboundSettings = {
 }
 
 /**
- * Called before an attempt: undefined when it may not be sent. Else a check that is repeated at the first byte, since
- * the connection, or a process that stood still, may have taken long.
+ * Called before an attempt. Undefined means that it may not be sent. The returned check is repeated at the first byte, because
+ * connecting may take long and the process may have been paused.
  */
 export type SendPermit = () => Promise<(() => boolean) | undefined>
 

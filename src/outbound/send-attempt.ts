@@ -128,7 +128,7 @@ export async function attemptOnce(
   const end = new AbortController()
   const { signal } = end
   let isLate = false
-  const clearTimer = (input.timer ?? patientTimer)(
+  const clearTimer = (input.timer ?? pauseTolerantTimer)(
     input.timeoutMs,
     () => {
       isLate = true
@@ -136,10 +136,10 @@ export async function attemptOnce(
     },
     input,
   )
-  // AbortSignal.any would be the same, at several times the cost.
-  const giveUp = () => end.abort(input.signal?.reason)
-  if (input.signal?.aborted) giveUp()
-  else input.signal?.addEventListener('abort', giveUp, { once: true })
+  // AbortSignal.any would do the same at several times the cost.
+  const abort = () => end.abort(input.signal?.reason)
+  if (input.signal?.aborted) abort()
+  else input.signal?.addEventListener('abort', abort, { once: true })
   const progress = { sent: false, status: null as number | null, headers: {} as Headers }
   let withheld = false
   const mayStart = () => {
@@ -152,27 +152,27 @@ export async function attemptOnce(
       signal,
       exchange(atFirstByte(dispatcher, mayStart), input, signal, progress),
     )
-    // The status is known once the text is there.
+    // The status is always set when the text is complete.
     return { ok: true, status: progress.status as number, headers: progress.headers, text }
   } catch (cause) {
     const failure = withheld ? 'withheld' : nameFailure(cause, progress, isLate, input.signal)
     return { ok: false, failure, ...progress, cause }
   } finally {
     clearTimer()
-    input.signal?.removeEventListener('abort', giveUp)
+    input.signal?.removeEventListener('abort', abort)
   }
 }
 
-/** A timer that is so late was delayed: the process stood still. */
+/** A timer with this delay means that the process was paused. */
 const delayedMs = 250
-/** How long the answers that arrived meanwhile may take to be read. */
+/** How long responses that arrived during the pause may take to be read. */
 const catchUpMs = 500
 
 /**
- * Like AbortSignal.timeout, but after the process stood still, arrived data is read first, although timers run before
- * sockets. An answer that came in time must not be lost, since it may have the only valid refresh token.
+ * Like AbortSignal.timeout, but after a pause of the process received data is read first, although timers run before sockets.
+ * A response that arrived in time must not be lost: it may contain the only valid refresh token.
  */
-const patientTimer: AttemptTimer = (ms, end) => {
+const pauseTolerantTimer: AttemptTimer = (ms, end) => {
   const begunMs = performance.now()
   let timer = setTimeout(() => {
     if (performance.now() - begunMs < ms + delayedMs) end()

@@ -11,6 +11,7 @@ import type { ForeignOrders } from './orders/foreign-orders.ts'
 import type { OrderCalls } from './orders/order-calls.ts'
 import type { OrderChanges } from './orders/order-changes.ts'
 import type { StatusCheckNotes } from './orders/status-check-schedule.ts'
+import type { Passwords } from './people/passwords.ts'
 
 export type PaymentSettings = {
   /** Base of the OAuth redirect, without a trailing slash. */
@@ -50,6 +51,7 @@ export type PaymentDeps = {
   events: EventSource
   once: SingleFlight
   foreignOrders: ForeignOrders
+  passwords: Passwords
   background: BackgroundWork
   /** Makes the sweeper look for due orders now. */
   wakeSweeper: () => void
@@ -70,8 +72,11 @@ export type PaymentDeps = {
 /** Who made a request, for the audit log. */
 export type Actor = {
   ipAddress: string | null
-  /** The API key and the session of the request; neither for the administrator's token. */
+  /** The API key or the person, and the session of the request; none of them for the administrator's token. */
   keyId?: string | undefined
+  person?: { id: string; name: string } | undefined
   sessionId?: string | undefined
+  /** Why, in the person's words; of a cancel or refund on a page. */
+  reason?: string | undefined
   startedAt: Date
 }

@@ -6,10 +6,10 @@ import {
   errorRows,
   isMoneyOperation,
   type ProviderOperation,
-} from './error-rows.ts'
+} from './error-table.ts'
 import { ProviderError } from './provider-error.ts'
 
-export type { ProviderOperation } from './error-rows.ts'
+export type { ProviderOperation } from './error-table.ts'
 
 /**
  * The error that a client gets when a provider call fails. The message is ours and names the provider's code; the
@@ -114,7 +114,7 @@ function sentence(error: ProviderError, operation: ProviderOperation, row: Error
   return text
 }
 
-/** Our codes that stand for several refusals of the provider. */
+/** Our codes that cover several refusals of the provider. */
 const named: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORDER_NOT_REFUNDABLE',
   'PARTIAL_REFUND_NOT_SUPPORTED',

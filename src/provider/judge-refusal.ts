@@ -1,5 +1,5 @@
 import type { Judgement } from '../outbound/outbound.ts'
-import { errorRows, isMoneyOperation } from './error-rows.ts'
+import { errorRows, isMoneyOperation } from './error-table.ts'
 import { parseErrorBody } from './provider-error.ts'
 
 /** The key is in use or was used: an earlier call of ours may have made a resource under it. */

@@ -1,6 +1,6 @@
 import type { ProviderClient } from './client.ts'
+import { grantFrom } from './from-wire.ts'
 import type { CallOptions, Provider, ProviderSettings, TokenGrant } from './provider-types.ts'
-import { grantFrom } from './translate.ts'
 import { MpToken } from './wire.ts'
 
 /** OAuth with PKCE S256 (provider file 1). Token parameters are sent in the body only; a token call is never repeated. */

@@ -1,10 +1,10 @@
-import { paymentOfLoose } from '../domain/loose-payment.ts'
+import { paymentOfOrderId } from '../domain/payment-without-order.ts'
 import { type ProviderClient, segment } from './client.ts'
-import { evidenceFromPayment, refundPayment } from './loose-orders.ts'
+import { cancelEvidenceFrom, evidenceFrom, foundOrderFrom, refundAnswerFrom } from './from-wire.ts'
 import { createPayments } from './payments-api.ts'
+import { evidenceFromPayment, refundPayment } from './payments-as-orders.ts'
 import type { CallOptions, Provider } from './provider-types.ts'
 import { eventBody, newOrderBody, partialRefundBody } from './request-bodies.ts'
-import { cancelEvidenceFrom, evidenceFrom, foundOrderFrom, refundAnswerFrom } from './translate.ts'
 import { MpAnything, MpOrder, MpOrderName, MpOrderSearch, readEntries } from './wire.ts'
 
 const hourMs = 3_600_000
@@ -61,7 +61,7 @@ export function createOrders(
       )
     },
     async get(token, mpOrderId, options) {
-      const paymentId = paymentOfLoose(mpOrderId)
+      const paymentId = paymentOfOrderId(mpOrderId)
       if (paymentId !== undefined) {
         return evidenceFromPayment(await payments.get(token, paymentId, options))
       }
@@ -88,7 +88,7 @@ export function createOrders(
       )
     },
     async refund(token, mpOrderId, key, partial, options) {
-      const paymentId = paymentOfLoose(mpOrderId)
+      const paymentId = paymentOfOrderId(mpOrderId)
       if (paymentId !== undefined) {
         return refundPayment(client, token, paymentId, key, partial, options)
       }

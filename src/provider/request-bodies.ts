@@ -134,7 +134,7 @@ export function encodeReference(text: string, attempt: number): string {
   return base + ending
 }
 
-/** The attempt of this text that the reference stands for; undefined when it stands for none. */
+/** The attempt of this text that the reference means; undefined when it means none. */
 export function attemptOfReference(reference: string, text: string): number | undefined {
   const numbered = splitReference(reference)
   const attempts = numbered ? [1, numbered.attempt] : [1]

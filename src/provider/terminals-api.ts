@@ -1,6 +1,6 @@
 import type { ProviderClient } from './client.ts'
+import { terminalFrom } from './from-wire.ts'
 import type { Provider } from './provider-types.ts'
-import { terminalFrom } from './translate.ts'
 import { MpAnything, MpTerminal, MpTerminalList, readEntries } from './wire.ts'
 
 /** Terminals (provider file 5). The API cannot pair one: that is done on the device. */

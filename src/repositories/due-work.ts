@@ -3,8 +3,8 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 const minuteMs = 60_000
 
 /**
- * How far ahead each kind of time is planned at most, with a margin for small clock differences. Status check of an order:
- * five minutes. Next attempt of a cancel or refund: two (an account that asked for a pause). Webhook or alert: fifteen.
+ * The furthest planning of each kind, with a margin for clock differences. Status check of an order: 5 minutes.
+ * Attempt of a cancel or refund: 2 minutes (an account that asked for a pause). Webhook or notification: 15 minutes.
  */
 export const furthestMs = {
   statusCheck: 6 * minuteMs,
@@ -14,8 +14,8 @@ export const furthestMs = {
 }
 
 /**
- * Whether a planned time has come. One that is further ahead than anything is planned was written before the database's
- * clock was set back. Its right value is unknown, so it counts as come.
+ * Whether a planned time has come. A time further ahead than possible was written before the database's clock was set
+ * back. Its right value is unknown, so it counts as due.
  */
 export function hasCome(at: Date, now: Date, furthestMs: number): boolean {
   const aheadMs = at.getTime() - now.getTime()
@@ -28,7 +28,7 @@ export function columnHasCome(column: string, now: Date, furthestMs: number) {
   return sql<SqlBool>`(${sql.ref(column)} <= ${now} or ${sql.ref(column)} > ${furthest})`
 }
 
-/** How much due work a process leases at once, so that none waits in memory and no account takes the share of others. */
+/** How much due work a process leases at once. It keeps work out of memory and shares it among accounts. */
 export type LeaseLimits = {
   /** Over all accounts. */
   limit: number

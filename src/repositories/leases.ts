@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { Db, Trx } from '../db/database.ts'
+import type { Database, Db, Trx } from '../db/database.ts'
 import { columnHasCome, hasCome } from './due-work.ts'
 
 /** The longest time that a dead process can delay the others. */
@@ -54,15 +54,18 @@ export async function isLeaseOf(db: Db, lease: LeaseToken): Promise<boolean> {
 }
 
 /**
- * The part of a statement that finds a row while the lease has this token, and keeps others from taking it before the
- * statement ends.
+ * The part of a statement that finds a row only while the lease has this token. It prevents a `takeLease` by others
+ * until the statement ends. The owner may renew it meanwhile.
  */
 export function leaseCondition({ name, owner, token }: LeaseToken): RawBuilder<unknown> {
   return sql`select from leases
-    where name = ${name} and owner = ${owner} and token = ${token}::bigint for share`
+    where name = ${name} and owner = ${owner} and token = ${token}::bigint for key share`
 }
 
-/** Like isLeaseOf, and no owner can take it before the transaction ends. */
+/**
+ * Like isLeaseOf. It also prevents other owners from taking it by `takeLease` before the transaction ends. The owner
+ * may renew it meanwhile.
+ */
 export async function keepLease(trx: Trx, lease: LeaseToken): Promise<boolean> {
   const row = await trx
     .selectFrom('leases')
@@ -70,22 +73,85 @@ export async function keepLease(trx: Trx, lease: LeaseToken): Promise<boolean> {
     .where('name', '=', lease.name)
     .where('owner', '=', lease.owner)
     .where('token', '=', lease.token)
-    .forShare()
+    .forKeyShare()
     .executeTakeFirst()
   return row !== undefined
 }
 
-/** The last owner of the lease, its token, and whether it was released. */
-export async function findLastOwner(
-  db: Db | Trx,
+/** The state of a lease before it was taken. */
+type Before = { owner: string; token: number; deadline: Date }
+
+/**
+ * Like acquireLease, for leases that statements check by `keepLease` or `leaseCondition`. It waits for such
+ * statements, and each owner gets a new token. `admit` runs under the lock and may refuse. `isFree`: the lease had no
+ * owner, so no old proof is in use.
+ */
+export async function takeLease(
+  database: Pick<Database, 'transaction'>,
+  { name, owner, now, lengthMs }: { name: string; owner: string; now: Date; lengthMs: number },
+  admit: (trx: Trx) => Promise<'free' | 'taken over' | 'refused'>,
+): Promise<{ token: number; isFree: boolean } | undefined> {
+  const isTaken = (before: Before) =>
+    before.owner !== owner && !hasCome(before.deadline, now, furthestMs(lengthMs))
+  return await database.transaction(async (trx) => {
+    await trx
+      .insertInto('leases')
+      .values({ name, owner: '', deadline: new Date(0), token: 0 })
+      .onConflict((conflict) => conflict.column('name').doNothing())
+      .execute()
+    const before = await trx
+      .selectFrom('leases')
+      .select(['owner', 'token', 'deadline'])
+      .where('name', '=', name)
+      .forUpdate()
+      .executeTakeFirstOrThrow()
+    if (isTaken(before)) return undefined
+    const admitted = await admit(trx)
+    if (admitted === 'refused') return undefined
+    const token = before.token + 1
+    const deadline = new Date(now.getTime() + lengthMs)
+    await trx
+      .updateTable('leases')
+      .set({ owner, token, deadline, in_hand: 0 })
+      .where('name', '=', name)
+      .execute()
+    const wasGivenBack = before.owner === owner || before.deadline.getTime() === 0
+    return { token, isFree: wasGivenBack && admitted === 'free' }
+  })
+}
+
+/**
+ * Prolongs a lease taken by `takeLease`. False if another owner has taken it since. An expired lease continues,
+ * because its token proves that no other owner took it.
+ */
+export async function renewLease(
+  db: Db,
+  { name, owner, token }: LeaseToken,
+  { now, lengthMs }: { now: Date; lengthMs: number },
+): Promise<boolean> {
+  const result = await db
+    .updateTable('leases')
+    .set({ deadline: new Date(now.getTime() + lengthMs) })
+    .where('name', '=', name)
+    .where('owner', '=', owner)
+    .where('token', '=', token)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** The present or last owner of a lease. `mark` changes whenever it is renewed, taken or released. */
+export async function findOwner(
+  db: Db,
   name: string,
-): Promise<{ owner: string; token: number; isGivenBack: boolean } | undefined> {
+): Promise<{ owner: string; isReleased: boolean; mark: string } | undefined> {
   const row = await db
     .selectFrom('leases')
     .select(['owner', 'token', 'deadline'])
     .where('name', '=', name)
     .executeTakeFirst()
-  return row && { owner: row.owner, token: row.token, isGivenBack: row.deadline.getTime() === 0 }
+  if (!row) return undefined
+  const endsMs = row.deadline.getTime()
+  return { owner: row.owner, isReleased: endsMs === 0, mark: `${row.token} ${endsMs}` }
 }
 
 /** Releases the lease, if it is still ours. The row stays: its token must never decrease. */
@@ -100,8 +166,8 @@ export async function releaseLease(db: Db, lease: { name: string; owner: string 
 }
 
 /**
- * The state of a lease of `leaseMs`: its token, which shows whether it was taken since, and whether it has an owner at
- * this moment.
+ * The state of a lease of `leaseMs`: its token, which shows whether it was taken since, and whether it has an owner
+ * now.
  */
 export async function findLease(
   db: Db | Trx,

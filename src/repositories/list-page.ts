@@ -7,7 +7,7 @@ import {
 } from 'kysely'
 import type { Db } from '../db/database.ts'
 import type { Tables } from '../db/tables.ts'
-import { type Counted, createSparing } from '../domain/sparing.ts'
+import { type Counted, createCachedCount } from '../domain/cached-count.ts'
 
 /** On which side of an entry the requested ones are, in a list that shows the newest first. */
 export type Side = 'older' | 'newer'
@@ -24,8 +24,8 @@ export type PageRequest<Place> = { limit: number; offset: number; place?: Place 
 export type ListPage<Row> = { rows: Row[]; total: number; hasOlder: boolean; hasNewer: boolean }
 
 /**
- * The entries beyond a place. In this form the index of the time column ends the search: a plain "or" reads the list
- * from its beginning, like an offset. Times are whole milliseconds, as the service writes them.
+ * The entries beyond a place. In this form the index of the time column ends the search. A plain "or" reads the list
+ * from its start, like an offset. Times are whole milliseconds, as the service writes them.
  */
 export function beyondTime(place: TimeCursor, timeColumn: string): RawBuilder<SqlBool> {
   const at = sql.ref(timeColumn)
@@ -42,7 +42,7 @@ export function reachOf({ limit }: { limit: number }): number {
 
 /**
  * Makes the page and counts the list. If all entries fit into the page they are not counted again. `question`
- * identifies the list when its filter contains the current time.
+ * identifies the list if its filter contains the current time.
  */
 export async function toListPage<Row, Table extends keyof Tables>(
   db: Db,
@@ -94,8 +94,8 @@ export function estimatedRows(table: keyof Tables) {
 }
 
 /**
- * The count for this question: exact while it reads little, else a little old, since pages ask at each refresh and a
- * count reads the whole list.
+ * The count for this question. It is exact if few rows are read, otherwise a little old: pages ask at each refresh,
+ * and a count reads the whole list.
  */
 export function countSparingly<T>(
   db: Db,
@@ -112,7 +112,7 @@ export function countSparingly<T>(
     // All counts of one question have the same type.
     return known.count() as Promise<T>
   }
-  const shared: SharedCount = { counting, count: createSparing(() => shared.counting()) }
+  const shared: SharedCount = { counting, count: createCachedCount(() => shared.counting()) }
   counts.set(question, shared)
   const [oldest] = counts.keys()
   if (counts.size > questionsKept && oldest !== undefined) counts.delete(oldest)

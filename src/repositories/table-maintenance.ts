@@ -5,7 +5,17 @@ import type { Tables } from '../db/tables.ts'
 /** Tables that grow or are often rewritten. Others of the schema may belong to other programs, or stay small. */
 const ownTables = [
   ...['orders', 'order_operations', 'order_events', 'order_calls', 'order_searches'],
-  ...['idempotency_keys', 'pos', 'stores', 'account_webhooks', 'webhook_log', 'sessions', 'leases'],
+  ...[
+    'idempotency_keys',
+    'pos',
+    'stores',
+    'account_webhooks',
+    'webhook_log',
+    'sessions',
+    'person_sessions',
+    'sign_in_failures',
+    'leases',
+  ],
   ...['activity_log', 'activity_seals', 'activity_unsealed', 'oauth_states', 'api_keys'],
   ...[
     'provider_payments',
@@ -17,14 +27,14 @@ const ownTables = [
   ],
   ...['settlement_files', 'settlement_rows', 'box_sightings', 'fleet_changes', 'alert_messages'],
   ...['flow_items', 'deliveries', 'item_versions', 'item_attempts', 'remembered_values'],
-  ...['flow_errors', 'flow_activity', 'flow_polls', 'delivery_hands'],
+  ...['flow_errors', 'flow_activity', 'flow_polls'],
 ] as const satisfies readonly (keyof Tables)[]
 
 type TableToMaintain = { name: string; isUnclean: boolean; isMiscounted: boolean }
 
 /**
- * The tables of which a fifth has changed since the last analysis (200 rows at least), or is dead where autovacuum is
- * off (1,000 rows at least). PostgreSQL only.
+ * Tables with a fifth of their rows changed since the last analysis (at least 200), or dead where autovacuum is off
+ * (at least 1,000). PostgreSQL only.
  */
 export async function findTablesToMaintain(db: Db): Promise<TableToMaintain[]> {
   const { rows } = await sql<TableToMaintain>`
@@ -43,8 +53,8 @@ export async function findTablesToMaintain(db: Db): Promise<TableToMaintain[]> {
 }
 
 /**
- * Analyzes and vacuums them, one after the other, each by a statement of its own that blocks no query. A table that is
- * already being vacuumed or analyzed is skipped.
+ * Analyzes and vacuums the tables one after the other. Each statement stands alone and blocks no query. A table that
+ * is being vacuumed or analyzed is skipped.
  */
 export async function maintainTables(
   database: Pick<Database, 'maintenance'>,
@@ -53,7 +63,7 @@ export async function maintainTables(
 ): Promise<void> {
   await database.maintenance((pool) =>
     pool.connection().execute(async (db) => {
-      // A smaller sample than the default analyzes a large table in a fifth of the time, and is exact enough.
+      // A smaller sample than the default takes a fifth of the time on a large table, and is exact enough.
       await sql`set default_statistics_target = 20`.execute(db)
       for (const { name, isUnclean, isMiscounted } of tables) {
         if (signal.aborted) return

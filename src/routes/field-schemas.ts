@@ -28,7 +28,7 @@ export const ClientName = text(1, 100)
   .meta({ example: 'acme' })
 
 /** An ERP's id of a store or box, as the ERP writes it. */
-export const ErpId = text(1, 64).describe('Id in the ERP').meta({ example: 'SUC-001' })
+export const ErpId = text(1, 64).describe('Id in the ERP').meta({ example: 'SUC-1' })
 
 /** Our order id (UUID) or the provider's (`ORD…`). */
 export const OrderId = text(1, 100)

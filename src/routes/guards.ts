@@ -2,17 +2,28 @@ import { randomUUID } from 'node:crypto'
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyRequest } from 'fastify'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
+import { mayCall, type Person, type RouteRule, ruleOfRoute } from '../domain/people.ts'
 import { hashSecret, isSecret, sameSecret } from '../domain/secrets.ts'
 import { AppError, type ErrorCode, invalid } from '../errors/app-error.ts'
-import { callerAddress, hasHungUp } from '../http/connections.ts'
+import type { AccessClass } from '../http/access-classes.ts'
+import { addressGroup, callerAddress, hasDisconnected } from '../http/connections.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { createFailureLimit } from '../http/failure-limit.ts'
+import type { KnownHosts } from '../http/known-hosts.ts'
 import { isFromOwnPage } from '../http/same-origin.ts'
 import { type ActivityEntry, recordSuccess } from '../payments/audit/activity.ts'
 import { createRefusedSignIns } from '../payments/audit/refused-sign-ins.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
 import { type RequestContext, requestContext } from '../payments/operations/request-context.ts'
 import { type LoadedOrder, loadedAt } from '../payments/orders/read.ts'
+import {
+  type Begun,
+  type Credentials,
+  endSession,
+  type From,
+  findSession,
+  signInPerson,
+} from '../payments/people/sign-in.ts'
 import {
   type ApiKeyRow,
   findActiveKeyByHash,
@@ -22,18 +33,25 @@ import {
 import { findClient } from '../repositories/connection/clients.ts'
 import { findKeyAndOrder } from '../repositories/orders/order-queries.ts'
 import { deleteSession, insertSession, isSessionOpen } from '../repositories/session/sessions.ts'
+import { requireWithin } from './session/confine.ts'
 import {
   endedCookie,
+  personCookie,
+  personSecretOf,
   type Session,
   sessionCookie,
   sessionOf,
   sessionSeconds,
 } from './session/session-cookie.ts'
 
-/** Whom a token authenticates. */
-export type Principal = { sessionId?: string } & (
+/**
+ * Whom a token or a session authenticates. `person`: who signed in with a name and a password, and what he may do decides
+ * `src/domain/people.ts`; an administrator of the whole service has the type `admin`, a flow operator the type `operator`.
+ */
+export type Principal = { sessionId?: string; person?: Person } & (
   | { type: 'admin' }
-  | { type: 'client'; client: ClientName; keyId: string }
+  | { type: 'client'; client: ClientName; keyId?: string }
+  | { type: 'operator' }
 )
 
 declare module 'fastify' {
@@ -78,6 +96,13 @@ export type Guards = {
     token: string,
     request: FastifyRequest,
   ): Promise<{ principal: Principal; until: Date; cookie: string } | undefined>
+  /** A session for the person of this name; undefined when name, password or code is wrong. Throws RATE_LIMITED after too many tries. */
+  signInPerson(
+    credentials: Credentials,
+    request: FastifyRequest,
+  ): Promise<{ principal: Principal; until: Date; cookie: string } | undefined>
+  /** What a browser gets for a session of a person that has begun. */
+  begin(begun: Begun): { principal: Principal; until: Date; cookie: string }
   /** The session of the request's cookie, if a page of this service sent it and it has not expired. */
   session(request: FastifyRequest): Promise<{ principal: Principal; until: Date } | undefined>
   /** @throws FORBIDDEN when the browser's headers show that a page of another origin sent the request */
@@ -87,6 +112,9 @@ export type Guards = {
   /** The value of `set-cookie` that makes a browser forget its session. */
   signedOut(): string
 }
+
+/** Whom a token of the header authenticates. */
+type TokenPrincipal = { type: 'admin' } | { type: 'client'; client: ClientName; keyId: string }
 
 /** Open sessions of one key, or of the administrator: repeated sign-ins must not fill the database. */
 const maxSessions = 100
@@ -108,6 +136,7 @@ export async function installGuards(
   options: {
     adminToken: string
     metricsToken?: string | undefined
+    knownHosts: KnownHosts
     rateLimitPerSecond: number
     authFailuresPerMinute: number
   },
@@ -116,7 +145,8 @@ export async function installGuards(
   const perKey = app.createRateLimit({
     max: options.rateLimitPerSecond,
     timeWindow: 1000,
-    keyGenerator: ({ principal }) => (principal?.type === 'client' ? principal.keyId : 'admin'),
+    keyGenerator: ({ principal }) =>
+      principal?.person?.id ?? (principal?.type === 'client' ? String(principal.keyId) : 'admin'),
   })
   const failures = createFailureLimit({ perMinute: options.authFailuresPerMinute })
   app.decorateRequest('principal', null)
@@ -147,7 +177,13 @@ export async function installGuards(
     resourceId: id,
   })
 
-  const principalOfKey = (key: Pick<ApiKeyRow, 'id' | 'client'>): Principal => {
+  const begin: Guards['begin'] = ({ secret, sessionId, person, until }) => ({
+    principal: { ...principalOf(person), sessionId },
+    until,
+    cookie: personCookie(secret, cookies.isSecure),
+  })
+
+  const principalOfKey = (key: Pick<ApiKeyRow, 'id' | 'client'>): TokenPrincipal => {
     deps.keyUses.note(key.id)
     return { type: 'client', client: key.client, keyId: key.id }
   }
@@ -155,7 +191,7 @@ export async function installGuards(
   const principalOfToken = async (
     token: unknown,
     findKey: FindKey = (hash) => findActiveKeyByHash(db, hash),
-  ): Promise<Principal | undefined> => {
+  ): Promise<TokenPrincipal | undefined> => {
     if (typeof token !== 'string' || token === '') return undefined
     if (isAdminToken(token)) return { type: 'admin' }
     if (!keyShape.test(token)) return undefined
@@ -182,11 +218,18 @@ export async function installGuards(
   }
 
   const session: Guards['session'] = async (request) => {
-    const { headers, method } = request
-    const isRead = method === 'GET' || method === 'HEAD'
-    if (!isFromOwnPage(headers, { ownOrigin, isRead })) return undefined
-    // Other pages need a preflight for this type, which is always refused.
-    if (!isRead && !/^application\/json\b/i.test(headers['content-type'] ?? '')) return undefined
+    const { headers } = request
+    if (!mayUseCookie(request, ownOrigin)) return undefined
+    const secret = personSecretOf(headers.cookie, cookies.isSecure)
+    if (secret !== undefined) {
+      const open = await findSession(deps, secret)
+      return (
+        open && {
+          principal: { ...principalOf(open.person), sessionId: open.id },
+          until: open.expiresAt,
+        }
+      )
+    }
     const found = sessionOf(headers.cookie, cookies, deps.now())
     if (!found) return undefined
     if (!(await isSessionOpen(db, found.id, deps.now()))) return undefined
@@ -213,6 +256,10 @@ export async function installGuards(
       throw new AppError('RATE_LIMITED', { extra: { retryAfterSeconds: state.ttlInSeconds } })
     }
   }
+  const hasAdminToken = ({ headers }: FastifyRequest): boolean => {
+    const token = headers['x-api-token']
+    return typeof token === 'string' && isAdminToken(token)
+  }
   const isForMetrics = (token: unknown): boolean =>
     typeof token === 'string' && isMetricsToken !== undefined && isMetricsToken(token)
   const countTry = (request: FastifyRequest) => failures.count(request.arrivedFrom)
@@ -221,6 +268,10 @@ export async function installGuards(
     request.arrivedAt = deps.stopwatch()
     request.arrivedFrom = callerAddress(request)
     const access = request.routeOptions.config.access
+    // A page of a foreign name has no admin token.
+    if (request.routeOptions.config.signsIn && !hasAdminToken(request)) {
+      options.knownHosts.require(request)
+    }
     if (access === undefined || access === 'public') return
     if (access === 'metrics' && isForMetrics(request.headers['x-api-token'])) return
     const finds = request.routeOptions.config.findsOrder
@@ -231,17 +282,36 @@ export async function installGuards(
     }
     request.principal = principal
     await countRequest(request)
+    const { person } = principal
+    if (person && !mayCall(person, ruleOf(request))) throw new AppError('FORBIDDEN')
     if (access === 'client') request.tenant = await tenantOf(deps, principal, request)
-    else if (principal.type !== 'admin') throw new AppError('FORBIDDEN')
+    else if (access === 'person' ? !principal.person : !isManager(principal, access)) {
+      throw new AppError('FORBIDDEN')
+    }
+  })
+  // The body is read by then: it may name the thing that the request is about.
+  app.addHook('preHandler', async (request) => {
+    if (!request.principal?.person?.stores || !request.tenant) return
+    const rule = ruleOf(request)
+    if (!rule?.within) throw new AppError('FORBIDDEN')
+    await requireWithin(db, request, request.tenant, rule.within)
   })
 
   return {
     identify,
     async check(request) {
       const principal = await identify(request)
-      if (principal?.type !== request.principal?.type) throw new AppError('UNAUTHORIZED')
+      const { person, type } = request.principal ?? {}
+      // Another role or other stores are another person, as far as what is open goes.
+      const isSame = JSON.stringify(principal?.person) === JSON.stringify(person)
+      if (principal?.type !== type || !isSame) throw new AppError('UNAUTHORIZED')
     },
     countTry,
+    begin,
+    async signInPerson(credentials, request) {
+      const begun = await signInPerson(deps, credentials, fromOf(deps, request), recordRefusal)
+      return begun && begin(begun)
+    },
     async signIn(token, request) {
       const principal = await principalOfToken(token)
       if (!principal) {
@@ -273,6 +343,8 @@ export async function installGuards(
       throw new AppError('FORBIDDEN', { message: 'Requests from other sites are refused' })
     },
     async signOut(request) {
+      const secret = personSecretOf(request.headers.cookie, cookies.isSecure)
+      if (secret !== undefined) return endSession(deps, secret, actorOf(deps, request, null))
       const found = sessionOf(request.headers.cookie, cookies, deps.now())
       if (!found) return
       const key = found.type === 'client' ? await findKeyById(db, found.keyId) : undefined
@@ -288,6 +360,48 @@ export async function installGuards(
   }
 }
 
+/**
+ * Whether the cookie of the request counts: another page may have sent it. Other pages need a preflight for JSON, which is always
+ * refused.
+ */
+export function mayUseCookie({ headers, method }: FastifyRequest, ownOrigin: string): boolean {
+  const isRead = method === 'GET' || method === 'HEAD'
+  if (!isFromOwnPage(headers, { ownOrigin, isRead })) return false
+  return isRead || /^application\/json\b/i.test(headers['content-type'] ?? '')
+}
+
+function principalOf(person: Person): Principal {
+  if (person.client !== null) return { type: 'client', client: asClientName(person.client), person }
+  return { type: person.role === 'administrator' ? 'admin' : 'operator', person }
+}
+
+function ruleOf({ method, routeOptions }: FastifyRequest): RouteRule | undefined {
+  return ruleOfRoute(method, String(routeOptions.url))
+}
+
+function isManager({ type, person }: Principal, access: AccessClass): boolean {
+  return type === 'admin' || (access === 'managers' && type === 'client' && person !== undefined)
+}
+
+/** The client whose things a route for managers is about; undefined for all. Throws FORBIDDEN when the query names another one. */
+export function clientOfManager(
+  { principal }: FastifyRequest,
+  named?: string | undefined,
+): ClientName | undefined {
+  if (principal?.type !== 'client') return named === undefined ? undefined : asClientName(named)
+  if (named !== undefined && named !== principal.client) throw new AppError('FORBIDDEN')
+  return principal.client
+}
+
+/** Where a sign-in comes from. */
+export function fromOf(deps: PaymentDeps, request: FastifyRequest): From {
+  return {
+    actor: actorOf(deps, request, null),
+    group: addressGroup(request.arrivedFrom),
+    userAgent: request.headers['user-agent'],
+  }
+}
+
 async function tenantOf(
   deps: PaymentDeps,
   principal: Principal,
@@ -297,6 +411,7 @@ async function tenantOf(
   if (named !== undefined && (typeof named !== 'string' || /\p{Cc}/u.test(named))) {
     throw invalid('client', 'must be the name of one client')
   }
+  if (principal.type === 'operator') throw new AppError('FORBIDDEN')
   if (principal.type === 'client') {
     if (named !== undefined && named !== principal.client) throw new AppError('FORBIDDEN')
     return principal.client
@@ -341,13 +456,18 @@ export function actorOf(
   return {
     ipAddress: request.arrivedFrom,
     keyId: principal?.type === 'client' ? principal.keyId : undefined,
+    person: principal?.person,
     sessionId: principal?.sessionId,
     startedAt: new Date(deps.now().getTime() - Math.round(deps.stopwatch() - request.arrivedAt)),
   }
 }
 
-/** The context of this request. Its deadline counts from its arrival. */
-export function contextOf(deps: PaymentDeps, request: FastifyRequest): RequestContext {
-  const isConnected = async () => !(await hasHungUp(request))
-  return requestContext(actorOf(deps, request), request.arrivedAt, isConnected)
+/** The context of this request, with the reason that a person gave. Its deadline counts from its arrival. */
+export function contextOf(
+  deps: PaymentDeps,
+  request: FastifyRequest,
+  reason?: string,
+): RequestContext {
+  const isConnected = async () => !(await hasDisconnected(request))
+  return requestContext({ ...actorOf(deps, request), reason }, request.arrivedAt, isConnected)
 }

@@ -61,7 +61,7 @@ export function sequencePageOf(query: PageQuery): PageRequest<SequenceCursor> {
 }
 
 function queryOf<Place>({ limit, offset = 0 }: PageQuery, place: Place | undefined) {
-  if (place !== undefined && offset > 0) throw invalid('cursor', 'does not go with an offset')
+  if (place !== undefined && offset > 0) throw invalid('cursor', 'cannot be combined with offset')
   return { limit, offset, place }
 }
 

@@ -149,7 +149,7 @@ function forever(): Promise<never> {
 
 /** Sets status and headers of `reply` by the rule and returns the body: the provider's, or a gateway's. */
 function faultAnswer(request: FastifyRequest, reply: FastifyReply, rule: Fault): string {
-  const message = `The sandbox was told to answer ${rule.status}.`
+  const message = `The sandbox is set to answer ${rule.status}.`
   reply.code(rule.status)
   if (rule.retryAfter !== null) reply.header('retry-after', String(rule.retryAfter))
   if (rule.form === 'html') {

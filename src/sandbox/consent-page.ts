@@ -20,12 +20,12 @@ export function consentPage(action: string, sellers: Seller[], host: string): st
     .join('\n')
   return layout(
     'Autorizar la conexión',
-    `<p class="lead"><strong>${escapeHtml(host)}</strong> quiere cobrar en las terminales de su cuenta.</p>
+    `<p class="lead"><strong>${escapeHtml(host)}</strong> quiere cobrar en las terminales de tu cuenta.</p>
     <ul class="scopes">
       <li>Crear, leer y cancelar cobros</li>
       <li>Devolver pagos</li>
       <li>Administrar sucursales, cajas y terminales</li>
-      <li>Seguir conectada mientras no la quite</li>
+      <li>Seguir conectada mientras no la quites</li>
     </ul>
     <form method="post" action="${escapeHtml(action)}">
       <fieldset><legend>¿Con qué cuenta?</legend>${choices}</fieldset>
@@ -56,7 +56,7 @@ function layout(title: string, content: string): string {
 </head>
 <body>
 <main>
-<p class="brand">Proveedor de prueba <span>no es Mercado Pago</span></p>
+<p class="brand">Pruebas <span>no es Mercado Pago</span></p>
 <h1>${escapeHtml(title)}</h1>
 ${content}
 </main>

@@ -3,7 +3,7 @@ import { paymentMethod, paymentTypes } from './buyer.ts'
 import { badCall, ControlError } from './control-error.ts'
 import { newNumber } from './ids.ts'
 import { type Fields, isRecord } from './problems.ts'
-import type { LoosePayment, Pos } from './rows.ts'
+import type { PaymentWithoutOrder, Pos } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 
 const keys =
@@ -36,7 +36,7 @@ function boxFinder(ctx: Context): BoxFinder {
     )
 }
 
-function readPayment(ctx: Context, fields: unknown, boxes: BoxFinder): LoosePayment {
+function readPayment(ctx: Context, fields: unknown, boxes: BoxFinder): PaymentWithoutOrder {
   if (!isRecord(fields)) throw badCall('send a JSON object, or a list of them')
   const extra = Object.keys(fields).find((key) => !keys.includes(key))
   if (extra !== undefined) throw badCall(`${extra} is not known`)

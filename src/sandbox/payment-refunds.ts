@@ -8,7 +8,7 @@ import { newNumber } from './ids.ts'
 import { type RefundCourse, refundOrder } from './order-moves.ts'
 import { paymentsOfOrder, refundableCents } from './order-payments.ts'
 import { isRecord } from './problems.ts'
-import type { LoosePayment, Order, Payment, PaymentRefund, Refund, Seller } from './rows.ts'
+import type { Order, Payment, PaymentRefund, PaymentWithoutOrder, Refund, Seller } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 import { siteOf } from './sites.ts'
 
@@ -112,7 +112,7 @@ function showOrderRefund({ referenceId }: Payment, refund: Refund): object {
 }
 
 /** The payment after the end of every refund that is due. */
-export function endDueRefunds(payment: LoosePayment, nowMs: number): LoosePayment {
+export function endDueRefunds(payment: PaymentWithoutOrder, nowMs: number): PaymentWithoutOrder {
   const due = payment.refunds.filter(
     ({ status, endsAt }) => status === 'in_process' && endsAt != null && endsAt <= nowMs,
   )
@@ -160,10 +160,10 @@ function standingCents(refunds: readonly PaymentRefund[]): number {
 
 /** A refund in process does not change the payment; the provider documents no state for it. */
 function withRefunds(
-  payment: LoosePayment,
+  payment: PaymentWithoutOrder,
   refunds: PaymentRefund[],
   updatedAt: number,
-): LoosePayment {
+): PaymentWithoutOrder {
   const given = standingCents(refunds.filter(({ status }) => status === 'approved'))
   const isAll = given === payment.amountCents
   const part = given > 0 ? 'partially_refunded' : payment.statusDetail
@@ -176,7 +176,10 @@ function withRefunds(
   }
 }
 
-function showRefund(payment: LoosePayment, refund: LoosePayment['refunds'][number]): object {
+function showRefund(
+  payment: PaymentWithoutOrder,
+  refund: PaymentWithoutOrder['refunds'][number],
+): object {
   return {
     id: refund.id,
     payment_id: payment.id,

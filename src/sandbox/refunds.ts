@@ -39,7 +39,7 @@ function refund(ctx: Context, seller: Seller, request: FastifyRequest, id: strin
   checkState(ctx, order)
   const parts =
     part === null
-      ? // Which payments a refund without a body gives back is not documented: all of them is the worst.
+      ? // Which payments a refund without a body returns is not documented: all of them is the worst.
         paymentsOfOrder(order).map((payment) => ({
           payment,
           amountCents: refundableCents(order, payment),

@@ -124,7 +124,7 @@ export type Payment = {
 }
 
 /** A charge without an order of the Orders API: entered at a terminal, or made in a web shop. */
-export type LoosePayment = {
+export type PaymentWithoutOrder = {
   id: number
   userId: number
   /** Null for an online sale. */
@@ -295,7 +295,7 @@ export type Tables = {
   pos: Pos
   terminals: Terminal
   orders: Order
-  payments: LoosePayment
+  payments: PaymentWithoutOrder
   chargebacks: Chargeback
   reports: Report
   reportConfigs: ReportConfig

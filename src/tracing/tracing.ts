@@ -12,8 +12,8 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { AlwaysOnSampler, BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FlowTrace } from '../flows/flow-trace.ts'
 import type { ProviderCallLog } from '../provider/provider.ts'
-import type { FlowTrace } from '../sync/flow-trace.ts'
 
 export type Tracing = FlowTrace & {
   /** Traces the requests of a listener. Call it before adding hooks that should be part of a request. */
@@ -161,7 +161,7 @@ export function startTracing({ endpoint, headers, version, log }: TracingOptions
     },
     close: () =>
       provider.shutdown().catch((error: unknown) => {
-        log.warn({ err: error }, 'the last traces were not sent')
+        log.warn({ err: error }, 'last traces not sent')
       }),
   }
 }

@@ -14,10 +14,11 @@ import { type Database, openDatabase } from '../../src/db/database.ts'
 import { listMigrations, migrateWithin } from '../../src/db/migrate.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import type { EncryptionKey } from '../../src/domain/sealed.ts'
+import { createDeliveryQueue } from '../../src/flows/deliver/queue.ts'
 import { EncryptionKeysError } from '../../src/payments/encryption/encryption-keys.ts'
 import { insertClosing } from '../../src/repositories/closings/closing-queries.ts'
 import { walkDue } from '../../src/repositories/flows/due-deliveries.ts'
-import { createDeliveryQueue } from '../../src/sync/deliver/queue.ts'
+import { leading } from '../flows/deliver-support.ts'
 import {
   nameInRun,
   needsPostgres,
@@ -109,7 +110,7 @@ const load = (target: Database, path = file) =>
   loadInto(target, readBackup(path), (trx) => checkLoaded(trx, atHand))
 
 const queueOn = (database: Database) =>
-  createDeliveryQueue({ database, now: () => new Date(), processId: 'p1', log: silent })
+  createDeliveryQueue({ database, now: () => new Date(), leader: leading, log: silent })
 
 /** Every row of every table, as text. */
 async function contentOf(database: Database): Promise<Record<string, string[]>> {
@@ -250,10 +251,10 @@ describe('a database that was filled from a backup', () => {
         }
       },
       load: async () => [],
-      holdBack: async () => {},
+      delayDeliveries: async () => {},
       attempt: async ([owed]) => [tried.resolve(owed?.pk ?? '')],
       lost: async () => {},
-      settle: async () => [],
+      save: async () => [],
     })
     expect(await tried.promise).toBe('A|1')
     await queue.stop()

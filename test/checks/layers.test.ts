@@ -21,7 +21,7 @@ const top = ['src/app/', 'src/commands/']
 const rooms = {
   routes: 'src/routes/',
   payments: 'src/payments/',
-  sync: 'src/sync/',
+  flows: 'src/flows/',
   notifications: 'src/notifications/',
   provider: 'src/provider/',
   repositories: 'src/repositories/',
@@ -33,30 +33,30 @@ const rooms = {
   jobs: 'src/jobs/',
   metrics: 'src/metrics/',
 }
-const { routes, payments, sync, notifications, provider, repositories, http, db, sandbox } = rooms
+const { routes, payments, flows, notifications, provider, repositories, http, db, sandbox } = rooms
 const { backup, fleet, jobs, metrics } = rooms
 const everyRoom = Object.values(rooms)
 const pure = ['src/domain/', 'src/errors/']
 
 /** What a room never imports, whatever the depth of the folder in which the file lies. */
 const fences: [room: string, never: string[]][] = [
-  [routes, [provider, sandbox, sync, ...top]],
-  [payments, [routes, http, sandbox, sync, notifications, ...top]],
-  [sync, [payments, provider, routes, sandbox, ...top]],
-  [notifications, [payments, provider, routes, sandbox, sync, ...top]],
-  [metrics, [payments, routes, http, sync, ...top]],
-  [fleet, [payments, provider, routes, sync, notifications, http, sandbox, ...top]],
-  [backup, [routes, provider, sync, notifications, sandbox, ...top]],
+  [routes, [provider, sandbox, flows, ...top]],
+  [payments, [routes, http, sandbox, flows, notifications, ...top]],
+  [flows, [payments, provider, routes, sandbox, ...top]],
+  [notifications, [payments, provider, routes, sandbox, flows, ...top]],
+  [metrics, [payments, routes, http, flows, ...top]],
+  [fleet, [payments, provider, routes, flows, notifications, http, sandbox, ...top]],
+  [backup, [routes, provider, flows, notifications, sandbox, ...top]],
   ['src/tracing/', [payments, repositories, routes, ...top]],
-  [provider, [repositories, jobs, db, payments, fleet, routes, http, sandbox, sync, ...top]],
-  [jobs, [payments, fleet, provider, routes, http, sandbox, sync, notifications, ...top]],
+  [provider, [repositories, jobs, db, payments, fleet, routes, http, sandbox, flows, ...top]],
+  [jobs, [payments, fleet, provider, routes, http, sandbox, flows, notifications, ...top]],
   [
     repositories,
-    [payments, fleet, jobs, provider, routes, http, sandbox, sync, notifications, ...top],
+    [payments, fleet, jobs, provider, routes, http, sandbox, flows, notifications, ...top],
   ],
   [
     http,
-    [repositories, jobs, db, payments, provider, routes, sandbox, sync, 'src/domain/', ...top],
+    [repositories, jobs, db, payments, provider, routes, sandbox, flows, 'src/domain/', ...top],
   ],
   ['src/outbound/', [...everyRoom, 'src/domain/', ...top]],
   ['src/files/', [...everyRoom, 'src/domain/', ...top]],
@@ -64,9 +64,13 @@ const fences: [room: string, never: string[]][] = [
   ...pure.map((room): [string, string[]] => [room, [...everyRoom, ...top]]),
 ]
 
+/** Why an address, an answer or a file is refused is a code of this catalogue, wherever it is found out. */
+const forAll = 'src/domain/flow-reasons.ts'
+
 test.each(fences)('%s imports nothing from above', (room, never) => {
   const crossing = imports
     .filter(({ from, to }) => from.startsWith(room) && never.some((above) => to.startsWith(above)))
+    .filter(({ to }) => to !== forAll)
     .map(({ from, to }) => `${from} imports ${to}`)
   expect(crossing).toEqual([])
 })
@@ -94,15 +98,15 @@ test('the fences stand around all there is', () => {
 const families = {
   payments: [
     'admin api-keys audit chargebacks closings connection encryption events operations orders',
-    'provider-payments sales settlements stores terminals unclaimed-payments webhooks',
+    'people provider-payments sales settlements stores terminals unclaimed-payments webhooks',
   ],
   repositories: [
     'api-keys audit chargebacks closings connection encryption fleet flows metrics notifications operations orders',
-    'provider-payments sales session settlements statistics stores unclaimed-payments webhooks',
+    'people provider-payments sales session settlements statistics stores unclaimed-payments webhooks',
   ],
   routes: [
     'admin api-keys audit chargebacks closings connection events fleet metrics orders overview',
-    'sales session settlements statistics stores terminals unclaimed-payments webhooks',
+    'people sales session settlements statistics stores terminals unclaimed-payments webhooks',
   ],
 }
 
@@ -119,7 +123,7 @@ test.each(Object.entries(families))(
 
 test('a file name stands once in the source', () => {
   // Flows have their own tree.
-  const flows = /^src\/sync\//
+  const flows = /^src\/flows\//
   const places = Map.groupBy(sources, ({ file }) => basename(file))
   const twice = [...places.values()]
     .map((group) => group.map(({ file }) => file))
@@ -131,7 +135,7 @@ const statement = /\bsql(?:<[^`;]*>)?`|\.(?:selectFrom|insertInto|updateTable|de
 
 test('statements stand in repositories alone', () => {
   // What the database itself needs, copies of whole tables, and what flows write into databases of others.
-  const others = [repositories, db, backup, 'src/sync/destinations/sql-statements.ts']
+  const others = [repositories, db, backup, 'src/flows/destinations/sql-statements.ts']
   const files = sources
     .filter(({ file, text }) => !others.some((one) => file.startsWith(one)) && statement.test(text))
     .map(({ file }) => file)

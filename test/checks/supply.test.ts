@@ -21,7 +21,7 @@ test('T48: every package of the service is under an allowed licence; another one
     `node_modules/fastify@${lock.packages['node_modules/fastify']?.version}: AGPL-3.0`,
   ])
   expect(licenceProblems(changed('node_modules/new', { version: '1.0.0' }))).toEqual([
-    'node_modules/new@1.0.0: no licence told',
+    'node_modules/new@1.0.0: no licence',
   ])
   // What only its developers use is not passed on.
   expect(licenceProblems(changed('node_modules/new', { license: 'GPL-3.0', dev: true }))).toEqual(

@@ -13,7 +13,16 @@ import {
   sandboxCall,
   type Till,
 } from '../support/till.ts'
-import { close, openClosing, readClosing, sell, today, typeCharge, watchAfter } from './shop-day.ts'
+import {
+  close,
+  openClosing,
+  readClosing,
+  sell,
+  today,
+  typeCharge,
+  untilMorning,
+  watchAfter,
+} from './shop-day.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -22,17 +31,10 @@ beforeAll(async () => {
 beforeEach(async () => {
   await clearFaults(service)
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
-  await untilMorning()
+  untilMorning(service)
 })
 afterEach(() => retireShops(service))
 afterAll(() => service.stop())
-
-/** So that no test meets midnight by chance. */
-async function untilMorning() {
-  const hourMs = 3_600_000
-  const sinceMidnight = (service.clock.now().getTime() - 3 * hourMs) % (24 * hourMs)
-  service.clock.advance(24 * hourMs - sinceMidnight + 8 * hourMs)
-}
 
 const sign = (till: Till, id: string) =>
   call(service, { method: 'POST', url: `/closings/${id}/sign`, token: till.key })
@@ -83,7 +85,7 @@ test('what only the provider has is told with both sides, a sentence and what to
       action: 'adopt_or_refund',
     },
   ])
-  expect(lines[0].message).toMatch(/^Mercado Pago cobró esto/)
+  expect(lines[0].message).toMatch(/^Mercado Pago tiene este cobro/)
 })
 
 test('a charge that was paid while nobody looked is looked at, and makes no difference', async () => {
@@ -354,7 +356,7 @@ test('all charges of a closing come as a file for a spreadsheet, in the words an
     `;"Sucursal SUC-1";"Caja CAJA-1";"'=HYPERLINK(""x"")";"crédito";"1";"18034,40";"34,40";"18034,40";"34,40";`,
   )
   expect(rows[1]).toMatch(
-    new RegExp(`;"";"crédito";"1";"";"";"77,50";"0,00";"[^"]*";"falta aquí";"";"${paymentId}"$`),
+    new RegExp(`;"";"crédito";"1";"";"";"77,50";"0,00";"[^"]*";"falta acá";"";"${paymentId}"$`),
   )
   const inEnglish = await read('csv?language=en')
   expect(inEnglish.body).toContain('"Date and time","Store","Box"')
@@ -373,12 +375,16 @@ test('a closing comes as a workbook with numbers and times that a spreadsheet co
   const entries = unzipSync(new Uint8Array(answer.rawPayload))
   const textOf = (name: string) => strFromU8(entries[name] ?? new Uint8Array())
   const [first, second] = [textOf('xl/worksheets/sheet1.xml'), textOf('xl/worksheets/sheet2.xml')]
+  for (const sheet of [first, second]) {
+    expect(sheet).toContain('<sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>')
+    expect(sheet).toMatch(/<pageSetup fitToWidth="1" fitToHeight="0" [^>]*orientation="landscape"/)
+  }
   // No cell has a formula, amounts are numbers.
   expect(first + second).not.toContain('<f>')
   expect(second).toContain('<v>18034.4</v>')
   expect(second).toContain('<v>77.5</v>')
   const texts = textOf('xl/sharedStrings.xml')
-  for (const shown of ['=1+1', 'Sucursal SUC-1', 'crédito', 'falta aquí', 'Firmado por']) {
+  for (const shown of ['=1+1', 'Sucursal SUC-1', 'crédito', 'falta acá', 'Firmado por']) {
     expect(texts).toContain(shown)
   }
 })
@@ -399,7 +405,7 @@ test('a closing comes as a page to print, with names, local times and amounts as
   expect(spanish).toContain('<td>Sucursal SUC-1</td>')
   expect(spanish).toContain('18.034,40')
   expect(spanish).toContain('crédito')
-  expect(spanish).toContain('falta aquí')
+  expect(spanish).toContain('falta acá')
   expect(spanish).toMatch(/<td>Firmado por<\/td><td>mk_/)
   const english = await call(service, { url: `${url}?language=en`, token: till.key })
   expect(english.headers['content-type']).toBe('text/html; charset=utf-8')

@@ -5,18 +5,13 @@ import { openHttpReceiver } from '../notifications/receivers.ts'
 import { openOwnShop, retireShops } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, type Till } from '../support/till.ts'
-import { close, readClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
+import { close, readClosing, sell, typeCharge, untilMorning, watchAfter } from './shop-day.ts'
 
 let service: TestService
 beforeAll(async () => {
   service = await startTestService()
 })
-beforeEach(() => {
-  // So that no test meets midnight by chance.
-  const hourMs = 3_600_000
-  const sinceMidnight = (service.clock.now().getTime() - 3 * hourMs) % (24 * hourMs)
-  service.clock.advance(24 * hourMs - sinceMidnight + 8 * hourMs)
-})
+beforeEach(() => untilMorning(service))
 afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 

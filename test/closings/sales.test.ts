@@ -12,7 +12,7 @@ import {
   sandboxCall,
   type Till,
 } from '../support/till.ts'
-import { close, sell, typeCharge, watchAfter } from './shop-day.ts'
+import { close, sell, typeCharge, untilMorning, watchAfter } from './shop-day.ts'
 
 /** Sales by store, beside what Mercado Pago says. */
 
@@ -23,10 +23,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   await clearFaults(service)
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
-  // So that no test meets midnight by chance.
-  const hourMs = 3_600_000
-  const sinceMidnight = (service.clock.now().getTime() - 3 * hourMs) % (24 * hourMs)
-  service.clock.advance(24 * hourMs - sinceMidnight + 8 * hourMs)
+  untilMorning(service)
 })
 afterEach(() => retireShops(service))
 afterAll(() => service.stop())
@@ -80,6 +77,62 @@ test('a store that agrees with Mercado Pago has no difference, and its sales are
   const { paid, paid_amount, refunded_amount } = statistics
   expect(sales.total).toMatchObject({ paid, paid_amount, refunded_amount })
   expect(Date.parse(sales.read_until)).toBeGreaterThan(startOfDay().getTime())
+})
+
+test.each(['day', 'week', 'store', 'method'])(
+  'by %s the sales add up to those by store, and the orders to the statistics',
+  async (group) => {
+    const till = await openOwnShop(service, `by ${group}`)
+    await sell(service, till, 'A-1')
+    await sell(service, till, 'A-2', {
+      amount: '500,00',
+      how: { ...payByCard, payment_method_type: 'debit_card', payment_method_id: 'debvisa' },
+    })
+    const { order_id: declined } = (await charge(service, till, { reference: 'A-3' })).json()
+    await act(service, declined, { do: 'decline', status_detail: 'insufficient_amount' })
+    await readOrder(service, till, declined)
+    await typeCharge(service, till)
+    await watchAfter(service, 61_000)
+    const ask = async (path: string) =>
+      (await call(service, { url: `${path}${spanQuery()}`, token: till.key })).json()
+    const { total, groups } = await ask(`/sales-over-time?group=${group}&`)
+    const { boxes: _boxes, closings: _closings, ...figures } = (await ask('/sales?')).total
+    expect(total).toMatchObject({ ...figures, difference: '77.50', paid: 2 })
+    const { orders, declined: refused, paid } = await ask('/statistics?')
+    expect(total).toMatchObject({ orders, declined: refused, paid })
+    expect(groups.reduce((sum: number, one: { paid: number }) => sum + one.paid, 0)).toBe(paid)
+    const keys = groups.map(({ key }: { key: string }) => key)
+    if (group === 'store') {
+      expect(groups).toMatchObject([
+        {
+          key: 'SUC-1',
+          client: `by ${group}`,
+          name: expect.any(String),
+          orders,
+          declined: 1,
+          paid: 2,
+        },
+      ])
+    } else if (group === 'method')
+      expect(keys).toEqual(expect.arrayContaining(['credit_card', 'debit_card']))
+    else expect(keys).toHaveLength(1)
+  },
+)
+
+test('days are those of the clocks that are asked for', async () => {
+  const till = await openOwnShop(service, 'elsewhere')
+  await sell(service, till, 'A-1')
+  const from = new Date(service.clock.now().getTime() - 3_600_000)
+  const keyIn = async (zone: string) => {
+    const url = `/sales-over-time?${spanQuery(from)}&time_zone=${encodeURIComponent(zone)}`
+    return (await call(service, { url, token: till.key })).json().groups[0].key
+  }
+  // It is eight in the morning in Buenos Aires.
+  const day = await keyIn('America/Argentina/Buenos_Aires')
+  expect(day).toBe(startOfDay().toISOString().slice(0, 10))
+  expect(Date.parse(await keyIn('Pacific/Kiritimati')) - Date.parse(day)).toBe(86_400_000)
+  const wrong = `/sales-over-time?${spanQuery(from)}&time_zone=Nowhere`
+  expect((await call(service, { url: wrong, token: till.key })).statusCode).toBe(422)
 })
 
 test('a payment without an order is a difference, at the store and at its box', async () => {

@@ -20,6 +20,13 @@ export function today(service: TestService): string {
   return new Date(service.clock.now().getTime() - 3 * 3_600_000).toISOString().slice(0, 10)
 }
 
+/** Moves the clock to eight in the morning of the next day in Buenos Aires, so that no test meets midnight by chance. */
+export function untilMorning({ clock }: TestService): void {
+  const hourMs = 3_600_000
+  const sinceMidnight = (clock.now().getTime() - 3 * hourMs) % (24 * hourMs)
+  clock.advance(24 * hourMs - sinceMidnight + 8 * hourMs)
+}
+
 export function openClosing(service: TestService, till: Till, body: object = {}) {
   return call(service, {
     url: '/closings',

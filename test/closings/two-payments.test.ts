@@ -20,7 +20,7 @@ import {
   sandboxCall,
   type Till,
 } from '../support/till.ts'
-import { close, sell, typeCharge, watchAfter } from './shop-day.ts'
+import { close, sell, typeCharge, untilMorning, watchAfter } from './shop-day.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -29,6 +29,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   await clearFaults(service)
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
+  untilMorning(service)
 })
 afterEach(() => retireShops(service))
 afterAll(() => service.stop())

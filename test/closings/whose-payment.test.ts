@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { encodeReference } from '../../src/provider/request-bodies.ts'
 import {
   auditOf,
@@ -12,12 +12,13 @@ import {
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, charge, readOrder, sandboxCall, type Till } from '../support/till.ts'
-import { close, sell, typeCharge, watchAfter } from './shop-day.ts'
+import { close, sell, typeCharge, untilMorning, watchAfter } from './shop-day.ts'
 
 let service: TestService
 beforeAll(async () => {
   service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '500' }, hangsAreShort: true })
 })
+beforeEach(() => untilMorning(service))
 afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 

@@ -61,6 +61,7 @@ test('an empty environment is a working sandbox on loopback with the documented 
     rateLimitPerSecond: 200,
     authFailuresPerMinute: 60,
     flowsStartPaused: false,
+    flowsWorkbench: undefined,
     trustProxy: [],
     logLevel: 'info',
     syncAuth: 'auto',

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { misspeltSettings } from '../../src/app/config.ts'
+import { loadConfig, misspeltSettings } from '../../src/app/config.ts'
+import { runCommand } from '../process/real-process.ts'
 
 /** A variable that nobody reads because of a letter is named at the start. */
 
@@ -41,4 +42,23 @@ test('what is no setting, is empty, or is a setting of its own is left alone', (
 test('a setting that is right beside its misspelt form is not hinted at', () => {
   const both = { DATABASE_URI: 'x', DATABASE_URL: 'postgres://x/y' }
   expect(misspeltSettings(both)).toEqual([])
+})
+
+test('a start that is refused names it too: the missing setting may be the misspelt one', () => {
+  const env = {
+    DATABASE_URL: 'postgres://db/till',
+    ADMIN_TOKEN: 'a'.repeat(32),
+    ENCRYPTION_KEY: 'x',
+  }
+  expect(() => loadConfig(env)).toThrow(
+    /ENCRYPTION_KEYS: is required.*\n {2}ENCRYPTION_KEY: is not a setting; did you mean ENCRYPTION_KEYS\?$/,
+  )
+})
+
+test('a command names it, so that it does not work on another database in silence', async () => {
+  const { said } = await runCommand('verify-audit-log', [], {
+    DATABASE_URI: 'postgres://db/till',
+    DATA_DIR: '/nowhere',
+  })
+  expect(said).toContain('DATABASE_URI: is not a setting; did you mean DATABASE_URL?\n')
 })

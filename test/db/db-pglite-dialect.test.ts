@@ -20,14 +20,19 @@ async function askOften(): Promise<void> {
 }
 
 test('a text that comes again enters the database once, with the types and rows of the first time', async () => {
-  await askOften()
   const { execProtocolRawSync } = PGlite.prototype
+  let own: PGlite | undefined
   let entered = 0
+  // Other databases of the process may be at work.
   PGlite.prototype.execProtocolRawSync = function (message) {
-    entered += 1
+    if (Buffer.from(message).includes('from things')) own = this
+    if (this === own) entered += 1
     return execProtocolRawSync.call(this, message)
   }
   try {
+    await askOften()
+    expect(own).toBeDefined()
+    entered = 0
     expect((await thing(2)).rows).toEqual([{ id: 2, name: 'two' }])
   } finally {
     PGlite.prototype.execProtocolRawSync = execProtocolRawSync

@@ -1,28 +1,28 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Ajv } from 'ajv'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import type { FlowContext } from '../../src/sync/definition/context.ts'
-import { flowJsonSchema, type JsonSchema } from '../../src/sync/definition/json-schema.ts'
+import type { FlowContext } from '../../src/flows/definition/context.ts'
+import { flowJsonSchema, type JsonSchema } from '../../src/flows/definition/json-schema.ts'
 import {
   type KeyTexts,
   referencePage,
   schemasOfKey,
-} from '../../src/sync/definition/key-reference.ts'
-import { createFlowReader } from '../../src/sync/definition/read-flow.ts'
-import { reasonsPage } from '../../src/sync/reasons-page.ts'
+} from '../../src/flows/definition/key-reference.ts'
+import { createFlowReader } from '../../src/flows/definition/read-flow.ts'
+import { reasonsPage } from '../../src/flows/reasons-page.ts'
+import { blocksOf, documentPages } from '../support/document-blocks.ts'
 
-const folder = fileURLToPath(new URL('../../docs/flows', import.meta.url))
+const folder = fileURLToPath(new URL('../../docs/reference/flows', import.meta.url))
 const pages = readdirSync(folder).filter((name) => name.endsWith('.md'))
 const text = (page: string) => readFileSync(join(folder, page), 'utf8')
-const blocks = pages.flatMap((page) =>
-  [...text(page).matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, yaml = ''], index) => ({
-    page,
-    place: `${page} ${index + 1}`,
-    yaml,
-  })),
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const blocks = documentPages(root).flatMap((page) =>
+  blocksOf(root, page)
+    .filter(({ language }) => language === 'yaml')
+    .map(({ text: yaml, line }) => ({ page: basename(page), place: `${page}:${line}`, yaml })),
 )
 
 const databases = {
@@ -73,11 +73,10 @@ const kinds = pages.flatMap((page) => {
   return side && kind ? [{ page, side, kind }] : []
 })
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const texts = parse(readFileSync(join(root, 'schema/flow-keys.yaml'), 'utf8')) as KeyTexts
 
 test('the reference has every key of a definition, and is current (npm run flows:schema)', () => {
-  expect(text('reference.md')).toBe(referencePage(texts))
+  expect(text('definition.md')).toBe(referencePage(texts))
 })
 
 test('the reference of reasons is current (npm run flows:schema)', () => {
@@ -128,7 +127,7 @@ test('every kind of source and destination has a page, and each page an example'
       .toSorted()
   expect(pagesOf('sources')).toEqual([...new Set(typesOf(source))].toSorted())
   expect(pagesOf('destinations')).toEqual([...new Set(typesOf(destinations?.items))].toSorted())
-  for (const page of pages.filter((name) => !['reference.md', 'reasons.md'].includes(name)))
+  for (const page of pages.filter((name) => !['definition.md', 'reasons.md'].includes(name)))
     expect(
       blocks.some((block) => block.page === page),
       page,

@@ -5,9 +5,9 @@ import { settings } from '../../src/app/config-schema.ts'
 import type { Database } from '../../src/db/database.ts'
 import { openTestDatabase } from '../support/database.ts'
 
-/** docs/retention.md names every table, how it grows and what ends its rows. */
+/** docs/internals/retention.md names every table, how it grows and what ends its rows. */
 
-const page = readFileSync(new URL('../../docs/retention.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../docs/internals/retention.md', import.meta.url), 'utf8')
 const rows = [...page.matchAll(/^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)].map(
   ([, table = '', grows = '', kept = '', removed = '']) => ({ table, grows, kept, removed }),
 )

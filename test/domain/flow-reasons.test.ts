@@ -1,13 +1,68 @@
 import { expect, test } from 'vitest'
-import { keptReason, reasonCodes, reasonTexts, sentenceOf } from '../../src/domain/flow-reasons.ts'
+import type { ReasonTexts } from '../../src/domain/flow-reasons/reason-texts.ts'
+import {
+  hintOf,
+  keptReason,
+  reasonCodes,
+  reasonTexts,
+  sentenceOf,
+  withTexts,
+} from '../../src/domain/flow-reasons.ts'
+import { fillSentence } from '../../src/domain/sentence.ts'
 
 const placeholders = (text: string) =>
   [...new Set([...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string))].sort()
+/** Those that may be left out. */
+const bracketed = (text: string) =>
+  placeholders([...text.matchAll(/\[[^[\]]*\]/g)].map(([part]) => part).join(' '))
 
-test.each(reasonCodes)('%s has a sentence in both languages, about the same data', (code) => {
-  const { en, es } = reasonTexts[code]
-  expect(es).not.toBe('')
-  expect(placeholders(es)).toEqual(placeholders(en))
+const sentences = reasonCodes.flatMap((code) => {
+  const { hint, ...sentence }: ReasonTexts[string] = reasonTexts[code]
+  return [
+    { code, ...sentence },
+    ...(hint ? [{ code: `${code}, what to do`, en: hint.en, es: hint.es }] : []),
+  ]
+})
+
+test.each(sentences)(
+  '$code has a sentence in both languages, about the same data',
+  ({ en, es }) => {
+    expect(es).not.toBe('')
+    expect(placeholders(es)).toEqual(placeholders(en))
+    expect(bracketed(es)).toEqual(bracketed(en))
+  },
+)
+
+/** Sentences of names and signs alone, or of words that are the same in both languages. */
+const alike = new Set<string>([
+  'AT_ADDRESS',
+  'BATCH_SAID',
+  'FIELD_NOT_FINITE',
+  'HTTP_STATUS',
+  'IN_FILE',
+  'KEY_AND_PROBLEM',
+  'KIND_NULL',
+  'NEXT_PAGE_FAILED',
+  'PRIVATE_KEY_UNREADABLE',
+  'REMOVED_KEY, what to do',
+  'SAID',
+  'THE_ITEMS',
+])
+
+test('no Spanish sentence is the English one', () => {
+  const same = sentences.filter(({ en, es }) => en === es).map(({ code }) => code)
+  expect(same.filter((code) => !alike.has(code))).toEqual([])
+})
+
+test('each datum of a reason stands in its sentence, in both languages', () => {
+  for (const { code, en, es } of sentences) {
+    for (const text of [en, es]) {
+      const values = placeholders(text).map((name) => [name, `«${name}»`])
+      const filled = fillSentence(text, Object.fromEntries(values))
+      for (const [, value] of values) expect(filled, code).toContain(value)
+      expect(filled, code).not.toContain('—')
+    }
+  }
 })
 
 test('a sentence leaves out what is not known, and makes a reason within it in the same language', () => {
@@ -34,4 +89,33 @@ test('a reason is kept to what the database can hold', () => {
   const said = `\0${'é'.repeat(2_000)}`
   const { data } = keptReason({ code: 'HTTP_STATUS', data: { status: 500, said } })
   expect(data).toEqual({ status: 500, said: `${'é'.repeat(999)}…` })
+})
+
+test('several reasons within one are joined, and brackets without a name stay', () => {
+  const problems = [{ code: 'THE_BODY' }, { code: 'AND_MORE', data: { count: 2 } }] as const
+  const why = { code: 'FIELDS_FAILED', data: { problems, item: '{}' } } as const
+  expect(sentenceOf(why, 'es')).toBe('fields falló: el cuerpo; y 2 más; ítem: {}')
+  expect(sentenceOf({ code: 'XML_STEP_NOT_LAST' }, 'en')).toBe('has @ or [] before its last step')
+})
+
+test('texts of a reason are changed where they are, also in reasons within it', () => {
+  const what = { code: 'SAID', data: { said: 'a secret' } } as const
+  const why = withTexts({ code: 'IN_FILE', data: { path: 'secret.csv', what } }, (text) =>
+    text.replace('secret', '***'),
+  )
+  expect(sentenceOf(why, 'en')).toBe('***.csv a ***')
+})
+
+test('what earlier versions stored is shown', () => {
+  const said = 'file source: a.csv is empty'
+  expect(sentenceOf({ code: 'SOURCE_FAILED', data: { said } }, 'en')).toBe(said)
+  expect(sentenceOf({ code: 'FILE_NOT_WRITABLE', data: { said: 'EACCES' } }, 'es')).toContain(
+    'EACCES',
+  )
+})
+
+test('a problem of a definition has its likely fix in both languages', () => {
+  const why = { code: 'KEY_NOT_IN_FIELDS', data: { column: 'id' } } as const
+  expect([hintOf(why, 'en'), hintOf(why, 'es')]).toEqual(['add id to fields', 'agregá id a fields'])
+  expect(hintOf({ code: 'UNKNOWN_KEY' }, 'es')).toBeNull()
 })

@@ -1,7 +1,8 @@
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/secret.ts'
-import { grantIdOf } from '../../src/sync/oauth/lost-grant.ts'
+import { grantIdOf } from '../../src/flows/oauth/lost-grant.ts'
+import { testServer } from '../flows/sources-support.ts'
 import {
   jsonFlow,
   patientFlow,
@@ -10,7 +11,6 @@ import {
   type TestFlows,
   type TestTarget,
 } from '../support/flows.ts'
-import { testServer } from '../sync/sources-support.ts'
 import {
   button,
   expectText,
@@ -244,7 +244,7 @@ test('a sync is shown before it is done: what changed, who would refuse it, and 
   await button(flow, 'Preview').click()
   await expectText(dialog, '2 items would be sent')
   await expectText(dialog, /1 record is an error[\s\S]*without a key:\s+the key field[\s\S]*blank/)
-  await expectText(dialog, /web http[\s\S]*2 to send[\s\S]*1 would fail[\s\S]*cannot stand in/)
+  await expectText(dialog, /web http[\s\S]*2 to send[\s\S]*1 would fail[\s\S]*cannot be in/)
   await expectText(dialog, /changed\s+A-1\s+price\s+added: 7[\s\S]*new\s+\.\./)
   expect([await sidewaysOverflow(page), await seriousBarriers(page)]).toEqual([0, []])
   expect(sent('previewed')).toHaveLength(2)
@@ -284,7 +284,7 @@ test('failures stand together by cause; a group is sent again, and one item by i
   await expect.poll(() => sent('failing').length, { timeout: 20_000 }).toBe(5)
   await expectText(group, 'On its way again')
   await page.mouse.move(0, 0)
-  await expectText(page.locator('main'), 'Nothing failed')
+  await expectText(page.locator('main'), 'No failed deliveries')
 
   await page.goto(`${url}#/item`)
   await page.getByLabel('Item key').fill('A-1')
@@ -474,10 +474,10 @@ test('who reads Spanish reads in Spanish what is wrong with a flow file', async 
   const problems = page.getByRole('region', { name: 'Problemas de los archivos de flujos' })
   await expectText(
     problems,
-    /polInterval\s+no es una clave conocida\s+→ ¿quiso decir pollInterval\?/,
+    /polInterval\s+no es una clave conocida\s+→ ¿quisiste decir pollInterval\?/,
   )
   await expectText(problems, /destinations\s+falta/)
-  await expectText(problems, /source\s+debe ser un grupo de claves, no un número/)
+  await expectText(problems, /source\s+tiene que ser un grupo de claves, no un número/)
   await flows.remove('falta.flow.yaml')
   await flows.call('POST', '/flows/reload')
   opened?.expectQuiet()
@@ -510,7 +510,7 @@ const row = (page: Page, name: string) =>
 test('many flows stand in a table, worst first; what is picked out stands in the address', async () => {
   await flows.flows.pause('noticed', 'colleague', 'stocktaking')
   const page = await open()
-  await expectText(row(page, 'resting'), /Running[\s\S]*Destination resting[\s\S]*web rests/)
+  await expectText(row(page, 'resting'), /Running[\s\S]*Destination failing[\s\S]*web fails/)
   await expectText(row(page, 'calm'), /Running[\s\S]*Healthy/)
   const names = await page.locator('td.c-flow a').allInnerTexts()
   expect(names.indexOf('resting')).toBeLessThan(names.indexOf('calm'))
@@ -539,18 +539,51 @@ test('many flows stand in a table, worst first; what is picked out stands in the
   opened?.expectQuiet()
 })
 
+test('fifty flows are read by pages of at most three screens, in the order in which a person counts', async () => {
+  const crowd = await startTestFlows({
+    files: Object.fromEntries(
+      Array.from({ length: 50 }, (_, index) => [
+        `stock-${index + 1}.flow.yaml`,
+        jsonFlow(`stock-${index + 1}`, target.url),
+      ]),
+    ),
+  })
+  try {
+    const url = `${await crowd.app.listen({ host: '127.0.0.1', port: 0 })}/admin`
+    for (const viewport of [
+      { width: 1280, height: 844 },
+      { width: 390, height: 844 },
+    ]) {
+      const { page, close } = await openPage(browser, url, { viewport })
+      const names = page.locator('td.c-flow a')
+      await expect.poll(() => names.count(), { timeout: 20_000 }).toBeGreaterThan(5)
+      const first = await names.allInnerTexts()
+      expect(first.slice(0, 3)).toEqual(['stock-1', 'stock-2', 'stock-3'])
+      const height = await page.evaluate('document.documentElement.scrollHeight')
+      expect(height).toBeLessThan(3 * viewport.height)
+      await page.getByRole('link', { name: 'Next' }).click()
+      await expectText(names.first(), `stock-${first.length + 1}`)
+      await page.getByLabel('Find flow').fill('stock-50')
+      await expect.poll(() => names.allInnerTexts(), { timeout: 20_000 }).toEqual(['stock-50'])
+      await close()
+    }
+  } finally {
+    await crowd.stop()
+  }
+})
+
 test('a destination that rests says why and until when under a flow that runs, and is tried when asked', async () => {
   const page = await open('flows?flow=resting')
   const flow = card(page, 'resting')
   await expectText(
     flow,
-    /Running[\s\S]*Destination resting[\s\S]*web rests after failures[\s\S]*next try\s+in[\s\S]*HTTP 503/,
+    /Running[\s\S]*Destination failing[\s\S]*web fails: sending is paused[\s\S]*next try\s+in[\s\S]*HTTP 503/,
   )
   expect(await seriousBarriers(page)).toEqual([])
   unwell.delete('resting')
   await button(flow, 'Try now').click()
   await expectText(flow, 'Healthy')
-  await expectText(flow, 'nothing owed')
+  await expectText(flow, 'nothing waiting')
   opened?.expectQuiet()
 })
 
@@ -571,10 +604,11 @@ test('the page of a flow tells of each run what it found, and what is not sent; 
   const missing = page.getByRole('region', { name: 'Gone at the source' })
   await expectText(missing, 'A-2')
   expect([await tooWideAt(page), await seriousBarriers(page)]).toEqual([[], []])
+  await missing.getByRole('checkbox', { name: 'A-2' }).check()
   await button(missing, 'Delete this item').click()
   await expectText(page.getByRole('dialog'), 'A-2')
   await button(page.getByRole('dialog'), 'Delete this item').click()
-  await expectText(card(page, 'told'), '1 delete was let through')
+  await expectText(card(page, 'told'), '1 delete approved')
   await expect.poll(() => missing.count(), { timeout: 20_000 }).toBe(0)
   expect(target.received.filter(({ method }) => method === 'DELETE')).toHaveLength(1)
 
@@ -616,7 +650,7 @@ test('a flow that asks, or whose deletes are held, needs somebody, and says all 
   const options = { locale: 'es-AR', viewport: { width: 390, height: 800 } }
   const page = await open('flows?flow=asking', options)
   const asking = card(page, 'asking')
-  await expectText(asking, /En pausa[\s\S]*Para mirar[\s\S]*La definición cambió/)
+  await expectText(asking, /En pausa[\s\S]*Revisar[\s\S]*La definición cambió/)
   const asked = asking.locator('p', { hasText: 'La definición cambió' })
   expect(await cutOff(asked)).toBeLessThanOrEqual(1)
   await button(asking, 'Sincronizar').click()
@@ -629,9 +663,9 @@ test('a flow that asks, or whose deletes are held, needs somebody, and says all 
   await expectText(asking, 'En pausa')
   await page.goto(`${url}#/flows?flow=emptied`)
   const emptied = card(page, 'emptied')
-  await expectText(emptied, /Para mirar[\s\S]*2 bajas retenidas: el origen está vacío/)
-  await button(emptied, 'Dejar pasar estas bajas').click()
-  await expectText(dialog, '2 bajas retenidas: el origen está vacío')
+  await expectText(emptied, /Revisar[\s\S]*2 bajas esperan aprobación: el origen está vacío/)
+  await button(emptied, 'Aprobar estas bajas').click()
+  await expectText(dialog, '2 bajas esperan aprobación: el origen está vacío')
   expect([await tooWideAt(page), await seriousBarriers(page)]).toEqual([[], []])
   opened?.expectQuiet()
 })
@@ -666,7 +700,7 @@ test('an access that is lost says what to do, whole, and offers no attempt that 
   await expectText(lost, 'web perdió la autorización')
   await expectText(
     told,
-    `no hay token de acceso: quien lo emite rechazó el refresh token (invalid_grant); se revocó, lo usó otro o volvió con una copia de seguridad. Autorizá la aplicación otra vez, poné el nuevo refresh token en \${env:FIRST_TOKEN} (si es una variable, reiniciá) y releé los archivos.`,
+    `no hay token de acceso: quien lo emite rechazó el refresh token (invalid_grant); se revocó, lo usó otro o volvió con una copia de seguridad. Autorizá la aplicación otra vez, poné el nuevo refresh token en \${env:FIRST_TOKEN} (si es una variable, reiniciá) y releé los archivos de flujos.`,
   )
   expect(await cutOff(told)).toBeLessThanOrEqual(1)
   expect(await button(lost, 'Probar ahora').count()).toBe(0)

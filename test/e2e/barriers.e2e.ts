@@ -16,6 +16,7 @@ import {
   reading,
   setFaults,
 } from '../support/money.ts'
+import { goodPassword, join } from '../support/people.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, enrol, payByCard, readOrder } from '../support/till.ts'
 import {
@@ -29,6 +30,9 @@ import {
 } from './browser.ts'
 
 /** Every view of both pages keeps nobody out (axe), fits the window, and complains of nothing, in both languages. */
+/** Twenty views and more, each looked at at several widths; other tests keep the processor busy. */
+vi.setConfig({ testTimeout: 180_000 })
+
 let browser: Browser
 let opened: WatchedPage | undefined
 beforeAll(async () => {
@@ -107,6 +111,7 @@ describe('the dashboard', () => {
     const open = (await charge(service, shop, { reference: 'OPEN-1' })).json().order_id
     const { mp_order_id } = (await readOrder(service, shop, open)).json()
     await deliver(service, { dataId: mp_order_id })
+    await join(service, { name: 'Ana', role: 'administrator', client: 'panaderia' })
   })
   afterAll(() => service?.stop())
 
@@ -120,19 +125,23 @@ describe('the dashboard', () => {
     expect(
       await barriersOf(page, address, device, {
         overview: '.numbers',
+        'overview/trend?period=week': '.trend',
         orders: 'tbody tr',
         [`closings?client=panaderia&day=${today(service)}`]: '.closing-numbers',
         [`closings/${closing}?client=panaderia`]: '.difference',
         'closings/orphans?client=panaderia': '.orphan',
         'closings/net?client=panaderia': '.month',
+        'closings/chargebacks?client=panaderia': '.empty',
         'orders?status=refunded': '.empty',
         stores: '.empty',
         'stores?client=panaderia': '.boxes .box',
+        'stores/CAJA-1?client=panaderia': '.ability',
         clients: '.c-keys',
         'clients?client=nueva': '.steps',
         'clients?new=1': '.inline-form',
         webhooks: '.c-signature',
         activity: '.c-action',
+        people: '.c-role',
         // In doubt, until the service has found that it was never made.
         [`orders/${lost}`]: '.timeline',
         [`orders/${paid}`]: '.timeline',
@@ -141,9 +150,33 @@ describe('the dashboard', () => {
     await page.locator('.summary .button.main').click()
     await page.getByRole('dialog').waitFor()
     expect(await barriers(page)).toEqual([])
+    await page.goto(`${address}#/people?client=panaderia`)
+    await page.locator('.title .button.main').click()
+    await page.locator('dialog .store-picker input').first().waitFor()
+    expect(await barriers(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await page.locator('.head-buttons .button').last().click()
+    await signInByName(page)
+    expect(
+      await barriersOf(page, address, device, {
+        account: 'main table',
+        people: '.c-role',
+        [`orders/${paid}`]: '.timeline',
+      }),
+    ).toEqual([])
     opened.expectQuiet()
   })
 })
+
+/** From the form for a token to that for a name, and in. */
+async function signInByName(page: Page): Promise<void> {
+  await page.locator('.sign-in .button.quiet.wide').first().click()
+  await page.locator('#person').fill('Ana')
+  expect(await barriers(page)).toEqual([])
+  await page.locator('input[name=password]').fill(goodPassword)
+  await page.keyboard.press('Enter')
+  await page.locator('#title').waitFor()
+}
 
 describe('the page of the flows', () => {
   let flows: TestFlows
@@ -182,12 +215,27 @@ describe('the page of the flows', () => {
         'item?pk=A-1': 'table',
         'item?flow=prices&pk=A-1': '.version',
         activity: '.c-action',
+        destinations: 'tbody tr',
+        'destinations?name=web': 'tbody tr',
+        workbench: '.c-file',
+        'workbench?file=prices.flow.yaml': '.cm-content',
       }),
     ).toEqual([])
     await page.goto(`${address}#/flows`)
     await button(page, language === 'es' ? 'Limitar' : 'Limit').click()
     await page.getByRole('dialog').waitFor()
     expect(await barriers(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    const signIn = language === 'es' ? 'Ingresar' : 'Sign in'
+    await page.locator('.head-buttons').getByRole('button', { name: signIn }).click()
+    await page.locator('#person').waitFor()
+    expect(await barriers(page)).toEqual([])
+    for (const guide of ['guide', 'guide/how-to/people']) {
+      await page.goto(new URL(guide, address).href)
+      await page.locator('h1').waitFor()
+      expect([guide, await barriers(page)]).toEqual([guide, []])
+      if (device === 'desktop') expect([guide, await tooWideAt(page)]).toEqual([guide, []])
+    }
     opened.expectQuiet()
   })
 })

@@ -72,7 +72,7 @@ async function closeDay(page: Page, counted: Record<string, string> = {}): Promi
     await dialog(page).getByLabel(medium, { exact: true }).fill(amount)
   }
   await button(dialog(page), 'Compare').click()
-  await expectText(main(page), 'The provider needs a minute')
+  await expectText(main(page), 'Mercado Pago needs a minute')
   await watchAfter(service, 61_000)
 }
 
@@ -173,7 +173,7 @@ test('a day that agrees is counted, compared and signed on the page, and printed
   await expectText(boxRow(page), /1,250\.50[\s\S]*not closed/)
   // As amounts are written on this page, and with a comma.
   await closeDay(page, { 'credit card': '1,250.5', 'debit card': '0,00' })
-  await expectText(main(page), 'Everything agrees with the provider to the cent')
+  await expectText(main(page), 'Everything agrees with Mercado Pago to the cent')
   await expectText(
     page.getByRole('row', { name: 'credit card' }),
     /1,250\.50[\s\S]*1,250\.50[\s\S]*0\.00/,
@@ -241,7 +241,7 @@ test('a day that differs shows the differing line first; once signed it is amend
   expect((await readOrder(service, till, waiting)).json().outcome).toBe('unknown')
 
   await first.getByRole('link', { name: 'Settle it' }).click()
-  await expectText(page.locator('#title'), 'Charges without a sale')
+  await expectText(page.locator('#title'), 'Unmatched payments')
   await expectText(page.locator('.asked'), payment)
 })
 
@@ -257,23 +257,23 @@ test('charges without a sale are taken in, given back or dismissed, each with a 
   const dismissed = await typeCharge(service, till, { amount: '30.00' })
   await watchAfter(service, 5 * 60_000)
   const page = await open(till)
-  await expectText(main(page), '3 charges without a sale.')
+  await expectText(main(page), '3 unmatched payments.')
   await page.goto(`${url}#/overview`)
-  const told = page.locator('.attention-line', { hasText: '3 charges without a sale' })
-  await told.getByRole('link', { name: 'See charges without a sale' }).click()
-  await expectText(page.locator('#title'), 'Charges without a sale')
+  const told = page.locator('.attention-line', { hasText: '3 unmatched payments' })
+  await told.getByRole('link', { name: 'See unmatched payments' }).click()
+  await expectText(page.locator('#title'), 'Unmatched payments')
   await page.goBack()
   await page.goBack()
   await page.getByRole('link', { name: 'Settle', exact: true }).click()
   const card = (payment: string) => page.getByRole('listitem').filter({ hasText: payment })
 
-  await button(card(adopted), 'Take in').click()
+  await button(card(adopted), 'Adopt').click()
   await dialog(page).getByLabel('Ticket of the sale').fill('0001-00004712')
   await dialog(page).getByLabel('Reason').fill('Se tecleó en la terminal')
-  await button(dialog(page), 'Take in').click()
+  await button(dialog(page), 'Adopt').click()
   await expect.poll(() => card(adopted).count(), { timeout: 20_000 }).toBe(0)
 
-  await button(card(refunded), 'Give back').click()
+  await button(card(refunded), 'Refund').click()
   await dialog(page).getByLabel('Reason').fill('Cobrado dos veces')
   await button(dialog(page), /20\.00 back/).click()
   await expect.poll(() => card(refunded).count(), { timeout: 20_000 }).toBe(0)
@@ -284,8 +284,8 @@ test('charges without a sale are taken in, given back or dismissed, each with a 
   await expectText(main(page), 'There are none')
 
   await page.getByLabel('Which').selectOption('all')
-  await expectText(card(adopted), /taken in as a sale[\s\S]*Se tecleó en la terminal/)
-  await expectText(card(refunded), 'given back')
+  await expectText(card(adopted), /adopted as a sale[\s\S]*Se tecleó en la terminal/)
+  await expectText(card(refunded), 'refunded')
   await expectText(card(dismissed), 'De otra app')
   const { orphans } = (await call(service, { url: '/orphans', token: till.key })).json()
   expect(
@@ -348,13 +348,13 @@ test('two shifts of a day show their times, and a day before that is not closed 
   await button(main(page), 'Count again').click()
   await dialog(page).getByLabel('credit card', { exact: true }).fill('10.00')
   await button(dialog(page), 'Compare').click()
-  await expectText(main(page), 'The provider needs a minute')
+  await expectText(main(page), 'Mercado Pago needs a minute')
   await watchAfter(service, 61_000)
   await expectText(page.getByRole('row', { name: 'credit card' }), /10\.00[\s\S]*0\.00/)
   const { totals } = await readClosing(service, till, second.id)
   expect(totals.media).toMatchObject([{ medium: 'credit_card', declared: null }])
   await page.getByRole('link', { name: 'Back to the closings' }).click()
-  await button(boxRow(page), 'Close what followed').click()
+  await button(boxRow(page), 'Close the rest of the day').click()
   await button(dialog(page), 'Compare').click()
   await expectText(page.locator('#title'), 'Closing 3 · CAJA-1')
   await page.getByRole('link', { name: 'Back to the closings' }).click()

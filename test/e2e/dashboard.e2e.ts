@@ -125,7 +125,7 @@ test('a client key shows its own orders and nothing of others', async () => {
   await expectText(main(page), 'PAN-1')
   expect(await main(page).innerText()).not.toContain('FERRE')
   const ways = await page.getByRole('navigation', { name: 'Sections' }).innerText()
-  expect(ways.split(/\s+/)).toEqual(['Overview', 'Orders', 'Boxes', 'Closings'])
+  expect(ways.split(/\s+/)).toEqual(['Today', 'Orders', 'Boxes', 'Closings'])
   await goTo(page, `orders/${id}?of=ferreteria`)
   await expectText(page.getByRole('alert'), 'There is no such order')
   expect(await main(page).innerText()).not.toContain('FERRE')
@@ -145,7 +145,7 @@ test('a charge appears without a reload, and what became of it sooner than the p
   await expectText(row, 'paid')
   // By itself it would have looked 5 s after it saw the charge, or 15 s while it is told what happens.
   expect(performance.now() - seenAt).toBeLessThan(4_000)
-  await row.getByRole('link').click()
+  await row.getByRole('link').first().click()
   await expectText(page.locator('h1'), 'LIVE-1')
   await expectText(main(page), /4,711\.50[\s\S]*What to tell the cashier[\s\S]*Visa/)
   await page.getByRole('link', { name: 'Back to the orders' }).click()
@@ -222,7 +222,7 @@ test('filters and pages stay over a reload, and back and forward lead through th
   await expectText(main(page), /11 orders\s/)
   await page.getByLabel('Status').selectOption('processed')
   await expect.poll(() => new URL(page.url()).hash).toContain('status=processed')
-  await rows.first().getByRole('link').click()
+  await rows.first().getByRole('link').first().click()
   await expectText(page.locator('h1'), 'ALM-1')
   await page.goBack()
   const filters = () =>
@@ -280,8 +280,8 @@ test('a refund asks first, says what it does, and gives back that much once', as
   await expectText(steps, /asked for a charge[\s\S]*paid[\s\S]*Refunded ARS\s234\.50/)
   await page.getByText(/^Every step/).click()
   const story = page.locator('.every-step .timeline').first()
-  await expectText(story, /Sent to the provider[\s\S]*paid[\s\S]*Refunded ARS\s234\.50/)
-  await expectText(story, /Somebody on the dashboard asked to refund[\s\S]*refund it 201/)
+  await expectText(story, /Sent to Mercado Pago[\s\S]*paid[\s\S]*Refunded ARS\s234\.50/)
+  await expectText(story, /A user of the dashboard asked to refund[\s\S]*refund it 201/)
   const order = (await readOrder(service, shop, id)).json()
   expect(order).toMatchObject({ status: 'partially_refunded', refunds: [{ amount: '234.50' }] })
   const inLedger = service.sandbox.ledger().orders.find((one) => one.id === order.mp_order_id)
@@ -289,7 +289,7 @@ test('a refund asks first, says what it does, and gives back that much once', as
   opened?.expectQuiet()
 })
 
-test('the overview tells what came in, how each box fares and leads to its orders', async () => {
+test('the overview tells what came in, how each box fares and leads to its page', async () => {
   const own = await openShop(service, 'libreria', '7900004')
   await sell(own, 'LIB-1')
   const page = await open('overview?client=libreria')
@@ -319,8 +319,8 @@ test('the overview tells what came in, how each box fares and leads to its order
   await expectText(page.locator('.chart-tip'), told)
   const box = page.getByRole('link', { name: /Caja CAJA-1.*works.*Today ARS\s1,234\.50 · 1 paid/s })
   await box.click()
-  await expectText(main(page), 'LIB-1')
-  expect(new URL(page.url()).hash).toContain('caja_id=CAJA-1')
+  await expectText(main(page), /Charge yes[\s\S]*LIB-1/)
+  expect(new URL(page.url()).hash).toContain('stores/CAJA-1')
   opened?.expectQuiet()
 })
 
@@ -364,7 +364,7 @@ test('the mode of a box changes after a question, at the provider too', async ()
   const own = await openShop(service, 'kiosco', '7900002')
   const modeAtProvider = async () =>
     (await call(service, { url: '/terminals', token: own.key })).json().terminals[0].operating_mode
-  const page = await open('stores?client=kiosco')
+  const page = await open('stores/CAJA-1?client=kiosco')
   await button(page, /^Switch to standalone/i).click()
   await button(page.getByRole('dialog'), 'Back').click()
   expect(await modeAtProvider()).toBe('PDV')
@@ -379,7 +379,9 @@ test('a terminal that stays busy says which order holds it, and is freed after a
   const own = await openShop(service, 'farmacia', '7900006')
   const created = await charge(service, own, { reference: 'HOLD-1' })
   const page = await open('stores?client=farmacia')
-  await expectText(main(page), /charging[\s\S]*Held by HOLD-1/)
+  await expectText(main(page), 'charging')
+  await page.locator('.box a').click()
+  await expectText(main(page), /Charge needs attention[\s\S]*Busy with HOLD-1/)
   await button(page, /^Free terminal…/).click()
   const dialog = page.getByRole('dialog')
   await expectText(dialog, /can be freed[\s\S]*HOLD-1[\s\S]*will be canceled/)
@@ -392,7 +394,7 @@ test('a terminal that stays busy says which order holds it, and is freed after a
   await button(dialog, 'Back').click()
   const { status } = (await readOrder(service, own, created.json().order_id)).json()
   expect(status).toBe('canceled')
-  await expect.poll(() => main(page).innerText()).not.toContain('HOLD-1')
+  await expect.poll(() => main(page).innerText()).not.toContain('Busy with')
   await goTo(page, 'activity?client=farmacia')
   await expectText(main(page), 'Terminal freed')
   opened?.expectQuiet()
@@ -561,7 +563,7 @@ test('an address that nobody was given is told as what it is', async () => {
     ['stores?client=nobody', 'There is no such client'],
     ['orders?from=x&page=-3', /\d+ orders/],
     [`orders/${'9'.repeat(3000)}`, /not allowed|no such order/],
-    ['nowhere/at?all', 'Overview'],
+    ['nowhere/at?all', 'Today'],
   ] as const) {
     await goTo(page, view)
     await expectText(page.locator('body'), text)
@@ -572,11 +574,11 @@ test('an address that nobody was given is told as what it is', async () => {
 
 test('speaks Spanish and English, and keeps the choice', async () => {
   const page = await open('overview', adminToken, { locale: 'es-AR' })
-  await expectText(page.locator('h1'), 'Resumen')
+  await expectText(page.locator('h1'), 'Hoy')
   await button(page, 'English').click()
-  await expectText(page.locator('h1'), 'Overview')
+  await expectText(page.locator('h1'), 'Today')
   await page.reload()
-  await expectText(page.locator('h1'), 'Overview')
+  await expectText(page.locator('h1'), 'Today')
   expect(await page.locator('html').getAttribute('lang')).toBe('en')
   opened?.expectQuiet()
 })

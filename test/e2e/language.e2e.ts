@@ -34,7 +34,7 @@ test('a page brings the texts of its own language; the others follow, and then n
 
   await page.context().setOffline(true)
   await button(page, 'Español').click()
-  await expectText(page.locator('h1'), 'Resumen')
+  await expectText(page.locator('h1'), 'Hoy')
   await page.locator('nav.ways').getByText('Clientes').click()
   await expectText(page.locator('h1'), 'Clientes')
   await page.context().setOffline(false)

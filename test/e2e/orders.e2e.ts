@@ -93,7 +93,7 @@ test('tabs tell how many orders stand where, and the sum is of what is filtered'
   const tabs = page.getByRole('navigation', { name: 'Orders by how they stand' })
   await expectText(
     tabs,
-    /All\s+4\s+On the way\s+0\s+Paid\s+1\s+Refunded\s+1\s+Not paid\s+1\s+In doubt\s+1/,
+    /All\s+4\s+On the way\s+0\s+Paid\s+2\s+With a refund\s+1\s+Not paid\s+1\s+In doubt\s+1/,
   )
   await expectText(
     main(page),
@@ -106,7 +106,7 @@ test('tabs tell how many orders stand where, and the sum is of what is filtered'
   expect(await rows.innerText()).not.toContain('on the way')
   expect(hashOf(page)).toContain('standing=in_doubt')
   await tabs.getByRole('link', { name: /Paid/ }).first().click()
-  await expectText(main(page), /1 order · paid ARS\s100\.00/)
+  await expectText(main(page), /2 orders · paid ARS\s1,334\.50/)
   await page.goBack()
   await expectText(rows, 'LOST-1')
   expect(till.lost).toEqual(expect.any(String))
@@ -132,7 +132,7 @@ test('orders are found while somebody types, by amounts of either language too, 
   await search.fill('part-')
   await expectText(main(page), /1 order ·[\s\S]*PART-1/)
   await page.goBack()
-  await expectText(page.locator('h1'), 'Overview')
+  await expectText(page.locator('h1'), 'Today')
   opened?.expectQuiet()
 })
 
@@ -172,8 +172,8 @@ test('an order in doubt is no dead end: the provider is asked now, and what some
   const till = await openOwnShop(service, 'dudosa')
   const id = await loseCharge(till, 'DOUBT-1')
   const page = await open(`orders/${id}`, till.key)
-  await expectText(main(page), /in doubt[\s\S]*Nobody knows yet whether the customer has paid/)
-  await button(page, 'Ask the provider now').click()
+  await expectText(main(page), /in doubt[\s\S]*It is not known yet whether the customer has paid/)
+  await button(page, 'Ask Mercado Pago now').click()
   await expectText(page.locator('#toasts'), /could not be asked|does not know it yet/)
   expect(await seriousBarriers(page)).toEqual([])
   await button(page, 'I looked: not paid').click()
@@ -182,7 +182,7 @@ test('an order in doubt is no dead end: the provider is asked now, and what some
   await expectText(dialog.getByRole('alert'), 'Say who looked')
   await dialog.getByLabel('Who looked').fill('Ana, at the terminal')
   await button(dialog, 'It was not paid').click()
-  await expectText(main(page), /it was not paid[\s\S]*Ana, at the terminal/)
+  await expectText(main(page), /not paid by a person[\s\S]*Ana, at the terminal/)
   const order = (await readOrder(service, till, id)).json()
   expect(order).toMatchObject({ settled: { as: 'not_paid' }, standing: 'not_paid' })
   await page.goto(`${url}#/orders`)
@@ -236,9 +236,9 @@ test('a lost order that the provider has after all is found by asking', async ()
   const page = await open(`orders/${id}?of=hallada`)
   await expectText(main(page), 'in doubt')
   await clearFaults(service)
-  await button(page, 'Ask the provider now').click()
-  await expectText(page.locator('#toasts'), 'The provider says: on the way')
-  await expect.poll(() => button(page, 'Ask the provider now').count()).toBe(0)
+  await button(page, 'Ask Mercado Pago now').click()
+  await expectText(page.locator('#toasts'), 'Mercado Pago says: on the way')
+  await expect.poll(() => button(page, 'Ask Mercado Pago now').count()).toBe(0)
 })
 
 test('a cancel that comes too late says so, offers no red button and promises nothing', async () => {
@@ -314,10 +314,8 @@ test('an order leads to its box and its client, and each of them back to its ord
   const id = await sell(till, 'LINKED-1', '10,00')
   const page = await open(`orders/${id}?of=enlazada`)
   await main(page).getByRole('link', { name: 'CAJA-1', exact: true }).click()
-  await expectText(main(page), /Only the box CAJA-1/)
-  await main(page)
-    .getByRole('link', { name: /^Orders/ })
-    .click()
+  await expectText(page.locator('h1'), 'CAJA-1')
+  await main(page).getByRole('link', { name: 'See all', exact: true }).click()
   await expectText(main(page), 'LINKED-1')
   expect(hashOf(page)).toContain('caja_id=CAJA-1')
   await main(page).getByRole('link', { name: 'LINKED-1' }).click()

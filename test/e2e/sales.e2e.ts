@@ -71,13 +71,15 @@ test('the first page shows what each store sold and where Mercado Pago says othe
   opened?.expectQuiet()
 })
 
-test('a store opens to its boxes by the keyboard, and a box leads to its orders', async () => {
+test('a store opens to its boxes by the keyboard, and a box leads to its page and its orders', async () => {
   const page = await open()
   await storeOf(page, 'SUC-2').getByRole('button').focus()
   await page.keyboard.press('Enter')
   const box = page.locator('.box-row', { hasText: 'CAJA-2' })
   await expectText(box, /500\.00[\s\S]*577\.50[\s\S]*77\.50/)
   await box.getByRole('link', { name: /CAJA-2/ }).click()
+  await expectText(page.locator('h1'), 'CAJA-2')
+  await page.getByRole('link', { name: 'See all' }).click()
   await expectText(page.locator('h1'), 'Orders')
   await expectText(page.locator('main'), 'A-2')
   expect(await page.locator('main').innerText()).not.toContain('A-1')

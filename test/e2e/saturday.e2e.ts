@@ -38,8 +38,8 @@ beforeAll(async () => {
   await vi.waitFor(async () => {
     const { flows } = (await asAdmin(service, { url: '/health/fleet?only=problems' })).json()
     expect(flows[0]).toMatchObject({
-      cause: 'destination_resting',
-      destinations: [{ owed: 40 }],
+      cause: 'destination_failing',
+      destinations: [{ pending: 40 }],
     })
   }, 20_000)
 })
@@ -69,7 +69,7 @@ const wrong = [
   {
     place: /^\s*(Provider|Mercado Pago)/,
     en: [/Mercado Pago fails at order\.create/, 'See the failures'],
-    es: [/Mercado Pago no responde bien a order\.create/, 'Ver los errores'],
+    es: [/Mercado Pago falla en order\.create/, 'Ver los errores'],
   },
   {
     place: /CAJA-1/,
@@ -83,17 +83,17 @@ const wrong = [
   },
   {
     place: /CAJA-3/,
-    en: [/held by another charge/, 'Free the terminal'],
+    en: [/busy with another charge/, 'Free the terminal'],
     es: [/ocupada por otro cobro/, 'Liberar la terminal'],
   },
   {
     place: /articles → web/,
     en: [
-      /rests after failures.*40 are owed to it, and it is tried again in \d+ minutes/,
+      /sending is suspended.*Pending deliveries: 40\. Next attempt in \d+ minutes/,
       'Open the flow',
     ],
     es: [
-      /descansa después de fallar.*debe recibir 40 y se prueba de nuevo en \d+ minutos/,
+      /envío suspendido.*Envíos pendientes: 40\. Próximo intento en \d+ minutos/,
       'Ver el flujo',
     ],
   },
@@ -173,7 +173,7 @@ test('the button mends it, and the line goes', async () => {
 test('an operator of several clients reads the same, and with one of them chosen what is of that one', async () => {
   await enrol(service, 'Otra', '7930009')
   const page = await open()
-  await expectText(line(page, /→ web/), 'rests after failures')
+  await expectText(line(page, /→ web/), 'sending is suspended')
   await expectText(line(page, /CAJA-2/), /Sabado/)
   await page.getByLabel('Client').selectOption('Sabado')
   await expect.poll(() => line(page, /→ web/).count()).toBe(0)
@@ -190,10 +190,9 @@ test('when a box stopped working and when it came back is read beside it', async
   await service.deps.fleet.flush()
   await service.deps.fleet.tick()
   const page = await open(token)
-  await page
-    .locator('.light', { hasText: 'CAJA-2' })
-    .getByRole('button', { name: /^History/ })
-    .click()
+  await page.locator('.light', { hasText: 'CAJA-2' }).getByRole('link').click()
+  await expectText(page.locator('main'), /before: does not work, no terminal paired/)
+  await button(page, 'See all changes').click()
   await expectText(
     page.getByRole('dialog'),
     /Caja CAJA-2[\s\S]*before: does not work, no terminal paired/,

@@ -1,5 +1,6 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { jsonFlow, startTestFlows } from '../support/flows.ts'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, createStore, payByCard, readOrder, type Till } from '../support/till.ts'
@@ -60,6 +61,26 @@ test.each([
   },
 )
 
+test('the page of the flows in Tokyo shows the times of the shops, and names their zone', async () => {
+  const side = await startTestFlows({
+    service,
+    files: { 'prices.flow.yaml': jsonFlow('prices', 'http://127.0.0.1:9'), 'prices.json': [] },
+  })
+  await side.flows.pause('prices', 'colleague', 'stocktaking')
+  const admin = `${await side.app.listen({ host: '127.0.0.1', port: 0 })}/admin#/activity`
+  const opened = await openPage(browser, admin, { timezoneId: 'Asia/Tokyo' })
+  const { page } = opened
+  await expectText(page.locator('main .zone'), `Times of the shops: ${zone}`)
+  const time = page.locator('main tbody time').first()
+  await time.waitFor()
+  const at = new Date((await time.getAttribute('datetime')) ?? '')
+  const hours = { timeZone: zone, hourCycle: 'h23', hour: '2-digit', minute: '2-digit' } as const
+  await expectText(time, new Intl.DateTimeFormat('en-CA', hours).format(at))
+  opened.expectQuiet()
+  await opened.close()
+  await side.stop()
+})
+
 test('with shops in several zones a page says whose times it shows, and with one of them chosen by its key nothing', async () => {
   const far = await openOwnShop(service, 'almacen')
   await createStore(service, far, { id: 'SUC-MX', boxes: ['CAJA-MX'] })
@@ -73,7 +94,7 @@ test('with shops in several zones a page says whose times it shows, and with one
   const opened = await openPage(browser, url, { timezoneId: 'Asia/Tokyo' })
   const { page } = opened
   await signIn(page, adminToken)
-  await expectText(page.locator('main .zone'), /those of this browser, Asia\/Tokyo/)
+  await expectText(page.locator('main .zone'), /your browser's time zone \(Asia\/Tokyo\)/)
   const own = await openPage(browser, url, { timezoneId: 'Asia/Tokyo' })
   await signIn(own.page, till.key)
   await expectText(own.page.locator('main'), 'HERE-1')

@@ -6,6 +6,7 @@ export default defineConfig({
   test: {
     root: fileURLToPath(new URL('../..', import.meta.url)),
     include: ['test/e2e/**/*.e2e.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
     maxWorkers: 2,
     // As with the other tests; the second try is printed beside the result.
     retry: process.env.CI ? 1 : 0,

@@ -199,7 +199,7 @@ async function webhooksArrive({ services: [{ sandbox }] }: World): Promise<void>
  * that failed, since a connection that is lost after it is no fault of the service: its answer got lost on a starved machine.
  */
 function isTelling(line: string): boolean {
-  if (line.includes('"msg":"a renewal failed"')) return true
+  if (line.includes('"msg":"token renewal failed"')) return true
   return line.startsWith('{"level":"error"') && !/"(PROVIDER|SERVICE|Database)\w+"/.test(line)
 }
 

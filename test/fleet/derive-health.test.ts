@@ -48,7 +48,7 @@ describe('a box', () => {
   test.each([
     ['TERMINAL_NOT_PDV', 'terminal_standalone'],
     ['TERMINAL_NOT_FOUND', 'terminal_missing'],
-    ['TERMINAL_BUSY', 'terminal_held'],
+    ['TERMINAL_BUSY', 'terminal_busy'],
   ] as const)('whose charge was refused as %s is down: %s', (code, cause) => {
     const box = { refusal: refusal(code) }
     expect(healthOfBox(box)).toMatchObject({ state: 'down', cause, since: ago(70) })
@@ -130,10 +130,10 @@ describe('a box', () => {
       charges: [holder(seconds)],
       refusal: refusal('TERMINAL_BUSY'),
     })
-    expect(healthOfBox(box(30))).toMatchObject({ state: 'attention', cause: 'terminal_held' })
+    expect(healthOfBox(box(30))).toMatchObject({ state: 'attention', cause: 'terminal_busy' })
     expect(healthOfBox(box(300))).toMatchObject({
       state: 'down',
-      cause: 'terminal_held',
+      cause: 'terminal_busy',
       since: ago(300),
       about: { reference: '0001-77', terminalId: 'T-1' },
     })
@@ -254,19 +254,19 @@ describe('a flow', () => {
     isPolling: false,
     dueSince: null,
     accessLost: null,
-    isHeldBack: false,
+    isReadingPaused: false,
     lastPollAt: ago(30),
     lastSuccessAt: ago(30),
     lastError: null,
     destinations: [],
     ...over,
   })
-  const sending = (state: FlowSeen['destinations'][number]['sending']['state'], owed = 40) => ({
+  const sending = (state: FlowSeen['destinations'][number]['sending']['state'], pending = 40) => ({
     name: 'shop',
     accessLost: null,
     sending: { state, cause: '503', since: ago(600), nextAttemptAt: ago(-30) },
-    owed,
-    oldestWaitingAt: owed > 0 ? ago(600) : null,
+    pending,
+    oldestWaitingAt: pending > 0 ? ago(600) : null,
     failed: 0,
   })
   const derive = (seen: FlowSeen) => deriveHealth(observed({ flows: [seen] }), now).flows[0]
@@ -275,14 +275,14 @@ describe('a flow', () => {
     expect(derive(flowSeen({ destinations: [sending('open')] }))).toMatchObject({
       flow: 'articles',
       state: 'attention',
-      cause: 'destination_resting',
+      cause: 'destination_failing',
       since: ago(600),
       destinations: [
         {
           name: 'shop',
           state: 'down',
-          cause: 'destination_resting',
-          owed: 40,
+          cause: 'destination_failing',
+          pending: 40,
           nextTryAt: ago(-30),
         },
       ],
@@ -306,7 +306,7 @@ describe('a flow', () => {
     const [one] = derived?.destinations ?? []
     if (!one) throw new Error('no destination')
     expect(messageOf(one, 'es', now)).toBe(
-      `Quien da el acceso ya no lo renueva (invalid_grant) desde hace 10 minutos: autorizá la aplicación otra vez, poné el nuevo refresh token en \${env:TOKEN} y hacé releer los flujos.`,
+      `El emisor del acceso ya no lo renueva (invalid_grant) desde hace 10 minutos. Autorizá la aplicación otra vez, poné el nuevo refresh token en \${env:TOKEN} y releé los archivos de flujos.`,
     )
   })
 
@@ -314,9 +314,9 @@ describe('a flow', () => {
     const [rests] = derive(flowSeen({ destinations: [sending('open')] }))?.destinations ?? []
     if (!rests) throw new Error('no destination')
     expect(messageOf(rests, 'en', now)).toBe(
-      'The destination rests after failures for 10 minutes; 40 are owed to it, and it is tried again in 30 seconds: check that it answers.',
+      'The destination fails: sending is suspended for 10 minutes. Pending deliveries: 40. Next attempt in 30 seconds. Check that it answers.',
     )
-    expect(messageOf(rests, 'es', now)).toContain('se prueba de nuevo en 30 segundos')
+    expect(messageOf(rests, 'es', now)).toContain('Próximo intento en 30 segundos')
   })
 
   test.each([
@@ -327,7 +327,7 @@ describe('a flow', () => {
     [{ lastError: 'refused', lastSuccessAt: null }, 'down', 'source_failing'],
     [{ accessLost: lost }, 'down', 'access_lost'],
     [{ accessLost: lost, isPaused: true }, 'attention', 'flow_paused'],
-    [{ isHeldBack: true }, 'attention', 'polls_held_back'],
+    [{ isReadingPaused: true }, 'attention', 'too_many_waiting'],
     [{ lastPollAt: null }, 'unknown', 'never_polled'],
     [{ lastPollAt: ago(300), dueSince: ago(181) }, 'down', 'not_polled'],
     [{ lastPollAt: ago(300), dueSince: ago(181), isPolling: true }, 'ok', null],

@@ -81,7 +81,7 @@ test('three boxes are down by three causes, each with since when and what helps'
   expect(down).toMatchObject([
     { caja_id: 'CAJA-1', state: 'down', cause: 'terminal_standalone', action: 'set_pdv' },
     { caja_id: 'CAJA-2', state: 'down', cause: 'terminal_missing', action: 'pair_terminal' },
-    { caja_id: 'CAJA-3', state: 'down', cause: 'terminal_held', action: 'free_terminal' },
+    { caja_id: 'CAJA-3', state: 'down', cause: 'terminal_busy', action: 'free_terminal' },
   ])
   for (const one of down) {
     expect(Date.parse(one.since)).toBeGreaterThanOrEqual(since.getTime())
@@ -188,24 +188,24 @@ test('a provider that fails at half of its calls is told by kind of call, and do
   expect(all.filter(({ state }: { state: string }) => state === 'ok')).toEqual([])
 })
 
-test('a destination that rests is not well, nor is its flow, and what it is owed is told', async () => {
+test('a destination that rests is not well, nor is its flow, and what it is pending is told', async () => {
   await expect
     .poll(async () => (await fleet('?only=problems')).flows, { timeout: 20_000, interval: 50 })
     .toMatchObject([
       {
         flow: 'articles',
         state: 'attention',
-        cause: 'destination_resting',
+        cause: 'destination_failing',
         since: expect.any(String),
         action: 'check_destination',
         destinations: [
           {
             name: 'web',
             state: 'down',
-            cause: 'destination_resting',
+            cause: 'destination_failing',
             since: expect.any(String),
             next_try_at: expect.any(String),
-            owed: 40,
+            pending: 40,
           },
         ],
       },
@@ -228,8 +228,8 @@ test('the page of the flows tells the same of a flow', async () => {
   ).json()
   expect(flows[0].health).toMatchObject({
     state: 'attention',
-    cause: 'destination_resting',
-    message: expect.stringMatching(/rests after failures.*40 are owed/),
+    cause: 'destination_failing',
+    message: expect.stringMatching(/sending is suspended.*Pending deliveries: 40/),
   })
 })
 

@@ -22,8 +22,8 @@ export function createMissingField(deps: DeedDeps, lane: Lane): Deed {
       if (phase !== 'missing') return
       const answer = await control('GET', `/errors?flow=${lane.name}`)
       if (answer?.status !== 200) return
-      const isSeen = (answer.body as { error: string }[]).some(({ error }) =>
-        error.includes('"text" (destinations[0].map) is in none of the records'),
+      const isSeen = (answer.body as { why: { code: string } | null }[]).some(
+        ({ why }) => why?.code === 'FIELDS_MISSING',
       )
       if (!isSeen && !isCalm()) return
       waits -= 1

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { OutdatedError } from '../../src/flows/poll/plan.ts'
 import { createLogger } from '../../src/http/logging.ts'
-import { OutdatedError } from '../../src/sync/poll/plan.ts'
 import { unexpected } from './log-judge.ts'
 
 /** As the service's own log has it. */
@@ -14,7 +14,7 @@ function logged(fields: object): string {
 }
 const line = (fields: object) =>
   JSON.stringify({ level: 'error', msg: 'request failed', ...fields })
-const polled = line({ msg: 'the poll of a flow failed' })
+const polled = line({ msg: 'poll failed' })
 const asked = line({ code: 'PROVIDER_ERROR' })
 const locked = line({ code: 'SERVICE_UNAVAILABLE', err: { cause: { code: '55P03' } } })
 const crowded = line({ err: { type: 'DatabaseUnavailableError' } })

@@ -1,7 +1,7 @@
 /** What a process may say at level error, whatever happens to it. */
 const expected = [
   // A source misbehaves.
-  'the poll of a flow failed',
+  'poll failed',
   // The same, of a poll that somebody asked for.
   '"code":"PROVIDER_ERROR"',
   // It has not heard yet of the flow files that another one has read, and reads them again.

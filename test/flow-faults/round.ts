@@ -154,9 +154,9 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
 
 /** What the service says in its log, and what that tells of a run. */
 const told: readonly (readonly [string, Happening])[] = [
-  ['a delivery was taken over by another process', 'a process stood still while another took over'],
+  ['delivery taken over by another process', 'a process stood still while another took over'],
   [
-    'a late request may have arrived; the item is sent once more',
+    'a late request may have arrived; the item is sent again',
     'what was sent under a lost claim was owed again',
   ],
 ]
@@ -165,8 +165,8 @@ const told: readonly (readonly [string, Happening])[] = [
 const longestLockMs = 90_000
 /** Some of them are back where they were, some a day off. */
 const clockStepsMs = [-60_000, 60_000, -86_400_000, 86_400_000, 0] as const
-/** Until another process has taken over: a third of a lease, and the time that it waits. */
-const frozenMs = 6_500
+/** Until another process leads: half of a lease in which it sees nothing, a look, the time that it waits, and a busy machine. */
+const frozenMs = 8_500
 
 /**
  * Has a process stand still for longer than its leases, while another takes over, and go on. What it was sending arrives when

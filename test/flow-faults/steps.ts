@@ -19,7 +19,7 @@ const statements = [
     /^with\s+locked as materialized .*update deliveries set\s+state = 'done'/s,
   ],
   ['what did not arrive is written', /^with given as materialized .*update deliveries as row set/s],
-  ['claims are proven', /from "leases" .* for share$/],
+  ['claims are proven', /from "leases" .* for (?:key )?share$/],
   ['ids of others are remembered', /^insert into remembered_values/],
   ['a fill is asked for', /^insert into destination_fills/],
   ['a fill is done', /^delete from "destination_fills"/],

@@ -9,7 +9,7 @@ export type Judge = (method: string, target: string, answer: Answer) => Breach[]
 
 /** Pages and their parts, which the documents leave out. */
 const pagePaths =
-  /^\/(?:$|docs(?:\/|$)|dashboard(?:\/|$)|admin\/?$|admin\/(?:index\.html|page\.(?:js|css))$|shared\/|vendor\/|openapi\.json$)/
+  /^\/(?:$|docs(?:\/|$)|guide(?:\/|$)|dashboard(?:\/|$)|admin\/?$|admin\/(?:index\.html|page\.(?:js|css))$|shared\/|vendor\/|openapi\.json$)/
 const pageStatuses = [200, 302, 304, 400, 404, 422]
 
 /** Shapes of secrets, whichever they are: client keys, tokens and grants of the provider. */

@@ -131,6 +131,9 @@ const plainFields: Record<ListenerName, Record<string, readonly string[]>> = {
     destination: ['web'],
     adapter: ['web', 'source'],
     count: ['1', '3', '1000000'],
+    file: ['articles.flow.yaml', 'new.flow.yaml', '..%2Fx.flow.yaml'],
+    template: ['woocommerce', 'sql-table'],
+    version: ['20261127T010203123Z'],
   },
 }
 

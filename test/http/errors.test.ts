@@ -103,7 +103,7 @@ test.each([
   const { status, body } = await call('/plain', error)
   expect(status).toBe(500)
   expect(body).toEqual({
-    error: 'Something failed on our side',
+    error: 'Internal error of the service',
     code: 'INTERNAL_ERROR',
     request_id: expect.any(String),
   })
@@ -199,7 +199,7 @@ test('the control API answers one field, and 400 where the payment API says 422'
   const missing = await plain('/plain', new AppError('NOT_FOUND', { message: 'No flow x' }))
   expect([missing.status, missing.body]).toEqual([404, { error: 'No flow x' }])
   const failed = await plain('/charge', new Error('secret'))
-  expect([failed.status, failed.body]).toEqual([500, { error: 'Something failed on our side' }])
+  expect([failed.status, failed.body]).toEqual([500, { error: 'Internal error of the service' }])
 })
 
 test('the validation error keeps its own schema', async () => {

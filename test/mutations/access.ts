@@ -13,7 +13,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/sync/control/access.ts',
+    file: 'src/flows/control/access.ts',
     tests: [['test/checks/comparisons.test.ts']],
     made: {
       'the SYNC_TOKEN is compared by ===': [
@@ -81,8 +81,8 @@ export const access: readonly Mistakes[] = [
         '    return named === undefined ? principal.client : asClientName(named)',
       ],
       'a client key is let in to the administrator’s routes': [
-        "else if (principal.type !== 'admin') throw new AppError('FORBIDDEN')",
-        '',
+        "return type === 'admin' || (access",
+        "return type === 'admin' || type === 'client' || (access",
       ],
     },
   },
@@ -149,7 +149,7 @@ export const access: readonly Mistakes[] = [
     tests: [['test/payment/session.test.ts']],
     made: {
       'a session acts for any page': [
-        'if (!isFromOwnPage(headers, { ownOrigin, isRead })) return undefined',
+        'if (!isFromOwnPage(headers, { ownOrigin, isRead })) return false',
         '',
       ],
     },
@@ -238,8 +238,8 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/sync/control/access.ts',
-    tests: [['test/sync/control-access.test.ts']],
+    file: 'src/flows/control/access.ts',
+    tests: [['test/flows/control-access.test.ts']],
     made: {
       'the control API takes a foreign Host': [
         'return isForeignHost || isForeignOrigin || isCrossSite',

@@ -71,7 +71,7 @@ export const money: readonly Mistakes[] = [
   },
   {
     file: 'src/repositories/orders/order-queries.ts',
-    tests: [['test/sync/payments-flow.test.ts', 'every change of a charge']],
+    tests: [['test/flows/payments-flow.test.ts', 'every change of a charge']],
     made: {
       'the feed of changes tells of every client': [
         `  if (client !== undefined) orders = orders.where('client', '=', client)

@@ -3,35 +3,49 @@ import type { Mistakes } from './mistakes.ts'
 /** Leases and deliveries. */
 export const queue: readonly Mistakes[] = [
   {
-    file: 'src/sync/deliver/tenure.ts',
-    tests: [['test/sync/queue-tenure.test.ts']],
+    file: 'src/jobs/leader.ts',
+    tests: [['test/jobs/leader.test.ts']],
     made: {
-      'a lost lease of a queue is worked on': [
-        `    if (term && term.lease !== lease) end('the lease was lost')
+      'a process whose lead was lost goes on': [
+        `    if (!isOurs) return end('the leader lease was lost')
 `,
         '',
       ],
-      'a lease of a queue that ran out is worked on': [
-        '      if (term && performance.now() >= term.untilMs) {',
-        '      if (!term) {',
+      'a lead that ran out goes on': [
+        '      if (leading && performance.now() >= leading.untilMs) {',
+        '      if (!leading) {',
+      ],
+      'who takes the lead over does not wait for the proofs of who had it': [
+        'taken.isFree ? 0 : proofMs',
+        '0',
       ],
     },
   },
   {
-    file: 'src/sync/deliver/settlements.ts',
-    tests: [['test/sync/queue-claims.test.ts']],
+    file: 'src/flows/deliver/save-outcomes.ts',
+    tests: [['test/flows/complete-arrived.test.ts']],
     made: {
-      'a claim that was lost is ended all the same': [
-        'if (!(await term.holds(trx))) throw new ClaimLostError()',
+      'what is no longer ours is written all the same': [
+        'if (!(await fence.holds(trx))) throw new DeliveryLeaseLostError()',
         '',
       ],
     },
   },
   {
-    file: 'src/sync/deliver/worker.ts',
-    tests: [['test/sync/queue.test.ts']],
+    file: 'src/flows/poll/poller.ts',
+    tests: [['test/flows/poller.test.ts']],
     made: {
-      'what was let go of at a stop is settled all the same': ['!isLetGo && ', ''],
+      'every process polls by the timer': [
+        '    if (!deps.leads() && !isHinted) return sleepUntilWoken(checkMs)\n',
+        '',
+      ],
+    },
+  },
+  {
+    file: 'src/flows/deliver/worker.ts',
+    tests: [['test/flows/queue.test.ts']],
+    made: {
+      'what was let go of at a stop is settled all the same': ['!isAbandoned && ', ''],
       'what is in hand is taken in hand again': [
         'found.filter(({ pk }) => !before.has(pk))',
         'found',
@@ -40,21 +54,21 @@ export const queue: readonly Mistakes[] = [
   },
   {
     file: 'src/repositories/flows/deliveries.ts',
-    tests: [['test/sync/settle-arrived.test.ts']],
+    tests: [['test/flows/complete-arrived.test.ts']],
     made: {
       'what arrived is written down although its claim was lost': [
-        'where exists (select from held)',
+        'where exists (select from leased)',
         '',
       ],
     },
   },
   {
     file: 'src/repositories/leases.ts',
-    tests: [['test/sync/queue-tenure.test.ts']],
+    tests: [['test/jobs/leader.test.ts'], ['test/jobs/background-job.test.ts']],
     made: {
       'the token of a lease does not grow with its owner': [
-        'then 0 else 1 end',
-        'then 0 else 0 end',
+        'const token = before.token + 1',
+        'const token = Math.max(before.token, 1)',
       ],
       'a lease is given back for somebody else': [
         `    .where('name', '=', lease.name)
@@ -62,6 +76,16 @@ export const queue: readonly Mistakes[] = [
     .execute()`,
         `    .where('name', '=', lease.name)
     .execute()`,
+      ],
+    },
+  },
+  {
+    file: 'src/repositories/flows/leader-lease.ts',
+    tests: [['test/jobs/leader.test.ts']],
+    made: {
+      'a process leads beside one of the version before': [
+        "return 'refused'",
+        "return 'taken over'",
       ],
     },
   },

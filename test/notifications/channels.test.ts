@@ -1,5 +1,6 @@
 import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { type Reason, sentenceOf } from '../../src/domain/flow-reasons.ts'
 import type { ChannelDefinition, ChannelDeps } from '../../src/notifications/channel.ts'
 import {
   type FailureMessage,
@@ -67,7 +68,14 @@ function testAlerts(
   given: Pick<ChannelDeps, 'mail' | 'now'> & { timeoutMs?: number },
 ) {
   const message = () => flowTestNotification(name, { id: 'msg_0', at: now().toISOString() })
-  return testChannels(alerts.onJobFailed, message, { ...given, allowPrivateNetwork })
+  return testChannels(alerts.onJobFailed, message, { ...given, allowPrivateNetwork }).then(
+    (results) => results.map(inWords),
+  )
+}
+
+/** What is wrong as its sentence. */
+function inWords({ why, ...result }: { ok: boolean; why?: Reason }) {
+  return { ...result, ...(why && { error: sentenceOf(why, 'en') }) }
 }
 
 type FlowToTest = {
@@ -80,7 +88,9 @@ type FlowToTest = {
 function send(definition: object, message: FailureMessage, values = env()) {
   const [parsed] = flow([definition], values).alerts.onJobFailed
   if (!parsed) throw new Error('one channel is expected')
-  return openChannel(parsed, { ...deps(), agent }).send(failureNotification(message))
+  return openChannel(parsed, { ...deps(), agent })
+    .send(failureNotification(message))
+    .then(inWords)
 }
 
 const failed = (
@@ -236,7 +246,7 @@ test('receivers that never finish are given up in time, all at once, and let go'
   )
   expect(performance.now() - began).toBeLessThan(3_000)
   expect(results.map(({ ok }) => ok)).toEqual([false, false])
-  expect(results[0]?.error).toBe('the mail server did not take the mail within 0.3 s')
+  expect(results[0]?.error).toBe('the mail server did not accept the mail within 0.3 s')
   await expect.poll(() => web.open() + mail.open(), { timeout: 10_000 }).toBe(0)
   await Promise.all([web.close(), mail.close()])
 })

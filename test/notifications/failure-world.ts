@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Database } from '../../src/db/database.ts'
+import { retryFailed } from '../../src/flows/deliver/send-again.ts'
 import {
   createNotifications,
   type NotificationDeps,
@@ -8,7 +9,6 @@ import {
 import type { FlowToNotify, NotificationSettings } from '../../src/notifications/receivers.ts'
 import { recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import { writeResults } from '../../src/repositories/flows/delivery-results.ts'
-import { retryFailed } from '../../src/sync/deliver/send-again.ts'
 import { alertsOf } from './receivers.ts'
 
 export const start = Date.parse('2026-11-21T12:00:00.000Z')

@@ -101,14 +101,14 @@ test('the Saturday: each trouble arrives once within a minute at every receiver,
   const troubles = [
     box('acme', 'CAJA-1', 'terminal_standalone'),
     box('acme', 'CAJA-2', 'terminal_missing'),
-    box('other', 'CAJA-1', 'terminal_held'),
+    box('other', 'CAJA-1', 'terminal_busy'),
     { kind: 'provider', scope: '', name: 'order.create', state: 'down', cause: 'provider_failing' },
     {
       kind: 'destination',
       scope: 'articulos',
       name: 'web',
       state: 'down',
-      cause: 'destination_resting',
+      cause: 'destination_failing',
     },
   ] satisfies State[]
   const causes = troubles.map(({ cause }) => cause).sort()
@@ -225,7 +225,7 @@ test('what somebody did on purpose, and what only wants attention, is no alarm',
   await become(
     { kind: 'flow', scope: '', name: 'a', state: 'attention', cause: 'flow_paused' },
     { kind: 'connection', scope: 'new', name: '', state: 'down', cause: 'not_connected' },
-    { kind: 'box', scope: 'acme', name: '1', state: 'attention', cause: 'terminal_held' },
+    { kind: 'box', scope: 'acme', name: '1', state: 'attention', cause: 'terminal_busy' },
     { kind: 'box', scope: 'acme', name: '2', state: 'unknown', cause: 'quiet' },
   )
   await look(60)

@@ -102,11 +102,11 @@ test('a receiver is notified of its destinations and of its flow alone', async (
   const process = await open(world, {
     onJobFailed: [toHook({ destinations: ['dwh'] }), { type: 'webhook', url: `${hook.url}/all` }],
   })
-  const rests = ofDestination(world, 'web', 'destination_resting')
+  const rests = ofDestination(world, 'web', 'destination_failing')
   await become(rests)
   // What the flow has of its destination is that one's trouble.
-  await become(ofFlow(world, 'destination_resting', 'attention'), { destination: 'web' })
-  await become(ofDestination(other, 'dwh', 'destination_resting'))
+  await become(ofFlow(world, 'destination_failing', 'attention'), { destination: 'web' })
+  await become(ofDestination(other, 'dwh', 'destination_failing'))
   await become({ kind: 'box', scope: 'acme', name: '1', state: 'down', cause: 'refused' })
   await look(world, process)
   expect(hook.calls.map(({ url }) => url)).toEqual(['/all'])
@@ -128,7 +128,9 @@ test('a lost access is notified with where the new token goes, in the language o
   await become(lost, { code: 'invalid_grant', place: `\${env:MELI_REFRESH_TOKEN}` })
   await look(world, process)
   const [text] = hook.bodies().map((body) => body.text as string)
-  expect(text).toContain(`${world.name} → web: Quien da el acceso ya no lo renueva (invalid_grant)`)
+  expect(text).toContain(
+    `${world.name} → web: El emisor del acceso ya no lo renueva (invalid_grant)`,
+  )
   expect(text).toContain(`poné el nuevo refresh token en \${env:MELI_REFRESH_TOKEN}`)
   expect(text).toContain(`GET /errors?flow=${world.name}`)
 })

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
-import { alertsSchema } from '../../src/sync/definition/alert-schema.ts'
+import { alertsSchema } from '../../src/flows/definition/alert-schema.ts'
 
 export type Call = { url: string; headers: IncomingHttpHeaders; body: string }
 

@@ -119,11 +119,11 @@ test('three boxes by three causes, the provider and a destination: one message e
   expect(problems.boxes.map(({ cause }: { cause: string }) => cause)).toEqual([
     'terminal_standalone',
     'terminal_missing',
-    'terminal_held',
+    'terminal_busy',
   ])
   expect(told()).toEqual([
-    'fleet.trouble destination_resting',
-    'fleet.trouble terminal_held',
+    'fleet.trouble destination_failing',
+    'fleet.trouble terminal_busy',
     'fleet.trouble terminal_missing',
     'fleet.trouble terminal_standalone',
   ])

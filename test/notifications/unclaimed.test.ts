@@ -92,7 +92,7 @@ test('each is told once within ten minutes of the charge, and once more when it 
   expect(told().sort()).toEqual([`orphans.found ${first} open`, `orphans.found ${second} open`])
   const [mail] = smtp.mails
   expect(smtp.mails).toHaveLength(1)
-  expect(mail?.head).toContain('told, caja CAJA-1: 2 cobros sin venta')
+  expect(mail?.head).toContain('told, caja CAJA-1: 2 pagos sin venta')
   expect(mail?.text).toContain(`pago ${first}, $ 77,50`)
   expect(mail?.text).toContain('GET /orphans?state=open')
   await pass(60)

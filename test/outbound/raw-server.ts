@@ -10,7 +10,7 @@ export type Seen = {
 
 export type Play = (response: ServerResponse, request: IncomingMessage) => void
 
-/** A real server that plays one part per request, the last one for ever, and remembers what it was sent. */
+/** A real server that plays one response per request, repeats the last one, and records the requests. */
 export async function startServer(...plays: Play[]) {
   const seen: Seen[] = []
   const server = createServer((request, response) => {
@@ -38,7 +38,7 @@ export async function startServer(...plays: Play[]) {
   }
 }
 
-/** A complete JSON answer. */
+/** A complete JSON response. */
 export function answer(status: number, body: unknown, headers: Record<string, string> = {}): Play {
   return (response) => {
     response.writeHead(status, { 'content-type': 'application/json', ...headers })
@@ -46,15 +46,15 @@ export function answer(status: number, body: unknown, headers: Record<string, st
   }
 }
 
-/** Takes the whole request, then cuts the connection. */
+/** Reads the whole request, then closes the connection. */
 export const drop: Play = (response) => {
   response.destroy()
 }
 
-/** Takes the whole request and says nothing. */
+/** Reads the whole request and does not respond. */
 export const hang: Play = () => undefined
 
-/** Announces more than it sends, then cuts the connection. */
+/** Announces more than it sends, then closes the connection. */
 export function torn(status: number): Play {
   return (response) => {
     response.writeHead(status, { 'content-type': 'application/json', 'content-length': '100' })

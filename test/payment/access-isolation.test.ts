@@ -117,6 +117,7 @@ const kindOf: Record<
   external_reference: null,
   ticket_number: null,
   'idempotency-key': null,
+  'x-reason': null,
   // The other test files show that these name no client but the caller's own.
   client: null,
   cursor: null,
@@ -124,6 +125,7 @@ const kindOf: Record<
   // Of a report, which is taken in in the caller's own name.
   content: null,
   zone: null,
+  group: null,
   report: null,
   fetchId: 'fetch',
   ...Object.fromEntries(

@@ -66,6 +66,7 @@ test('an entry has every field of the specification', async () => {
     duration_ms: expect.any(Number),
     created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
     seq: 10,
+    who: { kind: 'key', name: expect.stringMatching(/^mk_/) },
     hash: expect.stringMatching(/^[0-9a-f]{64}$/),
   })
   expect(entry?.duration_ms).toBeGreaterThanOrEqual(0)

@@ -11,7 +11,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
 
-/** What was asked, what the buyer paid, what the shop received (docs/amounts.md). */
+/** What was asked, what the buyer paid, what the shop received (docs/reference/amounts.md). */
 let service: TestService
 beforeAll(async () => {
   service = await startTestService()

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { archiveEntries } from '../../src/payments/audit/archive-activity.ts'
 import { sealWaiting } from '../../src/payments/audit/seal-activity.ts'
@@ -103,6 +103,26 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     await fill(100, 100, 100, -3_000, 100)
     expect(await archive()).toBe(size)
     expect(await verify()).toMatchObject({ valid: true, entries: 5 })
+  })
+
+  test('entries whose file does not read as they are stay in the database', async () => {
+    await oldEntries(6)
+    const { stringify } = JSON
+    vi.spyOn(JSON, 'stringify').mockImplementation((value, ...more) =>
+      stringify(
+        value?.seal?.seq === 2 ? { ...value, entry: { ...value.entry, status: 'failed' } } : value,
+        ...more,
+      ),
+    )
+    try {
+      await expect(archive()).rejects.toThrow('did not read as it was written')
+    } finally {
+      vi.restoreAllMocks()
+    }
+    expect([await countOf('activity_log'), await countOf('activity_seals')]).toEqual([6, 6])
+    expect(await verify()).toMatchObject({ valid: true, entries: 6 })
+    expect(await archive()).toBe(size)
+    expect(await verify()).toMatchObject({ valid: true, entries: 6 })
   })
 
   test('a checkpoint in a file is found, another one is not', async () => {

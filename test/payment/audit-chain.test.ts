@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { sealWaiting, signHeadAnew } from '../../src/payments/audit/seal-activity.ts'
+import { sealWaiting, signHeadAgain } from '../../src/payments/audit/seal-activity.ts'
 import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
 import { type AuditLog, openAuditLog, withoutTriggers, writeEntry } from '../support/audit.ts'
 import {
@@ -124,7 +124,7 @@ describe('rows that somebody else has written', () => {
     const beforeSeal = await list('?limit=5')
     expect(beforeSeal[0]?.action).toBe('order.created')
     expect(await service.chain.sealAll()).toBe(1)
-    expect(linesOf('the audit log has an entry that this service did not write')).toMatchObject([
+    expect(linesOf('audit log entry found that this service did not write')).toMatchObject([
       { entry: put[2] },
     ])
     const [newest, ...others] = await list('?limit=5')
@@ -153,7 +153,7 @@ describe('rows that somebody else has written', () => {
     expect(await service.chain.sealAll()).toBe(0)
     expect(
       linesOf(
-        'the head of the audit log is missing or not ours: nothing is sealed any more; see GET /admin/activity/verify',
+        'audit log head missing or not signed by this service: sealing stopped; see GET /admin/activity/verify',
       ),
     ).toHaveLength(1)
     const listed = await list('?limit=3')
@@ -326,7 +326,7 @@ describe('sealing', () => {
       }
       await sql`update activity_head set seq = 0, hash = '', key_id = null, mac = null`.execute(trx)
     })
-    await signHeadAnew({ database, sealer })
+    await signHeadAgain({ database, sealer })
     await world.write('after')
     expect(await sealWaiting(world)).toMatchObject({ sealed: 0, isBroken: true })
     expect(await world.verify()).toMatchObject({
@@ -335,7 +335,7 @@ describe('sealing', () => {
       reason: 'the head of the log was changed',
     })
     await truncateAll(database)
-    await signHeadAnew({ database, sealer })
+    await signHeadAgain({ database, sealer })
     await world.write('new')
     expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
   })

@@ -9,10 +9,10 @@ import { type Database, openDatabase } from '../../src/db/database.ts'
 import { migrate, migrationsFolder } from '../../src/db/migrate.ts'
 import { canonicalJson } from '../../src/domain/json.ts'
 import { createSealer, type EncryptionKey } from '../../src/domain/sealed.ts'
-import { sealWaiting, signHeadAnew } from '../../src/payments/audit/seal-activity.ts'
+import { sealWaiting, signHeadAgain } from '../../src/payments/audit/seal-activity.ts'
 import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
 import { checkEncryptionKeys } from '../../src/payments/encryption/encryption-keys.ts'
-import { rotateSecrets } from '../../src/payments/encryption/seal-anew.ts'
+import { rotateSecrets } from '../../src/payments/encryption/seal-again.ts'
 import { withoutTriggers, writeEntry } from '../support/audit.ts'
 import { newPgliteTemplate } from '../support/pglite-template.ts'
 
@@ -77,7 +77,7 @@ test('a log from before keeps its places and hashes, is continued, and tells of 
   expect(await checkEncryptionKeys(database.db, [{ id: 'k1', key: randomBytes(32) }])).toEqual([
     { id: 'k1', kind: 'wrong', uses: ['the audit log'] },
   ])
-  await signHeadAnew({ database, sealer })
+  await signHeadAgain({ database, sealer })
   expect(await verify()).toMatchObject({ valid: true, entries: 6, head: before })
 
   await database.transaction((trx) => writeEntry(sealer, trx, 'new'))

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { errorCatalogue } from '../../src/errors/app-error.ts'
 import { forgetRequests, openOwnShop, providerRequests } from '../support/money.ts'
 import { type OpenApiDocument, operationOf } from '../support/openapi.ts'
+import { join, type TestPerson } from '../support/people.ts'
 import { routesOf } from '../support/routes.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
@@ -18,13 +19,14 @@ const event = { status: 'processed' }
  */
 const routes: Record<
   string,
-  { token: 'admin' | 'client' | 'none'; body?: Record<string, unknown> }
+  { token: 'admin' | 'client' | 'person' | 'none'; body?: Record<string, unknown> }
 > = {
   'GET /health': { token: 'none' },
   'GET /health/fleet': { token: 'client' },
   'GET /health/fleet/changes': { token: 'client' },
   'GET /overview': { token: 'client' },
   'GET /sales': { token: 'client' },
+  'GET /sales-over-time': { token: 'client' },
   'GET /sales/:storeExternalId': { token: 'client' },
   'GET /metrics': { token: 'admin' },
   'GET /openapi.json': { token: 'none' },
@@ -37,6 +39,26 @@ const routes: Record<
   'POST /session': { token: 'none', body: { token: 'x' } },
   'GET /session': { token: 'none' },
   'DELETE /session': { token: 'none' },
+  'POST /account/invitation': {
+    token: 'none',
+    body: { code: 'x', password: 'canary-long enough' },
+  },
+  'GET /account': { token: 'person' },
+  'POST /account/password': {
+    token: 'person',
+    body: { current: 'x', password: 'canary-long enough' },
+  },
+  'POST /account/totp': { token: 'person' },
+  'POST /account/totp/confirm': { token: 'person', body: { code: '123456' } },
+  'POST /account/totp/remove': { token: 'person', body: { password: 'x' } },
+  'DELETE /account/sessions/:sessionId': { token: 'person' },
+  'GET /people': { token: 'admin' },
+  'POST /people': { token: 'admin', body: { name: 'nobody', role: 'viewer', client: 'nobody' } },
+  'PATCH /people/:personId': { token: 'admin', body: { role: 'viewer', stores: null } },
+  'POST /people/:personId/reset': { token: 'admin' },
+  'POST /people/:personId/revoke': { token: 'admin' },
+  'GET /people/:personId/sessions': { token: 'admin' },
+  'DELETE /people/:personId/sessions': { token: 'admin' },
   'GET /statistics': { token: 'client' },
   'GET /events': { token: 'client' },
   'GET /orders/:orderId/timeline': { token: 'client' },
@@ -153,11 +175,12 @@ const routes: Record<
   'POST /admin/orders/simulate/:idempotencyKey': { token: 'admin', body: event },
 }
 const names = Object.keys(routes)
-const isPage = (route: string) => /^(GET|HEAD) \/($|\*$|docs|dashboard|vendor)/.test(route)
+const isPage = (route: string) => /^(GET|HEAD) \/($|\*$|docs|guide|dashboard|vendor)/.test(route)
 const withBody = names.filter((name) => routes[name]?.body && name !== 'POST /webhooks')
 
 let service: TestService
 let till: Till
+let person: TestPerson
 let description: OpenApiDocument
 beforeAll(async () => {
   service = await startTestService({
@@ -166,6 +189,7 @@ beforeAll(async () => {
     streams: { longestMs: 1 },
   })
   till = await openOwnShop(service, 'acme')
+  person = await join(service, { name: 'somebody', role: 'viewer', client: 'acme' })
   description = (await call(service, { url: '/openapi.json' })).json()
   // Something of every kind that could be damaged.
   const paid = (await charge(service, till, { reference: 'PAID' })).json().order_id
@@ -187,7 +211,7 @@ type Hostile = {
 
 async function send(route: string, hostile: Hostile): Promise<LightMyRequestResponse> {
   const [method = '', path = ''] = route.split(' ')
-  const token = { admin: adminToken, client: till.key, none: undefined }[
+  const token = { admin: adminToken, client: till.key, person: undefined, none: undefined }[
     routes[route]?.token ?? 'none'
   ]
   return service.app.inject({
@@ -195,6 +219,12 @@ async function send(route: string, hostile: Hostile): Promise<LightMyRequestResp
     url: `${path.replace(/:[A-Za-z]+/g, () => hostile.fill ?? none)}${hostile.query ?? ''}`,
     headers: {
       ...(token && { 'x-api-token': token }),
+      ...(routes[route]?.token === 'person' && {
+        cookie: person.cookie,
+        'sec-fetch-site': 'same-origin',
+        // Its session counts for JSON only.
+        ...(method !== 'GET' && { 'content-type': 'application/json' }),
+      }),
       ...(hostile.payload !== undefined && { 'content-type': 'application/json' }),
       ...hostile.headers,
     },
@@ -249,14 +279,19 @@ async function everything(): Promise<string> {
     'box_sightings',
     'leases',
     'oauth_states',
+    // Wrong sign-ins are counted.
+    'sign_in_failures',
+    'person_sessions',
   ]
   const { rows: tables } = await sql<{ name: string }>`
     select tablename as name from pg_tables where schemaname = 'public'`.execute(db)
   const dump: Record<string, unknown> = {}
   for (const { name } of tables.filter((table) => !grow.includes(table.name))) {
+    // A person’s new secret is shown whatever else the request says.
     // That writes are taken is proven by a write, whoever asks for /health.
     const isOurs = name === 'settings' ? sql`where name <> 'write_proof'` : sql``
-    const { rows } = await sql`select to_jsonb(t) - 'last_used_at' as row from ${sql.table(name)} t
+    const { rows } =
+      await sql`select to_jsonb(t) - 'last_used_at' - 'totp_secret' as row from ${sql.table(name)} t
       ${isOurs} order by 1`.execute(db)
     dump[name] = rows
   }
@@ -312,10 +347,15 @@ test('T23: a body that cannot be read is refused by every route before anything 
         const answer = await send(route, { payload: 'a=b', headers: { 'content-type': type } })
         expectSound(answer, `${route} ${type}`)
         // The page of an invitation is a form; its fields are checked like those of any body.
+        // A session counts for JSON alone.
+        const isSession = routes[route]?.token === 'person'
         const isForm = route === 'POST /oauth/invitation' && type.endsWith('urlencoded')
-        expect(answer.json().code, `${route} ${type}`).toBe(
-          isForm ? 'VALIDATION_ERROR' : 'UNSUPPORTED_MEDIA_TYPE',
-        )
+        const expected = isSession
+          ? 'UNAUTHORIZED'
+          : isForm
+            ? 'VALIDATION_ERROR'
+            : 'UNSUPPORTED_MEDIA_TYPE'
+        expect(answer.json().code, `${route} ${type}`).toBe(expected)
       }
     }
   })

@@ -186,7 +186,7 @@ test('a cursor together with an offset is 422', async () => {
     const answer = await asAdmin(service, { url })
     expect([answer.statusCode, answer.json().details]).toEqual([
       422,
-      [{ path: 'cursor', message: 'does not go with an offset' }],
+      [{ path: 'cursor', message: 'cannot be combined with offset' }],
     ])
   }
 })

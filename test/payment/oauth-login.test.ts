@@ -17,7 +17,7 @@ async function logout(till: Till): Promise<void> {
 }
 
 test('sends the browser to the provider with the documented parameters and nothing else', async () => {
-  const answer = await login(service, 'fresh', {}, { headers: { host: 'evil.example' } })
+  const answer = await login(service, 'fresh', {}, { headers: { host: 'caja.lan' } })
   expect(answer.statusCode).toBe(302)
   expect(answer.headers['cache-control']).toBe('no-store')
   expect(answer.body).toBe('')

@@ -230,13 +230,13 @@ test('requests and calls go after 30 days, the order and its moves stay', async 
     return new Set(old.map(({ kind, detail }) => (isCall(kind) ? detail : kind)))
   }
   const isCall = (kind: string | null) => kind === 'request' || kind === 'call'
-  const all = new Set(['createOrder', 'asked', 'sent', 'state', 'refundOrder'])
+  const all = new Set(['createOrder', 'asked', 'sent', 'state', 'refundOrder', 'action'])
   expect(await left()).toEqual(all)
   const dayMs = 24 * 3_600_000
   await sweepAfter(service, 29 * dayMs)
   expect(await left()).toEqual(all)
   await sweepAfter(service, dayMs + 1_000)
-  expect(await left()).toEqual(new Set(['asked', 'sent', 'state']))
+  expect(await left()).toEqual(new Set(['asked', 'sent', 'state', 'action']))
 })
 
 test('of very many calls the newest thousand are shown, and it is said that there were more', async () => {

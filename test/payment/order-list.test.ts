@@ -77,10 +77,18 @@ test('orders are counted and summed by where they stand, whatever standing is sh
     not_paid: { ...none, orders: 1, amount: '7.00' },
     refunded: { orders: 1, amount: '50.00', paid_amount: '50.00', refunded_amount: '20.00' },
     in_doubt: none,
+    received: { orders: 2, amount: '150.00', paid_amount: '150.00', refunded_amount: '20.00' },
   }
   expect((await list('totals=true')).totals).toEqual(totals)
   const shown = await list('standing=paid&totals=true')
   expect(shown).toMatchObject({ total: 1, orders: [{ external_reference: 'PAID' }], totals })
+  const { orders } = await list('standing=received')
+  expect(orders.map((one) => one.external_reference)).toEqual(['PART', 'PAID'])
+  // As the statistics count what is paid.
+  const from = new Date(service.clock.now().getTime() - 86_400_000).toISOString()
+  const url = `/statistics?from=${from}`
+  const { paid: counted } = (await call(service, { url, token: shop.key })).json()
+  expect(counted).toBe(totals.received.orders)
   expect((await list('q=PAI&totals=true')).totals).toMatchObject({ all: paid, paid })
   for (const query of ['', 'totals=false']) expect(await list(query)).not.toHaveProperty('totals')
 

@@ -352,6 +352,16 @@ test('a version that is already known to be old answers at once, and so does an 
   expect(performance.now() - started).toBeLessThan(5_000)
 })
 
+test('a till that names no version hears at once how an order ended, however early the customer paid', async () => {
+  const { till, orderId } = await openOrder('paid before it waits')
+  await act(service, orderId, payByCard)
+  await deliver(service, { dataId: ordersAtProvider(service, till)[0]?.id ?? '' })
+  await expect.poll(async () => (await orderRow(service, orderId)).status).toBe('processed')
+  const response = await call(service, { url: `/orders/${orderId}?wait=30`, token: till.key })
+  expect(response.json()).toMatchObject({ status: 'processed', outcome: 'charged' })
+  expect(service.deps.changes.waiting()).toBe(0)
+})
+
 test('a long poll without a change ends with its time', async () => {
   const { till, orderId } = await openOrder('times out')
   const started = performance.now()

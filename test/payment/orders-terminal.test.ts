@@ -308,7 +308,7 @@ test('what holds the terminal is not guessed when the provider cannot be read', 
   expect(response.json()).toMatchObject({
     code: 'TERMINAL_BUSY',
     error: expect.stringContaining('did not come from here'),
-    cashier: { message: expect.stringContaining('no salió de esta caja') },
+    cashier: { message: expect.stringContaining('no es de esta caja') },
   })
 })
 

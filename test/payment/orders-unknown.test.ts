@@ -172,7 +172,7 @@ test.each([
     const response = await charge(service, till, { reference: 'U-3' })
     expect(response.statusCode).toBe(status)
     expect(response.json()).toMatchObject({ code, outcome: 'not_charged', retry_safe: true })
-    expect(response.body).not.toContain('The sandbox was told')
+    expect(response.body).not.toContain('The sandbox is set')
     const [local] = (await call(service, { url: '/orders', token: till.key })).json().orders
     expect(local).toMatchObject({
       status: 'failed',

@@ -175,9 +175,7 @@ test('every start searches the accounts from before their last known order, and 
   service.clock.advance(24 * 3600_000)
   expect(await stillOpen(process)).toBe(0)
   expect(await searchedPages(till)).toBe(1)
-  const told = process.logLines.filter((line) =>
-    line.includes('was searched for orders without a row'),
-  )
+  const told = process.logLines.filter((line) => line.includes('searched for unknown orders'))
   expect(told.map((line) => JSON.parse(line))).toContainEqual(
     expect.objectContaining({ mpUserId: till.mpUserId, adopted: 2, opened: 0, refreshed: 1 }),
   )
@@ -285,7 +283,7 @@ test('a forgotten order whose box nobody has is left alone and named in the log'
   expect(await ordersOf(till)).toEqual([])
   const [book] = ordersAtProvider(service, till)
   expect(book?.status).toBe('created')
-  const told = process.logLines.filter((line) => line.includes('no box here can be its own'))
+  const told = process.logLines.filter((line) => line.includes('that matches no box'))
   expect(JSON.parse(told.at(-1) ?? '{}')).toMatchObject({ mpOrderId: book?.id, level: 'warn' })
 })
 

@@ -10,8 +10,8 @@ import {
   takeSendLease,
 } from '../../src/payments/operations/lease.ts'
 import { insertOrder } from '../../src/repositories/orders/order-queries.ts'
+import { latch } from '../flows/deliver-support.ts'
 import { openTestDatabase } from '../support/database.ts'
-import { latch } from '../sync/deliver-support.ts'
 
 const client = asClientName('acme')
 let nowMs = Date.parse('2026-11-22T12:00:00Z')

@@ -160,6 +160,8 @@ test('it ends with its key, with time and by signing out', async () => {
     client: null,
     expires_at: null,
     time_zone: null,
+    person: null,
+    may: null,
   })
 
   const own = await signIn(till.key)

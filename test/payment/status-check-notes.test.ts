@@ -41,6 +41,27 @@ test('such looks are counted, and put the next one off, a moment later', async (
   expect(read.json().version).toBe(before.version)
 })
 
+test('a read of an end that is known for less than 30 s writes nothing, a later one does', async () => {
+  const till = await openOwnShop(service, 'Fin conocido')
+  const orderId = await charged(till, 'known end')
+  await act(service, orderId, payByCard)
+  expect((await readOrder(service, till, orderId)).json().status).toBe('processed')
+  const ended = await orderRow(service, orderId)
+  service.clock.advance(29_000)
+  const { own, background } = await recordStatements(async () => {
+    await readOrder(service, till, orderId)
+    await service.deps.statusChecks.flush()
+  })
+  expect([...own, ...background].filter((statement) => /update orders/i.test(statement))).toEqual(
+    [],
+  )
+  expect(await orderRow(service, orderId)).toEqual(ended)
+  service.clock.advance(2_000)
+  await readOrder(service, till, orderId)
+  await service.deps.statusChecks.flush()
+  expect((await orderRow(service, orderId)).checks).toBe(ended.checks + 1)
+})
+
 test('a next look that was planned anew before the note was written stays', async () => {
   const till = await openOwnShop(service, 'Plan nuevo')
   const orderId = await charged(till, 'planned anew')

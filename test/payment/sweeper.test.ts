@@ -208,7 +208,7 @@ test('a started sweeper works by itself until it is stopped, and survives a bad 
     own.sweeper.start()
     await expect
       .poll(() => own.logLines.join(), { timeout: 10_000 })
-      .toContain('a round of the webhook inbox failed')
+      .toContain('webhook inbox: round failed')
     await own.database.db.schema.alterTable('webhook_log_away').renameTo('webhook_log').execute()
     await expect
       .poll(async () => (await orderRow(own, order_id)).status, { timeout: 10_000 })

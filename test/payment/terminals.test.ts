@@ -100,7 +100,7 @@ test('a mode that this service does not know is shown as STANDALONE and named in
   const [own, paired] = await openAll('new mode', '1404')
   service.logLines.length = 0
   await list('?caja_id=B-3', own)
-  const lines = service.logLines.filter((line) => line.includes('a mode that this service'))
+  const lines = service.logLines.filter((line) => line.includes('unknown terminal mode'))
   expect(lines).toHaveLength(1)
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({
     level: 'warn',

@@ -21,7 +21,7 @@ import { compiled, freePort, type RealProcess, spawnService } from './real-proce
 /** Real processes archive the audit log, are killed meanwhile, and are backed up and restored. */
 
 const key = { id: 'k1', key: randomBytes(32) }
-const oldEntries = 6_000
+const oldEntries = 3_000
 const inFile = 1_000
 const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 3_600_000)
 
@@ -102,13 +102,11 @@ test('killed while it archives, the service loses and doubles nothing; a backup 
   await sealWaiting({ database, sealer })
   await database.close()
 
-  for (const seen of [2, 4]) {
-    const service = await start()
-    await untilArchived(seen)
-    await stop(service, 'SIGKILL')
-    const check = await command('verify-audit-log', [])
-    expect([check.code, check.said]).toEqual([0, expect.stringContaining('verifies')])
-  }
+  const killed = await start()
+  await untilArchived(1)
+  await stop(killed, 'SIGKILL')
+  const between = await command('verify-audit-log', [])
+  expect([between.code, between.said]).toEqual([0, expect.stringContaining('verifies')])
   const last = await start()
   await untilArchived(oldEntries / inFile)
   await wait(500)

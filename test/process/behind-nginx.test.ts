@@ -175,7 +175,14 @@ describe.skipIf(!hasNginx)('below a path of the host', { tags: ['long'] }, () =>
     'the pages, the documentation and the flows are there, paths handed on %s',
     async (way) => {
       const host = ways[way]
-      for (const page of ['/caja/dashboard', '/caja/dashboard/', '/caja/docs/', '/flujos/admin']) {
+      for (const page of [
+        '/caja/dashboard',
+        '/caja/dashboard/',
+        '/caja/docs/',
+        '/caja/guide',
+        '/flujos/admin',
+        '/flujos/guide',
+      ]) {
         const prefix = page.slice(0, page.indexOf('/', 1))
         for (const address of await openPage(`${host}${page}`)) {
           expect(address).toMatch(`${host}${prefix}/`)
@@ -192,6 +199,10 @@ describe.skipIf(!hasNginx)('below a path of the host', { tags: ['long'] }, () =>
         expect((await json(`${host}${prefix}/health`, token)).status).toBe(200)
       }
       expect((await json(`${host}/flujos/flows`, syncToken)).status).toBe(200)
+      const events = await fetch(`${host}/flujos/flows/events`, {
+        headers: { 'x-api-token': syncToken },
+      })
+      await untilEvent(events, 'event: resync')
       expect((await json(`${host}/flujos/flows`, 'x'.repeat(32))).status).toBe(401)
     },
     30_000,

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
+import { compiled } from './real-process.ts'
 
 /** Each command explains itself, and refuses options that it does not have, before it does anything. */
 
@@ -20,7 +21,8 @@ const commands: Record<string, string> = {
 }
 
 async function run(file: string, args: string[], settings: Record<string, string> = {}) {
-  const env = { PATH: process.env.PATH, DATA_DIR: '/nowhere', SANDBOX_PORT: '0', ...settings }
+  const base = { PATH: process.env.PATH, NODE_COMPILE_CACHE: compiled }
+  const env = { ...base, DATA_DIR: '/nowhere', SANDBOX_PORT: '0', ...settings }
   const options = { env, timeout: 60_000 }
   return promisify(execFile)(process.execPath, [file, ...args], options).then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),

@@ -199,7 +199,7 @@ test('T18, T46: with the real provider no sandbox listens, a second signal ends 
   const running = await start(settings)
   expect((await json(`${running.url}/health`)).body).toMatchObject({ mode: 'mercadopago' })
   expect(JSON.parse(running.stdout().split('\n')[0] ?? '')).toMatchObject({
-    msg: 'tillbridge starts',
+    msg: 'starting',
     version: product.version,
     commit: await product.commit(),
   })

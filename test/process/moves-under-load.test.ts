@@ -193,7 +193,7 @@ function memoryGroup(bytes: number) {
   return undefined
 }
 
-/** As docs/operating.md says for a service with PostgreSQL. */
+/** As docs/how-to/run-two-processes.md says for a service with PostgreSQL. */
 const limitMb = 512
 const group = memoryGroup(limitMb * 1024 * 1024)
 afterAll(() => group?.remove())

@@ -13,7 +13,7 @@ import { sealWaiting } from '../../src/payments/audit/seal-activity.ts'
 import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
 import { sealContext } from '../../src/payments/connection/token-keeper.ts'
 import { checkEncryptionKeys } from '../../src/payments/encryption/encryption-keys.ts'
-import { rotateSecrets } from '../../src/payments/encryption/seal-anew.ts'
+import { rotateSecrets } from '../../src/payments/encryption/seal-again.ts'
 import {
   beginRenewal,
   findConnection,
@@ -144,7 +144,7 @@ test.skipIf(!postgresUrl)(
     await renewing
 
     const last = await run(env, [fresh, old]).ended
-    expect(last.said).toMatch(/values were encrypted anew under k2/)
+    expect(last.said).toMatch(/values were encrypted again with k2/)
     expect(last.code).toBe(0)
     expect(cut).toBeGreaterThan(2)
     expect(renewals).toBeGreaterThan(20)
@@ -173,6 +173,8 @@ describe('after an exchange', () => {
       givenUpFlows: [],
       unreadable: [],
       unreadableFlows: [],
+      givenUpPeople: [],
+      unreadablePeople: [],
       stillUsed: [],
     })
     expect(await chain(database, [fresh])).toMatchObject({ valid: true, entries: 4 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type ErrorCode, errorCatalogue } from '../../src/errors/app-error.ts'
-import { errorRows } from '../../src/provider/error-rows.ts'
+import { errorRows } from '../../src/provider/error-table.ts'
 import { type ProviderOperation, toAppError } from '../../src/provider/provider.ts'
 import { ProviderError, type ProviderErrorFields } from '../../src/provider/provider-error.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { evidenceFrom } from '../../src/provider/translate.ts'
+import { evidenceFrom } from '../../src/provider/from-wire.ts'
 import { MpOrder } from '../../src/provider/wire.ts'
 import { orderId, paymentId } from './provider-setup.ts'
 

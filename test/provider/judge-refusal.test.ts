@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { errorRows } from '../../src/provider/error-rows.ts'
+import { errorRows } from '../../src/provider/error-table.ts'
 import { judgeRefusal } from '../../src/provider/judge-refusal.ts'
 
 const money = ['order.create', 'order.cancel', 'order.refund'] as const

@@ -155,7 +155,7 @@ test('a name that no rule knows is not classed until the operator says what it i
   })
   const answer = await set({ name, class: 'tax' })
   expect(answer.json()).toEqual({
-    message: 'Charges of this name are classed',
+    message: 'The rule for charges of this name is stored',
     name,
     entity: null,
     class: 'tax',

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Database, Trx } from '../../src/db/database.ts'
 import { createSealer, type Sealer } from '../../src/domain/sealed.ts'
 import { recordSuccess } from '../../src/payments/audit/activity.ts'
-import { signHeadAnew } from '../../src/payments/audit/seal-activity.ts'
+import { signHeadAgain } from '../../src/payments/audit/seal-activity.ts'
 import {
   type ChainCheck,
   type VerifyOptions,
@@ -28,7 +28,7 @@ class Undo extends Error {}
 export async function openAuditLog(database?: Database): Promise<AuditLog> {
   const opened = database ?? (await openTestDatabase())
   const sealer = createSealer([{ id: 'k1', key: randomBytes(32) }])
-  await signHeadAnew({ database: opened, sealer })
+  await signHeadAgain({ database: opened, sealer })
   return {
     database: opened,
     sealer,

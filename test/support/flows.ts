@@ -22,7 +22,7 @@ export type TestFlows = FlowSide & {
   remove(name: string): Promise<void>
   /** A call of the control API; JSON in, JSON out. */
   call(
-    method: 'GET' | 'POST' | 'DELETE',
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
     url: string,
     options?: { body?: unknown; headers?: Record<string, string> },
   ): Promise<LightMyRequestResponse>
@@ -41,11 +41,13 @@ export type TestFlowsOptions = {
   database?: Database
   streams?: Partial<StreamLimits>
   longestWaitMs?: number
+  /** How long a sleep takes at most; 250 ms unless given. */
+  longestSleepMs?: number
   tracing?: FlowSideOptions['tracing']
 }
 
 /** Sleeps are this short, so that loops go round quickly; what depends on time goes by the clock. */
-const longestSleepMs = 250
+const shortSleepMs = 250
 
 /** The real flow side on the real payment side, with a folder of flow files. It is started. */
 export async function startTestFlows(options: TestFlowsOptions = {}): Promise<TestFlows> {
@@ -103,8 +105,9 @@ async function begin(
     env = {},
     streams,
     longestWaitMs,
+    longestSleepMs = shortSleepMs,
     tracing,
-  }: Pick<TestFlowsOptions, 'env' | 'streams' | 'longestWaitMs' | 'tracing'>,
+  }: Pick<TestFlowsOptions, 'env' | 'streams' | 'longestWaitMs' | 'longestSleepMs' | 'tracing'>,
 ): Promise<Started> {
   const logLines: string[] = []
   const logger = createLogger('info', { write: (line: string) => void logLines.push(line) })

@@ -8,6 +8,8 @@ export async function countPageBytes(session: CDPSession): Promise<PageRequests>
   const requests: PageRequests = new Map()
   await session.send('Network.enable')
   session.on('Network.requestWillBeSent', ({ requestId, request }) => {
+    // The content is in the address, such as the icons of the browser itself.
+    if (request.url.startsWith('data:')) return
     requests.set(requestId, { url: request.url, bytes: 0, uncompressed: 0 })
   })
   const add = (id: string, bytes: number, uncompressed: number) => {

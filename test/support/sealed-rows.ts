@@ -3,7 +3,7 @@ import type { Database } from '../../src/db/database.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { createSealer, type EncryptionKey } from '../../src/domain/sealed.ts'
 import { recordSuccess } from '../../src/payments/audit/activity.ts'
-import { signHeadAnew } from '../../src/payments/audit/seal-activity.ts'
+import { signHeadAgain } from '../../src/payments/audit/seal-activity.ts'
 import { sealContext } from '../../src/payments/connection/token-keeper.ts'
 import { serviceActor } from '../../src/payments/operations/request-context.ts'
 import { insertClientIfAbsent } from '../../src/repositories/connection/clients.ts'
@@ -21,7 +21,7 @@ export async function seedSealed(
   const sealer = createSealer(keys)
   const client = asClientName(name)
   const now = new Date()
-  await signHeadAnew({ database, sealer })
+  await signHeadAgain({ database, sealer })
   await database.transaction(async (trx) => {
     await insertClientIfAbsent(trx, client, now)
     await upsertConnection(trx, {

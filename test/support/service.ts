@@ -10,7 +10,7 @@ import type { Database } from '../../src/db/database.ts'
 import type { EncryptionKey } from '../../src/domain/sealed.ts'
 import type { StreamLimits } from '../../src/http/event-stream.ts'
 import { createLogger } from '../../src/http/logging.ts'
-import type { PlaceLimits } from '../../src/http/places.ts'
+import type { OpenRequestLimits } from '../../src/http/open-request-limit.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
 import type { Tracing } from '../../src/tracing/tracing.ts'
 import { openTestDatabase } from './database.ts'
@@ -56,7 +56,7 @@ export type TestServiceOptions = {
   /** Base of the OAuth redirect, and the only one that the sandbox then accepts. */
   publicUrl?: string
   streams?: Partial<StreamLimits>
-  waits?: PlaceLimits
+  waits?: OpenRequestLimits
   tracing?: Tracing
   /** By the database's clock, as a real process is, and `clock` moves nothing. */
   ownTime?: boolean
@@ -114,6 +114,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     ...(options.hangsAreShort && { providerTimer: silence.timer }),
     ...(options.streams && { streams: options.streams }),
     ...(options.waits && { waits: options.waits }),
+    // A password of a test need not cost 0.1 s of a processor.
+    passwordCost: { log2N: 10, r: 8, p: 1 },
     tracing: options.tracing,
     ...(!options.ownTime && { now: clock.now }),
     ...(options.stopwatch && { stopwatch: options.stopwatch }),

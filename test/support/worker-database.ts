@@ -51,7 +51,7 @@ function lentEngine(kept: Kept): Engine {
         if (heard.delete(unlisten)) await unlisten()
       }
     },
-    ...(embedded.tell && { tell: embedded.tell }),
+    ...(embedded.notifyLocal && { notifyLocal: embedded.notifyLocal }),
     stop: async () => {
       const all = [...heard]
       heard.clear()

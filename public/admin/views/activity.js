@@ -1,7 +1,7 @@
 import { name, time } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
-import { createFreshness, empty, table } from '../../shared/parts.js'
+import { createFreshness, empty, pageOfRows, table } from '../../shared/parts.js'
 import { flowFilter } from './flow-filter.js'
 import { newest, waitingPart } from './list-parts.js'
 
@@ -29,17 +29,20 @@ export function createActivity(app) {
 
 function list(app, { question, activity }, fresh) {
   if (activity.length === 0) return empty(t('activity.none'), t('activity.noneHint'))
-  const rows = table({
+  const { rows, links } = pageOfRows(app.query, activity, (to) =>
+    app.link('activity', { ...app.query, ...to }),
+  )
+  const shown = table({
     label: t('nav.activity'),
     columns: columns(app),
-    rows: activity,
+    rows,
     keyOf: ({ id }) => id,
     freshKeys: fresh(
       question,
       activity.map(({ id }) => id),
     ),
   })
-  return waitingPart(app, html`${rows} ${newest(activity, shownAtMost)}`)
+  return waitingPart(app, html`${shown} ${links} ${newest(activity, shownAtMost)}`)
 }
 
 const nothingSaid = (text = '—') => html`<span class="soft">${text}</span>`

@@ -13,16 +13,16 @@ export async function readDelayed(app, flow, signal) {
   return (await app.api.get('/flows/delayed', { flow, limit: shownAtMost }, signal)).delayed
 }
 
-/** What waits for another attempt, and why; nothing when nothing does. */
-export function delayedPanel(app, rows) {
-  if (rows.length === 0) return null
+/** What waits for another attempt, and why; nothing when nothing does. `rows` are those of the page, with `links` to the others. */
+export function delayedPanel(app, all, { rows, links }) {
+  if (all.length === 0) return null
   const list = table({
     label: t('delayed.title'),
     columns: columns(app),
     rows,
     keyOf: ({ flow, destination, pk }) => JSON.stringify([flow, destination, pk]),
   })
-  return panel(t('delayed.title'), [list, newest(rows, shownAtMost, 'delayed.oldest')], {
+  return panel(t('delayed.title'), [list, links, newest(all, shownAtMost, 'delayed.oldest')], {
     hint: t('stats.delayedHint'),
   })
 }

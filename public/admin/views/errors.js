@@ -1,14 +1,14 @@
 import { code, name, number, relative } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { html, repeat } from '../../shared/lit.js'
-import { badge, createFreshness, empty, note } from '../../shared/parts.js'
+import { badge, createFreshness, empty, note, pageOfRows } from '../../shared/parts.js'
 import { reasonText } from '../reason.js'
 import { askRetry, retry } from '../retry.js'
 import { createSteady } from '../steady.js'
 import { delayedPanel, readDelayed } from './delayed.js'
 import { errorTable } from './error-table.js'
 import { flowFilter } from './flow-filter.js'
-import { newest, panel, smallButton, waitingPart } from './list-parts.js'
+import { newest, panel, smallRunButton, waitingPart } from './list-parts.js'
 
 const shownAtMost = 100
 /** Three lines of it may not be all. */
@@ -44,12 +44,19 @@ export function createErrors(app) {
 
 function lists(app, { question, groups, delayed, latest }, { fresh, steady }) {
   const keys = latest.map(({ id }) => id)
+  const part = (all, key) =>
+    pageOfRows(app.query, all, (to) => app.link('errors', { ...app.query, ...to }), {
+      key,
+      onPhone: 2,
+    })
+  const failed = part(groups, 'page')
+  const places = steady.place(failed.rows)
+  const newer = part(latest, 'latest')
   const latestTable = () =>
-    errorTable(app, t('errors.latest'), latest, {
+    errorTable(app, t('errors.latest'), newer.rows, {
       isOfMany: true,
       freshKeys: fresh(question, keys),
     })
-  const places = steady.place(groups)
   return html`${waitingPart(
     app,
     html`<section
@@ -70,11 +77,13 @@ function lists(app, { question, groups, delayed, latest }, { fresh, steady }) {
             )
       }
       ${newest(groups, shownAtMost, 'errors.most')}
-    </section>`,
+    </section>
+    ${failed.links}`,
   )}
-  ${delayedPanel(app, delayed)}
+  ${delayedPanel(app, delayed, part(delayed, 'delayed'))}
   ${panel(t('errors.latest'), [
     latest.length === 0 ? empty(t('errors.noneLatest')) : latestTable(),
+    newer.links,
     newest(latest, shownAtMost),
   ])}`
 }
@@ -90,14 +99,14 @@ function retryAll(app) {
   return filters.length === 0
     ? null
     : html`<div class="buttons">
-        ${smallButton({ text: t('retry.all'), onclick: () => askRetry(app, filters) })}
+        ${smallRunButton(app, { text: t('retry.all'), onclick: () => askRetry(app, filters) })}
       </div>`
 }
 
 function groupPanel(app, group, isGone) {
   const { flow, destination, error, why, cause, items, pks } = group
   const send = (text, filter) =>
-    smallButton({
+    smallRunButton(app, {
       text,
       disabled: isGone,
       onclick: (event) => void retry(app, [{ flow, destination, ...filter }], event.currentTarget),

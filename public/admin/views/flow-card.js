@@ -5,6 +5,7 @@ import { badge, facts, note } from '../../shared/parts.js'
 import { askApproveDeletes, askReset, askResync, isBusy, testAlerts } from '../flow-actions.js'
 import { isToldApart, isTrouble } from '../flow-health.js'
 import { reasonText } from '../reason.js'
+import { stopNotes } from '../sending.js'
 import {
   dashboardLink,
   deed,
@@ -19,29 +20,32 @@ import {
   switchBadges,
   troubleOf,
   tryButton,
+  waitingNote,
   when,
 } from './flow-parts.js'
-import { smallButton } from './list-parts.js'
+import { smallRunButton } from './list-parts.js'
 import { spark } from './spark.js'
 
 /** One flow: how it is, what it is doing, what it owes to whom, and what can be done. With `isWhole` it is all of the page. */
 export function flowCard(app, { flow, health }, isWhole = false) {
-  const { status, description, polls_held_back: heldBack, last_error: error } = flow
+  const { status, description, reading_paused: heldBack, last_error: error } = flow
   const isTold = health.destination === undefined && health.cause === 'source_failing'
   return html`<article class="panel flow is-${health.state}" aria-labelledby="flow-${flow.name}">
     <div class="flow-head">
       <h2 id="flow-${flow.name}" class=${isWhole ? 'visually-hidden' : ''}>
         ${isWhole ? name(flow.name) : html`<a href=${flowHref(app, flow)}>${name(flow.name)}</a>`}
       </h2>
-      <span class="badges">${switchBadges(status)} ${healthBadge(health)}</span>
+      <span class="badges">${switchBadges(status, flow.waiting_for !== null)} ${healthBadge(health)}</span>
     </div>
     ${description ? html`<p class="soft small clip">${name(description)}</p>` : null}
     ${status.paused ? pausedNote(status) : null}
+    ${isWhole ? stopNotes(app, [flow]) : null}
     ${isTrouble(health) && !isToldApart(health) ? note(health.state === 'down' ? 'bad' : 'warn', troubleOf(app, flow, health)) : null}
+    ${waitingNote(flow)}
     ${flow.held_deletes ? heldNote(app, flow) : null}
     ${flow.progress ? progressOf(flow) : null} ${figures(flow)} ${destinations(app, flow, health, isWhole)}
     ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(reasonText(flow.last_error_why, error))}</p>`) : null}
-    ${heldBack ? note('warn', html`<p class="small clip">${name(reasonText(flow.polls_held_back_why, heldBack))}</p>`) : null}
+    ${heldBack ? note('warn', html`<p class="small clip">${name(reasonText(flow.reading_paused_why, heldBack))}</p>`) : null}
     ${resultOf(app, flow)}
     ${buttons(app, flow, isWhole)}
   </article>`
@@ -53,7 +57,7 @@ function heldNote(app, flow) {
     'warn',
     html`<p class="small strong">${count('held.note', items)} ${relative(since)}</p>
       <p class="small clip">${name(reasonText(why, reason))}</p>
-      ${smallButton({
+      ${smallRunButton(app, {
         text: t('do.approve'),
         disabled: isBusy(app, flow, 'approve'),
         onclick: () => askApproveDeletes(app, flow),
@@ -99,7 +103,7 @@ function destinations(app, flow, health, isWhole) {
         // What stands above already is not said twice.
         const isTold = health.destination?.name === target && isTrouble(health)
         return html`<li>
-          <span class="target"><span class="strong">${name(target)}</span> <span class="soft small">${type}</span></span>
+          <span class="target"><a class="strong" href=${app.link('destinations', { name: target })}>${name(target)}</a> <span class="soft small">${type}</span></span>
           <span class="badges">${owedBadges(app, flow, destination)}</span>
           ${oldest ? html`<span class="soft small oldest">${t('target.oldest')} ${relative(oldest)}</span>` : null}
           ${sending.state === 'flowing' || isTold ? null : inTheWay(app, flow, destination)}
@@ -110,14 +114,14 @@ function destinations(app, flow, health, isWhole) {
   </ul>`
 }
 
-/** Why a destination is sent nothing now, or less than is owed. */
+/** Why a destination is sent nothing now, or less than is pending. */
 function inTheWay(app, flow, destination) {
   const { state, cause, why } = destination.sending
   const words = reasonText(why, cause)
   return html`<span class="small oldest" title=${words ?? ''}>
     ${badge('warn', t(`sending.${state}`))}
     ${nextTry(destination.sending)} ${words ? html`<span class="soft clip">${name(words)}</span>` : null}
-    ${tryButton(app, flow, destination)}
+    ${state === 'stopped' ? null : tryButton(app, flow, destination)}
   </span>`
 }
 

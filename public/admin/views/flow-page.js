@@ -1,12 +1,12 @@
 import { code, duration, name, number, time } from '../../shared/format.js'
-import { t } from '../../shared/i18n.js'
-import { html } from '../../shared/lit.js'
-import { badge, empty, facts, table } from '../../shared/parts.js'
+import { count, t } from '../../shared/i18n.js'
+import { html, live } from '../../shared/lit.js'
+import { badge, empty, facts, pageOfRows, table } from '../../shared/parts.js'
 import { askApproveDeletes, flowPath, isBusy } from '../flow-actions.js'
 import { healthOf } from '../flow-health.js'
 import { reasonText } from '../reason.js'
 import { flowCard } from './flow-card.js'
-import { newest, panel, smallButton, waitingPart } from './list-parts.js'
+import { newest, panel, smallRunButton, waitingPart } from './list-parts.js'
 
 const shownAtMost = 50
 
@@ -31,13 +31,20 @@ export function flowPage(app, shown) {
 }
 
 function details(app, flow, { runs, deletes, skipped }) {
+  const part = (all, key) =>
+    pageOfRows(app.query, all, (to) => app.link('flows', { ...app.query, ...to }), {
+      key,
+      onPhone: deletes.missing > 0 || skipped.length > 0 ? 2 : 4,
+    })
+  const latest = part(runs, 'page')
   const lists = [
-    deletes.missing > 0 ? missingPanel(app, flow, deletes) : null,
+    deletes.missing > 0 ? missingPanel(app, flow, deletes, part(deletes.items, 'missing')) : null,
     panel(t('flow.runsTitle'), [
-      runs.length === 0 ? empty(t('runs.none')) : runTable(runs),
+      runs.length === 0 ? empty(t('runs.none')) : runTable(latest.rows),
+      latest.links,
       newest(runs, shownAtMost),
     ]),
-    skipped.length > 0 ? skippedPanel(app, flow, skipped) : null,
+    skipped.length > 0 ? skippedPanel(app, flow, skipped, part(skipped, 'skipped')) : null,
   ]
   return waitingPart(app, lists, 'stack')
 }
@@ -83,26 +90,65 @@ function runTable(runs) {
 const itemLink = (app, flow, pk) =>
   html`<a class="clip" href=${app.link('item', { flow: flow.name, pk })}>${code(pk)}</a>`
 
-/** Items that the source no longer shows. Each delete can be let through by itself. */
-function missingPanel(app, flow, { missing, pks, scans, approved_at: approvedAt }) {
-  const approve = (pk) =>
-    smallButton({
-      text: t('held.one'),
-      disabled: isBusy(app, flow, 'approve'),
-      onclick: () => askApproveDeletes(app, flow, pk),
-    })
+/** The keys that are chosen, of the flow that is shown. */
+const chosen = { flow: undefined, pks: new Set() }
+
+/** Items that the source no longer shows. The deletes of those that are chosen are approved together. */
+function missingPanel(
+  app,
+  flow,
+  { missing, items, scans, approved_at: approvedAt },
+  { rows, links },
+) {
+  if (chosen.flow !== flow.name) Object.assign(chosen, { flow: flow.name, pks: new Set() })
+  const picked = items.filter(({ pk }) => chosen.pks.has(pk))
+  const choose = (wanted, isChosen) => {
+    for (const { pk } of wanted) chosen.pks[isChosen ? 'add' : 'delete'](pk)
+    app.redraw()
+  }
+  const box = (label, wanted) =>
+    html`<label class="choice">
+      <input type="checkbox" .checked=${live(wanted.every(({ pk }) => chosen.pks.has(pk)))}
+        @change=${(event) => choose(wanted, event.target.checked)} />
+      ${label}
+    </label>`
   const content = html`${facts([
     [t('missing.scans'), number(scans)],
     [t('missing.approved'), approvedAt && time(approvedAt)],
   ])}
+    ${items.length > 1 && app.may('run_flows') ? box(t('held.choose'), items) : null}
     <ul class="plain-list items">
-      ${pks.map((pk) => html`<li>${itemLink(app, flow, pk)} ${approve(pk)}</li>`)}
+      ${rows.map(
+        (item) =>
+          html`<li>
+            ${
+              app.may('run_flows')
+                ? box(
+                    item.name === null
+                      ? html`<span class="visually-hidden">${item.pk}</span>`
+                      : name(item.name),
+                    [item],
+                  )
+                : item.name && name(item.name)
+            }
+            ${itemLink(app, flow, item.pk)}
+          </li>`,
+      )}
     </ul>
-    ${missing > pks.length ? html`<p class="soft small">${t('errors.more', { count: number(missing - pks.length) })}</p>` : null}`
+    ${links}
+    ${missing > items.length ? html`<p class="soft small">${t('errors.more', { count: number(missing - items.length) })}</p>` : null}
+    <div class="buttons">
+      ${smallRunButton(app, {
+        text: picked.length === 0 ? t('held.noneChosen') : count('held.these', picked.length),
+        extra: 'danger',
+        disabled: picked.length === 0 || isBusy(app, flow, 'approve'),
+        onclick: () => askApproveDeletes(app, flow, picked),
+      })}
+    </div>`
   return panel(t('missing.title'), content, { hint: t('missing.hint') })
 }
 
-function skippedPanel(app, flow, skipped) {
+function skippedPanel(app, flow, skipped, { rows, links }) {
   const list = table({
     label: t('skipped.title'),
     columns: [
@@ -119,10 +165,10 @@ function skippedPanel(app, flow, skipped) {
         cell: ({ reason, why }) => name(reasonText(why, reason), { class: 'clip' }),
       },
     ],
-    rows: skipped,
+    rows,
     keyOf: ({ destination, pk }) => JSON.stringify([destination, pk]),
   })
-  return panel(t('skipped.title'), [list, newest(skipped, shownAtMost)], {
+  return panel(t('skipped.title'), [list, links, newest(skipped, shownAtMost)], {
     hint: t('skipped.hint'),
   })
 }

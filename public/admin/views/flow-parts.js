@@ -1,4 +1,4 @@
-import { duration, name, number, relative } from '../../shared/format.js'
+import { duration, name, number, relative, shortClock } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { badge, note } from '../../shared/parts.js'
@@ -7,7 +7,7 @@ import { askLimit, askPause, isBusy, removeLimit, resume, sync, tryNow } from '.
 import { causeText, healthTone, healthWord, rests } from '../flow-health.js'
 import { isOfLostAccess, reasonText } from '../reason.js'
 import { openPreview } from '../sync-preview.js'
-import { smallButton } from './list-parts.js'
+import { smallRunButton } from './list-parts.js'
 
 /** The address of all about one flow. */
 export const flowHref = (app, { name: flow }) => app.link('flows', { flow })
@@ -29,7 +29,7 @@ const places = {
 }
 
 /** The switch: `Running`, `Paused`, or `N/M` while a limit counts; a limit that is used up stays beside the pause it caused. */
-export function switchBadges({ paused, runLimit, runCount, polling }) {
+export function switchBadges({ paused, runLimit, runCount, polling }, waits = false) {
   const limit =
     runLimit === null
       ? null
@@ -37,7 +37,7 @@ export function switchBadges({ paused, runLimit, runCount, polling }) {
           >${number(runCount)}/${number(runLimit)}<span class="visually-hidden"> ${t('flow.runs')}</span></span
         >`
   return html`${polling ? html`<span class="badge quiet pulse">${t('flow.polling')}</span>` : null}
-  ${limit}
+  ${limit} ${waits ? badge('info', t('flow.waiting')) : null}
   ${paused ? badge('warn', t('flow.paused')) : limit === null ? badge('quiet', t('flow.running')) : null}`
 }
 
@@ -77,14 +77,14 @@ export function whenNext(at) {
 const isPast = (at) => new Date(at).getTime() < now()
 
 export function tryButton(app, flow, destination) {
-  return smallButton({
+  return smallRunButton(app, {
     text: t('do.try'),
     disabled: isBusy(app, flow, `try ${destination.name}`),
     onclick: () => void tryNow(app, flow, destination.name),
   })
 }
 
-/** What is owed to one destination, or by counts of several together. */
+/** Pending deliveries of one destination, or by counts of several together. */
 export function owedBadges(app, flow, { waiting, delayed, failed }) {
   const errors = app.link('errors', { flow: flow.name })
   const owed = (tone, key, many) =>
@@ -118,10 +118,26 @@ export function nextRun({ status, next_poll_at: at, poll_interval_ms: interval }
     <span class="every soft small">${t('flow.every', { time: duration(interval) })}</span>`
 }
 
+/** The last part of a path, by which people know a file. */
+const fileName = (path = '') => path.split(/[\\/]/).at(-1)
+
+/** Which file is waited for and until when; null when none is. */
+export function waitingNote({ waiting_for: wait }) {
+  if (!wait) return null
+  const { path, marker } = wait.why.data
+  const words = { file: fileName(path), marker: fileName(marker) }
+  const key = marker ? 'waiting.marker' : wait.until ? 'waiting.until' : 'waiting.file'
+  return note(
+    'info',
+    html`<p class="small strong">${name(t(key, { ...words, time: wait.until ? shortClock(wait.until) : '' }))}</p>
+      <p class="small soft clip">${name(reasonText(wait.why, ''))}</p>`,
+  )
+}
+
 /** A button of a flow that says what it does, and that it is being done. */
 export function deed(app, flow, action, onclick, extra = '') {
   const disabled = isBusy(app, flow, action)
-  return smallButton({
+  return smallRunButton(app, {
     text: t(disabled ? 'dialog.busy' : `do.${action}`),
     extra,
     disabled,

@@ -37,7 +37,8 @@ function columns(app) {
     {
       id: 'switch',
       title: t('flow.switch'),
-      cell: ({ flow }) => html`<span class="badges">${switchBadges(flow.status)}</span>`,
+      cell: ({ flow }) =>
+        html`<span class="badges">${switchBadges(flow.status, flow.waiting_for !== null)}</span>`,
     },
     {
       id: 'health',

@@ -2,21 +2,24 @@ import { name, number } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { icon } from '../../shared/icons.js'
 import { html, live, repeat } from '../../shared/lit.js'
-import { empty, field, note, tile } from '../../shared/parts.js'
+import { empty, field, note, pageOf, pagerOfRows, tile } from '../../shared/parts.js'
 import { now } from '../../shared/shop-clock.js'
 import { askPauseAll, askResumeAll, reloadFiles } from '../all-flows.js'
 import { picks, worstFirst } from '../flow-health.js'
-import { said } from '../said.js'
+import { problemText } from '../reason.js'
+import { openStops, stopNotes } from '../sending.js'
 import { createSteady } from '../steady.js'
 import { flowCard } from './flow-card.js'
 import { flowPage, readFlow } from './flow-page.js'
 import { totalOwed } from './flow-parts.js'
 import { flowTable } from './flow-table.js'
-import { smallButton } from './list-parts.js'
+import { smallRunButton } from './list-parts.js'
 
 /** More flows than this are filtered; from so many on they stand in a table. */
 const manyFlows = 6
 const tableFrom = 12
+/** With the numbers above them, three screens of a phone, or of a desk. */
+const pageSize = () => (matchMedia('(max-width: 60rem)').matches ? 10 : 25)
 /** The address follows what is typed after this pause. */
 const settleMs = 300
 const soonMs = 120_000
@@ -42,7 +45,7 @@ export function createFlows(app) {
     app.redraw()
     clearTimeout(timer)
     timer = setTimeout(() => {
-      app.query = wanted()
+      app.query = { ...wanted(), page: undefined }
       typed = undefined
       if (app.name === 'flows') location.replace(app.link('flows', app.query))
     }, settleMs)
@@ -77,7 +80,7 @@ export function createFlows(app) {
       ${
         app.flows.length === 0
           ? empty(t('flows.none'), t('flows.noneHint'))
-          : html`${numbers(app.flows, stats)} ${filters(app, wanted(), type)} ${list(app, wanted(), steady)}`
+          : html`${stopNotes(app, app.flows)} ${numbers(app.flows, stats)} ${filters(app, wanted(), type)} ${list(app, wanted(), steady)}`
       }`
     },
   }
@@ -92,10 +95,11 @@ function unlessUnknown(error) {
 function switches(app) {
   const paused = app.flows.filter(({ status }) => status.paused)
   const one = (key, disabled, onclick) =>
-    smallButton({ text: t(`flows.${key}`), disabled, onclick })
+    smallRunButton(app, { text: t(`flows.${key}`), disabled, onclick })
   return html`<div class="buttons">
     ${one('pauseAll', paused.length === app.flows.length, () => askPauseAll(app))}
     ${one('resumeAll', paused.length === 0, () => askResumeAll(app, paused))}
+    ${smallRunButton(app, { text: t('stop.open'), onclick: () => openStops(app) })}
     ${one('reload', app.busy.has('* reload'), () => void reloadFiles(app))}
   </div>`
 }
@@ -112,7 +116,7 @@ function filters(app, { q, state = '' }, type) {
     ${field(
       t('flows.show'),
       html`<select name="show" .value=${live(state)}
-        @change=${(event) => app.setQuery({ state: event.target.value })}>
+        @change=${(event) => app.setQuery({ state: event.target.value, page: undefined })}>
         <option value="" ?selected=${state === ''}>${t('filter.all')} (${number(app.flows.length)})</option>
         ${Object.keys(picks).map(
           (pick) =>
@@ -128,13 +132,20 @@ function list(app, { q, state }, steady) {
   const isWanted = (flow) =>
     `${flow.name} ${flow.description ?? ''} ${flow.source}`.toLowerCase().includes(text) &&
     (picks[state]?.(flow) ?? true)
-  const places = steady.place(worstFirst(app.flows.filter(isWanted)))
-  if (places.length === 0) return empty(t('flows.noMatch'))
+  const found = worstFirst(app.flows.filter(isWanted))
+  if (found.length === 0) return empty(t('flows.noMatch'))
+  const size = pageSize()
+  const page = Math.min(pageOf(app.query), Math.ceil(found.length / size))
+  const places = steady.place(found.slice((page - 1) * size, page * size))
   const rows = places.map(({ row }) => row)
   return html`<div @pointerenter=${steady.enter} @pointerleave=${steady.leave}
     @focusin=${steady.focus} @focusout=${steady.blur}>
     ${app.flows.length >= tableFrom ? flowTable(app, rows) : cards(app, rows)}
-  </div>`
+  </div>
+  ${pagerOfRows({
+    ...{ page, size, total: found.length },
+    hrefOf: (to) => app.link('flows', { ...app.query, ...to }),
+  })}`
 }
 
 function cards(app, rows) {
@@ -147,7 +158,7 @@ function cards(app, rows) {
   </ul>`
 }
 
-/** What a flow owes that was renamed or whose file is gone waits for its name. */
+/** The pending deliveries of a flow that was renamed or whose file is gone waits for its name. */
 function goneFlows(gone) {
   return note(
     'warn',
@@ -178,15 +189,16 @@ function problemList(problems) {
     <div>
       <h2>${count('files.problems', problems.length)}</h2>
       <ul class="problems">
-        ${problems.map(
-          ({ file, line, column, key, message, hint }) =>
-            html`<li>
+        ${problems.map((problem) => {
+          const { file, line, column, key } = problem
+          const { message, hint } = problemText(problem)
+          return html`<li>
               <code>${name(`${file}:${line}:${column}`)}</code>
               ${key ? html`<code class="strong">${name(key)}</code>` : null}
-              <p class="clip">${name(said(message))}</p>
-              ${hint ? html`<p class="small clip">→ ${name(said(hint))}</p>` : null}
-            </li>`,
-        )}
+              <p class="clip">${name(message)}</p>
+              ${hint ? html`<p class="small clip">→ ${name(hint)}</p>` : null}
+            </li>`
+        })}
       </ul>
     </div>
   </section>`

@@ -4,7 +4,7 @@ import { html, repeat } from '../../shared/lit.js'
 import { badge, empty } from '../../shared/parts.js'
 import { reasonText } from '../reason.js'
 
-const outcomeTones = { delivered: 'good', retry: 'warn', failed: 'bad', skipped: 'quiet' }
+export const outcomeTones = { delivered: 'good', retry: 'warn', failed: 'bad', skipped: 'quiet' }
 
 /** How an item changed, version by version, and what each destination answered; newest first. */
 export function historyOf({ history: { content, versions, attempts } }) {

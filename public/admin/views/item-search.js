@@ -1,7 +1,7 @@
 import { name, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
 import { html, live } from '../../shared/lit.js'
-import { badge, empty, field, table } from '../../shared/parts.js'
+import { badge, empty, field, pageOfRows, table } from '../../shared/parts.js'
 import { flowChoice } from './flow-filter.js'
 import { stateTones } from './item-state.js'
 
@@ -64,15 +64,20 @@ export function createItemSearch(app) {
   }
 }
 
-/** The flows that know an item, whichever they are. */
+/** The flows that know an item, whichever they are; those in which it failed come first. */
 export async function searchEverywhere(app, pk, signal) {
-  return (await app.api.get(`/flows/items/${encodeURIComponent(pk)}`, {}, signal)).flows
+  const { flows } = await app.api.get(`/flows/items/${encodeURIComponent(pk)}`, {}, signal)
+  const failed = ({ destinations }) => destinations.filter(({ state }) => state === 'failed').length
+  return flows.toSorted((left, right) => failed(right) - failed(left))
 }
 
 /** The flows that know an item; each leads to what is known. */
 export function foundIn(app, pk, found) {
   if (found.length === 0) return empty(t('item.nowhere'), t('item.nowhereHint'))
-  return table({
+  const { rows, links } = pageOfRows(app.query, found, (to) =>
+    app.link('item', { ...app.query, ...to }),
+  )
+  const list = table({
     label: t('item.foundIn'),
     columns: [
       {
@@ -92,7 +97,8 @@ export function foundIn(app, pk, found) {
           ),
       },
     ],
-    rows: found,
+    rows,
     keyOf: ({ name: flow }) => flow,
   })
+  return [list, links]
 }

@@ -6,10 +6,11 @@ import { html } from '../../shared/lit.js'
 import { announce } from '../../shared/notices.js'
 import { empty, facts, note } from '../../shared/parts.js'
 import { historyOf } from './item-history.js'
+import { requestsOf } from './item-requests.js'
 import { createItemSearch, foundIn, searchEverywhere } from './item-search.js'
 import { errorsOf, whereItIs } from './item-state.js'
 import { verdictOf } from './item-verdict.js'
-import { button } from './list-parts.js'
+import { runButton } from './list-parts.js'
 
 /** "Where is my product?": one item of one flow, what went wrong with it, and how to send it. */
 export function createItem(app) {
@@ -21,8 +22,10 @@ export function createItem(app) {
   /** `/sync/<flow>/<pk>`, or `/flow/<flow>/items/<pk>`. */
   const path = (...parts) => {
     const [what, ...between] = parts
-    return `/${[what, app.query.flow, ...between, app.query.pk].map(encodeURIComponent).join('/')}`
+    return `/${[what, flowOf(), ...between, app.query.pk].map(encodeURIComponent).join('/')}`
   }
+  /** Of all flows the only one that knows the item needs not be chosen. */
+  const flowOf = () => app.query.flow || shown?.flow
 
   const work = async (run) => {
     if (busy) return
@@ -51,7 +54,7 @@ export function createItem(app) {
 
   const retryFailed = () =>
     work(async () => {
-      const { flow, pk } = app.query
+      const [flow, { pk }] = [flowOf(), app.query]
       const { retried } = await app.api.post(`/flow/${encodeURIComponent(flow)}/retry`, {
         body: { pk },
       })
@@ -59,12 +62,12 @@ export function createItem(app) {
     })
 
   const sendAgain = () => {
-    const flow = app.flows?.find(({ name }) => name === app.query.flow)
+    const flow = app.flows?.find((one) => one.name === flowOf())
     ask({
       title: t('item.resend'),
       content: () =>
         html`${facts([
-          [t('flow.one'), name(app.query.flow)],
+          [t('flow.one'), name(flowOf())],
           [t('item.pk'), code(app.query.pk)],
         ])}
         ${note(
@@ -86,18 +89,30 @@ export function createItem(app) {
   return {
     title: () => t('nav.item'),
     async load(signal) {
-      const { flow, pk } = app.query
+      const { pk } = app.query
       const question = questionOf(app)
       if (question === undefined) return
+      const found = app.query.flow ? undefined : await searchEverywhere(app, pk, signal)
+      const flow = app.query.flow || (found?.length === 1 ? found[0].name : undefined)
       if (!flow) {
-        shown = { question, found: await searchEverywhere(app, pk, signal) }
+        shown = { question, found }
         return
       }
+      const of = `/flow/${encodeURIComponent(flow)}/items/${encodeURIComponent(pk)}`
       const [item, errors] = await Promise.all([
-        app.api.get(path('flow', 'items'), {}, signal),
+        app.api.get(of, {}, signal),
         app.api.get('/errors', { flow, pk, limit: 20 }, signal),
       ])
-      shown = { question, item, errors }
+      // Made again only when something became of the item.
+      const state = JSON.stringify([
+        question,
+        item.seen,
+        item.destinations,
+        item.history.attempts[0],
+      ])
+      const requests =
+        shown?.state === state ? shown.requests : await app.api.get(`${of}/requests`, {}, signal)
+      shown = { question, flow, item, errors, state, requests }
     },
     body: () => html`${search()} ${answer(questionOf(app))}`,
   }
@@ -107,23 +122,44 @@ export function createItem(app) {
     if (shown?.question !== question) return app.placeholder()
     if (shown.found) return foundIn(app, app.query.pk, shown.found)
     return html`<section class="panel">
-        <h2>${name(app.query.flow)} · ${code(app.query.pk)}</h2>
+        <h2>${name(flowOf())} · ${code(app.query.pk)}</h2>
         ${verdictOf(shown.item)}
         <div role="status">
           ${result?.of === question ? note(result.tone, html`<p>${result.text}</p>`) : null}
         </div>
-        <div class="buttons">${buttons()}</div>
-        <p class="soft small">${t('item.syncHint')}</p>
+        <div class="buttons">${mainButton()}</div>
+        ${app.may('run_flows') ? more() : null}
       </section>
-      ${whereItIs(shown.item)} ${historyOf(shown.item)} ${errorsOf(app, shown.errors)}`
+      ${requestsOf(shown.requests)} ${whereItIs(shown.item)} ${historyOf(shown.item)} ${errorsOf(app, shown.errors)}`
   }
 
-  function buttons() {
-    const hasFailed = shown.item.destinations.some(({ state }) => state === 'failed')
-    const one = (text, extra, onclick) => button({ text, extra, disabled: busy, onclick })
-    return html`${one(t(busy ? 'dialog.busy' : 'item.sync'), 'main', () => void syncItem())}
-    ${hasFailed ? one(t('item.retry'), '', () => void retryFailed()) : null}
-    ${one(t('item.resend'), 'danger', sendAgain)}`
+  function more() {
+    return html`<details class="more">
+      <summary>${t('item.more')}</summary>
+      <div class="buttons">${otherButtons()}</div>
+      <p class="soft small">${t('item.syncHint')}</p>
+    </details>`
+  }
+
+  function hasFailed() {
+    return shown.item.destinations.some(({ state }) => state === 'failed')
+  }
+
+  function sync(extra) {
+    const text = t(busy ? 'dialog.busy' : 'item.sync')
+    return runButton(app, { text, extra, disabled: busy, onclick: () => void syncItem() })
+  }
+
+  /** What is needed now. */
+  function mainButton() {
+    if (!hasFailed()) return sync('main')
+    const onclick = () => void retryFailed()
+    return runButton(app, { text: t('item.retry'), extra: 'main', disabled: busy, onclick })
+  }
+
+  function otherButtons() {
+    return html`${hasFailed() ? sync('') : null}
+    ${runButton(app, { text: t('item.resend'), extra: 'danger', disabled: busy, onclick: sendAgain })}`
   }
 }
 

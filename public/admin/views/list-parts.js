@@ -24,6 +24,11 @@ export function button({ text, onclick, extra = '', disabled = false }) {
   </button>`
 }
 
+/** A button of what changes flows or reads a source: there for those who may. */
+export const runButton = (app, props) => (app.may('run_flows') ? button(props) : null)
+
+export const smallRunButton = (app, props) => (app.may('run_flows') ? smallButton(props) : null)
+
 export const smallButton = (props) => button({ ...props, extra: `small ${props.extra ?? ''}` })
 
 export function panel(title, content, { hint = null, extra = '' } = {}) {

@@ -2,6 +2,7 @@ import { code, duration, name, number, time } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { badge, facts, note } from '../../shared/parts.js'
+import { reasonText } from '../reason.js'
 import { differences } from './item-history.js'
 import { smallButton } from './list-parts.js'
 
@@ -73,12 +74,12 @@ function position(cursor) {
   return /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(cursor) ? time(cursor) : code(cursor)
 }
 
-function deletesNote({ verdict, count: gone, reason }) {
+function deletesNote({ verdict, count: gone, reason, why }) {
   if (verdict !== 'hold_back') return null
   return note(
     'warn',
     html`<p class="strong">${count('preview.held', gone)}</p>
-      <p class="small clip">${name(reason)}</p>`,
+      <p class="small clip">${name(reasonText(why, reason))}</p>`,
   )
 }
 
@@ -88,7 +89,7 @@ function problemsNote({ items, problems }) {
   return note(
     'bad',
     html`<p class="strong">${count('preview.problems', total)}</p>
-      ${reasons(problems.map(({ pk, message }) => ({ pk, reason: message })))}
+      ${reasons(problems.map(({ pk, message, why }) => ({ pk, reason: message, why })))}
       ${more(total - problems.length)}`,
   )
 }
@@ -118,10 +119,10 @@ function destination({ name: target, type, upserts, deletes, tried, skipped, ref
 function reasons(list) {
   return html`<ul class="small reasons">
     ${list.map(
-      ({ pk, reason }) =>
+      ({ pk, reason, why }) =>
         html`<li>
           ${pk === null ? t('preview.noKey') : name(pk, { class: 'strong' })}:
-          ${name(reason, { class: 'clip' })}
+          ${name(reasonText(why, reason), { class: 'clip' })}
         </li>`,
     )}
   </ul>`

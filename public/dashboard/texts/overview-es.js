@@ -1,8 +1,8 @@
-/** The overview in Spanish: what needs somebody, and the boxes. */
+/** The overview in Spanish: what needs attention, and the boxes. */
 export const overviewTexts = {
-  'attention.calm.one': 'Nada que atender. 1 caja cobró hace poco',
-  'attention.calm.other': 'Nada que atender. {count} cajas cobraron hace poco',
-  'attention.calmRest': '; de otras {count} se sabrá con su próximo cobro',
+  'attention.calm.one': 'Todo en orden. 1 caja cobró hace poco',
+  'attention.calm.other': 'Todo en orden. {count} cajas cobraron hace poco',
+  'attention.calmRest': '. Sin cobros recientes, estado desconocido: {count}',
   'attention.since': 'desde {time}',
   'attention.provider': 'Mercado Pago',
   'attention.touched.one': 'Afecta a 1 caja.',
@@ -21,8 +21,8 @@ export const overviewTexts = {
   'attention.doubt':
     'No se sabe si se cobró {reference}: preguntale a Mercado Pago o mirá la terminal.',
   'attention.lateOne': 'Pagado después de cerrarse: {reference}. Mirá si hay que devolverlo.',
-  'attention.orphans.one': '1 cobro sin venta: tomalo o devolvelo',
-  'attention.orphans.other': '{count} cobros sin venta: tomalos o devolvelos',
+  'attention.orphans.one': '1 cobro sin venta: asocialo o devolvelo',
+  'attention.orphans.other': '{count} cobros sin venta: asocialos o devolvelos',
   'attention.chargebacks.one': '1 contracargo sin resolver: mirá si hay que enviar documentos',
   'attention.chargebacks.other':
     '{count} contracargos sin resolver: mirá si hay que enviar documentos',
@@ -41,7 +41,7 @@ export const overviewTexts = {
   'boxes.history': 'Historia',
   'history.title': 'Qué cambió',
   'history.none': 'Ningún cambio en los últimos 90 días',
-  'history.noneHint': 'Aquí queda cuándo algo dejó de funcionar y cuándo volvió.',
+  'history.noneHint': 'Acá queda cuándo algo dejó de funcionar y cuándo volvió.',
   'history.more': 'Más antiguos',
   'history.from': 'antes: {state}',
   'state.ok': 'funciona',

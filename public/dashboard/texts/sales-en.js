@@ -35,6 +35,7 @@ export const salesTexts = {
   'sales.withoutBox': 'Without a box',
   'sales.find': 'Find a store',
   'sales.findBy': 'Store or client',
+  'sales.closeAll': 'Close all stores ({count} boxes)…',
   'sales.none': 'No such store',
   'sales.showAll': 'Show all {count} stores',
   'sales.neverRead': 'The payments of Mercado Pago have not been read yet.',

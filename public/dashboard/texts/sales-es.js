@@ -35,9 +35,10 @@ export const salesTexts = {
   'sales.withoutBox': 'Sin caja',
   'sales.find': 'Buscar una sucursal',
   'sales.findBy': 'Sucursal o cliente',
+  'sales.closeAll': 'Cerrar todas las sucursales ({count} cajas)…',
   'sales.none': 'Ninguna sucursal así',
   'sales.showAll': 'Mostrar las {count} sucursales',
   'sales.neverRead': 'Los pagos de Mercado Pago todavía no se leyeron.',
   'sales.readUntil': 'Mercado Pago leído hasta',
-  'sales.notListed': '{amount} todavía no figuran allí',
+  'sales.notListed': '{amount} todavía no figuran ahí',
 }

@@ -12,9 +12,17 @@ import {
   pageOf,
   pageQuery,
 } from '../../shared/parts.js'
+import { midnight } from '../../shared/shop-clock.js'
+import '../history-page-texts.js'
+import { whoText } from '../who.js'
 import { pagedTable } from './paged-table.js'
 
 const actions = [
+  'person.invited',
+  'person.changed',
+  'person.reset',
+  'person.revoked',
+  'closing.signed',
   'order.created',
   'order.canceled',
   'order.asked',
@@ -57,6 +65,9 @@ const actions = [
   'flow.retried',
   'flow.alerts_tested',
   'flow.reloaded',
+  'flow.file_created',
+  'flow.file_changed',
+  'flow.dry_run',
 ]
 
 /** For the administrator: who did what, and whether the log is whole. */
@@ -65,6 +76,7 @@ export function createActivity(app) {
   const opened = new Set()
   let shown
   let check
+  let people = []
 
   const verify = async () => {
     check = { busy: true }
@@ -80,20 +92,31 @@ export function createActivity(app) {
   return {
     title: () => t('nav.activity'),
     actions: () =>
+      app.isAdmin &&
       html`<button type="button" class="button" ?disabled=${check?.busy} @click=${() => void verify()}>
         ${t(check?.busy ? 'chain.busy' : 'chain.check')}
       </button>`,
     async load(signal) {
-      const { action, status } = app.query
+      const { action, status, order, from, to } = app.query
       const answer = await app.api.get(
         '/admin/activity',
-        { action, status, client: app.client, ...pageQuery(app.query) },
+        {
+          action,
+          status,
+          order_id: order,
+          person_id: app.query.person,
+          from: midnight(from),
+          to: midnight(to, 1),
+          client: app.client,
+          ...pageQuery(app.query),
+        },
         signal,
       )
+      people = (await app.api.get('/people', { client: app.client }, signal)).people
       shown = { question: JSON.stringify(app.query), page: pageOf(app.query), ...answer }
     },
     body: () => html`<div role="status">${check ? chainState(check) : nothing}</div>
-      ${filters(app)}
+      ${filters(app, people)}
       ${shown ? list(app, shown, fresh, opened) : app.placeholder()}`,
   }
 }
@@ -116,7 +139,7 @@ function chainState({ result, failure }) {
       )
 }
 
-function filters(app) {
+function filters(app, people) {
   const { query } = app
   const option = (filter, value, text) =>
     html`<option value=${value} .selected=${live((query[filter] ?? '') === value)}>${text}</option>`
@@ -126,11 +149,23 @@ function filters(app) {
       ${option(filter, '', t('filter.any'))}
       ${values.map((value) => option(filter, value, word(group, value)))}
     </select>`
+  const input = (filter, type) =>
+    html`<input name=${filter} type=${type} .value=${live(query[filter] ?? '')} @change=${(event) =>
+      app.setQuery({ [filter]: event.target.value.trim(), page: undefined, cursor: undefined })}>`
+  const person = html`<select name="person" @change=${(event) =>
+    app.setQuery({ person: event.target.value, page: undefined, cursor: undefined })}>
+      ${option('person', '', t('filter.any'))}
+      ${people.map((one) => option('person', one.id, one.name))}
+    </select>`
   return html`<form class="filters" @submit=${(event) => event.preventDefault()}>
     ${field(t('activity.action'), select('action', actions, 'action'))}
+    ${field(t('activity.order'), input('order', 'search'))}
+    ${field(t('activity.person'), person)}
+    ${field(t('filter.from'), input('from', 'date'))}
+    ${field(t('filter.to'), input('to', 'date'))}
     ${field(t('order.status'), select('status', ['success', 'failed'], 'result'))}
     ${
-      query.action || query.status
+      query.action || query.status || query.order || query.person || query.from || query.to
         ? html`<a class="button" href=${app.link('activity')}>${t('filter.clear')}</a>`
         : nothing
     }
@@ -165,6 +200,7 @@ function columns(app, opened) {
           message ? html`<p class="soft small clip">${name(failureText(message))}</p>` : nothing
         }`,
     },
+    { id: 'who', title: t('activity.who'), cell: ({ who }) => name(whoText(who)) },
     {
       id: 'result',
       title: t('activity.result'),

@@ -5,7 +5,7 @@ import { openHistory } from '../fleet-history.js'
 import { attentionLines, sinceText } from './attention-lines.js'
 
 /** More would hide the boxes below; the rest opens at a press. */
-const shownAtOnce = 12
+const shownAtOnce = matchMedia('(max-width: 48rem)').matches ? 3 : 12
 
 /** What somebody should do now, each with its cause and its button; one quiet line when there is nothing. */
 export function attention(app, overview) {

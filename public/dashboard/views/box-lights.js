@@ -1,9 +1,10 @@
 import { code, name, number, relative, relativeText } from '../../shared/format.js'
 import { count, language, t, word } from '../../shared/i18n.js'
-import { guard, html, live, nothing, repeat } from '../../shared/lit.js'
+import { guard, html, nothing, repeat } from '../../shared/lit.js'
 import { empty } from '../../shared/parts.js'
 import { money } from '../amounts.js'
-import { openHistory } from '../fleet-history.js'
+import { boxHref } from '../box-link.js'
+import { finder as finderFields } from './finder.js'
 
 /** As many are seen at a glance, what needs somebody first; more stand behind a press, and need a way to find one. */
 export const glance = 12
@@ -34,10 +35,10 @@ export function boxLights(app, { boxes, box_counts: { total } }, finder) {
     if (wantsAll(finder) && !hadAll) app.reload()
     app.redraw()
   }
-  return html`<section class="panel" aria-labelledby="boxes">
+  return html`<section class="panel ${total > glance ? 'of-chain' : ''}" aria-labelledby="boxes">
     <div class="panel-head">
       <h2 id="boxes">${t('overview.boxes')} <span class="soft small">${count('boxes.count', all)}</span></h2>
-      ${total > glance ? finderFields(finder, set) : nothing}
+      ${total > glance ? finderFields(finder, set, { field: 'box', label: t('boxes.find'), placeholder: t('boxes.findBy') }) : nothing}
     </div>
     ${
       found.length === 0
@@ -80,16 +81,7 @@ const keyOf = ({ box }) => JSON.stringify([box.client, box.caja_id])
 const wordsOf = (box) =>
   `${box.caja_id} ${box.name} ${box.sucursal_id} ${box.store_name} ${box.client}`.toLowerCase()
 
-function finderFields(finder, set) {
-  return html`<div class="finder">
-    <input type="search" name="box" maxlength="64" autocomplete="off" aria-label=${t('boxes.find')}
-      placeholder=${t('boxes.findBy')} .value=${live(finder.text)} @input=${(event) => set({ text: event.target.value })()}>
-    <button type="button" class="button small" aria-pressed=${finder.onlyProblems ? 'true' : 'false'}
-      @click=${set({ onlyProblems: !finder.onlyProblems })}>${t('boxes.onlyProblems')}</button>
-  </div>`
-}
-
-/** Drawn anew when something in it is new: all are looked at every few seconds, also while somebody scrolls through them. */
+/** Drawn again when something in it is new: all are looked at every few seconds, also while somebody scrolls through them. */
 function steadyLight(app, one) {
   const last = one.box.last_order_at
   const causes = [
@@ -103,18 +95,15 @@ function steadyLight(app, one) {
 }
 
 function light(app, { box, state: { tone, text, short = text } }) {
-  const filter = { caja_id: box.caja_id, client: app.isAdmin ? box.client : undefined }
   const isAlone = !app.isAdmin || app.client !== undefined
   return html`<li class="light ${tone}">
-    <a href=${app.link('orders', undefined, filter)}>
+    <a href=${boxHref(app, box)}>
       <span class="light-name">${name(box.name, { class: 'strong' })}${
         box.name.includes(box.caja_id) ? nothing : html` ${code(box.caja_id)}`
       } <span class="soft small">${isAlone ? nothing : html`${name(box.client)} · `}${name(box.store_name)}</span></span>
       <span class="state">${short}${box.last_order_at ? html` · ${relative(box.last_order_at)}` : nothing}</span>
       <span class="sold small">${soldToday(box)}</span>
     </a>
-    <button type="button" class="button quiet small" @click=${() => openHistory(app, box)}
-      >${t('boxes.history')}<span class="visually-hidden"> (${box.name})</span></button>
   </li>`
 }
 

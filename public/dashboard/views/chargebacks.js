@@ -3,7 +3,9 @@ import { t, word } from '../../shared/i18n.js'
 import { html, repeat } from '../../shared/lit.js'
 import { badge, empty, howMany, pageOf, pager, pageSize } from '../../shared/parts.js'
 import { money } from '../amounts.js'
+import { boxLink } from '../box-link.js'
 import { closingWays } from './closing-ways.js'
+import '../closings-page-texts.js'
 
 const states = ['open', 'unknown', 'won', 'lost']
 const tones = { open: 'warn', unknown: 'warn', won: 'good', lost: 'bad' }
@@ -102,7 +104,7 @@ function card(app, one) {
     </div>
     <dl class="facts">
       ${of === undefined ? null : fact(t('chargebacks.client'), of)}
-      ${fact(t('order.box'), box === null ? none : html`${code(box)} <span class="soft small">${store}</span>`)}
+      ${fact(t('order.box'), box === null ? none : html`${boxLink(app, { client: one.client, caja_id: box })} <span class="soft small">${store}</span>`)}
       ${fact(t('chargebacks.case'), one.case_id === null ? none : code(one.case_id))}
       ${fact(t('orphans.payment'), code(one.payment_id))}
       ${fact(t('chargebacks.reason'), one.reason ?? none)}

@@ -3,6 +3,7 @@ import { t, word } from '../../shared/i18n.js'
 import { html, repeat } from '../../shared/lit.js'
 import { badge } from '../../shared/parts.js'
 import { money } from '../amounts.js'
+import { boxLink } from '../box-link.js'
 
 /** What differs before what is only not known yet; and first what may cost money. */
 const urgency = {
@@ -37,15 +38,15 @@ function difference(app, line) {
       <bdi class="strong">${reference ?? t('line.payment', { payment })}</bdi>
     </p>
     <div class="sides">
-      ${side(t('closings.here'), here, t('line.notHere'))}
-      ${side(t('closings.there'), there, t('line.notThere'))}
+      ${side(app, t('closings.here'), here, t('line.notHere'))}
+      ${side(app, t('closings.there'), there, t('line.notThere'))}
     </div>
     <p>${message}</p>
     <p class="buttons">${action(app, line)}</p>
   </li>`
 }
 
-function side(title, of, missing) {
+function side(app, title, of, missing) {
   if (!of) {
     return html`<div class="side absent">
       <h3>${title}</h3>
@@ -53,7 +54,6 @@ function side(title, of, missing) {
     </div>`
   }
   const { amount, refunded, method, caja_id: box, at } = of
-  const about = [method && word('method', method), box, clock(at)].filter(Boolean).join(' · ')
   return html`<div class="side">
     <h3>${title}</h3>
     <p class="amount">${money(amount)}</p>
@@ -62,7 +62,7 @@ function side(title, of, missing) {
         ? html`<p class="small">${t('overview.refunded', { amount: money(refunded) })}</p>`
         : null
     }
-    <p class="soft small"><bdi>${about}</bdi></p>
+    <p class="soft small">${method ? html`${word('method', method)} · ` : null}${box ? html`${boxLink(app, { caja_id: box })} · ` : null}${clock(at)}</p>
   </div>`
 }
 

@@ -1,18 +1,18 @@
 import { clock, code, name, number } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
-import { html, live, nothing, repeat } from '../../shared/lit.js'
+import { html, nothing, repeat } from '../../shared/lit.js'
 import { badge, empty, table } from '../../shared/parts.js'
 import { midnight } from '../../shared/shop-clock.js'
 import { money, moneyOfCents } from '../amounts.js'
+import { boxLink } from '../box-link.js'
 import { askClose } from '../closing-actions.js'
 import { centsOfPoint } from '../money.js'
 import { runForEach } from '../run-for-each.js'
 import { closingBadge, closingBadges } from './closing-state.js'
+import { finder, naturally } from './finder.js'
 
 /** A day with so few rows needs neither search nor stores that open. */
 const few = 12
-
-const naturally = new Intl.Collator(undefined, { numeric: true })
 
 /** What an operator must look at stands first, then what is done, and last where nothing was sold. */
 export const urgency = {
@@ -55,7 +55,13 @@ export function createClosingStores(app) {
       const isFound = wanted !== '' || asked.onlyProblems
       return [
         together(app, rows, day),
-        isSmall ? nothing : finder(asked, set),
+        isSmall
+          ? nothing
+          : finder(asked, set, {
+              field: 'box',
+              label: t('boxes.find'),
+              placeholder: t('closings.findBy'),
+            }),
         found.length === 0 ? empty(t('overview.noBox')) : nothing,
         isSmall
           ? boxes(app, { rows: found.toSorted(byUrgency), day })
@@ -91,25 +97,32 @@ const isToClose = (day) => (row) =>
 const toSign = (rows) =>
   rows.flatMap(({ closings }) => closings.filter(({ state }) => state === 'agreed'))
 
+/** Asks, and then closes every box that sold and is not closed: of all stores, or of one by its name. */
+export function askCloseAll(app, rows, day, place = t('batch.all')) {
+  const unclosed = rows.filter(isToClose(day)).toSorted(byUrgency)
+  if (unclosed.length === 0) return
+  runForEach({
+    title: t('batch.closeTitle', { place }),
+    text: t('batch.closeText', { count: number(unclosed.length) }),
+    items: unclosed,
+    labelOf: ({ box }) => box.name,
+    confirm: t('batch.close1', { count: number(unclosed.length) }),
+    work: ({ box }) =>
+      app.api.post('/closings', {
+        query: app.clientQuery(),
+        body: { caja_id: box.caja_id, business_day: day },
+      }),
+    onEnd: app.reload,
+  })
+}
+
 /** What is done for the boxes of a store, or of all, at once. */
 function together(app, rows, day, storeName) {
-  const unclosed = rows.filter(isToClose(day)).toSorted(byUrgency)
+  if (!app.may('close_days')) return nothing
+  const unclosed = rows.filter(isToClose(day))
   const agreed = toSign(rows)
   const place = storeName ?? t('batch.all')
-  const close = () =>
-    runForEach({
-      title: t('batch.closeTitle', { place }),
-      text: t('batch.closeText', { count: number(unclosed.length) }),
-      items: unclosed,
-      labelOf: ({ box }) => box.name,
-      confirm: t('batch.close1', { count: number(unclosed.length) }),
-      work: ({ box }) =>
-        app.api.post('/closings', {
-          query: app.clientQuery(),
-          body: { caja_id: box.caja_id, business_day: day },
-        }),
-      onEnd: app.reload,
-    })
+  const close = () => askCloseAll(app, rows, day, storeName)
   const sign = () =>
     runForEach({
       title: t('batch.signTitle', { place }),
@@ -137,15 +150,6 @@ function together(app, rows, day, storeName) {
   </div>`
 }
 
-function finder(asked, set) {
-  return html`<div class="finder">
-    <input type="search" name="box" maxlength="64" autocomplete="off" aria-label=${t('boxes.find')}
-      placeholder=${t('closings.findBy')} .value=${live(asked.text)} @input=${(event) => set({ text: event.target.value })()}>
-    <button type="button" class="button small" aria-pressed=${asked.onlyProblems ? 'true' : 'false'}
-      @click=${set({ onlyProblems: !asked.onlyProblems })}>${t('boxes.onlyProblems')}</button>
-  </div>`
-}
-
 function storePanel(app, { id, name: called, rows, day, isOpen, toggle }) {
   const sold = rows.reduce((sum, { box }) => sum + centsOfPoint(box?.paid_amount), 0)
   const expected = rows.filter(({ state }) => state !== 'quiet')
@@ -170,7 +174,7 @@ function boxes(app, { rows, day }) {
   return table({
     label: t('closings.ofDay'),
     columns: [
-      { id: 'box', title: t('closings.place'), cell: placeOf },
+      { id: 'box', title: t('closings.place'), cell: (row) => placeOf(app, row) },
       {
         id: 'sold',
         title: t('closings.sold'),
@@ -200,10 +204,10 @@ function thereOf(closings) {
   )
 }
 
-function placeOf({ box, storeId }) {
+function placeOf(app, { box, storeId }) {
   if (!box) return html`<span class="strong">${t('closings.wholeStore')}</span> ${code(storeId)}`
   const isNamed = box.name.includes(box.caja_id)
-  return html`${name(box.name, { class: 'clip strong' })}
+  return html`${boxLink(app, box, { text: box.name, class: 'clip strong' })}
     ${isNamed ? null : code(box.caja_id)}`
 }
 
@@ -246,7 +250,7 @@ function action(app, row, day) {
   return html`<span class="buttons">
     ${see}
     ${
-      isLeft(row, day)
+      isLeft(row, day) && app.may('close_days')
         ? html`<button type="button" class="button small ${state === 'uncounted' ? 'main' : ''}" @click=${close}>
           ${closings.length > 0 ? t('closings.again') : t('closings.close')}
         </button>`

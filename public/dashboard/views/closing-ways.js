@@ -7,7 +7,8 @@ export function closingWays(app, current) {
     [undefined, t('closings.tabDay')],
     ['orphans', t('closings.tabOrphans')],
     ['chargebacks', t('closings.tabChargebacks')],
-    ['net', t('closings.tabNet')],
+    // The net of a month is of the client as a whole.
+    ...(app.person?.stores ? [] : [['net', t('closings.tabNet')]]),
   ]
   return html`<nav class="tabs" aria-label=${t('closings.ways')}>
     ${ways.map(

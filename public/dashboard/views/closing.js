@@ -4,6 +4,7 @@ import { html } from '../../shared/lit.js'
 import { empty, facts, note, table } from '../../shared/parts.js'
 import { addressOf } from '../../shared/place.js'
 import { money } from '../amounts.js'
+import { boxLink } from '../box-link.js'
 import { askAmend, askCountAgain, askSign } from '../closing-actions.js'
 import { chooseClient } from './choose-client.js'
 import { differenceList } from './closing-lines.js'
@@ -43,7 +44,7 @@ export function createClosing(app) {
       if (app.client === undefined) return chooseClient(app)
       if (!shown) return app.placeholder()
       return [
-        html`<p>${closingBadges(shown)} <span class="soft">${spanOf(shown)}</span></p>`,
+        html`<p>${closingBadges(shown)} ${shown.caja_id ? html`${boxLink(app, shown)} · ` : null}<span class="soft">${spanOf(shown)}</span></p>`,
         steps(app, shown),
         verdict(shown),
         shown.lines.length > 0 ? differences(app, shown.lines) : null,
@@ -83,33 +84,34 @@ function steps(app, closing) {
   const { state, totals: sums, signed_at: signedAt } = closing
   const isSigned = state === 'signed'
   const isCompared = !isUnderWay(closing)
-  const wasCounted = sums?.media.some(({ declared }) => declared !== null)
+  const mayAct = isCompared && !isSigned && app.may('close_days')
+  const wasCounted = sums?.media.some(({ declared }) => declared !== null) ?? false
   const list = [
     {
       name: 'count',
-      isDone: isCompared,
+      isDone: wasCounted,
+      // It was compared without: nobody has to count any more, and nobody has.
+      isLeftOut: isCompared && !wasCounted,
       text: !isCompared || wasCounted ? t('step.countText') : t('step.notCounted'),
-      action:
-        isCompared && !isSigned
-          ? html`<button type="button" class="button small" @click=${() => askCountAgain(app, closing)}>
+      action: mayAct
+        ? html`<button type="button" class="button small" @click=${() => askCountAgain(app, closing)}>
               ${t('step.countAgain')}
             </button>`
-          : null,
+        : null,
     },
     { name: 'compare', isDone: isCompared, text: comparedText(closing) },
     {
       name: 'sign',
       isDone: isSigned,
       text: isSigned ? t('step.signed', { time: clock(signedAt) }) : t('step.signText'),
-      action:
-        isCompared && !isSigned
-          ? html`<button type="button" class="button main" @click=${() => askSign(app, closing)}>
+      action: mayAct
+        ? html`<button type="button" class="button main" @click=${() => askSign(app, closing)}>
               ${t('step.sign')}
             </button>`
-          : null,
+        : null,
     },
   ]
-  const next = list.findIndex(({ isDone }) => !isDone)
+  const next = list.findIndex(({ isDone, isLeftOut }) => !isDone && !isLeftOut)
   return html`<ol class="way" aria-label=${t('closing.steps')}>
     ${list.map(
       ({ name, isDone, text, action }, index) => html`<li
@@ -231,9 +233,13 @@ function amendments(app, closing) {
   return html`<section class="panel">
     <div class="panel-head">
       <h2>${t('amend.list')}</h2>
-      <button type="button" class="button small" @click=${() => askAmend(app, closing)}>
-        ${t('amend.button')}
-      </button>
+      ${
+        app.may('close_days')
+          ? html`<button type="button" class="button small" @click=${() => askAmend(app, closing)}>
+              ${t('amend.button')}
+            </button>`
+          : null
+      }
     </div>
     ${list.length === 0 ? html`<p class="soft">${t('amend.none')}</p>` : null}
     ${list.map(

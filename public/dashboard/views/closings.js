@@ -8,10 +8,11 @@ import { centsOfPoint } from '../money.js'
 import { createChargebacks } from './chargebacks.js'
 import { chooseClient } from './choose-client.js'
 import { createClosing } from './closing.js'
-import { createClosingStores, urgency } from './closing-stores.js'
+import { askCloseAll, createClosingStores, urgency } from './closing-stores.js'
 import { closingWays } from './closing-ways.js'
 import { createNet } from './net.js'
 import { createOrphans } from './orphans.js'
+import '../closings-page-texts.js'
 
 const pageSize = 200
 const pagesAtMost = 10
@@ -35,6 +36,12 @@ function createDay(app) {
     async load(signal) {
       const { client } = app
       shown = client === undefined ? undefined : await readDay(app, client, signal)
+      if (shown && app.query.close === 'all' && app.may('close_days')) {
+        // Once: neither a reload nor the way back asks again.
+        history.replaceState(null, '', app.link('closings', undefined, { ...app.query, close: '' }))
+        app.query = { ...app.query, close: undefined }
+        askCloseAll(app, shown.rows, shown.day)
+      }
     },
     body() {
       if (app.client === undefined) return chooseClient(app)

@@ -7,6 +7,7 @@ import { money } from '../amounts.js'
 import { taxName } from '../tax-name.js'
 import { chooseClient } from './choose-client.js'
 import { closingWays } from './closing-ways.js'
+import '../closings-page-texts.js'
 
 /** What is left of a month's charges: from what was charged, fee by fee and tax by tax, down to the net. */
 export function createNet(app) {

@@ -3,6 +3,7 @@ import { t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { badge } from '../../shared/parts.js'
 import { money } from '../amounts.js'
+import { boxLink } from '../box-link.js'
 
 /** Columns of a list of orders; the client only where several are shown. */
 export function orderColumns(app) {
@@ -21,7 +22,7 @@ export function orderColumns(app) {
       cell: (order) => [orderBadges(order), reasonOf(order)],
     },
     { id: 'how', title: t('order.method'), cell: methodOf },
-    { id: 'box', title: t('order.box'), cell: (order) => name(order.caja_id, clip) },
+    { id: 'box', title: t('order.box'), cell: (order) => boxLink(app, order, clip) },
     { id: 'client', title: t('order.client'), cell: (order) => name(order.client, clip) },
     { id: 'time', title: t('order.created'), cell: (order) => time(order.created_at) },
   ]

@@ -5,6 +5,7 @@ import { t, word } from '../../shared/i18n.js'
 import { html, nothing } from '../../shared/lit.js'
 import { badge, facts, note } from '../../shared/parts.js'
 import { money } from '../amounts.js'
+import { boxLink } from '../box-link.js'
 import { askCancel, askRefund, canCancel, canRefund } from '../order-actions.js'
 import { doubtNote } from '../order-doubt.js'
 import { declineOf, orderBadges } from './order-columns.js'
@@ -12,6 +13,7 @@ import { moneyPanel } from './order-money.js'
 import { timeline } from './timeline.js'
 
 /** States that nothing changes any more, so looking rarely is enough. */
+const open = new Set(['created', 'at_terminal', 'action_required'])
 const final = new Set(['canceled', 'failed', 'expired', 'refunded'])
 const paidEveryMs = 15_000
 
@@ -72,12 +74,12 @@ function summary(app, order) {
     )}
     <div class="buttons">
       ${
-        canRefund(order)
+        canRefund(order) && app.may('move_money')
           ? html`<button type="button" class="button main" @click=${() => askRefund(app, order)}>${t('refund.button')}</button>`
           : nothing
       }
       ${
-        canCancel(order)
+        canCancel(order) && app.may('move_money')
           ? html`<button type="button" class="button danger" @click=${() => askCancel(app, order)}>${t('cancel.button')}</button>`
           : nothing
       }
@@ -102,15 +104,15 @@ function details(app, order) {
       [t('order.description'), order.description && name(order.description)],
       [t('order.client'), app.isAdmin ? link('clients', {}, name(client)) : name(client)],
       [t('order.store'), name(order.sucursal_id)],
-      [t('order.box'), link('stores', { box }, name(box))],
+      [t('order.box'), boxLink(app, order)],
       [t('order.terminal'), code(order.terminal_id)],
       [t('order.asked'), word('method', order.payment_method)],
-      [t('order.statusDetail'), detail && word('detail', detail)],
       [t('order.created'), fullTime(order.created_at)],
       [t('order.updated'), html`${time(updated)} (${relative(updated)})`],
-      [t('order.expires'), time(order.expires_at)],
+      [t('order.expires'), open.has(order.status) ? time(order.expires_at) : null],
       [t('order.id'), id(order.order_id)],
       [t('order.providerId'), id(order.mp_order_id)],
+      [t('order.statusDetail'), detail && word('detail', detail)],
     ])}
     <p class="ways-on">
       ${link('orders', { caja_id: box }, t('order.ofBox'))}

@@ -11,7 +11,8 @@ import { downloadOrders } from '../orders-csv.js'
 import { orderColumns } from './order-columns.js'
 import { pagedTable } from './paged-table.js'
 
-const standings = ['all', 'under_way', 'paid', 'refunded', 'not_paid', 'in_doubt']
+/** `received` are all whose money came in, as the other pages count what is paid; those with a refund are among them. */
+const standings = ['all', 'under_way', 'received', 'refunded', 'not_paid', 'in_doubt']
 const statuses = [
   'created',
   'at_terminal',

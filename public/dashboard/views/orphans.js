@@ -3,9 +3,11 @@ import { t, word } from '../../shared/i18n.js'
 import { html, repeat } from '../../shared/lit.js'
 import { badge, empty, howMany, pageOf, pager, pageSize } from '../../shared/parts.js'
 import { money } from '../amounts.js'
+import { boxLink } from '../box-link.js'
 import { askAdopt, askDismiss, askOrphanRefund } from '../closing-actions.js'
 import { chooseClient } from './choose-client.js'
 import { closingWays } from './closing-ways.js'
+import '../closings-page-texts.js'
 
 const states = ['open', 'adopted', 'refunded', 'dismissed']
 const tones = { open: 'warn', adopted: 'good', refunded: 'moved', dismissed: 'quiet' }
@@ -117,7 +119,7 @@ function card(app, orphan) {
     <dl class="facts">
       <div>
         <dt>${t('order.box')}</dt>
-        <dd>${code(box)} <span class="soft small">${store}</span></dd>
+        <dd>${box ? boxLink(app, { caja_id: box }) : code(box)} <span class="soft small">${store}</span></dd>
       </div>
       <div>
         <dt>${t('orphans.at')}</dt>
@@ -153,6 +155,7 @@ function card(app, orphan) {
 }
 
 function choices(app, orphan) {
+  if (!app.may('move_money')) return null
   const choice = (text, act, extra) =>
     html`<button type="button" class="button ${extra}" @click=${() => act(app, orphan)}>${text}</button>`
   return html`<div class="buttons">

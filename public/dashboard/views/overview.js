@@ -1,8 +1,9 @@
-import { number, percent } from '../../shared/format.js'
+import { number } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { html, nothing } from '../../shared/lit.js'
-import { createFreshness, empty, table, tile } from '../../shared/parts.js'
+import { createFreshness, empty, loading, table, tile } from '../../shared/parts.js'
 import { money } from '../amounts.js'
+import { approvalRate } from '../approval.js'
 import { centsOfPoint } from '../money.js'
 import { periodOf } from '../period.js'
 import { attention } from './attention.js'
@@ -42,34 +43,42 @@ export function createOverview(app) {
     }
   }
 
+  const isOf = ({ from, to }) => shown?.period.from === from && shown.period.to === to
+
   return {
     title: () => t('nav.overview'),
     async load(signal) {
       const period = periodOf(app.query)
       const { from, to, name } = period
       const most = wantsAll(finder) ? undefined : glance
+      const question = JSON.stringify([app.client ?? '', from, to])
       const [statistics, latest] = await Promise.all([
-        app.getOverview({ from, to, most_boxes: most }, signal),
+        app.getOverview({ from, to, most_boxes: most }, signal).then((answer) => {
+          // What is read first is shown first: the sums of a chain take longer.
+          if (!isOf(period)) {
+            shown = { question, period, statistics: answer, latest: undefined }
+            app.redraw()
+          }
+          return answer
+        }),
         name === 'today' ? app.getOrders({ limit: latestShown }, signal) : { orders: [] },
         stores.load(period, signal),
       ])
-      const question = JSON.stringify([app.client ?? '', from, to])
       shown = { question, period, statistics, latest: latest.orders }
       void readBefore(period, question)
     },
     body() {
       const period = periodOf(app.query)
-      const isShown = shown?.period.from === period.from && shown.period.to === period.to
-      if (!isShown) return [periodPicker(app, period), app.placeholder()]
-      const { statistics } = shown
+      if (!isOf(period)) return [periodPicker(app, period), app.placeholder()]
+      const { statistics, latest } = shown
       const isToday = period.name === 'today'
       return html`
         ${isToday ? attention(app, statistics) : nothing}
         ${periodPicker(app, period)}
-        <div class="sales-top">${numbers(shown, before)}${salesChart(statistics, period)}</div>
-        ${stores.section()}
+        <div class="sales-top">${numbers(shown, before)}${salesChart(statistics, period, trendLink(app))}</div>
+        ${latest === undefined ? loading() : stores.section()}
         ${
-          isToday
+          isToday && latest !== undefined
             ? [
                 boxLights(app, statistics, finder),
                 latestOrders(app, shown, fresh),
@@ -79,6 +88,13 @@ export function createOverview(app) {
         }`
     },
   }
+}
+
+/** Sales over time, of the span that is shown; of one day there is little to see. */
+function trendLink(app) {
+  const { period = 'month', from, to } = app.query
+  const query = { period: from ? undefined : period, from, to }
+  return html`<a href=${app.link('overview', 'trend', query)}>${t('trend.link')}</a>`
 }
 
 function latestOrders(app, { question, latest }, fresh) {
@@ -105,7 +121,6 @@ function latestOrders(app, { question, latest }, fresh) {
 }
 
 function numbers({ question, statistics, period }, before) {
-  const tried = statistics.paid + statistics.declined
   const seconds = statistics.median_charge_seconds
   const shownSeconds = seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds)
   const given = centsOfPoint(statistics.refunded_amount) > 0
@@ -126,7 +141,7 @@ function numbers({ question, statistics, period }, before) {
     ${tile(t(`overview.${isToday ? 'orders' : 'ordersThen'}`), number(statistics.orders), paid)}
     ${tile(
       t('overview.rate'),
-      tried === 0 ? '—' : percent(statistics.paid, tried),
+      approvalRate(statistics),
       count('overview.declined', statistics.declined),
     )}
     ${tile(

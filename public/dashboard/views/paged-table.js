@@ -6,7 +6,7 @@ import { pager, table } from '../../shared/parts.js'
  * was asked and the `page`; the rest is as `table` takes it.
  */
 export function pagedTable(app, { question, total, ...place }, { rows, keyOf, fresh, ...form }) {
-  return html`${table({ ...form, rows, keyOf, freshKeys: fresh(question, rows.map(keyOf)) })}
+  return html`${table({ kind: 'brief', ...form, rows, keyOf, freshKeys: fresh(question, rows.map(keyOf)) })}
     ${pager({
       ...place,
       total,

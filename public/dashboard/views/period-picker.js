@@ -21,7 +21,7 @@ export function periodPicker(app, { name, first, last }) {
   </label>`
   return html`<nav class="periods" aria-label=${t('period.label')}>
     ${periods.map(
-      (one) => html`<a class="button small" href=${app.link(app.name, undefined, set(one))}
+      (one) => html`<a class="button small" href=${app.link(app.name, app.id, set(one))}
         aria-current=${one === name ? 'true' : nothing}>${word('period', one)}</a>`,
     )}
     <details class="filters" ?open=${name === 'custom'}>

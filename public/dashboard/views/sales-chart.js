@@ -9,8 +9,8 @@ import { centsOfPoint, pointOfCents } from '../money.js'
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
-/** What came in as bars, by the hour of one day or by day; whoever cannot see or point at them opens the same as a list. */
-export function salesChart({ from, hours }, { first, days }) {
+/** What came in as bars, by the hour of one day or by day; whoever cannot see or point at them opens the same as a list. `more` leads on. */
+export function salesChart({ from, hours }, { first, days }, more) {
   const bars = days === 1 ? barsOfDay(from, hours) : barsOfDays(first, days, hours)
   const sold = [...bars.byPlace.values()]
   return html`<section class="panel">
@@ -19,6 +19,7 @@ export function salesChart({ from, hours }, { first, days }) {
       sold.length === 0
         ? html`<p class="soft">${t('orders.none')}</p>`
         : html`${barChart(from, bars)}
+          <p class="ways-on small">${more}</p>
           <details class="hour-list"><summary>${t('overview.hourList')}</summary>
             <ul>${sold.map((one) => html`<li>${one.text}</li>`)}</ul>
           </details>`
@@ -79,7 +80,8 @@ function barsOfDays(first, days, hours) {
   }
 }
 
-function barChart(from, { byPlace, last, nameOf, steps }) {
+/** Bars of amounts in cents by place, `nameOf(place)` on the axis; `form` changes when the same data is to be drawn otherwise. */
+export function barChart(form, { byPlace, last, nameOf, steps }) {
   const places = Array.from({ length: last + 1 }, (_none, place) => place)
   const amounts = places.map((place) => {
     const bar = byPlace.get(place)
@@ -89,7 +91,7 @@ function barChart(from, { byPlace, last, nameOf, steps }) {
     kind: 'hours',
     height: 140,
     data: [places, amounts],
-    form: `${from} ${last} ${locale()}`,
+    form: `${form} ${last} ${locale()}`,
     tipOf: (place) => byPlace.get(place)?.text,
     optionsOf: (uPlot) => ({
       padding: [8, 4, 0, 0],

@@ -4,14 +4,17 @@ import { html, nothing } from '../../shared/lit.js'
 import { badge, facts } from '../../shared/parts.js'
 import { shownZone } from '../../shared/shop-clock.js'
 
+/** On a phone it opens at a press: what is sold comes first. */
+const isWide = matchMedia('(min-width: 48.01rem)').matches
+
 const tones = { ok: 'good', degraded: 'warn', unknown: 'quiet' }
 
 /** How the service itself is: which provider it charges at, and whether provider, database and webhooks are well. */
 export function serviceState({ health }, { webhooks, fleet }) {
   if (!health) return nothing
   const { checks } = health
-  return html`<section class="panel">
-    <h2>${t('service.title')}</h2>
+  return html`<details class="panel service" ?open=${isWide}>
+    <summary><h2>${t('service.title')}</h2></summary>
     ${facts([
       [
         t('service.mode'),
@@ -25,7 +28,7 @@ export function serviceState({ health }, { webhooks, fleet }) {
       [t('service.zone'), shownZone()],
       [t('service.version'), health.version && code(health.version)],
     ])}
-  </section>`
+  </details>`
 }
 
 const state = (status) => badge(tones[status], word('health', status))

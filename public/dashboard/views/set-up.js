@@ -121,7 +121,8 @@ export function createSetUp(app) {
       <a class="button" href=${connectAddress(client)}>${t('clients.connectHere')}</a>`,
     key: ({ row: { client } }) =>
       button(t('clients.newKey'), () => makeKey(app, client, { description: 'ERP' })),
-    boxes: ({ row: { client } }) => storeForm(app, { client, run, isBusy: work.busy }),
+    boxes: ({ row: { client } }) =>
+      storeForm(app, { client, run, isBusy: work.busy, typed: work.typed }),
     terminal: ({ row: { client }, terminals }) =>
       terminals.length === 0
         ? html`<p class="soft" role="status">${t('setUp.terminalWait')}</p>${virtualTerminals(app)}`

@@ -1,15 +1,15 @@
 import { code, name, number, relative } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
-import { html, live, nothing, repeat } from '../../shared/lit.js'
+import { html, nothing, repeat } from '../../shared/lit.js'
 import { badge, empty } from '../../shared/parts.js'
 import { money } from '../amounts.js'
+import { boxLink } from '../box-link.js'
+import { finder, naturally } from './finder.js'
 
 /** A chain with more stores than this gets a way to find one, and sees the rest on request. */
 const few = 6
 const pageOf = 25
 const manyDaysMs = 60_000
-
-const naturally = new Intl.Collator(undefined, { numeric: true })
 
 /**
  * A row for each store: what it sold, what Mercado Pago says, the difference, known fees, boxes with a problem and closings. A row
@@ -55,6 +55,7 @@ export function createStoreSales(app) {
         open.clear()
         // Until they are read, what is there is of another span.
         readAt = 0
+        sales = undefined
       }
       // Many days change little in seconds, and cost the database more.
       if (days > 1 && !app.isForced && Date.now() - readAt < manyDaysMs) return
@@ -98,7 +99,7 @@ function panel(app, { sales, day, asked, open, set, toggle }) {
   return html`<section class="panel" aria-labelledby="stores">
     <div class="panel-head">
       <h2 id="stores">${t('sales.title')} <span class="soft small">${count('sales.count', sales.stores.length)}</span></h2>
-      ${sales.stores.length > few ? finder(asked, set) : nothing}
+      ${sales.stores.length > few ? finder(asked, set, { field: 'store', label: t('sales.find'), placeholder: t('sales.findBy') }) : nothing}
     </div>
     ${readNote(sales)}
     ${
@@ -113,6 +114,7 @@ function panel(app, { sales, day, asked, open, set, toggle }) {
           )}</tbody>
         </table>`
     }
+    ${closeAll(app, sales, day)}
     ${
       found.length > shown.length
         ? html`<button type="button" class="button" @click=${set({ isWhole: true })}
@@ -120,6 +122,15 @@ function panel(app, { sales, day, asked, open, set, toggle }) {
         : nothing
     }
   </section>`
+}
+
+/** The way to close what is not closed yet, in all stores. The list that opens asks first. */
+function closeAll(app, { stores }, day) {
+  const left = stores.reduce((sum, { closings }) => sum + closings.expected - closings.closed, 0)
+  const isOfOne = !app.isAdmin || app.client !== undefined
+  if (left < 2 || day === undefined || !isOfOne || !app.may('close_days')) return nothing
+  const href = app.link('closings', undefined, { day, close: 'all' })
+  return html`<p><a class="button" href=${href}>${t('sales.closeAll', { count: number(left) })}</a></p>`
 }
 
 const wordsOf = ({ client, sucursal_id: id, name: called }) =>
@@ -154,15 +165,6 @@ function headCell([id, title], { sort }, set) {
     : title
   const direction = sort === id ? (id === 'name' ? 'ascending' : 'descending') : nothing
   return html`<th role="columnheader" scope="col" class="c-${id} ${isNumeric ? 'numeric' : ''}" aria-sort=${direction}>${by}</th>`
-}
-
-function finder(asked, set) {
-  return html`<div class="finder">
-    <input type="search" name="store" maxlength="64" autocomplete="off" aria-label=${t('sales.find')}
-      placeholder=${t('sales.findBy')} .value=${live(asked.text)} @input=${(event) => set({ text: event.target.value })()}>
-    <button type="button" class="button small" aria-pressed=${asked.onlyProblems ? 'true' : 'false'}
-      @click=${set({ onlyProblems: !asked.onlyProblems })}>${t('boxes.onlyProblems')}</button>
-  </div>`
 }
 
 /** Until when Mercado Pago's payments are known: a difference says nothing about what is newer. */
@@ -204,16 +206,12 @@ function storeRow(app, { store, opened, key }, day, toggle) {
 
 function boxRow(app, { store, box }) {
   const called = box.name ?? box.caja_id ?? t('sales.withoutBox')
-  const filter = {
-    caja_id: box.caja_id ?? undefined,
-    client: app.isAdmin ? store.client : undefined,
-  }
   return html`<tr role="row" class="box-row">
     ${cell(
       'name',
       box.caja_id === null
         ? html`<span class="soft">${called}</span>`
-        : html`<a href=${app.link('orders', undefined, filter)}>${name(called)}</a>${
+        : html`${boxLink(app, { client: store.client, caja_id: box.caja_id }, { text: called })}${
             called.includes(box.caja_id) ? nothing : html` ${code(box.caja_id)}`
           }`,
     )}
@@ -267,7 +265,8 @@ function figures(one) {
   ]
 }
 
-function differenceOf({ difference, provider }) {
+/** The difference of two records as a badge. */
+export function differenceOf({ difference, provider }) {
   if (provider.without_amount > 0) return badge('warn', t('sales.unreadable'))
   if (difference === '0.00') return badge('good', t('sales.agrees'))
   return badge('bad', difference.startsWith('-') ? money(difference) : `+${money(difference)}`)

@@ -1,24 +1,47 @@
 import { errorSentence } from '../../shared/errors.js'
-import { code, name, relative } from '../../shared/format.js'
-import { t, word } from '../../shared/i18n.js'
+import { code, name, number, relative } from '../../shared/format.js'
+import { count, t, word } from '../../shared/i18n.js'
 import { html, nothing, repeat } from '../../shared/lit.js'
-import { badge, empty, howMany, note } from '../../shared/parts.js'
+import { badge, empty, note } from '../../shared/parts.js'
 import { startOfToday } from '../../shared/shop-clock.js'
-import { money } from '../amounts.js'
-import { askMode } from '../box-mode.js'
-import { openFreeing } from '../free-terminal.js'
+import { boxHref } from '../box-link.js'
+import { readTerminals } from '../terminals.js'
+import { createBox } from './box.js'
 import { soldToday, stateOf } from './box-lights.js'
 import { chooseClient } from './choose-client.js'
+import { finder, naturally } from './finder.js'
 
 /** Listing terminals asks the provider, so it happens less often than the rest. */
 const terminalsEveryMs = 15_000
-const terminalsPerPage = 50
-const pagesAtMost = 20
+/** With so few boxes every store is open. */
+const few = 12
+const storesAtOnce = 25
+const problems = new Set(['bad', 'warn'])
 
-/** Stores of one client with their boxes, the terminals of each box, and the mode those work in. */
+/** One box by its id in the address, or all stores of a client with their boxes. */
 export function createStores(app) {
+  return app.id === undefined ? createStoreList(app) : createBox(app)
+}
+
+/** Stores of one client, each of which opens to its boxes: how they fare, what they sold today, and terminals that are not integrated. */
+function createStoreList(app) {
+  const asked = { text: '', onlyProblems: false, isWhole: false }
+  const open = new Set()
   let shown
   let terminals = { of: undefined, list: [], failure: undefined, readAt: 0 }
+  const set = (changes) => () => {
+    Object.assign(asked, changes)
+    app.redraw()
+  }
+  const toggle = (id) => () => {
+    if (!open.delete(id)) open.add(id)
+    app.redraw()
+  }
+  const readAll = async (client, signal) => ({
+    of: client,
+    readAt: Date.now(),
+    ...(await readTerminals(app, client, signal)),
+  })
 
   return {
     isOfOne: true,
@@ -30,47 +53,92 @@ export function createStores(app) {
         return
       }
       const isDue = terminals.of !== client || Date.now() - terminals.readAt > terminalsEveryMs
-      const [{ stores, total }, { boxes }, found] = await Promise.all([
+      const [{ stores }, { boxes }, found] = await Promise.all([
         app.api.get('/stores', app.clientQuery(), signal),
         app.getOverview({ from: startOfToday() }, signal),
-        isDue || app.isForced ? readTerminals(app, client, signal) : terminals,
+        isDue || app.isForced ? readAll(client, signal) : terminals,
       ])
       terminals = found
-      const states = new Map(boxes.map((box) => [box.caja_id, box]))
-      shown = { client, stores, total, states }
+      shown = { client, stores: storesOf(stores, boxes, found.list) }
     },
     body() {
       if (app.client === undefined) return chooseClient(app, t('stores.choose'))
       if (!shown || shown.client !== app.client) return app.placeholder()
-      const { box } = app.query
+      const { stores } = shown
+      const boxes = stores.reduce((sum, store) => sum + store.boxes.length, 0)
+      const isSearch = asked.text.trim() !== '' || asked.onlyProblems
+      const found = isSearch ? findIn(stores, asked) : stores
+      const most = asked.isWhole ? found.length : storesAtOnce
       const others = terminals.list.filter(({ caja_id: id }) => id === null)
-      const stores = shown.stores.filter(({ pos }) => !box || pos.some(isBox(box)))
       return html`
-        ${howMany('stores.count', shown.total)}
-        ${box ? html`<p>${t('stores.onlyBox')} ${code(box)} · <a href=${app.link('stores')}>${t('stores.all')}</a></p>` : nothing}
+        <div class="panel-head">
+          <p class="soft">${count('stores.count', stores.length)}, ${count('boxes.count', boxes)}</p>
+          ${boxes > few ? finder(asked, set, { field: 'box', label: t('boxes.find'), placeholder: t('closings.findBy') }) : nothing}
+        </div>
+        ${terminals.failure ? terminalsFailed(terminals.failure) : nothing}
+        ${stores.length === 0 ? empty(t('stores.none'), noneHint(app)) : nothing}
+        ${stores.length > 0 && found.length === 0 ? empty(t(asked.text.trim() === '' ? 'boxes.noProblem' : 'overview.noBox')) : nothing}
+        ${repeat(
+          found.slice(0, most),
+          ({ id }) => id,
+          (store) =>
+            storePanel(app, store, {
+              isOpen: isSearch || boxes <= few || open.has(store.id),
+              toggle: boxes > few && !isSearch ? toggle(store.id) : undefined,
+            }),
+        )}
         ${
-          terminals.failure
-            ? note(
-                'warn',
-                html`<p>${t('stores.terminalsFailed')}</p><p>${errorSentence(terminals.failure)}</p>`,
-              )
+          found.length > most
+            ? html`<button type="button" class="button" @click=${set({ isWhole: true })}>${t('sales.showAll', { count: number(found.length) })}</button>`
             : nothing
         }
-        ${shown.stores.length === 0 ? empty(t('stores.none'), noneHint(app)) : nothing}
-        ${repeat(
-          stores,
-          ({ id }) => id,
-          (store) => storePanel(app, store, shown.states, terminals),
-        )}
-        ${others.length > 0 && !box ? otherTerminals(others) : nothing}`
+        ${others.length > 0 && !isSearch ? otherTerminals(others) : nothing}`
     },
   }
 }
 
-const isBox =
-  (id) =>
-  ({ external_id: own }) =>
-    own === id
+/** Stores and boxes in natural order, each box with its state of the day and its terminals. */
+function storesOf(stores, states, terminals) {
+  const stateById = new Map(states.map((state) => [state.caja_id, state]))
+  const terminalsById = Map.groupBy(terminals, ({ caja_id: box }) => box)
+  const byName = (a, b) => naturally.compare(a.name, b.name)
+  return stores
+    .map((store) => ({
+      ...store,
+      boxes: store.pos
+        .map((box) => {
+          const state = stateById.get(box.external_id)
+          return {
+            ...box,
+            id: box.external_id,
+            creation: box.state,
+            state,
+            light: state && stateOf(state),
+            terminals: terminalsById.get(box.external_id) ?? [],
+          }
+        })
+        .toSorted(byName),
+    }))
+    .toSorted(byName)
+}
+
+/** Stores with the boxes that are asked for; all boxes of a store whose name fits. */
+function findIn(stores, { text, onlyProblems }) {
+  const wanted = text.trim().toLowerCase()
+  const fits = (...words) => words.join(' ').toLowerCase().includes(wanted)
+  return stores
+    .map((store) => ({
+      ...store,
+      boxes: store.boxes
+        .filter((box) => fits(store.name, store.external_id, box.name, box.id))
+        .filter((box) => !onlyProblems || problems.has(box.light?.tone)),
+    }))
+    .filter((store) => store.boxes.length > 0)
+}
+
+function terminalsFailed(failure) {
+  return note('warn', html`<p>${t('stores.terminalsFailed')}</p><p>${errorSentence(failure)}</p>`)
+}
 
 /** Only the administrator may make them here, with everything else that a new client needs. */
 function noneHint(app) {
@@ -79,130 +147,68 @@ function noneHint(app) {
 }
 
 function otherTerminals(others) {
-  return html`<section class="panel">
-    <h2>${t('stores.others')}</h2>
+  return html`<details class="panel">
+    <summary>${t('stores.others')} (${number(others.length)})</summary>
     <p class="soft small">${t('stores.othersHint')}</p>
-    ${terminalList(others)}
-  </section>`
+    <ul class="plain-list">${repeat(
+      others,
+      ({ id }) => id,
+      ({ id, operating_mode: mode }) =>
+        html`<li>${code(id)} ${badge(mode === 'PDV' ? 'good' : 'quiet', word('operating', mode))}</li>`,
+    )}</ul>
+  </details>`
 }
 
-function terminalList(terminals) {
-  const line = (terminal) => html`<li>${terminalLine(terminal)}</li>`
-  return html`<ul class="plain-list">${repeat(terminals, ({ id }) => id, line)}</ul>`
-}
-
-async function readTerminals(app, client, signal) {
-  const list = []
-  try {
-    for (let page = 0; page < pagesAtMost; page += 1) {
-      const answer = await app.api.get(
-        '/terminals',
-        { ...app.clientQuery(), limit: terminalsPerPage, offset: page * terminalsPerPage },
-        signal,
-      )
-      list.push(...answer.terminals)
-      if (answer.terminals.length < terminalsPerPage) break
-    }
-    return { of: client, list, failure: undefined, readAt: Date.now() }
-  } catch (failure) {
-    // Stores are known here even when the provider is not to be reached; a lost session or service is another matter.
-    if (failure.status === undefined || failure.status === 401) throw failure
-    return { of: client, list: [], failure, readAt: Date.now() }
-  }
-}
-
-function storePanel(app, store, states, terminals) {
-  const {
-    street_name: street,
-    street_number: house,
-    city_name: city,
-    state_name: state,
-  } = store.location
-  const boxes = store.pos.filter(({ external_id: id }) => !app.query.box || id === app.query.box)
-  const card = (box) => boxCard(app, { store, box, state: states.get(box.external_id) }, terminals)
-  return html`<section class="panel">
+function storePanel(app, store, { isOpen, toggle }) {
+  const { name: called, external_id: id, boxes, location } = store
+  const wrong = boxes.filter(({ light }) => problems.has(light?.tone)).length
+  const label = html`${name(called)}${called.includes(id) ? nothing : html` ${code(id)}`}`
+  return html`<section class="panel store" aria-label=${called}>
     <div class="panel-head">
-      <h2>${name(store.name)}</h2>
-      <p>${idUnlessNamed(store)}${unfinished(store)}</p>
+      <h2>${toggle ? html`<button type="button" class="opener" aria-expanded=${isOpen ? 'true' : 'false'} @click=${toggle}>${label}</button>` : label}</h2>
+      <p class="soft">${count('boxes.count', boxes.length)} ${
+        wrong > 0
+          ? badge('bad', t('sales.problems', { count: number(wrong), total: number(boxes.length) }))
+          : nothing
+      }${unfinished(store.state)}</p>
     </div>
-    <p class="soft">${name(`${street} ${house}, ${city}, ${state}`)}</p>
     ${
-      boxes.length === 0
-        ? html`<p class="soft">${t('stores.noBoxes')}</p>`
-        : html`<ul class="boxes">${repeat(boxes, ({ id }) => id, card)}</ul>`
+      isOpen
+        ? html`<p class="soft small">${name(`${location.street_name} ${location.street_number}, ${location.city_name}, ${location.state_name}`)}</p>
+          ${
+            boxes.length === 0
+              ? html`<p class="soft">${t('stores.noBoxes')}</p>`
+              : html`<ul class="lights many boxes">${repeat(
+                  boxes,
+                  (box) => box.id,
+                  (box) => boxRow(app, box),
+                )}</ul>`
+          }`
+        : nothing
     }
   </section>`
 }
 
-/** The ERP's id, where the name does not tell it. */
-function idUnlessNamed({ name, external_id: id }) {
-  return name.includes(id) ? nothing : code(id)
+function unfinished(creation) {
+  return creation === 'active' ? nothing : html` ${badge('warn', word('creation', creation))}`
 }
 
-function unfinished({ state }) {
-  return state === 'active' ? nothing : html` ${badge('warn', word('creation', state))}`
-}
-
-function boxCard(app, { store, box, state }, { list, failure }) {
-  const own = list.filter(
-    (terminal) =>
-      terminal.caja_id === box.external_id && terminal.sucursal_id === store.external_id,
-  )
-  const toOffer = ['PDV', 'STANDALONE'].filter((mode) =>
-    own.some((terminal) => terminal.operating_mode !== mode),
-  )
-  const button = (text, about, onClick) =>
-    html`<button type="button" class="button small" @click=${onClick}>${text}<span class="visually-hidden"> (${about})</span></button>`
-  const way = (view, key) =>
-    html`<a href=${app.link(view, undefined, { caja_id: box.external_id })}>${t(key)}<span class="visually-hidden"> (${box.name})</span></a>`
-  return html`<li class="box">
-    <h3>${name(box.name)}</h3>
-    <p>${idUnlessNamed(box)}${unfinished(box)}</p>
-    ${state ? boxState(app, state) : nothing}
-    ${
-      own.length > 0
-        ? terminalList(own)
-        : html`<p class="soft small">${t(failure ? 'stores.terminalsUnknown' : 'stores.noTerminal')}</p>`
-    }
-    <p class="buttons">
-      ${toOffer.map((mode) => button(t(`mode.to.${mode}`), box.name, () => askMode(app, modeBox(app, box, own), mode)))}
-      ${
-        app.isAdmin
-          ? own.map(({ id }) =>
-              button(t('free.button'), own.length > 1 ? id : box.name, () =>
-                openFreeing(app, app.client, id),
-              ),
-            )
+function boxRow(app, box) {
+  const { id, state, light, terminals } = box
+  const apart = terminals.filter(({ operating_mode: mode }) => mode !== 'PDV')
+  return html`<li class="light box ${light?.tone ?? 'quiet'}">
+    <a href=${boxHref(app, { client: app.client, caja_id: id })}>
+      <span class="light-name">${name(box.name, { class: 'strong' })}${
+        box.name.includes(id) ? nothing : html` ${code(id)}`
+      }</span>
+      <span class="state">${light ? (light.short ?? light.text) : nothing}${
+        state?.last_order_at ? html` · ${relative(state.last_order_at)}` : nothing
+      }</span>
+      <span class="sold small">${state ? soldToday(state) : nothing}${unfinished(box.creation)}${
+        apart.length > 0
+          ? html` ${badge('warn', word('operating', apart[0].operating_mode))}`
           : nothing
-      }
-    </p>
-    <p class="ways-on small">${way('orders', 'box.orders')}${app.has('closings') ? way('closings', 'nav.closings') : nothing}</p>
+      }</span>
+    </a>
   </li>`
-}
-
-/** How the box fares, what it sold today and which order holds its terminal now. */
-function boxState(app, state) {
-  const { tone, text, short = text } = stateOf(state)
-  const { open_order: order, last_order_at: last } = state
-  return html`<p><span class="box-state ${tone}">${short}</span>${last ? html` <span class="soft small">${relative(last)}</span>` : nothing}</p>
-    ${short === text ? nothing : html`<p class="small">${text}</p>`}
-    <p class="small">${soldToday(state)}</p>
-    ${order ? heldBy(app, { ...order, client: state.client }) : nothing}`
-}
-
-function heldBy(app, order) {
-  // What was sent holds the terminal, be it on its way to the customer or in doubt: the order itself tells which.
-  const isWaiting = order.status === 'created'
-  return html`<p class="small">${t('box.heldBy')}
-    <a href=${app.orderLink(order)}>${name(order.external_reference)}</a>
-    · ${money(order.amount)}${isWaiting ? '' : ` · ${word('status', order.status)}`}, ${relative(order.created_at)}</p>`
-}
-
-function terminalLine({ id, operating_mode: mode }) {
-  return [code(id), ' ', badge(mode === 'PDV' ? 'good' : 'quiet', word('operating', mode))]
-}
-
-/** A box with its terminals, as the question about their mode takes it. */
-function modeBox({ client }, { external_id: id, name: own }, terminals) {
-  return { client, caja_id: id, name: own, terminals: terminals.map((terminal) => terminal.id) }
 }

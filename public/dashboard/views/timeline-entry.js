@@ -2,6 +2,7 @@ import { code, duration, name, number } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
 import { badge } from '../../shared/parts.js'
 import { money } from '../amounts.js'
+import { whoText } from '../who.js'
 import { orderTone } from './order-columns.js'
 
 const tones = { done: 'good', refused: 'bad', unknown: 'warn', failed: 'bad', rejected: 'bad' }
@@ -36,6 +37,9 @@ export function whatOf(entry) {
       badge(orderTone(to), word('status', to)),
       detail && detail !== to ? [' ', word('detail', detail)] : '',
     ]
+  }
+  if (kind === 'action') {
+    return t('timeline.action', { who: whoText(entry.who), what: word('action', detail) })
   }
   const key = kind === 'cancel' || kind === 'refund' ? `${kind}.${detail}` : kind
   return [

@@ -2,6 +2,7 @@ import { clock, duration, number, time } from '../../shared/format.js'
 import { t } from '../../shared/i18n.js'
 import { html, nothing, repeat } from '../../shared/lit.js'
 import { note } from '../../shared/parts.js'
+import '../history-page-texts.js'
 import { entryClass, isKey, isTalk, moreOf, whatOf } from './timeline-entry.js'
 
 const looking = new Set(['readOrder', 'followOrder', 'order.read'])

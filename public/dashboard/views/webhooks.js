@@ -12,6 +12,7 @@ import {
   pageOf,
   pageQuery,
 } from '../../shared/parts.js'
+import '../history-page-texts.js'
 import { pagedTable } from './paged-table.js'
 
 const tones = {

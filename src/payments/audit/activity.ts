@@ -67,7 +67,7 @@ export async function auditFailure<T>(
     if (!isBadForm && code !== 'SERVICE_UNAVAILABLE') {
       const errorMessage = error instanceof AppError ? `${code}: ${error.message}` : code
       await append(deps, deps.database.db, signFailure(deps, entry, errorMessage)).catch((cause) =>
-        deps.log.error({ err: cause }, 'a failure could not be audited'),
+        deps.log.error({ err: cause }, 'audit entry of a failure not written'),
       )
     }
     throw error
@@ -146,11 +146,13 @@ function resourceTypeOf(action: string): string {
 function sign({ sealer, now }: Pick<PaymentDeps, 'sealer' | 'now'>, entry: NewEntry): NewActivity {
   const createdAt = now()
   const signing = sealer.signingKey()
-  const { keyId, sessionId } = entry.actor
+  const { keyId, person, reason, sessionId } = entry.actor
   const metadata = JSON.stringify({
     ...entry.metadata,
     ...(keyId !== undefined && { key_id: keyId }),
+    ...(person && { person_id: person.id, person: person.name }),
     ...(sessionId !== undefined && { session_id: sessionId }),
+    ...(reason !== undefined && { reason }),
   })
   const row = {
     id: randomUUID(),

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Database, Db } from '../../db/database.ts'
 import type { Sealer } from '../../domain/sealed.ts'
@@ -8,9 +7,10 @@ import {
   readHead,
   readLastArchive,
   readSealed,
+  type SealedEntry,
 } from '../../repositories/audit/activity-chain.ts'
 import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity-signatures.ts'
-import { type ArchivedEntry, readArchive, writeArchive } from './archive-file.ts'
+import { type ArchivedEntry, readArchive, writeArchive, yieldTurn } from './archive-file.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 
 export type ArchiveDeps = {
@@ -19,10 +19,10 @@ export type ArchiveDeps = {
   now: () => Date
 }
 
-/** A signature takes some 20 µs; requests come first after this many. */
-const turnAfter = 100
 /** Clocks of processes differ, and one may have been wrong: this many further entries may show that the ones before are old. */
 const extraRows = 10
+/** Rows of one query. */
+const rowsAtOnce = 200
 
 /**
  * Moves the next `size` sealed entries to one file, if the last of them, or one sealed soon after, was made before a time. Returns how many it moved: `size` or 0.
@@ -39,8 +39,8 @@ export async function archiveEntries(
   const { db } = database
   const last = await readLastArchive(db)
   const end = { seq: last?.last_seq ?? 0, hash: last?.last_hash ?? '' }
-  const found = await readSealed(db, last && end, size + extraRows)
-  const isOld = ({ entry }: (typeof found)[number]) => !entry || entry.created_at < before
+  const found = await readNext(db, last && end, size + extraRows)
+  const isOld = ({ entry }: SealedEntry) => !entry || entry.created_at < before
   if (!found.slice(size - 1).some(isOld)) return 0
   const sealed = found.slice(0, size)
   const entries = await verified(db, sealer, sealed, end)
@@ -58,18 +58,40 @@ export async function archiveEntries(
     archived_at: now(),
   }
   await writeArchive(folder, archive, entries)
-  if (!isDeepStrictEqual(await readArchive(folder, archive), entries)) {
+  const written = await readArchive(folder, archive)
+  for (const [index, entry] of entries.entries()) {
+    await yieldTurn()
+    if (isDeepStrictEqual(written[index], entry)) continue
     throw new Error('an archive of the audit log did not read as it was written')
   }
   await database.transaction((trx) => moveToArchive(trx, archive))
   return entries.length
 }
 
+/** The next `count` seals with their entries. The driver parses the rows of one answer without a pause, so it gets few. */
+async function readNext(
+  db: Db,
+  after: { seq: number; hash: string } | undefined,
+  count: number,
+): Promise<SealedEntry[]> {
+  const found: SealedEntry[] = []
+  while (found.length < count) {
+    const rows = await readSealed(
+      db,
+      found.at(-1)?.seal ?? after,
+      Math.min(rowsAtOnce, count - found.length),
+    )
+    if (rows.length === 0) break
+    found.push(...rows)
+  }
+  return found
+}
+
 /** The entries, when each is as it was written and in its place; else undefined. */
 async function verified(
   db: Db,
   sealer: Sealer,
-  sealed: Awaited<ReturnType<typeof readSealed>>,
+  sealed: readonly SealedEntry[],
   end: { seq: number; hash: string },
 ): Promise<ArchivedEntry[] | undefined> {
   const head = await readHead(db)
@@ -78,7 +100,7 @@ async function verified(
   const entries: ArchivedEntry[] = []
   let previous = end
   for (const { seal, entry } of sealed) {
-    if (entries.length % turnAfter === 0) await nextTurn()
+    await yieldTurn()
     const key = entry && (sealer.signingKeyById(entry.key_id) ?? kept.get(entry.key_id))
     const follows = seal.seq === previous.seq + 1 && seal.previous_hash === previous.hash
     if (!key || !follows || seal.seq > head.seq) return undefined

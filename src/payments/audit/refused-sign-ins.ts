@@ -38,6 +38,8 @@ export function createRefusedSignIns(
     }
     await deps.database
       .transaction((trx) => recordFailure(deps, trx, entry, 'UNAUTHORIZED: The token is not valid'))
-      .catch((error) => deps.log.error({ err: error }, 'a refused sign-in could not be audited'))
+      .catch((error) =>
+        deps.log.error({ err: error }, 'audit entry of a refused sign-in not written'),
+      )
   }
 }

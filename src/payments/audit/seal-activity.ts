@@ -52,7 +52,7 @@ export function createActivityChain(deps: SealDeps): ActivityChain {
   const sealAll = async () => {
     const { sealed, isBroken, strays } = await sealWaiting(deps)
     for (const id of strays) {
-      deps.log.error({ entry: id }, 'the audit log has an entry that this service did not write')
+      deps.log.error({ entry: id }, 'audit log entry found that this service did not write')
     }
     if (isBroken && !wasBroken) logBroken(deps)
     wasBroken = isBroken
@@ -142,7 +142,7 @@ async function sealBatch({
 function logBroken(deps: Pick<SealDeps, 'log'>): void {
   deps.log.error(
     {},
-    'the head of the audit log is missing or not ours: nothing is sealed any more; see GET /admin/activity/verify',
+    'audit log head missing or not signed by this service: sealing stopped; see GET /admin/activity/verify',
   )
 }
 
@@ -154,21 +154,21 @@ async function writeCheckpoint({ database, sealer, log }: SealDeps): Promise<voi
 }
 
 /**
- * Signs a head that was never signed: of a new database, or of one from before heads were signed. It also signs anew a head that
+ * Signs a head that was never signed: of a new database, or of one from before heads were signed. It also signs again a head that
  * another key has signed, so that this key can be removed. Any other head is left for the check to report: an unsigned head
  * counts only when nothing shows a signed one before it. `given`: keys that are lost for good, whose signatures cannot be
  * checked.
  */
-export async function signHeadAnew(
+export async function signHeadAgain(
   { database, sealer, log }: Pick<SealDeps, 'database' | 'sealer'> & { log?: Log },
   given: readonly string[] = [],
 ): Promise<void> {
-  const isTaken = await database.transaction((trx) => signHeadAnewWithin(trx, sealer, given))
+  const isTaken = await database.transaction((trx) => signHeadAgainWithin(trx, sealer, given))
   if (!isTaken && log) logBroken({ log })
 }
 
 /** The same as part of a transaction. Returns whether the head is valid afterwards. */
-export async function signHeadAnewWithin(
+export async function signHeadAgainWithin(
   trx: Trx,
   sealer: Sealer,
   given: readonly string[],

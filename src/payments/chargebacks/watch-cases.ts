@@ -42,7 +42,7 @@ export async function watchChargebacks(
     await readAgain(deps, shop, row, signal).catch(async (error: unknown) => {
       if (signal.aborted) return
       const about = { client: row.client, caseId: row.case_id, paymentId: row.payment_id }
-      deps.log.warn({ ...about, err: error }, 'a charge-back could not be read yet')
+      deps.log.warn({ ...about, err: error }, 'charge-back not read yet')
       await postponeCase(deps, row)
     })
   }
@@ -116,7 +116,7 @@ export async function takeCasesOf(
   const shop = { client: order.client, mpUserId: order.mp_user_id }
   for (const { referenceId } of order.payments) {
     if (referenceId === null) continue
-    const payment = await ownPayment(deps, shop, referenceId, 'read anew')
+    const payment = await ownPayment(deps, shop, referenceId, 'read again')
     if (payment?.status !== chargedBack) continue
     const found = caseIds.length > 0 ? caseIds : await searchCases(deps, shop, referenceId)
     let isKept = false
@@ -135,7 +135,7 @@ async function ownPayment(
   deps: PaymentDeps,
   shop: Shop,
   paymentId: string,
-  how: 'as kept' | 'read anew' = 'as kept',
+  how: 'as kept' | 'read again' = 'as kept',
 ): Promise<ProviderPaymentRow | undefined> {
   const { db } = deps.database
   const kept = await findPayment(db, shop.client, paymentId)

@@ -40,7 +40,7 @@ export function requestedSpanOf(
   now: Date,
 ): RequestedSpan {
   if (businessDay !== undefined) {
-    if (from || to) throw invalid('from', 'does not go with business_day')
+    if (from || to) throw invalid('from', 'cannot be combined with business_day')
     const day = spanOfDay(timeZone, businessDay)
     if (day.from >= now) throw invalid('business_day', 'has not begun yet')
     return { businessDay, isDay: true, timeZone, ...day, until: earlier(day.to, now) }

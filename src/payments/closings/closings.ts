@@ -167,7 +167,7 @@ async function placeOf(
 ): Promise<Where> {
   const box = cajaId === undefined ? undefined : await findPos(db, client, cajaId)
   if (cajaId !== undefined && !box) {
-    throw new AppError('NOT_FOUND', { message: 'There is no such box' })
+    throw new AppError('NOT_FOUND', { message: 'There is no such box; check caja_id' })
   }
   const storeId = sucursalId ?? box?.store_external_id
   const store = storeId === undefined ? undefined : await findStore(db, client, storeId)
@@ -317,7 +317,7 @@ export async function sign(
   }
   return auditFailure(deps, entry, async () => {
     const isSigned = await deps.database.transaction(async (trx) => {
-      const by = actor.keyId ?? null
+      const by = actor.keyId ?? actor.person?.id ?? null
       if (!(await signClosing(trx, closing, { at: deps.now(), by }))) return false
       await recordSuccess(deps, trx, entry)
       return true
@@ -362,7 +362,7 @@ export async function amend(
         totals,
         lines,
         created_at: deps.now(),
-        created_by: actor.keyId ?? null,
+        created_by: actor.keyId ?? actor.person?.id ?? null,
       })
       await recordSuccess(deps, trx, entry)
       return amendment

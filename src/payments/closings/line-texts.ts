@@ -15,20 +15,20 @@ export type LineAction = (typeof lineActions)[number]
 const texts: Record<LineKind, { action: LineAction } & Record<Language, string>> = {
   missing_here: {
     action: 'adopt_or_refund',
-    es: 'Mercado Pago cobró esto y aquí no figura como cobrado. Buscá la venta: tomala como propia o devolvé el dinero.',
-    en: 'The provider charged this and it is not charged here. Look for the sale: take it over or give the money back.',
+    es: 'Mercado Pago tiene este cobro y acá no figura. Buscá la venta: registrala o devolvé el dinero.',
+    en: 'Mercado Pago has this charge and it is not recorded here. Look for the sale: record it or refund the payment.',
     pt: 'O provedor cobrou isto e aqui não consta como cobrado. Procure a venda: assuma-a ou devolva o dinheiro.',
   },
   missing_there: {
     action: 'call_supervisor',
-    es: 'Aquí figura como cobrado y Mercado Pago no lo tiene. No entregues más mercadería por esta venta; avisá al supervisor.',
-    en: 'It is charged here and the provider does not have it. Hand out nothing more for this sale; tell the supervisor.',
+    es: 'Acá figura como cobrado y Mercado Pago no lo tiene. No entregues más mercadería por esta venta; avisá al supervisor.',
+    en: 'It is charged here and Mercado Pago does not have it. Hand out nothing more for this sale; call the supervisor.',
     pt: 'Aqui consta como cobrado e o provedor não o tem. Não entregue mais nada por esta venda; avise o supervisor.',
   },
   amount_differs: {
     action: 'compare_receipts',
-    es: 'El importe cobrado o devuelto no es el mismo en los dos lados. Compare con el comprobante de la terminal.',
-    en: 'What was charged or given back is not the same on both sides. Compare it with the receipt of the terminal.',
+    es: 'El importe cobrado o devuelto no es el mismo en los dos lados. Comparalo con el comprobante de la terminal.',
+    en: 'The charged or refunded amount differs between both sides. Compare it with the receipt of the terminal.',
     pt: 'O valor cobrado ou devolvido não é o mesmo nos dois lados. Compare com o comprovante da maquininha.',
   },
   other_medium: {
@@ -39,26 +39,26 @@ const texts: Record<LineKind, { action: LineAction } & Record<Language, string>>
   },
   other_box: {
     action: 'correct_box',
-    es: 'Se cobró en la terminal de otra caja. Cuéntelo en la caja de la venta.',
+    es: 'Se cobró en la terminal de otra caja. Contalo en la caja de la venta.',
     en: 'It was charged on the terminal of another box. Count it at the box of the sale.',
     pt: 'Foi cobrado na maquininha de outro caixa. Conte-o no caixa da venda.',
   },
   paid_late: {
     action: 'call_supervisor',
-    es: 'Esta venta se dio por no pagada y después se pagó. Fijate si se cobró de nuevo: decí que se pagó o devolvé el dinero.',
-    en: 'This sale counted as not paid and was paid afterwards. See whether it was charged again: settle it as paid or give the money back.',
+    es: 'Esta venta figuraba como no pagada y después se pagó. Fijate si se cobró de nuevo: marcala como pagada o devolvé el dinero.',
+    en: 'This sale was closed as not paid, and the customer paid later. Check whether it was charged again: mark it as paid or refund it.',
     pt: 'Esta venda foi dada como não paga e depois foi paga. Veja se foi cobrada de novo: diga que foi paga ou devolva o dinheiro.',
   },
   paid_less: {
     action: 'call_supervisor',
-    es: 'El cliente pagó menos que lo pedido. Cobrá el resto de otra forma y decí que se pagó, o devolvé el dinero.',
-    en: 'The customer paid less than was asked. Take the rest otherwise and settle it as paid, or give the money back.',
+    es: 'El cliente pagó solo una parte. Cobrá el resto con otro medio y marcala como pagada, o devolvé el dinero.',
+    en: 'The customer paid only a part. Charge the difference by other means and mark it as paid, or refund it.',
     pt: 'O cliente pagou menos que o pedido. Receba o resto de outra forma e diga que foi paga, ou devolva o dinheiro.',
   },
   pending: {
     action: 'wait',
-    es: 'Todavía no se sabe cómo termina. No vuelvas a cobrar: esperá, el cierre se repite solo.',
-    en: 'It is not known yet how this ends. Do not charge again: wait, the closing is repeated by itself.',
+    es: 'Todavía no se conoce el resultado. No vuelvas a cobrar: esperá, el cierre se repite solo.',
+    en: 'The result is not known yet. Do not charge again: wait, the service repeats the closing.',
     pt: 'Ainda não se sabe como termina. Não cobre de novo: espere, o fechamento se repete sozinho.',
   },
 }

@@ -1,6 +1,7 @@
 import type { ClosingLine } from '../../domain/closing.ts'
 import { findKeyById } from '../../repositories/api-keys/api-key-queries.ts'
 import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
+import { findPerson } from '../../repositories/people/people-queries.ts'
 import { findStore, listPosOfStore } from '../../repositories/stores/store-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 import type { PairedCharge } from './compare-charges.ts'
@@ -114,17 +115,18 @@ function rowOfLine(line: ClosingLine): ListedCharge {
   }
 }
 
-/** What people call the store and boxes of a closing, and the key that signed it; null when the administrator did. */
+/** What people call the store and boxes of a closing, and who signed it: the person, or the key; null for the administrator. */
 export async function describeClosing(
   { database: { db } }: PaymentDeps,
-  { client, sucursal_id: storeId, signed_by: keyId }: ClosingRow,
+  { client, sucursal_id: storeId, signed_by: signer }: ClosingRow,
 ): Promise<ClosingNames> {
   const store = await findStore(db, client, storeId)
   const boxes = store ? await listPosOfStore(db, client, store.id) : []
-  const key = keyId === null ? undefined : await findKeyById(db, keyId)
+  const key = signer === null ? undefined : await findKeyById(db, signer)
+  const person = signer === null || key ? undefined : await findPerson(db, undefined, signer)
   return {
     storeName: store?.name ?? null,
     boxNames: new Map(boxes.map((box) => [box.external_id, box.name])),
-    signedBy: key ? (key.description ?? key.key_mask) : null,
+    signedBy: key ? (key.description ?? key.key_mask) : (person?.name ?? null),
   }
 }

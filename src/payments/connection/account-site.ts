@@ -76,7 +76,7 @@ async function readSite(
     )
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error
-    deps.log.warn({ client, err: error }, 'the country of a provider account could not be read')
+    deps.log.warn({ client, err: error }, 'country of a provider account not read')
     return 'unreadable'
   }
 }

@@ -192,10 +192,7 @@ export async function finishLogin(
   }
   // The code of another server must not be sent to ours, and our server's code is the only one accepted (RFC 9207).
   if (request.issuer !== undefined && !deps.provider.oauth.isIssuer(request.issuer)) {
-    deps.log.warn(
-      { client: waiting.client },
-      'the answer to a login came from another authorization server',
-    )
+    deps.log.warn({ client: waiting.client }, 'login answer came from another authorization server')
     throw new AppError('OAUTH_STATE_INVALID')
   }
   if (!request.denied && request.code === undefined) throw invalid('code', 'Required')
@@ -228,7 +225,7 @@ function openVerifier(
     if (!(error instanceof SealedError)) throw error
     deps.log.error(
       { client, keyId: error.keyId, err: error },
-      'a login cannot go on: this process lacks the key that another one encrypts with (ENCRYPTION_KEYS)',
+      'login not completed: this process lacks the encryption key of another process (ENCRYPTION_KEYS)',
     )
     throw new AppError('OAUTH_STATE_INVALID', { cause: error })
   }
@@ -306,7 +303,7 @@ async function nameAccount(deps: PaymentDeps, client: ClientName, token: string)
     if (nickname !== null) await setNickname(db, client, nickname)
     if (siteId !== null) await keepSite(db, { mpUserId: id, siteId, at: deps.now() })
   } catch (error) {
-    deps.log.warn({ client, err: error }, 'the name of the connected account is not known')
+    deps.log.warn({ client, err: error }, 'name of the connected account not read')
   }
 }
 

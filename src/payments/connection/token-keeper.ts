@@ -120,7 +120,7 @@ async function renewPatiently(
 ): Promise<ConnectionRow> {
   const patienceMs = Math.min(renewalPatienceMs, Math.max(0, untilMs - deps.stopwatch()))
   const renewal = renewConnection(deps, client, fromVersion, serviceActor(deps.now()))
-  renewal.catch((error) => deps.log.warn({ client, err: error }, 'a renewal failed'))
+  renewal.catch((error) => deps.log.warn({ client, err: error }, 'token renewal failed'))
   const patience = new AbortController()
   try {
     return await Promise.race([
@@ -184,7 +184,7 @@ export function openToken(
     if (!(error instanceof SealedError)) throw error
     deps.log.error(
       { client, keyId: error.keyId, err: error },
-      'a stored token cannot be opened: give this process the key (ENCRYPTION_KEYS), or connect the client again',
+      'stored token not decrypted: add its key to ENCRYPTION_KEYS, or connect the client again',
     )
     throw new AppError('CONNECTION_LOST', { cause: error })
   }
@@ -291,7 +291,7 @@ async function renewFrom(
     await endRenewal(db, renewal).catch((cause) =>
       deps.log.warn(
         { client, err: cause },
-        'the end of a failed renewal could not be stored; other requests wait for it',
+        'end of a failed token renewal not stored; other requests wait for it',
       ),
     )
     throw failure
@@ -318,7 +318,7 @@ async function endRefused(
   if (!(await dropRefreshToken(deps.database.db, renewal))) return undefined
   deps.log.error(
     { client, reason, expiresAt },
-    'a connection can no longer be renewed; its access token is used until it expires, so connect the client again before',
+    'connection can no longer be renewed; connect the client again before its access token expires',
   )
   return usableConnection(deps, client)
 }
@@ -352,7 +352,7 @@ async function endAsLost(
   if (!(await markLost(deps.database.db, renewal, reason))) return undefined
   deps.log.error(
     { client, reason },
-    'the provider refused to renew a connection; the client must connect again',
+    'provider refused the token renewal; the client must connect again',
   )
   throw new AppError('CONNECTION_LOST', { cause })
 }
@@ -384,7 +384,7 @@ async function storePair(
       return
     } catch (error) {
       if (givenUp.aborted) throw error
-      deps.log.error({ client, err: error }, 'new tokens are not stored yet; this is tried again')
+      deps.log.error({ client, err: error }, 'new tokens not stored yet; the service retries')
       await deps.sleep(waitMs, givenUp).catch(() => undefined)
     }
   }
@@ -427,7 +427,7 @@ export async function renewDueConnections(deps: PaymentDeps): Promise<void> {
     const connection = await findConnection(deps.database.db, client)
     if (!connection) continue
     await renewConnection(deps, client, connection.version, serviceActor(now)).catch((error) =>
-      deps.log.error({ client, err: error }, 'a connection could not be renewed'),
+      deps.log.error({ client, err: error }, 'connection not renewed'),
     )
   }
 }

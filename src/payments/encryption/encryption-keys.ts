@@ -28,12 +28,14 @@ export type KeyUse =
   | 'tokens of clients'
   | 'logins under way'
   | 'tokens of destinations of flows'
+  | 'codes of people'
   | 'the audit log'
 
 const uses = {
   oauth_connections: 'tokens of clients',
   oauth_states: 'logins under way',
   oauth_grants: 'tokens of destinations of flows',
+  people: 'codes of people',
 } as const satisfies Record<SealedColumn['table'], KeyUse>
 
 /** One value that cannot be decrypted may be damaged; when none of these can, the key is another one. */

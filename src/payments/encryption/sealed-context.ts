@@ -2,6 +2,7 @@ import {
   grantContext,
   type SealedColumn,
   type SealedValue,
+  totpContext,
 } from '../../repositories/encryption/sealed-values.ts'
 import { sealContext } from '../connection/token-keeper.ts'
 
@@ -10,5 +11,6 @@ export function sealedContext(
   { table, column }: SealedColumn,
   { row, owner }: Pick<SealedValue, 'row' | 'owner'>,
 ): string {
+  if (table === 'people' || column === 'totp_secret') return totpContext(row)
   return table === 'oauth_grants' ? grantContext(row) : sealContext(owner, column)
 }

@@ -73,12 +73,17 @@ export type EventReader = {
 const itemsAtMost = 20
 
 /**
- * Events for one subscriber: of one client or, when `client` is undefined, of all; only orders unless `isAdmin`. Its first result
+ * Events for one subscriber: of one client or, when `client` is undefined, of all; only orders unless `isAdmin`, and of these boxes
+ * only if there are `boxes`. Its first result
  * is `missed`.
  */
 export function createEventReader(
   source: EventSource,
-  { isAdmin, client }: { isAdmin: boolean; client: string | undefined },
+  {
+    isAdmin,
+    client,
+    boxes,
+  }: { isAdmin: boolean; client: string | undefined; boxes?: ReadonlySet<string> | undefined },
 ): EventReader {
   const items = new Map<string, EventItem>()
   let missed = true
@@ -88,7 +93,9 @@ export function createEventReader(
     items.clear()
   }
   const concerns = (item: EventItem) =>
-    (isAdmin || item.kind === 'order') && (client === undefined || item.client === client)
+    (isAdmin || item.kind === 'order') &&
+    (client === undefined || item.client === client) &&
+    (boxes === undefined || (item.kind === 'order' && boxes.has(item.data.caja_id)))
 
   return {
     watch: (wake) =>

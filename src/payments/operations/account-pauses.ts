@@ -3,7 +3,7 @@ import { hasCome } from '../../repositories/due-work.ts'
 
 /** Which provider accounts background work spares for a moment. In memory: each process learns for itself. */
 export type AccountPauses = {
-  /** How many calls each account in trouble may be sent at once now: none while it rests, then one that tries it. */
+  /** How many calls each account in trouble may be sent at once now: none while it pauses, then one that tries it. */
   widths(now: Date): ReadonlyMap<number, number>
   /** When this account may be asked again; undefined when it may be asked now. */
   pausedUntil(mpUserId: number, now: Date): Date | undefined
@@ -31,13 +31,13 @@ export function createAccountPauses(): AccountPauses {
   return {
     pausedUntil,
     widths(now) {
-      const rested = [...accounts].filter(([, { untilMs }]) => untilMs > 0)
-      return new Map(rested.map(([mpUserId]) => [mpUserId, pausedUntil(mpUserId, now) ? 0 : 1]))
+      const paused = [...accounts].filter(([, { untilMs }]) => untilMs > 0)
+      return new Map(paused.map(([mpUserId]) => [mpUserId, pausedUntil(mpUserId, now) ? 0 : 1]))
     },
     note(mpUserId, failure, now) {
       const cause = providerErrorOf(failure)
       if (cause === undefined || isAnswered(cause)) {
-        // A call that was under way with the one that was told to wait says nothing about afterwards.
+        // A call that was under way with the one that was asked to wait says nothing about afterwards.
         if (!pausedUntil(mpUserId, now)) accounts.delete(mpUserId)
         return
       }
@@ -45,10 +45,10 @@ export function createAccountPauses(): AccountPauses {
       const failures = (before?.failures ?? 0) + 1
       const pause = pauseMs(cause, failures)
       const restUntil = new Date(before?.untilMs ?? 0)
-      const rested = hasCome(restUntil, now, longestLimitMs)
+      const paused = hasCome(restUntil, now, longestLimitMs)
         ? Math.min(restUntil.getTime(), now.getTime())
         : restUntil.getTime()
-      const untilMs = Math.max(rested, pause > 0 ? now.getTime() + pause : 0)
+      const untilMs = Math.max(paused, pause > 0 ? now.getTime() + pause : 0)
       accounts.set(mpUserId, { failures, untilMs })
     },
   }

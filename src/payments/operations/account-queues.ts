@@ -124,10 +124,10 @@ export function createAccountQueues<U extends Unit>(
         clearTimeout(slow)
         leavePlace()
       })
-    const resting = options.restMs
+    const pausing = options.restMs
       ? deps.sleep(options.restMs, stopped.signal).catch(() => undefined)
       : undefined
-    const ended = Promise.all([working, resting]).then(() => {
+    const ended = Promise.all([working, pausing]).then(() => {
       running.delete(unit.id)
       leaveQueue()
       noteEvent()
@@ -168,7 +168,7 @@ export function createAccountQueues<U extends Unit>(
       do await drain(deps.now, collectMs)
       while (events !== drainedAt)
     } catch (error) {
-      deps.log.error({ err: error }, `a round of the ${options.name} failed`)
+      deps.log.error({ err: error }, `${options.name}: round failed`)
     } finally {
       draining = undefined
     }

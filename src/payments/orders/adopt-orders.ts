@@ -52,7 +52,7 @@ import { confirmCreation, moveOrder } from './state.ts'
  * finds them.
  *
  * An order is adopted only on certain facts. It belongs to a connected account, this service's application made it, and its
- * terminal belongs to one box of one client. An order of another system on the same account is left alone: with a row here it
+ * terminal belongs to one box of one client. An order of another system on the same account is not adopted: with a row here it
  * would sooner or later be canceled.
  */
 export type Adoption =
@@ -248,7 +248,7 @@ export async function adoptFound(
     const { mpOrderId, status } = evidence
     deps.log.warn(
       { mpOrderId, status, mpUserId: account.mpUserId, terminalId: content.terminalId },
-      'an order that this service made is at the provider, and no box here can be its own',
+      'provider has an order of this service that matches no box',
     )
     return { kind: 'foreign' }
   }
@@ -431,7 +431,7 @@ async function adopt(
   const { order } = adoption
   deps.log.warn(
     { orderId: order.id, client, mpOrderId: evidence.mpOrderId, status: order.status, source },
-    'an order without a row was found at the provider and adopted',
+    'order adopted: the provider had it and the database did not',
   )
   return { kind: 'adopted', order }
 }

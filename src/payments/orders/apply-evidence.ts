@@ -313,7 +313,7 @@ function findContradiction(order: OrderRow, evidence: OrderEvidence): string | u
   }
   const mostCents = Math.max(evidence.paidCents, order.paid_cents) || order.amount_cents
   if (evidence.refundedCents > mostCents) {
-    return 'the provider shows more given back than was paid'
+    return 'the provider shows a larger refund than the payment'
   }
   return undefined
 }

@@ -17,6 +17,7 @@ import { type OrderRow, setCancelRequested } from '../../repositories/orders/ord
 import { auditFailure, notifyActivity, signSuccess } from '../audit/activity.ts'
 import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
+import { actorOfEnd, askedBy } from '../operations/asked-by.ts'
 import {
   firstCheckAt,
   type NewLease,
@@ -130,7 +131,7 @@ export async function cancelAtProvider(
   connection?: KnownConnection,
 ): Promise<OrderRow> {
   const { untilMs } = within(deps, context, timeLeftMs(deps, context) * 0.75)
-  const opened = await openCancel(deps, order)
+  const opened = await openCancel(deps, order, context.actor)
   if ('ended' in opened) return canceledOrNot(opened.ended)
   const { operation, newLease } = opened
   return runOperation<OrderOperationRow, OrderEvidence, OrderRow>(deps, context, {
@@ -207,7 +208,7 @@ function cancelEnd(
   const ends = { id, amount_cents, mp_refund_id, state, providerCode, finishedAt: deps.now() }
   const entry = {
     client: order.client,
-    actor,
+    actor: actorOfEnd(operation, actor),
     action: 'order.canceled',
     resourceId: order.id,
     metadata: { mp_order_id: order.mp_order_id, caja_id: order.caja_id },
@@ -241,6 +242,7 @@ export async function settleCancel(
 async function openCancel(
   deps: PaymentDeps,
   order: OrderRow,
+  actor: Actor,
 ): Promise<{ operation: OrderOperationRow; newLease: NewLease | null } | { ended: OrderRow }> {
   const { db } = deps.database
   for (;;) {
@@ -251,6 +253,7 @@ async function openCancel(
       id: randomUUID(),
       next_attempt_at: firstCheckAt(now),
       created_at: now,
+      asked_by: askedBy(actor),
       ...sender,
     }
     const operation = await insertCancel(db, order.id, cancel)

@@ -1,3 +1,4 @@
+import { createSteps } from '../../jobs/small-steps.ts'
 import { deleteExpiredStates } from '../../repositories/connection/connection-queries.ts'
 import { deleteIdempotencyKeys } from '../../repositories/orders/idempotency-keys.ts'
 import { deleteOldOrders } from '../../repositories/orders/old-orders.ts'
@@ -16,11 +17,9 @@ export type KeptTimes = { ordersMs: number; callsMs: number; webhooksMs: number;
 
 /** The documented time for the header `Idempotency-Key`. */
 const keysMs = 30 * 24 * 3600_000
-/** A step takes some 10 ms of an idle database. The rest between steps is for the tills: several times as long as the step was. */
+/** A step takes some 10 ms of an idle database. */
 const rowsAtOnce = 1_000
 const ordersAtOnce = 100
-const leastRestMs = 50
-const restOfStep = 9
 
 /**
  * Renews connections, deletes old rows and archives old entries of the audit log in small steps. Ends early when
@@ -35,15 +34,13 @@ export async function deleteOldData(
   const { db } = database
   const now = deps.now()
   const before = (ms: number) => new Date(now.getTime() - ms)
+  const step = createSteps(deps, signal)
 
-  /** Repeats a step until it finds fewer rows than its limit. Returns the number of rows. */
-  const inSteps = async (limit: number, step: (limit: number) => Promise<number>) => {
+  /** Repeats `work` until it finds fewer rows than its limit. Returns the number of rows. */
+  const inSteps = async (limit: number, work: (limit: number) => Promise<number>) => {
     let gone = 0
     for (let found = limit; found === limit && !signal.aborted; gone += found) {
-      const beganAt = deps.stopwatch()
-      found = await step(limit)
-      const tookMs = deps.stopwatch() - beganAt
-      await deps.sleep(Math.max(leastRestMs, restOfStep * tookMs), signal).catch(() => undefined)
+      found = await step(() => work(limit))
     }
     return gone
   }
@@ -61,14 +58,14 @@ export async function deleteOldData(
     ),
   }
   if (Object.values(deleted).some((rows) => rows > 0)) {
-    deps.log.info(deleted, 'old rows are deleted')
+    deps.log.info(deleted, 'old rows deleted')
   }
   const folder = deps.settings.auditArchiveDir
   if (folder !== undefined) {
     const archived = await inSteps(rowsAtOnce, (size) =>
       archiveEntries(deps, folder, before(keep.auditMs), size),
     )
-    if (archived > 0) deps.log.info({ archived }, 'old entries of the audit log are archived')
+    if (archived > 0) deps.log.info({ archived }, 'old audit log entries archived')
   }
   if (!signal.aborted) await rememberRemoval(db, now)
 }

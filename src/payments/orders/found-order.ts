@@ -149,7 +149,7 @@ export async function noteUnproven(
   if (changed) {
     deps.log.warn(
       { orderId: order.id, client: order.client, mpOrderIds, source },
-      'the provider has an equal order that is not proven to be the one whose creation was not answered',
+      'provider has an equal order; it may be another one than the unanswered creation',
     )
   }
   return after

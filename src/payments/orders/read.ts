@@ -1,6 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
-import { isUntouchable } from '../../domain/order-state.ts'
+import { isOpen, isUntouchable } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type CallOptions, ProviderError } from '../../provider/provider.ts'
 import type { ConnectionRow } from '../../repositories/connection/connection-queries.ts'
@@ -189,7 +189,7 @@ async function readConfirmed(
     const applied = await takeEvidence(deps, order, () => evidence, context.source, { check })
     if (evidence.status === null) {
       const { providerStatus } = evidence
-      deps.log.warn({ orderId: order.id, providerStatus }, 'the provider uses an unknown status')
+      deps.log.warn({ orderId: order.id, providerStatus }, 'unknown provider status')
     }
     return { order: applied.order, stale: false, shown: applied.shown }
   } catch (error) {
@@ -197,7 +197,7 @@ async function readConfirmed(
     const gone =
       error instanceof ProviderError && error.status === 404 && error.providerCode !== null
     const local = await planNext(deps, order, null, gone)
-    if (!gone) deps.log.warn({ orderId: order.id, err: error }, 'the provider could not be read')
+    if (!gone) deps.log.warn({ orderId: order.id, err: error }, 'provider order not read')
     return gone
       ? { order: local, stale: false, isGone: true }
       : { order: local, stale: true, failure: error }
@@ -239,7 +239,10 @@ async function planNext(
 export type WaitOptions = {
   /** Longest wait in seconds, 1 to 30. */
   waitSeconds: number
-  /** Answers at once when the order is past this version. Default: the version before the provider was read. */
+  /**
+   * Answers at once when the order is past this version. Default: the version before the provider was read; an order that is no
+   * longer open is answered at once, since the caller may not know how it ended.
+   */
   knownVersion?: number | undefined
   signal: AbortSignal
   /**
@@ -277,6 +280,7 @@ export async function readOrder(
     onlyReads: true,
   })
   if (!wait) return read
+  if (wait.knownVersion === undefined && !isOpen(read.order.status)) return read
   const knownVersion = wait.knownVersion ?? before.version
   const until = performance.now() + wait.waitSeconds * 1000
   while (!isUntouchable(read.order.status) && read.order.version === knownVersion) {

@@ -24,6 +24,7 @@ import {
 } from '../../repositories/orders/refund-intents.ts'
 import { auditFailure } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
+import { askedBy } from '../operations/asked-by.ts'
 import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/lease.ts'
 import {
   inTime,
@@ -121,7 +122,7 @@ async function denyRefund(deps: PaymentDeps, asked: Asked): Promise<OrderOperati
 /** Forgets the key of an answered refund. A failure is logged only: the next equal request would count as a repetition. */
 async function forgetTie(deps: PaymentDeps, { scope, order }: Asked): Promise<void> {
   await deleteIdempotencyKey(deps.database.db, scope).catch((error) =>
-    deps.log.warn({ err: error, orderId: order.id }, 'an answered refund still counts as open'),
+    deps.log.warn({ err: error, orderId: order.id }, 'answered refund still open in the database'),
   )
 }
 
@@ -153,7 +154,8 @@ async function refundOnce(
   }
   // It may have been paid since the last status check, so it may be refundable.
   if (stale && isOpen(order.status)) throw unreadable(order, failure)
-  if (stale) deps.log.warn({ orderId: order.id }, 'refunding an order that could not be read')
+  if (stale)
+    deps.log.warn({ orderId: order.id }, 'refunding without a read: the order could not be read')
 
   asked.outcomeOnFailure = undecided(order)
   const intent = await writeIntent(deps, order, asked, start, isListRead)
@@ -216,7 +218,7 @@ async function writeIntent(
     const provenMs = performance.now()
     const before = isListRead ? JSON.stringify(order.refunds.map(({ id }) => id)) : null
     const refund = newRefund(deps, order, asked, start.repeated + 1)
-    const row = { ...refund, refunds_before: before }
+    const row = { ...refund, refunds_before: before, asked_by: askedBy(context.actor) }
     const operation = await insertRefund(db, order, row, link)
     if (operation) {
       return { order, operation, isTaken: false, newLease: newLeaseOf(row, provenMs) }
@@ -228,7 +230,7 @@ async function writeIntent(
 
 function tooSlow(order: OrderRow): AppError {
   return new AppError('PROVIDER_TIMEOUT', {
-    message: 'The provider was too slow for the refund to begin; nothing was given back',
+    message: 'The provider was too slow for the refund to begin; nothing was refunded',
     extra: { ...moneyOutcome('refundPutOff', order), orderId: order.id },
   })
 }

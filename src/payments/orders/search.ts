@@ -87,7 +87,7 @@ export function createOrderSearch(deps: PaymentDeps): OrderSearch {
       if (stopped.aborted) return
       const untilMs = deps.now().getTime() + retryAfterMs(error, failures)
       waits.set(mpUserId, { untilMs, failures: failures + 1 })
-      deps.log.warn({ mpUserId, ...figures, err: error }, 'an account could not be searched yet')
+      deps.log.warn({ mpUserId, ...figures, err: error }, 'provider account not searched yet')
     }
   }
 
@@ -168,7 +168,7 @@ async function searchAccount(
       const sureMs = Math.max(from.getTime(), Math.min(endMs, beganMs - indexLagMs))
       await advanceSearch(db, mpUserId, new Date(sureMs), deps.now())
       if (sureMs >= endsMs) {
-        deps.log.info({ mpUserId, ...figures }, 'an account was searched for orders without a row')
+        deps.log.info({ mpUserId, ...figures }, 'provider account searched for unknown orders')
         return nowMs
       }
       await deps.sleep(betweenPagesMs, stopped).catch(() => undefined)
@@ -211,7 +211,7 @@ async function findMissing(
     if (isTooMuch) return 'too many'
     if (unreadable.length > 0) {
       const about = { mpUserId: account.mpUserId, mpOrderIds: unreadable }
-      deps.log.warn(about, 'orders of the provider cannot be read; the rest of their page is')
+      deps.log.warn(about, 'provider orders not readable; the other orders of the page are read')
     }
     const [first] = orders
     // A provider that does not support the parameter returns the first page every time.
@@ -264,10 +264,7 @@ async function adoptOrSkip(
   ).catch((error: unknown): Adoption => {
     // One order that cannot be stored must not block the others.
     if (constraintOf(error) === undefined) throw error
-    deps.log.error(
-      { mpUserId: account.mpUserId, mpOrderId, err: error },
-      'an order cannot be stored',
-    )
+    deps.log.error({ mpUserId: account.mpUserId, mpOrderId, err: error }, 'order not stored')
     return { kind: 'foreign' }
   })
   if (adoption.kind === 'adopted') figures.adopted += 1

@@ -78,7 +78,7 @@ async function insteadOfSending(
   }
   if (operation.state === 'refused') {
     throw new AppError('PROVIDER_ERROR', {
-      message: 'The provider refused an equal refund a moment ago; nothing was given back',
+      message: 'The provider refused an equal refund a moment ago; nothing was refunded',
       extra: { ...moneyOutcome('refundRefusedForNow', order), orderId: order.id },
     })
   }
@@ -120,7 +120,7 @@ async function record(
   if (refund && isFailedRefund(refund.status)) {
     await refuseOperation(deps, operation, 'refund_failed')
     throw new AppError('PROVIDER_REJECTED', {
-      message: 'The provider took the refund and then refused it; nothing was given back',
+      message: 'The provider accepted the refund and then refused it; nothing was refunded',
       extra: { ...refundStanding(order), ...moneyOutcome('refundRefused', order) },
     })
   }
@@ -305,7 +305,7 @@ async function settleUnclearAnswer(
     if (settled.state === 'done') return { order: read.order, operation: settled }
   }
   throw new AppError('PROVIDER_ERROR', {
-    message: 'The answer of the provider does not fit the refund that was asked for',
+    message: 'The answer of the provider does not match the requested refund',
     extra: { ...moneyOutcome('refundUndecided'), orderId: order.id, status: read.order.status },
   })
 }
@@ -328,7 +328,7 @@ async function keepUnclear(
     nextAttemptAt: new Date(deps.now().getTime() + unclearCheckMs),
     unclear: { why: whyUnclear(match), possible: possibleRefunds(match, shown) },
   })
-  deps.log.warn({ orderId, operationId: id, mpRefundId }, 'a refund cannot be identified')
+  deps.log.warn({ orderId, operationId: id, mpRefundId }, 'refund not identified')
   return { ...operation, state: 'unknown', mp_refund_id: mpRefundId, provider_code: unclearCode }
 }
 

@@ -30,6 +30,7 @@ import {
   signSuccess,
 } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
+import { actorOfEnd } from '../operations/asked-by.ts'
 import type { RequestContext } from '../operations/request-context.ts'
 import { serviceActor } from '../operations/request-context.ts'
 import {
@@ -135,7 +136,7 @@ async function endRefunds(
   }
 }
 
-const failedText = 'The provider had taken the refund, and it failed; its amount is not given back'
+const failedText = 'The provider had accepted the refund, and it failed; its amount is not refunded'
 
 /** The audit entry of a refund. */
 export function refundEntry(
@@ -145,7 +146,7 @@ export function refundEntry(
 ): ActivityEntry {
   return {
     client: order.client,
-    actor,
+    actor: actorOfEnd(operation, actor),
     action: 'order.refunded',
     resourceId: order.id,
     metadata: {

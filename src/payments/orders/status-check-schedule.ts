@@ -240,11 +240,24 @@ export function nextAfterSimulation(now: Date): Date {
 export type StatusCheckNotes = {
   /**
    * Records a status check of an unchanged order. It is written a moment later; the caller neither waits for it nor fails with
-   * it.
+   * it. A check of an order that had just ended when it was known already is not written: see `isKnownEnd`.
    */
   note(order: OrderRow, check: Pick<StatusCheckNote, 'checkedAt' | 'next'>): void
   /** Writes what is pending. Never fails. */
   flush(): Promise<void>
+}
+
+/**
+ * Whether the provider has shown within the last 30 s that the order has ended. A till that reads the end once more finds nothing
+ * that is worth a write, and no next check needs to be planned.
+ */
+function isKnownEnd(
+  { status, next_check_at, checked_at, last_updated_at }: OrderRow,
+  { checkedAt, next }: Pick<StatusCheckNote, 'checkedAt' | 'next'>,
+): boolean {
+  if (isOpen(status) || next_check_at !== null || next.at !== null) return false
+  const knownAt = Math.max(last_updated_at.getTime(), checked_at?.getTime() ?? 0)
+  return checkedAt.getTime() - knownAt < paidFreshForMs
 }
 
 /** Repeated reads share a statement. Much shorter than the time between two status checks of the sweeper. */
@@ -274,6 +287,7 @@ export function createStatusCheckNotes(
 
   return {
     note(order, check) {
+      if (isKnownEnd(order, check)) return
       const { id, version, next_check_at: knownNext } = order
       const before = pending.get(id)
       const isSame = before?.version === version

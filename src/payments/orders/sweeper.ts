@@ -204,8 +204,11 @@ function logFailure(
   error: unknown,
 ): void {
   if (error instanceof AppError) {
-    deps.log.info({ ...about, code: error.code }, 'an order stays open for the next round')
+    deps.log.info(
+      { ...about, code: error.code },
+      'order still open; checked again in the next round',
+    )
   } else {
-    deps.log.error({ ...about, err: error }, 'the status check of an order failed')
+    deps.log.error({ ...about, err: error }, 'status check failed')
   }
 }

@@ -1,10 +1,12 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
+import { listActivityOfOrder } from '../../repositories/audit/activity-queries.ts'
 import { listOrderCalls } from '../../repositories/orders/order-call-queries.ts'
 import { listOrderEvents } from '../../repositories/orders/order-events.ts'
 import { listOperations } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { listWebhooksOfOrder } from '../../repositories/webhooks/webhook-log.ts'
+import { createWhoOf, type Who } from '../audit/who.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { requireOrder } from './read.ts'
 
@@ -15,7 +17,7 @@ export type TimelineEntry = {
    * `asked`: a till requested the charge. `sent`: it first went to the provider. `state`: its state moved here. `cancel`,
    * `refund`: one was requested or settled. `webhook`: the provider sent one. `checked`: the last time that the provider answered
    * a status check. `expires`: when the provider ends the order. `request`: a till or a person called this service. `call`: this
-   * service called the provider.
+   * service called the provider. `action`: the entry of the audit log, with who and why.
    */
   kind: (typeof timelineKinds)[number]
   /** Where a `state` came from, who sent a `request`, or the reason for a `call`. */
@@ -34,6 +36,8 @@ export type TimelineEntry = {
   httpStatus: number | null
   /** Finds the request or call in the logs, or at the provider's support. */
   requestId: string | null
+  /** Of an `action`. */
+  who: Who | null
 }
 
 export const timelineKinds = [
@@ -47,10 +51,12 @@ export const timelineKinds = [
   'expires',
   'request',
   'call',
+  'action',
 ] as const
 
 /** A till that polls every second for an hour must not make the timeline unreadable or slow. */
 const callsShown = 1_000
+const actionsShown = 200
 
 const blank = {
   source: null,
@@ -63,6 +69,7 @@ const blank = {
   durationMs: null,
   httpStatus: null,
   requestId: null,
+  who: null,
 }
 
 /**
@@ -84,6 +91,8 @@ export async function readTimeline(
   const events = await listOrderEvents(db, client, order.id)
   const operations = await listOperations(db, [order.id])
   const webhooks = await listWebhooksOfOrder(db, client, order.id)
+  const actions = await listActivityOfOrder(db, client, order.id, actionsShown)
+  const whoOf = await createWhoOf(db, actions)
   const entries: TimelineEntry[] = [
     ...calls.map((call) => ({
       ...blank,
@@ -125,6 +134,15 @@ export async function readTimeline(
       }
       return [asked, settled]
     }),
+    ...actions.map((action) => ({
+      ...blank,
+      at: action.created_at,
+      kind: 'action' as const,
+      who: whoOf(action),
+      source: action.status,
+      detail: action.action,
+      note: typeof action.metadata.reason === 'string' ? action.metadata.reason : null,
+    })),
     ...webhooks.map((webhook) => ({
       ...blank,
       at: webhook.received_at,

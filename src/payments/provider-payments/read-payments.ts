@@ -72,7 +72,7 @@ export async function readPayments(
     })
     for (const { paymentId, status, why } of page.unreadable) {
       const about = { client: read.client, read: read.name, paymentId, status, why }
-      deps.log.warn(about, 'a payment of the provider cannot be read; the rest of its page is')
+      deps.log.warn(about, 'provider payment not readable; the other payments of the page are read')
     }
     if (next.finished_at) return 'finished'
     await deps.sleep(betweenPagesMs, signal).catch(() => undefined)
@@ -198,7 +198,7 @@ export async function readPayment(
     if (error.status === 404) return undefined
     // What the search showed of it stays, and the others are read.
     if (error.kind === 'invalid_answer') {
-      deps.log.warn({ client: owner.client, paymentId }, 'a payment of the provider cannot be read')
+      deps.log.warn({ client: owner.client, paymentId }, 'provider payment not readable')
       return undefined
     }
     throw error

@@ -63,7 +63,7 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
     const { client } = shop
     const failures = waits.get(client)?.failures ?? 0
     const logFailure = (error: unknown) =>
-      deps.log.warn({ client, err: error }, "the provider's payments could not be read yet")
+      deps.log.warn({ client, err: error }, 'provider payments not read yet')
     try {
       await checkDueClosings(deps, shop, signal)
     } catch (error) {

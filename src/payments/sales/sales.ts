@@ -1,19 +1,25 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { addCents, negated, type StoredSum } from '../../domain/money.ts'
+import type { StoresSeen } from '../../domain/people.ts'
 import { isProblem } from '../../fleet/states.ts'
 import {
   type BoxSales,
   type ClosedPlace,
+  listAttemptsByGroup,
+  listAttemptsByStore,
   listClosedPlaces,
   listNamedBoxes,
   listPaymentsRead,
   listSalesByBox,
+  listSalesByGroup,
+  type RecordedSales,
+  type SalesGroup,
 } from '../../repositories/sales/sales-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 
 /** Sales by both records. Sums are in cents. */
 export type SalesFigures = {
-  /** Orders whose money came in, be it given back later or not. */
+  /** Orders that were paid, with or without a later refund. */
   paid: number
   paidCents: StoredSum
   refundedCents: StoredSum
@@ -67,13 +73,13 @@ const byNumber = new Intl.Collator('es', { numeric: true })
  */
 export async function readSales(
   deps: PaymentDeps,
-  span: { client: ClientName | undefined; from: Date; to: Date },
+  span: { client: ClientName | undefined; stores: StoresSeen; from: Date; to: Date },
 ): Promise<Sales> {
   const { db } = deps.database
-  const { client } = span
+  const { client, stores: seen } = span
   const [sold, named, closed, reads, fleet] = await Promise.all([
     listSalesByBox(db, span),
-    listNamedBoxes(db, client, mostBoxes),
+    listNamedBoxes(db, { client, stores: seen }, mostBoxes),
     listClosedPlaces(db, span),
     listPaymentsRead(db, client),
     deps.fleet.read(client),
@@ -122,6 +128,73 @@ export async function readSales(
   return { total: sumOf(all), stores: all, readUntil: readUntilOf(sold, reads) }
 }
 
+export type SalesOfGroup = SalesFigures & {
+  key: string
+  /** Set by store. */
+  client?: ClientName
+  /** The store's; null for one that is not in use any more. */
+  name?: string | null
+  orders: number
+  /** Orders that failed with a payment tried. */
+  declined: number
+}
+
+/**
+ * Sales of a span by day, week or method of payment, by the records of both sides; the same figures as `readSales`, and the orders
+ * and declines of the statistics.
+ */
+export async function readSalesByGroup(
+  deps: PaymentDeps,
+  span: { client: ClientName | undefined; stores: StoresSeen; from: Date; to: Date },
+  group: SalesGroup,
+  timeZone: string,
+): Promise<{ total: Omit<SalesOfGroup, 'key'>; groups: SalesOfGroup[] }> {
+  const { db } = deps.database
+  const [sold, tried] = await Promise.all([
+    listSalesByGroup(db, span, group, timeZone),
+    listAttemptsByGroup(db, span, group, timeZone),
+  ])
+  const soldBy = new Map(sold.map((one) => [one.key, one]))
+  const triedBy = new Map(tried.map((one) => [one.key, one]))
+  const groups = [...new Set([...soldBy.keys(), ...triedBy.keys()])].toSorted().map((key) => ({
+    key,
+    orders: triedBy.get(key)?.orders ?? 0,
+    declined: triedBy.get(key)?.declined ?? 0,
+    ...figuresOf(soldBy.get(key)),
+  }))
+  return { total: { ...tries(groups), ...sumOf(groups) }, groups }
+}
+
+function tries(groups: readonly { orders: number; declined: number }[]) {
+  const sum = (of: 'orders' | 'declined') => groups.reduce((all, one) => all + one[of], 0)
+  return { orders: sum('orders'), declined: sum('declined') }
+}
+
+/** The same by store, as `readSales` has them, with those that are in use and sold nothing. */
+export async function readSalesByStore(
+  deps: PaymentDeps,
+  span: { client: ClientName | undefined; stores: StoresSeen; from: Date; to: Date },
+): Promise<{ total: Omit<SalesOfGroup, 'key'>; groups: SalesOfGroup[] }> {
+  const [{ total, stores }, tried] = await Promise.all([
+    readSales(deps, span),
+    listAttemptsByStore(deps.database.db, span),
+  ])
+  const triedBy = new Map(tried.map((one) => [keyOf(one.client, one.storeId), one]))
+  const known = new Set(stores.map(({ client, storeId }) => keyOf(client, storeId)))
+  const soldBy = stores.map(({ client, storeId, name, ...figures }) => ({
+    ...{ key: storeId, client, name },
+    ...figures,
+  }))
+  const unsold = tried
+    .filter(({ client, storeId }) => !known.has(keyOf(client, storeId)))
+    .map(({ client, storeId }) => ({ key: storeId, client, name: null, ...noSales() }))
+  const groups = [...soldBy, ...unsold].map((one) => {
+    const { orders = 0, declined = 0 } = triedBy.get(keyOf(one.client, one.key)) ?? {}
+    return { ...one, orders, declined }
+  })
+  return { total: { ...tries(groups), ...total }, groups }
+}
+
 /** What the provider says less what is recorded here, without what its list cannot have yet. */
 export function differenceOf({ paymentCents, paidCents, unreadCents }: SalesFigures): StoredSum {
   return addCents(addCents(paymentCents, negated(paidCents)), unreadCents)
@@ -160,7 +233,7 @@ function noSales(): SalesFigures {
   return figuresOf(undefined)
 }
 
-function figuresOf(row: BoxSales | undefined): SalesFigures {
+function figuresOf(row: RecordedSales | undefined): SalesFigures {
   return sumOf(row ? [row] : [])
 }
 

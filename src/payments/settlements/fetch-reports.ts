@@ -236,7 +236,7 @@ async function postpone(
     effect === 'unknown' ? untilMadeMs : 0,
     Math.min(longestRetryMs, firstRetryMs * 2 ** (failures - 1)),
   )
-  deps.log.warn({ client: fetch.client, err: error }, 'a report could not be fetched yet')
+  deps.log.warn({ client: fetch.client, err: error }, 'report not fetched yet')
   const nextCheckAt = new Date(deps.now().getTime() + waitMs)
   await move(deps.database.db, job, { failures, next_look_at: nextCheckAt })
 }

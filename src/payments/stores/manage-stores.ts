@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ClientName } from '../../domain/client-name.ts'
+import type { StoresSeen } from '../../domain/people.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import {
@@ -32,9 +33,13 @@ export type { NewPos, NewStore } from './store-plan.ts'
 
 export type StoreWithPos = { store: StoreRow; pos: PosRow[] }
 
-export async function readStores(deps: PaymentDeps, client: ClientName): Promise<StoreWithPos[]> {
+export async function readStores(
+  deps: PaymentDeps,
+  client: ClientName,
+  seen: StoresSeen,
+): Promise<StoreWithPos[]> {
   const { db } = deps.database
-  const stores = await listStores(db, client)
+  const stores = await listStores(db, client, seen)
   const boxes = Map.groupBy(await listPos(db, client), (pos) => pos.store_id)
   return stores.map((store) => ({ store, pos: boxes.get(store.id) ?? [] }))
 }

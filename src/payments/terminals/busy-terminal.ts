@@ -5,7 +5,7 @@ import { ProviderError } from '../../provider/provider.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { type RequestContext, within } from '../operations/request-context.ts'
-import type { CashierAction } from '../orders/cashier.ts'
+import type { CashierAction } from '../orders/cashier-texts.ts'
 
 /** Why the provider reports a terminal as busy while no order of this client is on it. */
 export type BusyCause =
@@ -67,7 +67,7 @@ export async function findBusyCause(
     return { kind: open.length === 0 && isAll && isPrintCode ? 'print' : 'unknown' }
   } catch (error) {
     if (!(error instanceof ProviderError || error instanceof AppError)) throw error
-    deps.log.warn({ client, terminalId, err: error }, 'the order on a terminal could not be read')
+    deps.log.warn({ client, terminalId, err: error }, 'order on a terminal not read')
     return { kind: 'unknown' }
   }
 }
@@ -102,8 +102,8 @@ const busyTexts: Record<BusyCause['kind'] | 'own', Text> = {
   unknown: {
     action: 'look_at_terminal',
     message: {
-      es: 'La terminal está ocupada por algo que no salió de esta caja. Mirá la pantalla de la terminal, terminalo ahí y cobrá de nuevo.',
-      en: 'The terminal is busy with something that did not come from this box. Look at its screen, finish it there, then charge again.',
+      es: 'La terminal está ocupada con una operación que no es de esta caja. Mirá la pantalla, terminala ahí y cobrá de nuevo.',
+      en: 'The terminal is busy with an operation of another program. Look at its screen, finish it there, then charge again.',
       pt: 'A maquininha está ocupada por algo que não saiu deste caixa. Olhe a tela, termine ali e cobre de novo.',
     },
   },

@@ -103,10 +103,7 @@ async function tryCancel(
     // An order whose cancel is only requested still keeps the terminal busy.
     return (await cancelAtProvider(deps, order, byService(deps, context))).status === 'canceled'
   } catch (error) {
-    deps.log.warn(
-      { orderId: order.id, err: error },
-      'an unfinished order still occupies its terminal',
-    )
+    deps.log.warn({ orderId: order.id, err: error }, 'terminal still busy with an open order')
     return false
   }
 }
@@ -207,7 +204,7 @@ function busyCauseText(busyCause: BusyCause): string {
 function busyText(deps: PaymentDeps, blocker: OrderRow): string {
   const silentMs = silentForMs(deps, blocker)
   return silentMs === undefined
-    ? 'The terminal holds another order: finish or cancel it, then charge again'
+    ? 'The terminal is busy with another order: finish or cancel it, then charge again'
     : `The terminal has not answered for ${lengthInWords(silentMs, 'en')} and holds another order: finish or cancel it, and charge at another box`
 }
 

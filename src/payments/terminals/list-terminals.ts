@@ -1,5 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OperatingMode } from '../../domain/order.ts'
+import type { StoresSeen } from '../../domain/people.ts'
 import { AppError } from '../../errors/app-error.ts'
 import {
   asAppError,
@@ -23,6 +24,8 @@ export type Terminal = {
 export type TerminalFilter = {
   sucursalId?: string | undefined
   cajaId?: string | undefined
+  /** Terminals of these stores only; a page then has fewer of them. */
+  stores?: StoresSeen
   limit: number
   offset: number
 }
@@ -57,11 +60,13 @@ export async function listTerminals(
     cajaOf: (terminal) => names(terminal).cajaId,
     areAll: offset === 0 && rows < limit && terminals.length === rows,
   })
-  return terminals.map((terminal) => {
+  const isSeen = (terminal: ProviderTerminal) =>
+    filter.stores === undefined || filter.stores.includes(names(terminal).sucursalId ?? '')
+  return terminals.filter(isSeen).map((terminal) => {
     if (terminal.providerMode !== 'PDV' && terminal.providerMode !== 'STANDALONE') {
       deps.log.warn(
         { client, terminalId: terminal.id, mode: terminal.providerMode },
-        'a terminal is in a mode that this service does not know; shown as STANDALONE',
+        'unknown terminal mode; shown as STANDALONE',
       )
     }
     return { id: terminal.id, ...names(terminal), operatingMode: terminal.operatingMode }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import { looseOrderId } from '../../domain/loose-payment.ts'
 import { isWholeCurrency, pointFromCents } from '../../domain/money.ts'
+import { orderIdOfPayment } from '../../domain/payment-without-order.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isRefundUnderWay } from '../../errors/money-outcome.ts'
 import { asAppError } from '../../provider/provider.ts'
@@ -123,7 +123,7 @@ async function note(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<voi
   const { client, id, payment_id: paymentId, caja_id: cajaId } = orphan
   deps.log.warn(
     { client, orphanId: id, paymentId, cajaId },
-    'the provider has a payment without an order',
+    'unclaimed payment found: no order matches it',
   )
 }
 
@@ -203,12 +203,12 @@ export async function adoptOrphan(
     if (orphan.state !== 'open') throw new AppError('ORPHAN_SETTLED')
     const payment = await findPayment(deps.database.db, client, orphan.payment_id)
     if (!payment || orphan.caja_id === null || orphan.sucursal_id === null) {
-      throw new AppError('ORPHAN_SETTLED', { message: 'Nobody knows of which box this charge is' })
+      throw new AppError('ORPHAN_SETTLED', { message: 'The box of this payment is unknown' })
     }
     const evidence = await withAccess(deps, client, ({ token, mpUserId }) => {
       if (mpUserId !== payment.mp_user_id) throw new AppError('ACCOUNT_MISMATCH')
       const untilMs = deps.stopwatch() + readWithinMs
-      return deps.provider.orders.get(token, looseOrderId(payment.payment_id), { untilMs })
+      return deps.provider.orders.get(token, orderIdOfPayment(payment.payment_id), { untilMs })
     }).catch((error: unknown) => {
       throw asAppError(error, 'order.read')
     })
@@ -226,7 +226,7 @@ export async function adoptOrphan(
         to_status: row.status,
         status_detail: null,
         version: row.version,
-        note: 'a charge without an order was taken in',
+        note: 'an unclaimed payment was recorded as an order',
       })
       const { order } = await moveOrder(deps, trx, row, 'api', (known) =>
         applyEvidence(known, evidence, deps.now()),
@@ -262,7 +262,7 @@ function orderOf(
   reference: string | undefined,
 ): Parameters<typeof insertOrder>[1] {
   const now = deps.now()
-  const loose = looseOrderId(orphan.payment_id)
+  const loose = orderIdOfPayment(orphan.payment_id)
   return {
     id: randomUUID(),
     client: orphan.client,

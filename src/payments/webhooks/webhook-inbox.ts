@@ -33,7 +33,7 @@ export type WebhookInbox = {
   reject(delivery: Omit<ReceivedWebhook, 'body'>): Promise<void>
   /** Processes all deliveries that are due now. Returns the number of units: orders, or other subjects. */
   workDue(): Promise<number>
-  /** Starts to process deliveries that are unfinished after a crash, or because the provider could not be read. */
+  /** Starts to process deliveries that are unfinished after a crash, or because provider order not read. */
   start(): void
   /** Starts nothing new, and resolves when all running work is done. */
   stop(): Promise<void>

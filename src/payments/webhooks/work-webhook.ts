@@ -74,7 +74,7 @@ export async function workDeliveries(
       })
     }
     const ids = rows.map(({ id }) => id)
-    deps.log.warn({ webhookIds: ids, err: error }, 'webhooks could not be processed')
+    deps.log.warn({ webhookIds: ids, err: error }, 'webhooks not processed')
     return error
   }
 }

@@ -116,3 +116,13 @@ export async function revokeApiKeys(trx: Trx, client: string, now: Date): Promis
     .executeTakeFirst()
   return Number(result.numUpdatedRows)
 }
+
+/** Keys by their ids, revoked ones included; for their names. */
+export async function listKeysById(db: Db, ids: readonly string[]): Promise<ApiKeyRow[]> {
+  if (ids.length === 0) return []
+  return db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('id', 'in', [...ids])
+    .execute()
+}

@@ -1,6 +1,7 @@
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import type { ActivityLogTable, ActivitySealsTable } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
 import {
   type ListPage,
   type PageRequest,
@@ -67,6 +68,41 @@ export type ActivityFilter = {
   resourceType?: string | undefined
   status?: 'success' | 'failed' | undefined
   client?: string | undefined
+  /** The id of an order. */
+  order?: string | undefined
+  /** The id of the person who acted. */
+  person?: string | undefined
+  from?: Date | undefined
+  to?: Date | undefined
+}
+
+/**
+ * Charges have no index by order, because every charge would pay for it. Their entries are found by the time of the
+ * order.
+ */
+const chargeWithin = sql`interval '1 day'`
+
+function isOfOrder(id: string) {
+  return sql<boolean>`resource_type = 'order' and resource_id = ${id} and (action <> 'order.created'
+    or created_at >= (select orders.created_at from orders where orders.id = ${id}::uuid)
+      and created_at < (select orders.created_at from orders where orders.id = ${id}::uuid) + ${chargeWithin})`
+}
+
+/** The actions on an order of a client, oldest first. */
+export async function listActivityOfOrder(
+  db: Db,
+  client: ClientName,
+  orderId: string,
+  limit: number,
+): Promise<Pick<ActivityRow, 'action' | 'status' | 'ip_address' | 'metadata' | 'created_at'>[]> {
+  return db
+    .selectFrom('activity_log')
+    .select(['action', 'status', 'ip_address', 'metadata', 'created_at'])
+    .where('client_name', '=', client)
+    .where(isOfOrder(orderId))
+    .orderBy('seq')
+    .limit(limit)
+    .execute()
 }
 
 /** With its place in the chain; null while the entry is not sealed yet. */
@@ -89,6 +125,12 @@ export async function listActivity(
   }
   if (filter.status !== undefined) query = query.where('status', '=', filter.status)
   if (filter.client !== undefined) query = query.where('client_name', '=', filter.client)
+  if (filter.order !== undefined) query = query.where(isOfOrder(filter.order))
+  if (filter.person !== undefined) {
+    query = query.where(sql<boolean>`metadata ->> 'person_id' = ${filter.person}`)
+  }
+  if (filter.from !== undefined) query = query.where('created_at', '>=', filter.from)
+  if (filter.to !== undefined) query = query.where('created_at', '<', filter.to)
   const { place } = pageRequest
   const isBack = place?.side === 'newer'
   const part = place ? query.where('activity_log.seq', isBack ? '>' : '<', place.seq) : query

@@ -3,8 +3,10 @@ import { type Db, json, type Trx } from '../../db/database.ts'
 import type { ChargebacksTable } from '../../db/tables.ts'
 import { type ChargebackState, documentsWanted } from '../../domain/chargeback.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import type { StoresSeen } from '../../domain/people.ts'
 import { chargedBack } from '../../domain/provider-states.ts'
 import { isUndecidedChargeback } from '../statistics/figure-conditions.ts'
+import { inStores } from '../stores/stores-seen.ts'
 
 export type ChargebackRow = Selectable<ChargebacksTable>
 
@@ -129,11 +131,12 @@ export async function listChargebacks(
     client: ClientName | undefined
     state: ChargebackState | undefined
     cajaId: string | undefined
+    stores?: StoresSeen
     limit: number
     offset: number
   },
 ): Promise<{ rows: ChargebackRow[]; total: number }> {
-  let query = db.selectFrom('chargebacks')
+  let query = db.selectFrom('chargebacks').where(inStores(filter.stores))
   if (filter.client !== undefined) query = query.where('client', '=', filter.client)
   if (filter.state !== undefined) query = query.where('state', '=', filter.state)
   if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
@@ -169,10 +172,10 @@ export async function hasLosableChargeback(
 /** Cases that are not decided, of a client or of all, and until when the next of them waits for documents. */
 export async function countChargebacks(
   db: Db,
-  client: ClientName | undefined,
+  { client, stores }: { client: ClientName | undefined; stores: StoresSeen },
   now: Date,
 ): Promise<{ undecided: number; documentsDueAt: Date | null }> {
-  let query = db.selectFrom('chargebacks').where(isUndecidedChargeback)
+  let query = db.selectFrom('chargebacks').where(isUndecidedChargeback).where(inStores(stores))
   if (client !== undefined) query = query.where('client', '=', client)
   return query
     .select((eb) => [

@@ -9,7 +9,7 @@ import type { ProviderPaymentRow } from '../provider-payments/provider-payments.
 
 export type ChargesQuery = {
   client: ClientName
-  /** A box or a store: it is where the charge was made, even if the box has moved since. */
+  /** The box or store where the charge was made, even if the box has moved since. */
   place: { column: 'caja_id' | 'sucursal_id'; id: string }
   from: Date
   to: Date
@@ -23,8 +23,8 @@ const refundPeriodMs = 370 * 24 * 3_600_000
 export type Charges = { payments: ProviderPaymentRow[]; orders: OrderRow[] }
 
 /**
- * Both sides of a place and a time: payments sold or refunded in it, orders that could be paid in it or were refunded
- * in it. The other side of each is included, at any time and at any place of the provider.
+ * Both sides of a place and time: payments sold or refunded in it, and orders that could be paid or were refunded in
+ * it. The other side of each is included, from any time and place of the provider.
  */
 export async function readCharges(db: Db, query: ChargesQuery): Promise<Charges> {
   const { client, place, from, to } = query

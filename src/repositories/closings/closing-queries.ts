@@ -5,6 +5,8 @@ import { constraintOf } from '../../db/database-failures.ts'
 import type { ClosingAmendmentsTable, ClosingsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { ClosingLine, ClosingResult, ClosingTotals } from '../../domain/closing.ts'
+import type { StoresSeen } from '../../domain/people.ts'
+import { inStores } from '../stores/stores-seen.ts'
 
 export type ClosingRow = Selectable<ClosingsTable>
 export type AmendmentRow = Selectable<ClosingAmendmentsTable>
@@ -30,7 +32,7 @@ export type NewClosing = Pick<
 /** A box or a store: its closings follow each other. */
 export type ClosingPlace = { client: ClientName; place: string }
 
-/** Two closings of a place were opened, or one was extended, at the same moment: a retry sees the other one. */
+/** Two closings of a place were opened or extended at the same moment. A retry sees the other one. */
 const raced: readonly (string | undefined)[] = [
   'closings_client_place_number_key',
   'closings_first',
@@ -117,8 +119,8 @@ export async function findClosingEndingAfter(
 }
 
 /**
- * The last closing of a place that was requested for this time, or has it. One from before requests were stored belongs
- * to its day if it begins with the day.
+ * The last closing of a place that was requested for this time, or covers it. A closing older than stored requests
+ * belongs to its day if it begins with the day.
  */
 export async function findRequestedClosing(
   trx: Trx,
@@ -153,13 +155,14 @@ export async function listClosings(
   filter: {
     cajaId: string | undefined
     sucursalId: string | undefined
+    stores?: StoresSeen
     from: string | undefined
     to: string | undefined
     limit: number
     offset: number
   },
 ): Promise<{ rows: ClosingRow[]; total: number }> {
-  let query = db.selectFrom('closings').where('client', '=', client)
+  let query = db.selectFrom('closings').where('client', '=', client).where(inStores(filter.stores))
   if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
   if (filter.sucursalId !== undefined) query = query.where('sucursal_id', '=', filter.sucursalId)
   const day = (text: string) => sql<string>`${text}::date`

@@ -57,18 +57,6 @@ export async function findConnection(
     .executeTakeFirst()
 }
 
-export async function lockConnection(
-  trx: Trx,
-  client: ClientName,
-): Promise<ConnectionRow | undefined> {
-  return trx
-    .selectFrom('oauth_connections')
-    .selectAll()
-    .where('client', '=', client)
-    .forUpdate()
-    .executeTakeFirst()
-}
-
 export async function upsertConnection(
   trx: Trx,
   connection: Omit<Insertable<OauthConnectionsTable>, 'version'>,
@@ -87,8 +75,8 @@ export async function upsertConnection(
 }
 
 /**
- * A pair of tokens. The version alone does not identify it: a connection that was removed and made again, perhaps with
- * another account, counts from 1 again.
+ * A pair of tokens. The version alone does not identify it: a connection that was removed and made again counts from
+ * 1 again, perhaps with another account.
  */
 export type Pair = Pick<ConnectionRow, 'client' | 'version' | 'connected_at'>
 
@@ -100,9 +88,8 @@ const isPair = ({ client, version, connected_at }: Pair) =>
 export type Renewal = { from: Pair; startedAt: Date }
 
 /**
- * Stores a renewed pair over the one it was made from, whatever the state of that one is by now: the provider's latest
- * pair is the valid one, even if the connection counts as lost. Returns whether it did; false when there is a newer
- * one.
+ * Stores a renewed pair over the one it started from, even if that connection counts as lost: the provider's latest
+ * pair is valid. Returns whether it did; false if there is a newer one.
  */
 export async function replaceTokens(
   trx: Trx,

@@ -2,13 +2,13 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { ActivityRow } from '../audit/activity-queries.ts'
 
-/** A column with sealed values: how they are found by key, what they are bound to, and what identifies the row. */
+/** A column with encrypted values: how to find them by key, their context, and the key of the row. */
 export type SealedColumn = {
-  table: 'oauth_connections' | 'oauth_states' | 'oauth_grants'
-  column: 'access_token' | 'refresh_token' | 'code_verifier'
-  primaryKey: 'client' | 'state_hash' | 'id'
-  /** The column with the owner of the value, for people: a client, or the flow and the destination. */
-  owner: 'client' | 'used_by'
+  table: 'oauth_connections' | 'oauth_states' | 'oauth_grants' | 'people'
+  column: 'access_token' | 'refresh_token' | 'code_verifier' | 'totp_secret'
+  primaryKey: 'client' | 'state_hash' | 'id' | 'name_key'
+  /** The column with the owner of the value, for readers: a client, the flow and the destination, or a person. */
+  owner: 'client' | 'used_by' | 'name'
   /** Which rows are still in use. */
   alive: RawBuilder<boolean>
 }
@@ -27,7 +27,7 @@ const ofFlows = {
   alive: always,
 } as const
 
-/** All columns with values of the sealer; each has the index `split_part(column, '.', 2), primaryKey`. */
+/** All columns with encrypted values. Each has the index `split_part(column, '.', 2), primaryKey`. */
 const sealedColumns: readonly SealedColumn[] = [
   { ...ofClients, column: 'access_token' },
   { ...ofClients, column: 'refresh_token' },
@@ -40,18 +40,43 @@ const sealedColumns: readonly SealedColumn[] = [
   },
   { ...ofFlows, column: 'access_token' },
   { ...ofFlows, column: 'refresh_token' },
+  {
+    table: 'people',
+    column: 'totp_secret',
+    primaryKey: 'name_key',
+    owner: 'name',
+    alive: sql<boolean>`totp_secret is not null`,
+  },
 ]
 
 /** The existing columns with sealed values: before the latest migrations some are missing. */
 export async function listSealedColumns(db: Db): Promise<readonly SealedColumn[]> {
-  const { rows } = await sql<{ found: boolean }>`
-    select to_regclass('oauth_grants') is not null as found`.execute(db)
-  return rows[0]?.found
-    ? sealedColumns
-    : sealedColumns.filter(({ table }) => table !== ofFlows.table)
+  const tables = [...new Set(sealedColumns.map(({ table }) => table))]
+  const { rows } = await sql<{ name: string }>`
+    select name from unnest(${tables}::text[]) as name where to_regclass(name) is not null`.execute(
+    db,
+  )
+  const found = new Set(rows.map(({ name }) => name))
+  return sealedColumns.filter(({ table }) => found.has(table))
 }
 
-/** The context that the values of an access of a flow are bound to. */
+/** The context that the secret of a person's codes is bound to. */
+export function totpContext(nameKey: string): string {
+  return `person_totp:${nameKey}`
+}
+
+/** Removes a secret whose key is lost. No code is accepted until an administrator resets the person. */
+export async function giveUpTotp(db: Db, nameKey: string, sealed: string): Promise<boolean> {
+  const result = await db
+    .updateTable('people')
+    .set({ totp_secret: null })
+    .where('name_key', '=', nameKey)
+    .where('totp_secret', '=', sealed)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** The context that the values of a flow's grant are bound to. */
 export function grantContext(id: string): string {
   return `oauth_grant:${id}`
 }

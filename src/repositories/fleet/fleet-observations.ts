@@ -191,9 +191,9 @@ export type BoxChargeRow = {
 }
 
 /**
- * The newest charges of each box in use, or of those `among` them, newest first. The terminal shows an order some time
- * before a status check. So for one that was paid or declined the answer itself is the sign of life; for others it is
- * their history.
+ * The newest charges of each box in use, or of those `among` them, newest first. The terminal shows an order some
+ * time before a status check. For paid or declined orders their answer is the sign of life; for others it is their
+ * history.
  */
 export async function listBoxCharges(
   db: Db,
@@ -340,12 +340,12 @@ export async function listPaymentsWithoutWebhook(
     from clients
     left join lateral (
       select received_at from webhook_log where client = clients.name order by received_at desc limit 1
-    ) as told on true
+    ) as webhook on true
     cross join lateral (
       select count(*) as count, min(at) as since from (
         select at from order_events
         where client = clients.name and to_status = 'processed' and source <> 'webhook'
-          and at > greatest(told.received_at, ${since}::timestamptz) and at < ${before}::timestamptz
+          and at > greatest(webhook.received_at, ${since}::timestamptz) and at < ${before}::timestamptz
         limit ${limit}
       ) as ends
     ) as untold

@@ -2,6 +2,8 @@ import { type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import type { FleetChangesTable, FleetStatesTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import type { StoresSeen } from '../../domain/people.ts'
+import { inStores } from '../stores/stores-seen.ts'
 
 export type FleetStateRow = Selectable<FleetStatesTable>
 export type FleetChangeRow = Selectable<FleetChangesTable>
@@ -63,6 +65,8 @@ export async function listFleetChangesAfter(
 /** Which changes are requested: of one client's boxes and connection, or of one box of it; all without a client. */
 export type FleetChangesWanted = {
   client: ClientName | undefined
+  /** Boxes of these stores only, besides the connection. */
+  stores: StoresSeen
   cajaId: string | undefined
   /** Older than this one. */
   before: number | undefined
@@ -72,11 +76,26 @@ export type FleetChangesWanted = {
 /** Changes, newest first. What was seen for the first time has not changed, so it is left out. */
 export async function listFleetChanges(
   db: Db,
-  { client, cajaId, before, limit }: FleetChangesWanted,
+  { client, stores, cajaId, before, limit }: FleetChangesWanted,
 ): Promise<FleetChangeRow[]> {
   let query = db.selectFrom('fleet_changes').selectAll().where('from_state', 'is not', null)
   if (client !== undefined) {
     query = query.where('kind', 'in', ['box', 'connection']).where('scope', '=', client)
+  }
+  if (stores !== undefined) {
+    query = query.where(({ eb, or, exists, selectFrom }) =>
+      or([
+        eb('kind', '!=', 'box'),
+        exists(
+          selectFrom('pos')
+            .innerJoin('stores', 'stores.id', 'pos.store_id')
+            .select('pos.id')
+            .whereRef('pos.client', '=', sql.ref('fleet_changes.scope'))
+            .whereRef('pos.external_id', '=', 'fleet_changes.name')
+            .where(inStores(stores, 'stores.external_id')),
+        ),
+      ]),
+    )
   }
   if (cajaId !== undefined) query = query.where('kind', '=', 'box').where('name', '=', cajaId)
   if (before !== undefined) query = query.where('id', '<', before)

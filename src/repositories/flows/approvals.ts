@@ -2,8 +2,8 @@ import type { Db, Trx } from '../../db/database.ts'
 import type { DeleteApprovalsTable } from '../../db/tables.ts'
 
 /**
- * What somebody has let through, once: the deletes that were held (of one item, or with pk '' of all), or another destination. It is about
- * what the read of this number has found, and nothing later.
+ * What an operator approved, for one use: deletes that need approval (of one item; of all with pk ''), or a changed
+ * destination. It covers what the read of this number found, and nothing later.
  */
 export type ApprovalRow = DeleteApprovalsTable
 
@@ -21,7 +21,7 @@ export async function listApprovals(
     .execute()
 }
 
-/** A later approval of the same takes the place of the one before. */
+/** A later approval of the same subject replaces the earlier one. */
 export async function approve(trx: Trx, row: ApprovalRow): Promise<void> {
   const { flow: _, subject: __, pk: ___, ...changed } = row
   await trx
@@ -31,7 +31,7 @@ export async function approve(trx: Trx, row: ApprovalRow): Promise<void> {
     .execute()
 }
 
-/** They count for one scan; what was approved while it ran counts for the next. */
+/** Approvals count for one scan. One that was given while the scan ran counts for the next. */
 export async function endApprovals(
   db: Db | Trx,
   flow: string,

@@ -4,8 +4,8 @@ import type { StoredReason } from '../../domain/flow-reasons.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 
 /**
- * Makes up to `limit` deliveries due that wait for a time after `at`, the first ones by key; they are locked in that order, as
- * everywhere. Answers their keys.
+ * Makes up to `limit` deliveries due that wait for a time after `at`, the first ones by key. Rows are locked in key
+ * order. Returns their keys.
  */
 export async function endPauses(
   trx: Trx,
@@ -35,7 +35,10 @@ export type DelayedDelivery = DeliveryTarget & {
   nextAttemptAt: Date | null
 }
 
-/** What these destinations did not take at the first attempt, or asked to be sent later; the oldest first. */
+/**
+ * Deliveries of these destinations whose first attempt failed, or that the receiver asked to get later. The oldest
+ * come first.
+ */
 export async function listDelayed(
   db: Db,
   targets: readonly DeliveryTarget[],
@@ -66,7 +69,7 @@ export type SkippedDelivery = {
   at: Date
 }
 
-/** What a flow does not send, and why; the latest first. */
+/** What a flow does not send, and why. The latest come first. */
 export async function listSkipped(db: Db, flow: string, limit: number): Promise<SkippedDelivery[]> {
   const { rows } = await sql<SkippedDelivery>`
     select destination, pk, skipped as reason, why, finished_at as at from deliveries

@@ -7,26 +7,30 @@ import { keepFirstVersions, keepVersions } from './item-versions.ts'
 
 export type DeliveryRow = Selectable<DeliveriesTable>
 
-/** The destination that something is owed to. */
 export type DeliveryTarget = { flow: string; destination: string }
 
-/** A destination with what it is; see definition/identity.ts. Without that it counts as the one that is on record. */
+/**
+ * A destination with its identity (see definition/identity.ts). Without an identity it counts as the destination on
+ * record.
+ */
 export type SendTarget = DeliveryTarget & { identity?: string | undefined }
 
-/** Whether nothing may be sent to it now: its deliveries on record are another destination's. */
-export function isHeld({ flow, destination, identity }: SendTarget): RawBuilder<boolean> {
+/** True if the stored deliveries belong to another destination: nothing may be sent before an operator approves. */
+export function needsApproval({ flow, destination, identity }: SendTarget): RawBuilder<boolean> {
   if (identity === undefined) return sql<boolean>`false`
   return sql<boolean>`exists (
     select from flow_state where flow_state.flow = ${flow}::text
       and destination_identities->>${destination}::text <> ${identity}::text)`
 }
 
-export async function findHeld(db: Db, target: SendTarget): Promise<boolean> {
-  const { rows } = await sql<{ held: boolean }>`select ${isHeld(target)} as held`.execute(db)
-  return rows[0]?.held ?? false
+export async function findNeedsApproval(db: Db, target: SendTarget): Promise<boolean> {
+  const { rows } = await sql<{
+    needsApproval: boolean
+  }>`select ${needsApproval(target)} as "needsApproval"`.execute(db)
+  return rows[0]?.needsApproval ?? false
 }
 
-/** What a read has found of an item. */
+/** A change of an item that a read found. */
 export type DeliveryChange = {
   pk: string
   kind: 'upsert' | 'delete'
@@ -34,23 +38,23 @@ export type DeliveryChange = {
   value: Record<string, unknown>
   /** The number of the read that found it. */
   change: number
-  /** It is sent even if the destination has the same body, as after a reset. */
-  isAnew?: boolean
+  /** True: the change is sent even if the destination has the same body, as after a reset. */
+  isForced?: boolean
 }
 
-/** Before every time: no clock holds it back. */
+/** Earlier than every time, so that no clock delays the row. */
 const atOnce = sql<Date>`'-infinity'`
 const dueIn = (delayMs: number) =>
   delayMs > 0 ? sql<Date>`now() + ${delayMs} * interval '1 millisecond'` : atOnce
 
-/** As many rows as one statement takes; its locks are taken in key order, as everywhere else. */
+/** Rows per statement. Each statement locks its rows in key order, as all others do. */
 const rowsAtOnce = 1_000
 
-/** Is no body's: nothing counts as delivered. */
-const anew = ''
+/** Equal to no body, so that nothing counts as delivered. */
+const noBody = ''
 
-/** What there is becomes the next version of itself. */
-const renewed = sql`
+/** An existing row becomes the next version of the item. */
+const nextVersion = sql`
   on conflict (flow, destination, pk) do update set
     version = deliveries.version + 1,
     change_number = excluded.change_number,
@@ -71,8 +75,8 @@ const renewed = sql`
     skipped = null`
 
 /**
- * Whom changes are recorded for. With `keepsHistory` it is also written down what the items look like now, once for all. Of an
- * item without a row the `filled` destinations have nothing; of the others that is not known.
+ * Where changes are recorded. `keepsHistory` also stores the content of the items, once for all destinations. The
+ * `filled` destinations are known to lack an item that has no row.
  */
 export type Recording = {
   flow: string
@@ -82,8 +86,8 @@ export type Recording = {
 }
 
 /**
- * What changed at the source becomes owed to these destinations: a new row, or the next version of the one there is, whatever
- * became of the last. Attempts start afresh and a pause between attempts ends. A row that still waits keeps its age. Keys are
+ * Queues changes of the source for these destinations: as a new row, or as the next version of an existing one.
+ * Attempts start at 0 and a pause between attempts ends. A row that still waits keeps its `queued_at`. Keys must be
  * distinct.
  */
 export async function recordChanges(
@@ -93,19 +97,19 @@ export async function recordChanges(
   at: Date,
 ): Promise<void> {
   for (const found of partsOf(changes)) {
-    const owe = sql`${oweFound(flow, destinations, at, filled)} ${renewed}`
+    const insert = sql`${insertFound(flow, destinations, at, filled)} ${nextVersion}`
     await sql`
-      with ${found} ${keepsHistory ? sql`, owed as (${owe}) ${keepVersions(flow, at)}` : owe}`.execute(
+      with ${found} ${keepsHistory ? sql`, queued as (${insert}) ${keepVersions(flow, at)}` : insert}`.execute(
       trx,
     )
   }
 }
 
 /**
- * As recordChanges, of items of which nothing is on record, and their hashes are stored too: not to look for what cannot be
- * there saves a third of what a first poll costs. Rejects where something is on record after all.
+ * Like recordChanges, for items without any stored row; also stores their hashes. Without lookups a first poll takes
+ * a third less time. Rejects if a row exists after all.
  */
-export async function recordNews(
+export async function recordNewItems(
   trx: Trx,
   { flow, destinations, keepsHistory }: Recording,
   changes: readonly DeliveryChange[],
@@ -118,24 +122,24 @@ export async function recordNews(
         insert into flow_items (flow, pk, hash, changed_at, read_number)
         select ${flow}, pk, hash, ${at}::timestamptz, change from found
       ) ${keepsHistory ? keep : sql``}
-      ${oweFound(flow, destinations, at)}`.execute(trx)
+      ${insertFound(flow, destinations, at)}`.execute(trx)
   }
 }
 
 /**
- * The part of a statement that reads changes, in the order of their keys. One statement then writes all that follows from them: they
- * are sent to the server, and read there, once. As lists, since the names of their fields would be a fifth of that.
+ * The CTE that reads changes in key order. One statement sends and parses the changes once. They travel as lists,
+ * because field names would add a fifth to the size.
  */
 function* partsOf(changes: readonly DeliveryChange[]): Generator<RawBuilder<unknown>> {
-  // One part after the other in order too. Of a single one the statement sees to that.
+  // Several parts need the order among them too. The statement itself orders a single part.
   const isOnePart = changes.length <= rowsAtOnce
   const ordered = isOnePart ? changes : changes.toSorted((a, b) => (a.pk < b.pk ? -1 : 1))
   for (let from = 0; from < ordered.length; from += rowsAtOnce) {
     const lists = ordered
       .slice(from, from + rowsAtOnce)
-      .map(({ pk, kind, change, hash, value, isAnew }) => [
+      .map(({ pk, kind, change, hash, value, isForced }) => [
         ...[pk, kind, change, hash, value],
-        isAnew ? anew : null,
+        isForced ? noBody : null,
       ])
     yield sql`found as materialized (
         select one->>0 as pk, one->>1 as kind, (one->>2)::bigint as change, one->>3 as hash,
@@ -146,8 +150,8 @@ function* partsOf(changes: readonly DeliveryChange[]): Generator<RawBuilder<unkn
   }
 }
 
-/** The part of a statement that owes what was found. */
-function oweFound(
+/** The part of a statement that inserts deliveries for what was found. */
+function insertFound(
   flow: string,
   destinations: readonly string[],
   at: Date,
@@ -163,7 +167,7 @@ function oweFound(
     ${destinations.length > 1 ? sql`order by destination, pk` : sql``}`
 }
 
-const owedColumns = [
+const pendingColumns = [
   'pk',
   'version',
   'queued_at',
@@ -179,35 +183,37 @@ const owedColumns = [
   'may_have_arrived',
 ] as const
 
-export type OwedRow = Pick<DeliveryRow, (typeof owedColumns)[number]>
+export type PendingDelivery = Pick<DeliveryRow, (typeof pendingColumns)[number]>
 
-/** The hash of an item that is to be deleted, or was. */
+/** The hash of an item that is to be deleted, or was deleted. */
 export const deletedHash = 'deleted'
 
-/** Whether the destination may have the item: it was delivered there, or an attempt was without an answer. */
-export function mayBeThere(row: Pick<OwedRow, 'delivered_hash' | 'may_have_arrived'>): boolean {
+/** Whether the destination may have the item: it was delivered, or an attempt had no answer. */
+export function mayBeThere(
+  row: Pick<PendingDelivery, 'delivered_hash' | 'may_have_arrived'>,
+): boolean {
   const { delivered_hash: delivered } = row
   return row.may_have_arrived || (delivered !== null && delivered !== deletedHash)
 }
 
-/** `held`: nothing of the flow may be sent now. */
+/** `needsApproval`: nothing may be sent to the destination now. */
 export async function findDeliveries(
   db: Db,
   target: SendTarget,
   pks: readonly string[],
-): Promise<(OwedRow & { held: boolean })[]> {
+): Promise<(PendingDelivery & { needsApproval: boolean })[]> {
   return db
     .selectFrom('deliveries')
-    .select(owedColumns)
-    .select(isHeld(target).as('held'))
+    .select(pendingColumns)
+    .select(needsApproval(target).as('needsApproval'))
     .where(isOneOf(target, pks))
     .execute()
 }
 
 /**
- * The rows of these keys, each looked up by itself: a planner that knows nothing yet of a table that fills reads all that a
- * destination is owed for each group of keys, 10 times as long at 10,000. In a writing statement they must be locked already,
- * since a row that somebody changes meanwhile has another place.
+ * Looks up each key by itself. Without statistics the planner reads all rows of a destination for each group of keys:
+ * 10 times slower at 10,000 rows. A writing statement must have locked the rows before, because an update moves a
+ * row.
  */
 function isOneOf({ flow, destination }: DeliveryTarget, pks: readonly string[]) {
   return sql<boolean>`deliveries.ctid = any (array(
@@ -218,7 +224,7 @@ function isOneOf({ flow, destination }: DeliveryTarget, pks: readonly string[]) 
     ) as found))`
 }
 
-/** The keys of those whose latest change was found by this read or a later one. */
+/** The keys whose latest change was found by this read or by a later one. */
 export async function findChangedSince(
   db: Db | Trx,
   target: DeliveryTarget,
@@ -234,15 +240,15 @@ export async function findChangedSince(
   return new Set(rows.map(({ pk }) => pk))
 }
 
-/** One row, locked until the transaction ends. */
-export async function lockOwed(
+/** Locks the row until the transaction ends. */
+export async function lockDelivery(
   trx: Trx,
   { flow, destination }: DeliveryTarget,
   pk: string,
-): Promise<OwedRow | undefined> {
+): Promise<PendingDelivery | undefined> {
   return trx
     .selectFrom('deliveries')
-    .select(owedColumns)
+    .select(pendingColumns)
     .where('flow', '=', flow)
     .where('destination', '=', destination)
     .where('pk', '=', pk)
@@ -251,10 +257,10 @@ export async function lockOwed(
 }
 
 /**
- * Makes a row owed once more, as a change of its own: whoever sends it now is about an older version, and a receiver that
- * remembers keys does not take it for done.
+ * Queues a row again as a change of its own. An attempt that runs now then counts for an older version. A receiver
+ * that remembers idempotency keys gets a new key.
  */
-export async function oweOnceMore(
+export async function requeueDelivery(
   trx: Trx,
   target: DeliveryTarget,
   { pk, payload, at }: { pk: string; payload: Record<string, unknown>; at: Date },
@@ -280,8 +286,8 @@ export async function oweOnceMore(
     .execute()
 }
 
-/** Has what is owed for these keys wait, without an attempt, by the database's clock. */
-export async function holdBack(
+/** Delays waiting deliveries by the database's clock, without counting an attempt. */
+export async function delayDeliveries(
   trx: Trx,
   { flow, destination }: DeliveryTarget,
   pks: readonly string[],
@@ -299,8 +305,8 @@ export async function holdBack(
     where ctid = any (array(select place from locked))`.execute(trx)
 }
 
-/** What was tried of an item; `delivered` says which version has arrived, and how. `body`: see deliver/item-body.ts. */
-export type TriedRow = {
+/** An attempt at an item. `delivered` says which version arrived, and how. `body`: see deliver/item-body.ts. */
+export type AttemptedRow = {
   pk: string
   delivered?: {
     version: number
@@ -311,50 +317,49 @@ export type TriedRow = {
   }
 }
 
-export type SettledRow = Pick<DeliveryRow, 'pk' | 'version' | 'state' | 'may_have_arrived'> & {
+export type CompletedRow = Pick<DeliveryRow, 'pk' | 'version' | 'state' | 'may_have_arrived'> & {
   isDone: boolean
 }
 
-/** Whom rows are settled for. With `keepsHistory` what arrived is also written down for the operator. */
-export type Settling = DeliveryTarget & { keepsHistory: boolean }
+/** The destination whose rows are completed. `keepsHistory` also records deliveries for the operator. */
+export type CompletionTarget = DeliveryTarget & { keepsHistory: boolean }
 
 /**
- * Locks the rows in key order until the transaction ends, so that nobody changes what is being settled. A row that waits and
- * whose current version has arrived is done with that, and its item not kept any longer. Answers the rows as they were, and
- * whether they are done.
+ * Locks the rows in key order until the transaction ends. A waiting row whose current version arrived is done, and
+ * its payload is removed. Returns the rows as they were, and whether they are done.
  */
-export async function settleDelivered(
+export async function completeDelivered(
   trx: Trx,
-  settling: Settling,
-  tried: readonly TriedRow[],
+  target: CompletionTarget,
+  tried: readonly AttemptedRow[],
   at: Date,
-): Promise<SettledRow[]> {
-  return await settle(trx, settling, tried, at)
+): Promise<CompletedRow[]> {
+  return await complete(trx, target, tried, at)
 }
 
 /**
- * As settleDelivered, of what has arrived and as a statement by itself, so that nobody waits for a way to the server and back while rows are
- * locked. It proves the lease, without which it writes nothing (null: it need not), and counts what is done. Answers the keys
- * of that; all others are as they were.
+ * Like completeDelivered, as a single statement, so that rows are not locked during a round trip. It checks the lease
+ * first and writes nothing without it (null: no check), and adds to the totals. Returns the keys that are done; other
+ * rows stay unchanged.
  */
-export async function settleArrived(
+export async function completeArrived(
   db: Db,
-  settling: Settling,
-  arrived: readonly Required<TriedRow>[],
+  target: CompletionTarget,
+  arrived: readonly Required<AttemptedRow>[],
   at: Date,
   lease: LeaseToken | null,
 ): Promise<Set<string>> {
-  const rows = await settle(db, settling, arrived, at, { lease })
+  const rows = await complete(db, target, arrived, at, { lease })
   return new Set(rows.filter(({ isDone }) => isDone).map(({ pk }) => pk))
 }
 
-async function settle(
+async function complete(
   db: Db | Trx,
-  { flow, destination, keepsHistory }: Settling,
-  tried: readonly TriedRow[],
+  { flow, destination, keepsHistory }: CompletionTarget,
+  tried: readonly AttemptedRow[],
   at: Date,
   alone?: { lease: LeaseToken | null },
-): Promise<SettledRow[]> {
+): Promise<CompletedRow[]> {
   const given = tried.map(({ pk, delivered: arrived }) => ({
     pk,
     version: arrived?.version,
@@ -363,8 +368,8 @@ async function settle(
     body: arrived?.body,
     fields: arrived?.fields,
   }))
-  const held = alone?.lease && sql`held as materialized (${leaseCondition(alone.lease)}),`
-  const history = sql`, told as (
+  const leased = alone?.lease && sql`leased as materialized (${leaseCondition(alone.lease)}),`
+  const history = sql`, recorded as (
       insert into item_attempts
         (flow, destination, at, pk, kind, hash, attempt, outcome, status, reason)
       select ${flow}, ${destination}, ${at}::timestamptz, pk, done.kind, done.hash,
@@ -372,16 +377,16 @@ async function settle(
       from done join locked using (pk)
     )`
   const counted = sql`, counted as (${addsCompleted(flow, sql`(select count(*) from done)`)})`
-  // One statement for what goes well: each more is a trip to the server for every group. Not as arrays, whose length the
-  // planner asks for: it would plan anew each time, which takes as long as all the rest for a group of one.
-  const { rows } = await sql<SettledRow>`
-    with ${held || sql``} locked as materialized (
+  // One statement, because each more is a round trip for every group. JSON instead of arrays: the planner makes a new
+  // plan for each array length, which doubles the time for a group of one.
+  const { rows } = await sql<CompletedRow>`
+    with ${leased || sql``} locked as materialized (
       select row.*, wanted.attempts, wanted.status, wanted.body, wanted.fields,
         row.state = 'waiting' and row.version is not distinct from wanted.version as "isCurrent"
       from (
         select * from jsonb_to_recordset(${json(given)}::jsonb)
           as given (pk text, version bigint, attempts integer, status integer, body text, fields jsonb)
-        ${held ? sql`where exists (select from held)` : sql``}
+        ${leased ? sql`where exists (select from leased)` : sql``}
         order by pk
       ) as wanted cross join lateral (
         select pk, version, state, may_have_arrived, ctid as place from deliveries

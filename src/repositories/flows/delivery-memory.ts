@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 
-/** Whether something is on record that a destination has, or may have. */
+/** Whether a record says that the destination has an item, or may have one. */
 export async function hasDelivered(
   db: Db | Trx,
   { flow, destination }: DeliveryTarget,
@@ -17,7 +17,7 @@ export async function hasDelivered(
   return rows[0]?.found ?? false
 }
 
-/** Forgets what is on record of a destination, `limit` rows of each kind at most. Answers whether more may be left. */
+/** Deletes the records of a destination, at most `limit` rows of each kind. Returns whether more may be left. */
 export async function forgetDeliveries(
   trx: Trx,
   { flow, destination }: DeliveryTarget,

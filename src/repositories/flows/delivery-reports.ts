@@ -4,36 +4,39 @@ import type { DeliveryRow, DeliveryTarget } from './deliveries.ts'
 import { inKeyOrder } from './key-order.ts'
 
 export type TargetCounts = DeliveryTarget & {
-  /** Due now; those that a worker has in hand are among them. */
+  /** Due now, including those that a worker is sending. */
   waiting: number
-  /** Waiting for their time: between two attempts, or since the receiver asked for it. */
+  /** Waiting for a later time: between two attempts, or because the receiver asked for it. */
   delayed: number
   failed: number
-  /** When the oldest row that still waits, delayed or not, became owed. */
+  /** When the oldest row that still waits, delayed or not, was queued. */
   oldestWaitingAt: Date | null
 }
 
 type FailedPlace = DeliveryTarget & { pk: string }
-/** Times as the database writes them: a `Date` would cut their microseconds off. */
+/** Times in the database's text form, because a `Date` would cut off their microseconds. */
 type WaitingPlace = FailedPlace & { dueAt: string; queuedAt: string }
 
-/** What is open of some rows of one target; `last` is the place of the last row that the statement looked at in this state. */
-type Part<State, Place> = TargetCounts & { looked: number; state: State; last: Place }
+/** Open rows of one target. `last` is the place of the last row that the statement read in this state. */
+type Part<State, Place> = TargetCounts & { scanned: number; state: State; last: Place }
 type OpenPart = Part<'waiting', WaitingPlace> | Part<'failed', FailedPlace>
 
-/** Behind what rows to go on; null: all of them were counted. */
+/** The rows after which the next statement continues; null when all of them were counted. */
 type OpenPlaces = { waiting: WaitingPlace | null; failed: FailedPlace | null }
 
 const first = { flow: '', destination: '', dueAt: '-infinity', queuedAt: '-infinity', pk: '' }
 export const beforeAllOpen = { waiting: first, failed: first } satisfies OpenPlaces
 
-/** As many rows in each state as one statement looks at: 40 ms of the embedded database, in which it answers nobody else. */
+/**
+ * Rows in each state per statement. It takes 40 ms on the embedded database, which answers no other request
+ * meanwhile.
+ */
 const rowsAtOnce = 10_000
 
 /**
- * Asks for the next rows that wait, as they are due, and for the next that failed, counted: `limit` of each. They are read by
- * indexes that others need too, since one of all that is open took a tenth of the time in which new items are stored. One
- * statement, so that a row which goes from one state to the other meanwhile is counted once, unless there are more.
+ * Reads and counts the next `limit` waiting rows by due time, and the next `limit` failed rows. They use indexes that
+ * exist anyway: an index of all open rows made storing new items 10% slower. One statement, so that a row that
+ * changes state meanwhile is counted once.
  */
 export function openParts(
   now: Date,
@@ -57,7 +60,7 @@ export function openParts(
       order by flow, destination, pk
       limit ${after.failed ? limit : 0}
     )
-    select 'waiting' as state, flow, destination, count(*) as looked,
+    select 'waiting' as state, flow, destination, count(*) as scanned,
       count(*) filter (where not_before is null or not_before <= ${now}) as waiting,
       count(*) filter (where not_before > ${now}) as delayed,
       0::bigint as failed, min(queued_at) as "oldestWaitingAt",
@@ -78,7 +81,10 @@ export function openParts(
     group by flow, destination`
 }
 
-/** Reads only what is not done, however many items there are; in the order of the names. A target that owes nothing is left out. */
+/**
+ * Reads only rows that are not done, however many items there are, in the order of the names. A target without open
+ * deliveries is left out.
+ */
 export async function countOpenDeliveries(
   database: Database,
   now: Date,
@@ -92,7 +98,7 @@ export async function countOpenDeliveries(
       database,
       async (trx) => (await page.execute(trx)).rows,
     )
-    for (const { state: _, last: __, looked: ___, ...part } of rows) addPart(targets, part)
+    for (const { state: _, last: __, scanned: ___, ...part } of rows) addPart(targets, part)
     const waiting = rows.filter((part) => part.state === 'waiting')
     const failed = rows.filter((part) => part.state === 'failed')
     after = { waiting: nextOf(waiting, limit), failed: nextOf(failed, limit) }
@@ -100,13 +106,13 @@ export async function countOpenDeliveries(
   return [...targets].toSorted(([one], [next]) => (one < next ? -1 : 1)).map(([, counts]) => counts)
 }
 
-/** Where the next page begins, if there may be one. */
+/** Where the next page begins, if one may exist. */
 function nextOf<Place>(parts: readonly Part<unknown, Place>[], limit: number): Place | null {
-  const looked = parts.reduce((sum, part) => sum + part.looked, 0)
-  return looked === limit ? (parts[0]?.last ?? null) : null
+  const scanned = parts.reduce((sum, part) => sum + part.scanned, 0)
+  return scanned === limit ? (parts[0]?.last ?? null) : null
 }
 
-/** A target has a part of each state, and more where a page ended within it. */
+/** A target has a part for each state, and more where a page ended within it. */
 function addPart(targets: Map<string, TargetCounts>, part: TargetCounts): void {
   const target = JSON.stringify([part.flow, part.destination])
   const known = targets.get(target)
@@ -120,7 +126,7 @@ function addPart(targets: Map<string, TargetCounts>, part: TargetCounts): void {
   })
 }
 
-/** Counts what waits for these destinations, delayed or not, but no further than to `most`: cheap at any depth. */
+/** Counts what waits for these destinations, delayed or not, up to `most`. The limit keeps a long queue cheap. */
 export async function countWaiting(
   db: Db,
   flow: string,
@@ -151,7 +157,7 @@ const openColumns = [
 
 export type OpenDelivery = Pick<DeliveryRow, (typeof openColumns)[number]>
 
-/** What waits (what is due at once first, the oldest before others) or failed (newest first). */
+/** Waiting deliveries (due ones first, then the oldest) or failed ones (newest first). */
 export async function listOpenDeliveries(
   db: Db,
   { flow, destination }: DeliveryTarget,
@@ -173,8 +179,8 @@ export type ItemDelivery = OpenDelivery &
   Pick<DeliveryRow, 'destination' | 'delivered_hash' | 'delivered_at' | 'skipped'>
 
 /**
- * What is owed of one item to these destinations, or was delivered and is not forgotten yet, one row for each. By their names,
- * because the key begins with them: without, it would read the deliveries of every item.
+ * The deliveries of one item at these destinations, waiting or done, one row for each. The names are needed because
+ * the key begins with the destination: without them it reads the deliveries of every item.
  */
 export async function listItemDeliveries(
   db: Db,
@@ -192,7 +198,7 @@ export async function listItemDeliveries(
     .execute()
 }
 
-/** What is owed of one item, or was delivered, at any of these destinations; each row by its key. */
+/** The deliveries of one item at any of these destinations, each row found by its key. */
 export async function listItemEverywhere(
   db: Db,
   targets: readonly DeliveryTarget[],
@@ -212,7 +218,7 @@ export async function listItemEverywhere(
   return rows
 }
 
-/** The destinations of a flow, by name, that are owed something or have failures; it looks at one row of each. */
+/** The destinations of a flow with waiting or failed deliveries, by name. It reads one row of each. */
 export async function listOpenDestinations(db: Db, flow: string): Promise<string[]> {
   const firstOf = (state: string, isBehind: RawBuilder<unknown>) => sql`
     (select destination from deliveries
@@ -231,7 +237,7 @@ export async function listOpenDestinations(db: Db, flow: string): Promise<string
   return rows.map(({ destination }) => destination)
 }
 
-/** How many items have arrived at a destination and owe it nothing since. */
+/** How many items have arrived at a destination and have no newer delivery waiting. */
 export async function countDone(db: Db): Promise<number> {
   const { rows } = await sql<{ done: number }>`
     select count(*) as done from deliveries where state = 'done'`.execute(db)

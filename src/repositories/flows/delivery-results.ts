@@ -3,38 +3,38 @@ import { json, type Trx } from '../../db/database.ts'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 
-/** What is known of a delivered body. `body` tells it from others; a later delete needs `fields`. */
+/** The body that was delivered. `body` identifies it; a later delete needs `fields`. */
 type DeliveredBody = { body?: string | undefined; fields?: unknown }
 /** Why the last attempt failed, and how many were made. */
 type FailedAttempt = { attempts: number; why: Reason; status: number | null }
 
-/** What becomes of a row. All but `delivered_before` and `begun` are about its current version. */
+/** What happens to a row. All but `delivered_before` and `begun` concern its current version. */
 export type RowResult =
   | ({ became: 'delivered' } & DeliveredBody)
   /** An older version arrived; the row still waits with a newer one. */
   | ({ became: 'delivered_before'; hash: string } & DeliveredBody)
-  /** The destination has this body already. */
+  /** The destination already has this body. */
   | { became: 'unchanged'; body: string }
-  /** The destination is not to have the current version; what it has stays. */
+  /** The destination must not get the current version; it keeps what it has. */
   | { became: 'skipped'; why: Reason }
   /** Another attempt follows, `delayMs` later by the database's clock. */
   | ({ became: 'retrying'; delayMs: number } & FailedAttempt)
-  /** No attempt was made; the next follows after the delay. */
+  /** No attempt was made. The next one follows after the delay. */
   | { became: 'postponed'; delayMs: number }
-  /** No further attempt follows by itself. The item is kept for a retry by hand. */
+  /** No further attempt follows automatically. The payload is kept for a manual retry. */
   | ({ became: 'failed' } & FailedAttempt)
-  /** Nothing but that an attempt was begun. */
+  /** Only that an attempt began. */
   | { became: 'begun' }
 
 export type DeliveryResultRow = RowResult & {
   pk: string
-  /** The attempt may have arrived: what a later delete needs of its body. */
+  /** The attempt may have arrived. A later delete needs these fields of its body. */
   begun?: { fields: unknown } | undefined
 }
 
 /**
- * Writes what became of deliveries, by one statement for all of them. The transaction has locked the rows. `at` is now, as people
- * are told it. The content of an item is kept no longer than it is owed.
+ * Writes results of deliveries in one statement. The transaction has locked the rows. `at` is the time shown to
+ * operators. The payload of an item is removed when its delivery is done.
  */
 export async function writeResults(
   trx: Trx,

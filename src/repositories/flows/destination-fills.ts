@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 
-/** The number of the read from which on a destination is to get every item. */
+/** A destination that must get every item. `asked` is the number of the read from which on. */
 export type DestinationFill = { destination: string; asked: number }
 
 export async function listFills(db: Db | Trx, flow: string): Promise<DestinationFill[]> {
@@ -14,7 +14,7 @@ export async function listFills(db: Db | Trx, flow: string): Promise<Destination
     .execute()
 }
 
-/** Once more for one that is being filled: it begins anew. */
+/** A second request for the same destination starts again. */
 export async function askFill(trx: Trx, { flow, destination }: DeliveryTarget): Promise<void> {
   await sql`
     insert into destination_fills (flow, destination, asked)
@@ -22,8 +22,8 @@ export async function askFill(trx: Trx, { flow, destination }: DeliveryTarget): 
     on conflict (flow, destination) do update set asked = excluded.asked`.execute(trx)
 }
 
-/** These are done; one that was asked for meanwhile stays. */
-export async function settleFills(
+/** Ends these fills. One that was requested again meanwhile stays. */
+export async function endFills(
   trx: Trx,
   flow: string,
   fills: readonly DestinationFill[],

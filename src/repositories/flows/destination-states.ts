@@ -6,17 +6,17 @@ import type { DeliveryTarget } from './deliveries.ts'
 export type DestinationStateRow = Selectable<DestinationStatesTable>
 export type NewDestinationState = Insertable<DestinationStatesTable>
 
-/** Every destination that is sent nothing, or less than it could be; of all flows, or of one. */
+/** Every destination that gets nothing, or gets deliveries slower than it could; of all flows, or of one. */
 export async function listDestinationStates(db: Db, flow?: string): Promise<DestinationStateRow[]> {
   const query = db
     .selectFrom('destination_states')
     .selectAll()
-    // A process of the version before may still write it.
+    // A process of the previous version may still write it.
     .where(sql<boolean>`state <> 'slowed'`)
   return (flow === undefined ? query : query.where('flow', '=', flow)).execute()
 }
 
-/** The same state goes on since it began. */
+/** A repeated state keeps the time when it began. */
 export async function writeDestinationState(db: Db, row: NewDestinationState): Promise<void> {
   const { flow, destination, since, ...changed } = row
   await db
@@ -36,7 +36,7 @@ export async function writeDestinationState(db: Db, row: NewDestinationState): P
     .execute()
 }
 
-/** Nothing is in the way of a destination, or of any of a flow. */
+/** Clears the state of a destination, or of all destinations of a flow. */
 export async function deleteDestinationState(
   db: Db,
   { flow, destination }: { flow: string; destination?: DeliveryTarget['destination'] },

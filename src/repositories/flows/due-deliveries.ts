@@ -1,15 +1,15 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
-import { isHeld, type OwedRow, type SendTarget } from './deliveries.ts'
+import { needsApproval, type PendingDelivery, type SendTarget } from './deliveries.ts'
 
-/** A place in the order in which a destination is sent what it is owed. */
+/** A place in the order in which a destination gets its deliveries. */
 type Place = { dueAt: string; queuedAt: string; pk: string }
 
-/** Where a walk is: among what is due at once, and among what had to wait for its time. */
+/** How far a walk has come: among deliveries due at once, and among those that had to wait. */
 export type DuePlaces = { fresh: Place; late: Place }
 
-/** `held`: nothing of the flow may be sent now. */
-export type DueRow = OwedRow & Place & { isLate: boolean; held: boolean }
+/** `needsApproval`: nothing may be sent to the destination now. */
+export type DueRow = PendingDelivery & Place & { isLate: boolean; needsApproval: boolean }
 
 export const beforeAllDue: DuePlaces = {
   fresh: { dueAt: '-infinity', queuedAt: '-infinity', pk: '' },
@@ -17,13 +17,11 @@ export const beforeAllDue: DuePlaces = {
 }
 
 /**
- * Asks for what a destination is owed and is due by the database's clock, behind `after`: `limit` rows of those whose time
- * has come, and as many of those that are due at once, oldest first. A time further ahead than `furthestMs` was written before
- * the clock was set back, and counts as come.
- *
- * Bounds over the columns of its index lead every planner to that index, which a counted table is read by in order. Of a table
- * that nobody has counted yet it takes what is owed for a handful of rows, and reads all that the destination is owed for each
- * page: the service has its tables counted within seconds.
+ * Reads deliveries that are due by the database's clock, after `after`: `limit` rows whose time has come, and `limit`
+ * due at once, oldest first. A time more than `furthestMs` ahead was written before the clock was set back, and
+ * counts as due.
+ * Bounds over the index columns lead every planner to that index, once the table has statistics. Without statistics
+ * each page reads all waiting rows of the destination. The service analyzes its tables within seconds.
  */
 export function dueDeliveries(
   target: SendTarget,
@@ -34,7 +32,7 @@ export function dueDeliveries(
     (select pk, version, change_number, kind, hash, payload, state, attempts,
         delivered_hash, delivered_body, delivered_fields, may_have_arrived, queued_at,
         due_at::text as "dueAt", queued_at::text as "queuedAt", ${sql.lit(isLate)} as "isLate",
-        ${isHeld(target)} as held
+        ${needsApproval(target)} as "needsApproval"
       from deliveries
       where state = 'waiting'
         and (flow, destination, due_at, queued_at, pk) > (${flow}::text, ${destination}::text,
@@ -55,11 +53,14 @@ export function dueDeliveries(
 }
 
 export type DueWalk = {
-  /** The next rows, `limit` at most. Fewer are the end; asked again it goes on behind it. */
+  /** The next rows, at most `limit`. Fewer rows mean the end; a further call continues after it. */
   next(limit: number): Promise<DueRow[]>
 }
 
-/** Walks once over what a destination is owed and is due. A row that becomes owed meanwhile may stand behind it. */
+/**
+ * Walks once over the due deliveries of a destination. A row that is queued meanwhile may lie before the current
+ * place.
+ */
 export function walkDue(db: Db, target: SendTarget, furthestMs: number): DueWalk {
   let after = beforeAllDue
   return {

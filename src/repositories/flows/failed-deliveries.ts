@@ -12,31 +12,31 @@ export type FailureGroup = {
   status: number | null
   items: number
   lastAt: Date
-  /** The first `samplePks` of its items. */
+  /** The keys of its first `samplePks` items. */
   pks: string[]
-  /** By which it was grouped, where that is not its words. */
+  /** The cause that grouped it, if the error text did not. */
   cause?: string
 }
 
-/** What the words of a failure of an item come down to. */
+/** Reduces the error text of an item to its cause. */
 export type NameCause = (error: string, pk: string) => string
 
-/** A failed delivery of a flow, in the order of their keys. */
+/** The place of a failed delivery of a flow, in key order. */
 type Place = { destination: string; pk: string }
 
 export const beforeAllFailed: Place = { destination: '', pk: '' }
 
-/** Long words take a while to be judged, and tills are served by the same thread. */
-const breathe = createTurns(10)
+/** A long error text takes time to classify, and charges run on the same thread. */
+const yieldToEventLoop = createTurns(10)
 const samplePks = 20
 const rowsAtOnce = 2_000
-/** A receiver that words every refusal in its own way must not fill the memory. */
+/** A receiver that words each refusal differently must not fill the memory. */
 const groupsKept = 500
 
-/** The failures of some rows of one destination that go by the same words; `lastPk` is the last of these rows. */
+/** Failures of one destination with the same error text. `lastPk` is the last key that was read. */
 type GroupPart = FailureGroup & { lastPk: string }
 
-/** Asks for the next failed deliveries after a place, grouped. To be run in key order. */
+/** Reads the next failed deliveries after a place, grouped. Run it through inKeyOrder. */
 export function failureParts(
   flow: string,
   page: { after: Place; limit: number },
@@ -59,8 +59,9 @@ export function failureParts(
 }
 
 /**
- * The failed deliveries of a flow by what went wrong, most items first, and how many rows were read for that: `limit` in each
- * statement. By their words, or by what `causeOf` makes of them. Of more causes than 500, rare ones may be left out or counted short.
+ * Groups the failed deliveries of a flow by error text, or by what `causeOf` makes of it. The largest group comes
+ * first. `rows` is the number of rows read, `limit` per statement. Beyond 500 groups, rare ones may be missing or
+ * counted too low.
  */
 export async function groupFailures(
   database: Database,
@@ -75,17 +76,17 @@ export async function groupFailures(
     const page = failureParts(flow, { after, limit })
     const { rows } = await inKeyOrder(database, (trx) => page.execute(trx))
     for (const part of rows) {
-      await breathe()
+      await yieldToEventLoop()
       addPart(groups, part, causeOf)
     }
     if (groups.size > 2 * groupsKept) {
       groups = new Map(byItems(groups).slice(0, groupsKept))
     }
-    const looked = rows.reduce((sum, { items }) => sum + items, 0)
+    const scanned = rows.reduce((sum, { items }) => sum + items, 0)
     const last = rows.at(-1)
     after =
-      last && looked === limit ? { destination: last.destination, pk: last.lastPk } : undefined
-    read += looked
+      last && scanned === limit ? { destination: last.destination, pk: last.lastPk } : undefined
+    read += scanned
   }
   const most = byItems(groups).slice(0, groupsKept)
   return { value: most.map(([, group]) => group), rows: read }
@@ -96,7 +97,7 @@ function addPart(
   { lastPk, ...part }: GroupPart,
   causeOf?: NameCause,
 ): void {
-  // Words that name an item are of that one alone.
+  // A text that names an item belongs to that item only.
   const cause = causeOf?.(part.error, part.pks[0] ?? '')
   const key = JSON.stringify([part.destination, part.status, cause ?? part.error])
   const known = groups.get(key)
@@ -119,41 +120,41 @@ export type FailedFilter = {
   flow: string
   destination?: string | undefined
   pk?: string | undefined
-  /** The words of one group of failures, exactly. */
+  /** The exact error text of a group. */
   error?: string | undefined
-  /** Whether a failure of an item with these words is wanted. */
-  isWanted?: ((error: string, pk: string) => boolean) | undefined
+  /** Selects a failure by its error text and key. */
+  isSelected?: ((error: string, pk: string) => boolean) | undefined
 }
 
-/** The keys of failures that are wanted by their words. */
-export async function wantedAmong(
+/** The keys of the failures that the filter selects. */
+export async function selectedAmong(
   rows: readonly { pk: string; words: string }[],
-  isWanted: NonNullable<FailedFilter['isWanted']>,
+  isSelected: NonNullable<FailedFilter['isSelected']>,
 ): Promise<string[]> {
   const found: string[] = []
   for (const { pk, words } of rows) {
-    await breathe()
-    if (isWanted(words, pk)) found.push(pk)
+    await yieldToEventLoop()
+    if (isSelected(words, pk)) found.push(pk)
   }
   return found
 }
 
-/** Some failed deliveries of one destination: the last of them, how many they were, and which were asked for. */
+/** Failed deliveries of one destination: the last key, the number of rows, and the selected keys. */
 export type FailedRows = {
   destination: string
   lastPk: string
-  looked: number
+  scanned: number
   pks: string[]
-  /** Their words, in the same order; only where somebody has to judge them. */
+  /** Their error texts in the same order; only if a filter needs them. */
   errors?: string[]
 }
 
-/** Asks for the next failed deliveries after a place, and which of them are wanted. To be run in key order. */
+/** Reads the next failed deliveries after a place, and which of them are selected. Run it through inKeyOrder. */
 export function failedRows(
   filter: FailedFilter,
   page: { after: Place; limit: number },
 ): RawBuilder<FailedRows> {
-  const { destination, pk, error, isWanted } = filter
+  const { destination, pk, error, isSelected } = filter
   return sql<FailedRows>`
     with page as materialized (
       select destination, pk, last_error from deliveries
@@ -164,22 +165,22 @@ export function failedRows(
       order by destination, pk
       limit ${page.limit}
     )
-    select destination, max(pk) as "lastPk", count(*) as looked,
+    select destination, max(pk) as "lastPk", count(*) as scanned,
       coalesce(array_agg(pk order by pk)
         ${error === undefined ? sql`` : sql`filter (where last_error = ${error})`}, '{}') as pks
-      ${isWanted === undefined ? sql`` : sql`, array_agg(coalesce(last_error, '') order by pk) as errors`}
+      ${isSelected === undefined ? sql`` : sql`, array_agg(coalesce(last_error, '') order by pk) as errors`}
     from page
     group by destination
     order by destination`
 }
 
 /**
- * Makes these failed deliveries owed again, with all their attempts, except those that no longer failed with the words of the
- * filter. Answers whom to wake.
+ * Queues these failed deliveries again with all attempts, except those whose error text changed meanwhile. Returns
+ * the targets to wake.
  */
-export async function reviveFailed(
+export async function requeueFailed(
   trx: Trx,
-  { flow, error, isWanted = () => true }: Pick<FailedFilter, 'flow' | 'error' | 'isWanted'>,
+  { flow, error, isSelected = () => true }: Pick<FailedFilter, 'flow' | 'error' | 'isSelected'>,
   { destination, pks }: { destination: string; pks: readonly string[] },
   at: Date,
 ): Promise<string[]> {
@@ -189,8 +190,8 @@ export async function reviveFailed(
       and state = 'failed' ${error === undefined ? sql`` : sql`and last_error = ${error}`}
     order by pk
     for update`.execute(trx)
-  const found = await wantedAmong(rows, isWanted)
-  // Apart from the reading: in one statement a planner that underestimates the failures joins them row by row.
+  const found = await selectedAmong(rows, isSelected)
+  // A separate statement: in one with the read, a planner that underestimates the failures joins row by row.
   await sql`
     update deliveries set
       state = 'waiting', version = version + 1, attempts = 0, queued_at = ${at},

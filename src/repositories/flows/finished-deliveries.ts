@@ -1,24 +1,25 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Trx } from '../../db/database.ts'
+import { atOnce, type Step } from '../../db/steps.ts'
 import { inKeyOrder } from './key-order.ts'
 
-/** Before when something was finished that need not be kept. */
+/** The times before which finished deliveries may be deleted. */
 export type FinishedBefore = { doneBefore: Date; failedBefore: Date }
 
-/** A row of a flow's deliveries, in the order of their keys. */
+/** The place of a delivery of a flow, in key order. */
 type Place = { destination: string; pk: string }
 
 export const beforeAllDeliveries: Place = { destination: '', pk: '' }
 
-/** A look at some rows of one destination: the last of them, how many they were, and which may go. */
-export type FinishedRows = { destination: string; lastPk: string; looked: number; pks: string[] }
+/** A page of rows of one destination: the last key, the number of rows, and the keys that may be deleted. */
+export type FinishedRows = { destination: string; lastPk: string; scanned: number; pks: string[] }
 
-/** As many rows as one statement looks at: 20 ms of the embedded database, in which it answers nobody else. */
+/** Rows per statement. It takes 20 ms on the embedded database, which answers no other request meanwhile. */
 const rowsAtOnce = 5_000
 
 /**
- * Asks for the next rows after a place, and which of them are finished and need not be kept. Each row looks its item up by
- * itself: an anti-join reads all items of the flow for every page. To be run in key order.
+ * Reads the next rows after a place, and which of them are finished and need not be kept. Each row looks up its item:
+ * an anti-join reads all items of the flow for every page. Run it through inKeyOrder.
  */
 export function finishedRows(
   flow: string,
@@ -34,7 +35,7 @@ export function finishedRows(
       order by destination, pk
       limit ${page.limit}
     )
-    select page.destination, max(page.pk) as "lastPk", count(*) as looked,
+    select page.destination, max(page.pk) as "lastPk", count(*) as scanned,
       coalesce(array_agg(page.pk order by page.pk) filter (where
         (page.state = 'done' and page.finished_at < ${before.doneBefore} and known.is_there is null)
         or (page.state = 'failed' and page.finished_at < ${before.failedBefore}
@@ -49,37 +50,35 @@ export function finishedRows(
 }
 
 /**
- * Forgets rows that were finished before the given times, but none whose item is still known and may be at the destination: its
- * delete needs the row, and its
- * `delivered_hash` is what tells that the destination has what the source showed last. An item without a row is not known
- * to be in step: it never was sent there, or its failure is older than failures are kept. Walks over all deliveries of the
- * flow, `limit` in each statement. Answers how many are gone.
+ * Deletes rows that finished before the given times, `limit` per statement. A row stays while its item is known and
+ * may be at the destination: the delete needs it. Its `delivered_hash` also proves that the destination has the
+ * latest content. Returns how many rows were deleted.
  */
 export async function deleteFinished(
   database: Database,
   flow: string,
   before: FinishedBefore,
-  limit = rowsAtOnce,
+  { limit = rowsAtOnce, step = atOnce }: { limit?: number; step?: Step } = {},
 ): Promise<number> {
-  let gone = 0
+  let deleted = 0
   let after: Place | undefined = beforeAllDeliveries
   while (after) {
     const page = finishedRows(flow, before, { after, limit })
-    const { rows } = await inKeyOrder(database, (trx) => page.execute(trx))
+    const { rows } = await step(() => inKeyOrder(database, (trx) => page.execute(trx)))
     for (const { destination, pks } of rows.filter((one) => one.pks.length > 0)) {
-      gone += await database.transaction((trx) =>
-        deleteIfFinished(trx, { flow, destination, pks }, before),
+      deleted += await step(() =>
+        database.transaction((trx) => deleteIfFinished(trx, { flow, destination, pks }, before)),
       )
     }
     const last = rows.at(-1)
-    const looked = rows.reduce((sum, one) => sum + one.looked, 0)
+    const scanned = rows.reduce((sum, one) => sum + one.scanned, 0)
     after =
-      last && looked === limit ? { destination: last.destination, pk: last.lastPk } : undefined
+      last && scanned === limit ? { destination: last.destination, pk: last.lastPk } : undefined
   }
-  return gone
+  return deleted
 }
 
-/** Deletes those that nobody has woken since, or has in hand. */
+/** Deletes the rows that were not queued again meanwhile and that no worker is sending. */
 async function deleteIfFinished(
   trx: Trx,
   { flow, destination, pks }: { flow: string; destination: string; pks: readonly string[] },

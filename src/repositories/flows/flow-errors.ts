@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Insertable, type Selectable, sql } from 'kysely'
 import { type Db, json } from '../../db/database.ts'
+import { atOnce, type Step } from '../../db/steps.ts'
 import type { FlowErrorsTable } from '../../db/tables.ts'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 
@@ -11,7 +12,7 @@ export type NewFlowError = {
   /** The destination's name, or `source`. */
   adapter: string
   pk: string
-  /** No secrets. */
+  /** Without secrets. */
   why: Reason
   at: Date
   status?: number | null
@@ -40,22 +41,24 @@ export async function listFlowErrors(db: Db, filter: FlowErrorFilter): Promise<F
   return query.orderBy('at', 'desc').orderBy('id').limit(filter.limit).execute()
 }
 
-/** Answers how many there were; `limit` in each statement. */
+/** Returns how many rows were deleted, `limit` per statement. */
 export async function deleteFlowErrorsBefore(
   db: Db,
   flow: string,
   before: Date,
-  limit = 5_000,
+  { limit = 5_000, step = atOnce }: { limit?: number; step?: Step } = {},
 ): Promise<number> {
-  let gone = 0
-  for (let found = limit; found === limit; gone += found) {
-    const { numAffectedRows } = await sql`
-      delete from flow_errors where ctid = any(array(
-        select ctid from flow_errors where flow = ${flow} and at < ${before}
-        order by at limit ${limit}))`.execute(db)
+  let deleted = 0
+  for (let found = limit; found === limit; deleted += found) {
+    const { numAffectedRows } = await step(() =>
+      sql`
+        delete from flow_errors where ctid = any(array(
+          select ctid from flow_errors where flow = ${flow} and at < ${before}
+          order by at limit ${limit}))`.execute(db),
+    )
     found = Number(numAffectedRows ?? 0)
   }
-  return gone
+  return deleted
 }
 
 export function errorRow(error: NewFlowError): Insertable<FlowErrorsTable> {

@@ -4,8 +4,8 @@ import type { Db } from '../../db/database.ts'
 export const flowChannel = 'flow_changed'
 
 /**
- * What changed about a flow: `state` somebody or the service switched something, `poll` a poll came to its end,
- * `progress` one goes on, `deliveries` some arrived or failed.
+ * What changed in a flow. `state`: an operator or the service switched something. `poll`: a poll ended. `progress`: a
+ * poll goes on. `deliveries`: some arrived or failed.
  */
 export type FlowChange = {
   /** Null: all of them. */
@@ -14,15 +14,15 @@ export type FlowChange = {
 }
 
 /**
- * Tells listeners as part of a statement that writes a row of a flow, when and if its transaction commits. Only for what
- * happens once per poll or second: PostgreSQL lets transactions that notify commit one at a time.
+ * Notifies listeners as part of a writing statement, when its transaction commits. Use it at most once per poll or
+ * second: PostgreSQL commits notifying transactions one at a time.
  */
-export function tellFlow(what: FlowChange['what']): RawBuilder<string> {
+export function notifyFlow(what: FlowChange['what']): RawBuilder<string> {
   return sql`pg_notify(${flowChannel}, json_build_object('flow', flow, 'what', ${what}::text)::text)`
 }
 
-export async function tellDeliveries(db: Db, flows: readonly string[]): Promise<void> {
-  await sql`select ${tellFlow('deliveries')} from unnest(${flows}::text[]) as told (flow)`.execute(
+export async function notifyDeliveries(db: Db, flows: readonly string[]): Promise<void> {
+  await sql`select ${notifyFlow('deliveries')} from unnest(${flows}::text[]) as changed (flow)`.execute(
     db,
   )
 }

@@ -5,12 +5,12 @@ import { type Db, json, type Trx } from '../../db/database.ts'
 const seenAs = sql<string>`coalesce(seen_as, hash)`
 
 /**
- * The hash of an item that was reset. To a read it is one that was never seen; its row stays, since the item is deleted at the
- * destinations when the source no longer has it.
+ * The hash of an item that was reset. A read treats the item as new. The row stays, because the item must still be
+ * deleted at the destinations when the source loses it.
  */
 const resetHash = ''
 
-/** The stored hashes of these items; an item that was never seen, or was reset, is absent. */
+/** The stored hashes of these items. An item that was never read, or was reset, is absent. */
 export async function findHashes(
   db: Db | Trx,
   flow: string,
@@ -27,7 +27,7 @@ export async function findHashes(
   return new Map(rows.map((row) => [row.pk, row.hash]))
 }
 
-/** What the source showed last of one item, and when that changed. */
+/** The latest content of one item at the source, and when it changed. */
 export async function findItem(
   db: Db,
   flow: string,
@@ -43,7 +43,7 @@ export async function findItem(
   return row && { hash: row.hash, changedAt: row.changed_at }
 }
 
-/** In which of these flows an item was seen, and when it changed there last; one look by its key in each. */
+/** The flows among these that have read the item, and when it last changed there. One lookup by key per flow. */
 export async function findItemInFlows(
   db: Db,
   flows: readonly string[],
@@ -59,7 +59,10 @@ export async function findItemInFlows(
 
 export type StoredItem = { hash: string; readNumber: number }
 
-/** What is stored of these items, locked until the transaction ends; an item that was never seen, or was reset, is absent. */
+/**
+ * The stored state of these items, locked until the transaction ends. An item that was never read, or was reset, is
+ * absent.
+ */
 export async function lockItems(
   trx: Trx,
   flow: string,
@@ -82,10 +85,9 @@ export async function lockItems(
 }
 
 /**
- * Stores the hashes that a read has shown, in the order of their keys so that two writers never wait for each other
- * crosswise. Answers the keys of those that were stored (`ours`), and of those that somebody else has stored alike since
- * they were compared (`same`), which are no change any more; of the rest a later read has shown something, and that stays. With
- * `isLater` these are later records of the same read.
+ * Stores the hashes of a read in key order, so that two writers do not deadlock. Returns the keys it stored (`ours`),
+ * and those for which another writer stored the same hash meanwhile (`same`). Items that a later read has stored stay
+ * unchanged. `isLater` marks later records of the same read.
  */
 export async function upsertHashes(
   trx: Trx,
@@ -94,10 +96,10 @@ export async function upsertHashes(
   { read, at, isLater = false }: { read: number; at: Date; isLater?: boolean },
 ): Promise<{ ours: Set<string>; same: Set<string> }> {
   if (items.length === 0) return { ours: new Set(), same: new Set() }
-  // As two lists: composing and reading a statement of thousands of parameters takes longer than inserting.
+  // As two lists, because building and parsing thousands of parameters takes longer than the insert.
   const pks = items.map(({ pk }) => pk)
   const hashes = items.map(({ hash }) => hash)
-  // A row that nobody could lock, since it was not there, may have been inserted by somebody who had not committed yet.
+  // A row that did not exist could not be locked: another transaction may have inserted it without committing yet.
   const isSame = sql<boolean>`coalesce(flow_items.seen_as, flow_items.hash) = excluded.hash`
   const stored = await trx
     .insertInto('flow_items')
@@ -112,7 +114,7 @@ export async function upsertHashes(
         .columns(['flow', 'pk'])
         .doUpdateSet((eb) => ({
           hash: sql<string>`case when ${isSame} then flow_items.hash else excluded.hash end`,
-          // Tells the two apart in the answer, and says the same as the hash.
+          // Marks the row as `same` in the result. The value equals the hash.
           seen_as: sql<string | null>`case when ${isSame} then excluded.hash end`,
           changed_at: sql<Date>`case when ${isSame} then flow_items.changed_at else excluded.changed_at end`,
           read_number: eb.ref('excluded.read_number'),
@@ -129,8 +131,8 @@ export async function upsertHashes(
 }
 
 /**
- * Items look as their stored hash says, which an earlier version of the service wrote: what they are by the present one is
- * kept beside it. The stored one stays, since what destinations have is known by it.
+ * Stores the present hash beside one that an earlier version of the service wrote. The old hash stays, because
+ * `delivered_hash` of the destinations refers to it.
  */
 export async function renewHashes(
   db: Db | Trx,
@@ -145,7 +147,7 @@ export async function renewHashes(
       and coalesce(flow_items.seen_as, flow_items.hash) = one.was`.execute(db)
 }
 
-/** A read has shown the item as it is stored: one that began before it must not change that. */
+/** A read found the item as it is stored. An earlier read must not change it any more. */
 export async function confirmItem(trx: Trx, flow: string, pk: string, read: number): Promise<void> {
   await trx
     .updateTable('flow_items')
@@ -156,7 +158,7 @@ export async function confirmItem(trx: Trx, flow: string, pk: string, read: numb
     .execute()
 }
 
-/** Has the next read find these items new. Answers how many of them had been seen. */
+/** Makes the next read treat these items as new. Returns how many of them were stored. */
 export async function resetHashes(trx: Trx, flow: string, pks: readonly string[]): Promise<number> {
   if (pks.length === 0) return 0
   const result = await trx
@@ -169,7 +171,7 @@ export async function resetHashes(trx: Trx, flow: string, pks: readonly string[]
   return Number(result.numUpdatedRows)
 }
 
-/** Forgets these items: nothing is deleted at the destinations when the source no longer has them. */
+/** Forgets these items. They are not deleted at the destinations when the source loses them. */
 export async function deleteHashes(trx: Trx, flow: string, pks: readonly string[]): Promise<void> {
   if (pks.length === 0) return
   await trx
@@ -179,7 +181,7 @@ export async function deleteHashes(trx: Trx, flow: string, pks: readonly string[
     .execute()
 }
 
-/** How many items are known, those included that were reset since. */
+/** How many items are stored, including those that were reset. */
 export async function countItems(db: Db | Trx, flow: string): Promise<number> {
   const row = await db
     .selectFrom('flow_items')
@@ -189,7 +191,10 @@ export async function countItems(db: Db | Trx, flow: string): Promise<number> {
   return row.count
 }
 
-/** How many items each flow has that were not reset; one without any is absent. It reads all of them: a million take a second or two. */
+/**
+ * How many items each flow has, without those that were reset. A flow without items is absent. It reads all rows: a
+ * second or two for a million.
+ */
 export async function countItemsByFlow(db: Db): Promise<Map<string, number>> {
   const rows = await db
     .selectFrom('flow_items')
@@ -200,10 +205,12 @@ export async function countItemsByFlow(db: Db): Promise<Map<string, number>> {
   return new Map(rows.map((row) => [row.flow, row.count]))
 }
 
-/** By which key the first row of a flow is found. */
+/** The column that finds the first row of a flow by index. */
 const records = { flow_items: 'pk', deliveries: 'destination', item_versions: 'pk' } as const
 
-/** Whether anything of a flow's items is kept: a hash, a delivery or what one looked like. Each is one look at an index. */
+/**
+ * Whether any data of the flow's items is stored: a hash, a delivery or a version. Each check is one index lookup.
+ */
 export async function isOnRecord(db: Db, flow: string): Promise<boolean> {
   const looks = Object.entries(records).map(
     ([table, key]) => sql`exists (
@@ -221,8 +228,8 @@ export async function isOnRecord(db: Db, flow: string): Promise<boolean> {
 }
 
 /**
- * Keys after `afterPk` in the database's order: the pages of a walk over all items. `flow =` is left for the end, since a
- * planner that knows nothing of the table yet would take the flow for a handful of rows and read all of them for each page.
+ * Keys after `afterPk` in the database's order, for a walk over all items. `flow =` is checked last: without
+ * statistics the planner would otherwise read the whole flow for each page.
  */
 export async function listPksAfter(
   db: Db | Trx,
@@ -234,7 +241,7 @@ export async function listPksAfter(
   return rows.map((row) => row.pk)
 }
 
-/** What listPksAfter asks. */
+/** The query of listPksAfter. */
 export function pksAfter(
   flow: string,
   afterPk: string | undefined,

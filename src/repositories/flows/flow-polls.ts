@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import { type Reason, type StoredReason, sentenceOf } from '../../domain/flow-reasons.ts'
-import { tellFlow } from './flow-events.ts'
+import { notifyFlow } from './flow-events.ts'
 
-/** Durations are judged over this many last polls of a flow. */
+/** Durations are computed over this many latest polls of a flow. */
 const kept = 1_000
-/** What changed today is summed over the polls of the day, the longest of which has 25 hours. */
+/** Changes of today are summed over the polls of the day. The longest day has 25 hours. */
 const dayMs = 25 * 3_600_000
 
 export type PollRecord = {
@@ -15,16 +15,16 @@ export type PollRecord = {
   durationMs: number
   rowsRead: number
   changes: number
-  /** What became of the items; null of polls that were recorded before it was counted. */
+  /** Counts of the items; null for polls recorded before these were counted. */
   items: PollItems | null
   /** Why it failed. */
   why: Reason | null
 }
 
-/** Items of a poll. `refused`: records that are no item, or repeat one. */
+/** Items of a poll. `refused`: invalid or duplicate records. */
 export type PollItems = { new: number; changed: number; deleted: number; refused: number }
 
-/** Records a poll, counts it for ever, and forgets the ones too old to be judged. */
+/** Records a poll, adds it to the lifetime totals, and deletes polls beyond the limit. */
 export async function insertPoll(trx: Trx, poll: PollRecord): Promise<void> {
   await trx
     .insertInto('flow_polls')
@@ -42,7 +42,7 @@ export async function insertPoll(trx: Trx, poll: PollRecord): Promise<void> {
       items_deleted: poll.items?.deleted ?? null,
       items_refused: poll.items?.refused ?? null,
     })
-    .returning(tellFlow('poll').as('told'))
+    .returning(notifyFlow('poll').as('notified'))
     .execute()
   const failed = poll.why === null ? 0 : 1
   const { runs, poll_errors } = await trx
@@ -56,8 +56,8 @@ export async function insertPoll(trx: Trx, poll: PollRecord): Promise<void> {
     )
     .returning(['runs', 'poll_errors'])
     .executeTakeFirstOrThrow()
-  // Now and then is enough: the figures read only the newest. By its own count: of flows that take turns one might never
-  // meet a round id.
+  // Every 100th poll is enough, because reports read only the newest. The flow's own count decides: with alternating
+  // flows one might never get a round id.
   if ((runs + poll_errors) % 100 === 0) {
     await trx
       .deleteFrom('flow_polls')
@@ -115,7 +115,7 @@ export async function readPollFigures(db: Db): Promise<PollFigures[]> {
 export type LatestPolls = {
   /** Milliseconds of the completed ones, oldest first. */
   durations: number[]
-  /** Of the very last poll. */
+  /** The error of the latest poll. */
   error: string | null
   why: StoredReason | null
 }

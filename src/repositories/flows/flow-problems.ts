@@ -2,15 +2,15 @@ import type { Db, Trx } from '../../db/database.ts'
 import { keptReason, type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { errorRow } from './flow-errors.ts'
 
-/** The same trouble of the same item is told once in this time, however often a poll meets it. */
+/** The same problem of the same item is recorded once in this time. */
 const quietMs = 3_600_000
 
-/** Records what is wrong at a source, unless it was recorded a short while ago. */
+/** Records a problem of a source, unless it was recorded within the last hour. */
 export async function insertSourceProblem(
   db: Db | Trx,
   given: { flow: string; pk: string; why: Reason; at: Date },
 ): Promise<void> {
-  // What is refused for a NUL is told all the same: the database holds it in no text.
+  // The database stores no NUL in a text, so it is removed from a record that was refused for one.
   const problem = { ...given, pk: withoutNul(given.pk), why: keptReason(given.why) }
   const since = new Date(problem.at.getTime() - quietMs)
   const known = await db

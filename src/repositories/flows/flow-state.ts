@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import type { FlowProgressTable, FlowStateTable } from '../../db/tables.ts'
-import { tellFlow } from './flow-events.ts'
+import { notifyFlow } from './flow-events.ts'
 
 export type FlowStateRow = Selectable<FlowStateTable>
 
@@ -9,7 +9,7 @@ export async function findFlowState(db: Db | Trx, flow: string): Promise<FlowSta
   return db.selectFrom('flow_state').selectAll().where('flow', '=', flow).executeTakeFirst()
 }
 
-/** As findFlowState, of a flow that was opened. */
+/** Like findFlowState, for an opened flow. Throws if the row is missing. */
 export async function requireFlowState(db: Db | Trx, flow: string): Promise<FlowStateRow> {
   const state = await findFlowState(db, flow)
   if (!state) throw new Error(`the flow ${flow} has no state`)
@@ -20,7 +20,7 @@ export async function listFlowStates(db: Db): Promise<FlowStateRow[]> {
   return db.selectFrom('flow_state').selectAll().execute()
 }
 
-/** Writes the first row of a flow. Answers whether the flow was new. */
+/** Inserts the first row of a flow. Returns whether the flow was new. */
 export async function insertFlowState(
   trx: Trx,
   flow: string,
@@ -46,10 +46,10 @@ export async function insertFlowState(
   return result.numInsertedOrUpdatedRows === 1n
 }
 
-/** By the name of a destination. */
+/** Identity by destination name. */
 type Identities = Readonly<Record<string, string>>
 
-/** Takes the identities of a source and of destinations that none is on record of. */
+/** Stores the identities of the source and of destinations that have none stored. */
 export async function adoptIdentities(
   trx: Trx,
   flow: string,
@@ -93,8 +93,8 @@ export async function updateFlowState(
 }
 
 /**
- * Writes what a poll leaves, whose progress is over. With `scannedAfter` it has read everything and began when there had been so many resets: a later
- * reset still wants its own scan.
+ * Stores the result of a poll and clears its progress. With `scannedAfter` the poll read everything and began after
+ * that many resets. A later reset still needs its own full scan.
  */
 export async function endPoll(
   trx: Trx,
@@ -117,17 +117,18 @@ function columnsOf(fields: FlowStateChange) {
     destination_identities: identities,
     ...others
   } = fields
-  const { asked_identities: asked, ...rest } = others
+  const { asked_identities: asked, waiting_why: waiting, ...rest } = others
   return {
     ...rest,
     ...(identities && { destination_identities: json(identities) }),
     ...(asked !== undefined && { asked_identities: asked && json(asked) }),
+    ...(waiting !== undefined && { waiting_why: waiting && json(waiting) }),
     ...(destinations && { destinations: json(destinations) }),
     ...(known && { record_fields: json(known) }),
   }
 }
 
-/** Has the next poll read everything from the beginning. */
+/** Makes the next poll read everything from the beginning. */
 export async function requestFullScan(trx: Trx, flow: string): Promise<void> {
   await trx
     .updateTable('flow_state')
@@ -136,14 +137,14 @@ export async function requestFullScan(trx: Trx, flow: string): Promise<void> {
     .execute()
 }
 
-/** Has the next poll forget all items and read everything from the beginning. */
+/** Makes the next poll forget all items and read everything from the beginning. */
 export async function requestForgetting(trx: Trx, flow: string): Promise<void> {
   await requestFullScan(trx, flow)
   await trx.updateTable('flow_state').set({ forget_due: true }).where('flow', '=', flow).execute()
 }
 
-/** Everything was forgotten that was there when there had been `resets`; a later reset still wants its own. */
-export async function settleForgetting(trx: Trx, flow: string, resets: number): Promise<void> {
+/** All items of the time of reset number `resets` are forgotten. A later reset still needs its own run. */
+export async function endForgetting(trx: Trx, flow: string, resets: number): Promise<void> {
   await trx
     .updateTable('flow_state')
     .set({ forget_due: false })
@@ -153,8 +154,8 @@ export async function settleForgetting(trx: Trx, flow: string, resets: number): 
 }
 
 /**
- * The number of a read of a source that begins now: greater than those of all reads that began before it, in any process.
- * No clock decides which of two reads is the later one, nor who is the first to write.
+ * The number of a read that begins now, greater than the numbers of all earlier reads in any process. It decides
+ * which read is later, independent of clocks and of who writes first.
  */
 export async function nextRead(db: Db | Trx): Promise<number> {
   const { rows } = await sql<{ read: number }>`select nextval('flow_reads') as read`.execute(db)
@@ -163,7 +164,10 @@ export async function nextRead(db: Db | Trx): Promise<number> {
   return row.read
 }
 
-/** The number of a poll that begins now. Everybody can see from here on that it has begun, and nothing of one before it. */
+/**
+ * The number of a poll that begins now. It also makes this poll visible as begun, and clears the progress of the one
+ * before.
+ */
 export async function beginPollRead(db: Db, flow: string): Promise<number> {
   const row = await db
     .with('cleared', (one) => one.deleteFrom('flow_progress').where('flow', '=', flow))
@@ -175,7 +179,7 @@ export async function beginPollRead(db: Db, flow: string): Promise<number> {
   return row.read_number
 }
 
-/** Whether a poll of the flow began after this read did. None begins until the transaction ends. */
+/** Whether a poll of the flow began after this read. No poll can begin until the transaction ends. */
 export async function hasPollBegunSince(trx: Trx, flow: string, read: number): Promise<boolean> {
   const row = await trx
     .selectFrom('flow_state')
@@ -186,7 +190,7 @@ export async function hasPollBegunSince(trx: Trx, flow: string, read: number): P
   return row !== undefined && row.read_number > read
 }
 
-/** Whether the lease is held under this token at this moment; keeps it from being taken until the transaction ends. */
+/** Whether the lease is valid under this token now. Locks it until the transaction ends. */
 export async function holdsLease(
   trx: Trx,
   lease: { name: string; token: number; now: Date },
@@ -208,7 +212,7 @@ export async function saveProgress(db: Db, progress: Selectable<FlowProgressTabl
     .insertInto('flow_progress')
     .values(progress)
     .onConflict((conflict) => conflict.column('flow').doUpdateSet(fields))
-    .returning(tellFlow('progress').as('told'))
+    .returning(notifyFlow('progress').as('notified'))
     .execute()
 }
 

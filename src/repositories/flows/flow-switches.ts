@@ -6,9 +6,9 @@ import {
   type StoredReason,
   sentenceOf,
 } from '../../domain/flow-reasons.ts'
-import { tellFlow } from './flow-events.ts'
+import { notifyFlow } from './flow-events.ts'
 
-/** `why`: of a pause that the service has set. */
+/** `why`: the reason of a pause that the service set. */
 export type Pause = {
   flow: string
   pausedAt: Date
@@ -17,7 +17,7 @@ export type Pause = {
   why: StoredReason | null
 }
 
-/** Who pauses a flow: an operator, with his own words or none, or the service, for a reason with a code. */
+/** Who pauses a flow: an operator, with an optional text, or the service, with a reason code. */
 export type PausedBy = { at: Date } & (
   | { by: string; reason: string | null }
   | { by: 'service'; why: Reason }
@@ -43,7 +43,9 @@ export async function isPaused(db: Db | Trx, flow: string): Promise<boolean> {
   return row !== undefined
 }
 
-/** Pauses the flows; one that is paused keeps who paused it first, and why. Answers those that were not. */
+/**
+ * Pauses the flows. A paused flow keeps its first author and reason. Returns the flows that were not paused before.
+ */
 export async function insertPauses(
   trx: Trx,
   flows: readonly string[],
@@ -71,7 +73,7 @@ function pauseColumns(pause: PausedBy) {
   }
 }
 
-/** Puts another hand and reason in place of pauses that the service set for one of these reasons. Answers of which flows. */
+/** Replaces author and reason of pauses that the service set for one of these reasons. Returns their flows. */
 export async function takeOverPauses(
   trx: Trx,
   flows: readonly string[],
@@ -112,7 +114,7 @@ export async function deletePauses(trx: Trx, flows: readonly string[]): Promise<
     .execute()
 }
 
-/** Takes away a pause that the service set for this reason, and no other. Answers whether there was one. */
+/** Deletes a pause that the service set for this reason, and no other. Returns whether it existed. */
 export async function deletePauseFor(trx: Trx, flow: string, code: ReasonCode): Promise<boolean> {
   const result = await trx
     .deleteFrom('flow_pause')
@@ -137,16 +139,7 @@ export async function listLimits(db: Db | Trx): Promise<RunLimit[]> {
   }))
 }
 
-export async function findLimit(db: Db | Trx, flow: string): Promise<RunLimit | undefined> {
-  const row = await db
-    .selectFrom('flow_limits')
-    .selectAll()
-    .where('flow', '=', flow)
-    .executeTakeFirst()
-  return row && { flow: row.flow, runLimit: row.run_limit, runCount: row.run_count }
-}
-
-/** Sets the limit and starts counting at zero. */
+/** Sets the limit and starts counting at 0. */
 export async function upsertLimit(trx: Trx, flow: string, limit: number, now: Date): Promise<void> {
   const fields = { run_limit: limit, run_count: 0, set_at: now }
   await trx
@@ -164,7 +157,7 @@ export async function deleteLimits(trx: Trx, flows: readonly string[]): Promise<
     .execute()
 }
 
-/** Limits that are used up: a resume takes them away. */
+/** Deletes limits that are used up, when the flow is resumed. */
 export async function deleteSpentLimits(trx: Trx, flows: readonly string[]): Promise<void> {
   if (flows.length === 0) return
   await trx
@@ -178,7 +171,7 @@ export async function deleteAllLimits(trx: Trx): Promise<void> {
   await trx.deleteFrom('flow_limits').execute()
 }
 
-/** Counts a completed poll against the limit. Answers whether the limit is reached now. */
+/** Counts a completed poll against the limit. Returns whether the limit is reached now. */
 export async function countRun(trx: Trx, flow: string): Promise<boolean> {
   const row = await trx
     .updateTable('flow_limits')
@@ -196,7 +189,7 @@ export type FlowActivity = {
   action: string
   actor: string
   detail: string | null
-  /** Of what the service does by itself. */
+  /** The reason of an action of the service itself. */
   why: StoredReason | null
 }
 
@@ -207,7 +200,7 @@ export async function insertFlowActivity(
   await trx
     .insertInto('flow_activity')
     .values({ ...entry, why: why ? json(why) : null })
-    .returning(tellFlow('state').as('told'))
+    .returning(notifyFlow('state').as('notified'))
     .execute()
 }
 

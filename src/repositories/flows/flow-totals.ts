@@ -5,8 +5,8 @@ import type { FlowTotalsTable } from '../../db/tables.ts'
 export type FlowTotals = Selectable<FlowTotalsTable>
 
 /**
- * Adds to the lifetime counts. The row stays locked until the transaction ends: last thing to do in it. `alongside` is a
- * statement that writes other rows, in the same trip to the server.
+ * Adds to the lifetime counts. The row stays locked until the transaction ends, so call it last. `alongside` is a
+ * statement that writes other rows in the same round trip.
  */
 export async function addJobTotals(
   trx: Trx,
@@ -27,7 +27,7 @@ export async function addJobTotals(
     .execute()
 }
 
-/** The part of a statement that adds to what was delivered in the lifetime of the flow; the last of its locks. */
+/** The part of a statement that adds to the lifetime count of deliveries. It takes its lock last. */
 export function addsCompleted(flow: string, completed: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
     insert into flow_totals (flow, jobs_completed, jobs_failed) values (${flow}, ${completed}, 0)
@@ -35,7 +35,7 @@ export function addsCompleted(flow: string, completed: RawBuilder<unknown>): Raw
       jobs_completed = flow_totals.jobs_completed + excluded.jobs_completed`
 }
 
-/** Flows that never ran have no row. */
+/** A flow that never ran has no row. */
 export async function listTotals(db: Db): Promise<FlowTotals[]> {
   return db.selectFrom('flow_totals').selectAll().orderBy('flow').execute()
 }

@@ -1,25 +1,28 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { type Database, type Db, json, type Trx } from '../../db/database.ts'
+import { atOnce, type Step } from '../../db/steps.ts'
 import type { ItemAttemptsTable, ItemVersionsTable } from '../../db/tables.ts'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 import { inKeyOrder } from './key-order.ts'
 
-/** Of one item; the housekeeping forgets older ones, so that one that changes all day does not fill the disk. */
+/**
+ * Versions per item. Housekeeping deletes older ones, so that an item that changes all day does not fill the disk.
+ */
 export const versionsKept = 20
 export const attemptsKept = 100
-/** Content beyond this many bytes of JSON is not kept: an image in an item would fill the disk too. */
+/** Larger content (bytes of JSON) is not kept: images in items would fill the disk. */
 export const contentBytesKept = 65_536
-/** So small as it is stored that nobody need write it out to measure it, which costs as much as keeping it. */
+/** Content of this stored size is below the limit for sure. Measuring it exactly would cost as much as storing it. */
 const contentBytesSurelyKept = contentBytesKept / 8
 
-/** As many rows as one statement looks at or deletes: 20 ms of the embedded database, in which it answers nobody else. */
+/** Rows per statement. It takes 20 ms on the embedded database, which answers no other request meanwhile. */
 const rowsAtOnce = 5_000
 
 /**
- * The part of a statement that keeps what the items of `found` look like now. One that looks like its newest version, such as
- * after a reset, makes no other. Each key looks up its own newest row: a look from the key downwards would pass all that the
- * statement itself, or another beside it, has written before that key.
+ * The part of a statement that stores the content of the items of `found`. Content equal to the newest version adds
+ * none, as after a reset. Each key looks up its own newest row: a scan downwards from the key would also read rows
+ * that this or a parallel statement wrote.
  */
 export function keepVersions(flow: string, at: Date): RawBuilder<unknown> {
   return sql`
@@ -33,7 +36,7 @@ export function keepVersions(flow: string, at: Date): RawBuilder<unknown> {
     order by found.pk`
 }
 
-/** As keepVersions, of items that have no history. */
+/** Like keepVersions, for items without history. */
 export function keepFirstVersions(flow: string, at: Date): RawBuilder<unknown> {
   return sql`
     insert into item_versions (flow, pk, seen_at, kind, hash, payload)
@@ -48,25 +51,27 @@ export type NewItemAttempt = Pick<
   'pk' | 'kind' | 'hash' | 'attempt' | 'outcome' | 'status'
 > & { why: Reason | null }
 
-/** The statement that writes them down; whoever writes something else too can save a trip to the server. */
+/**
+ * The statement that records attempts. A caller that writes something else too can combine both in one round trip.
+ */
 export function insertItemAttempts(
   { flow, destination }: DeliveryTarget,
   attempts: readonly NewItemAttempt[],
   at: Date,
 ): RawBuilder<object> {
-  const told = attempts.map((one) => ({ ...one, reason: one.why && sentenceOf(one.why, 'en') }))
+  const entries = attempts.map((one) => ({ ...one, reason: one.why && sentenceOf(one.why, 'en') }))
   return sql<object>`
     insert into item_attempts
       (flow, destination, at, pk, kind, hash, attempt, outcome, status, reason, why)
     select ${flow}, ${destination}, ${at}::timestamptz, one.*
-    from jsonb_to_recordset(${json(told)}::jsonb) as one
+    from jsonb_to_recordset(${json(entries)}::jsonb) as one
       (pk text, kind text, hash text, attempt integer, outcome text, status integer, reason text, why jsonb)`
 }
 
 export type ItemVersionRow = Selectable<ItemVersionsTable>
 export type ItemAttemptRow = Selectable<ItemAttemptsTable>
 
-/** What is kept of one item, newest first. */
+/** The kept history of one item, newest first. */
 export async function listItemHistory(
   db: Db,
   flow: string,
@@ -91,7 +96,7 @@ export async function listItemHistory(
   return { versions, attempts }
 }
 
-/** What these items looked like when they last changed; null when that is too large to be kept, absent when not on record. */
+/** The latest recorded content of these items: null if it was too large to keep, absent if not on record. */
 export async function findLastContents(
   db: Db,
   flow: string,
@@ -110,7 +115,7 @@ export async function findLastContents(
   return new Map(rows.map(({ pk, payload }) => [pk, payload]))
 }
 
-/** What an item looked like at a change of these; undefined when that is not on record, or too large to be kept. */
+/** The content of an item at this change; undefined if it is not on record or was too large to keep. */
 export async function findContent(
   trx: Trx,
   flow: string,
@@ -136,15 +141,15 @@ export const historyKinds = [
 
 export type HistoryKind = (typeof historyKinds)[number]
 
-/** What of an item's history is kept: so many of its newest rows, and none from before a time. */
+/** How much history is kept: the newest `kept` rows of an item, and none older than `before`. */
 export type Keeping = { before: Date; kept: number }
 
-/** A look at some rows: how many they were, the item that they end with, and the items with rows that are not kept. */
-export type HistoryRows = { looked: number; last: string | null; over: string[] }
+/** A page of rows: their number, the last item, and the items with rows beyond the limits. */
+export type HistoryRows = { scanned: number; last: string | null; over: string[] }
 
 /**
- * Asks for the next rows from an item on, by the key of the table. The last item may have more of them. To be run in key
- * order.
+ * Reads the next rows from an item on, by the key of the table. The last item may have more rows. Run it through
+ * inKeyOrder.
  */
 export function historyRows(
   { table, time }: HistoryKind,
@@ -160,37 +165,38 @@ export function historyRows(
     ), counted as (
       select pk, count(*) as found, bool_or(is_old) as has_old from page group by pk
     )
-    select coalesce(sum(found), 0)::bigint as looked, max(pk) as last,
+    select coalesce(sum(found), 0)::bigint as scanned, max(pk) as last,
       coalesce(array_agg(pk) filter (where found > ${page.kept} or has_old), '{}') as over
     from counted`
 }
 
 /**
- * Forgets what is older than the given time, or beyond the newest of each item; answers how many rows. It walks over the rows in
- * the order of their items, `limit` in each statement (more than are kept of one item), so that none takes long however many items
- * there are. An index by time would find what is old sooner, and cost each new item and each delivery more than all that saves.
+ * Deletes history that is older than `before` or beyond the newest rows of each item. Returns how many rows. It walks
+ * in item order, `limit` rows per statement (more than one item keeps), so no statement takes long. An index by time
+ * would slow down each new item and delivery more than it saves.
  */
 export async function trimItemHistory(
   database: Database,
   flow: string,
   before: Date,
-  limit = rowsAtOnce,
+  { limit = rowsAtOnce, step = atOnce }: { limit?: number; step?: Step } = {},
 ): Promise<number> {
-  let gone = 0
+  let deleted = 0
   for (const kind of historyKinds) {
     const { kept } = kind
     let from: string | undefined = ''
     while (from !== undefined) {
       const look = historyRows(kind, flow, { from, before, kept, limit })
-      const page = (await inKeyOrder(database, (trx) => look.execute(trx))).rows[0]
+      const { rows } = await step(() => inKeyOrder(database, (trx) => look.execute(trx)))
+      const page = rows[0]
       if (page && page.over.length > 0) {
-        gone += await trimItems(database.db, kind, flow, page.over, before)
+        deleted += await step(() => trimItems(database.db, kind, flow, page.over, before))
       }
-      // The page may end within an item: it is looked at again, and by now has no more than fit into a page.
-      from = page?.looked === limit ? (page.last ?? undefined) : undefined
+      // The page may end within an item. That item is read again; by now its rows fit into one page.
+      from = page?.scanned === limit ? (page.last ?? undefined) : undefined
     }
   }
-  return gone
+  return deleted
 }
 
 async function trimItems(
@@ -210,4 +216,23 @@ async function trimItems(
       ) as ranked
       where rank > ${kept} or is_old))`.execute(db)
   return Number(numAffectedRows ?? 0)
+}
+
+/** The latest content of these items, by key. Items without kept content are absent. */
+export async function findContents(
+  db: Db,
+  flow: string,
+  pks: readonly string[],
+): Promise<Map<string, Record<string, unknown>>> {
+  const rows = await db
+    .selectFrom('item_versions')
+    .select(['pk', 'payload'])
+    .distinctOn('pk')
+    .where('flow', '=', flow)
+    .where('pk', 'in', [...pks, ''])
+    .where('payload', 'is not', null)
+    .orderBy('pk')
+    .orderBy('id', 'desc')
+    .execute()
+  return new Map(rows.flatMap(({ pk, payload }) => (payload ? [[pk, payload]] : [])))
 }

@@ -5,13 +5,13 @@ import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 
 export type HeldDeletesRow = Selectable<HeldDeletesTable>
 
-/** An item that a full scan has missed; `scans` in a row that count, `since` the read of this number. */
+/** An item that full scans missed: `scans` in a row that count, first missed by the read number `since`. */
 export type MissedItem = { pk: string; scans: number; since: number }
 
 /**
- * A full scan, number `read`, has missed these items; beyond `most` they are counted no further, so that what is held back for
- * weeks is not written again by each scan. One that does not count only says since when. Locked until the transaction ends, and
- * without those that a later read has shown.
+ * Counts that full scan number `read` missed these items, up to `most`. The limit avoids a write per scan while
+ * deletes wait for weeks. A scan that does not count only sets `since`. Locks the rows, and leaves out items that a
+ * later read found.
  */
 export async function countMissed(
   trx: Trx,
@@ -39,7 +39,7 @@ export async function countMissed(
   return rows
 }
 
-/** The items of a flow that its last full scan has missed, after a key, in their order. */
+/** The items of a flow that its last full scan missed, after a key, in key order. */
 export function missedAfter(
   flow: string,
   after: string | undefined,
@@ -61,7 +61,7 @@ export async function listMissed(
   return (await missedAfter(flow, after, limit).execute(db)).rows.map(({ pk }) => pk)
 }
 
-/** How many were missing in the read of this number or before, and still are. */
+/** How many were missing in this read or before, and still are. */
 export async function countMissedSince(db: Db, flow: string, read: number): Promise<number> {
   const { rows } = await sql<{ missed: number }>`
     select count(*) as missed from flow_items
@@ -69,7 +69,7 @@ export async function countMissedSince(db: Db, flow: string, read: number): Prom
   return rows[0]?.missed ?? 0
 }
 
-/** Of these items what is known of the full scans that have missed them; an item that none has missed is absent. */
+/** How often full scans missed these items. An item that none missed is absent. */
 export async function findMissed(
   db: Db,
   flow: string,
@@ -81,7 +81,7 @@ export async function findMissed(
   return rows
 }
 
-/** The source has shown these again. */
+/** The source has these items again. */
 export async function forgetMissed(db: Db, flow: string, pks: readonly string[]): Promise<void> {
   await sql`
     update flow_items set missed_scans = 0, missed_since = null
@@ -96,7 +96,7 @@ export async function listHeldDeletes(db: Db): Promise<HeldDeletesRow[]> {
   return db.selectFrom('held_deletes').selectAll().execute()
 }
 
-/** `since` stays as it was while deletes are held without a break. */
+/** `since` stays unchanged while deletes wait without a break. */
 export async function writeHeldDeletes(
   db: Db,
   { why, ...held }: Omit<Insertable<HeldDeletesTable>, 'reason' | 'why'> & { why: Reason },

@@ -4,7 +4,7 @@ import type { OauthGrantsTable } from '../../db/tables.ts'
 
 export type GrantRow = Selectable<OauthGrantsTable>
 
-/** The row of an access; made with its first refresh token where there is none yet. */
+/** The row of a grant. If none exists, it is created with its first refresh token. */
 export async function findOrBeginGrant(
   db: Db,
   first: Pick<GrantRow, 'id' | 'refresh_token' | 'used_by' | 'used_at'>,
@@ -25,12 +25,12 @@ async function findGrant(db: Db, id: string): Promise<GrantRow | undefined> {
   return db.selectFrom('oauth_grants').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** A renewal that was begun from a version of the row. */
+/** A renewal that began from this version of the row. */
 export type GrantRenewal = { from: Pick<GrantRow, 'id' | 'version'>; beganAt: Date }
 
 /**
- * Notes that a renewal begins, unless the row is no longer as `seen`. One that was begun before and of which nothing was heard
- * since stays noted. Returns whether it did.
+ * Records that a renewal begins, unless the row changed since `seen`. An earlier renewal without an answer stays
+ * recorded. Returns whether it did.
  */
 export async function beginGrantRenewal(db: Db, seen: GrantRow, beganAt: Date): Promise<boolean> {
   const result = await db
@@ -47,17 +47,17 @@ export async function beginGrantRenewal(db: Db, seen: GrantRow, beganAt: Date): 
   return result.numUpdatedRows === 1n
 }
 
-/** Notes that this renewal will bring nothing any more; `isUnheard`: its answer is not known. */
+/** Records that this renewal ended without tokens. `isUnanswered`: its answer is unknown. */
 export async function endGrantRenewal(
   db: Db,
   { from, beganAt }: GrantRenewal,
-  { isUnheard }: { isUnheard: boolean },
+  { isUnanswered }: { isUnanswered: boolean },
 ): Promise<void> {
   await db
     .updateTable('oauth_grants')
     .set({
       renewal_began_at: null,
-      ...(isUnheard && { unheard_since: sql<Date>`coalesce(unheard_since, ${beganAt})` }),
+      ...(isUnanswered && { unheard_since: sql<Date>`coalesce(unheard_since, ${beganAt})` }),
     })
     .where('id', '=', from.id)
     .where('version', '=', from.version)
@@ -66,8 +66,8 @@ export async function endGrantRenewal(
 }
 
 /**
- * Stores what a renewal brought over what it was made from, whatever was thought of that meanwhile: the issuer's latest token
- * is the live one. Nothing happens when there is a newer one.
+ * Stores the tokens of a renewal over the version it started from, even if that was marked lost meanwhile: the
+ * issuer's latest token is the valid one. A newer version stays unchanged.
  */
 export async function renewGrant(
   db: Db,
@@ -93,7 +93,7 @@ export async function renewGrant(
     .execute()
 }
 
-/** Notes that nothing can be renewed any more, unless this renewal is no longer the last one. Returns whether it did. */
+/** Marks the grant as lost, unless a newer renewal began. Returns whether it did. */
 export async function loseGrant(
   trx: Trx,
   { from, beganAt }: GrantRenewal,
@@ -109,7 +109,10 @@ export async function loseGrant(
   return result.numUpdatedRows === 1n
 }
 
-/** Gives up what nobody can read: `sealed` is the value that an encryption key was lost for. Returns whether it did. */
+/**
+ * Gives up tokens that cannot be decrypted: `sealed` is the value whose encryption key was lost. Returns whether it
+ * did.
+ */
 export async function giveUpGrant(
   db: Db,
   id: string,
@@ -133,7 +136,7 @@ export async function giveUpGrant(
   return result.numUpdatedRows === 1n
 }
 
-/** Those of these that are lost. */
+/** The lost grants among these. */
 export async function listLostGrants(db: Db, ids: readonly string[]): Promise<GrantRow[]> {
   if (ids.length === 0) return []
   return db
@@ -144,7 +147,7 @@ export async function listLostGrants(db: Db, ids: readonly string[]): Promise<Gr
     .execute()
 }
 
-/** Notes that the access is still in use. */
+/** Records that the grant is still in use. */
 export async function useGrant(
   db: Db,
   id: string,
@@ -153,7 +156,7 @@ export async function useGrant(
   await db.updateTable('oauth_grants').set({ used_by, used_at }).where('id', '=', id).execute()
 }
 
-/** Those that nobody used since `before`, but for the ones that open flows name. */
+/** Deletes grants unused since `before`, except those that open flows use. */
 export async function deleteUnusedGrants(
   db: Db,
   inUse: readonly string[],

@@ -3,7 +3,7 @@ import { type Db, json, type Trx } from '../../db/database.ts'
 import type { RememberedNames } from '../../db/tables.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 
-/** What is remembered of these items; one of which nothing is, is absent. */
+/** The remembered values of these items, by key. An item without any is absent. */
 export async function findRemembered(
   db: Db,
   { flow, destination }: DeliveryTarget,
@@ -19,7 +19,7 @@ export async function findRemembered(
   return new Map(rows.map(({ pk, named }) => [pk, named]))
 }
 
-/** What is remembered of one item, by destination. */
+/** The remembered values of one item, by destination. */
 export async function listRemembered(
   db: Db,
   flow: string,
@@ -36,7 +36,7 @@ export async function listRemembered(
   return new Map(rows.map(({ destination, named }) => [destination, named]))
 }
 
-/** In key order, as everywhere. */
+/** Rows are written in key order, as all statements lock them. */
 export async function writeRemembered(
   trx: Trx,
   { flow, destination }: DeliveryTarget,

@@ -9,9 +9,9 @@ import {
   isUndecidedChargeback,
 } from '../statistics/figure-conditions.ts'
 
-/** What waits on the payment side, counted at one moment. */
+/** Pending work of the payment side, counted at one moment. */
 export type PaymentFigures = {
-  /** Orders that wait for their end, by status. */
+  /** Open orders, by status. */
   open: Record<string, number>
   /** Of these, charges that the provider may or may not have. */
   unknown: number
@@ -40,7 +40,7 @@ export type PaymentFigures = {
   /** The moment of the last finished backup. */
   lastBackupAt: Date | null
   lastRemovalAt: Date | null
-  /** How many things of each kind are in each state, for each reason. */
+  /** The number of parts of each kind by state and cause. */
   states: { kind: string; state: string; cause: string | null; count: number }[]
 }
 
@@ -104,7 +104,7 @@ export type ServerFigures = {
   connectionsMost: number
 }
 
-/** Apart from the other metrics: servers report different things, and some nothing. */
+/** Separate from the other metrics, because servers report different figures, or none. */
 export async function readServerFigures(db: Db): Promise<ServerFigures> {
   const { rows } = await sql<ServerFigures>`
     select pg_database_size(current_database()) as "databaseBytes",

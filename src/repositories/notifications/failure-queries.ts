@@ -112,7 +112,7 @@ export async function lockFailureGroup(
     .executeTakeFirst()
 }
 
-/** Records that a message was written. `firingSince` is null for a message that says that all is well. */
+/** Records that a message was written. `firingSince` is null for a message about recovery. */
 export async function setFiring(
   trx: Trx,
   key: FailureGroupKey,
@@ -133,7 +133,7 @@ export async function setFiring(
     .execute()
 }
 
-/** Ends the trouble without a message, since no receiver wants one. */
+/** Ends the trouble without a message, because no receiver wants one. */
 export async function stopFiring(trx: Trx, key: FailureGroupKey): Promise<void> {
   await trx
     .updateTable('failure_groups')

@@ -71,7 +71,10 @@ export async function followStates(trx: Trx, causes: NotifiedCauses, now: Date):
     .execute()
 }
 
-/** Takes the troubles of one cause that need a notification, once the first has waited until `before`. Each is taken once. */
+/**
+ * Takes the troubles of one cause that need a notification, once the first has waited until `before`. Each is taken
+ * once.
+ */
 export async function takeRaised(
   trx: Trx,
   audience: Audience,

@@ -8,7 +8,7 @@ export type KeyedTable = 'orders' | 'order_operations'
 /** A deadline further ahead than two leases was written before the clock was set back. */
 const furthestLeases = 2
 
-/** When the sweeper takes such a row by itself. */
+/** When the sweeper takes such a row. */
 const nextCheck = { orders: sql.ref('next_check_at'), order_operations: sql.ref('next_attempt_at') }
 
 /** While this is true the outcome of the row is unknown. */

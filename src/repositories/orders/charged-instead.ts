@@ -12,7 +12,7 @@ export type ChargedInstead = Pick<
 const sameAmountWithin = sql.lit('24 hours')
 
 /**
- * From `orders as instead`: the paid charge of the same client and box made after the order `late`. It has the same
+ * From `orders as instead`: the paid charge of the same client and box after the order `late`. It has the same
  * reference, or the same amount soon after a person settled `late`. The same reference comes first, then the earliest
  * charge.
  */

@@ -114,7 +114,7 @@ const writeWith = (report: string) =>
   select moved.*, exists (select from ended) as has_ended from moved`)
 
 const write = {
-  nobody: writeWith(''),
+  none: writeWith(''),
   webhook: writeWith(`${recordReport.webhook},`),
   status_check: writeWith(`${recordReport.status_check},`),
 }
@@ -127,7 +127,7 @@ export async function writeOrderMove(
   db: Db | Trx,
   { before, after, source, note, next, report, entries, ends, frees, onlyOf }: OrderMove,
 ): Promise<{ order: OrderRow; hasEnded: boolean } | undefined> {
-  const [row] = await write[report.reportedBy ?? 'nobody'](db, {
+  const [row] = await write[report.reportedBy ?? 'none'](db, {
     ...Object.fromEntries(moved.map((column) => [column, after[column]])),
     ...checkValues(next, report),
     payments: JSON.stringify(after.payments),

@@ -3,7 +3,8 @@ import type { Db } from '../../db/database.ts'
 import type { Tables } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
-import type { Standing } from '../../domain/order-state.ts'
+import { received, type Standing } from '../../domain/order-state.ts'
+import type { StoresSeen } from '../../domain/people.ts'
 import {
   beyondTime,
   countSparingly,
@@ -15,14 +16,16 @@ import {
   toListPage,
 } from '../list-page.ts'
 import { isRefundInDoubt, wasPaid } from '../statistics/figure-conditions.ts'
+import { inStores } from '../stores/stores-seen.ts'
 import { isReference, type OrderRow, placeOfId } from './order-queries.ts'
 
 export type OrderFilter = {
   /** Our id or the provider's. */
   id?: string | undefined
   client?: ClientName | undefined
+  stores?: StoresSeen
   status?: OrderStatus | undefined
-  standing?: Standing | undefined
+  standing?: Standing | typeof received | undefined
   cajaId?: string | undefined
   externalReference?: string | undefined
   /** Part of the reference, ticket number, description or id. */
@@ -65,6 +68,9 @@ export async function listOrders(
 export type StandingTotal = {
   standing: Standing
   orders: number
+  /** Those whose money came in. */
+  receivedOrders: number
+  receivedCents: number | bigint
   amountCents: number | bigint
   paidCents: number | bigint
   refundedCents: number | bigint
@@ -88,6 +94,10 @@ function totalsOf(db: Db, filter: OrderFilter) {
     .select(({ fn }) => [
       standingAt(filter.at).as('standing'),
       fn.countAll<number>().as('orders'),
+      fn.countAll<number>().filterWhere(wasPaid).as('receivedOrders'),
+      sql<number | bigint>`coalesce(sum(amount_cents) filter (where ${wasPaid}), 0)::bigint`.as(
+        'receivedCents',
+      ),
       sql<number | bigint>`coalesce(sum(amount_cents), 0)::bigint`.as('amountCents'),
       sql<number | bigint>`coalesce(sum(paid_cents) filter (where ${wasPaid}), 0)::bigint`.as(
         'paidCents',
@@ -106,8 +116,10 @@ function ordersOf(db: Db, filter: OrderFilter): SelectQueryBuilder<Tables, 'orde
     query = query.where(column, '=', value)
   }
   if (filter.client !== undefined) query = query.where('client', '=', filter.client)
+  if (filter.stores !== undefined) query = query.where(inStores(filter.stores))
   if (filter.status !== undefined) query = query.where('status', '=', filter.status)
-  if (filter.standing !== undefined) {
+  if (filter.standing === received) query = query.where(wasPaid)
+  else if (filter.standing !== undefined) {
     // The first condition is implied by the second; it is the one that an index has.
     query = query
       .where(where[filter.standing])

@@ -13,15 +13,15 @@ const cancel = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
     select id, client from orders where id = :order_id and status in ('created', 'at_terminal') for update
   )
   insert into order_operations (id, order_id, client, kind, state, next_attempt_at, sender, sender_until, unanswered_at,
-    created_at)
+    created_at, asked_by)
   select :id::uuid, id, client, 'cancel', 'intent', :next_attempt_at::timestamptz, :sender::uuid,
-    :sender_until::timestamptz, :unanswered_at::timestamptz, :created_at::timestamptz from locked
+    :sender_until::timestamptz, :unanswered_at::timestamptz, :created_at::timestamptz, :asked_by::jsonb from locked
   on conflict (order_id, kind) where state in ('intent', 'unknown') do nothing
   returning *`)
 
 type NewCancel = Pick<
   Required<Insertable<OrderOperationsTable>>,
-  'id' | 'next_attempt_at' | 'sender' | 'sender_until' | 'unanswered_at' | 'created_at'
+  'id' | 'next_attempt_at' | 'sender' | 'sender_until' | 'unanswered_at' | 'created_at' | 'asked_by'
 >
 
 /** Inserts the intent of a cancel. Undefined when one is open, or the order can no longer be canceled. */
@@ -69,7 +69,7 @@ export async function listOperations(
     .execute()
 }
 
-/** The cancels and refunds of the orders that have a refund. Makes no query when no order has one. */
+/** The cancels and refunds of the orders that have a refund. Makes no query if none has. */
 export async function listOperationsOfRefunded(
   db: Db,
   orders: readonly Pick<OrderRow, 'id' | 'refunds' | 'refund_unclear' | 'refund_settled'>[],

@@ -61,8 +61,8 @@ const ofKeyById = (column: 'id' | 'mp_order_id') =>
 const ofKey = { id: ofKeyById('id'), mp_order_id: ofKeyById('mp_order_id') }
 
 /**
- * In one round trip: the active key with this hash, the order that its request names if the key's client has it, and
- * the client's connection. Undefined without such a key.
+ * One round trip reads the active key with this hash, the requested order if the key's client has it, and the
+ * client's connection. Undefined without such a key.
  */
 export async function findKeyAndOrder(
   db: Db,
@@ -170,8 +170,8 @@ export async function noteDeniedRefund(trx: Trx, id: string): Promise<void> {
 }
 
 /**
- * The order that an equal request (client, box, reference and amount) must not duplicate: a paid one, or else the
- * newest that may still be paid. Not one that ended before `endedBefore`, whose cancel was requested, or that a person
+ * The order that an equal request (client, box, reference, amount) must not duplicate: a paid one, otherwise the
+ * newest that may still be paid. It excludes orders that ended before `endedBefore`, had a cancel request, or were
  * settled as not paid.
  */
 export async function findEqualOrder(
@@ -210,14 +210,14 @@ export async function findEqualOrder(
 }
 
 /**
- * Compares references by one normal form of Unicode: an ERP may change the form with its version or machine, and a paid
- * sale must not be charged again.
+ * Compares references in one normal form of Unicode. An ERP may change the form with its version or machine, and must
+ * not charge a paid sale again.
  */
 export function isReference(text: string) {
   return sql<boolean>`normalize(external_reference) = normalize(${text}::text)`
 }
 
-/** Paid, or paid after it was closed and not refunded in full since. */
+/** Paid, or paid after it was closed, and not fully refunded since. */
 function isChargedNow(eb: ExpressionBuilder<Tables, 'orders'>) {
   return eb.or([
     eb('status', 'in', ['processed', 'partially_refunded']),
@@ -236,8 +236,8 @@ export async function countOrders(trx: Trx, requestKey: string): Promise<number>
 }
 
 /**
- * Orders of any client that may still occupy this terminal, newest first: the provider takes no order on a busy
- * terminal, so an older one is less likely. One in `action_required` has left the terminal.
+ * Orders of any client that may still occupy this terminal, newest first. The provider accepts no order on a busy
+ * terminal, so an older one is less likely. An order in `action_required` has left the terminal.
  */
 export async function findOpenOrdersOnTerminal(db: Db, terminalId: string): Promise<OrderRow[]> {
   return db

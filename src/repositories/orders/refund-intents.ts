@@ -72,10 +72,11 @@ const insert = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
     returning key
   ), intent as (
     insert into order_operations (id, order_id, client, kind, refund_type, amount_cents, state, next_attempt_at,
-      sender, sender_until, unanswered_at, request_key, refunds_before, created_at)
+      sender, sender_until, unanswered_at, request_key, refunds_before, created_at, asked_by)
     select :operation_id::uuid, :order_id::uuid, :client::text, 'refund', :refund_type::text, :amount_cents::bigint,
       'intent', :next_attempt_at::timestamptz, :sender::uuid, :sender_until::timestamptz,
-      :unanswered_at::timestamptz, :request_key::text, :refunds_before::jsonb, :created_at::timestamptz from link
+      :unanswered_at::timestamptz, :request_key::text, :refunds_before::jsonb, :created_at::timestamptz,
+      :asked_by::jsonb from link
     returning *
   ), noted as (
     update orders set refund_open = true from intent where orders.id = intent.order_id
@@ -94,6 +95,7 @@ export type NewRefund = Pick<
   | 'request_key'
   | 'refunds_before'
   | 'created_at'
+  | 'asked_by'
 >
 
 export type RefundLink = IdempotencyScope & { fingerprint: string; isBare: boolean }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-/** Conditions that several figures share, each defined once. Columns are those of the counted table. */
+/** Conditions that several figures share. Columns are those of the counted table. */
 
 /** Not ended at the provider, and not settled by a person. */
 export const isOpenOrder = sql<boolean>`(status in ('created', 'at_terminal', 'action_required') and settled_as is null)`
@@ -10,6 +10,9 @@ export const isUnconfirmedCharge = sql<boolean>`(creation in ('intent', 'unknown
 
 /** The money came in, whether or not it was refunded later. */
 export const wasPaid = sql<boolean>`(status in ('processed', 'partially_refunded', 'refunded') or paid_after_close)`
+
+/** It ended without money, after a payment was tried. */
+export const isDeclined = sql<boolean>`(status = 'failed' and not paid_after_close and jsonb_array_length(payments) > 0)`
 
 /**
  * Paid late or in part, not refunded in full, and no person has decided: `paid_late` and `paid_less` of `decisionOf`. The first

@@ -2,15 +2,18 @@ import { sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
+import type { StoresSeen } from '../../domain/people.ts'
+import { inStores } from '../stores/stores-seen.ts'
 import {
   isChargeInDoubt,
+  isDeclined,
   isOpenOrder,
   isRefundInDoubt,
   isUndecidedMoney,
   wasPaid,
 } from './figure-conditions.ts'
 
-export type Span = { client?: ClientName | undefined; from: Date; to: Date }
+export type Span = { client?: ClientName | undefined; stores?: StoresSeen; from: Date; to: Date }
 
 export type HourRow = {
   /** Whole hours since the start of the span. */
@@ -28,11 +31,10 @@ export type HourRow = {
 export async function countOrdersByHour(db: Db, span: Span): Promise<HourRow[]> {
   const { rows } = await sql<HourRow>`
     select
-      floor(extract(epoch from (created_at - ${span.from}::timestamptz)) / 3600)::integer as hour,
+      floor(date_part('epoch', created_at - ${span.from}::timestamptz) / 3600)::integer as hour,
       count(*)::integer as orders,
       (count(*) filter (where ${wasPaid}))::integer as paid,
-      (count(*) filter (where status = 'failed' and not paid_after_close
-        and jsonb_array_length(payments) > 0))::integer as declined,
+      (count(*) filter (where ${isDeclined}))::integer as declined,
       coalesce(sum(paid_cents) filter (where ${wasPaid}), 0)::bigint as "paidCents",
       coalesce(sum(refunded_cents) filter (where ${wasPaid}), 0)::bigint as "refundedCents"
     from orders
@@ -46,7 +48,7 @@ export async function countOrdersByHour(db: Db, span: Span): Promise<HourRow[]> 
 export async function medianChargeMs(db: Db, span: Span): Promise<number | null> {
   const { rows } = await sql<{ ms: number | null }>`
     select (percentile_cont(0.5) within group (
-      order by extract(epoch from (paid.at - orders.created_at))::double precision * 1000
+      order by date_part('epoch', paid.at - orders.created_at) * 1000
     ))::double precision as ms
     from orders
     join (
@@ -85,7 +87,7 @@ export async function listBoxStates(
   db: Db,
   { span, since, limit }: { span: Span; since: Date; limit: number },
 ): Promise<BoxRow[]> {
-  const { client } = span
+  const { client, stores } = span
   const { rows } = await sql<BoxRow>`
     select pos.client, stores.external_id as "storeId", pos.external_id as "boxId",
       pos.name as "boxName", stores.name as "storeName", last.status as "lastStatus", last.status_detail as "lastDetail",
@@ -117,6 +119,7 @@ export async function listBoxStates(
       group by client, caja_id
     ) as sold on sold.client = pos.client and sold.caja_id = pos.external_id
     where pos.state = 'active' ${client === undefined ? sql`` : sql`and pos.client = ${client}`}
+      and ${inStores(stores, 'stores.external_id')}
     order by pos.client, stores.external_id, pos.external_id
     limit ${limit}`.execute(db)
   return rows
@@ -133,6 +136,7 @@ export async function listPaidAfterClose(db: Db, span: Span, limit: number): Pro
     .where(isUndecidedMoney)
     .where('created_at', '>=', span.from)
     .where('created_at', '<', span.to)
+    .where(inStores(span.stores))
   if (span.client !== undefined) query = query.where('client', '=', span.client)
   return query.orderBy('created_at', 'desc').limit(limit).execute()
 }
@@ -142,7 +146,12 @@ export type DoubtRow = LateRow & { cajaId: string; createdAt: Date }
 /** Orders with a charge or a refund in doubt that is not settled, newest first. A charge begun after `before` is too young. */
 export async function listInDoubt(
   db: Db,
-  { client, before, limit }: { client: ClientName | undefined; before: Date; limit: number },
+  {
+    client,
+    stores,
+    before,
+    limit,
+  }: { client: ClientName | undefined; stores?: StoresSeen; before: Date; limit: number },
 ): Promise<DoubtRow[]> {
   const orders = db
     .selectFrom('orders')
@@ -154,6 +163,7 @@ export async function listInDoubt(
       'created_at as createdAt',
     ])
     .$if(client !== undefined, (query) => query.where('client', '=', client as ClientName))
+    .where(inStores(stores))
   // Each part has an index of its own.
   const charges = orders.where(isChargeInDoubt(before))
   const refunds = orders.where(isRefundInDoubt)
@@ -164,8 +174,9 @@ export async function listInDoubt(
 export async function countOpenOrders(
   db: Db,
   client: ClientName | undefined,
+  stores: StoresSeen,
 ): Promise<{ open: number; actionRequired: number }> {
-  let query = db.selectFrom('orders').where(isOpenOrder)
+  let query = db.selectFrom('orders').where(isOpenOrder).where(inStores(stores))
   if (client !== undefined) query = query.where('client', '=', client)
   return query
     .select((eb) => [
@@ -175,7 +186,8 @@ export async function countOpenOrders(
     .executeTakeFirstOrThrow()
 }
 
-function within({ client, from, to }: Span) {
+function within({ client, stores, from, to }: Span) {
   return sql`orders.created_at >= ${from}::timestamptz and orders.created_at < ${to}::timestamptz
-    ${client === undefined ? sql`` : sql`and orders.client = ${client}`}`
+    ${client === undefined ? sql`` : sql`and orders.client = ${client}`}
+    and ${inStores(stores, 'orders.sucursal_id')}`
 }

@@ -2,15 +2,22 @@ import type { Insertable, Selectable, Updateable } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { CreationState, PosTable, StoresTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import type { StoresSeen } from '../../domain/people.ts'
+import { inStores } from './stores-seen.ts'
 
 export type StoreRow = Selectable<StoresTable>
 export type PosRow = Selectable<PosTable>
 
-export async function listStores(db: Db | Trx, client: ClientName): Promise<StoreRow[]> {
+export async function listStores(
+  db: Db | Trx,
+  client: ClientName,
+  seen?: StoresSeen,
+): Promise<StoreRow[]> {
   return db
     .selectFrom('stores')
     .selectAll()
     .where('client', '=', client)
+    .where(inStores(seen, 'external_id'))
     .orderBy('created_at')
     .orderBy('external_id')
     .execute()

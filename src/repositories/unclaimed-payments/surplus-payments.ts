@@ -53,9 +53,9 @@ export async function listUnpaidWithPayment(
 }
 
 /**
- * Separates further payments from their orders. An order's own payment is the one that it names, or the first if it
- * names none. Nothing is separated while an order is open, or before the payment that it names was read. A payment that
- * its order names later is linked to it again.
+ * Separates further payments from their orders. An order's own payment is the one it names, or the first if it names
+ * none. Nothing is separated while an order is open, or before the named payment was read. A payment that its order
+ * names later is linked again.
  */
 export async function separateSurplus(
   trx: Trx,

@@ -2,10 +2,12 @@ import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { OrphansTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import type { StoresSeen } from '../../domain/people.ts'
 import { receivedStatuses } from '../../domain/provider-states.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 import type { ProviderPaymentRow } from '../provider-payments/provider-payments.ts'
 import { isOpenUnclaimed } from '../statistics/figure-conditions.ts'
+import { inStores } from '../stores/stores-seen.ts'
 
 export type OrphanRow = Selectable<OrphansTable>
 
@@ -68,8 +70,12 @@ export async function listUnsettledOrders(
 }
 
 /** The number of open unclaimed payments, of a client or of all. */
-export async function countOpenOrphans(db: Db, client: ClientName | undefined): Promise<number> {
-  let query = db.selectFrom('orphans').where(isOpenUnclaimed)
+export async function countOpenOrphans(
+  db: Db,
+  client: ClientName | undefined,
+  stores: StoresSeen,
+): Promise<number> {
+  let query = db.selectFrom('orphans').where(isOpenUnclaimed).where(inStores(stores))
   if (client !== undefined) query = query.where('client', '=', client)
   const { count } = await query
     .select((eb) => eb.fn.countAll<number>().as('count'))
@@ -153,11 +159,12 @@ export async function listOrphans(
   filter: {
     state: OrphanRow['state'] | undefined
     cajaId: string | undefined
+    stores?: StoresSeen
     limit: number
     offset: number
   },
 ): Promise<{ rows: OrphanRow[]; total: number }> {
-  let query = db.selectFrom('orphans').where('client', '=', client)
+  let query = db.selectFrom('orphans').where('client', '=', client).where(inStores(filter.stores))
   if (filter.state !== undefined) query = query.where('state', '=', filter.state)
   if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
   const { total } = await query.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()

@@ -29,11 +29,11 @@ export const webhooksArrive = `exists (select from account_webhooks w
     and w.heard_at >= :heard_since::timestamptz)`
 
 /**
- * Parts of a statement that moves an order (`moved`), by what reported the change. While webhooks arrive as before
- * nothing is written and no row is locked, so that moves of one account do not wait for each other.
+ * Parts of a statement that moves an order (`moved`), by the reporter of the change. While webhooks arrive as before
+ * nothing is written or locked, so that moves of one account do not wait for each other.
  */
 export const recordReport: Record<ReportedBy, string> = {
-  webhook: `heard as (
+  webhook: `received as (
     update account_webhooks w set heard_at = :reported_at::timestamptz,
       in_time = case when w.untold <> '{}' and w.untold_at < :in_time_since::timestamptz then 1
         else least(w.in_time, ${enoughInTime}) + 1 end,
@@ -53,7 +53,7 @@ export const recordReport: Record<ReportedBy, string> = {
 }
 
 /** The same for a webhook that changed nothing: a status check may have been a little faster. */
-export const recordRepeatedReport = `heard as (
+export const recordRepeatedReport = `received as (
   update account_webhooks w set untold = array_remove(w.untold, :id::uuid), heard_at = :reported_at::timestamptz
   where w.mp_user_id = :mp_user_id::bigint and :id::uuid = any(w.untold)
     and w.untold_at >= :in_time_since::timestamptz

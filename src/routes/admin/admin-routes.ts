@@ -202,7 +202,7 @@ function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookI
     },
     async (request) => {
       const row = await inbox.replay(request.params.id, actorOf(deps, request))
-      return { message: 'The webhook was worked again', webhook: viewWebhook(row) }
+      return { message: 'The webhook was processed again', webhook: viewWebhook(row) }
     },
   )
 }

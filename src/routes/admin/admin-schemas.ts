@@ -102,7 +102,7 @@ export const UnpinResponse = z
 
 export const InvitationBody = z
   .strictObject({ client: ClientName })
-  .meta({ id: 'NewInvitation', example: { client: 'acme' } })
+  .meta({ id: 'NewInvitation', example: { client: 'otra-tienda' } })
 
 export const InvitationResponse = z
   .object({
@@ -227,8 +227,22 @@ export const ActivityQuery = z.object({
   resource_type: text(1, 100).optional().describe('This kind of thing only, such as order'),
   status: z.enum(['success', 'failed']).optional().describe('What became of the action'),
   client: ClientName.optional().describe('Actions for this client only'),
+  order_id: z.uuid().optional().describe('What was done to this order'),
+  person_id: z.uuid().optional().describe('What this person did'),
+  from: z.iso.datetime({ offset: true }).optional().describe('At or after'),
+  to: z.iso.datetime({ offset: true }).optional().describe('Before'),
   cursor: querySequenceCursor(),
 })
+
+export const Who = z
+  .object({
+    kind: z.enum(['person', 'key', 'administrator', 'service']),
+    name: z
+      .string()
+      .nullable()
+      .describe('Of the person, or the description of the key, or its mask; null for the others'),
+  })
+  .describe('Who did it')
 
 export const ActivityResponse = z
   .object({
@@ -244,6 +258,7 @@ export const ActivityResponse = z
           status: z.enum(['success', 'failed']),
           error_message: z.string().nullable(),
           metadata: z.record(z.string(), z.unknown()),
+          who: Who,
           duration_ms: z.number(),
           created_at: Timestamp,
           seq: z
@@ -266,8 +281,9 @@ export const ActivityResponse = z
             metadata: {
               mp_order_id: 'ORD01K8ZQ4M7N2P5R6S7T8V9W0X1Y',
               amount: '1234.50',
-              caja_id: 'CAJA-07',
+              caja_id: 'CAJA-1',
             },
+            who: { kind: 'person', name: 'ana.gomez' },
             duration_ms: 412,
             created_at: '2026-11-21T14:30:00.000Z',
             seq: 4711,

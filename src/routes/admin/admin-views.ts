@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { ChainCheck } from '../../payments/audit/verify-activity.ts'
+import type { Who } from '../../payments/audit/who.ts'
 import type { ListedActivity } from '../../repositories/audit/activity-queries.ts'
 import type { WebhookRow } from '../../repositories/webhooks/webhook-log.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'
@@ -28,7 +29,7 @@ export function viewWebhook(row: WebhookRow): z.input<typeof WebhookLog> {
   }
 }
 
-export function viewActivity(row: ListedActivity) {
+export function viewActivity(row: ListedActivity, who: Who) {
   return {
     id: row.id,
     client_name: row.client_name,
@@ -39,6 +40,7 @@ export function viewActivity(row: ListedActivity) {
     status: row.status,
     error_message: row.error_message,
     metadata: row.metadata,
+    who,
     duration_ms: row.duration_ms,
     created_at: iso(row.created_at),
     seq: row.seal?.seq ?? null,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { recordSuccess } from '../../payments/audit/activity.ts'
@@ -6,7 +7,7 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../guards.ts'
 
 export type TestAlerts = () => Promise<
-  { type: string; target: string; ok: boolean; error?: string }[]
+  { type: string; target: string; ok: boolean; why?: Reason }[]
 >
 
 const ReceiverResult = z.object({
@@ -24,15 +25,16 @@ const failed = {
   error: 'HTTP 503',
 }
 
-const AlertsTested = z
-  .object({ message: z.string(), results: z.array(ReceiverResult) })
-  .meta({ id: 'AlertsTested', example: { message: 'All have it', results: [arrived] } })
+const AlertsTested = z.object({ message: z.string(), results: z.array(ReceiverResult) }).meta({
+  id: 'AlertsTested',
+  example: { message: 'Every receiver got the message', results: [arrived] },
+})
 
 const AlertsTestedInPart = z
   .object({ message: z.string(), results: z.array(ReceiverResult) })
   .meta({
     id: 'AlertsTestedInPart',
-    example: { message: 'Not all have it', results: [arrived, failed] },
+    example: { message: 'Some receivers did not get the message', results: [arrived, failed] },
   })
 
 export function addAlertRoutes(app: HttpServer, deps: PaymentDeps, test: TestAlerts): void {
@@ -73,8 +75,16 @@ export function addAlertRoutes(app: HttpServer, deps: PaymentDeps, test: TestAle
           },
         }),
       )
-      const message = isComplete ? 'All have it' : 'Not all have it'
-      return reply.code(isComplete ? 200 : 207).send({ message, results })
+      const message = isComplete
+        ? 'Every receiver got the message'
+        : 'Some receivers did not get the message'
+      return reply.code(isComplete ? 200 : 207).send({
+        message,
+        results: results.map(({ why, ...result }) => ({
+          ...result,
+          ...(why && { error: sentenceOf(why, 'en') }),
+        })),
+      })
     },
   )
 }

@@ -84,7 +84,7 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'revokeApiKeys',
         summary: 'End all keys of a client at once, or one key',
         description:
-          'With `client` all of its keys stop working, with `key_id` that one alone; exactly one of the two is given.',
+          'This cannot be undone. With `client` all of its keys stop working, with `key_id` that one alone; exactly one of the two is given.',
         tags,
         body: RevokeBody,
         response: { 200: MessageResponse },

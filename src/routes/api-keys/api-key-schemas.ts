@@ -75,12 +75,12 @@ export const RevokeBody = z
       context.addIssue({ code: 'custom', path: ['client'], message: 'is required, or key_id' })
     }
     if (client !== undefined && key_id !== undefined) {
-      const message = 'must not stand beside client: revoke one key, or all of a client'
+      const message = 'cannot be combined with client: revoke one key, or all of a client'
       context.addIssue({ code: 'custom', path: ['key_id'], message })
     }
   })
   .meta({
     id: 'RevokeApiKeys',
     oneOf: [{ required: ['client'] }, { required: ['key_id'] }],
-    example: { client: 'acme' },
+    example: { key_id: '7b0d6a52-91c4-4f3e-8a5b-2c1d0e9f8a77' },
   })

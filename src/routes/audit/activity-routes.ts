@@ -2,6 +2,7 @@ import { AppError, invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { readActivity } from '../../payments/audit/activity.ts'
 import { verifyActivityChain } from '../../payments/audit/verify-activity.ts'
+import { createWhoOf } from '../../payments/audit/who.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {
   ActivityQuery,
@@ -10,6 +11,7 @@ import {
   VerifyResponse,
 } from '../admin/admin-schemas.ts'
 import { viewActivity, viewCheck } from '../admin/admin-views.ts'
+import { clientOfManager } from '../guards.ts'
 import { cursorsOf, sequencePageOf } from '../list-cursor.ts'
 
 const tags = ['Administration']
@@ -17,17 +19,18 @@ const tags = ['Administration']
 /** Each check reads the whole log, beside tills on the same database. */
 const checksAtOnce = 2
 
-const verifyDescription = `Walks the whole log, its archive files included. \`valid\` is false when an entry was changed, removed, added or moved, when the end was cut off, and when
-the end of the chain is not the one that the service signed; \`findings\` tells where. Entries of the last second may still
-wait for their place in the chain: \`unsealed\`. A log that was set back as a whole to what it once was fits in itself; with the
-place and hash of a later line \`activity log checkpoint\` of the service's log it is told. At most ${checksAtOnce} checks at a time (429);
-hang up to end one.`
+const verifyDescription = `Walks the whole log, its archive files included. \`valid\` is false when an entry was changed,
+removed, added or moved, when the end was cut off, and when
+the end of the chain is not the one that the service signed; \`findings\` names the places. Entries of the last second may
+not be sealed in the chain yet: \`unsealed\`. An old copy of the whole log passes the check. To detect it, pass the place
+and hash of a later \`activity log checkpoint\` line of the service's log. At most ${checksAtOnce} checks at a time (429);
+disconnect to end one.`
 
 export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/admin/activity',
     {
-      config: { access: 'admin', compressed: true },
+      config: { access: 'managers', compressed: true },
       schema: {
         operationId: 'listActivity',
         summary: 'The audit log, newest first',
@@ -37,14 +40,25 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const { action, resource_type, status, client } = request.query
+      const { action, resource_type, status, client, order_id, person_id, from, to } = request.query
       const page = await readActivity(
         deps,
-        { action, resourceType: resource_type, status, client },
+        {
+          action,
+          resourceType: resource_type,
+          status,
+          client: clientOfManager(request, client),
+          order: order_id,
+          person: person_id,
+          from: from === undefined ? undefined : new Date(from),
+          to: to === undefined ? undefined : new Date(to),
+        },
         sequencePageOf(request.query),
       )
+      const shown = page.rows.filter(({ isForged }) => !isForged)
+      const whoOf = await createWhoOf(deps.database.db, shown)
       return {
-        logs: page.rows.filter(({ isForged }) => !isForged).map(viewActivity),
+        logs: shown.map((row) => viewActivity(row, whoOf(row))),
         total: page.total,
         ...cursorsOf(page, (row) => String(row.seq)),
       }
@@ -69,7 +83,7 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { checkpoint_seq: seq, checkpoint_hash: hash } = request.query
       if ((seq === undefined) !== (hash === undefined)) {
         const missing = seq === undefined ? 'checkpoint_seq' : 'checkpoint_hash'
-        throw invalid(missing, 'a checkpoint has both a place and a hash')
+        throw invalid(missing, 'send both checkpoint_seq and checkpoint_hash')
       }
       if (checks >= checksAtOnce) throw new AppError('RATE_LIMITED', retrySoon)
       const ended = new AbortController()

@@ -10,6 +10,7 @@ import {
 } from '../../repositories/chargebacks/chargeback-queries.ts'
 import { ClientOnlyQuery, iso, isoOrNull } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
+import { storesOfRequest } from '../session/confine.ts'
 import {
   ChargebackParams,
   ChargebackResponse,
@@ -40,6 +41,7 @@ export function addChargebackRoutes(app: HttpServer, deps: PaymentDeps): void {
         client: request.tenant ?? undefined,
         state: query.state,
         cajaId: query.caja_id,
+        stores: storesOfRequest(request),
         limit: query.limit,
         offset: query.offset,
       })

@@ -20,8 +20,8 @@ const exampleChargeback = {
   payment_id: '115019989861',
   payment_ids: ['115019989861'],
   order_id: '0a9f4b3e-2a58-4a3e-9d57-6f2c1d7be001',
-  caja_id: 'CAJA-07',
-  sucursal_id: 'SUC-001',
+  caja_id: 'CAJA-1',
+  sucursal_id: 'SUC-1',
   amount: '1000.00',
   currency: 'ARS',
   reason: 'general',
@@ -72,7 +72,7 @@ export const ChargebacksResponse = z
 export const ListChargebacksQuery = z.object({
   ...ClientQuery,
   state: State.optional().describe('Those of this state only'),
-  caja_id: ErpId.optional().describe('Those of this box only').meta({ example: 'CAJA-07' }),
+  caja_id: ErpId.optional().describe('Those of this box only').meta({ example: 'CAJA-1' }),
   limit: queryLimit(200, 50),
   offset: queryOffset(1_000_000),
 })

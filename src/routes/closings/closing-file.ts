@@ -20,7 +20,12 @@ type Value =
   | { kind: 'number'; number: number | null }
   | { kind: 'time'; at: Date }
 
-type Column = { title: string; width: number; value: (charge: ListedCharge) => Value }
+type Column = {
+  title: string
+  width: number
+  isNumber?: true
+  value: (charge: ListedCharge) => Value
+}
 
 const text = (given: string | null | undefined): Value => ({ kind: 'text', text: given ?? '' })
 const cents = (given: number | null | undefined): Value => ({ kind: 'cents', cents: given ?? null })
@@ -38,13 +43,29 @@ function columnsOf({ closing, names }: ClosingFile, say: Words): Column[] {
     {
       title: say.installments,
       width: 8,
+      isNumber: true,
       value: ({ installments }) => ({ kind: 'number', number: installments }),
     },
-    { title: say.amount, width: 14, value: ({ here }) => cents(here?.cents) },
-    { title: say.refunded, width: 14, value: ({ here }) => cents(here?.refundedCents) },
-    { title: say.thereAmount, width: 14, value: ({ there }) => cents(there?.cents) },
-    { title: say.thereRefunded, width: 14, value: ({ there }) => cents(there?.refundedCents) },
-    { title: say.net, width: 14, value: ({ there }) => cents(there?.netCents) },
+    { title: say.amount, width: 14, isNumber: true, value: ({ here }) => cents(here?.cents) },
+    {
+      title: say.refunded,
+      width: 14,
+      isNumber: true,
+      value: ({ here }) => cents(here?.refundedCents),
+    },
+    {
+      title: say.thereAmount,
+      width: 14,
+      isNumber: true,
+      value: ({ there }) => cents(there?.cents),
+    },
+    {
+      title: say.thereRefunded,
+      width: 14,
+      isNumber: true,
+      value: ({ there }) => cents(there?.refundedCents),
+    },
+    { title: say.net, width: 14, isNumber: true, value: ({ there }) => cents(there?.netCents) },
     { title: say.difference, width: 20, value: ({ line }) => text(line && say.kinds[line.kind]) },
     { title: say.orderId, width: 38, value: ({ orderId }) => text(orderId) },
     { title: say.paymentId, width: 18, value: ({ paymentId }) => text(paymentId) },
@@ -88,10 +109,13 @@ function guarded(value: Value, written: (value: Value) => string): string {
 export async function closingWorkbook(file: ClosingFile, language: Language): Promise<Buffer> {
   const say = closingWords[language]
   const columns = columnsOf(file, say)
-  const head = columns.map(({ title }) => ({
+  // Two lines, over the numbers on the right.
+  const head = columns.map(({ title, isNumber }) => ({
     value: title,
     fontWeight: 'bold' as const,
     wrap: true,
+    height: 32,
+    ...(isNumber && { align: 'right' as const }),
   }))
   const rows = file.charges.map((charge) =>
     columns.map(({ value }) => cellOf(value(charge), file.closing.time_zone)),
@@ -100,19 +124,41 @@ export async function closingWorkbook(file: ClosingFile, language: Language): Pr
     { value: title, fontWeight: 'bold' },
     { value, type: String },
   ])
-  return writeWorkbook([
+  const sheets = [
     {
       sheet: say.title,
       data: [...facts, [], ...totalRows(file, say)],
       columns: [{ width: 24 }, ...Array(5).fill({ width: 18 })],
+      orientation: 'landscape' as const,
     },
     {
       sheet: say.charges,
       data: [head, ...rows],
       columns: columns.map(({ width }) => ({ width })),
       stickyRowsCount: 1,
+      orientation: 'landscape' as const,
     },
-  ]).toBuffer()
+  ]
+  // Without a font of their own bold cells have another one than the rest.
+  return writeWorkbook(sheets, {
+    fontFamily: 'Calibri',
+    fontSize: 11,
+    features: [onePageWide],
+  }).toBuffer()
+}
+
+/** On paper all columns are on one page. */
+const onePageWide = {
+  files: {
+    transform: {
+      'xl/worksheets/sheet{id}.xml': {
+        transform: (content: string) =>
+          content
+            .replace(/<worksheet[^>]*>/, '$&<sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>')
+            .replace('<pageSetup ', '<pageSetup fitToWidth="1" fitToHeight="0" '),
+      },
+    },
+  },
 }
 
 const moneyFormat = '#,##0.00'
@@ -131,6 +177,7 @@ function cellOf(value: Value, timeZone: string) {
         value: wallClockOf(timeZone).toWall(value.at),
         type: Date,
         format: 'dd/mm/yyyy hh:mm',
+        align: 'left' as const,
       }
     default:
       return value satisfies never
@@ -145,7 +192,12 @@ function moneyCell(sum: StoredSum | null) {
 function totalRows({ closing: { totals } }: ClosingFile, say: Words): SheetData {
   if (!totals) return []
   const { here, there, media } = totals
-  const bold = (value: string) => ({ value, fontWeight: 'bold' as const })
+  // Over the numbers, which stand on the right.
+  const bold = (value: string, place: number) => ({
+    value,
+    fontWeight: 'bold' as const,
+    ...(place > 0 && { align: 'right' as const }),
+  })
   return [
     ['', say.charges, say.amount, say.refunded, say.net].map(bold),
     [say.here, here.count, moneyCell(here.cents), moneyCell(here.refundedCents), null],

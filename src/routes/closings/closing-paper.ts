@@ -69,11 +69,12 @@ function totalsTables(
   const { here, there, refunds, net } = totals
   return [
     table(
-      ['', say.charges, '', say.refunds, say.net],
+      ['', say.charges, say.amount, say.refunds, say.net],
       [
         [say.here, String(here.count), amount(here.amount), amount(here.refunded), ''],
         [say.there, String(there.count), amount(there.amount), amount(there.refunded), amount(net)],
       ],
+      'sums',
     ),
     table(
       [say.medium, say.here, say.there, say.declared, say.difference],
@@ -84,16 +85,22 @@ function totalsTables(
         amount(entry.declared),
         amount(entry.difference),
       ]),
+      'sums',
     ),
     `<p>${say.refunds}: ${refunds.count} · ${amount(refunds.amount)}</p>`,
   ].join('\n')
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** `kind` is a class: `sums` has numbers in all columns but the first. */
+function table(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  kind?: 'sums',
+): string {
   const cells = (tag: string, row: readonly string[]) =>
     `<tr>${row.map((value) => `<${tag}>${escapeHtml(value)}</${tag}>`).join('')}</tr>`
   const top = head.length > 0 ? `<thead>${cells('th', head)}</thead>` : ''
-  return `<table>${top}<tbody>${rows.map((row) => cells('td', row)).join('\n')}</tbody></table>`
+  return `<table${kind ? ` class="${kind}"` : ''}>${top}<tbody>${rows.map((row) => cells('td', row)).join('\n')}</tbody></table>`
 }
 
 function escapeHtml(text: string): string {

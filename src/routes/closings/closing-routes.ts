@@ -16,6 +16,7 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import { listClosings } from '../../repositories/closings/closing-queries.ts'
 import { ClientOnlyQuery } from '../field-schemas.ts'
 import { actorOf, providerErrors, tenantOfRequest } from '../guards.ts'
+import { storesOfRequest } from '../session/confine.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
 import { closingFacts, fileName } from './closing-file.ts'
 import { closingPage } from './closing-paper.ts'
@@ -113,6 +114,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { rows, total } = await listClosings(deps.database.db, tenantOfRequest(request), {
         cajaId: query.caja_id,
         sucursalId: query.sucursal_id,
+        stores: storesOfRequest(request),
         from: query.from?.slice(0, 10),
         to: query.to?.slice(0, 10),
         limit: query.limit,
@@ -242,7 +244,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'countClosing',
         summary: 'Correct what was counted for a closing that is not signed',
         description:
-          'It is compared anew; without `declared` with the count that it has. The last closing of a box or store, of a time that was not over, is extended when something was sold since.',
+          'The service compares it again; without `declared` it keeps its count. The last closing of a box or store, of a time that was not over, is extended when something was sold since.',
         tags,
         params: ClosingParams,
         querystring: ClientOnlyQuery,
@@ -266,8 +268,9 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       config: { access: 'client', errors: ['NOT_FOUND', 'CLOSING_NOT_CHECKED'] },
       schema: {
         operationId: 'signClosing',
-        summary: 'Sign a closing, which never changes from then on',
-        description: 'Also one that differs or is unverified: its result is signed with it.',
+        summary: 'Sign a closing',
+        description:
+          'This cannot be undone. A signed closing never changes. Also one that differs or is unverified: its result is signed with it.',
         tags,
         params: ClosingParams,
         querystring: ClientOnlyQuery,
@@ -288,7 +291,8 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'amendClosing',
         summary: 'Add to a signed closing what its time looks like now',
-        description: 'Such as money that came after it. The closing itself stays as it was signed.',
+        description:
+          'This cannot be undone. Such as money that came after it. The closing itself stays as it was signed.',
         tags,
         params: ClosingParams,
         querystring: ClientOnlyQuery,

@@ -37,7 +37,7 @@ export const OpenClosingBody = z
   .strictObject({
     caja_id: ErpId.optional()
       .describe('Box to close; or `sucursal_id`')
-      .meta({ example: 'CAJA-07' }),
+      .meta({ example: 'CAJA-1' }),
     sucursal_id: ErpId.optional().describe('Store to close, all its boxes together; or `caja_id`'),
     business_day: BusinessDay.optional().describe(
       'BusinessDay by the clock of the store: what is left of it is closed, up to this moment while it is not over. Or `from` and `to`',
@@ -49,7 +49,7 @@ export const OpenClosingBody = z
   .meta({
     id: 'NewClosing',
     example: {
-      caja_id: 'CAJA-07',
+      caja_id: 'CAJA-1',
       business_day: '2026-11-21',
       declared: { credit_card: '182340,50', debit_card: '90210,00' },
     },
@@ -138,7 +138,7 @@ const Totals = z
     installments: z.array(
       z.object({ installments: z.number(), count: z.number(), amount: PointAmount }),
     ),
-    refunds: CountedSum.describe('Given back in this time, whenever it was sold'),
+    refunds: CountedSum.describe('Refunded in this time, whenever the sale was'),
     net: SignedAmount.nullable(),
   })
   .meta({ id: 'ClosingTotals' })
@@ -148,7 +148,7 @@ const exampleSide = {
   refunded: '0.00',
   method: 'credit_card',
   status: 'approved',
-  caja_id: 'CAJA-07',
+  caja_id: 'CAJA-1',
   at: '2026-11-21T14:30:00.000Z',
 }
 const exampleLine = {
@@ -160,7 +160,7 @@ const exampleLine = {
   there: exampleSide,
   charged_instead: null,
   message:
-    'Mercado Pago cobró esto y aquí no figura como cobrado. Buscá la venta: tomala como propia o devolvé el dinero.',
+    'Mercado Pago tiene este cobro y acá no figura. Buscá la venta: registrala o devolvé el dinero.',
   action: 'adopt_or_refund' as const,
 }
 const exampleTotals = {
@@ -230,9 +230,7 @@ const closingFields = {
   ),
   requested_to: Timestamp.nullable(),
   read_at: Timestamp.nullable().describe('When the first page of the comparison was asked for'),
-  next_check_at: Timestamp.nullable().describe(
-    'When it is compared, or compared anew; null: it is not',
-  ),
+  next_check_at: Timestamp.nullable().describe('When the service compares it next; null: never'),
   totals: Totals.nullable().describe('null until it was compared'),
   created_at: Timestamp,
   signed_at: Timestamp.nullable(),
@@ -244,8 +242,8 @@ const exampleClosing = {
   state: 'differs' as const,
   result: null,
   reason: null,
-  caja_id: 'CAJA-07',
-  sucursal_id: 'SUC-001',
+  caja_id: 'CAJA-1',
+  sucursal_id: 'SUC-1',
   business_day: '2026-11-21',
   time_zone: 'America/Argentina/Buenos_Aires',
   from: '2026-11-21T03:00:00.000Z',
@@ -294,7 +292,7 @@ const DayQuery = z.union([z.iso.date(), z.iso.datetime({ offset: true })])
 
 export const ListClosingsQuery = z.object({
   ...ClientQuery,
-  caja_id: ErpId.optional().describe('Closings of this box only').meta({ example: 'CAJA-07' }),
+  caja_id: ErpId.optional().describe('Closings of this box only').meta({ example: 'CAJA-1' }),
   sucursal_id: ErpId.optional().describe('Closings of this store and its boxes only'),
   from: DayQuery.optional().describe('First business day'),
   to: DayQuery.optional().describe('Last business day'),
@@ -303,7 +301,7 @@ export const ListClosingsQuery = z.object({
 })
 
 export const AmendBody = z
-  .strictObject({ reason: text(1, 500).describe('Why, for whoever reads it later') })
+  .strictObject({ reason: text(1, 500).describe('The reason, kept with the record') })
   .meta({ id: 'NewAmendment', example: { reason: 'Un cobro llegó después del cierre' } })
 
 export const TimeZoneBody = z
@@ -321,7 +319,7 @@ export const TimeZoneResponse = z
   .object({ sucursal_id: z.string(), time_zone: z.string().nullable() })
   .meta({
     id: 'StoreTimeZoneSet',
-    example: { sucursal_id: 'SUC-001', time_zone: 'America/Argentina/Ushuaia' },
+    example: { sucursal_id: 'SUC-1', time_zone: 'America/Argentina/Ushuaia' },
   })
 
 export const ClosingCsv = z.string().meta({

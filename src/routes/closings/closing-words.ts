@@ -50,7 +50,7 @@ export const closingWords: Record<Language, Words> = {
     span: 'Período',
     place: 'Caja o sucursal',
     state: 'Estado',
-    here: 'Aquí',
+    here: 'Acá',
     there: 'Mercado Pago',
     medium: 'Medio',
     declared: 'Contado',
@@ -90,7 +90,7 @@ export const closingWords: Record<Language, Words> = {
       unknown: 'desconocido',
     },
     kinds: {
-      missing_here: 'falta aquí',
+      missing_here: 'falta acá',
       missing_there: 'falta en Mercado Pago',
       amount_differs: 'otro importe',
       other_medium: 'otro medio',

@@ -25,7 +25,7 @@ export function addInvitationAdminRoutes(app: HttpServer, deps: PaymentDeps): vo
       config: { access: 'admin' },
       schema: {
         operationId: 'listInvitations',
-        summary: 'Invitations that nobody has used yet, newest first',
+        summary: 'Unused invitations, newest first',
         description: `Without their links, which are shown when they are made. At most ${listedAtMost}.`,
         tags,
         response: { 200: InvitationsResponse },
@@ -71,7 +71,7 @@ export function addInvitationAdminRoutes(app: HttpServer, deps: PaymentDeps): vo
       config: { access: 'admin', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'revokeInvitation',
-        summary: 'End an invitation that nobody has used: its link works no more',
+        summary: 'End an unused invitation: its link stops working',
         tags,
         params: InvitationParams,
         response: { 200: MessageResponse },

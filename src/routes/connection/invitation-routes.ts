@@ -32,6 +32,7 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
     {
       config: {
         access: 'public',
+        signsIn: true,
         errors: ['INVITATION_INVALID', 'OAUTH_ALREADY_CONNECTED'],
         errorPage: failurePage,
       },
@@ -76,6 +77,7 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
       {
         config: {
           access: 'public',
+          signsIn: true,
           errors: ['INVITATION_INVALID', 'OAUTH_ALREADY_CONNECTED', 'API_KEY_REQUIRED'],
           errorPage: failurePage,
         },
@@ -83,7 +85,7 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
           operationId: 'acceptInvitation',
           summary: 'Begin the login of an invitation, which is used up',
           description:
-            'The button of the invitation’s page. Only that page may send it (`Sec-Fetch-Site` or `Origin`), so that nobody is led into a login by another site. A browser gets a page that leads on to the provider.',
+            'The button of the invitation’s page. Only that page may send it (`Sec-Fetch-Site` or `Origin`), so that another site cannot start a login. A browser gets a page that leads on to the provider.',
           tags,
           consumes: ['application/x-www-form-urlencoded', 'application/json'],
           body: AcceptInvitationBody,
@@ -101,7 +103,7 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
       async (request, reply) => {
         if (!isFromOwnPage(request.headers, { ownOrigin, isRead: false })) {
           throw new AppError('BAD_REQUEST', {
-            message: 'An invitation begins with the button of its own page',
+            message: 'Start an invitation with the button of its page',
           })
         }
         guards.countTry(request)
@@ -117,7 +119,7 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
         }
         if (wantsHtml(request))
           return reply.type(html).send(onTheWayPage(request, login.redirectTo))
-        return { message: 'The login goes on at the provider', url: login.redirectTo }
+        return { message: 'Continue the login at the provider', url: login.redirectTo }
       },
     )
   })

@@ -5,13 +5,13 @@ import type { ErrorCode } from '../../errors/app-error.ts'
 export type PageText = Record<Language, readonly [title: string, advice: string]>
 
 export const requestIdText: Record<Language, string> = {
-  es: 'Para pedir ayuda, indique:',
+  es: 'Para pedir ayuda, indicá:',
   en: 'When asking for help, quote:',
   pt: 'Para pedir ajuda, informe:',
 }
 
 export const connectedText: PageText = {
-  es: ['La cuenta quedó conectada', 'Ya puede cerrar esta ventana.'],
+  es: ['La cuenta quedó conectada', 'Ya podés cerrar esta ventana.'],
   en: ['The account is connected', 'You may close this window.'],
   pt: ['A conta foi conectada', 'Você já pode fechar esta janela.'],
 }
@@ -50,7 +50,7 @@ const badLink: PageText = {
   ],
   en: [
     'This link is not complete',
-    'Open it again exactly as you received it, or ask whoever sent it for a new one.',
+    'Open it again exactly as you received it, or ask the sender for a new one.',
   ],
   pt: [
     'Este link não está completo',
@@ -120,7 +120,7 @@ const byCode: Partial<Record<ErrorCode, PageText>> = {
     ],
     en: [
       'This invitation is no longer valid',
-      'An invitation works once, within a day. Ask whoever sent it for a new one.',
+      'An invitation works once, within a day. Ask the sender for a new one.',
     ],
     pt: [
       'Este convite já não vale',
@@ -130,7 +130,7 @@ const byCode: Partial<Record<ErrorCode, PageText>> = {
   FORBIDDEN: {
     es: [
       'Hace falta una invitación',
-      'Esta conexión empieza con un enlace de invitación. Pídalo a quien administra el servicio.',
+      'Esta conexión empieza con un enlace de invitación. Pedilo a quien administra el servicio.',
     ],
     en: [
       'You need an invitation',
@@ -139,6 +139,20 @@ const byCode: Partial<Record<ErrorCode, PageText>> = {
     pt: [
       'É preciso um convite',
       'Esta conexão começa com um link de convite. Peça-o a quem administra o serviço.',
+    ],
+  },
+  UNKNOWN_HOST: {
+    es: [
+      'Esta dirección no es la del servicio',
+      'Abrí el enlace tal como lo recibiste. Si lo hiciste, avisale a quien administra el servicio.',
+    ],
+    en: [
+      'This is not the address of the service',
+      'Open the link exactly as you received it. If you did, tell the administrator of the service.',
+    ],
+    pt: [
+      'Este não é o endereço do serviço',
+      'Abra o link exatamente como o recebeu. Se já fez isso, avise quem administra o serviço.',
     ],
   },
   OAUTH_ALREADY_CONNECTED: {

@@ -41,6 +41,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     {
       config: {
         access: 'public',
+        signsIn: true,
         errors: ['OAUTH_ALREADY_CONNECTED', 'API_KEY_REQUIRED', 'FORBIDDEN', 'RATE_LIMITED'],
         errorPage: failurePage,
       },
@@ -48,7 +49,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         operationId: 'startLogin',
         summary: 'Connect the provider account of a client',
         description:
-          'Stores a state and a PKCE verifier and sends the browser to the provider. Allowed for a client with an active key and no valid token, and for a first connection (in invite mode only with an invitation link or the admin token). A client whose account was released needs an invitation or the admin token too. With an invitation the browser is sent to its page, which begins. Over https the browser that begins gets a cookie that it must bring back. A browser is told of a failure by a page in its language.',
+          'Stores a state and a PKCE verifier and sends the browser to the provider. Allowed for a client with an active key and no valid token, and for a first connection (in invite mode only with an invitation link or the admin token). A client whose account was released needs an invitation or the admin token too. With an invitation the browser is sent to its page, which begins. Over https the browser that begins gets a cookie that it must bring back. On a failure, a browser gets a page in its language.',
         tags,
         querystring: LoginQuery,
         response: {
@@ -151,8 +152,8 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     },
     async (request) => {
       const principal = await guards.identify(request)
-      if (!principal) {
-        guards.countTry(request)
+      if (!principal || principal.type === 'operator') {
+        if (!principal) guards.countTry(request)
         return { valid: false, type: null, client: null }
       }
       return {
@@ -224,7 +225,8 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
       config: { access: 'client', errors: ['OAUTH_NOT_CONNECTED'] },
       schema: {
         operationId: 'logout',
-        summary: 'Forget the client’s tokens',
+        summary: 'Delete the client’s tokens',
+        description: 'This cannot be undone. The owner of the account must connect it again.',
         tags,
         querystring: ClientOnlyQuery,
         response: { 200: MessageResponse },

@@ -35,7 +35,7 @@ export const AcceptInvitationBody = z
   .strictObject({ client: ClientName, invitation: Invitation, target_url: TargetUrl })
   .meta({
     id: 'AcceptInvitation',
-    example: { client: 'acme', invitation: '1f0c6a1e-6a55-4f0c-8b8e-0f4f8f2a9a10.Q2xh…' },
+    example: { client: 'otra-tienda', invitation: '1f0c6a1e-6a55-4f0c-8b8e-0f4f8f2a9a10.Q2xh…' },
   })
 
 export const LoginBegunResponse = z
@@ -43,7 +43,7 @@ export const LoginBegunResponse = z
   .meta({
     id: 'LoginBegun',
     example: {
-      message: 'The login goes on at the provider',
+      message: 'Continue the login at the provider',
       url: 'https://auth.mercadopago.com/authorization?client_id=…',
     },
   })

@@ -3,8 +3,10 @@ import type { HttpServer } from '../../http/create-server.ts'
 import type { EventStreams, StreamEvent } from '../../http/event-stream.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { createEventReader } from '../../payments/events/event-source.ts'
+import { readStores } from '../../payments/stores/manage-stores.ts'
 import { ClientName, StreamQuery } from '../field-schemas.ts'
-import { type Guards, placeOwner } from '../guards.ts'
+import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
+import { storesOfRequest } from '../session/confine.ts'
 
 const EventsQuery = z.object({
   client: ClientName.optional().describe(
@@ -16,20 +18,20 @@ const EventsQuery = z.object({
 const description = `Server-sent events, for pages and monitoring: small hints at what changed, after which one reads what one
 shows.
 
-| event | data | who hears it |
+| event | data | who receives it |
 |---|---|---|
-| \`resync\` | \`{}\` | everybody: read everything now. It comes first, and whenever something may have been missed |
+| \`resync\` | \`{}\` | all: read everything now. It comes first, and whenever an event may have been missed |
 | \`order\` | \`{order_id, client, caja_id, status, version}\` | the client, and the administrator |
 | \`webhook\` | \`{id, client, order_id, topic, status}\` | the administrator |
 | \`activity\` | \`{id, client, action, resource_type, resource_id, status}\` | the administrator |
 | \`end\` | \`{reason}\` | as on \`GET /orders/{orderId}/events\` |
 
-Events are sent at most four times a second; of several changes of one thing only the last is told, and a \`resync\` stands for
-more than twenty things at once.`
+Events are sent at most four times a second; of several changes of one thing only the last is sent, and a \`resync\`
+replaces more than twenty events at once.`
 
 const Events = z.string().meta({
   example:
-    'retry: 2000\n\nevent: resync\ndata: {}\n\nevent: order\ndata: {"order_id":"5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7","client":"acme","caja_id":"CAJA-07","status":"processed","version":3}\n\n',
+    'retry: 2000\n\nevent: resync\ndata: {}\n\nevent: order\ndata: {"order_id":"5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7","client":"acme","caja_id":"CAJA-1","status":"processed","version":3}\n\n',
 })
 
 const paceMs = 250
@@ -59,9 +61,18 @@ export function addEventRoutes(
       },
     },
     async (request, reply) => {
+      const stores = storesOfRequest(request)
+      const boxes =
+        stores &&
+        new Set(
+          (await readStores(deps, tenantOfRequest(request), stores)).flatMap(({ pos }) =>
+            pos.map((box) => box.external_id),
+          ),
+        )
       const reader = createEventReader(deps.events, {
         isAdmin: request.principal?.type === 'admin',
         client: request.tenant ?? undefined,
+        boxes,
       })
       return streams.open(request, reply, {
         owner: placeOwner(request),

@@ -2,10 +2,17 @@ import { type Language, preferredLanguage } from '../../domain/language.ts'
 import { actionOf } from '../../fleet/causes.ts'
 import type { FleetChange } from '../../fleet/changes.ts'
 import { messageOf } from '../../fleet/messages.ts'
-import { type BoxHealth, type FleetHealth, type Health, isProblem } from '../../fleet/states.ts'
+import {
+  type BoxHealth,
+  type FleetHealth,
+  type Health,
+  healthOfStores,
+  isProblem,
+} from '../../fleet/states.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'
+import { storesOfRequest } from '../session/confine.ts'
 import {
   causeTable,
   FleetChangesQuery,
@@ -14,11 +21,10 @@ import {
   FleetResponse,
 } from './fleet-schemas.ts'
 
-const description = `Every box, connection, kind of call to the provider, flow and destination with its state, why, since when and
-what helps. The provider has no call that tells how a terminal is, so all of it is learned from charges and reads: what nobody
-has used for a while is \`unknown\`, and what was used last is told as it was seen then.
-
-A key sees its own boxes and connection; the provider fares the same for all.
+const description = `Every box, connection, kind of call to the provider, flow and destination with its state, cause, start
+and next step. The provider has no call for the state of a terminal, so the states come from charges and reads. Without a
+recent use the state is \`unknown\`; otherwise it is the state of the last use. A key sees its own boxes and connection, and
+the state of the provider.
 
 ${causeTable}`
 
@@ -37,7 +43,10 @@ export function addFleetRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const health = await deps.fleet.read(request.tenant ?? undefined)
+      const health = healthOfStores(
+        await deps.fleet.read(request.tenant ?? undefined),
+        storesOfRequest(request),
+      )
       const language = preferredLanguage(request.headers['accept-language'])
       return viewFleet(health, language, request.query.only === undefined ? () => true : isProblem)
     },
@@ -62,7 +71,13 @@ export function addFleetRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { caja_id: cajaId, before, limit } = request.query
       const client = request.tenant ?? undefined
       const language = preferredLanguage(request.headers['accept-language'])
-      const changes = await deps.fleet.history({ client, cajaId, before, limit: limit + 1 })
+      const changes = await deps.fleet.history({
+        client,
+        stores: storesOfRequest(request),
+        cajaId,
+        before,
+        limit: limit + 1,
+      })
       const shown = changes.slice(0, limit)
       return {
         changes: shown.map((change) => viewChange(change, language)),
@@ -102,7 +117,7 @@ export function viewFleet(
           name: one.name,
           ...view(one),
           next_try_at: isoOrNull(one.nextTryAt),
-          owed: one.owed,
+          pending: one.pending,
         })),
       })),
   }

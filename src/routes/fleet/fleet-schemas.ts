@@ -7,13 +7,13 @@ export const FleetQuery = z.object({
   client: ClientName.optional().describe(
     'With the admin token: of this client only. With a client key it may only name its own client',
   ),
-  only: z.enum(['problems']).optional().describe('problems: what wants attention or is down'),
+  only: z.enum(['problems']).optional().describe('problems: only `attention` and `down`'),
 })
 
 const State = z
   .enum(healthStates)
   .describe(
-    'ok: seen to work a short while ago; attention: it works, and somebody should look; down: it cannot work now; unknown: nothing was seen that would tell',
+    'ok: it worked a short while ago; attention: it works and needs a check; down: it cannot work now; unknown: no recent use',
   )
 const Cause = z.enum(causeWords).nullable().describe('Why, as a fixed word; null for ok')
 const Since = Timestamp.nullable().describe('Since when it is so')
@@ -53,7 +53,7 @@ export const FleetResponse = z
               name: z.string(),
               ...health,
               next_try_at: Timestamp.nullable(),
-              owed: z.number().describe('Items that it is still to be sent'),
+              pending: z.number().describe('Items that it is still to be sent'),
             }),
           ),
         }),
@@ -67,8 +67,8 @@ export const FleetResponse = z
       boxes: [
         {
           client: 'acme',
-          caja_id: 'CAJA-07',
-          sucursal_id: 'SUC-001',
+          caja_id: 'CAJA-1',
+          sucursal_id: 'SUC-1',
           terminal_id: 'NEWLAND_N950__N950NCB801293324',
           state: 'down',
           cause: 'terminal_silent',
@@ -105,7 +105,7 @@ export const FleetResponse = z
 
 export const FleetChangesQuery = z.object({
   client: FleetQuery.shape.client,
-  caja_id: ErpId.optional().describe('Of this box only').meta({ example: 'CAJA-07' }),
+  caja_id: ErpId.optional().describe('Of this box only').meta({ example: 'CAJA-1' }),
   before: z.coerce
     .number()
     .int()
@@ -155,7 +155,7 @@ export const FleetChangesResponse = z
           kind: 'box',
           client: 'acme',
           flow: null,
-          name: 'CAJA-07',
+          name: 'CAJA-1',
           from: { state: 'ok', cause: null },
           to: { state: 'down', cause: 'terminal_missing' },
           message:

@@ -66,9 +66,9 @@ export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
       config: { access: 'client', errors: ['NOT_FOUND', 'CONFLICT', 'REFUND_IN_PROGRESS'] },
       schema: {
         operationId: 'settleOrder',
-        summary: 'Say of an order in doubt whether it was paid or refunded, after looking',
+        summary: 'Record the result of an order in doubt: paid or not, refunded or not',
         description:
-          'A person’s word, kept with the order as `settled` and audited. `outcome` stays what is proven, and what the provider shows later still counts. Nothing is sent any more that could make the charge; the order keeps neither box nor terminal; one that was not paid stands in the way of no equal sale. With `refunded` or `not_refunded` it ends a refund whose outcome is not known, after the order was read once more; the amount given back stays what the provider lists. With `paid` it also decides a late payment, and one of less than was asked (`needs_decision`). 409 for an order that is in no doubt and waits for no such decision, and for a `refund_id` that is no candidate.',
+          'This cannot be undone. An operator’s decision, kept with the order as `settled` and audited. `outcome` stays the proven result, and later evidence of the provider still counts. The service sends nothing more that could make the charge. The box and the terminal are free. After `not_paid`, an equal sale is allowed. With `refunded` or `not_refunded` it ends a refund whose outcome is not known, after the order was read again; the refunded amount stays the one that the provider lists. With `paid` it also decides a late payment, and one of less than was asked (`needs_decision`). 409 for an order that is in no doubt and waits for no such decision, and for a `refund_id` that is no candidate.',
         tags,
         querystring: ClientOnlyQuery,
         params: OrderParams,
@@ -82,7 +82,7 @@ export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { as, reason, refund_id: refundId } = request.body
       const context = contextOf(deps, request)
       if (refundId !== undefined && as !== 'refunded') {
-        throw invalid('refund_id', 'goes with "refunded" only')
+        throw invalid('refund_id', 'is allowed only with "refunded"')
       }
       const order =
         as === 'paid' || as === 'not_paid'

@@ -7,7 +7,7 @@ import { decisionOf, standingOf } from '../../domain/order-state.ts'
 import { buyerPaidCents, isOwn, receivedCents } from '../../domain/payment-figures.ts'
 import { orderMoneyOutcome } from '../../errors/money-outcome.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { adviseCashier } from '../../payments/orders/cashier.ts'
+import { adviseCashier } from '../../payments/orders/cashier-texts.ts'
 import { silentForMs } from '../../payments/terminals/choose-terminal.ts'
 import {
   type ChargedInstead,

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { z } from 'zod'
 import { preferredLanguage } from '../../domain/language.ts'
 import { centsMeant, pointFromCents, sumCents } from '../../domain/money.ts'
-import { type Standing, standings } from '../../domain/order-state.ts'
+import { received, type Standing, standings } from '../../domain/order-state.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {
   listOrders,
@@ -17,7 +17,7 @@ import type { ListOrdersQuery } from './order-schemas.ts'
 /** A page of orders in the form of the API, with the filters of `among`; of every client when it names none. */
 export async function findOrderPage(
   deps: PaymentDeps,
-  among: Pick<OrderFilter, 'client' | 'id'>,
+  among: Pick<OrderFilter, 'client' | 'id' | 'stores'>,
   query: z.output<typeof ListOrdersQuery>,
   headers: IncomingHttpHeaders,
 ) {
@@ -60,10 +60,21 @@ function viewTotals(found: readonly StandingTotal[]) {
     }
   }
   const each = standings.map((name) => [name, of(({ standing }) => standing === name)])
-  return { all: of(() => true), ...Object.fromEntries(each) } as Record<
-    Standing | 'all',
-    ReturnType<typeof of>
-  >
+  return {
+    all: of(() => true),
+    [received]: viewReceived(found),
+    ...Object.fromEntries(each),
+  } as Record<Standing | 'all' | typeof received, ReturnType<typeof of>>
+}
+
+/** The orders whose money came in, however they stand. */
+function viewReceived(found: readonly StandingTotal[]) {
+  return {
+    orders: found.reduce((all, { receivedOrders }) => all + receivedOrders, 0),
+    amount: pointFromCents(sumCents(found, ({ receivedCents }) => receivedCents)),
+    paid_amount: pointFromCents(sumCents(found, ({ paidCents }) => paidCents)),
+    refunded_amount: pointFromCents(sumCents(found, ({ refundedCents }) => refundedCents)),
+  }
 }
 
 /** No order is outside these years, and the database has no dates beyond them. */

@@ -3,7 +3,7 @@ import { preferredLanguage } from '../../domain/language.ts'
 import { centsFromErp, pointFromCents } from '../../domain/money.ts'
 import { isRefundUnderWay } from '../../errors/money-outcome.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import type { Places } from '../../http/places.ts'
+import type { OpenRequests } from '../../http/open-request-limit.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { cancelOrder } from '../../payments/orders/cancel.ts'
 import { createOrder } from '../../payments/orders/charge.ts'
@@ -11,6 +11,7 @@ import { readOrder } from '../../payments/orders/read.ts'
 import { type Refunded, refundOrder } from '../../payments/orders/refund.ts'
 import { ClientOnlyQuery, iso } from '../field-schemas.ts'
 import { contextOf, type Guards, placeOwner, providerErrors, tenantOfRequest } from '../guards.ts'
+import { storesOfRequest } from '../session/confine.ts'
 import { readBeside, viewAdvice, viewOrder, viewOutcome } from './order-answer.ts'
 import { findOrderPage } from './order-page.ts'
 import {
@@ -25,6 +26,8 @@ import {
   OrderResponse,
   OrdersResponse,
   ReadOrderQuery,
+  ReasonHeaders,
+  RefundHeaders,
   RefundOrderBody,
   RefundOrderResponse,
 } from './order-schemas.ts'
@@ -39,7 +42,7 @@ export function addOrderRoutes(
   app: HttpServer,
   deps: PaymentDeps,
   guards: Guards,
-  waits: Places,
+  waits: OpenRequests,
 ): void {
   app.post(
     '/orders',
@@ -132,7 +135,12 @@ export function addOrderRoutes(
       },
     },
     async (request) =>
-      findOrderPage(deps, { client: tenantOfRequest(request) }, request.query, request.headers),
+      findOrderPage(
+        deps,
+        { client: tenantOfRequest(request), stores: storesOfRequest(request) },
+        request.query,
+        request.headers,
+      ),
   )
 
   app.get(
@@ -143,7 +151,7 @@ export function addOrderRoutes(
         operationId: 'readOrder',
         summary: 'The order as the provider sees it now',
         description:
-          'With `wait` the answer is held until the order changes. Of one client 500 requests wait at a time, of all 5,000; the next is answered at once, with `Retry-After`.',
+          'With `wait` the answer is held until the order changes; without `version`, an order that has ended is answered at once. Of one client 500 requests wait at a time, of all 5,000; the next is answered at once, with `Retry-After`.',
         tags,
         params: OrderParams,
         querystring: ReadOrderQuery,
@@ -205,9 +213,10 @@ export function addOrderRoutes(
         operationId: 'cancelOrder',
         summary: 'Cancel an order that waits for the customer',
         description:
-          'For an order on the terminal the provider is asked to cancel it there: 202 when it has taken the request, ORDER_AT_TERMINAL when only the terminal can cancel. After 202 the terminal may still take the money: read the order until `outcome` is known. Canceling a canceled order answers like the first time.',
+          'This cannot be undone. For an order on the terminal the provider is asked to cancel it there: 202 when it has taken the request, ORDER_AT_TERMINAL when only the terminal can cancel. After 202 the terminal may still take the money: read the order until `outcome` is known. Canceling a canceled order answers like the first time.',
         tags,
         querystring: ClientOnlyQuery,
+        headers: ReasonHeaders,
         body: CancelOrderBody,
         response: {
           200: CancelOrderResponse,
@@ -223,7 +232,7 @@ export function addOrderRoutes(
         deps,
         tenantOfRequest(request),
         request.body.order_id,
-        contextOf(deps, request),
+        contextOf(deps, request, request.headers['x-reason']),
       )
       const answer = {
         order_id: order.id,
@@ -262,12 +271,12 @@ export function addOrderRoutes(
       },
       schema: {
         operationId: 'refundOrder',
-        summary: 'Give money back, all of it or a part',
+        summary: 'Refund an order, all of it or a part',
         description:
-          'Send an Idempotency-Key to repeat a refund safely. Without one, a refund whose outcome got lost is taken up again by an equal request.',
+          'This cannot be undone. Send an Idempotency-Key to repeat a refund safely. Without one, a refund whose outcome got lost is taken up again by an equal request.',
         tags,
         querystring: ClientOnlyQuery,
-        headers: IdempotencyHeaders,
+        headers: RefundHeaders,
         body: RefundOrderBody,
         response: { 200: RefundOrderResponse },
       },
@@ -282,7 +291,7 @@ export function addOrderRoutes(
           amountCents: amount === undefined ? undefined : centsFromErp(amount),
         },
         request.headers['idempotency-key'],
-        contextOf(deps, request),
+        contextOf(deps, request, request.headers['x-reason']),
       )
       if (refunded.replayed) reply.header('idempotent-replayed', 'true')
       return {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { orderStatuses, paymentMethods } from '../../domain/order.ts'
-import { decisions, standings } from '../../domain/order-state.ts'
+import { decisions, received, standings } from '../../domain/order-state.ts'
 import {
   ClientQuery,
   Day,
@@ -21,7 +21,7 @@ export const Status = z.enum(orderStatuses)
 
 const Standing = z.enum(standings)
 const standingMeans =
-  'under_way: waits for the customer. paid, not_paid. refunded: in part or whole. in_doubt: nobody knows whether the customer has paid or whether a refund was made, and time alone will not tell; somebody has to look. Each order stands in one of them; a word of somebody who looked counts (`settled`)'
+  'under_way: waits for the customer. paid, not_paid. refunded: in part or whole. in_doubt: the result of the charge or of a refund is unknown, and an operator must check it. Each order is in one of them; an operator’s decision counts (`settled`)'
 
 export const Outcome = z
   .enum(['charged', 'not_charged', 'unknown'])
@@ -54,7 +54,7 @@ const exampleAdvice = {
 
 export const CreateOrderBody = z
   .strictObject({
-    caja_id: ErpId.describe('ERP box id').meta({ example: 'CAJA-07' }),
+    caja_id: ErpId.describe('ERP box id').meta({ example: 'CAJA-1' }),
     external_reference: text(1, 64).describe('Ticket reference').meta({ example: '0001-00004711' }),
     amount: ErpAmount,
     description: text(0, 150).optional().meta({ example: 'Venta mostrador' }),
@@ -74,11 +74,12 @@ export const CreateOrderBody = z
   .meta({
     id: 'NewOrder',
     example: {
-      caja_id: 'CAJA-07',
-      external_reference: '0001-00004711',
+      caja_id: 'CAJA-1',
+      // Not the sale of the README: that one is paid already.
+      external_reference: '0001-00004720',
       amount: '1234,50',
       description: 'Venta mostrador',
-      ticket_number: 'B-0001-00004711',
+      ticket_number: 'B-0001-00004720',
       print_ticket: false,
       payment_method: 'all',
       expiration_minutes: 16,
@@ -94,6 +95,33 @@ export const IdempotencyHeaders = z.looseObject({
       'Same key and same content give the first answer again (kept 30 days); other content is 409',
     ),
 })
+
+/** Why a person cancels or refunds; beside the body, whose fields are fixed. */
+const reason = z
+  .string()
+  .max(1_500)
+  .transform((given, context) => {
+    const words = decoded(given)
+    if (words !== undefined && words.length <= 300 && !/\p{Cc}/u.test(words)) return words
+    context.addIssue({
+      code: 'custom',
+      message: 'must be a percent-encoded text of at most 300 characters',
+    })
+    return z.NEVER
+  })
+  .optional()
+  .describe('Why, percent-encoded as by encodeURIComponent; kept in the audit log')
+
+function decoded(given: string): string | undefined {
+  try {
+    return decodeURIComponent(given).trim()
+  } catch {
+    return undefined
+  }
+}
+
+export const ReasonHeaders = z.looseObject({ 'x-reason': reason })
+export const RefundHeaders = IdempotencyHeaders.extend({ 'x-reason': reason })
 
 export const CreateOrderResponse = z
   .object({
@@ -188,7 +216,7 @@ const Refund = z
     id: z.string(),
     transaction_id: z.string().nullable(),
     reference_id: z.string().nullable(),
-    amount: PointAmount.nullable().describe('What the shop gives back'),
+    amount: PointAmount.nullable().describe('Amount that the shop refunds'),
     buyer_amount: PointAmount.nullable().describe(
       'What the buyer gets, where the provider names more than the shop gives',
     ),
@@ -207,9 +235,9 @@ export const OrderResponse = z
     amount: PointAmount.describe('What was asked'),
     paid_amount: PointAmount.describe('What the buyer paid, interest of the card issuer included'),
     received_amount: PointAmount.describe(
-      'What the shop received, before fees. Closings compare it; no more is given back',
+      'Amount that the shop received, before fees. Closings compare it; refunds cannot exceed it',
     ),
-    refunded_amount: PointAmount.describe('What the shop gave back'),
+    refunded_amount: PointAmount.describe('Amount that the shop refunded'),
     description: z.string().nullable(),
     ticket_number: z.string().nullable(),
     status: Status,
@@ -250,16 +278,16 @@ export const OrderResponse = z
         'With `paid_late`: the charge of the same box that was made instead, by reference or amount, where one is found',
       ),
     net: NetResponse.nullable().describe(
-      'What the charge leaves to the seller, without what was given back later; null until the provider has told its charges',
+      'Net amount of the charge for the seller, without later refunds; null until the provider lists its fees',
     ),
     standing: Standing.describe(standingMeans),
     given_up_at: Timestamp.nullable().describe(
-      'Since when nobody here wants it any more; it may still show up, and is canceled then',
+      'Since when the charge is abandoned; if it appears at the provider, the service cancels it',
     ),
     settled: z
       .object({ as: z.enum(['paid', 'not_paid']), at: Timestamp, reason: z.string() })
       .nullable()
-      .describe('What somebody who looked said of it while it was in doubt'),
+      .describe('The operator’s decision about it while it was in doubt'),
     refund_in_doubt: z
       .object({
         why: z.string(),
@@ -293,8 +321,8 @@ export const OrderResponse = z
     example: {
       order_id: exampleOrderId,
       external_reference: '0001-00004711',
-      caja_id: 'CAJA-07',
-      sucursal_id: 'SUC-001',
+      caja_id: 'CAJA-1',
+      sucursal_id: 'SUC-1',
       amount: '1234.50',
       paid_amount: '1234.50',
       received_amount: '1234.50',
@@ -390,8 +418,13 @@ export const OrderParams = z.object({ orderId: OrderId })
 export const ListOrdersQuery = z.object({
   ...ClientQuery,
   status: Status.optional().describe('Orders in this state only'),
-  standing: Standing.optional().describe(`Orders that stand so only. ${standingMeans}`),
-  caja_id: ErpId.optional().describe('ERP box id').meta({ example: 'CAJA-07' }),
+  standing: z
+    .enum([...standings, received])
+    .optional()
+    .describe(
+      `Orders that stand so only. ${standingMeans}. received: the customer paid, with or without a later refund, as \`paid\` of \`GET /statistics\` counts`,
+    ),
+  caja_id: ErpId.optional().describe('ERP box id').meta({ example: 'CAJA-1' }),
   external_reference: text(1, 64).optional().describe('Orders with this ticket reference only'),
   q: text(1, 64)
     .optional()
@@ -414,7 +447,7 @@ const Total = z
     orders: z.number(),
     amount: PointAmount.describe('What they were to be charged'),
     paid_amount: PointAmount.describe('What came in'),
-    refunded_amount: PointAmount.describe('What was given back of it'),
+    refunded_amount: PointAmount.describe('Refunded amount'),
   })
   .meta({ id: 'OrderTotal' })
 
@@ -430,7 +463,8 @@ export const OrdersResponse = z
         not_paid: Total,
         refunded: Total,
         in_doubt: Total,
-      } satisfies Record<'all' | (typeof standings)[number], typeof Total>)
+        received: Total,
+      } satisfies Record<'all' | typeof received | (typeof standings)[number], typeof Total>)
       .optional()
       .describe(
         'With `totals=true`: all orders of the filters but `standing`, by where they stand. Of more than 10,000 as it was a few seconds ago',

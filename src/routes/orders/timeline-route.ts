@@ -4,6 +4,7 @@ import { orderStatuses } from '../../domain/order.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { readTimeline, timelineKinds } from '../../payments/orders/timeline.ts'
+import { Who } from '../admin/admin-schemas.ts'
 import { ClientOnlyQuery, iso, PointAmount, Timestamp } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { OrderParams } from './order-schemas.ts'
@@ -23,13 +24,13 @@ const TimelineResponse = z
           kind: z
             .enum(timelineKinds)
             .describe(
-              'What happened; `request` is a call of this API, `call` one of the provider, `expires` lies ahead, `checked` is the last look only',
+              'What happened; `request` is a call of this API, `call` one of the provider, `expires` lies ahead, `checked` is the last look only, `action` the entry of the audit log, with who and, in `note`, why',
             ),
           source: z
             .string()
             .nullable()
             .describe(
-              'Who brought a state or caused a call: api, webhook or sweeper; who sent a request: key, admin or page',
+              'Who brought a state or caused a call: api, webhook or sweeper; who sent a request: key, admin or page; of an action whether it was a success or failed',
             ),
           from_status: z.enum(orderStatuses).nullable(),
           to_status: z.enum(orderStatuses).nullable(),
@@ -47,6 +48,9 @@ const TimelineResponse = z
             .number()
             .nullable()
             .describe('Of the answer to a request or call; null: there was none'),
+          who: Who.nullable().describe(
+            'Of an action: the person, the key, the administrator or the service',
+          ),
           request_id: z
             .string()
             .nullable()
@@ -67,6 +71,7 @@ const TimelineResponse = z
             duration_ms: null,
             http_status: null,
             request_id: null,
+            who: null,
           },
         }),
     ),
@@ -111,6 +116,7 @@ export function addTimelineRoute(app: HttpServer, deps: PaymentDeps): void {
           duration_ms: entry.durationMs,
           http_status: entry.httpStatus,
           request_id: entry.requestId,
+          who: entry.who,
         })),
       }
     },

@@ -1,14 +1,15 @@
 import { preferredLanguage } from '../../domain/language.ts'
-import { type Health, isProblem } from '../../fleet/states.ts'
+import { type Health, healthOfStores, isProblem } from '../../fleet/states.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { viewBoxHealth, viewFleet } from '../fleet/fleet-routes.ts'
+import { storesOfRequest } from '../session/confine.ts'
 import { readStatistics } from '../statistics/statistics-routes.ts'
 import { OverviewQuery, OverviewResponse } from './overview-schemas.ts'
 
-const description = `The numbers of \`GET /statistics\` and the troubles of \`GET /health/fleet\` in one answer, each box with how it
-fares: what the dashboard shows first. A chain of a thousand boxes need not hear of them all: \`most_boxes\` asks for those that
-need somebody first.`
+const description = `The numbers of \`GET /statistics\` and the problems of \`GET /health/fleet\` in one answer, with the
+state of each box: the first page of the dashboard. For a chain of a thousand boxes, \`most_boxes\` limits the answer to the
+most urgent ones.`
 
 /** The first data of the dashboard, in one response. */
 export function addOverviewRoute(app: HttpServer, deps: PaymentDeps): void {
@@ -18,7 +19,7 @@ export function addOverviewRoute(app: HttpServer, deps: PaymentDeps): void {
       config: { access: 'client', allClients: true, compressed: true },
       schema: {
         operationId: 'readOverview',
-        summary: 'The numbers of a span, and what needs somebody first',
+        summary: 'The numbers of a span, and the most urgent problems',
         description,
         tags: ['Service'],
         querystring: OverviewQuery,
@@ -27,9 +28,10 @@ export function addOverviewRoute(app: HttpServer, deps: PaymentDeps): void {
     },
     async (request) => {
       const client = request.tenant ?? undefined
+      const stores = storesOfRequest(request)
       const [{ boxes, ...statistics }, seen] = await Promise.all([
-        readStatistics(deps, client, request.query),
-        deps.fleet.read(client),
+        readStatistics(deps, client, request.query, stores),
+        deps.fleet.read(client).then((health) => healthOfStores(health, stores)),
       ])
       const language = preferredLanguage(request.headers['accept-language'])
       const { boxes: _boxes, ...fleet } = viewFleet(seen, language, isProblem)

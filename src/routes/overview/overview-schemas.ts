@@ -16,7 +16,7 @@ export const OverviewQuery = z.object({
     .max(mostBoxes)
     .default(mostBoxes)
     .describe(
-      'Only so many boxes, chosen by what needs somebody most. A box with trouble, or with an order in doubt, is told in any case',
+      'At most so many boxes, the most urgent ones. A box with a problem, or with an order in doubt, is always included',
     ),
 })
 
@@ -37,10 +37,6 @@ export const OverviewResponse = z
     box_counts: z
       .object({ total: z.number(), ok: z.number().describe('Seen to work a short while ago') })
       .describe('Of all boxes in use'),
-    fleet: z
-      .object(fleet)
-      .describe(
-        'What else wants attention or is down, as `GET /health/fleet?only=problems` tells it',
-      ),
+    fleet: z.object(fleet).describe('Other problems, as in `GET /health/fleet?only=problems`'),
   })
   .meta({ id: 'Overview' })

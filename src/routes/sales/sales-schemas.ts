@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isTimeZone } from '../../domain/time-zone.ts'
 import { ClientName, PointAmount, Timestamp } from '../field-schemas.ts'
 
 export const SalesQuery = z.object({
@@ -10,15 +11,30 @@ export const SalesQuery = z.object({
     .describe('Its end, at most 32 days later; now unless given'),
 })
 
+export const SalesOverTimeQuery = z.object({
+  ...SalesQuery.shape,
+  group: z
+    .enum(['day', 'week', 'store', 'method'])
+    .default('day')
+    .describe('By day, by week (from Monday), by store, or by method of payment'),
+  time_zone: z
+    .string()
+    .max(64)
+    .refine(isTimeZone, { error: 'must be the name of a time zone' })
+    .optional()
+    .describe('By whose clocks days begin; unless given that of the shops, or of Buenos Aires')
+    .meta({ example: 'America/Argentina/Buenos_Aires' }),
+})
+
 const SignedAmount = z
   .string()
   .regex(/^-?[0-9]+\.[0-9]{2}$/)
   .describe('Decimal point, two decimals; may be below zero')
 
 const figures = {
-  paid: z.number().describe('Orders whose money came in, be it given back later or not'),
+  paid: z.number().describe('Orders that were paid, with or without a later refund'),
   paid_amount: PointAmount,
-  refunded_amount: PointAmount.describe('What was given back of them'),
+  refunded_amount: PointAmount.describe('Refunded amount of these orders'),
   provider: z
     .object({
       payments: z.number(),
@@ -72,6 +88,40 @@ export const SalesResponse = z
     ),
   })
   .meta({ id: 'Sales' })
+
+const tried = {
+  orders: z.number().describe('All orders'),
+  declined: z.number().describe('Orders that failed with a payment tried'),
+}
+
+export const SalesOverTimeResponse = z
+  .object({
+    from: Timestamp,
+    to: Timestamp,
+    time_zone: z.string(),
+    total: z.object({ ...tried, ...figures }),
+    groups: z
+      .array(
+        z.object({
+          key: z
+            .string()
+            .describe(
+              'A day, the Monday of a week, the id of a store, or a method such as `credit_card`',
+            ),
+          client: z.string().nullable().describe('Of a store; null for other groups'),
+          name: z
+            .string()
+            .nullable()
+            .describe('Of a store; null for other groups, and for one that is not in use any more'),
+          ...tried,
+          ...figures,
+        }),
+      )
+      .describe(
+        'Days, weeks and methods without orders and payments are left out; stores in use are not',
+      ),
+  })
+  .meta({ id: 'SalesOverTime' })
 
 export const StoreSalesResponse = z
   .object({

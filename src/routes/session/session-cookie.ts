@@ -16,19 +16,39 @@ export const sessionSeconds = 12 * 60 * 60
 
 const context = 'dashboard session'
 /** `__Host-` stops other hosts of the domain from setting one; browsers accept it over https only. */
-const nameOf = (isSecure: boolean) => `${isSecure ? '__Host-' : ''}tillbridge-session`
+export const sessionCookieName = (isSecure: boolean) =>
+  `${isSecure ? '__Host-' : ''}tillbridge-session`
+/** Before the secret of a person's session, which no sealed value begins with. */
+const personMark = 'person.'
 
 export type CookieOptions = { sealer: Sealer; isSecure: boolean }
 
 /** The header value that sets the session cookie: encrypted, and not readable by scripts. */
 export function sessionCookie(session: Session, { sealer, isSecure }: CookieOptions): string {
   const value = sealer.seal(JSON.stringify(session), context)
-  return `${nameOf(isSecure)}=${value}; Max-Age=${sessionSeconds}${attributes(isSecure)}`
+  return `${sessionCookieName(isSecure)}=${value}; Max-Age=${sessionSeconds}${attributes(isSecure)}`
+}
+
+/** The header value that sets the cookie of a person's session: a secret whose hash the database has. */
+export function personCookie(secret: string, isSecure: boolean): string {
+  return `${sessionCookieName(isSecure)}=${personMark}${secret}; Max-Age=${sessionSeconds}${attributes(isSecure)}`
+}
+
+/** The secret of a person's session in a Cookie header. */
+export function personSecretOf(header: string | undefined, isSecure: boolean): string | undefined {
+  const value = cookieValue(header, isSecure)
+  return value?.startsWith(personMark) ? value.slice(personMark.length) : undefined
+}
+
+function cookieValue(header: string | undefined, isSecure: boolean): string | undefined {
+  const prefix = `${sessionCookieName(isSecure)}=`
+  const found = header?.split(';').find((part) => part.trim().startsWith(prefix))
+  return found?.trim().slice(prefix.length)
 }
 
 /** The header value that deletes it. */
 export function endedCookie(isSecure: boolean): string {
-  return `${nameOf(isSecure)}=; Max-Age=0${attributes(isSecure)}`
+  return `${sessionCookieName(isSecure)}=; Max-Age=0${attributes(isSecure)}`
 }
 
 function attributes(isSecure: boolean): string {
@@ -41,12 +61,11 @@ export function sessionOf(
   { sealer, isSecure }: CookieOptions,
   now: Date,
 ): Session | undefined {
-  const prefix = `${nameOf(isSecure)}=`
-  const found = header?.split(';').find((part) => part.trim().startsWith(prefix))
-  if (found === undefined) return undefined
+  const value = cookieValue(header, isSecure)
+  if (value === undefined) return undefined
   let content: unknown
   try {
-    content = JSON.parse(sealer.open(found.trim().slice(prefix.length), context))
+    content = JSON.parse(sealer.open(value, context))
   } catch {
     return undefined
   }

@@ -1,3 +1,4 @@
+import { permissionsOf } from '../../domain/people.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { shopTimeZone } from '../../payments/closings/closings.ts'
@@ -8,40 +9,65 @@ import { SessionResponse, SignedOutResponse, SignInBody } from './session-schema
 
 const tags = ['Session']
 
+/** A session in the form of the API. */
+export async function viewSession(deps: PaymentDeps, principal: Principal, until: Date) {
+  const { type, person } = principal
+  const client = type === 'client' ? principal.client : null
+  return {
+    valid: true,
+    type: type === 'operator' ? null : type,
+    client,
+    expires_at: iso(until),
+    time_zone: type === 'operator' ? null : await shopTimeZone(deps, client),
+    person: person
+      ? {
+          id: person.id,
+          name: person.name,
+          role: person.role,
+          stores: person.stores && [...person.stores],
+        }
+      : null,
+    may: person ? permissionsOf(person) : null,
+  }
+}
+
 /** Sign-in with a browser: the token is sent once, and a cookie that scripts cannot read replaces it. */
 export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Guards): void {
-  const view = async (principal: Principal, until: Date) => {
-    const client = principal.type === 'client' ? principal.client : null
-    return {
-      valid: true,
-      type: principal.type,
-      client,
-      expires_at: iso(until),
-      time_zone: await shopTimeZone(deps, client),
-    }
-  }
-
   app.post(
     '/session',
     {
-      config: { access: 'public', errors: ['UNAUTHORIZED', 'RATE_LIMITED'] },
+      config: {
+        access: 'public',
+        signsIn: true,
+        errors: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
+      },
       schema: {
         operationId: 'signIn',
         summary: 'Begin a session of a browser',
         description:
-          'Sets an HttpOnly, SameSite=Strict cookie for 12 hours, which stands for the token on requests of the service’s own pages. It ends by signing out, and with the key or the admin token it was made with.',
+          'Sets an HttpOnly, SameSite=Strict cookie for 12 hours, which replaces the token on requests of the service’s own pages. It ends by signing out, and with the key or the admin token it was made with; that of a person also after two hours without a request. A wrong name, a wrong password and a wrong code get one and the same answer; after five of a name, right ones are refused too for a quarter of an hour.',
         tags,
         body: SignInBody,
         response: { 200: SessionResponse },
       },
     },
     async (request, reply) => {
-      const begun = await guards.signIn(request.body.token, request)
+      const { body } = request
+      if ('name' in body) guards.refuseForeignPage(request)
+      const begun = await ('token' in body
+        ? guards.signIn(body.token, request)
+        : guards.signInPerson(body, request))
       if (!begun) {
         guards.countTry(request)
-        throw new AppError('UNAUTHORIZED')
+        throw new AppError('UNAUTHORIZED', {
+          message: 'token' in body ? undefined : 'Name, password or code are wrong',
+        })
       }
-      return reply.header('set-cookie', begun.cookie).send(await view(begun.principal, begun.until))
+      // The session that the browser had before is over: a planted session does not go on.
+      await guards.signOut(request)
+      return reply
+        .header('set-cookie', begun.cookie)
+        .send(await viewSession(deps, begun.principal, begun.until))
     },
   )
 
@@ -59,8 +85,16 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
     async (request) => {
       const session = await guards.session(request)
       return session
-        ? await view(session.principal, session.until)
-        : { valid: false, type: null, client: null, expires_at: null, time_zone: null }
+        ? await viewSession(deps, session.principal, session.until)
+        : {
+            valid: false,
+            type: null,
+            client: null,
+            expires_at: null,
+            time_zone: null,
+            person: null,
+            may: null,
+          }
     },
   )
 

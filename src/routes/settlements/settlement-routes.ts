@@ -3,7 +3,7 @@ import { addCents, negated, signedPointFromCents, sumCents } from '../../domain/
 import { AppError, invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { refuseHostileText } from '../../http/json-body.ts'
-import { createPlaces, type PlaceLimits } from '../../http/places.ts'
+import { limitOpenRequests, type OpenRequestLimits } from '../../http/open-request-limit.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { setChargeClass } from '../../payments/settlements/charge-classes.ts'
 import { askForReport, readFetch } from '../../payments/settlements/fetch-reports.ts'
@@ -80,7 +80,7 @@ export function addSettlementRoutes(app: HttpServer, deps: PaymentDeps): void {
       config: { access: 'client', compressed: true },
       schema: {
         operationId: 'listSettlementFiles',
-        summary: 'Reports that were taken in, newest first',
+        summary: 'Imported reports, newest first',
         tags,
         querystring: FilesQuery,
         response: { 200: FilesResponse },
@@ -146,12 +146,12 @@ const comeAgainSeconds = 5
  * it began. So a client cannot start another upload beside its own by disconnecting.
  */
 function limitUploads() {
-  const places = createPlaces(uploads)
+  const openRequests = limitOpenRequests(uploads)
   const waiting = new WeakMap<FastifyRequest, () => void>()
   const preParsing: preParsingHookHandler = (request, reply, payload, done) => {
-    const place = places.take(tenantOfRequest(request))
+    const place = openRequests.take(tenantOfRequest(request))
     if (typeof place !== 'function') {
-      done(noPlace(place))
+      done(tooManyOpen(place))
       return
     }
     waiting.set(request, place)
@@ -170,15 +170,15 @@ function limitUploads() {
   return { preParsing, during }
 }
 
-function noPlace(limit: keyof PlaceLimits): AppError {
+function tooManyOpen(limit: keyof OpenRequestLimits): AppError {
   const extra = { retryAfterSeconds: comeAgainSeconds }
   return limit === 'perOwner'
     ? new AppError('RATE_LIMITED', {
-        message: 'Another report of this client is being taken in; send this one when it is done',
+        message: 'Another report of this client is being imported; send this one when it is done',
         extra,
       })
     : new AppError('SERVICE_UNAVAILABLE', {
-        message: 'Other reports are being taken in; send this one again',
+        message: 'Other reports are being imported; send this one again',
         extra,
       })
 }
@@ -192,9 +192,9 @@ function addHandIn(app: HttpServer, deps: PaymentDeps): void {
       preParsing,
       schema: {
         operationId: 'handInSettlementFile',
-        summary: 'Take in a settlement or release report of the provider',
+        summary: 'Import a settlement or release report of the provider',
         description:
-          'The CSV file, as `text/csv` (up to 8 MiB) or as `content` of a JSON body. Separator, decimal comma and lists of taxes without quotes are found out. Each movement is taken in once, whichever reports have it, and reading a file again adds nothing. A file that cannot be read is refused whole, with its line. One report of a client is taken in at a time, and two in all: another one is answered 429 or 503, with `Retry-After`.',
+          'This cannot be undone. The CSV file, as `text/csv` (up to 8 MiB) or as `content` of a JSON body. The service detects the separator, the decimal comma and lists of taxes without quotes. It imports each movement once, whichever reports have it; the same file again adds nothing. A file with an error is refused whole, with the line of the error. It imports one report of a client at a time, and two in all: another one gets 429 or 503, with `Retry-After`.',
         tags,
         querystring: HandInQuery,
         body: HandInBody,
@@ -208,7 +208,7 @@ function addHandIn(app: HttpServer, deps: PaymentDeps): void {
         handInReport(deps, tenantOfRequest(request), given, actorOf(deps, request)),
       )
       return {
-        message: added > 0 ? 'The report is taken in' : 'Everything in the report was known',
+        message: added > 0 ? 'The report is imported' : 'Everything in the report was known',
         ...viewFile(file),
         added,
         changed,
@@ -339,7 +339,7 @@ function addClassRoutes(app: HttpServer, deps: PaymentDeps): void {
         actorOf(deps, request),
       )
       return {
-        message: 'Charges of this name are classed',
+        message: 'The rule for charges of this name is stored',
         name: rule.name,
         entity: rule.entity || null,
         class: rule.class,

@@ -84,7 +84,7 @@ export const HandInResponse = z
   .meta({
     id: 'SettlementFileTaken',
     example: {
-      message: 'The report is taken in',
+      message: 'The report is imported',
       ...fileExample,
       added: 1,
       changed: 0,
@@ -156,7 +156,7 @@ export const FetchResponse = z
       .enum(['waiting', 'ordered', 'taken_in', 'refused'])
       .describe('ordered: the provider makes it, which takes minutes'),
     reason: z.string().nullable().describe('Why it is refused'),
-    file_id: z.uuid().nullable().describe('The report that was taken in'),
+    file_id: z.uuid().nullable().describe('The imported report'),
     created_at: Timestamp,
     ended_at: Timestamp.nullable(),
   })
@@ -238,7 +238,7 @@ export const NetResponse = z
   })
 
 const ClassName = text(1, 128)
-  .describe('The provider’s name of the charge; a * at its end stands for any text')
+  .describe('The provider’s name of the charge; a * at its end matches any text')
   .meta({ example: 'tax_withholding_iibb-*' })
 const Entity = text(1, 64)
   .nullable()
@@ -266,7 +266,7 @@ export const ChargeClassResponse = z
   .meta({
     id: 'ChargeClassSet',
     example: {
-      message: 'Charges of this name are classed',
+      message: 'The rule for charges of this name is stored',
       name: 'tax_withholding_iibb-*',
       entity: null,
       class: 'tax',

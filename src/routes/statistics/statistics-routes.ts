@@ -1,6 +1,7 @@
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { pointFromCents, sumCents } from '../../domain/money.ts'
 import { doubtAfterMs } from '../../domain/order-state.ts'
+import type { StoresSeen } from '../../domain/people.ts'
 import { invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
@@ -18,6 +19,7 @@ import { countOpenOrphans } from '../../repositories/unclaimed-payments/unclaime
 import { countWebhooks } from '../../repositories/webhooks/webhook-log.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
+import { storesOfRequest } from '../session/confine.ts'
 import {
   AllStatisticsQuery,
   mostBoxes,
@@ -45,7 +47,8 @@ export function addStatisticsRoutes(app: HttpServer, deps: PaymentDeps): void {
         response: { 200: StatisticsResponse },
       },
     },
-    async (request) => readStatistics(deps, tenantOfRequest(request), request.query),
+    async (request) =>
+      readStatistics(deps, tenantOfRequest(request), request.query, storesOfRequest(request)),
   )
 
   app.get(
@@ -68,11 +71,12 @@ export function addStatisticsRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 }
 
-/** The numbers of a span, of one client or of all. */
+/** The numbers of a span, of one client or of all, and of some stores only. */
 export async function readStatistics(
   deps: PaymentDeps,
   client: ClientName | undefined,
   query: { from: string; to?: string | undefined },
+  stores?: StoresSeen,
 ) {
   const { db } = deps.database
   const now = deps.now()
@@ -82,18 +86,18 @@ export async function readStatistics(
   if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
     throw invalid('to', 'must be after `from` and at most 32 days later')
   }
-  const span = { client, from, to }
+  const span = { client, stores, from, to }
   const hours = await countOrdersByHour(db, span)
   const medianMs = await medianChargeMs(db, span)
-  const { open, actionRequired } = await countOpenOrders(db, client)
+  const { open, actionRequired } = await countOpenOrders(db, client, stores)
   const late = await listPaidAfterClose(db, span, mostLate)
   const before = new Date(now.getTime() - doubtAfterMs)
-  const doubts = await listInDoubt(db, { client, before, limit: mostDoubts })
+  const doubts = await listInDoubt(db, { client, stores, before, limit: mostDoubts })
   const since = new Date(now.getTime() - dayMs)
   const boxes = await listBoxStates(db, { span, since, limit: mostBoxes })
   const webhooks = await countWebhooks(db, { client, since: from })
-  const orphans = await countOpenOrphans(db, client)
-  const chargebacks = await countChargebacks(db, client, now)
+  const orphans = await countOpenOrphans(db, client, stores)
+  const chargebacks = await countChargebacks(db, { client, stores }, now)
   const sum = (of: (hour: (typeof hours)[number]) => number) =>
     hours.reduce((total, hour) => total + of(hour), 0)
   return {

@@ -25,16 +25,16 @@ export const StatisticsResponse = z
     from: Timestamp,
     to: Timestamp,
     orders: z.number(),
-    paid: z.number().describe('Orders whose money came in, be it given back later or not'),
+    paid: z.number().describe('Orders that were paid, with or without a later refund'),
     declined: z.number().describe('Orders that failed with a payment tried'),
     paid_amount: PointAmount,
     refunded_amount: PointAmount,
     open: z
       .number()
       .describe(
-        'Orders that wait for their end now, whenever they were made; not those that somebody has settled',
+        'Orders that are open now, whenever they were made; without those that an operator has settled',
       ),
-    action_required: z.number().describe('Those of them that need somebody at the terminal'),
+    action_required: z.number().describe('Those of them that need a check at the terminal'),
     paid_after_close: z
       .array(z.object({ order_id: z.uuid(), client: z.string(), external_reference: z.string() }))
       .describe('Orders whose money came after they were closed, newest first, 20 at most'),
@@ -49,9 +49,9 @@ export const StatisticsResponse = z
         }),
       )
       .describe(
-        'Orders of which nobody knows whether they were charged, whenever they were made, and that nobody has settled; newest first, 20 at most',
+        'Orders whose result is unknown and that are not settled, whenever they were made; newest first, 20 at most',
       ),
-    orphans: z.number().describe('Charges without an order that wait for somebody'),
+    orphans: z.number().describe('Unclaimed payments that wait for a decision'),
     chargebacks: z
       .object({
         undecided: z.number().describe('Charge-backs that are open, or whose case is not known'),
@@ -84,7 +84,7 @@ export const StatisticsResponse = z
           name: z.string(),
           paid: z.number().describe('Orders of the span whose money came in'),
           paid_amount: PointAmount,
-          open: z.number().describe('Orders that wait for their end'),
+          open: z.number().describe('Open orders'),
           open_order: z
             .object({
               order_id: z.uuid(),
@@ -131,10 +131,10 @@ export const StatisticsResponse = z
       boxes: [
         {
           client: 'acme',
-          sucursal_id: 'SUC-001',
+          sucursal_id: 'SUC-1',
           store_name: 'Sucursal Centro',
-          caja_id: 'CAJA-07',
-          name: 'Caja 7',
+          caja_id: 'CAJA-1',
+          name: 'Caja 1',
           paid: 40,
           paid_amount: '182340.50',
           open: 0,

@@ -13,6 +13,7 @@ import {
 import type { PosRow } from '../../repositories/stores/store-queries.ts'
 import { ClientOnlyQuery, iso } from '../field-schemas.ts'
 import { actorOf, providerErrors, tenantOfRequest } from '../guards.ts'
+import { storesOfRequest } from '../session/confine.ts'
 import {
   AddPosBody,
   AddPosResponse,
@@ -41,7 +42,7 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const stores = await readStores(deps, tenantOfRequest(request))
+      const stores = await readStores(deps, tenantOfRequest(request), storesOfRequest(request))
       return { stores: stores.map(viewStore), total: stores.length }
     },
   )
@@ -149,6 +150,7 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'deletePos',
         summary: 'Delete a box, at the provider and here',
+        description: 'This cannot be undone.',
         tags,
         params: PosParams,
         querystring: ClientOnlyQuery,
@@ -174,7 +176,8 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
       config: { access: 'client', errors: ['CONFLICT', ...providerErrors] },
       schema: {
         operationId: 'deleteStore',
-        summary: 'Delete a store with all its boxes; irreversible',
+        summary: 'Delete a store with all its boxes',
+        description: 'This cannot be undone.',
         tags,
         params: StoreParams,
         querystring: ClientOnlyQuery,

@@ -10,12 +10,12 @@ const exampleLocation = {
   longitude: -58.3816,
   reference: 'Planta baja',
 }
-const exampleBox = { name: 'Caja 7', external_id: 'CAJA-07' }
+const exampleBox = { name: 'Caja 1', external_id: 'CAJA-1' }
 const exampleCreatedBox = {
   id: '0b6f3a52-9a8e-4c67-8b0e-3f1f3a7d2c11',
   mpPosId: '138301467',
-  externalId: 'CAJA-07',
-  name: 'Caja 7',
+  externalId: 'CAJA-1',
+  name: 'Caja 1',
 }
 const exampleStoreId = '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7'
 
@@ -47,16 +47,17 @@ export const CreateStoreBody = z
   .meta({
     id: 'NewStore',
     example: {
-      name: 'Sucursal Centro',
-      external_id: 'SUC-001',
+      // Not the store of the tutorial, which exists already.
+      name: 'Sucursal Norte',
+      external_id: 'SUC-2',
       location: exampleLocation,
-      pos: [exampleBox],
+      pos: [{ name: 'Caja 2', external_id: 'CAJA-2' }],
     },
   })
 
 export const AddPosBody = z
   .strictObject({ pos: NewPosList.min(1) })
-  .meta({ id: 'NewPosList', example: { pos: [exampleBox] } })
+  .meta({ id: 'NewPosList', example: { pos: [{ name: 'Caja 3', external_id: 'CAJA-3' }] } })
 
 export const CreatedPos = z
   .object({
@@ -85,7 +86,7 @@ export const CreateStoreResponse = z
       store: {
         id: exampleStoreId,
         mpStoreId: '87482378',
-        externalId: 'SUC-001',
+        externalId: 'SUC-1',
         name: 'Sucursal Centro',
       },
       pos: [exampleCreatedBox],
@@ -134,15 +135,15 @@ export const StoreResponse = z
     id: 'Store',
     example: {
       id: exampleStoreId,
-      external_id: 'SUC-001',
+      external_id: 'SUC-1',
       name: 'Sucursal Centro',
       mp_store_id: '87482378',
       location: exampleLocation,
       pos: [
         {
           id: exampleCreatedBox.id,
-          external_id: 'CAJA-07',
-          name: 'Caja 7',
+          external_id: 'CAJA-1',
+          name: 'Caja 1',
           mp_pos_id: '138301467',
           state: 'active',
         },
@@ -171,5 +172,5 @@ const storeExternalId = ErpId.describe('ERP store id')
 export const StoreParams = z.object({ storeExternalId })
 export const PosParams = z.object({
   storeExternalId,
-  posExternalId: ErpId.describe('ERP box id').meta({ example: 'CAJA-07' }),
+  posExternalId: ErpId.describe('ERP box id').meta({ example: 'CAJA-1' }),
 })

@@ -16,7 +16,7 @@ const verdictTexts: Record<TerminalVerdict, string> = {
   clear:
     'No order of this service holds the terminal. If charges are still refused as TERMINAL_BUSY, the order came from somewhere else: cancel it there or on the device; if its screen shows none, press refresh there or restart it; at the latest it ends when it expires',
   freed: 'No order of this service holds the terminal any more',
-  would_be_freed: 'The terminal would be free; send the same with dry_run false',
+  would_be_freed: 'The terminal would be free; send the same request with dry_run false',
   held: 'The terminal is still held; each order says what to do',
 }
 

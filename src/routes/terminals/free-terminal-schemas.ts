@@ -20,7 +20,7 @@ export const FreeTerminalBody = z
   })
   .meta({
     id: 'FreeTerminal',
-    example: { client: 'acme', dry_run: true, reason: 'Box 7 says busy since 10:15' },
+    example: { client: 'acme', dry_run: true, reason: 'CAJA-1 says busy since 10:15' },
   })
 
 export const FreeTerminalResponse = z
@@ -60,7 +60,7 @@ export const FreeTerminalResponse = z
   .meta({
     id: 'TerminalFreed',
     example: {
-      message: 'The terminal would be free; send the same with dry_run false',
+      message: 'The terminal would be free; send the same request with dry_run false',
       verdict: 'would_be_freed',
       client: 'acme',
       terminal_id: 'NEWLAND_N950__N950NCB801293324',
@@ -70,7 +70,7 @@ export const FreeTerminalResponse = z
           order_id: '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7',
           mp_order_id: 'ORD01K8ZQ4M7N2P5R6S7T8V9W0X1Y',
           client: 'acme',
-          caja_id: 'CAJA-07',
+          caja_id: 'CAJA-1',
           external_reference: '0001-00004711',
           amount: '1234.50',
           status: 'created',

@@ -3,6 +3,7 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import { listTerminals, setOperatingMode } from '../../payments/terminals/list-terminals.ts'
 import { ClientOnlyQuery } from '../field-schemas.ts'
 import { actorOf, providerErrors, tenantOfRequest } from '../guards.ts'
+import { storesOfRequest } from '../session/confine.ts'
 import {
   OperatingModeBody,
   OperatingModeResponse,
@@ -30,6 +31,7 @@ export function addTerminalRoutes(app: HttpServer, deps: PaymentDeps): void {
       const terminals = await listTerminals(deps, tenantOfRequest(request), {
         sucursalId: sucursal_id,
         cajaId: caja_id,
+        stores: storesOfRequest(request),
         limit,
         offset,
       })

@@ -5,7 +5,7 @@ import { ClientQuery, ErpId, queryLimit, queryOffset } from '../field-schemas.ts
 export const TerminalsQuery = z.object({
   ...ClientQuery,
   sucursal_id: ErpId.optional().describe('ERP store id'),
-  caja_id: ErpId.optional().describe('ERP box id').meta({ example: 'CAJA-07' }),
+  caja_id: ErpId.optional().describe('ERP box id').meta({ example: 'CAJA-1' }),
   limit: queryLimit(50, 50),
   offset: queryOffset(1_000_000),
 })
@@ -24,8 +24,8 @@ export const TerminalsResponse = z
           id: 'Terminal',
           example: {
             id: 'NEWLAND_N950__N950NCB801293324',
-            sucursal_id: 'SUC-001',
-            caja_id: 'CAJA-07',
+            sucursal_id: 'SUC-1',
+            caja_id: 'CAJA-1',
             operating_mode: 'PDV',
           },
         }),
@@ -40,7 +40,7 @@ export const OperatingModeBody = z
       .enum(operatingModes)
       .describe('PDV: controlled by the ERP; STANDALONE: works on its own'),
   })
-  .meta({ id: 'SetOperatingMode', example: { caja_id: 'CAJA-07', operating_mode: 'PDV' } })
+  .meta({ id: 'SetOperatingMode', example: { caja_id: 'CAJA-1', operating_mode: 'PDV' } })
 
 export const OperatingModeResponse = z
   .object({ message: z.string(), terminals_updated: z.number() })

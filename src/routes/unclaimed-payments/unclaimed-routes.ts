@@ -16,6 +16,7 @@ import {
 import { ClientOnlyQuery, iso } from '../field-schemas.ts'
 import { actorOf, contextOf, providerErrors, tenantOfRequest } from '../guards.ts'
 import { viewOutcome } from '../orders/order-answer.ts'
+import { storesOfRequest } from '../session/confine.ts'
 import {
   AdoptBody,
   ListOrphansQuery,
@@ -36,7 +37,7 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       config: { access: 'client', compressed: true },
       schema: {
         operationId: 'listOrphans',
-        summary: 'Charges that the provider has and no order stands for, newest first',
+        summary: 'Payments at the provider that match no order, newest first',
         tags,
         querystring: ListOrphansQuery,
         response: { 200: OrphansResponse },
@@ -47,6 +48,7 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { rows, total } = await listOrphans(deps.database.db, tenantOfRequest(request), {
         state: query.state,
         cajaId: query.caja_id,
+        stores: storesOfRequest(request),
         limit: query.limit,
         offset: query.offset,
       })
@@ -63,7 +65,8 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
       schema: {
         operationId: 'adoptOrphan',
-        summary: 'Take a charge in as an order of its box',
+        summary: 'Record an unclaimed payment as an order of its box',
+        description: 'This cannot be undone.',
         tags,
         params: OrphanParams,
         querystring: ClientOnlyQuery,
@@ -104,9 +107,9 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
       schema: {
         operationId: 'refundOrphan',
-        summary: 'Give the money of a charge without an order back',
+        summary: 'Refund an unclaimed payment',
         description:
-          'It is taken in as an order first, and refunded like any other. The same request again is the same refund. While the provider works on the refund, `state` is `adopted` and `outcome` is `unknown`; the state becomes `refunded` when the refund is through.',
+          'This cannot be undone. The service records it as an order first, and refunds it like any other. The same request again is the same refund. While the provider works on the refund, `state` is `adopted` and `outcome` is `unknown`; the state becomes `refunded` when the refund is through.',
         tags,
         params: OrphanParams,
         querystring: ClientOnlyQuery,
@@ -130,7 +133,8 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       config: { access: 'client', errors: ['NOT_FOUND', 'ORPHAN_SETTLED'] },
       schema: {
         operationId: 'dismissOrphan',
-        summary: 'Say that nothing is to be done about a charge',
+        summary: 'Keep an unclaimed payment and no longer flag it',
+        description: 'This cannot be undone.',
         tags,
         params: OrphanParams,
         querystring: ClientOnlyQuery,

@@ -16,8 +16,8 @@ const exampleOrphan = {
   id: '9c7e3a52-4b1d-4f7e-8a6d-0d2f5e1b7c33',
   state: 'open' as const,
   payment_id: '115019989861',
-  caja_id: 'CAJA-07',
-  sucursal_id: 'SUC-001',
+  caja_id: 'CAJA-1',
+  sucursal_id: 'SUC-1',
   amount: '77.50',
   at: '2026-11-21T14:30:00.000Z',
   found_at: '2026-11-21T14:34:00.000Z',
@@ -39,11 +39,11 @@ export const OrphanResponse = z
     amount: PointAmount,
     at: Timestamp.describe('When the provider had its money'),
     found_at: Timestamp,
-    order_id: z.uuid().nullable().describe('The order that it was taken in as'),
+    order_id: z.uuid().nullable().describe('The order that it was recorded as'),
     surplus_of: z
       .uuid()
       .nullable()
-      .describe('The order that this is a further payment of; null where no order stands for it'),
+      .describe('The order that this is another payment of; null where no order matches it'),
     external_reference: z.string().nullable().describe('As the provider has it'),
     mp_order_id: z
       .string()
@@ -78,7 +78,7 @@ export const OrphansResponse = z
 export const ListOrphansQuery = z.object({
   ...ClientQuery,
   state: State.optional().describe('Those of this state only'),
-  caja_id: ErpId.optional().describe('Those of this box only').meta({ example: 'CAJA-07' }),
+  caja_id: ErpId.optional().describe('Those of this box only').meta({ example: 'CAJA-1' }),
   limit: queryLimit(200, 50),
   offset: queryOffset(1_000_000),
 })
@@ -87,7 +87,7 @@ export const OrphanParams = z.object({
   orphanId: text(1, 100).describe('Id of the charge').meta({ example: exampleOrphan.id }),
 })
 
-const reason = text(1, 500).describe('Why, for whoever reads it later')
+const reason = text(1, 500).describe('The reason, kept with the record')
 
 export const OrphanBody = z
   .strictObject({ reason })

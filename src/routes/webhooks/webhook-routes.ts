@@ -29,7 +29,7 @@ export function addWebhookRoutes(app: HttpServer, inbox: WebhookInbox): void {
       } catch (error) {
         await inbox
           .reject({ ...signed, topic: single(query(request).type) })
-          .catch((cause) => request.log.warn({ err: cause }, 'a refused webhook was not logged'))
+          .catch((cause) => request.log.warn({ err: cause }, 'refused webhook not logged'))
         throw error
       }
     })

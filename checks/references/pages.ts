@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { openDatabase } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { jsonFlow, startTestFlows } from '../../test/support/flows.ts'
+import { asAdmin } from '../../test/support/till.ts'
+import { orderStatesPage } from './order-states.ts'
+import {
+  alertsPage,
+  commandsPage,
+  errorsPage,
+  metricsPage,
+  type Scrape,
+  settingsPage,
+} from './tables.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Commands of an operator, by the file that their script runs. */
+const commands = [
+  ['npm start', 'src/app/start.ts'],
+  ['npm run demo', 'demo/main.ts'],
+  ['npm run sandbox', 'src/commands/run-sandbox.ts'],
+  ['npm run backup', 'src/commands/back-up.ts'],
+  ['npm run restore', 'src/commands/restore.ts'],
+  ['npm run db:move', 'src/commands/move-database.ts'],
+  ['npm run secrets:rotate', 'src/commands/rotate-secrets.ts'],
+  ['npm run audit:verify', 'src/commands/verify-audit-log.ts'],
+  ['npm run flows:check', 'src/commands/check-flows.ts'],
+  ['npm run flows:new', 'src/commands/new-flow.ts'],
+] as const
+
+/** Every generated page below docs/reference by its file name. Starts a service in memory and the commands' help. */
+export async function referencePages(): Promise<Record<string, string>> {
+  const [scrapes, helps] = await Promise.all([scrape(), readHelps()])
+  return {
+    'alerts.md': alertsPage(),
+    'commands.md': commandsPage(helps),
+    'errors.md': errorsPage(),
+    'metrics.md': metricsPage(scrapes),
+    'order-states.md': orderStatesPage(),
+    'settings.md': settingsPage(),
+  }
+}
+
+async function readHelps(): Promise<{ script: string; help: string }[]> {
+  const run = promisify(execFile)
+  return await Promise.all(
+    commands.map(async ([script, file]) => {
+      const { stdout } = await run(process.execPath, [file, '--help'], { cwd: root })
+      return { script, help: stdout }
+    }),
+  )
+}
+
+async function scrape(): Promise<Scrape[]> {
+  const database = await openDatabase({ inMemory: true })
+  await migrate(database)
+  const flows = await startTestFlows({
+    database,
+    files: { 'articulos.flow.yaml': jsonFlow('articulos', 'http://127.0.0.1:9') },
+  })
+  try {
+    const payments = await asAdmin(flows.service, { url: '/metrics' })
+    const control = await flows.call('GET', '/metrics', { headers: { accept: 'text/plain' } })
+    return [
+      { listener: 'Port 3000, payment API', text: payments.body },
+      { listener: 'Port 8080, flow control API', text: control.body },
+    ]
+  } finally {
+    await flows.stop()
+    await database.close()
+  }
+}

@@ -1,0 +1,33 @@
+/** La página de una caja y la lista de cajas, en español. */
+export const boxTexts = {
+  'box.back': 'Volver a las cajas',
+  'box.gone': 'Este cliente no tiene una caja con ese id',
+  'box.goneHint': 'Puede haberse borrado. Los cobros que hizo siguen en la lista de cobros.',
+  'box.abilities': 'Qué puede hacer ahora',
+  'ability.charge': 'Cobrar',
+  'ability.refund': 'Devolver y anular',
+  'ability.close': 'Cerrar el día',
+  'can.yes': 'sí',
+  'can.but': 'con atención',
+  'can.no': 'no',
+  'can.unknown': 'no se sabe',
+  'box.lastOrder': 'El último cobro fue',
+  'box.neverCharged': 'Todavía no cobró hoy ni ayer.',
+  'box.unknown': 'Nada indica un problema: el próximo cobro muestra el estado.',
+  'box.noTerminal':
+    'La caja no tiene ninguna terminal vinculada: vinculá una en la app de Mercado Pago.',
+  'box.notIntegrated':
+    'Ninguna de sus terminales está en modo integrado: pasá una a modo integrado (PDV) y reiniciala.',
+  'box.refundText': 'Lo hace el servicio con Mercado Pago, aunque la terminal no funcione.',
+  'box.closedText': 'Hoy ya tiene un cierre; se puede cerrar lo que siga.',
+  'box.closeText': 'Hoy vendió y todavía no se cerró.',
+  'box.nothingToClose': 'Hoy no vendió nada que cerrar.',
+  'box.payments.one': '1 pago',
+  'box.payments.other': '{count} pagos',
+  'box.differenceHint': 'Mercado Pago menos lo registrado',
+  'box.feesHint': 'De los cobros cuya comisión se conoce',
+  'box.changes': 'Cambios de estado',
+  'box.allChanges': 'Ver todos los cambios',
+  'box.closeToday': 'Cerrar hoy…',
+  'box.noClosings': 'Todavía no hay cierres de esta caja',
+}

@@ -1,0 +1,144 @@
+import type { FastifyRequest } from 'fastify'
+import { type Person, permissionsOf } from '../domain/people.ts'
+import { refusal } from '../flows/refusal.ts'
+import { addressGroup } from '../http/connections.ts'
+import type { HttpServer } from '../http/create-server.ts'
+import { createFailureLimit } from '../http/failure-limit.ts'
+import type { KnownHosts } from '../http/known-hosts.ts'
+import { isFromOwnPage } from '../http/same-origin.ts'
+import { createRefusedSignIns } from '../payments/audit/refused-sign-ins.ts'
+import type { PaymentDeps } from '../payments/deps.ts'
+import { serviceActor } from '../payments/operations/request-context.ts'
+import { endSession, findSession, signInPerson } from '../payments/people/sign-in.ts'
+import { iso } from '../routes/field-schemas.ts'
+import { mayUseCookie } from '../routes/guards.ts'
+import { endedCookie, personCookie, personSecretOf } from '../routes/session/session-cookie.ts'
+import {
+  FlowSessionResponse,
+  PersonSignInBody,
+  SignedOutResponse,
+} from '../routes/session/session-schemas.ts'
+
+const tags = ['Service']
+const access = 'public' as const
+
+export type ControlSessions = {
+  /** The person of the session that a page of this listener sent. */
+  findPerson(request: FastifyRequest): Promise<Person | undefined>
+  addRoutes(app: HttpServer): void
+}
+
+/**
+ * Sessions of people on the control API. They are those of the payment API: where both listeners have one host, a browser is signed in
+ * on both. `publicUrl`: where operators reach the control API.
+ */
+export function createControlSessions(
+  deps: PaymentDeps,
+  publicUrl: string,
+  knownHosts: KnownHosts,
+  authFailuresPerMinute: number,
+): ControlSessions {
+  const ownOrigin = new URL(publicUrl).origin
+  const isSecure = ownOrigin.startsWith('https:')
+  const refuse = createRefusedSignIns(deps, 'control.refused')
+  const failures = createFailureLimit({ perMinute: authFailuresPerMinute })
+  const secretOf = ({ headers }: FastifyRequest) => personSecretOf(headers.cookie, isSecure)
+  const actorOf = (request: FastifyRequest) => ({
+    ...serviceActor(deps.now()),
+    ipAddress: request.arrivedFrom,
+  })
+  const openSession = async (request: FastifyRequest) => {
+    const secret = mayUseCookie(request, ownOrigin) ? secretOf(request) : undefined
+    return secret === undefined ? undefined : findSession(deps, secret)
+  }
+  const end = async (request: FastifyRequest) => {
+    const secret = secretOf(request)
+    if (secret !== undefined) await endSession(deps, secret, actorOf(request))
+  }
+  const refuseForeignPage = ({ headers }: FastifyRequest) => {
+    if (isFromOwnPage(headers, { ownOrigin, isRead: true })) return
+    throw refusal('FORBIDDEN', { code: 'OTHER_SITE' })
+  }
+  const view = (person: Person, until: Date) => ({
+    valid: true,
+    person: { id: person.id, name: person.name, role: person.role },
+    expires_at: iso(until),
+    may: permissionsOf(person),
+  })
+
+  return {
+    findPerson: async (request) => (await openSession(request))?.person,
+    addRoutes(app) {
+      app.post(
+        '/session',
+        {
+          config: { access, signsIn: true, errors: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'] },
+          schema: {
+            operationId: 'signIn',
+            summary: 'Begin a session of a person who runs flows',
+            description:
+              'With the name and the password of the dashboard. Sets an HttpOnly, SameSite=Strict cookie for 12 hours.',
+            tags,
+            body: PersonSignInBody,
+            response: { 200: FlowSessionResponse },
+          },
+        },
+        async (request, reply) => {
+          knownHosts.require(request)
+          refuseForeignPage(request)
+          const from = {
+            actor: actorOf(request),
+            group: addressGroup(request.arrivedFrom),
+            userAgent: request.headers['user-agent'],
+          }
+          const begun = await signInPerson(deps, request.body, from, refuse)
+          if (!begun) {
+            failures.count(request.arrivedFrom)
+            throw refusal('UNAUTHORIZED', { code: 'SIGN_IN_WRONG' })
+          }
+          await end(request)
+          reply.header('set-cookie', personCookie(begun.secret, isSecure))
+          return view(begun.person, begun.until)
+        },
+      )
+
+      app.get(
+        '/session',
+        {
+          config: { access },
+          schema: {
+            operationId: 'readSession',
+            summary: 'Say whether the browser has a session and whose it is',
+            tags,
+            response: { 200: FlowSessionResponse },
+          },
+        },
+        async (request) => {
+          const open = await openSession(request)
+          return open
+            ? view(open.person, open.expiresAt)
+            : { valid: false, person: null, expires_at: null, may: null }
+        },
+      )
+
+      app.delete(
+        '/session',
+        {
+          config: { access, errors: ['FORBIDDEN'] },
+          schema: {
+            operationId: 'signOut',
+            summary: 'End the session of the browser',
+            tags,
+            response: { 200: SignedOutResponse },
+          },
+        },
+        async (request, reply) => {
+          refuseForeignPage(request)
+          reply.header('set-cookie', endedCookie(isSecure))
+          await end(request)
+          return { message: 'The session is over' }
+        },
+      )
+    },
+  }
+}

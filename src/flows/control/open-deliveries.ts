@@ -1,0 +1,51 @@
+import type { Db } from '../../db/database.ts'
+import type { Reason } from '../../domain/flow-reasons.ts'
+import { listOpenDeliveries } from '../../repositories/flows/delivery-reports.ts'
+import type { Flow } from '../definition/schema.ts'
+import type { FlowService, WaitingDelivery } from '../flow-service.ts'
+import { withMissing } from './destinations.ts'
+import { readSending } from './sending.ts'
+
+/** The waiting deliveries of all destinations of a flow, the oldest first, and the state of each destination. */
+export async function listWaiting(
+  { db, now, waitingCount }: { db: Db; now: () => Date; waitingCount: () => Promise<number> },
+  flow: Pick<Flow, 'name' | 'destinations' | 'queue'>,
+  limit: number,
+): ReturnType<FlowService['waiting']> {
+  const found: WaitingDelivery[] = []
+  const destinations = await withMissing(db, flow)
+  for (const { name: destination } of destinations) {
+    const rows = await listOpenDeliveries(
+      db,
+      { flow: flow.name, destination },
+      { state: 'waiting', limit },
+    )
+    found.push(
+      ...rows.map((row) => ({
+        destination,
+        pk: row.pk,
+        attempts: row.attempts,
+        lastError: row.last_error,
+        why: row.why,
+        lastStatus: row.last_status,
+        queuedAt: row.queued_at,
+        nextAttemptAt: row.not_before,
+      })),
+    )
+  }
+  const sending = await readSending(db, now(), flow.name)
+  return {
+    waiting: found.sort((a, b) => a.queuedAt.getTime() - b.queuedAt.getTime()).slice(0, limit),
+    destinations: destinations.map((one) => ({ ...one, sending: sending(flow.name, one.name) })),
+    readingPaused: backlogReason(flow, await waitingCount()),
+  }
+}
+
+/** Why a flow is not polled while too many deliveries wait; null if they are few enough. */
+export function backlogReason(
+  { queue: { maxWaiting } }: Pick<Flow, 'queue'>,
+  waiting: number,
+): Reason | null {
+  if (waiting < maxWaiting) return null
+  return { code: 'TOO_MANY_WAITING', data: { most: maxWaiting } }
+}

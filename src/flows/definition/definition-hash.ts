@@ -1,0 +1,124 @@
+import { hash } from 'node:crypto'
+import { canonicalJson } from '../../domain/json.ts'
+import { itemVersion } from '../item/item.ts'
+import { unendedAfterMs } from './file-source-schema.ts'
+import type { Flow } from './schema.ts'
+
+/** Increase it when the hash covers another part of a definition, or covers a part in another form. */
+const definitionVersion = 'd1'
+
+type Destination = Flow['destinations'][number]
+
+/**
+ * SHA-256 (hex) of the parts of a definition that determine an item or a body. When one changes, every item may look changed
+ * without a change at the source. Then the operator must approve before all of it is sent (`item.onDefinitionChange`).
+ *
+ * Other parts may change without approval: addresses, secrets, intervals, retry, alerts, deletes, the query and
+ * `csv.delimiter`. The query's result counts as the source's data: a corrected condition needs no approval. With a wrong
+ * delimiter there are no items.
+ *
+ * Equal meanings give equal hashes: the order in a set of names, `a` for `{ from: a }`, blanks around an expression.
+ */
+export function definitionHash({ item, source, destinations }: Flow): string {
+  const { ignore, trim, emptyAsNull, decimals } = item.hash
+  const parts = {
+    version: [definitionVersion, itemVersion],
+    key: item.key,
+    hash: { ignore: asSet(ignore), trim, emptyAsNull, decimals },
+    filter: item.filter?.trim(),
+    groupBy: groupByOf(source),
+    csv: csvOf(source),
+    form: formOf(source),
+    timeZone: source.type === 'sql' ? source.timeZone : undefined,
+    destinations: Object.fromEntries(destinations.map((one) => [one.name, mappingOf(one)])),
+  }
+  return hash('sha256', canonicalJson(parts), 'hex')
+}
+
+/**
+ * SHA-256 (hex) of the parts of a definition that determine an item: reading the source and converting a record, but no
+ * mappings. Secrets count by their references, because a new password changes no item.
+ */
+export function itemFormHash({ item, source }: Pick<Flow, 'item' | 'source'>): string {
+  const { ignore, trim, emptyAsNull, decimals } = item.hash
+  const parts = {
+    version: [definitionVersion, itemVersion],
+    key: item.key,
+    hash: { ignore: asSet(ignore), trim, emptyAsNull, decimals },
+    // Writes only the template of a secret.
+    source: writtenSource(source),
+  }
+  return hash('sha256', canonicalJson(parts), 'hex')
+}
+
+/**
+ * The source without `auth`, which changes no item. A file source includes the former setting `unendedAfterMs`, so that
+ * earlier hashes stay valid.
+ */
+function writtenSource(source: Flow['source']): object {
+  if (source.type === 'http') return { ...source, auth: undefined }
+  return 'settleMs' in source ? { ...source, unendedAfterMs } : source
+}
+
+/** SHA-256 (hex) of the parts of a definition that determine an item's key. With another key every item looks new. */
+export function keyFormHash({ item }: Pick<Flow, 'item'>): string {
+  const { trim, emptyAsNull } = item.hash
+  return hash('sha256', canonicalJson({ key: item.key, trim, emptyAsNull }), 'hex')
+}
+
+function groupByOf(source: Flow['source']): Record<string, string[]> | undefined {
+  if (!('groupBy' in source) || !source.groupBy) return undefined
+  const lists = Object.entries(source.groupBy.children)
+  return Object.fromEntries(lists.map(([list, columns]) => [list, asSet(columns)]))
+}
+
+function csvOf(source: Flow['source']) {
+  if (!('format' in source) || source.format !== 'csv') return undefined
+  const { encoding, decimalComma, columns, quotes } = source.csv
+  return {
+    encoding,
+    decimalComma: typeof decimalComma === 'boolean' ? decimalComma : asSet(decimalComma),
+    columns,
+    quotes,
+  }
+}
+
+/** Options of the other file and response formats; undefined when the source has none. */
+function formOf(source: Flow['source']) {
+  if (source.type === 'http') return source.xml
+  if (!('format' in source)) return undefined
+  if (source.format === 'fixed') {
+    const { encoding, columns } = source.fixed ?? {}
+    return { encoding, columns }
+  }
+  return source.format === 'dbf' ? { encoding: source.dbf?.encoding } : undefined
+}
+
+function mappingOf(destination: Destination) {
+  const filter = destination.filter?.trim()
+  // Omitted when absent, so that older definitions keep their hash.
+  return { ...requestsOf(destination), ...(filter !== undefined && { filter }) }
+}
+
+function requestsOf(destination: Destination) {
+  const made = bodyOf(destination)
+  if (destination.type !== 'http') return made
+  // Omitted when no request has a body, so that older definitions keep their hash.
+  const { request, create } = destination
+  const bodies = { request: request.body?.trim(), create: create?.body?.trim() }
+  return request.body === undefined && create?.body === undefined ? made : { ...made, bodies }
+}
+
+function bodyOf({ map, fields }: Destination) {
+  if (map !== undefined) return { map: map.trim() }
+  if (fields === undefined) return {}
+  const rules = Object.entries(fields).map(([name, rule]) => {
+    const { from, type, optional } = typeof rule === 'string' ? { from: rule } : rule
+    return [name, { from, type, optional: optional === true }]
+  })
+  return { fields: Object.fromEntries(rules) }
+}
+
+function asSet(names: readonly string[]): string[] {
+  return [...new Set(names)].sort()
+}

@@ -1,0 +1,28 @@
+import type { Finding } from './references.ts'
+
+/** Keys and list positions that lead to a part of a flow file. */
+export type Path = readonly (string | number)[]
+
+/** A finding at a key. `offset` is an index into the value's text. */
+export type PathFinding = Finding & {
+  path: Path
+  /** Whether the finding concerns the key; otherwise its value. */
+  isKey?: boolean
+  offset?: number
+}
+
+/** A finding with its position in the file; line and column count from 1. */
+export type PlacedFinding = Finding & { key: string; line: number; column: number }
+
+/** For example `destinations[1].request.url`; empty for the whole file. */
+export function keyText(path: Path): string {
+  return path
+    .map((step, index) => {
+      if (typeof step === 'number') return `[${step}]`
+      const name = /^[\p{L}_][\p{L}\p{N}_-]*$/u.test(step)
+        ? step
+        : JSON.stringify(step.slice(0, 80))
+      return index === 0 ? name : `.${name}`
+    })
+    .join('')
+}

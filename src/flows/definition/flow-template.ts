@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const folder = new URL('../../../templates/', import.meta.url)
+
+/** The sources of a new flow. */
+export const templateSources = ['csv-drop', 'sql-table'] as const
+/** Templates of `flows:new`: a shop as the destination, or a source whose items go into a table. */
+export const templateNames = [
+  'tiendanube',
+  'woocommerce',
+  'mercadolibre',
+  'mercadolibre-warehouses',
+  'shopify',
+  'sql-table',
+  'csv-drop',
+] as const
+
+export type TemplateName = (typeof templateNames)[number]
+export type TemplateSource = (typeof templateSources)[number]
+
+export type NewFlow = {
+  template: TemplateName
+  /** Name of the flow. */
+  name: string
+  /** Source of a shop template; the other templates have their own. */
+  from?: TemplateSource | undefined
+  /** Path of the JSON schema for editors, relative to the file. Default: none. */
+  schema?: string | undefined
+  /** The flow starts paused, so that its preview shows what the first poll would send. */
+  startPaused?: boolean
+}
+
+/** The text of a flow file from a template, and its environment variables in their order. */
+export function flowFromTemplate({ template, name, from, schema, startPaused }: NewFlow): {
+  text: string
+  variables: string[]
+} {
+  const source = isSource(template) ? template : (from ?? 'csv-drop')
+  const destination = isSource(template) ? 'sql-table' : template
+  const head = [
+    ...(schema === undefined ? [] : [`# yaml-language-server: $schema=${schema}`]),
+    'version: 1',
+    `name: ${name}`,
+    'pollInterval: 1m',
+    ...(startPaused
+      ? ['startPaused: true       # espera: primero mirá la vista previa, después reanudalo']
+      : []),
+  ].join('\n')
+  const parts = [part('sources', source), part('destinations', destination)]
+  const text = `${head}\n\n${parts.join('\n')}`
+  const variables = [...text.matchAll(/\$\{env:(\w+)\}/g)].map((match) => String(match[1]))
+  return { text, variables: [...new Set(variables)] }
+}
+
+function isSource(template: TemplateName): template is TemplateSource {
+  return templateSources.some((one) => one === template)
+}
+
+function part(kind: 'sources' | 'destinations', name: string): string {
+  return readFileSync(fileURLToPath(new URL(`${kind}/${name}.yaml`, folder)), 'utf8')
+}

@@ -1,0 +1,93 @@
+import { z } from 'zod'
+import type { FlowContext } from './context.ts'
+import { flowSchema } from './schema.ts'
+
+/** The part of JSON Schema that the schema of flow files uses. */
+export type JsonSchema = {
+  type?: string
+  const?: unknown
+  enum?: readonly unknown[]
+  properties?: Record<string, JsonSchema>
+  additionalProperties?: JsonSchema | boolean
+  items?: JsonSchema
+  anyOf?: readonly JsonSchema[]
+  oneOf?: readonly JsonSchema[]
+  [key: string]: unknown
+}
+
+const nothing: FlowContext = {
+  env: {},
+  readFile: () => {
+    throw new Error('a schema reads no files')
+  },
+  mail: { smtpUrl: undefined, mailFrom: undefined },
+}
+
+/**
+ * JSON Schema of a flow file, for editors and for hints. It uses draft 7, which every editor supports, and has no rules that
+ * involve several keys.
+ */
+export function flowJsonSchema(): JsonSchema {
+  const schema = z.toJSONSchema(flowSchema(nothing), {
+    io: 'input',
+    target: 'draft-7',
+    override: ({ jsonSchema }) => {
+      const pattern = portable(jsonSchema.pattern)
+      if (pattern === undefined) delete jsonSchema.pattern
+      else jsonSchema.pattern = pattern
+    },
+  })
+  const { $schema, ...rest } = schema as JsonSchema
+  return { $schema, title: 'tillbridge flow', ...rest }
+}
+
+/** Some editors lack the flag that `\p{…}` needs. Such a pattern is omitted; the service checks it. */
+function portable(pattern: string | undefined): string | undefined {
+  const plain = pattern?.replaceAll('\\p{Cc}', '\\u0000-\\u001f\\u007f-\\u009f')
+  return plain?.includes('\\p{') ? undefined : plain
+}
+
+/** The schemas for the value at a path. Alternatives are included when their constants match the file. */
+export function schemasAt(
+  schema: JsonSchema,
+  value: unknown,
+  path: readonly (string | number)[],
+): JsonSchema[] {
+  const here = alternatives(schema, value)
+  const [step, ...rest] = path
+  if (step === undefined) return here
+  return here.flatMap((one) => {
+    const next = childOf(one, step)
+    return next ? schemasAt(next, valueAt(value, [step]), rest) : []
+  })
+}
+
+/** The value at a path of the parsed file; undefined when there is none. */
+export function valueAt(value: unknown, path: readonly (string | number)[]): unknown {
+  let found = value
+  for (const step of path) {
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, step)) return undefined
+    found = (found as Record<string | number, unknown>)[step]
+  }
+  return found
+}
+
+function childOf(schema: JsonSchema, step: string | number): JsonSchema | undefined {
+  if (typeof step === 'number') return schema.items
+  const { properties, additionalProperties } = schema
+  if (properties && Object.hasOwn(properties, step)) return properties[step]
+  return typeof additionalProperties === 'object' ? additionalProperties : undefined
+}
+
+function alternatives(schema: JsonSchema, value: unknown): JsonSchema[] {
+  const several = schema.anyOf ?? schema.oneOf
+  if (!several) return [schema]
+  const all = several.flatMap((one) => alternatives(one, value))
+  const suited = all.filter((one) =>
+    Object.entries(one.properties ?? {}).every(([name, { const: constant }]) => {
+      const given = valueAt(value, [name])
+      return constant === undefined || given === undefined || given === constant
+    }),
+  )
+  return suited.length > 0 ? suited : all
+}

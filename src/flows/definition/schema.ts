@@ -1,0 +1,107 @@
+import { z } from 'zod'
+import { alertsSchema } from './alert-schema.ts'
+import type { FlowContext } from './context.ts'
+import { destinationSchema } from './destination-schema.ts'
+import { column, duration, jsonata, name, oneOrMore, whole } from './fields.ts'
+import { schedule, window } from './schedule-schema.ts'
+import { sourceSchema } from './source-schema.ts'
+
+const hash = () =>
+  z
+    .strictObject({
+      ignore: z
+        .array(column())
+        .prefault([])
+        .describe('fields whose change is no change of the item'),
+      trim: z.boolean().prefault(false).describe('cut the blanks around every text'),
+      emptyAsNull: z.boolean().prefault(false).describe('an empty text becomes null'),
+      decimals: z
+        .record(column(), whole(0, 20))
+        .prefault({})
+        .describe('field: number of decimals; its value becomes a text such as "-34.603700"'),
+    })
+    .prefault({})
+
+const item = () =>
+  z.strictObject({
+    key: oneOrMore().describe('the fields that identify an item'),
+    hash: hash(),
+    filter: jsonata().optional().describe('JSONata; items for which it is not true are left out'),
+    onDefinitionChange: z
+      .enum(['ask', 'resync', 'rebase'])
+      .prefault('ask')
+      .describe('all items look new: ask pauses the flow, resync sends all, rebase sends none'),
+  })
+
+const guard = () =>
+  z
+    .strictObject({
+      emptySource: z.enum(['refuse', 'allow']).prefault('refuse'),
+      maxPercent: z.number().min(0).max(100).prefault(10),
+      minItems: whole(0, 1_000_000_000).prefault(10),
+    })
+    .prefault({})
+
+const deletes = () =>
+  z
+    .strictObject({
+      mode: z.enum(['ignore', 'delete']).prefault('ignore'),
+      scans: whole(1, 100)
+        .optional()
+        .describe(
+          'full scans in a row without the item before it is deleted; without it 2 for paged http and mssql, else 1',
+        ),
+      guard: guard(),
+    })
+    .prefault({})
+
+const queue = () =>
+  z
+    .strictObject({
+      keepCompleted: duration('0s', '366d').prefault('7d'),
+      keepFailed: duration('0s', '3660d').prefault('90d'),
+      keepHistory: duration('0s', '3660d').prefault('30d'),
+      maxWaiting: whole(1, 100_000_000).prefault(50_000),
+    })
+    .transform(({ keepCompleted, keepFailed, keepHistory, maxWaiting }) => ({
+      keepCompletedMs: keepCompleted,
+      keepFailedMs: keepFailed,
+      keepHistoryMs: keepHistory,
+      maxWaiting,
+    }))
+    .prefault({})
+
+/**
+ * The schema of a flow file. Unknown keys are errors. In the result, durations are milliseconds with names that end in `Ms`,
+ * and texts that may contain a secret are `Secret`. `ruleFindings` checks the rules that involve several keys.
+ */
+export function flowSchema(context: FlowContext) {
+  return z
+    .strictObject({
+      version: z.literal(1).describe('of the form of this file'),
+      name: name().describe('of the flow in the control API and on its page; unlike any other'),
+      description: z.string().max(1_000).optional().describe('for the page of the operator'),
+      pollInterval: duration('1s', '24h').describe('from the end of a poll to the next'),
+      schedule: schedule(),
+      window: window(),
+      startPaused: z.boolean().prefault(false).describe('counts the first time a flow is seen'),
+      allowPrivateNetwork: z
+        .boolean()
+        .prefault(false)
+        .describe('HTTP sources, destinations and alerts may be on loopback and private addresses'),
+      source: sourceSchema(context).describe('where items come from'),
+      item: item().describe('what makes records items, and when one has changed'),
+      deletes: deletes().describe('what happens when an item is no longer in the source'),
+      destinations: z
+        .array(destinationSchema(context))
+        .min(1)
+        .max(50)
+        .describe('where every changed item goes'),
+      queue: queue().describe('how long deliveries are kept, and how many may wait'),
+      alerts: alertsSchema(context).describe('who gets alerts'),
+    })
+    .transform(({ pollInterval, ...rest }) => ({ ...rest, pollIntervalMs: pollInterval }))
+}
+
+/** A validated flow, as the engine uses it. */
+export type Flow = z.output<ReturnType<typeof flowSchema>>

@@ -1,0 +1,367 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Reason } from '../../domain/flow-reasons.ts'
+import type { SendPermit } from '../../outbound/outbound.ts'
+import { mayBeThere, type PendingDelivery } from '../../repositories/flows/deliveries.ts'
+import type { FlowTrace } from '../flow-trace.ts'
+import { splitKey } from '../item/key.ts'
+import { MappingError } from '../mapping.ts'
+import type {
+  DeliveryJob,
+  Destination,
+  DestinationDefinition,
+  ItemChange,
+  Remembered,
+} from '../types.ts'
+import type { Gate } from './gate.ts'
+import { bodyHash, type ItemBody, isSkip } from './item-body.ts'
+import {
+  type Answers,
+  type Attempted,
+  again,
+  failure,
+  judge,
+  type Outcome,
+  postponed,
+  type Refusal,
+  type RetryRules,
+  reportOf,
+  type Tried,
+  traceOf,
+} from './outcome.ts'
+import type { QueueLog } from './queue.ts'
+import type { QueuedItem } from './worker.ts'
+
+export type AttemptDeps = {
+  now: () => Date
+  /** From 0 to below 1. Spreads the pauses between attempts. */
+  random: () => number
+  log: QueueLog
+  /**
+   * How long an attempt may exceed its timeout, in milliseconds. The worker waits, because a second attempt could
+   * overtake it. A store with many boxes takes minutes at the provider.
+   */
+  overrunMs?: number
+  trace?: Pick<FlowTrace, 'noteAttempt'> | undefined
+}
+
+/** An open destination, with what an attempt needs of its definition. */
+export type OpenDestination = {
+  flow: string
+  /** Identity of the destination; see definition/identity.ts. */
+  identity: string
+  /** Number of key fields of the items. */
+  keyFields: number
+  /** When this process began to work the queue, by the database's clock. Undefined before that. */
+  termBeganAt?: Date | undefined
+  definition: Pick<DestinationDefinition, 'name' | 'retry' | 'timeoutMs'>
+  destination: Destination
+  body: ItemBody
+  gate: Gate
+  batchLimits: BatchLimits
+}
+
+const longestOverrunMs = 5 * 60_000
+const longestWaitMs = 1_000
+/** A row with the remembered values of its item. */
+export type Waiting = PendingDelivery & { remembered?: Remembered | undefined }
+
+/**
+ * Attempts to deliver rows. Returns an outcome for each. Errors of an item, its mapping or the destination never
+ * reject. An aborted `signal` breaks the attempt off: it does not count, unless the destination confirmed arrival.
+ * Without the permit, which is requested last, nothing is sent or counted.
+ */
+export async function attemptDelivery(
+  deps: AttemptDeps,
+  target: OpenDestination,
+  queued: readonly QueuedItem<Waiting>[],
+  signal: AbortSignal,
+  permit: SendPermit,
+): Promise<readonly Outcome[]> {
+  const { definition, gate, batchLimits, body } = target
+  const outcomes = queued.map<Outcome>(() => ({ kind: 'nothing' }))
+  // One random value for all: items that fail together are retried together.
+  const randomValue = deps.random()
+  const rules = { random: () => randomValue, now: deps.now, retry: definition.retry }
+  let may = (): boolean => false
+  let wasWithheld = false
+  const ready: Attempted[] = []
+  for (const [place, { pk, row }] of queued.entries()) {
+    if (row.state !== 'waiting') continue
+    const made = await prepare(rules, target, place, row, () => {
+      const isGiven = may()
+      if (isGiven) one.mayHaveArrived = true
+      else wasWithheld = true
+      return isGiven
+    })
+    if ('outcome' in made) {
+      outcomes[place] = made.outcome
+      continue
+    }
+    const one: Attempted = { ...made, pk, mayHaveArrived: false }
+    ready.push(one)
+  }
+  if (ready.length === 0) return outcomes
+
+  const postponeAll = (delayMs: number) => {
+    for (const one of ready) outcomes[one.place] = postponed(one, body, delayMs)
+    return outcomes
+  }
+  const mayStart = await permit()
+  if (!mayStart) return postponeAll(0)
+  const begun = await beginSoon(gate, signal)
+  if ('waitMs' in begun) return postponeAll(begun.waitMs)
+  may = () => mayStart() && !gate.isStopped()
+
+  const pks = ready.map(({ pk }) => pk)
+  const jobs = ready.map(({ job }) => job)
+  const beganAt = performance.now()
+  const answers = await ask(deps, target, jobs, signal)
+  const durationMs = performance.now() - beganAt
+  if (answers === 'apart' && !signal.aborted) {
+    begun.report('answered')
+    batchLimits.apart(pks)
+    return postponeAll(0)
+  }
+  batchLimits.together(pks)
+  const broken = wasWithheld || signal.aborted
+  const refusals: Refusal[] = []
+  for (const [index, one] of ready.entries()) {
+    const answer = typeof answers === 'string' ? answers : (answers[index] ?? 'thrown')
+    const judged = judge(answer, one, { ...rules, timeoutMs: definition.timeoutMs, body, broken })
+    outcomes[one.place] = judged.outcome
+    if (!judged.refusal) continue
+    refusals.push(judged.refusal)
+    if (judged.refusal.apart) batchLimits.alone(one.pk)
+  }
+  deps.trace?.noteAttempt({
+    flow: target.flow,
+    destination: definition.name,
+    items: jobs.length,
+    delivered: outcomes.filter(({ kind }) => kind === 'delivered').length,
+    durationMs,
+    ...traceOf(answers, refusals),
+  })
+  const { report, note } = reportOf(answers, refusals, { items: ready.length, broken })
+  begun.report(report, note)
+  return outcomes
+}
+
+/**
+ * A short wait is cheaper than a round trip to the database. Other attempts may have started since the rows were
+ * read.
+ */
+async function beginSoon(gate: Gate, signal: AbortSignal): Promise<ReturnType<Gate['begin']>> {
+  const until = performance.now() + longestWaitMs
+  for (;;) {
+    const begun = gate.begin()
+    const isSoon = 'waitMs' in begun && begun.waitMs <= until - performance.now()
+    if (!isSoon || gate.isStopped() || signal.aborted) return begun
+    await wait(begun.waitMs)
+  }
+}
+
+export const neverSent: Reason = { code: 'NEVER_SENT' }
+export const sameBody: Reason = { code: 'SAME_BODY' }
+
+type Rules = RetryRules & Pick<AttemptDeps, 'now'>
+
+/** The job to send for a row; an outcome if its mapping fails. */
+async function prepare(
+  rules: Rules,
+  target: OpenDestination,
+  place: number,
+  row: Waiting,
+  mayStart: () => boolean,
+): Promise<Omit<Attempted, 'pk' | 'mayHaveArrived'> | { outcome: Outcome }> {
+  const { pk, version, change_number: change, kind, hash, payload: item } = row
+  if (item === null) throw new Error('a delivery that waits has no item')
+  const attempt = row.attempts + 1
+  const tried: Tried = { version, change: kind, hash }
+  if (kind === 'delete' && !mayBeThere(row) && !mayHaveBeenBegun(rules, target, row)) {
+    return { outcome: { kind: 'skipped', ...tried, why: neverSent } }
+  }
+  try {
+    const body = await (kind === 'delete'
+      ? target.body.ofDelete(item, row.delivered_fields)
+      : target.body.ofUpsert(item, row.delivered_fields))
+    if (isSkip(body)) return { outcome: { kind: 'skipped', ...tried, why: body.why } }
+    if (kind === 'upsert' && hasBody(row, body) && !mayHaveBeenBegun(rules, target, row)) {
+      return { outcome: { kind: 'unchanged', ...tried, body: bodyHash(hash, body) } }
+    }
+    const { remembered } = row
+    const job = jobOf(target, { pk, kind, hash, change, item, body, attempt, remembered, mayStart })
+    return { place, tried, attempt, job }
+  } catch (error) {
+    if (!(error instanceof MappingError)) throw error
+    const failed = failure(error.why, attempt)
+    const outcome: Outcome = error.outOfTime
+      ? again(rules, tried, failed)
+      : { kind: 'final', ...tried, failure: failed }
+    return { outcome }
+  }
+}
+
+/** Whether the destination has this body: it was the last one delivered, and no later attempt is in doubt. */
+export function hasBody(
+  row: Pick<PendingDelivery, 'delivered_hash' | 'delivered_body' | 'may_have_arrived'>,
+  body: unknown,
+): boolean {
+  const { delivered_hash: hash, delivered_body: delivered, may_have_arrived: isInDoubt } = row
+  return !isInDoubt && hash !== null && !!delivered && bodyHash(hash, body) === delivered
+}
+
+/**
+ * Whether a process that worked the queue before may have sent an upsert of the row before it was killed. An attempt
+ * is not recorded before it ends. A row that is overwritten while it waits keeps its `queued_at`.
+ */
+function mayHaveBeenBegun(
+  { now }: Pick<AttemptDeps, 'now'>,
+  { termBeganAt }: Pick<OpenDestination, 'termBeganAt'>,
+  { version, queued_at: waitsSince }: Waiting,
+): boolean {
+  const isOverwritten = version > 1
+  // A time ahead of now was written before the clock was set back.
+  const isEarlier = termBeganAt === undefined || waitsSince <= termBeganAt || waitsSince > now()
+  return isOverwritten && isEarlier
+}
+
+export function jobOf(
+  target: Pick<OpenDestination, 'flow' | 'identity' | 'keyFields' | 'definition'>,
+  delivery: Pick<
+    DeliveryJob,
+    'pk' | 'kind' | 'item' | 'body' | 'attempt' | 'remembered' | 'mayStart'
+  > &
+    Pick<ItemChange, 'hash' | 'change'>,
+): DeliveryJob {
+  const { flow, identity, keyFields, definition } = target
+  const { pk, kind, item, body, attempt, remembered, mayStart, hash, change } = delivery
+  const destination = definition.name
+  // Field by field, because a spread copy costs more than everything else here.
+  return {
+    pk,
+    kind,
+    item,
+    body,
+    attempt,
+    remembered,
+    mayStart,
+    flow,
+    destination,
+    key: splitKey(pk, keyFields) ?? [pk],
+    // Most destinations send no key, and a digest costs as much as everything else for a row.
+    get jobKey() {
+      return jobKey({ flow, destination, identity, pk, change, kind, hash })
+    },
+  }
+}
+
+/** The answers of the destination, within the timeout and the allowed overrun. */
+async function ask(
+  deps: AttemptDeps,
+  { flow, destination, definition }: OpenDestination,
+  jobs: readonly DeliveryJob[],
+  signal: AbortSignal,
+): Promise<Answers> {
+  const [job, ...others] = jobs
+  const about = { flow, destination: definition.name, pk: job?.pk, items: jobs.length }
+  const own = new AbortController()
+  const overdue = Promise.withResolvers<Answers>()
+  let overrunTimer: NodeJS.Timeout | undefined
+  const giveUp = (reason: unknown) => {
+    if (overrunTimer) return
+    own.abort(reason)
+    overrunTimer = setTimeout(() => {
+      deps.log.error(
+        about,
+        'delivery attempt did not end after its timeout; the worker continues without it',
+      )
+      overdue.resolve('overdue')
+    }, deps.overrunMs ?? longestOverrunMs)
+  }
+  const abandon = () => giveUp(signal.reason)
+  signal.addEventListener('abort', abandon, { once: true })
+  if (signal.aborted) abandon()
+  const timer = setTimeout(
+    () => giveUp(new DOMException('the attempt took too long', 'TimeoutError')),
+    definition.timeoutMs,
+  )
+  const deliver = async (): Promise<Answers> => {
+    try {
+      if (!job || (others.length > 0 && !destination.batches)) throw new Error('no batch')
+      return others.length > 0 && destination.batches
+        ? await destination.batches.deliver(jobs, own.signal)
+        : [await destination.deliver(job, own.signal)]
+    } catch (error) {
+      // After an abort, the destination may end by throwing.
+      if (own.signal.aborted) return 'overdue'
+      deps.log.error({ ...about, err: error }, 'unexpected error of a destination')
+      return 'thrown'
+    }
+  }
+  try {
+    return await Promise.race([deliver(), overdue.promise])
+  } finally {
+    clearTimeout(timer)
+    clearTimeout(overrunTimer)
+    signal.removeEventListener('abort', abandon)
+  }
+}
+
+/** How many items may share one request with an item. */
+export type BatchLimits = {
+  most(pk: string, kind: 'upsert' | 'delete'): number
+  /** They were refused together: the next batch of each is smaller. */
+  apart(pks: readonly string[]): void
+  /** The batch cannot take this item: it is sent alone next time. */
+  alone(pk: string): void
+  /** Their outcome is known: removes their limits. */
+  together(pks: readonly string[]): void
+}
+
+/** Of a thousand items refused because of one, that one is sent alone after three more requests. */
+const shrinkBy = 8
+
+/**
+ * Shrinks batches that are refused as a whole, until the items that cause it are sent alone. The limits are lost at a
+ * restart. That costs no attempts, because an item counts one only after its own answer.
+ */
+export function createBatchLimits({ batches }: Pick<Destination, 'batches'>): BatchLimits {
+  const limits = new Map<string, number>()
+  return {
+    most: (pk, kind) =>
+      Math.min(limits.get(pk) ?? Number.POSITIVE_INFINITY, batches?.most(kind) ?? 1),
+    apart: (pks) => {
+      const most = Math.max(1, Math.floor(pks.length / shrinkBy))
+      for (const pk of pks) limits.set(pk, most)
+    },
+    alone: (pk) => {
+      limits.set(pk, 1)
+    },
+    together: (pks) => {
+      for (const pk of pks) limits.delete(pk)
+    },
+  }
+}
+
+/**
+ * The key of a delivery: 64 hex digits. Each of its requests derives its idempotency key from it (see requestKey). It
+ * stays the same for all attempts of one change, also after a crash.
+ * The next change gets another key, even with earlier content: for 100, 90, 100 a receiver would otherwise drop the
+ * second 100. The content is included because a database restored from a backup repeats change numbers.
+ * JSON before hashing keeps the parts apart, so that no two deliveries share a key.
+ */
+export function jobKey(delivery: {
+  flow: string
+  destination: string
+  /** Identity of the destination; see definition/identity.ts. */
+  identity: string
+  pk: string
+  change: number
+  kind: 'upsert' | 'delete'
+  hash: string
+}): string {
+  const { flow, destination, identity, pk, change, kind, hash } = delivery
+  const text = JSON.stringify([flow, destination, identity, pk, change, kind, hash])
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,166 @@
+import { hash as digest } from 'node:crypto'
+import { type Reason, withTexts } from '../../domain/flow-reasons.ts'
+import { type DeleteNeeds, deleteNeeds, fieldsOfKey, madeFields } from '../mapping/delete-needs.ts'
+import { shorten } from '../mapping/excerpt.ts'
+import { compileExpression } from '../mapping/expression.ts'
+import { ExpressionError } from '../mapping/expression-error.ts'
+import { compileMapping, MappingError } from '../mapping.ts'
+import type { DestinationDefinition } from '../types.ts'
+
+/** The destination must not get the item, for the reason `why`. */
+export class Skip {
+  readonly why: Reason
+
+  constructor(why: Reason) {
+    this.why = why
+  }
+}
+
+export function isSkip(body: unknown): body is Skip {
+  return body instanceof Skip
+}
+
+export type ItemBody = {
+  /**
+   * Rejects with MappingError if the mapping fails. Returns a Skip if the item must not be sent. For a table, removed
+   * fields are present as `undefined`: those of the last delivered body or of the mapping. `kept` is the stored part
+   * of that body.
+   */
+  ofUpsert(item: Record<string, unknown>, kept?: unknown): Promise<unknown>
+  /**
+   * The body of a delete: the stored part of the delivered body, and fields made from the key. `item` has only the
+   * key. Rejects with MappingError if a needed field is in neither.
+   */
+  ofDelete(item: Record<string, unknown>, kept: unknown): Promise<unknown>
+  /** The part of a delivered body that a later delete or change needs; undefined if it is empty or too large. */
+  keptOf(body: unknown): unknown
+}
+
+/**
+ * A digest that identifies a body, 43 characters. It includes the item's hash: a process of an older version that
+ * delivers without storing a digest leaves one that no longer matches.
+ */
+export function bodyHash(hash: string, body: unknown): string {
+  return digest('sha256', `${hash} ${JSON.stringify(body)}`, 'base64url')
+}
+
+const mostKeptBytes = 16_384
+
+/**
+ * Compiles the mapping of an item for a destination.
+ * @param key the fields of the item's key.
+ * @param deletes whether the flow deletes at its destinations.
+ * @throws ExpressionError when `map` or `filter` is no JSONata.
+ */
+export function compileItemBody(
+  definition: DestinationDefinition,
+  { key, deletes }: { key: readonly string[]; deletes: boolean },
+): ItemBody {
+  const { map, fields, filter } = definition
+  const mapping = compileMapping({ map, fields })
+  const wanted = filter === undefined ? undefined : compileExpression(filter)
+  const needs: DeleteNeeds = deletes ? deleteNeeds(definition) : new Set()
+  const ofKey = fieldsOfKey({ map, fields }, key)
+  const made = madeFields({ map, fields })
+  const isTable = definition.type === 'sql'
+  const keyTellsAll = made !== undefined && [...made].every((name) => ofKey.includes(name))
+
+  const madeOfKey = async (item: Record<string, unknown>) => {
+    const rules = fields && Object.fromEntries(ofKey.map((name) => [name, fields[name] ?? name]))
+    const own = rules ? compileMapping({ fields: rules }) : mapping
+    const body = ofKey.length === 0 ? undefined : await orNothing(own.apply(item))
+    return pick(body, new Set(ofKey))
+  }
+
+  return {
+    async ofUpsert(item, kept) {
+      if (wanted && (await answerOf(wanted, item)) !== true) {
+        return new Skip({ code: 'FILTERED_OUT' })
+      }
+      const body = await mapping.apply(item)
+      if (body === undefined || body === null) return new Skip({ code: 'MAPPED_TO_NOTHING' })
+      return isTable && isObject(body) ? withVanished(body, made ?? namesIn(kept)) : body
+    },
+    async ofDelete(item, kept) {
+      const isKept = kept !== undefined && kept !== null
+      if (needs === 'all') {
+        if (isKept) return kept
+        if (keyTellsAll) return madeOfKey(item)
+        throw notOnRecord('the body')
+      }
+      const body = { ...(await madeOfKey(item)), ...pick(kept, needs) }
+      const missing = [...needs].filter((name) => !Object.hasOwn(body, name))
+      if (missing.length > 0) throw notOnRecord(missing.join(', '))
+      return body
+    },
+    keptOf(body) {
+      // The mapping does not say which columns it may give, so the columns it gave are stored.
+      const names = isTable && !made ? namesIn(body) : []
+      if (needs !== 'all' && needs.size + names.length === 0) return undefined
+      if (needs === 'all') return smallEnough(body)
+      const own = { ...blank(needs), ...pick(body, needs) }
+      return smallEnough({ ...blank(names), ...own }) ?? smallEnough(own)
+    },
+  }
+}
+
+function smallEnough(kept: unknown): unknown {
+  return Buffer.byteLength(JSON.stringify(kept)) > mostKeptBytes ? undefined : kept
+}
+
+function blank(names: Iterable<string>): Record<string, null> {
+  return Object.fromEntries([...names].map((name) => [name, null]))
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The fields that have a value, including null. */
+function namesIn(body: unknown): string[] {
+  if (!isObject(body)) return []
+  return Object.entries(body).flatMap(([name, value]) => (value === undefined ? [] : [name]))
+}
+
+function withVanished(
+  body: Record<string, unknown>,
+  names: Iterable<string>,
+): Record<string, unknown> {
+  const vanished = [...names].filter((name) => !Object.hasOwn(body, name))
+  if (vanished.length === 0) return body
+  return { ...body, ...Object.fromEntries(vanished.map((name) => [name, undefined])) }
+}
+
+function notOnRecord(fields: string): MappingError {
+  return new MappingError({ code: 'NOT_DELIVERED_FIELDS', data: { fields } })
+}
+
+function pick(body: unknown, names: ReadonlySet<string>): Record<string, unknown> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return {}
+  const given = Object.entries(body).filter(
+    ([name, value]) => names.has(name) && value !== undefined,
+  )
+  return Object.fromEntries(given)
+}
+
+async function answerOf(
+  filter: ReturnType<typeof compileExpression>,
+  item: Record<string, unknown>,
+): Promise<unknown> {
+  try {
+    return await filter.evaluate(item)
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error
+    const what = withTexts(error.why, (text) => shorten(text))
+    throw new MappingError({ code: 'FILTER_FAILED', data: { what } }, { cause: error })
+  }
+}
+
+async function orNothing(body: Promise<unknown>): Promise<unknown> {
+  try {
+    return await body
+  } catch (error) {
+    if (error instanceof MappingError) return undefined
+    throw error
+  }
+}

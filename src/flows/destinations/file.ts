@@ -1,0 +1,106 @@
+import { resolve } from 'node:path'
+import type { ReasonValue } from '../../domain/flow-reasons.ts'
+import { dayIn } from '../../domain/time-zone.ts'
+import { GuardedFileError } from '../../files/guarded-file.ts'
+import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
+import { createAppender } from './file-appender.ts'
+import { beginsNdjson, csvRow, firstLineOf, ndjsonLine, recordOf } from './file-lines.ts'
+import { postponed, refused, withheld } from './result.ts'
+
+/** Maximum lines of one write; their items are in memory. */
+const mostLines = 500
+
+export type FileSettings = {
+  /** Path of the file, relative to `baseDir`. `{date}` is the day of the delivery, as 2026-11-21. */
+  path: string
+  format: 'ndjson' | 'csv'
+  baseDir: string
+  /** IANA time zone of the day in `{date}`. */
+  timezone: string
+  now: () => Date
+}
+
+/**
+ * Appends one line per delivery, several in one write, and confirms them after the disk has. Delivery is at least once: after
+ * a crash between the write and its record, the same line appears again with the same `_key`.
+ *
+ * A line has `_key` (of flow, destination, item and change), `_kind` (upsert or delete) and `_pk` beside the mapped fields.
+ * Only one process at a time may write a file. In CSV the first item determines the columns; an item with other fields is
+ * refused.
+ *
+ * @throws Error when the path leaves its folder or has a placeholder other than `{date}`.
+ */
+export function openFileDestination(settings: FileSettings): Destination {
+  const pathOf = pathMaker(settings)
+  const isCsv = settings.format === 'csv'
+  // For CSV, csvRow has already checked the first line.
+  const appender = createAppender(
+    isCsv ? { end: '\r\n', isOurs: () => true } : { end: '\n', isOurs: beginsNdjson },
+  )
+
+  /** Builds the lines of the jobs in order, and the results of jobs that have no line. */
+  const linesOf = async (jobs: readonly DeliveryJob[], path: string) => {
+    let first = isCsv ? await appender.firstLine(path) : undefined
+    let text = ''
+    const results = jobs.map((job): DeliveryResult => {
+      const record = recordOf(job)
+      if ('problem' in record) return refused(record.problem)
+      const made = isCsv ? csvRow(record.fields, first) : { text: ndjsonLine(record.fields) }
+      if ('problem' in made) return refused(made.problem)
+      if (!job.mayStart()) return withheld()
+      text += made.text
+      // The first row of a new file determines the columns of the next rows.
+      if (isCsv && !first?.isComplete) first = firstLineOf(made.text)
+      return { ok: true }
+    })
+    return { text, results }
+  }
+
+  /** Writes all lines with one write and one wait for the disk. */
+  const write = async (jobs: readonly DeliveryJob[]): Promise<readonly DeliveryResult[]> => {
+    const path = pathOf(settings.now())
+    try {
+      return await appender.inSequence(path, async () => {
+        const { text, results } = await linesOf(jobs, path)
+        if (text !== '') await appender.append(path, text)
+        return results
+      })
+    } catch (error) {
+      // A failure of a disk or folder affects every item, and an operator can repair it.
+      const said: ReasonValue | undefined =
+        error instanceof GuardedFileError
+          ? { code: 'IT', data: { what: error.why } }
+          : codeOfSystemError(error)
+      if (said === undefined) throw error
+      const failed = postponed({ code: 'FILE_NOT_WRITABLE', data: { said } }, { outage: true })
+      return jobs.map(() => failed)
+    }
+  }
+
+  return {
+    deliver: async (job) => (await write([job]))[0] ?? withheld(),
+    batches: { most: () => mostLines, deliver: (jobs) => write(jobs) },
+    refusalOf(job) {
+      const record = recordOf(job)
+      return 'problem' in record ? record.problem : undefined
+    },
+    close: () => appender.idle(),
+  }
+}
+
+function pathMaker(settings: FileSettings): (at: Date) => string {
+  const { path, baseDir, timezone } = settings
+  if (/\{(?!date\})|(?<!\{date)\}/.test(path)) {
+    throw new Error(`path: only {date} can stand in the name of a file, got ${path}`)
+  }
+  // An absolute path is the operator's decision; `..` is probably a mistake.
+  if (path.split(/[\\/]/).includes('..') || path.includes('\0')) {
+    throw new Error('path: must stay inside its folder, without ..')
+  }
+  return (at) => resolve(baseDir, path.replaceAll('{date}', dayIn(timezone, at)))
+}
+
+function codeOfSystemError(error: unknown): string | undefined {
+  const isSystemError = error instanceof Error && 'syscall' in error && 'code' in error
+  return isSystemError && typeof error.code === 'string' ? error.code : undefined
+}

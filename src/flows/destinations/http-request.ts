@@ -1,0 +1,200 @@
+import { createHmac, hash } from 'node:crypto'
+import { type Reason, withTexts } from '../../domain/flow-reasons.ts'
+import type { Secret } from '../../domain/secret.ts'
+import type { RequestMethod } from '../../outbound/guarded-request.ts'
+import { namesUnder } from '../mapping/delete-needs.ts'
+import { shorten } from '../mapping/excerpt.ts'
+import { compileExpression, type Expression } from '../mapping/expression.ts'
+import { ExpressionError } from '../mapping/expression-error.ts'
+import type { DeliveryJob } from '../types.ts'
+import { type BodyForm, contentTypes, writeBody } from './http-body.ts'
+import { checkTemplate, fillHeader, fillUrl, TemplateError } from './http-template.ts'
+
+export type RequestTemplate = {
+  method: RequestMethod
+  /** May contain `{pk}`, `{jobKey}`, `{body.name}` and `{remembered.name}`. */
+  url: Secret
+  /** May contain the same placeholders. */
+  headers: Readonly<Record<string, Secret>>
+  /** Success statuses; default: every 2xx. */
+  okStatus?: readonly number[] | undefined
+  /** JSONata over `{ body, remembered, pk, jobKey }`; default: the mapped body. */
+  body?: string | undefined
+}
+
+/** How requests are signed: an HMAC over a text of the request. */
+export type Signing = {
+  secret: Secret
+  algorithm: 'sha1' | 'sha256' | 'sha512'
+  encoding: 'hex' | 'base64'
+  header: string
+  prefix: string
+  /** May contain `{body}`, `{timestamp}` (of `timestampHeader`), `{method}`, `{path}` and `{jobKey}`. */
+  text: string
+  timestampHeader?: string | undefined
+}
+
+export type Request = {
+  method: RequestMethod
+  url: string
+  headers: Record<string, string>
+  body?: string
+}
+
+export type RequestMaker = {
+  template: RequestTemplate
+  /** Rejects with TemplateError when no request can be built from the item. */
+  make(job: DeliveryJob): Promise<Request>
+  /** The reason why `make` would reject, as far as it shows without running expressions. */
+  problemOf(job: DeliveryJob): Reason | undefined
+}
+
+type Rules = { send: BodyForm; sign?: Signing | undefined; now: () => Date }
+
+/**
+ * Compiles a request template. With `isDelete` every value that the body expression takes from `body` or `remembered` is
+ * required: without one the delete could affect another item, or all items.
+ *
+ * @throws TemplateError when the host of the address depends on the item.
+ */
+export function compileRequest(
+  template: RequestTemplate,
+  rules: Rules & { isDelete?: boolean },
+): RequestMaker {
+  checkTemplate(template.url.reveal())
+  const expression = template.body === undefined ? undefined : compileExpression(template.body)
+  const namesKey = `${template.url.reveal()} ${template.body ?? ''}`.includes('jobKey')
+  const needed = rules.isDelete && template.body !== undefined ? neededIn(template.body) : []
+  return {
+    template,
+    make: async (job) => {
+      requireValues(needed, job)
+      const fill = async (own: DeliveryJob) =>
+        fillRequest(template, own, expression ? await evaluate(expression, own) : own.body, rules)
+      const first = await fill(job)
+      const keyed = { ...job, jobKey: requestKey(job.jobKey, first) }
+      // The key depends on the rest of the request. So a template with `{jobKey}` is filled a second time.
+      return namesKey
+        ? await fill(keyed)
+        : { ...first, headers: headersOf(template, keyed, first, rules) }
+    },
+    problemOf: (job) => {
+      try {
+        requireValues(needed, job)
+        fillRequest(template, job, expression ? undefined : job.body, rules)
+        return undefined
+      } catch (error) {
+        if (error instanceof TemplateError) return error.why
+        throw error
+      }
+    },
+  }
+}
+
+/**
+ * The idempotency key of a request (64 hex digits). It is the same for each attempt that sends the same request. It differs
+ * for another method, address or body of the same change, because a receiver returns its first response for a repeated key.
+ */
+export function requestKey(
+  changeKey: string,
+  { method, url, body }: { method: string; url: string; body?: string | undefined },
+): string {
+  return hash('sha256', JSON.stringify([changeKey, method, url, body ?? null]), 'hex')
+}
+
+type Needed = { root: 'body' | 'remembered'; name: string }
+
+function neededIn(expression: string): Needed[] {
+  return (['body', 'remembered'] as const).flatMap((root) => {
+    const names = namesUnder(expression, root)
+    return names === 'all' ? [] : [...names].map((name) => ({ root, name }))
+  })
+}
+
+/** @throws TemplateError when a required value is missing or empty. */
+function requireValues(needed: readonly Needed[], job: DeliveryJob): void {
+  for (const { root, name } of needed) {
+    const given: unknown = job[root]
+    const value = typeof given === 'object' && given !== null ? Object.entries(given) : []
+    const found: unknown = value.find(([key]) => key === name)?.[1]
+    const isEmpty = found === undefined || found === null || String(found).trim() === ''
+    if (isEmpty) {
+      throw new TemplateError({ code: 'DELETE_NEEDS', data: { name: `${root}.${name}` } })
+    }
+  }
+}
+
+async function evaluate(expression: Expression, job: DeliveryJob): Promise<unknown> {
+  const { body = null, remembered = {}, pk, jobKey } = job
+  try {
+    return await expression.evaluate({ body, remembered, pk, jobKey })
+  } catch (error) {
+    if (!(error instanceof ExpressionError) || error.outOfTime) throw error
+    const what = withTexts(error.why, (text) => shorten(text))
+    throw new TemplateError({ code: 'REQUEST_BODY_FAILED', data: { what } })
+  }
+}
+
+function fillRequest(
+  template: RequestTemplate,
+  job: DeliveryJob,
+  body: unknown,
+  rules: Rules,
+): Request {
+  const { method } = template
+  // A DELETE has a body only with a body expression.
+  const mayHaveBody = method !== 'GET' && (method !== 'DELETE' || template.body !== undefined)
+  const text =
+    mayHaveBody && body !== undefined && body !== null ? writeBody(rules.send, body) : undefined
+  const url = fillUrl(template.url.reveal(), job)
+  const made = { method, url, ...(text !== undefined && { body: text }) }
+  return { ...made, headers: headersOf(template, job, made, rules) }
+}
+
+function headersOf(
+  template: RequestTemplate,
+  job: DeliveryJob,
+  { method, url, body }: Omit<Request, 'headers'>,
+  rules: Rules,
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    accept: 'application/json',
+    'user-agent': 'tillbridge',
+    'idempotency-key': job.jobKey,
+    ...(body !== undefined && { 'content-type': contentTypes[rules.send] }),
+  }
+  for (const [name, value] of Object.entries(template.headers)) {
+    headers[name.toLowerCase()] = fillHeader(value, job)
+  }
+  if (rules.sign) {
+    sign(rules.sign, { method, url, headers, body: body ?? '', job, now: rules.now })
+  }
+  return headers
+}
+
+function sign(
+  signing: Signing,
+  request: {
+    method: string
+    url: string
+    headers: Record<string, string>
+    body: string
+    job: DeliveryJob
+    now: () => Date
+  },
+): void {
+  const { pathname, search } = new URL(request.url)
+  const values: Readonly<Record<string, string>> = {
+    body: request.body,
+    timestamp: String(Math.floor(request.now().getTime() / 1_000)),
+    method: request.method,
+    path: pathname + search,
+    jobKey: request.job.jobKey,
+  }
+  const text = signing.text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole)
+  const mac = createHmac(signing.algorithm, signing.secret.reveal()).update(text)
+  request.headers[signing.header.toLowerCase()] = signing.prefix + mac.digest(signing.encoding)
+  if (signing.timestampHeader !== undefined) {
+    request.headers[signing.timestampHeader.toLowerCase()] = values.timestamp ?? ''
+  }
+}

@@ -1,0 +1,358 @@
+import { createHash } from 'node:crypto'
+import type { Dispatcher } from 'undici'
+import type { Reason } from '../../domain/flow-reasons.ts'
+import { type Answer, exchange } from '../../outbound/exchange.ts'
+import { orAborted, RequestFailure } from '../../outbound/guarded-request.ts'
+import { ExpressionError } from '../mapping/expression-error.ts'
+import { hideTexts, secretsOf } from '../net/hidden-texts.ts'
+import type { GrantKeeper } from '../oauth/grant-keeper.ts'
+import { TokenError } from '../oauth/token-request.ts'
+import { type OAuthSettings, openTokens, TokenBlockedError } from '../oauth/tokens.ts'
+import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
+import { BatchError, type BatchRules, compileBatch } from './http-batch.ts'
+import type { BodyForm } from './http-body.ts'
+import { type AnswerRule, createJudge } from './http-judge.ts'
+import {
+  compileLookups,
+  type LookupTemplate,
+  notFoundStatuses,
+  type SendRequest,
+} from './http-lookup.ts'
+import { compileMemory, type MemoryRules } from './http-memory.ts'
+import {
+  compileRequest,
+  type Request,
+  type RequestTemplate,
+  requestKey,
+  type Signing,
+} from './http-request.ts'
+import { TemplateError } from './http-template.ts'
+import { aborted, blocked, gone, postponed, refused } from './result.ts'
+
+export type { RequestTemplate } from './http-request.ts'
+
+export type HttpSettings = {
+  /** For upserts. With `create`, only for items that exist at the receiver. */
+  request: RequestTemplate
+  /** For items without remembered values. */
+  create?: RequestTemplate | undefined
+  /** Lookups before an item is created, changed or deleted. */
+  find?: readonly LookupTemplate[] | undefined
+  /** With `keeps` the receiver keeps the item in another state, so its remembered values stay. */
+  delete?: (RequestTemplate & { keeps?: boolean | undefined }) | undefined
+  /** Values of responses that are stored with the item. */
+  remember?: MemoryRules | undefined
+  /** For upserts that are sent together. */
+  batch?: (BatchRules & { size: number; request: RequestTemplate }) | undefined
+  send?: BodyForm
+  sign?: Signing | undefined
+  auth?: OAuthSettings | undefined
+  /** Needed when `auth` uses refresh tokens. */
+  grants?: Pick<GrantKeeper, 'tokens'> | undefined
+  usedBy?: { flow: string; destination: string }
+  answers?: readonly AnswerRule[] | undefined
+  /** Per delivery. */
+  timeoutMs: number
+  /** Statuses that are retried; default: 408, 409, 423, 425, 429 and all from 500. */
+  retryStatus?: readonly number[] | undefined
+  respectRetryAfter: boolean
+  agent: Dispatcher
+  now: () => Date
+}
+
+/** A response with a product, its variants and texts is long, and a value to remember may be anywhere in it. */
+const maxAnswerBytes = 1_048_576
+/** The response to a batch contains all its items. */
+const maxBatchAnswerBytes = 8 * 1_048_576
+const unauthorized = 401
+/** A message shows 200 characters of a response. Processing all of a large one would block the event loop. */
+const maxMessageCharacters = 4_000
+
+/**
+ * Sends each item by HTTP, by default as JSON. Every request has the header `idempotency-key`, unless the definition sets it:
+ * one value for all attempts of a change. Redirects are not followed.
+ *
+ * @throws TemplateError when the host of an address depends on the item.
+ */
+export function openHttpDestination(settings: HttpSettings): Destination {
+  const { create, batch, agent, timeoutMs, respectRetryAfter } = settings
+  const rules = { send: settings.send ?? 'json', sign: settings.sign, now: settings.now } as const
+  const requests = {
+    request: compileRequest(settings.request, rules),
+    create: create && compileRequest(create, rules),
+    delete: settings.delete && compileRequest(settings.delete, { ...rules, isDelete: true }),
+    batch: batch && compileRequest(batch.request, rules),
+  }
+  if (batch) checkBatchAddress(batch.request.url.reveal())
+  const templates = [
+    ...Object.values(requests).map((one) => one?.template),
+    ...(settings.find ?? []),
+  ]
+  const secrets = templates.flatMap((one) => (one ? secretsOf(one) : []))
+  const usedBy = settings.usedBy ?? { flow: '', destination: '' }
+  const tokens =
+    settings.auth && openTokens(settings.auth, settings.grants, { agent, timeoutMs, usedBy })
+  let shown: readonly string[] = secrets
+  const hide = (text: string) => hideTexts(text.slice(0, maxMessageCharacters), shown, '[masked]')
+  const memory = settings.remember && compileMemory(settings.remember, hide)
+  const judge = createJudge({ ...settings, secrets: () => shown })
+  const lookups = compileLookups(settings.find ?? [], {
+    compile: (template) => compileRequest(template, rules),
+    remember: settings.remember,
+    hide,
+    judge,
+  })
+
+  const send = async (
+    request: Request,
+    job: Pick<DeliveryJob, 'mayStart'>,
+    signal: AbortSignal,
+    maxBytes = maxAnswerBytes,
+  ): Promise<Answer> => {
+    const token = await (tokens && orAborted(signal, tokens.get()))
+    if (tokens) shown = [...secrets, ...tokens.secrets()]
+    const bearer = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const answer = await exchange({
+      ...request,
+      headers: { ...request.headers, ...bearer },
+      agent,
+      timeoutMs,
+      maxBytes,
+      signal,
+      mayStart: job.mayStart,
+      now: () => settings.now().getTime(),
+    })
+    if (token !== undefined && answer.status === unauthorized) {
+      tokens?.refused(token)
+      throw new TokenError(answer.status, false)
+    }
+    return answer
+  }
+
+  const deliverUpsert = async (
+    job: DeliveryJob,
+    sendRequest: SendRequest,
+  ): Promise<DeliveryResult> => {
+    const known = await lookups.find(job, sendRequest)
+    if ('failed' in known) return known.failed
+    const { found, remembered, fresh } = known
+    const isNew = remembered === undefined && requests.create !== undefined
+    const maker = (isNew && requests.create) || requests.request
+    const jobWithValues = { ...job, remembered: fresh ? { ...remembered, ...fresh } : remembered }
+    const answer = await sendRequest(await maker.make(jobWithValues))
+    const judged = await judge.judge(maker.template, answer, jobWithValues)
+    if (judged.ok) {
+      if (!memory) return judged
+      const extracted = await memory.of(answer, job.pk)
+      if (extracted && 'values' in extracted) return { ...judged, remember: extracted.values }
+      if (found) return { ...judged, remember: found }
+      if (remembered) return judged
+      const later = await lookups.find(job, sendRequest)
+      if ('failed' in later) return later.failed
+      if (later.found) return { ...judged, remember: later.found }
+      const { status } = answer
+      const data = { status, said: extracted?.unclear }
+      return refused({ code: 'NOT_REMEMBERED', data }, { status })
+    }
+    if (!isNew && requests.create && notFoundStatuses.includes(answer.status)) {
+      const { status } = answer
+      return gone({ code: 'GONE', data: { status } }, status)
+    }
+    // The response may have values for the next attempt, such as the item's id.
+    const mayHaveValues = judged.retryable && !judged.forget && !judge.isRetried(answer.status)
+    const extracted = mayHaveValues ? await memory?.of(answer, job.pk) : undefined
+    return extracted && 'values' in extracted ? { ...judged, remember: extracted.values } : judged
+  }
+
+  const deliverDelete = async (
+    job: DeliveryJob,
+    sendRequest: SendRequest,
+  ): Promise<DeliveryResult> => {
+    if (!requests.delete) return refused(noDelete)
+    const known = await lookups.find(job, sendRequest)
+    if ('failed' in known) {
+      // The item no longer exists at the receiver.
+      return !known.failed.ok && known.failed.forget
+        ? doneDelete(known.failed.status)
+        : known.failed
+    }
+    const { remembered, fresh } = known
+    // The item does not exist at the receiver.
+    if (!remembered && lookups.hasSearch) return { ok: true }
+    const jobWithValues = { ...job, remembered: fresh ? { ...remembered, ...fresh } : remembered }
+    const answer = await sendRequest(await requests.delete.make(jobWithValues))
+    const judged = await judge.judge(requests.delete.template, answer, jobWithValues)
+    if (!judged.ok && !judged.forget) return judged
+    const { status } = answer
+    if (settings.delete?.keeps && judged.ok && isSuccess(status)) {
+      const extracted = await memory?.of(answer, job.pk)
+      const kept = extracted && 'values' in extracted ? extracted.values : remembered
+      return { ok: true, status, ...(kept && { remember: kept }) }
+    }
+    return doneDelete(status)
+  }
+
+  const doneDelete = (status: number | undefined): DeliveryResult => ({
+    ok: true,
+    ...(status !== undefined && { status }),
+    ...(memory && { forget: true }),
+  })
+
+  const orFailure = async <T>(signal: AbortSignal, work: () => Promise<T>) => {
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof RequestFailure) return ofFailure(error, signal, timeoutMs)
+      if (error instanceof TokenBlockedError) return blocked(error.why, error.checkAgainMs)
+      // The next attempt requests a new token.
+      if (error instanceof TokenError) {
+        return postponed(error.why, {
+          outage: error.isOutage,
+          ...(error.status !== undefined && { status: error.status }),
+          ...(respectRetryAfter &&
+            error.retryAfterSeconds !== null && { retryAfterSeconds: error.retryAfterSeconds }),
+        })
+      }
+      // The machine may be busy. The result is unknown until the expression finishes.
+      if (error instanceof ExpressionError && error.outOfTime) {
+        const data = { said: error.why }
+        return postponed({ code: 'MAPPING_TIMEOUT', data }, { outage: false })
+      }
+      if (error instanceof BatchError || error instanceof TemplateError) return refused(error.why)
+      throw error
+    }
+  }
+
+  const deliver = (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
+    const problem = problemOf(job)
+    if (problem !== undefined) return Promise.resolve(refused(problem))
+    const sendRequest: SendRequest = (request) => send(request, job, signal)
+    return orFailure(signal, () =>
+      (job.kind === 'delete' ? deliverDelete : deliverUpsert)(job, sendRequest),
+    )
+  }
+
+  const problemOf = (job: DeliveryJob): Reason | undefined => {
+    const empty = emptyProblem(job)
+    if (empty !== undefined) return empty
+    if (job.kind === 'delete' && !requests.delete) return noDelete
+    // A lookup finds the missing values later.
+    const lookup = lookups.firstFor(job.remembered)
+    if (lookup) return lookup.problemOf(job)
+    const isNew = job.remembered === undefined && requests.create !== undefined
+    const maker =
+      job.kind === 'delete' ? requests.delete : isNew ? requests.create : requests.request
+    return maker?.problemOf(job)
+  }
+
+  const compiled =
+    batch &&
+    compileBatch(
+      batch,
+      {
+        ...judge,
+        judgeStatus: (answer, said) =>
+          judge.judgeStatus(batch.request, answer, {
+            code: 'HTTP_STATUS',
+            data: { status: answer.status, ...(said !== '' && { said }) },
+          }),
+      },
+      hide,
+    )
+
+  /** Returns a single result when it applies to all items. */
+  const sendTogether = async (
+    jobs: readonly DeliveryJob[],
+    signal: AbortSignal,
+  ): Promise<readonly DeliveryResult[] | DeliveryResult> => {
+    const [first] = jobs
+    if (!first || !compiled || !requests.batch) return []
+    const problem = jobs.map(emptyProblem).find((found) => found !== undefined)
+    if (problem !== undefined) return refused(problem)
+    const { method, url } = requests.batch.template
+    const address = { method, url: url.reveal() }
+    // Each item gets the key that a request with only this item would have.
+    const items = jobs.map((job) => ({
+      ...job,
+      jobKey: requestKey(job.jobKey, { ...address, body: JSON.stringify(job.body) }),
+    }))
+    const keys = JSON.stringify(items.map(({ jobKey }) => jobKey))
+    const together: DeliveryJob = {
+      ...first,
+      pk: '',
+      // Key of the whole request; `jobKeys` are the keys of the items.
+      jobKey: createHash('sha256').update(keys).digest('hex'),
+      body: await compiled.bodyOf(items),
+      // All jobs are called, because each call records that its item may have arrived.
+      mayStart: () => jobs.map((job) => job.mayStart()).every(Boolean),
+    }
+    const request = await requests.batch.make(together)
+    const answer = await send(request, together, signal, maxBatchAnswerBytes)
+    const whole = await judge.judge(requests.batch.template, answer, together)
+    return whole.ok ? compiled.resultsOf(answer, jobs) : whole
+  }
+
+  const batches: NonNullable<Destination['batches']> = {
+    most: (kind) => (kind === 'upsert' ? (batch?.size ?? 1) : 1),
+    deliver: async (jobs, signal) => {
+      const results = await orFailure(signal, () => sendTogether(jobs, signal))
+      if (!('ok' in results)) return results
+      // Some items may be valid on their own.
+      const isOfItems = !results.ok && !results.retryable && !results.outage
+      return isOfItems ? 'apart' : jobs.map(() => results)
+    },
+  }
+
+  // A destination with only a batch request sends a single item as a batch of one.
+  const isBatchOnly = batch?.request === settings.request
+  return {
+    deliver: async (job, signal) => {
+      if (!isBatchOnly || job.kind === 'delete') return await deliver(job, signal)
+      const results = await orFailure(signal, () => sendTogether([job], signal))
+      return 'ok' in results ? results : (results[0] ?? refused({ code: 'BATCH_EMPTY' }))
+    },
+    ...(batch && { batches }),
+    refusalOf: problemOf,
+    close: async () => {},
+  }
+}
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299
+}
+
+const noDelete: Reason = { code: 'NO_DELETE_REQUEST' }
+
+function emptyProblem({ kind, body }: DeliveryJob): Reason | undefined {
+  const isEmpty = body === undefined || body === null
+  return isEmpty && kind === 'upsert' ? { code: 'MAPPING_EMPTY' } : undefined
+}
+
+/** @throws TemplateError when the address of a batch depends on an item: a batch has several items. */
+function checkBatchAddress(address: string): void {
+  if (/\{\+?(pk|body\.|remembered\.)/.test(address)) {
+    throw new TemplateError({ code: 'ADDRESS_OF_BATCH' })
+  }
+}
+
+function ofFailure(
+  failure: RequestFailure,
+  signal: AbortSignal,
+  timeoutMs: number,
+): DeliveryResult {
+  switch (failure.kind) {
+    case 'refused_address':
+      return refused({ code: 'ADDRESS_REFUSED', data: { said: failure.why } })
+    case 'aborted':
+      // A timeout of the delivery means that the receiver is slow. A stop of the service does not.
+      return signal.reason?.name === 'TimeoutError'
+        ? postponed({ code: 'NO_WHOLE_ANSWER', data: { ms: timeoutMs } }, { outage: true })
+        : aborted()
+    case 'network':
+      // The header is invalid in every attempt.
+      if (failure.code === 'UND_ERR_INVALID_ARG') return refused({ code: 'BAD_HEADER' })
+      return postponed(failure.why, { outage: true })
+    default:
+      return postponed(failure.why, { outage: true })
+  }
+}

@@ -1,0 +1,90 @@
+import type { Dispatcher } from 'undici'
+import type { Flow } from '../definition/schema.ts'
+import type { GrantKeeper } from '../oauth/grant-keeper.ts'
+import type { Destination, DestinationDefinition } from '../types.ts'
+import { openFileDestination } from './file.ts'
+import { openHttpDestination } from './http.ts'
+import type { PaymentsPort } from './payments-port.ts'
+import { openPaymentsPos } from './payments-pos.ts'
+import { openPaymentsStores } from './payments-stores.ts'
+import { openSqlDestination } from './sql.ts'
+
+export type DestinationContext = {
+  flow: Pick<Flow, 'deletes' | 'window'> & Partial<Pick<Flow, 'name'>>
+  /** From createGuardedAgent with the flow's allowPrivateNetwork. The caller closes it. */
+  agent: Dispatcher
+  payments: PaymentsPort
+  now: () => Date
+  /** For destinations whose access uses refresh tokens. */
+  grants?: Pick<GrantKeeper, 'tokens'> | undefined
+  /** Base folder of relative file paths; default: the working directory. */
+  baseDir?: string
+}
+
+/**
+ * Opens a destination of a flow. It connects only at the first delivery. Throws for a contradiction in the definition that
+ * only shows here, such as a host that depends on the item.
+ */
+export function openDestination(
+  definition: DestinationDefinition,
+  context: DestinationContext,
+): Destination {
+  switch (definition.type) {
+    case 'http':
+      return openHttpDestination({
+        request: definition.request,
+        create: definition.create,
+        find: definition.find,
+        delete: definition.delete,
+        remember: definition.remember,
+        send: definition.send,
+        sign: definition.sign,
+        auth: definition.auth,
+        grants: context.grants,
+        usedBy: { flow: context.flow.name ?? '', destination: definition.name },
+        answers: definition.answers,
+        batch: definition.batch && {
+          ...definition.batch,
+          request: definition.batch.request ?? definition.request,
+        },
+        timeoutMs: definition.timeoutMs,
+        retryStatus: definition.retry.retryStatus,
+        respectRetryAfter: definition.retry.respectRetryAfter,
+        agent: context.agent,
+        now: context.now,
+      })
+    case 'sql':
+      return openSqlDestination(
+        {
+          driver: definition.driver,
+          table: definition.table,
+          upsertKey: definition.upsertKey,
+          binary: definition.binary,
+        },
+        {
+          url: definition.url.reveal(),
+          connections: definition.concurrency,
+          batch: definition.batch.size,
+          timeoutMs: definition.timeoutMs,
+        },
+      )
+    case 'file':
+      return openFileDestination({
+        path: definition.path,
+        format: definition.format,
+        baseDir: context.baseDir ?? process.cwd(),
+        timezone: context.flow.window?.timezone ?? 'UTC',
+        now: context.now,
+      })
+    case 'payments.stores':
+      return openPaymentsStores(
+        {
+          client: definition.client,
+          mayDeleteStores: context.flow.deletes.mode === 'delete' && definition.allowStoreDelete,
+        },
+        context.payments,
+      )
+    case 'payments.pos':
+      return openPaymentsPos(definition.client, context.payments)
+  }
+}

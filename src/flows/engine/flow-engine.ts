@@ -1,0 +1,497 @@
+import { createHash } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { isDeepStrictEqual } from 'node:util'
+import type { Agent } from 'undici'
+import { notify } from '../../db/database.ts'
+import { createCachedCount } from '../../domain/cached-count.ts'
+import { Secret } from '../../domain/secret.ts'
+import { isInWindow } from '../../domain/time-window.ts'
+import type { Leader } from '../../jobs/leader.ts'
+import { withLease } from '../../jobs/with-lease.ts'
+import type { Notifications } from '../../notifications/notifications.ts'
+import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
+import {
+  adoptIdentities,
+  type FlowStateRow,
+  findFlowState,
+  insertFlowState,
+  listFlowStates,
+  nextRead,
+  requireFlowState,
+  updateFlowState,
+} from '../../repositories/flows/flow-state.ts'
+import { isPaused } from '../../repositories/flows/flow-switches.ts'
+import { warnOfMissing, warnOfPending } from '../control/destinations.ts'
+import {
+  endDestinationQuestion,
+  endQuestion,
+  forgetLimits,
+  pauseByService,
+  recordAction,
+  resumeByService,
+  type SwitchDeps,
+} from '../control/switches.ts'
+import type { FlowContext } from '../definition/context.ts'
+import { identitiesOf } from '../definition/identity.ts'
+import { type LoadedFlow, loadFlows } from '../definition/load.ts'
+import { openingProblem } from '../definition/read-flow.ts'
+import type { Deliveries } from '../deliver/deliver.ts'
+import type { PaymentsPort } from '../destinations/payments-port.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowProblemView } from '../flow-service.ts'
+import type { FlowTrace } from '../flow-trace.ts'
+import type { GrantKeeper } from '../oauth/grant-keeper.ts'
+import { otherDestinations } from '../poll/identity.ts'
+import { needsDecision, OutdatedError } from '../poll/plan.ts'
+import { pollOnce } from '../poll/poll.ts'
+import type { PollDeps } from '../poll/poll-lease.ts'
+import { createPoller, type Poller, type PollOutcome } from '../poll/poller.ts'
+import { refusal } from '../refusal.ts'
+import type { SourceContext } from '../sources/context.ts'
+import { FileNotReadyError } from '../types.ts'
+import { openFlow } from './open-flow.ts'
+import { createPollSlots } from './poll-slots.ts'
+import { plannedAfter } from './schedule.ts'
+
+export type EngineDeps = SwitchDeps & {
+  sleep: (ms: number, signal?: AbortSignal) => Promise<void>
+  /** Names this process as the owner of leases. */
+  processId: string
+  log: PollDeps['log']
+  /** Folder of the flow files. */
+  flowsDir: string
+  files: FlowContext
+  /** FLOWS_START_PAUSED. */
+  startPaused: boolean
+  deliveries: Deliveries
+  /** Timed polls and deliveries run in the leading process. */
+  leader: Leader
+  /** Notifies operators of the open flows. */
+  notifications: Pick<Notifications, 'openFlow' | 'closeFlow'>
+  /** The payment side as a destination, and as a source of its orders. */
+  payments: PaymentsPort
+  /** Keeps and renews the refresh tokens of sources and destinations. */
+  grants: Pick<GrantKeeper, 'tokens'>
+  feeds: SourceContext['payments']
+  trace?: Pick<FlowTrace, 'notePoll'> | undefined
+}
+
+export type OpenFlow = {
+  loaded: LoadedFlow
+  runtime: FlowRuntime
+  poller: Poller
+  /** Connections of its HTTP destinations. */
+  agent: Agent
+  /** Of the definition with its secrets. If it is equal, a reload changes nothing. */
+  fingerprint: string
+}
+
+export type FlowEngine = {
+  /** Flows by name, in alphabetical order. */
+  flows(): ReadonlyMap<string, OpenFlow>
+  problems(): FlowProblemView[]
+  /** Deliveries that are being sent, over all processes; 0 without flows. */
+  countActive(): Promise<number>
+  /** See PollDeps. */
+  isOnFile: PollDeps['isOnFile']
+  /** Reads the files and opens the flows; polls begin with `start`. */
+  load(): Promise<void>
+  /** Throws SERVICE_UNAVAILABLE until `load` has ended, because the flows are not known before. */
+  requireLoaded(): void
+  /**
+   * Reads the files again, in all processes on the database. An invalid file leaves its flow unchanged; a removed
+   * file pauses it.
+   */
+  reload(actor: string): Promise<void>
+  start(): void
+  /**
+   * Starts nothing more and waits for running polls, at most `stopWithinMs`. Then they are broken off between two
+   * batches, and the next start repeats them. Deliveries get the same time.
+   */
+  stop(): Promise<void>
+}
+
+const stopWithinMs = 6_000
+/** After a process died during a poll, another one starts within 10 s. */
+const pollLeaseMs = 7_000
+/** Notifies every process on the database that one has read its files. The payload is its id. */
+const filesChannel = 'flow_files'
+/** A process with another definition is respected until it missed a poll and this time has passed. */
+const silenceMs = 60_000
+
+/** The running flows: opened from files, each with a poller, changed by one reload at a time. */
+export function createFlowEngine(deps: EngineDeps): FlowEngine {
+  const open = new Map<string, OpenFlow>()
+  let problems: FlowProblemView[] = []
+  let loading: 'under way' | 'done' | 'failed' = 'under way'
+  let started = false
+  let stopped = false
+  /** Reads that began after this process have greater numbers. */
+  let startedRead = 0
+  let changing: Promise<void> = Promise.resolve()
+  const abandon = new AbortController()
+  const takeSlot = createPollSlots(availableParallelism())
+  const pollDeps: PollDeps = {
+    database: deps.database,
+    now: deps.now,
+    log: deps.log,
+    enqueue: deps.deliveries.enqueue,
+    enqueueNewItems: deps.deliveries.enqueueNewItems,
+    isOnFile: (runtime) => isOnFile(runtime),
+  }
+
+  const mayPollOf = ({ flow }: LoadedFlow) => {
+    // A flow with a full queue asks every second, and counting a long queue is slow.
+    const waitingCount = createCachedCount(async () => {
+      const value = await deps.deliveries.waitingCount(flow)
+      return { value, rows: value }
+    })
+    return async () => {
+      if (!isInWindow(flow.window, deps.now())) return false
+      if (await isPaused(deps.database.db, flow.name)) return false
+      return (await waitingCount()) < flow.queue.maxWaiting
+    }
+  }
+
+  const lastPollAt = async ({ name, schedule }: LoadedFlow['flow']) => {
+    const state = await findFlowState(deps.database.db, name)
+    // A schedule decides, also after a start and before the first poll.
+    if (schedule) return state?.last_poll_at ?? state?.first_seen_at ?? null
+    // A process polls at once after its start, unless another process has polled since.
+    return (state?.read_number ?? 0) > startedRead ? (state?.last_poll_at ?? null) : null
+  }
+
+  /**
+   * Whether another process uses another definition. Each would take the other's for a change and send everything
+   * again in alternation. The process that started later polls.
+   */
+  const isOutdated = ({ flow, definitionHash }: LoadedFlow, state: FlowStateRow) => {
+    if (!state.last_poll_at || state.definition_hash === definitionHash) return false
+    const silentMs = deps.now().getTime() - state.last_poll_at.getTime()
+    // A time ahead was written before the clock was set back, so it proves nothing.
+    return silentMs > -silenceMs && silentMs < 2 * flow.pollIntervalMs + silenceMs
+  }
+
+  const traced = async (flow: string, poll: () => Promise<PollOutcome>): Promise<PollOutcome> => {
+    const beganAt = performance.now()
+    const note = (rowsRead: number, changes: number, failure: string | null) =>
+      deps.trace?.notePoll({
+        ...{ flow, rowsRead, changes, failure },
+        durationMs: performance.now() - beganAt,
+      })
+    try {
+      const outcome = await poll()
+      if (outcome.skipped === undefined) note(outcome.rowsRead, outcome.changes, null)
+      return outcome
+    } catch (error) {
+      note(0, 0, error instanceof Error ? error.constructor.name : 'unknown')
+      throw error
+    }
+  }
+
+  const pollerOf = (loaded: LoadedFlow, runtime: FlowRuntime) => {
+    const { flow } = loaded
+    const { name } = flow
+    const lease = `flow:${name}`
+    let hasPolled = false
+    return createPoller({
+      poll: async ({ force, begun }) => {
+        const pollUnderLease = async ({
+          token,
+          signal,
+        }: {
+          token: number
+          signal: AbortSignal
+        }) => {
+          begun()
+          if (!force && (await isPaused(deps.database.db, name))) {
+            return { changes: 0, rowsRead: 0, skipped: 'paused' } as const
+          }
+          const state = await requireFlowState(deps.database.db, name)
+          if (hasPolled && isOutdated(loaded, state)) throw new OutdatedError()
+          const ownLease = { name: lease, token, signal: AbortSignal.any([signal, abandon.signal]) }
+          const outcome = await traced(name, () => pollOnce(pollDeps, runtime, ownLease, state))
+          hasPolled ||= outcome.skipped !== 'paused'
+          return outcome
+        }
+        const ownLease = await withLease(deps, lease, pollUnderLease, pollLeaseMs)
+        return ownLease?.result
+      },
+      leads: () => deps.leader.current() !== undefined,
+      takeSlot,
+      mayPoll: mayPollOf(loaded),
+      lastPollAt: () => lastPollAt(flow),
+      intervalMs: () => flow.pollIntervalMs,
+      plannedAfter: (last) => plannedAfter(flow, last),
+      now: deps.now,
+      sleep: deps.sleep,
+      onFailure: (error) => {
+        if (error instanceof FileNotReadyError) {
+          deps.log.info(
+            { flow: name, until: error.until, reason: error.message },
+            'poll waits for a file',
+          )
+        } else deps.log.error({ flow: name, err: error }, 'poll failed')
+      },
+    })
+  }
+
+  const register = async ({ flow, definitionHash }: LoadedFlow, { identities }: FlowRuntime) => {
+    const at = deps.now()
+    await deps.database.transaction(async (trx) => {
+      const isNew = await insertFlowState(trx, flow.name, definitionHash, at)
+      // A flow added before the first poll ended does not change the existing definition.
+      const destinations = flow.destinations.map(({ name }) => name)
+      if (isNew) await updateFlowState(trx, flow.name, { destinations })
+      await adoptIdentities(trx, flow.name, identities)
+      if (isNew && flow.startPaused) {
+        await pauseByService(trx, [flow.name], { at, why: { code: 'START_PAUSED' } })
+      }
+      const back = {
+        at,
+        pausedFor: 'DEFINITION_MISSING',
+        why: { code: 'DEFINITION_BACK' },
+      } as const
+      await resumeByService(trx, flow.name, back)
+    })
+  }
+
+  const openOne = async (loaded: LoadedFlow): Promise<FlowProblemView | undefined> => {
+    const { name } = loaded.flow
+    const fingerprint = fingerprintOf(loaded)
+    const running = open.get(name)
+    if (running?.fingerprint === fingerprint) {
+      running.loaded = { ...running.loaded, file: loaded.file }
+      return undefined
+    }
+    const agent = createGuardedAgent({ allowPrivateNetwork: loaded.flow.allowPrivateNetwork })
+    let runtime: FlowRuntime | undefined
+    try {
+      runtime = openFlow(loaded, {
+        now: deps.now,
+        log: deps.log,
+        payments: deps.feeds,
+        grants: deps.grants,
+        sleep: deps.sleep,
+      })
+      const { payments, grants, now } = deps
+      await deps.deliveries.open(loaded.flow, { agent, payments, grants, now })
+    } catch (error) {
+      await runtime?.source.close()
+      await agent.close()
+      return openingProblem(loaded.file, error)
+    }
+    await register(loaded, runtime)
+    if (running) await shut(running)
+    const poller = pollerOf(loaded, runtime)
+    open.set(name, { loaded, runtime, poller, agent, fingerprint })
+    await warnOfMissing(deps, loaded.flow)
+    await deps.notifications.openFlow(loaded.flow)
+    if (started) poller.start()
+    return undefined
+  }
+
+  /** Closes the rest of a flow. Its deliveries are closed already, or use the next definition. */
+  const shut = async ({ poller, runtime, agent }: OpenFlow) => {
+    await poller.stop()
+    await runtime.source.close()
+    await agent.close()
+  }
+
+  /**
+   * A flow without its file keeps its state and shows why it is paused. `onlyOpen` skips flows that were never open
+   * here: another process may have their files.
+   */
+  const dropMissing = async (loaded: readonly LoadedFlow[], onlyOpen: boolean) => {
+    const named = new Set(loaded.map(({ flow }) => flow.name))
+    const broken = new Set(problems.map(({ file }) => file))
+    const missing = (await listFlowStates(deps.database.db))
+      .map(({ flow }) => flow)
+      .filter((name) => {
+        if (named.has(name) || (onlyOpen && !open.has(name))) return false
+        const file = open.get(name)?.loaded.file
+        // An unreadable file may contain the flow. For a running flow its file is known; for others it may be any.
+        return file === undefined ? broken.size === 0 : !broken.has(file)
+      })
+    for (const name of missing) {
+      const running = open.get(name)
+      open.delete(name)
+      await deps.deliveries.close(name)
+      deps.notifications.closeFlow(name)
+      if (running) await shut(running)
+    }
+    const at = deps.now()
+    await deps.database.transaction((trx) =>
+      pauseByService(trx, missing, { at, why: { code: 'DEFINITION_MISSING' } }),
+    )
+    if (missing.length > 0) {
+      deps.log.warn({ flows: missing }, 'flows without a definition paused; their state is kept')
+      await warnOfPending(deps, missing)
+    }
+  }
+
+  /** A definition that was restored, or that now states what a change means, needs no answer. */
+  const endQuestions = async () => {
+    for (const state of await listFlowStates(deps.database.db)) {
+      const one = open.get(state.flow)
+      if (!one) continue
+      if (state.asked_identities !== null && otherDestinations(one.runtime, state).length === 0) {
+        const trxAt = deps.now()
+        await deps.database.transaction((trx) => endDestinationQuestion(trx, state.flow, trxAt))
+        one.poller.wake()
+      }
+      if (state.pending_definition_hash === null || needsDecision(one.runtime, state)) continue
+      await deps.database.transaction((trx) => endQuestion(trx, state.flow, deps.now()))
+      one.poller.wake()
+    }
+  }
+
+  const readAgain = () => {
+    inTurn(async () => {
+      await apply({ isTold: true })
+      deps.log.info({}, 'flow files reloaded after another process reloaded them')
+    }).catch((error: unknown) => deps.log.error({ err: error }, 'flow files not reloaded'))
+  }
+
+  /** Each process reads the files after another did; otherwise it would continue with an outdated definition. */
+  const followOthers = async () => {
+    unlisten ??= await deps.database.listen(filesChannel, (processId) => {
+      if (processId !== deps.processId) readAgain()
+    })
+  }
+
+  /** A process that was suspended or disconnected from the database missed the notification of another one. */
+  const isOnFile = async ({ flow: { name }, definitionHash, identities }: FlowRuntime) => {
+    const { flows } = await loadFlows(deps.flowsDir, deps.files)
+    const isChanged = flows.some(
+      (one) =>
+        one.flow.name === name &&
+        (one.definitionHash !== definitionHash ||
+          !isDeepStrictEqual(identitiesOf(one.flow), identities)),
+    )
+    if (isChanged) readAgain()
+    return !isChanged
+  }
+
+  let unlisten: (() => Promise<void>) | undefined
+  let deliveriesStarted = false
+  let unfollow = () => {}
+  const startDeliveries = async () => {
+    if (deliveriesStarted) return
+    await deps.deliveries.start()
+    unfollow = deps.leader.follow(() => {
+      for (const { poller } of open.values()) poller.wake()
+    })
+    await deps.leader.start()
+    deliveriesStarted = true
+  }
+
+  const apply = async ({ isTold = false } = {}) => {
+    const { flows, problems: found } = await loadFlows(deps.flowsDir, deps.files)
+    problems = [...found]
+    // A process without flows must not become the leader, because it cannot deliver those of others.
+    if (flows.length > 0) await startDeliveries()
+    for (const loaded of flows) {
+      const problem = await openOne(loaded)
+      if (problem) problems.push(problem)
+    }
+    await dropMissing(flows, isTold)
+    await endQuestions()
+    for (const problem of problems) {
+      deps.log.error({ ...problem }, 'flow file not valid; its flow is not loaded')
+    }
+  }
+
+  /** Two parallel reloads would open a flow twice. */
+  const inTurn = (work: () => Promise<void>) => {
+    const turn = changing.then(async () => {
+      if (!stopped) await work()
+    })
+    changing = turn.catch(() => undefined)
+    return turn
+  }
+
+  return {
+    flows: () => new Map([...open].sort(([a], [b]) => (a < b ? -1 : 1))),
+    problems: () => problems,
+    isOnFile,
+    countActive: async () => (deliveriesStarted ? deps.deliveries.countActive() : 0),
+    async load() {
+      try {
+        await inTurn(async () => {
+          startedRead = await nextRead(deps.database.db)
+          await followOthers()
+          await forgetLimits(deps)
+          await apply()
+          if (deps.startPaused && open.size > 0) {
+            const at = deps.now()
+            await deps.database.transaction((trx) =>
+              pauseByService(trx, [...open.keys()], { at, why: { code: 'ALL_START_PAUSED' } }),
+            )
+          }
+          await deps.database.transaction((trx) => notify(trx, filesChannel, deps.processId))
+        })
+        loading = 'done'
+      } catch (error) {
+        loading = 'failed'
+        throw error
+      }
+    },
+    requireLoaded() {
+      if (loading === 'done') return
+      throw loading === 'under way'
+        ? refusal(
+            'SERVICE_UNAVAILABLE',
+            { code: 'FLOWS_LOADING' },
+            { extra: { retryAfterSeconds: 1 } },
+          )
+        : refusal('SERVICE_UNAVAILABLE', {
+            code: loading === 'failed' ? 'FLOWS_NOT_LOADED' : 'FLOWS_LOADING',
+          })
+    },
+    reload: (actor) =>
+      inTurn(async () => {
+        await apply()
+        await deps.database.transaction(async (trx) => {
+          await recordAction(deps, trx, {
+            at: deps.now(),
+            flow: null,
+            action: 'reloaded',
+            actor,
+            detail: `${open.size} flows, ${problems.length} problems`,
+          })
+          await notify(trx, filesChannel, deps.processId)
+        })
+      }),
+    start() {
+      started = true
+      for (const { poller } of open.values()) poller.start()
+    },
+    async stop() {
+      stopped = true
+      await unlisten?.()
+      const timer = setTimeout(() => abandon.abort(), stopWithinMs)
+      const endDeliveries = async () => {
+        if (deliveriesStarted) await deps.deliveries.stop({ timeoutMs: stopWithinMs })
+      }
+      // Before a running reload ends, because it may wait for slow attempts of an old definition.
+      await endDeliveries()
+      await changing
+      await endDeliveries()
+      await Promise.all([...open.values()].map(({ poller }) => poller.stop()))
+      unfollow()
+      await deps.leader.stop()
+      clearTimeout(timer)
+      await Promise.all([...open.values()].map(shut))
+    },
+  }
+}
+
+function fingerprintOf({ flow, definitionHash }: LoadedFlow): string {
+  const text = JSON.stringify(flow, function revealed(this: Record<string, unknown>, key, value) {
+    // toJSON has already masked `value`.
+    const given = this[key]
+    return given instanceof Secret ? given.reveal() : value
+  })
+  return createHash('sha256').update(definitionHash).update(text).digest('hex')
+}

@@ -1,0 +1,30 @@
+import type { Flow } from './definition/schema.ts'
+import type { ItemReader } from './item/item.ts'
+import type { UsedField } from './poll/missing-fields.ts'
+import type { Source } from './types.ts'
+
+/** A flow that is ready to poll: its definition with everything opened and compiled. */
+export type FlowRuntime = {
+  flow: Flow
+  definitionHash: string
+  /**
+   * Identifies the form of items: hashes of an equal form can be compared even if the definition changed. The part
+   * after a slash identifies the form of the key.
+   */
+  itemForm: string
+  source: Source
+  /** Identities of the source and of the destinations by name; see definition/identity.ts. */
+  identities: { source: string; destinations: Readonly<Record<string, string>> }
+  /**
+   * Where an incremental read continues; undefined if the source is always read completely. A position of another
+   * `origin` (query and field) is not valid.
+   */
+  cursor: { field: string; overlapMs: number; origin: string } | undefined
+  fullScanEveryMs: number | undefined
+  read: ItemReader['read']
+  hashOver: ItemReader['hashOver']
+  /** The fields that records must have; see poll/missing-fields.ts. */
+  usedFields: readonly UsedField[]
+  /** The key fields of an item, for a delete without further data. */
+  keyValue: (pk: string) => Record<string, unknown>
+}

@@ -1,0 +1,103 @@
+import { excerpt, shorten } from '../mapping/excerpt.ts'
+
+/** A field that differs between two versions of an item. Values are shortened; an absent value is undefined. */
+export type Difference = {
+  /** For example `price`, `size.width`, `lines[2].quantity`, `["a.b"]`. */
+  field: string
+  change: 'added' | 'removed' | 'changed'
+  from?: unknown
+  to?: unknown
+}
+
+const longestValue = 300
+const plainName = /^[\p{L}_$][\p{L}\p{N}_$-]*$/u
+
+/**
+ * The fields that differ between two versions of an item, in the order of their names: at most `most`, with the total count.
+ * Lists are compared by position.
+ */
+export function differencesOf(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+  most: number,
+): { fields: Difference[]; total: number } {
+  const fields: Difference[] = []
+  let total = 0
+  const note = (difference: Difference) => {
+    total += 1
+    if (total <= most) fields.push(difference)
+  }
+  compare('', before, after, note)
+  return { fields, total }
+}
+
+type Content = Readonly<Record<string, unknown>>
+
+/** Comparison of two versions of an item. `differences` is empty unless `compared`. */
+export type Comparison = {
+  comparison: 'compared' | 'first' | 'too_large'
+  differences: Difference[]
+  /** Total count, including differences that are not listed. */
+  differenceCount: number
+}
+
+/** Compares two versions. `before` is undefined when none is stored, and null when it was too large to store. */
+export function compareVersions(
+  before: Content | null | undefined,
+  after: Content | null,
+): Comparison {
+  if (before === undefined) return { comparison: 'first', ...nothing }
+  if (before === null || after === null) return { comparison: 'too_large', ...nothing }
+  const { fields, total } = differencesOf(before, after, differencesShown)
+  return { comparison: 'compared', differences: fields, differenceCount: total }
+}
+
+const nothing = { differences: [], differenceCount: 0 }
+const differencesShown = 50
+
+type Note = (difference: Difference) => void
+
+function compare(field: string, from: unknown, to: unknown, note: Note): void {
+  if (Array.isArray(from) && Array.isArray(to)) {
+    for (let place = 0; place < Math.max(from.length, to.length); place++) {
+      const has = [place < from.length, place < to.length] as const
+      compareField(`${field}[${place}]`, has, from[place], to[place], note)
+    }
+  } else if (isRecord(from) && isRecord(to)) {
+    for (const name of [...new Set([...Object.keys(from), ...Object.keys(to)])].sort()) {
+      const has = [Object.hasOwn(from, name), Object.hasOwn(to, name)] as const
+      compareField(pathOf(field, name), has, from[name], to[name], note)
+    }
+  } else if (from !== to) {
+    note({ field, change: 'changed', from: shown(from), to: shown(to) })
+  }
+}
+
+function compareField(
+  field: string,
+  [had, has]: readonly [boolean, boolean],
+  from: unknown,
+  to: unknown,
+  note: Note,
+): void {
+  if (had && has) compare(field, from, to, note)
+  else if (has) note({ field, change: 'added', to: shown(to) })
+  else note({ field, change: 'removed', from: shown(from) })
+}
+
+function pathOf(parent: string, name: string): string {
+  if (!plainName.test(name)) return `${parent}[${JSON.stringify(name)}]`
+  return parent === '' ? name : `${parent}.${name}`
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The value, or the start of a long one as text. */
+function shown(value: unknown): unknown {
+  if (typeof value === 'string') return shorten(value, longestValue)
+  if (typeof value !== 'object' || value === null) return value
+  const text = excerpt(value, longestValue)
+  return text.endsWith('…') ? text : value
+}

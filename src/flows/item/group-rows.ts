@@ -1,0 +1,130 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Flow } from '../definition/schema.ts'
+import { shorten } from '../mapping/excerpt.ts'
+import { invalidRecord, invalidRecordReason, SourceError, type SourceRow } from '../types.ts'
+import { joinKey, keyText } from './key.ts'
+
+type Rules = Pick<Flow, 'item'> & { source: { groupBy?: GroupBy | undefined } }
+/** Limit of records in memory for one item. More records with the same key mean that the key is wrong. */
+const maxRecordsOfOneKey = 100_000
+
+type GroupBy = { children: Readonly<Record<string, readonly string[]>> }
+
+/**
+ * Combines consecutive records of one key into one record with lists, as `source.groupBy` says. Without `groupBy` batches pass
+ * unchanged.
+ *
+ * - An entry whose columns are all null (an outer join without a match) is omitted. Equal entries of a list are combined.
+ * - Records with one key that differ in a column outside `item.hash.ignore` are an error, because none of them is known to be
+ *   right.
+ * - An invalid record fails the poll. It may belong to the item before or after it, which would be sent incomplete.
+ */
+export async function* groupRows(
+  rules: Rules,
+  batches: AsyncIterable<SourceRow[]>,
+): AsyncGenerator<SourceRow[]> {
+  const { groupBy } = rules.source
+  if (!groupBy) return yield* batches
+  const lists = Object.entries(groupBy.children)
+  const childColumns = new Set(lists.flatMap(([, columns]) => columns))
+  // The key may differ in form, as a number in one record and text in the next.
+  const apart = new Set([...childColumns, ...rules.item.hash.ignore, ...rules.item.key])
+
+  let open: Group | undefined
+  const isOfKey = (row: SourceRow, first: SourceRow) =>
+    rules.item.key.every((name) => isSameKey(row[name], first[name]))
+  const contradiction = (row: SourceRow, first: SourceRow) =>
+    Object.keys(row).find((name) => !apart.has(name) && !isSame(row[name], first[name]))
+  const close = (group: Group) =>
+    group.differs === undefined
+      ? itemOf(group, lists, childColumns)
+      : invalidRecord({
+          code: 'GROUP_DIFFERS',
+          data: { pk: shownKey(rules, group.first), field: group.differs },
+        })
+
+  for await (const batch of batches) {
+    const done: SourceRow[] = []
+    for (const row of batch) {
+      const refused = invalidRecordReason(row)
+      if (refused !== undefined) {
+        throw new SourceError({ code: 'GROUP_WITH_NO_RECORD', data: { what: refused } })
+      }
+      if (!open || !isOfKey(row, open.first)) {
+        if (open) done.push(close(open))
+        open = { first: row, records: 0, lists: lists.map(([, columns]) => createList(columns)) }
+      }
+      open.differs ??= contradiction(row, open.first)
+      if (++open.records > maxRecordsOfOneKey) {
+        throw new SourceError({ code: 'GROUP_TOO_LARGE', data: { most: maxRecordsOfOneKey } })
+      }
+      for (const list of open.lists) list.add(row)
+    }
+    if (done.length > 0) yield done
+  }
+  if (open) yield [close(open)]
+}
+
+/** Like groupRows, for all records of one item. */
+export async function groupAll(rules: Rules, rows: SourceRow[]): Promise<SourceRow[]> {
+  const all: SourceRow[] = []
+  for await (const batch of groupRows(rules, oneBatch(rows))) all.push(...batch)
+  return all
+}
+
+async function* oneBatch(rows: SourceRow[]): AsyncGenerator<SourceRow[]> {
+  yield rows
+}
+
+type Group = {
+  first: SourceRow
+  records: number
+  /** A column in which the records of the item differ. */
+  differs?: string | undefined
+  lists: ReturnType<typeof createList>[]
+}
+
+function shownKey({ item }: Rules, row: SourceRow): string {
+  return shorten(joinKey(item.key.map((name) => String(row[name]))))
+}
+
+function isSameKey(left: unknown, right: unknown): boolean {
+  const text = keyText(left)
+  return text === null ? isSame(left, right) : text === keyText(right)
+}
+
+function itemOf(
+  group: Group,
+  lists: [string, readonly string[]][],
+  childColumns: ReadonlySet<string>,
+): SourceRow {
+  const row: SourceRow = {}
+  for (const name of Object.keys(group.first)) {
+    if (!childColumns.has(name)) row[name] = group.first[name]
+  }
+  for (const [index, [name]] of lists.entries()) row[name] = group.lists[index]?.entries
+  return row
+}
+
+function createList(columns: readonly string[]) {
+  const entries: SourceRow[] = []
+  const known = new Set<string>()
+  return {
+    entries,
+    add: (row: SourceRow) => {
+      const values = columns.map((name) => row[name])
+      if (values.every((value) => value === null || value === undefined)) return
+      const text = JSON.stringify(values, (_, value) =>
+        typeof value === 'bigint' ? `${value}n` : value,
+      )
+      if (known.has(text)) return
+      known.add(text)
+      entries.push(Object.fromEntries(columns.map((name) => [name, row[name]])))
+    },
+  }
+}
+
+function isSame(left: unknown, right: unknown): boolean {
+  if (left === right) return true
+  return typeof left === 'object' && typeof right === 'object' && isDeepStrictEqual(left, right)
+}

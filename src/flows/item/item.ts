@@ -1,0 +1,113 @@
+import { hash } from 'node:crypto'
+import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Flow } from '../definition/schema.ts'
+import { compileExpression, type Expression } from '../mapping/expression.ts'
+import { ExpressionError } from '../mapping/expression-error.ts'
+import { type Item, invalidRecordReason, type SourceRow } from '../types.ts'
+import { CanonicalError, createCanonicalizer } from './canonical.ts'
+import { joinKey, keyText } from './key.ts'
+
+export type ReadItem =
+  | { item: Item }
+  /** Excluded by the filter. */
+  | { skipped: Reason; pk: string }
+  /** `pk` is null when the record has no usable key. `mayPass`: a later evaluation may succeed. */
+  | { problem: { pk: string | null; why: Reason; mayPass?: true } }
+
+/** Changes with the form of items. Then every item counts as changed by definition and not by its source. */
+export const itemVersion = 'h1'
+
+const form = 'h2'
+
+export type ItemReader = {
+  /** Never rejects because of a record's content. */
+  read(row: SourceRow): Promise<ReadItem>
+  /** The hash of an item over these fields only, in the given form, as earlier versions of the service stored it. */
+  hashOver(fields: readonly string[], item: Item, form: string): string
+}
+
+const maxKeyLength = 1_024
+/** Databases index at most 2,704 bytes, including the names of a flow and a destination. */
+const maxKeyBytes = 2_400
+
+/**
+ * Creates items from records by the flow's rules: canonical form, key, filter and hash. The hash is its form, a colon, and the
+ * SHA-256 of the canonical text in base64url.
+ */
+export function createItemReader(flow: Pick<Flow, 'item'>): ItemReader {
+  const { key, filter } = flow.item
+  const canonical = createCanonicalizer(flow.item.hash)
+  const condition = filter === undefined ? undefined : compileExpression(filter)
+
+  const makeItem = (row: SourceRow): ReadItem => {
+    const refused = invalidRecordReason(row)
+    if (refused !== undefined) return { problem: { pk: null, why: refused } }
+    let made: ReturnType<typeof canonical>
+    try {
+      made = canonical(row)
+    } catch (error) {
+      if (!(error instanceof CanonicalError)) throw error
+      const found = keyOf(key, row)
+      const pk = 'pk' in found ? found.pk : null
+      return { problem: { pk, why: error.why } }
+    }
+    const found = keyOf(key, made.value)
+    if ('why' in found) return { problem: { pk: null, why: found.why } }
+    const { pk, key: values } = found
+    return { item: { pk, key: values, value: made.value, hash: hashOf(form, made.text) } }
+  }
+
+  return {
+    hashOver(fields, { value }, name) {
+      const own = fields.filter((field) => Object.hasOwn(value, field))
+      const part = Object.fromEntries(own.map((field) => [field, value[field]]))
+      return hashOf(name, canonical(part).text)
+    },
+    read: async (row) => {
+      const made = makeItem(row)
+      return condition && 'item' in made ? await filtered(made.item, condition) : made
+    },
+  }
+}
+
+function hashOf(hashForm: string, text: string): string {
+  return `${hashForm}:${hash('sha256', text, 'base64url')}`
+}
+
+async function filtered(item: Item, condition: Expression): Promise<ReadItem> {
+  const { pk } = item
+  try {
+    if ((await condition.evaluate(item.value)) === true) return { item }
+    return { skipped: { code: 'ITEM_FILTER_FALSE' }, pk }
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error
+    const why: Reason = { code: 'ITEM_FILTER_FAILED', data: { what: error.why } }
+    return { problem: { pk, why, ...(error.outOfTime && { mayPass: true }) } }
+  }
+}
+
+function keyOf(
+  names: readonly string[],
+  record: Record<string, unknown>,
+): { pk: string; key: string[] } | { why: Reason } {
+  const values: string[] = []
+  for (const name of names) {
+    const data = { field: JSON.stringify(name) }
+    const value = Object.hasOwn(record, name) ? record[name] : undefined
+    if (value === undefined || value === null) {
+      return { why: { code: 'ITEM_KEY_MISSING', data } }
+    }
+    const text = keyText(value)
+    if (text === null) return { why: { code: 'ITEM_KEY_NOT_SINGLE', data } }
+    if (text.trim() === '') return { why: { code: 'ITEM_KEY_BLANK', data } }
+    values.push(text)
+  }
+  const pk = joinKey(values)
+  if (pk.length > maxKeyLength) {
+    return { why: { code: 'ITEM_KEY_TOO_LONG', data: { most: maxKeyLength } } }
+  }
+  if (Buffer.byteLength(pk) > maxKeyBytes) {
+    return { why: { code: 'ITEM_KEY_TOO_MANY_BYTES', data: { most: maxKeyBytes } } }
+  }
+  return { pk, key: values }
+}

@@ -1,0 +1,112 @@
+import jsonata from 'jsonata'
+import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
+import { ExpressionError, toExpressionError, tooSlow } from './expression-error.ts'
+import { plainCopy } from './plain-copy.ts'
+import { threadCpuMs } from './thread-cpu.ts'
+
+/** Limits of call depth and list entries: options of jsonata since 2.2. Its option `timeout` also counts time of other work. */
+const guards = { stack: 200, sequence: 100_000 }
+/** Limit of processor time per evaluation. On a busy machine it may last much longer. */
+const longestCpuMs = 250
+/** Limit of intermediate texts: doubling a text forty times would end the process. */
+const maxTextLength = 1_000_000
+const exitHook = Symbol.for('jsonata.__evaluate_exit')
+
+/** Variables of an expression: JSON values by name. */
+export type Variables = Readonly<Record<string, unknown>>
+
+export type Guarded = {
+  /**
+   * The result as plain JSON values; undefined when there is none. `variables` are `$name` in the expression. Rejects with
+   * ExpressionError.
+   */
+  evaluate(value: unknown, variables?: Variables): Promise<unknown>
+  ast: unknown
+}
+
+/**
+ * JSONata with limits of processor time, depth and size, and two changes. `$eval` is refused. `$exists` is false for null,
+ * because a database has null where a JSON document lacks the field.
+ *
+ * A thread evaluates one expression at a time. Throws ExpressionError for a syntax error.
+ */
+export function compileGuarded(text: string): Guarded {
+  const expression = parse(text)
+  expression.registerFunction('eval', refuseEval)
+  expression.registerFunction('exists', exists, '<x:b>')
+  expression.registerFunction('pad', pad, '<s-ns?:s>')
+  // jsonata looks up this symbol like any name; only its type requires a string. It awaits the function at each step, where
+  // the event loop can run other work.
+  let limit = createCpuLimit()
+  const atEachStep = (_node: unknown, _input: unknown, _frame: unknown, result: unknown) => {
+    refuseLongText(result)
+    limit.check()
+    const pause = yieldToEventLoop()
+    return pause && limit.exclude(pause)
+  }
+  expression.assign(exitHook as unknown as string, atEachStep)
+  return {
+    evaluate: async (value, variables) => {
+      limit = createCpuLimit()
+      try {
+        return plainCopy(await expression.evaluate(value, variables && { ...variables }))
+      } catch (thrown) {
+        throw toExpressionError(thrown)
+      }
+    },
+    ast: expression.ast(),
+  }
+}
+
+/** Ends an evaluation that uses too much processor time. Time used by other work during its pauses does not count. */
+function createCpuLimit() {
+  const beganAt = performance.now()
+  let beganAtCpuMs = threadCpuMs()
+  return {
+    check() {
+      // Elapsed time is cheaper to read, and processor time cannot exceed it.
+      if (performance.now() - beganAt < longestCpuMs) return
+      if (threadCpuMs() - beganAtCpuMs >= longestCpuMs) throw tooSlow(longestCpuMs)
+    },
+    async exclude(pause: Promise<void>) {
+      const pausedAtMs = threadCpuMs()
+      await pause
+      beganAtCpuMs += threadCpuMs() - pausedAtMs
+    },
+  }
+}
+
+function parse(text: string): jsonata.Expression {
+  try {
+    return jsonata(text, guards)
+  } catch (thrown) {
+    throw toExpressionError(thrown)
+  }
+}
+
+function refuseEval(): never {
+  throw new ExpressionError({ code: 'EXPRESSION_EVAL' })
+}
+
+function exists(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
+
+/** Like jsonata's `$pad` with a length limit: the original builds the padding first, whatever its length. */
+function pad(text: string | undefined, width: number, filler?: string): string | undefined {
+  if (text === undefined) return undefined
+  if (Math.abs(width) > maxTextLength) throw tooLong()
+  const missing = Math.abs(width) - [...text].length
+  if (missing <= 0) return text
+  const unit = [...(filler || ' ')]
+  const padding = Array.from({ length: missing }, (_, index) => unit[index % unit.length]).join('')
+  return width < 0 ? padding + text : text + padding
+}
+
+function refuseLongText(result: unknown): void {
+  if (typeof result === 'string' && result.length > maxTextLength) throw tooLong()
+}
+
+function tooLong(): ExpressionError {
+  return new ExpressionError({ code: 'EXPRESSION_TEXT_TOO_LONG', data: { most: maxTextLength } })
+}

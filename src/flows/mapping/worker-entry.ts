@@ -1,0 +1,42 @@
+import { parentPort } from 'node:worker_threads'
+import type { Reason } from '../../domain/flow-reasons.ts'
+import { toExpressionError } from './expression-error.ts'
+import { compileGuarded, type Guarded, type Variables } from './guarded.ts'
+import { threadCpuMs } from './thread-cpu.ts'
+
+/** A request to the thread. */
+export type EvaluationRequest = { text: string; value: unknown; variables?: Variables | undefined }
+export type EvaluationAnswer =
+  | { result: unknown }
+  | { why: Reason; position: number | undefined; outOfTime: boolean }
+
+/** A message without an answer means that the thread has started. `cpuMs`: its processor time so far. */
+export type ThreadMessage = { answer?: EvaluationAnswer; cpuMs: number }
+
+const maxCompiled = 1_000
+const compiled = new Map<string, Guarded>()
+
+function compile(text: string): Guarded {
+  const known = compiled.get(text)
+  if (known) return known
+  if (compiled.size >= maxCompiled) compiled.clear()
+  const fresh = compileGuarded(text)
+  compiled.set(text, fresh)
+  return fresh
+}
+
+async function answer({ text, value, variables }: EvaluationRequest): Promise<EvaluationAnswer> {
+  try {
+    return { result: await compile(text).evaluate(value, variables) }
+  } catch (thrown) {
+    const { why, position, outOfTime } = toExpressionError(thrown)
+    return { why, position, outOfTime }
+  }
+}
+
+const post = (message: ThreadMessage) => parentPort?.postMessage(message)
+
+parentPort?.on('message', async (request: EvaluationRequest) => {
+  post({ answer: await answer(request), cpuMs: threadCpuMs() })
+})
+post({ cpuMs: threadCpuMs() })

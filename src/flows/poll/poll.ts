@@ -1,0 +1,222 @@
+import type { Trx } from '../../db/database.ts'
+import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
+import { endFills, listFills } from '../../repositories/flows/destination-fills.ts'
+import { notifyDeliveries } from '../../repositories/flows/flow-events.ts'
+import { isOnRecord } from '../../repositories/flows/flow-items.ts'
+import { insertPoll } from '../../repositories/flows/flow-polls.ts'
+import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
+import { beginPollRead, endPoll, type FlowStateRow } from '../../repositories/flows/flow-state.ts'
+import { countRun } from '../../repositories/flows/flow-switches.ts'
+import { pauseByService } from '../control/switches.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import { FileNotReadyError, SourceError } from '../types.ts'
+import { forgetMissing, sendDeletes } from './deletes.ts'
+import { applyIdentity } from './identity.ts'
+import { watchFields } from './missing-fields.ts'
+import {
+  acceptedBy,
+  applyDefinition,
+  areChangesSent,
+  areNewItemsSent,
+  forgetItems,
+  planScan,
+} from './plan.ts'
+import { LeaseLostError, type PollDeps, type PollLease, underLease } from './poll-lease.ts'
+import { isCutOff, type Progress, readSource, reportWarnings } from './poll-writer.ts'
+import type { PollOutcome } from './poller.ts'
+import { isGrouped } from './read-items.ts'
+
+/**
+ * Reads the source once and queues changes. Hashes and deliveries of a batch share a transaction, so after a crash an
+ * item is either unread or queued. The cursor moves in the last transaction only. `found` is the flow's state before.
+ * A failure is recorded and thrown.
+ */
+export async function pollOnce(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  found: FlowStateRow,
+): Promise<PollOutcome> {
+  const { flow } = runtime
+  const bound = await applyIdentity(deps, runtime, lease, found)
+  if ('asked' in bound) {
+    return { changes: 0, rowsRead: 0, skipped: 'paused', why: bound.asked }
+  }
+  const { pollKind, state } = await applyDefinition(deps, runtime, lease, bound.state)
+  if (pollKind === 'ask') {
+    return { changes: 0, rowsRead: 0, skipped: 'paused', why: { code: 'DEFINITION_CHANGED' } }
+  }
+  await forgetItems(deps, runtime, lease, state)
+
+  const startedAt = deps.now()
+  const { isFull, since } = planScan(runtime, state, pollKind, startedAt)
+  // A full read finds the position again, in case its value is wrong and hides changes.
+  const from = isFull ? null : state.cursor
+  const destinations = new Set(flow.destinations.map(({ name }) => name))
+  const fills = isFull
+    ? (await listFills(deps.database.db, flow.name)).filter((one) =>
+        destinations.has(one.destination),
+      )
+    : []
+  const sendRules = {
+    sendsChanges: areChangesSent(runtime, state, pollKind),
+    sendsNewItems: areNewItemsSent(runtime, state, pollKind),
+    earlierForms: state.hash_forms,
+    renewsHashes: pollKind === 'rebase' || fills.length > 0,
+  }
+  const progress: Progress = {
+    read: await beginPollRead(deps.database.db, flow.name),
+    isFirst: state.last_success_at === null && !(await isOnRecord(deps.database.db, flow.name)),
+    startedAt,
+    savedAtMs: startedAt.getTime(),
+    rowsRead: 0,
+    changes: 0,
+    counts: { new: 0, changed: 0, deleted: 0 },
+    problems: 0,
+    duplicates: 0,
+    mustReadAgain: false,
+    warnings: [],
+    from,
+    cursor: from,
+    fills,
+    fields: watchFields(runtime, state),
+    isAgain: false,
+    grouped: isGrouped(runtime) ? { batches: [], size: 0, isFull: false } : undefined,
+  }
+  try {
+    const seen = await readSource(deps, runtime, lease, sendRules, since, progress)
+    await reportWarnings(deps, runtime, progress)
+    if (isFull && pollKind !== 'rebase') {
+      const { read } = progress
+      const isCut = isCutOff(progress)
+      const problems = progress.problems - progress.duplicates
+      const found = { seen, problems, read, isCut, isOtherSource: state.holds_deletes }
+      progress.counts.deleted = await sendDeletes(deps, runtime, lease, found)
+      progress.changes += progress.counts.deleted
+    }
+    if (!sendRules.sendsNewItems) await forgetMissing(deps, flow.name, lease, seen)
+    await finish(deps, runtime, lease, state, isFull, progress)
+  } catch (error) {
+    // A source that is broken off throws its own error. The lost lease is what matters.
+    const failure = lease.signal.aborted ? new LeaseLostError() : error
+    const wait = waitOf(failure, state, deps.now())
+    if (wait) await recordWait(deps, flow.name, wait)
+    else await recordFailure(deps, runtime, isFull, progress, failure)
+    // If the wait is longer than a writer takes, it is a failure like any other.
+    if (failure instanceof FileNotReadyError && !wait) throw new SourceError(failure.why)
+    throw failure
+  }
+  if (!progress.mustReadAgain) await runtime.source.committed?.()
+  logPoll(deps, flow.name, isFull, progress)
+  return { changes: progress.changes, rowsRead: progress.rowsRead }
+}
+
+/** Polls every few seconds that find nothing would flood the log; `/metrics` counts them. */
+function logPoll(deps: PollDeps, flow: string, isFull: boolean, progress: Progress): void {
+  const { startedAt, rowsRead, changes, problems } = progress
+  if (changes + problems === 0) return
+  const kind = isFull ? 'full' : 'incremental'
+  const durationMs = deps.now().getTime() - startedAt.getTime()
+  deps.log.info({ flow, kind, rowsRead, changes, problems, durationMs }, 'flow polled')
+}
+
+async function finish(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  state: FlowStateRow,
+  isFull: boolean,
+  progress: Progress,
+): Promise<void> {
+  const { flow } = runtime
+  await underLease(deps, lease, async (trx) => {
+    const now = deps.now()
+    await insertPoll(trx, pollRow(flow.name, isFull, progress, now))
+    // Fills, requests and missing items stay open for the next read if this one was not whole.
+    const isWhole = !progress.mustReadAgain && !isCutOff(progress)
+    await endPoll(trx, flow.name, {
+      ...acceptedBy(runtime),
+      ...progress.fields.learned(),
+      cursor: isWhole ? progress.cursor : progress.from,
+      cursor_origin: runtime.cursor?.origin ?? null,
+      item_form: runtime.itemForm,
+      last_poll_at: now,
+      last_success_at: now,
+      waiting_why: null,
+      waiting_since: null,
+      ...(isFull && { last_full_scan_at: progress.startedAt }),
+      scannedAfter: isFull && isWhole ? state.resets : undefined,
+    })
+    if (isFull && isWhole) await endFills(trx, flow.name, progress.fills)
+    await endRun(trx, flow.name, now)
+  })
+}
+
+function pollRow(flow: string, isFull: boolean, progress: Progress, now: Date) {
+  return {
+    flow,
+    kind: isFull ? ('full' as const) : ('incremental' as const),
+    startedAt: progress.startedAt,
+    durationMs: now.getTime() - progress.startedAt.getTime(),
+    rowsRead: progress.rowsRead,
+    changes: progress.changes,
+    items: { ...progress.counts, refused: progress.problems },
+    why: null,
+  }
+}
+
+async function endRun(trx: Trx, flow: string, at: Date): Promise<void> {
+  if (await countRun(trx, flow)) {
+    await pauseByService(trx, [flow], { at, why: { code: 'RUN_LIMIT_REACHED' } })
+  }
+}
+
+type Wait = { why: Reason; since: Date; at: Date }
+
+/** The wait for a file, unless it lasts too long. Undefined for every other failure. */
+function waitOf(failure: unknown, state: FlowStateRow, at: Date): Wait | undefined {
+  if (!(failure instanceof FileNotReadyError)) return undefined
+  const since = state.waiting_since ?? at
+  if (at.getTime() - since.getTime() > failure.maxWaitMs) return undefined
+  const until = failure.until?.toISOString()
+  // No message names the time; pages show it separately.
+  const why = { code: failure.why.code, data: { ...failure.why.data, until } as object } as Reason
+  return { why: keptReason(why), since, at }
+}
+
+/** Nothing was read and nothing failed: no poll is counted and no notification is sent. */
+async function recordWait(deps: PollDeps, flow: string, { why, since, at }: Wait): Promise<void> {
+  const fields = { last_poll_at: at, waiting_why: why, waiting_since: since }
+  await deps.database.transaction(async (trx) => {
+    await endPoll(trx, flow, fields)
+    await notifyDeliveries(trx, [flow])
+  })
+}
+
+async function recordFailure(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  isFull: boolean,
+  progress: Progress,
+  error: unknown,
+): Promise<void> {
+  const { flow } = runtime
+  if (error instanceof LeaseLostError) return
+  // A driver's error text may contain data or addresses, so only a reason code is kept.
+  const why: Reason = error instanceof SourceError ? keptReason(error.why) : { code: 'POLL_FAILED' }
+  const now = deps.now()
+  try {
+    await deps.database.transaction(async (trx) => {
+      await insertPoll(trx, { ...pollRow(flow.name, isFull, progress, now), why })
+      await endPoll(trx, flow.name, { last_poll_at: now, waiting_why: null })
+    })
+    await insertSourceProblem(deps.database.db, {
+      flow: flow.name,
+      pk: '',
+      why,
+      at: now,
+    })
+  } catch (cause) {
+    deps.log.error({ flow: flow.name, err: cause }, 'failed poll not recorded')
+  }
+}

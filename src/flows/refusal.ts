@@ -1,0 +1,55 @@
+import {
+  type Reason,
+  type ReasonCode,
+  reasonTexts,
+  type StoredReason,
+  sentenceOf,
+  shownReason,
+} from '../domain/flow-reasons.ts'
+import { preferredLanguage } from '../domain/language.ts'
+import { AppError, type ErrorCode, type ErrorExtra } from '../errors/app-error.ts'
+import type { CompleteFailure } from '../http/error-body.ts'
+
+type Options = { cause?: unknown; extra?: ErrorExtra }
+
+/**
+ * An error of the control API by its reason code. The answer has one field, in Spanish for a reader who asks for it.
+ */
+export function refusal(code: ErrorCode, why: Reason, { cause, extra }: Options = {}): AppError {
+  return new AppError(code, {
+    message: sentenceOf(why, 'en'),
+    cause,
+    extra: { ...extra, said: (accepted) => spanish(why, accepted) },
+  })
+}
+
+/** Like refusal, with the reason code beside the text: for an unreadable source or definition. */
+export function codedRefusal(code: ErrorCode, why: Reason, cause?: unknown): AppError {
+  return new AppError(code, {
+    message: sentenceOf(why, 'en'),
+    cause,
+    extra: { why: (accepted) => shownReason(why, preferredLanguage(accepted)) },
+  })
+}
+
+/**
+ * The text of an error for readers. Without a reason it is the text of the error code; in English the more exact one
+ * of the error.
+ */
+export const completeFailure: CompleteFailure = ({ code, details, extra }, accepted) => {
+  if (extra.why) return { why: extra.why(accepted) }
+  if (extra.said) return { error: extra.said(accepted) }
+  const said = details?.map(({ path }) => path).join(', ')
+  return { error: spanish({ ...reasonOfCode(code), ...(said && { data: { said } }) }, accepted) }
+}
+
+/** The reason of an error code. Codes of the payment API that flows cannot cause count as an internal error. */
+export function reasonOfCode(code: ErrorCode): { code: ReasonCode } {
+  return { code: Object.hasOwn(reasonTexts, code) ? (code as ReasonCode) : 'INTERNAL_ERROR' }
+}
+
+/** Undefined without a request for Spanish: programs send no language and get English. */
+function spanish(why: StoredReason, accepted = ''): string | undefined {
+  const isAsked = /(^|[\s,])es\b/i.test(accepted) && preferredLanguage(accepted) === 'es'
+  return isAsked ? sentenceOf(why, 'es') : undefined
+}

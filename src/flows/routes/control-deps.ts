@@ -1,0 +1,53 @@
+import type { FastifyRequest } from 'fastify'
+import type { Registry } from 'prom-client'
+import { PlainErrorBody } from '../../http/error-body.ts'
+import type { StreamLimits } from '../../http/event-stream.ts'
+import type { FlowChanges } from '../control/flow-changes.ts'
+import type { FlowService } from '../flow-service.ts'
+import type { Workbench } from '../workbench/workbench.ts'
+
+export type ControlDeps = {
+  flows: FlowService
+  workbench: Workbench
+  flowChanges: FlowChanges
+  /** How long and how many streams of events may be; for tests. */
+  streams?: Partial<StreamLimits> | undefined
+  /** Address of the payments dashboard; undefined without one. */
+  dashboardPage?: string | undefined
+  /** The one time zone of the shops; null if there are several, or one is unknown. */
+  shopTimeZone: () => Promise<string | null>
+  now: () => Date
+  /** Metrics of this listener. */
+  registry: Registry
+  /** Rejects with SERVICE_UNAVAILABLE if the database is unavailable or takes no writes. */
+  requireDatabase: () => Promise<void>
+  /** Whether the request may do what operators may; for public routes. */
+  isOperator: (request: FastifyRequest) => Promise<boolean>
+  /** Rejects with UNAUTHORIZED if the session of an accepted request has ended; see ControlGuard. */
+  check: (request: FastifyRequest) => Promise<void>
+}
+
+/** For routes that every operator may call. */
+export const forOperators = { config: { access: 'admin' as const } }
+/** For operator routes of one flow. */
+export const forFlow = { config: { access: 'admin' as const, errors: ['NOT_FOUND' as const] } }
+/** For routes that start a read of the source. An ERP that only triggers it need not wait for the end. */
+export const forSyncs = { config: { ...forFlow.config, mayComeLate: true as const } }
+
+/** An error response of a route in the API description, with its own text. */
+export function failureResponse(description: string) {
+  return { description, content: { 'application/json': { schema: PlainErrorBody } } }
+}
+
+/** For routes that read the source of a flow. */
+export const sourceResponses = {
+  502: failureResponse('The source could not be read; the error says why'),
+}
+
+/**
+ * The actor for logs: the person, or the address of the connection. Tokens are shared, and a closed connection has no
+ * address.
+ */
+export function actorOf(request: FastifyRequest): string {
+  return request.person?.name ?? request.arrivedFrom
+}

@@ -1,0 +1,99 @@
+import { type Reason, sentenceOf, shownReason } from '../../domain/flow-reasons.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import { PreviewQuery, PreviewResponse } from '../preview-schemas.ts'
+import { refusal } from '../refusal.ts'
+import { FlowParams } from '../schemas.ts'
+import { type ControlDeps, failureResponse, sourceResponses } from './control-deps.ts'
+import { languageOf } from './views.ts'
+
+const description = `Reads the source as \`POST /sync/{name}\` would now, compares, maps, and lists what would be sent.
+Nothing is written,
+delivered, archived or put into any log of the flow, whose paused state does not matter. A later sync may differ: the source
+may change, and a destination may refuse a record that looks right here. The preview waits for a poll in progress, and ends
+with 409 when a poll begins: pause the flow if the preview never ends. One at a time for each flow and two in all (429).
+After it, the source is not read for the time that the preview took, 10 s at most. Disconnect to end it.`
+
+export function addPreview(app: HttpServer, { flows }: ControlDeps): void {
+  app.get(
+    '/sync/:name/preview',
+    {
+      config: { access: 'admin', errors: ['NOT_FOUND', 'RATE_LIMITED'] },
+      schema: {
+        operationId: 'previewSync',
+        summary: 'What a sync would do now, without doing it',
+        description,
+        tags: ['Sync'],
+        params: FlowParams,
+        querystring: PreviewQuery,
+        response: {
+          200: PreviewResponse,
+          409: failureResponse('The flow was polled or changed meanwhile; ask again'),
+          ...sourceResponses,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { name } = request.params
+      const view = (why: Reason | null) => shownReason(why, languageOf(request))
+      const { max_rows: maxRows, max_seconds: maxSeconds } = request.query
+      const ended = new AbortController()
+      const forget = app.shutdown.onClosing(() =>
+        ended.abort(
+          refusal(
+            'SERVICE_UNAVAILABLE',
+            { code: 'SERVICE_STOPPING' },
+            { extra: { retryAfterSeconds: 1 } },
+          ),
+        ),
+      )
+      const hangUp = () => ended.abort(new AppError('CALLER_GONE'))
+      reply.raw.once('close', hangUp)
+      if (reply.raw.closed) hangUp()
+      try {
+        const preview = await flows.preview(name, { maxRows, maxSeconds }, ended.signal)
+        const { pollKind, identity, scan, changes, items, deletes, problems } = preview
+        return {
+          name,
+          paused: preview.paused,
+          definition: pollKind,
+          identity: {
+            source_changed: identity.sourceChanged,
+            destinations: identity.destinations,
+          },
+          scan,
+          cut_off: preview.cutOff,
+          rows_read: preview.rowsRead,
+          duration_ms: preview.durationMs,
+          changes,
+          items,
+          deletes: {
+            ...deletes,
+            reason: deletes.why && sentenceOf(deletes.why, 'en'),
+            why: view(deletes.why),
+          },
+          destinations: preview.destinations.map(({ refusals, ...one }) => ({
+            ...one,
+            refusals: refusals.map(({ pk, why }) => ({
+              pk,
+              reason: sentenceOf(why, 'en'),
+              why: view(why),
+            })),
+          })),
+          problems: problems.map(({ pk, why }) => ({
+            pk,
+            message: sentenceOf(why, 'en'),
+            why: view(why),
+          })),
+          sample: preview.sample.map(({ differenceCount, ...one }) => ({
+            ...one,
+            difference_count: differenceCount,
+          })),
+        }
+      } finally {
+        forget()
+        reply.raw.off('close', hangUp)
+      }
+    },
+  )
+}

@@ -1,0 +1,310 @@
+import { readFileSync } from 'node:fs'
+import type { FastifyRequest } from 'fastify'
+import { type Reason, sentenceOf, shownReason } from '../../domain/flow-reasons.ts'
+import type { Language } from '../../domain/language.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import { templateNames, templateSources } from '../definition/flow-template.ts'
+import type { Comparison } from '../item/differences.ts'
+import { ItemParams } from '../schemas.ts'
+import type { ShownDelivery } from '../workbench/shown-deliveries.ts'
+import type { Caller, Checked, WhyReadOnly } from '../workbench/workbench.ts'
+import {
+  CheckBody,
+  CheckedResponse,
+  DryRunBody,
+  DryRunResponse,
+  FileParams,
+  FlowFileResponse,
+  FlowFilesResponse,
+  FlowSchemaResponse,
+  FlowVersionResponse,
+  ItemRequestsResponse,
+  SaveBody,
+  SavedResponse,
+  TemplateParams,
+  TemplateQuery,
+  TemplateResponse,
+  VersionParams,
+} from '../workbench-schemas.ts'
+import { actorOf, type ControlDeps, sourceResponses } from './control-deps.ts'
+import { pkOf } from './diagnostics.ts'
+import { languageOf, viewProblem } from './views.ts'
+
+const schemaFile = new URL('../../../schema/flow.schema.json', import.meta.url)
+const reading = { config: { access: 'admin' as const, compressed: true } }
+const ofFile = {
+  config: {
+    access: 'admin' as const,
+    errors: ['NOT_FOUND' as const, 'FORBIDDEN' as const],
+    compressed: true,
+  },
+}
+/** Flow files: read, check, try and save them. */
+export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void {
+  app.get(
+    '/flow-files',
+    {
+      ...reading,
+      schema: {
+        operationId: 'listFlowFiles',
+        summary: 'The flow files and the templates for new ones',
+        tags: ['Definitions'],
+        response: { 200: FlowFilesResponse },
+      },
+    },
+    async (request) => {
+      const { folder, readOnly, files } = await workbench.list(callerOf(request))
+      const templates = templateNames.map((name) => ({
+        name,
+        takes_source: !templateSources.some((one) => one === name),
+      }))
+      return {
+        ...{ folder, files, templates, sources: [...templateSources] },
+        ...viewReadOnly(readOnly),
+      }
+    },
+  )
+
+  app.get(
+    '/flow-files/:file',
+    {
+      ...ofFile,
+      schema: {
+        operationId: 'readFlowFile',
+        summary: 'A flow file as it is on the disk, and its earlier versions',
+        tags: ['Definitions'],
+        params: FileParams,
+        response: { 200: FlowFileResponse },
+      },
+    },
+    async (request) => {
+      const { file, text, hash, changedAt, readOnly, versions } = await workbench.read(
+        request.params.file,
+        callerOf(request),
+      )
+      return {
+        ...{ file, text, hash },
+        changed_at: changedAt.toISOString(),
+        ...viewReadOnly(readOnly),
+        versions: versions.map(({ id, replacedAt, bytes }) => ({
+          version: id,
+          replaced_at: replacedAt.toISOString(),
+          bytes,
+        })),
+      }
+    },
+  )
+
+  app.get(
+    '/flow-files/:file/versions/:version',
+    {
+      ...ofFile,
+      schema: {
+        operationId: 'readFlowFileVersion',
+        summary: 'What a save has replaced; save its text to restore it',
+        tags: ['Definitions'],
+        params: VersionParams,
+        response: { 200: FlowVersionResponse },
+      },
+    },
+    async (request) => {
+      const { file, version } = request.params
+      return { file, version, ...(await workbench.readVersion(file, version)) }
+    },
+  )
+
+  app.put(
+    '/flow-files/:file',
+    {
+      config: { access: 'admin', errors: ['FORBIDDEN', 'CONFLICT'] },
+      schema: {
+        operationId: 'saveFlowFile',
+        summary: 'Save a flow file, keep what it replaces, and read all files again',
+        description:
+          'The definition is checked beside all others first; 400 says what is wrong. A new flow is called name.flow.yaml. 403 where the folder cannot be written, the workbench is closed to the caller, or the file is a link; 409 when the file is not the one of `base` any more.',
+        tags: ['Definitions'],
+        params: FileParams,
+        body: SaveBody,
+        response: { 200: SavedResponse },
+      },
+    },
+    async (request) => {
+      const saved = await workbench.save(request.params.file, request.body, callerOf(request))
+      const language = languageOf(request)
+      return { ...saved, problems: saved.problems.map((one) => viewProblem(one, language)) }
+    },
+  )
+
+  app.get(
+    '/flow-templates/:template',
+    {
+      ...reading,
+      schema: {
+        operationId: 'readFlowTemplate',
+        summary: 'A new definition from a template; nothing is saved',
+        tags: ['Definitions'],
+        params: TemplateParams,
+        querystring: TemplateQuery,
+        response: { 200: TemplateResponse },
+      },
+    },
+    async (request) => {
+      const { name, from } = request.query
+      const made = workbench.fromTemplate(request.params.template, name, from)
+      return { text: made.text, ...viewChecked(made, languageOf(request)) }
+    },
+  )
+
+  app.post(
+    '/flow-definitions/check',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'checkDefinition',
+        summary: 'What is wrong with a definition, by line; nothing is saved',
+        tags: ['Definitions'],
+        body: CheckBody,
+        response: { 200: CheckedResponse },
+      },
+    },
+    async (request) => {
+      const { text, file } = request.body
+      return viewChecked(await workbench.check(text, file), languageOf(request))
+    },
+  )
+
+  app.post(
+    '/flow-definitions/dry-run',
+    {
+      config: {
+        access: 'admin',
+        errors: ['FORBIDDEN', 'RATE_LIMITED'],
+        mayComeLate: true,
+      },
+      schema: {
+        operationId: 'dryRunDefinition',
+        summary: 'Read the first ten items of a definition and show the requests they would make',
+        description:
+          'The source is read for 20 s at most. No destination is called and nothing is saved. One at a time.',
+        tags: ['Definitions'],
+        body: DryRunBody,
+        response: { 200: DryRunResponse, ...sourceResponses },
+      },
+    },
+    async (request, reply) => {
+      const ended = new AbortController()
+      const forget = app.shutdown.onClosing(() =>
+        ended.abort(new AppError('SERVICE_UNAVAILABLE', { extra: { retryAfterSeconds: 1 } })),
+      )
+      const hangUp = () => ended.abort(new AppError('CALLER_GONE'))
+      reply.raw.once('close', hangUp)
+      try {
+        const { text } = request.body
+        const made = await workbench.dryRun(text, callerOf(request), ended.signal)
+        const { name, rowsRead, cutOff, warnings, records } = made
+        const language = languageOf(request)
+        return {
+          ...{ name, rows_read: rowsRead, cut_off: cutOff },
+          warnings: warnings.map((why) => sentenceOf(why, language)),
+          records: records.map(({ deliveries, problem, skipped, ...one }) => ({
+            ...one,
+            problem: said(problem, language),
+            skipped: said(skipped, language),
+            destinations: deliveries.map((each) => viewShown(each, language)),
+          })),
+        }
+      } finally {
+        forget()
+        reply.raw.off('close', hangUp)
+      }
+    },
+  )
+
+  app.get(
+    '/flow/:name/items/:pk/requests',
+    {
+      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
+      schema: {
+        operationId: 'readItemRequests',
+        summary:
+          'What each destination would get of one item now, and what differs from its last delivery',
+        description:
+          'Made from the newest stored record with the current definition; nothing is sent. Names replace secrets.',
+        tags: ['Monitoring'],
+        params: ItemParams,
+        response: { 200: ItemRequestsResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      const pk = pkOf(request.params)
+      const language = languageOf(request)
+      const { record, destinations } = await workbench.itemRequests(name, pk)
+      return {
+        ...{ name, pk, record },
+        destinations: destinations.map(
+          ({ deliveredAt, recordChanges, bodyChanges, answer, ...shown }) => ({
+            ...viewShown(shown, language),
+            delivered_at: deliveredAt?.toISOString() ?? null,
+            record_changes: viewChanges(recordChanges),
+            body_changes: viewChanges(bodyChanges),
+            answer: answer && {
+              ...answer,
+              at: answer.at.toISOString(),
+              why: shownReason(answer.why, language),
+            },
+          }),
+        ),
+      }
+    },
+  )
+
+  app.get(
+    '/flow-schema',
+    {
+      ...reading,
+      schema: {
+        operationId: 'readFlowSchema',
+        summary: 'The JSON schema of flow files, for editors',
+        tags: ['Definitions'],
+        response: { 200: FlowSchemaResponse },
+      },
+    },
+    async () => (flowSchema ??= JSON.parse(readFileSync(schemaFile, 'utf8'))),
+  )
+}
+
+const viewReadOnly = (why: WhyReadOnly | null) => ({
+  read_only: why?.message ?? null,
+  read_only_code: why?.code ?? null,
+})
+
+const callerOf = (request: FastifyRequest): Caller => ({
+  actor: actorOf(request),
+  isAnonymous: request.isAnonymous,
+})
+
+let flowSchema: Record<string, unknown> | undefined
+
+function said(why: Reason | null, language: Language): string | null {
+  return why && sentenceOf(why, language)
+}
+
+function viewShown({ skipped, refused, ...shown }: ShownDelivery, language: Language) {
+  return { ...shown, skipped: said(skipped, language), refused: said(refused, language) }
+}
+
+function viewChanges(changes: Comparison | null) {
+  if (!changes) return null
+  const { differenceCount, ...rest } = changes
+  return { ...rest, difference_count: differenceCount }
+}
+
+function viewChecked({ name, problems, references }: Checked, language: Language) {
+  return {
+    name,
+    problems: problems.map((one) => viewProblem(one, language)),
+    references: references.map(({ kind, name: of, isSet }) => ({ kind, name: of, is_set: isSet })),
+  }
+}

@@ -1,0 +1,36 @@
+import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
+import type { AppError } from '../../errors/app-error.ts'
+import { hideTexts } from '../net/hidden-texts.ts'
+import { codedRefusal } from '../refusal.ts'
+import { SourceError } from '../types.ts'
+
+/** The error code of the operating system, a driver or a database. All of them use the property `code`. */
+export function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined
+  return typeof error.code === 'string' ? error.code : undefined
+}
+
+/** The API's error for a request that needs a source which cannot be read. */
+export function sourceUnreadable(error: SourceError): AppError {
+  return codedRefusal('PROVIDER_ERROR', error.why, error)
+}
+
+/** A driver's message with its code, in one line, without the given secrets. */
+export function describe(error: unknown, secrets: readonly string[]): Reason {
+  if (error instanceof ReasonError) return error.why
+  const code = codeOf(error)
+  const message = error instanceof Error ? error.message.replace(/\s+/g, ' ').trim() : ''
+  const words = [code, message].filter((part) => part !== undefined && part !== '').join(': ')
+  if (words === '') return { code: 'UNKNOWN_FAILURE' }
+  return { code: 'SAID', data: { said: hideTexts(words, secrets, '***').slice(0, 500) } }
+}
+
+/** The error of a poll: an abort and a SourceError stay as they are; `reasonOf` converts all others. */
+export function sourceFailure(
+  error: unknown,
+  signal: AbortSignal,
+  reasonOf: (error: unknown) => Reason,
+): unknown {
+  if (signal.aborted) return signal.reason
+  return error instanceof SourceError ? error : new SourceError(reasonOf(error))
+}

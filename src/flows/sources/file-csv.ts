@@ -1,0 +1,222 @@
+import { pipeline, Readable } from 'node:stream'
+import { CsvError, parse } from 'csv-parse'
+import type { Reason } from '../../domain/flow-reasons.ts'
+import { SourceError, type SourceRow } from '../types.ts'
+import { withoutLongLines } from './csv-lines.ts'
+import { maxColumns, maxRecordCharacters } from './limits.ts'
+
+/** Options that are absent are those of plain CSV. In a column of `keyFields` a point may be part of a code. */
+export type CsvForm = {
+  delimiter: string
+  decimalComma: boolean | readonly string[]
+  /** Column names of a file without a header. */
+  columns?: readonly string[] | undefined
+  /** Lines skipped before the text began; only for line numbers in messages. */
+  skipLines?: number
+  quotes?: 'strict' | 'loose' | 'none'
+  trailingDelimiter?: boolean
+  keyFields: readonly string[]
+}
+
+/**
+ * The records of a CSV file (RFC 4180) with a header or with the given column names. All values are texts.
+ *
+ * - LF, CRLF and CR may be mixed. Empty lines are ignored.
+ * - A first line `sep=;`, as Excel writes it, sets the delimiter.
+ * - Empty values at the end of a line may be missing or surplus.
+ *
+ * Throws SourceError for an unnamed or duplicate header column, an invalid record, an unterminated short last line and
+ * unbalanced quotes. A record is invalid with too many values or without its key. Such a file is truncated or has another
+ * delimiter.
+ */
+export async function* csvRecords(
+  text: AsyncIterable<string>,
+  form: CsvForm,
+): AsyncGenerator<SourceRow> {
+  const { decimalComma, keyFields, quotes, trailingDelimiter } = form
+  const opened = await withoutSeparatorLine(text)
+  const delimiter = opened.delimiter ?? form.delimiter
+  const skipLines = (form.skipLines ?? 0) + (opened.delimiter === undefined ? 0 : 1)
+  let lastCharacter = ''
+  async function* watched() {
+    for await (const piece of opened.text) {
+      lastCharacter = piece.at(-1) ?? lastCharacter
+      yield piece
+    }
+  }
+  const parser = parse({
+    delimiter,
+    // Several programs may have written the file. By default the parser accepts only the line end that it finds first.
+    record_delimiter: ['\r\n', '\n', '\r'],
+    info: true,
+    // The loop below compares lengths, because the parser cannot tell which line is the last.
+    relax_column_count: true,
+    relax_quotes: quotes === 'loose',
+    ...(quotes === 'none' && { quote: false as const }),
+    skip_empty_lines: true,
+    // Without a limit, an unclosed quote would read the whole file into memory.
+    max_record_size: maxRecordCharacters,
+  })
+  let names: string[] | undefined
+  let values: ((cell: string) => string)[] = []
+  // A copy of an object with all columns also accepts a column named __proto__. It costs a third of fromEntries.
+  let blank: SourceRow = {}
+  const setNames = (given: readonly string[]) => {
+    names = checkHeader(given)
+    values = names.map((name) => cellReader(name, decimalComma, keyFields))
+    blank = Object.fromEntries(names.map((name) => [name, '']))
+    return names
+  }
+  if (form.columns) setNames(form.columns)
+  let short: { row: SourceRow; line: number } | undefined
+  const otherCount = (line: number) =>
+    new SourceError({
+      code: form.columns ? 'OTHER_COUNT_THAN_COLUMNS' : 'OTHER_COUNT_THAN_HEADER',
+      data: { line },
+    })
+  const columnAt = (index: number) => {
+    const name = names?.[index]
+    return name === undefined ? undefined : JSON.stringify(name.slice(0, 128))
+  }
+  const lines = withoutLongLines(watched(), delimiter, columnAt)
+  // The loop below receives the parser's end or error.
+  pipeline(Readable.from(lines), parser, () => undefined)
+  try {
+    for await (const { record, info } of parser as AsyncIterable<CsvLine>) {
+      const line = info.lines + skipLines
+      const cells = trailingDelimiter ? withoutEmptyEnd(record, line) : record
+      if (!names) {
+        setNames(cells)
+        continue
+      }
+      if (short) yield short.row
+      short = undefined
+      const isShort = cells.length < names.length
+      if (isShort ? lacksKey(names.slice(cells.length), keyFields) : hasMore(cells, names.length)) {
+        throw otherCount(line)
+      }
+      const row = { ...blank }
+      for (let index = 0; index < Math.min(names.length, cells.length); index += 1) {
+        const cell = cells[index] as string
+        row[names[index] as string] = values[index]?.(cell) ?? cell
+      }
+      // The last line of a file may be truncated.
+      if (isShort) short = { row, line }
+      else yield row
+    }
+    if (short && lastCharacter !== '\n' && lastCharacter !== '\r') throw otherCount(short.line)
+    if (short) yield short.row
+  } catch (error) {
+    if (error instanceof CsvError) throw new SourceError(reasonOf(error, skipLines, columnAt))
+    throw error
+  } finally {
+    parser.destroy()
+  }
+  if (!names) throw new SourceError({ code: 'EMPTY_WITHOUT_HEADER' })
+}
+
+/** A line may omit empty values at its end, but not its key. */
+function lacksKey(missing: readonly string[], keyFields: readonly string[]): boolean {
+  return missing.some((name) => keyFields.includes(name))
+}
+
+function hasMore(cells: readonly string[], count: number): boolean {
+  return cells.slice(count).some((cell) => cell !== '')
+}
+
+const longestSeparatorLine = 16
+
+/** Removes Excel's `sep=` line and returns its delimiter. */
+async function withoutSeparatorLine(
+  text: AsyncIterable<string>,
+): Promise<{ text: AsyncIterable<string>; delimiter?: string }> {
+  const pieces = text[Symbol.asyncIterator]()
+  let begun = ''
+  while (begun.length < longestSeparatorLine && !/[\r\n]./s.test(begun)) {
+    const next = await pieces.next()
+    if (next.done) break
+    begun += next.value
+  }
+  const [line, delimiter] = /^"?sep=([^\r\n"]{1,4})"?(?:\r\n|\r|\n)/i.exec(begun) ?? []
+  async function* rest() {
+    const kept = begun.slice(line?.length ?? 0)
+    if (kept !== '') yield kept
+    yield* { [Symbol.asyncIterator]: () => pieces }
+  }
+  return { text: rest(), ...(delimiter !== undefined && { delimiter }) }
+}
+
+type CsvLine = { record: string[]; info: { lines: number } }
+
+function withoutEmptyEnd(cells: readonly string[], line: number): readonly string[] {
+  if (cells.at(-1) === '') return cells.slice(0, -1)
+  throw new SourceError({ code: 'NO_TRAILING_DELIMITER', data: { line } })
+}
+
+function checkHeader(cells: readonly string[]): string[] {
+  if (cells.length > maxColumns) {
+    const data = { columns: cells.length, most: maxColumns }
+    throw new SourceError({ code: 'HEADER_TOO_WIDE', data })
+  }
+  const names = new Set<string>()
+  for (const [index, cell] of cells.entries()) {
+    const name = cell.trim()
+    if (name === '') {
+      throw new SourceError({ code: 'HEADER_WITHOUT_NAME', data: { column: index + 1 } })
+    }
+    if (names.has(name)) {
+      const column = JSON.stringify(name.slice(0, 128))
+      throw new SourceError({ code: 'COLUMN_NAMED_TWICE', data: { column } })
+    }
+    names.add(name)
+  }
+  return [...names]
+}
+
+function cellReader(
+  name: string,
+  decimalComma: CsvForm['decimalComma'],
+  keyFields: readonly string[],
+): (cell: string) => string {
+  if (typeof decimalComma !== 'boolean') return decimalComma.includes(name) ? withPoint : asItIs
+  if (!decimalComma) return asItIs
+  return keyFields.includes(name) ? (cell) => withPoint(cell, commaNumber) : withPoint
+}
+
+const asItIs = (cell: string) => cell
+// A group of thousands never starts with a lone zero: 0.500 means one half.
+const commaNumber = /^[+-]?(?:\d+|(?!0\.)\d{1,3}(?:\.\d{3})+),\d+$/
+const commaOrGroups = /^[+-]?(?:\d+,\d+|(?!0\.)\d{1,3}(?:\.\d{3})+(?:,\d+)?)$/
+
+/** Converts "1.234,50" to "1234.50", and "1.234" (one thousand two hundred thirty-four with a decimal comma) to "1234". */
+function withPoint(cell: string, form = commaOrGroups): string {
+  const text = cell.trim()
+  return form.test(text) ? text.replaceAll('.', '').replace(',', '.') : cell
+}
+
+/** csv-parse's own message, which quotes at most one character. `lines` and `index` are the parser's position. */
+function reasonOf(
+  error: CsvError & { lines?: unknown; index?: unknown },
+  skipLines: number,
+  columnAt: (index: number) => string | undefined,
+): Reason {
+  const place: Reason =
+    typeof error.lines === 'number'
+      ? { code: 'THE_LINE', data: { line: error.lines + skipLines } }
+      : { code: 'THE_END' }
+  switch (error.code) {
+    case 'INVALID_OPENING_QUOTE':
+      return { code: 'CSV_QUOTE_INSIDE', data: { place } }
+    case 'CSV_INVALID_CLOSING_QUOTE':
+      return { code: 'CSV_TEXT_BEHIND_QUOTE', data: { place } }
+    case 'CSV_QUOTE_NOT_CLOSED':
+      return { code: 'CSV_QUOTE_OPEN', data: { place } }
+    case 'CSV_MAX_RECORD_SIZE':
+      return {
+        code: 'CSV_RECORD_TOO_LONG',
+        data: { most: maxRecordCharacters, place, column: columnAt(Number(error.index)) },
+      }
+    default:
+      return { code: 'CSV_MALFORMED', data: { place, code: error.code } }
+  }
+}

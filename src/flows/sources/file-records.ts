@@ -1,0 +1,88 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Flow } from '../definition/schema.ts'
+import { SourceError, type SourceRow } from '../types.ts'
+import { csvRecords } from './file-csv.ts'
+import { dbfRecords } from './file-dbf.ts'
+import { fixedRecords } from './file-fixed.ts'
+import { jsonRecords } from './file-json.ts'
+import { ndjsonRecords } from './file-ndjson.ts'
+import type { FoundFile, OpenedFile, OpenFile } from './file-store.ts'
+import { textOf, trimmedText } from './file-text.ts'
+import { xlsxRecords } from './file-xlsx.ts'
+import { placed } from './json-items.ts'
+
+type FileForm = Pick<
+  Extract<Flow['source'], { type: 'file' | 'sftp' }>,
+  'format' | 'csv' | 'fixed' | 'xlsx' | 'dbf' | 'items'
+> & {
+  keyFields: readonly string[]
+}
+
+/**
+ * Streams the records of one file, without the last one when `skipsLast`. The last record is yielded only after a check that
+ * the file did not change: a file that is being written may end in a partial record. Throws SourceError with the file's name,
+ * or rejects as reading does.
+ */
+export async function* recordsOfFile(
+  file: OpenedFile,
+  found: FoundFile,
+  form: FileForm,
+  { skipsLast }: { skipsLast: boolean },
+): AsyncGenerator<SourceRow> {
+  await file.checkSame()
+  let pending: SourceRow | undefined
+  const inFile = (what: Reason): Reason => ({
+    code: 'IN_FILE',
+    data: { path: found.path, what },
+  })
+  const toPlaced = placed(inFile)
+  try {
+    for await (const record of parsed(unchanged(file), found.size, form)) {
+      if (pending) yield pending
+      pending = toPlaced(record)
+    }
+  } catch (error) {
+    if (error instanceof SourceError) throw new SourceError(inFile(error.why))
+    throw error
+  }
+  await file.checkSame()
+  if (pending && !skipsLast) yield pending
+}
+
+/** Checks the file after each read. A file rewritten in place could give records that mix old and new content. */
+function unchanged(file: OpenedFile): OpenFile {
+  return {
+    async read(buffer, offset, length, position) {
+      const read = await file.read(buffer, offset, length, position)
+      await file.checkSame()
+      return read
+    },
+  }
+}
+
+function parsed(
+  file: OpenFile,
+  size: number,
+  { format, csv, fixed, xlsx, dbf, items, keyFields }: FileForm,
+): AsyncGenerator<SourceRow> {
+  switch (format) {
+    case 'csv': {
+      const text = trimmedText(textOf(file, size, csv.encoding), csv.skipLines ?? 0)
+      return csvRecords(text, { ...csv, keyFields })
+    }
+    case 'fixed': {
+      if (!fixed) throw new SourceError({ code: 'NEEDS_FIXED_COLUMNS' })
+      return fixedRecords(trimmedText(textOf(file, size, fixed.encoding), fixed.skipLines), fixed)
+    }
+    case 'xlsx':
+      return xlsxRecords(file, size, xlsx ?? { sheet: 1, headerRow: 1 })
+    case 'dbf':
+      return dbfRecords(file, size, dbf ?? {})
+    case 'ndjson':
+      return ndjsonRecords(textOf(file, size, 'utf8'))
+    case 'json':
+      return jsonRecords(textOf(file, size, 'utf8'), items)
+    default:
+      return format satisfies never
+  }
+}

@@ -1,0 +1,55 @@
+import { SourceError } from '../types.ts'
+
+/**
+ * Fills `{name}` placeholders into an address, percent-encoded. Throws SourceError for the values `.` and `..`: every client
+ * resolves such path segments, encoded or not.
+ */
+export function fillAddress(template: string, values: Readonly<Record<string, string>>): string {
+  const url = template.replace(/\{(\w+)\}/g, (whole, name: string) => {
+    const value = Object.hasOwn(values, name) ? values[name] : undefined
+    if (value === undefined) return whole
+    if (!value.isWellFormed())
+      throw new SourceError({ code: 'BROKEN_UNICODE', data: { name: `{${name}}` } })
+    return encodeURIComponent(value)
+  })
+  const path = url.split(/[?#]/, 1)[0] ?? ''
+  if (path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) {
+    throw new SourceError({ code: 'PATH_VALUE' })
+  }
+  return url
+}
+
+/** Throws SourceError when a placeholder could change the host, or has no value. */
+export function checkAddress(template: string, names: readonly string[]): void {
+  const filled = (text: string) =>
+    fillAddress(template, Object.fromEntries(names.map((name) => [name, text])))
+  if (/\{\w+\}/.test(filled('a'))) {
+    throw new SourceError({ code: 'URL_WITHOUT_CURSOR', data: { placeholder: '{cursor}' } })
+  }
+  const origin = (text: string) => URL.parse(filled(text))?.origin
+  if (origin('a') === undefined || origin('a') !== origin('b')) {
+    throw new SourceError({ code: 'HOST_NOT_FIXED' })
+  }
+}
+
+/**
+ * Sets one parameter of the address. The rest of the query stays as written, because some servers distinguish equal spellings,
+ * such as a plus and a space.
+ */
+export function withParameter(url: string, name: string, value: string | number): string {
+  const [address = '', ...rest] = (url.split('#', 1)[0] ?? '').split('?')
+  const parts = rest
+    .join('?')
+    .split('&')
+    .filter((part) => part !== '' && nameOf(part) !== name)
+  return `${address}?${[...parts, `${encodeURIComponent(name)}=${encodeURIComponent(value)}`].join('&')}`
+}
+
+function nameOf(part: string): string {
+  const name = (part.split('=', 1)[0] ?? '').replaceAll('+', ' ')
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
+}

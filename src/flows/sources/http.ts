@@ -1,0 +1,305 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Reason } from '../../domain/flow-reasons.ts'
+import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
+import type { GuardedAnswer } from '../../outbound/guarded-request.ts'
+import type { Flow } from '../definition/schema.ts'
+import { ExpressionError } from '../mapping/expression-error.ts'
+import { secretsOf } from '../net/hidden-texts.ts'
+import { openTokens } from '../oauth/tokens.ts'
+import { createKeySet } from '../poll/key-set.ts'
+import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
+import {
+  invalidRecordReason,
+  type Source,
+  SourceClosedError,
+  SourceError,
+  type SourceRow,
+} from '../types.ts'
+import type { SourceContext } from './context.ts'
+import { describe } from './failures.ts'
+import { checkAddress, fillAddress } from './http-address.ts'
+import {
+  type AnswerClient,
+  type AnswerForm,
+  isJson,
+  type ReadRequest,
+  readAnswer,
+} from './http-answer.ts'
+import {
+  type BodyValues,
+  bodySecrets,
+  contentTypeOf,
+  hasPlaceholder,
+  type RequestBody,
+  writeRequestBody,
+} from './http-body.ts'
+import { type PageAddress, type PageWalk, pageWalks, textOfRow } from './http-paging.ts'
+import { isRecord, placed, recordsOf, valueAt } from './json-items.ts'
+import { inBatches, limitRows, matching } from './record-batches.ts'
+import { hasKey, joinKey, rowKey } from './row-key.ts'
+
+type HttpDefinition = Extract<Flow['source'], { type: 'http' }>
+/** Identifies a failed request: its address as in the flow file. The first page has no number. */
+type Place = { method: string; address: string; page?: number | undefined }
+
+const longestConnectMs = 10_000
+/** Maximum number of passes over the pages in one poll. */
+const mostPasses = 4
+/** Maximum number of consecutive pages without a new record. It ends a loop of pages that differ only in their text. */
+const maxRepeatedPages = 100
+/** With `groupBy` one item may have records on hundreds of pages. */
+const maxPagesOfOneItem = 1_000
+
+/**
+ * A JSON or XML API, read page by page; a page may have 32 MiB. `{cursor}` in the address or body is the position to read from
+ * (`cursor.initial` for a full scan).
+ *
+ * One item is read at `item.url`, where 404 and 410 mean that it does not exist. Without `item.url` all pages are read.
+ *
+ * Addresses are checked against `allowPrivateNetwork`. Redirects and links to another host are not followed. Messages show
+ * addresses as in the flow file, without the values of references.
+ */
+export function openHttpSource(
+  definition: HttpDefinition,
+  context: Pick<SourceContext, 'flow' | 'now' | 'createAgent' | 'sleep' | 'grants'>,
+): Source {
+  const { limits, item, cursor } = definition
+  const keyFields = context.flow.item.key
+  const closing = new AbortController()
+  const agent =
+    context.createAgent?.() ??
+    createGuardedAgent({
+      allowPrivateNetwork: context.flow.allowPrivateNetwork,
+      connectTimeoutMs: Math.min(limits.timeoutMs, longestConnectMs),
+    })
+  const { timeoutMs } = limits
+  const usedBy = { flow: context.flow.name, destination: 'source' }
+  const tokens =
+    definition.auth && openTokens(definition.auth, context.grants, { agent, timeoutMs, usedBy })
+  const hidden = hiddenTexts(definition)
+  const client: AnswerClient = {
+    agent,
+    tokens,
+    headers: headersOf(definition),
+    timeoutMs,
+    secrets: () => [...hidden, ...(tokens?.secrets() ?? [])],
+    now: context.now,
+    sleep: context.sleep ?? ((ms, signal) => wait(ms, undefined, { signal })),
+  }
+  checkAddress(definition.url.reveal(), cursor ? ['cursor'] : [])
+  if (item) checkAddress(item.url.reveal(), ['pk'])
+  const startWalk = walksOf(definition)
+  const isGraphql = definition.body?.graphql !== undefined
+
+  const request = (
+    given: { method?: 'GET' | 'POST' | undefined; body?: RequestBody | undefined },
+    url: string,
+    values: BodyValues,
+  ): ReadRequest => ({
+    method: methodOf(given),
+    url,
+    ...(given.body && {
+      content: { body: writeRequestBody(given.body, values), type: contentTypeOf(given.body) },
+    }),
+  })
+  const form = (items: string | undefined): AnswerForm => ({
+    xml: definition.xml && { ...definition.xml, items: items ?? '' },
+    isGraphql,
+  })
+
+  const atPlace = (place: Place, what: Reason): Reason => ({
+    code: 'AT_ADDRESS',
+    data: { ...place, what },
+  })
+  const failure = (error: unknown, place: Place, signal: AbortSignal) =>
+    signal.aborted
+      ? signal.reason
+      : new SourceError(atPlace(place, describe(error, client.secrets())))
+
+  /** Creates a check that throws SourceError after too many consecutive pages without a new record. */
+  const createRepeatCheck = () => {
+    const most = definition.groupBy ? maxPagesOfOneItem : maxRepeatedPages
+    const seen = createKeySet()
+    let repeatedPages = 0
+    return async (rows: readonly SourceRow[]) => {
+      let hasNewRecord = rows.length === 0
+      for (const row of rows) {
+        if (invalidRecordReason(row) !== undefined) continue
+        const key = rowKey(row, keyFields)
+        if (key === null || seen.add(key)) hasNewRecord = true
+        await yieldToEventLoop()
+      }
+      repeatedPages = hasNewRecord ? 0 : repeatedPages + 1
+      if (repeatedPages >= most) {
+        throw new SourceError({ code: 'KNOWN_PAGES', data: { most } })
+      }
+    }
+  }
+
+  async function* pages(
+    walk: PageWalk,
+    values: BodyValues,
+    signal: AbortSignal,
+    onPage = () => {},
+  ): AsyncGenerator<SourceRow[]> {
+    const checkRepeats = createRepeatCheck()
+    const method = methodOf(definition)
+    const { template } = definition.url
+    let hadRecords = false
+    let at: PageAddress | undefined = walk.first
+    for (let page = 1; at !== undefined; page += 1) {
+      const place = { method, address: template, page: page === 1 ? undefined : page }
+      const isNothing = (answer: GuardedAnswer) =>
+        answer.status === 204 ||
+        (answer.status === 404 && page > 1 && walk.endsBy404 && isJson(answer))
+      let rows: SourceRow[]
+      try {
+        const asked = request(definition, at.url, { ...at.values, ...values })
+        const answer = await readAnswer(client, asked, form(definition.items), isNothing, signal)
+        if (!answer) return
+        const { items } = definition
+        rows = answer.rows ?? recordsOf(valueAt(answer.document, items), items, hadRecords)
+        hadRecords ||= rows.length > 0
+        if (rows.length > 0) onPage()
+        await checkRepeats(rows)
+        const next = await walk.next({ ...answer, rows })
+        if (next === 'again') return
+        at = next
+      } catch (error) {
+        throw failure(error, place, signal)
+      }
+      const toPlaced = placed((what) => atPlace(place, what))
+      yield* inBatches(rows, limits.fetchSize, toPlaced)
+    }
+  }
+
+  /**
+   * Pages by number or offset shift while records change. When a record moves to the end or is deleted, all later records move
+   * forward. One may move to a page that was already read. The next poll would not find it, because the cursor has passed it.
+   * So several pages are read again until a pass finds no new record.
+   */
+  async function* settled(
+    walk: () => PageWalk,
+    values: BodyValues,
+    signal: AbortSignal,
+    warn: Parameters<Source['scan']>[0]['warn'],
+  ): AsyncGenerator<SourceRow[]> {
+    const seen = createKeySet()
+    for (let pass = 1; ; pass += 1) {
+      const way = walk()
+      let pageCount = 0
+      let hasNew = false
+      const onPage = () => {
+        pageCount += 1
+      }
+      for await (const rows of pages(way, values, signal, onPage)) {
+        const fresh: SourceRow[] = []
+        for (const row of rows) {
+          if (seen.add(textOfRow(row)) || invalidRecordReason(row) !== undefined) fresh.push(row)
+          await yieldToEventLoop()
+        }
+        hasNew ||= fresh.length > 0
+        if (fresh.length > 0) yield fresh
+      }
+      if (!way.mayShift || pageCount < 2 || (pass > 1 && !hasNew)) return
+      if (pass === mostPasses) {
+        warn?.({
+          why: { code: 'PAGES_CHANGE', data: { times: pass } },
+          isIncomplete: true,
+        })
+        return
+      }
+    }
+  }
+
+  const scan: Source['scan'] = ({ since, signal: callerSignal, warn }) => {
+    const signal = AbortSignal.any([callerSignal, closing.signal])
+    const from = since ?? cursor?.initial
+    const values = from === undefined ? {} : { cursor: from }
+    const url = fillAddress(definition.url.reveal(), values)
+    const walk = () => startWalk(url)
+    return limitRows(
+      cursor ? settled(walk, values, signal, warn) : pages(walk(), values, signal),
+      limits.maxRows,
+    )
+  }
+
+  return {
+    repeatsKeys: definition.paging.type !== 'none',
+    scan,
+    async readItem({ key, signal: callerSignal }) {
+      const isItem = (row: SourceRow) => hasKey(row, keyFields, key)
+      if (!item) return await matching(scan({ since: null, signal: callerSignal }), isItem)
+      const signal = AbortSignal.any([callerSignal, closing.signal])
+      try {
+        const values = { pk: joinKey(key) }
+        const asked = request(item, fillAddress(item.url.reveal(), values), values)
+        const items = item.items ?? (definition.xml && definition.items)
+        const answer = await readAnswer(client, asked, form(items), isAbsent, signal)
+        if (!answer) return []
+        const rows = answer.rows ?? itemRecords(valueAt(answer.document, items), items)
+        return rows.filter(isItem)
+      } catch (error) {
+        throw failure(error, { method: methodOf(item), address: item.url.template }, signal)
+      }
+    },
+    async close() {
+      closing.abort(new SourceClosedError())
+      await agent.destroy()
+    },
+  }
+}
+
+function methodOf({
+  method,
+  body,
+}: {
+  method?: 'GET' | 'POST' | undefined
+  body?: RequestBody | undefined
+}) {
+  return method ?? (body ? 'POST' : 'GET')
+}
+
+function isAbsent({ status }: GuardedAnswer): boolean {
+  return status === 204 || status === 404 || status === 410
+}
+
+/** An item may be the response itself or in a list. Some servers return null when it does not exist. */
+function itemRecords(value: unknown, path: string | undefined): SourceRow[] {
+  if (value === null) return []
+  return isRecord(value) ? [value] : recordsOf(value, path)
+}
+
+function walksOf(definition: HttpDefinition): (url: string) => PageWalk {
+  try {
+    return pageWalks(definition.paging, {
+      hasPlaceholder: (name) => hasPlaceholder(definition.body, name),
+      items: definition.items,
+    })
+  } catch (error) {
+    if (error instanceof ExpressionError) {
+      throw new SourceError({ code: 'NEXT_PAGE_FAILED', data: { what: error.why } })
+    }
+    throw error
+  }
+}
+
+function headersOf(definition: HttpDefinition): Record<string, string> {
+  const given = Object.entries(definition.headers).map(([name, value]) => [
+    name.toLowerCase(),
+    value.reveal(),
+  ])
+  return {
+    accept: definition.xml ? 'text/xml, application/xml' : 'application/json',
+    'user-agent': 'tillbridge',
+    ...Object.fromEntries(given),
+  }
+}
+
+/** Secrets of a request that a server may repeat and no message may contain. */
+function hiddenTexts({ url, item, headers, body }: HttpDefinition): string[] {
+  const inAddresses = [url, ...(item ? [item.url] : [])].flatMap((one) =>
+    secretsOf({ url: one, headers }),
+  )
+  return [...inAddresses, ...bodySecrets(body), ...bodySecrets(item?.body)]
+}

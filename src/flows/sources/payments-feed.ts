@@ -1,0 +1,76 @@
+import { createKeySet, type KeySet } from '../poll/key-set.ts'
+import { type Source, SourceError, type SourceRow } from '../types.ts'
+import type { SourceContext } from './context.ts'
+import { matching } from './record-batches.ts'
+import { hasKey, rowKey } from './row-key.ts'
+
+/**
+ * Reads payment-side records in the order of their last change, each once in its current state, after the position `after`
+ * (null: from the start). `next` is the position of the last row, or `after` when there are no rows. Fewer rows than `limit`
+ * mean that there are no more.
+ */
+export type ListChanges = (options: {
+  client?: string
+  after: string | null
+  limit: number
+}) => Promise<{ rows: SourceRow[]; next: string | null }>
+
+/** The payment-side changes that flows can read. The application passes the functions in. */
+export type PaymentFeeds = {
+  listOrderChanges?: ListChanges
+  listSettlementChanges?: ListChanges
+  listClosingChanges?: ListChanges
+}
+
+const feedOf = {
+  'payments.orders': { list: 'listOrderChanges', things: 'orders' },
+  'payments.settlements': { list: 'listSettlementChanges', things: 'settlements' },
+  'payments.closings': { list: 'listClosingChanges', things: 'closings' },
+} as const
+
+const pageSize = 500
+
+/** Reads all changes of one kind of payment-side record. */
+export function openPaymentsSource(
+  definition: { type: keyof typeof feedOf; client?: string | undefined },
+  { flow, payments }: Pick<SourceContext, 'flow' | 'payments'>,
+): Source {
+  const feed = feedOf[definition.type]
+  const list = payments?.[feed.list]
+  if (!list) throw new SourceError({ code: 'NO_FEED', data: { things: feed.things } })
+  const fields = flow.item.key
+
+  const scan: Source['scan'] = async function* ({ since, signal }) {
+    const seen = createKeySet()
+    let after = since
+    for (;;) {
+      signal.throwIfAborted()
+      const { client } = definition
+      const { rows, next } = await list({
+        ...(client !== undefined && { client }),
+        after,
+        limit: pageSize,
+      })
+      if (rows.length === 0) return
+      // A record that changed during the scan appears again later. It is left for the next scan, because a scan may contain
+      // an item only once.
+      if (!rows.every((row) => isNew(seen, row, fields))) return
+      if (next === null || next === after) throw new SourceError({ code: 'LIST_STANDS_STILL' })
+      yield rows
+      if (rows.length < pageSize) return
+      after = next
+    }
+  }
+  return {
+    scan,
+    readItem: ({ key, signal }) =>
+      matching(scan({ since: null, signal }), (row) => hasKey(row, fields, key)),
+    close: async () => undefined,
+  }
+}
+
+/** A record without a key counts as new; the item reader reports it. */
+function isNew(seen: KeySet, row: SourceRow, fields: readonly string[]): boolean {
+  const key = rowKey(row, fields)
+  return key === null || seen.add(key)
+}

@@ -1,0 +1,24 @@
+import { SourceError, type SourceRow } from '../types.ts'
+import type { SqlStatement } from './sql-statement.ts'
+
+export type SqlRead = {
+  /** Address with credentials. No message may contain it. */
+  url: string
+  statement: SqlStatement
+  /** Longest wait for the database: for the connection, and then for each batch or record. */
+  timeoutMs: number
+  /** Maximum records per batch. A batch has fewer when records are long, so that memory does not grow with a table. */
+  fetchSize: number
+  /** Time zone of times without a zone. Default: UTC. */
+  timeZone?: string | undefined
+  signal: AbortSignal
+}
+
+/**
+ * Reads on its own connection, which is closed when the reading ends for any reason, also when the reader stops early. Throws
+ * the driver's own errors.
+ */
+export type SqlDriver = (read: SqlRead) => AsyncGenerator<SourceRow[]>
+
+/** A parameter's value does not fit the type of the column it is compared with, such as a word for a number. */
+export class ImpossibleValueError extends SourceError {}

@@ -1,0 +1,145 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Secret } from '../../domain/secret.ts'
+import { wallClockOf } from '../../domain/time-zone.ts'
+import type { Flow } from '../definition/schema.ts'
+import { connectionLimit } from '../net/connection-limit.ts'
+import { type Source, SourceClosedError, type SourceRow } from '../types.ts'
+import type { SourceContext } from './context.ts'
+import { describe, sourceFailure } from './failures.ts'
+import { limitRows, matching } from './record-batches.ts'
+import { hasKey } from './row-key.ts'
+import { ImpossibleValueError, type SqlDriver } from './sql-driver.ts'
+import { readPostgres } from './sql-postgres.ts'
+import {
+  bindParameters,
+  itemPieces,
+  type SqlParameters,
+  type SqlStatement,
+  withoutTail,
+} from './sql-statement.ts'
+import { type SqlDialect, scanSql } from './sql-text.ts'
+
+type SqlDefinition = Extract<Flow['source'], { type: 'sql' }>
+
+/** All but PostgreSQL's are loaded on first use: they would double the start time of the service. */
+export const sqlDrivers: Readonly<Record<SqlDialect, SqlDriver>> = {
+  postgres: readPostgres,
+  mysql: async function* (read) {
+    yield* (await import('./sql-mysql.ts')).readMysql(read)
+  },
+  mssql: async function* (read) {
+    yield* (await import('./sql-mssql.ts')).readMssql(read)
+  },
+  firebird: async function* (read) {
+    yield* (await import('./sql-firebird.ts')).readFirebird(read)
+  },
+}
+
+/**
+ * Reads a database by query, with one connection per read and a limit of connections per server. `:cursor` is the position to
+ * read from (`cursor.initial` for a full scan). One item is read by `itemQuery`, or by the query with a condition on the key
+ * fields.
+ *
+ * The address is not checked against `allowPrivateNetwork`: the operator configures it, and databases are on private networks.
+ */
+export function openSqlSource(
+  definition: SqlDefinition,
+  { flow }: Pick<SourceContext, 'flow'>,
+  read: SqlDriver = sqlDrivers[definition.driver],
+): Source {
+  const { driver, limits } = definition
+  const keyFields = flow.item.key
+  const closing = new AbortController()
+  const { timeZone } = definition
+  const clock = timeZone === undefined ? undefined : wallClockOf(timeZone)
+  const given = Object.entries(definition.parameters ?? {})
+  const own = Object.fromEntries(given.map(([name, value]) => [name, value.reveal()]))
+  const secrets = [...secretsOf(definition.url.reveal()), ...referencedValues(given)]
+  const query = withoutTail(scanSql(definition.query, driver))
+  const itemQuery =
+    definition.itemQuery === undefined
+      ? itemPieces(definition.query, driver, keyFields)
+      : withoutTail(scanSql(definition.itemQuery, driver))
+
+  const parameters = (since: string | null, values?: readonly string[]): SqlParameters => ({
+    cursor: definition.cursor && (since ?? definition.cursor.initial),
+    key: values && { fields: keyFields, values },
+    clock,
+    own,
+  })
+  // Checked before the first scan, because an unknown name is an error of the definition.
+  bindParameters(query, driver, parameters(null))
+  const noValues = keyFields.map(() => '')
+  const usesOwn = itemQuery?.some(({ kind, text }) => kind === 'parameter' && text in own) ?? false
+  if (itemQuery) bindParameters(itemQuery, driver, parameters(null, noValues))
+
+  async function* run(statement: SqlStatement, callerSignal: AbortSignal) {
+    const signal = AbortSignal.any([callerSignal, closing.signal])
+    const { timeoutMs, fetchSize } = limits
+    const url = definition.url.reveal()
+    let release: (() => void) | undefined
+    try {
+      release = await connectionLimit(driver, url, 'read').acquire(signal)
+      yield* limitRows(
+        read({ url, statement, timeoutMs, fetchSize, timeZone, signal }),
+        limits.maxRows,
+      )
+    } catch (error) {
+      const reasonOf = (what: unknown): Reason => ({
+        code: 'AT_SOURCE',
+        data: { source: driver, what: describe(what, secrets) },
+      })
+      if (error instanceof ImpossibleValueError) {
+        throw new ImpossibleValueError(reasonOf(error.cause))
+      }
+      throw sourceFailure(error, signal, reasonOf)
+    } finally {
+      release?.()
+    }
+  }
+  const scan: Source['scan'] = ({ since, signal }) =>
+    run(bindParameters(query, driver, parameters(since)), signal)
+
+  return {
+    scan,
+    async readItem({ key, signal }) {
+      const isItem = (row: SourceRow) => hasKey(row, keyFields, key)
+      if (!itemQuery) return await matching(scan({ since: null, signal }), isItem)
+      const statement = bindParameters(itemQuery, driver, parameters(null, key))
+      try {
+        return await matching(run(statement, signal), isItem)
+      } catch (error) {
+        // No record can have a key that does not fit its column. With own parameters, another value may be the wrong one.
+        if (error instanceof ImpossibleValueError && !usesOwn) return []
+        throw error
+      }
+    },
+    async close() {
+      closing.abort(new SourceClosedError())
+    },
+  }
+}
+
+/** Referenced parameter values, which the database may repeat in a message. */
+function referencedValues(given: readonly [string, Secret][]): string[] {
+  return given
+    .filter(([, value]) => value.template !== value.reveal())
+    .map(([, value]) => value.reveal())
+}
+
+/** The parts of an address or connection string that no message may contain. */
+function secretsOf(url: string): string[] {
+  const password = /:\/\/[^:/?#]*:([^/?#]+)@/.exec(url)?.[1] ?? ''
+  const named = [...url.matchAll(/(?:password|pwd)\s*=\s*([^;&]*)/gi)].map(
+    (found) => found[1] ?? '',
+  )
+  return [url, password, decoded(password), ...named].filter(({ length }) => length > 3)
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

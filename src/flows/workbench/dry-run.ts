@@ -1,0 +1,153 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
+import { Secret } from '../../domain/secret.ts'
+import type { LoadedFlow } from '../definition/load.ts'
+import type { DestinationContext } from '../destinations/index.ts'
+import { openFlow } from '../engine/open-flow.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import { hideTexts } from '../net/hidden-texts.ts'
+import { recordsOf } from '../poll/read-items.ts'
+import type { SourceContext } from '../sources/context.ts'
+import type { SourceRow } from '../types.ts'
+import {
+  openShownDeliveries,
+  type ShownDeliveries,
+  type ShownDelivery,
+} from './shown-deliveries.ts'
+
+export type DryRunDeps = Omit<DestinationContext, 'flow' | 'agent'> &
+  Omit<SourceContext, 'flow' | 'now' | 'grants' | 'payments'> & { feeds: SourceContext['payments'] }
+
+/** One record of the source and its result. */
+export type DryRunRecord = {
+  /** The record as the source returned it. */
+  record: unknown
+  pk: string | null
+  /** Why the record is invalid. The reason for an intentional exclusion is in `skipped`. */
+  problem: Reason | null
+  skipped: Reason | null
+  deliveries: ShownDelivery[]
+}
+
+export type DryRun = {
+  rowsRead: number
+  /** Why the source was not read completely. */
+  cutOff: 'items' | 'time' | null
+  /** Warnings of the source. */
+  warnings: Reason[]
+  records: DryRunRecord[]
+}
+
+export const dryRunLimits = { records: 10, seconds: 20 }
+/** For one record, body or request. Larger values are left out. */
+const mostShownCharacters = 16_384
+const mostWarnings = 20
+
+/**
+ * Reads the first records of a flow's source and shows what its destinations would get. The flow need not be saved.
+ * It writes nothing and calls no destination. Secrets that a source repeats are masked.
+ * @throws SourceError if the source cannot be read, errors of the definition, and the reason of `signal`.
+ */
+export async function dryRun(
+  loaded: LoadedFlow,
+  deps: DryRunDeps,
+  signal: AbortSignal,
+): Promise<DryRun> {
+  const runtime = openFlow(loaded, { ...deps, payments: deps.feeds })
+  let deliveries: ShownDeliveries | undefined
+  try {
+    deliveries = await openShownDeliveries(loaded.flow, deps)
+    const timeout = AbortSignal.timeout(dryRunLimits.seconds * 1_000)
+    const read = await firstRecords(runtime, AbortSignal.any([signal, timeout]), timeout)
+    signal.throwIfAborted()
+    const records: DryRunRecord[] = []
+    for (const row of read.rows) records.push(await recordOf(runtime, deliveries, row))
+    return masked({ ...read.summary, records }, secretsIn(loaded.flow))
+  } finally {
+    await deliveries?.close()
+    await runtime.source.close()
+  }
+}
+
+async function firstRecords(
+  runtime: FlowRuntime,
+  signal: AbortSignal,
+  timeout: AbortSignal,
+): Promise<{ rows: SourceRow[]; summary: Omit<DryRun, 'records'> }> {
+  const rows: SourceRow[] = []
+  const summary: Omit<DryRun, 'records'> = { rowsRead: 0, cutOff: null, warnings: [] }
+  const warn = ({ why }: { why: Reason }) => {
+    if (summary.warnings.length < mostWarnings) summary.warnings.push(why)
+  }
+  const counted = async function* (batches: AsyncIterable<SourceRow[]>) {
+    for await (const batch of batches) {
+      summary.rowsRead += batch.length
+      yield batch
+    }
+  }
+  const batches = counted(runtime.source.scan({ since: null, signal, warn, previewOnly: true }))
+  try {
+    for await (const some of recordsOf(runtime, batches, { since: null, signal })) {
+      rows.push(...some)
+      if (rows.length <= dryRunLimits.records) continue
+      summary.cutOff = 'items'
+      break
+    }
+  } catch (error) {
+    if (!timeout.aborted) throw error
+    summary.cutOff = 'time'
+  }
+  return { rows: rows.slice(0, dryRunLimits.records), summary }
+}
+
+async function recordOf(
+  runtime: FlowRuntime,
+  deliveries: ShownDeliveries,
+  row: SourceRow,
+): Promise<DryRunRecord> {
+  const made = await runtime.read(row)
+  const record = { record: plainValue(row), pk: null, problem: null, skipped: null, deliveries: [] }
+  if ('problem' in made) {
+    return { ...record, pk: made.problem.pk, problem: made.problem.why }
+  }
+  if ('skipped' in made) return { ...record, pk: made.pk, skipped: made.skipped }
+  const shown = await deliveries.of(made.item)
+  return {
+    ...record,
+    pk: made.item.pk,
+    deliveries: shown.map((one) => ({
+      ...one,
+      body: plainValue(one.body),
+      requests: one.requests.map((request) => ({ ...request, body: plainValue(request.body) })),
+    })),
+  }
+}
+
+/** As JSON; a note replaces a value that is too large. */
+export function plainValue(value: unknown): unknown {
+  const text = JSON.stringify(value, (_, one: unknown) =>
+    typeof one === 'bigint' ? String(one) : one,
+  )
+  if (text === undefined) return null
+  if (text.length <= mostShownCharacters) return JSON.parse(text)
+  return `(${text.length} characters, too many to be shown)`
+}
+
+/** All values that the flow file references. */
+function secretsIn(part: unknown): string[] {
+  if (part instanceof Secret) return part.referenced()
+  if (typeof part !== 'object' || part === null) return []
+  return Object.values(part).flatMap(secretsIn)
+}
+
+const leastSecret = 8
+
+function masked<T>(value: T, secrets: readonly string[]): T {
+  const hidden = secrets.filter(({ length }) => length >= leastSecret)
+  const hide = (one: unknown): unknown => {
+    if (typeof one === 'string') return hideTexts(one, hidden, '[masked]')
+    if (Array.isArray(one)) return one.map(hide)
+    if (typeof one !== 'object' || one === null) return one
+    return Object.fromEntries(Object.entries(one).map(([name, field]) => [name, hide(field)]))
+  }
+  return hidden.length === 0 ? value : (hide(value) as T)
+}

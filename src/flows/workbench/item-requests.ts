@@ -1,0 +1,86 @@
+import type { Db } from '../../db/database.ts'
+import type { StoredReason } from '../../domain/flow-reasons.ts'
+import { listItemDeliveries } from '../../repositories/flows/delivery-reports.ts'
+import { type ItemVersionRow, listItemHistory } from '../../repositories/flows/item-versions.ts'
+import { listRemembered } from '../../repositories/flows/remembered-values.ts'
+import type { Flow } from '../definition/schema.ts'
+import type { DestinationContext } from '../destinations/index.ts'
+import { type Comparison, compareVersions } from '../item/differences.ts'
+import { openShownDeliveries, type ShownDelivery } from './shown-deliveries.ts'
+
+/** One destination of an item: what it would get now, and how that differs from the last delivery. */
+export type ItemRequests = ShownDelivery & {
+  deliveredAt: Date | null
+  /** The present record compared with the last delivered one; null if that is not kept. */
+  recordChanges: Comparison | null
+  /** The mapped bodies of both records, by the present definition. */
+  bodyChanges: Comparison | null
+  /** Of the last attempt. */
+  answer: {
+    at: Date
+    outcome: 'delivered' | 'retry' | 'failed' | 'skipped'
+    status: number | null
+    reason: string | null
+    why: StoredReason | null
+  } | null
+}
+
+/**
+ * What each destination of a flow would get for an item, from its newest stored record and the present definition. It
+ * calls no destination. The record is null if none is kept.
+ */
+export async function itemRequests(
+  db: Db,
+  flow: Flow,
+  pk: string,
+  context: Omit<DestinationContext, 'flow' | 'agent'>,
+): Promise<{ record: Record<string, unknown> | null; destinations: ItemRequests[] }> {
+  const names = flow.destinations.map(({ name }) => name)
+  const { versions, attempts } = await listItemHistory(db, flow.name, pk)
+  const newest = versions.find(({ kind }) => kind === 'upsert')
+  if (!newest?.payload) return { record: null, destinations: [] }
+  const record = newest.payload
+  const rows = await listItemDeliveries(db, flow.name, names, pk)
+  const remembered = await listRemembered(db, flow.name, names, pk)
+  const deliveries = await openShownDeliveries(flow, context)
+  try {
+    const bodies = new Map<string, ShownDelivery[]>()
+    const shownOf = async (version: ItemVersionRow) => {
+      const { hash, payload } = version
+      const known = bodies.get(hash)
+      const made = known ?? (await deliveries.of({ pk, hash, value: payload ?? {} }, remembered))
+      bodies.set(hash, made)
+      return made
+    }
+    const now = await shownOf(newest)
+    const destinations: ItemRequests[] = []
+    for (const [place, shown] of now.entries()) {
+      const row = rows.find((one) => one.destination === shown.name)
+      const sent = versions.find(({ kind, hash, payload }) => {
+        return kind === 'upsert' && payload !== null && hash === row?.delivered_hash
+      })
+      const before = sent && (await shownOf(sent))[place]
+      const answer = attempts.find((one) => one.destination === shown.name)
+      destinations.push({
+        ...shown,
+        deliveredAt: row?.delivered_at ?? null,
+        recordChanges: sent ? compareVersions(sent.payload, record) : null,
+        bodyChanges: before ? compareVersions(asRecord(before.body), asRecord(shown.body)) : null,
+        answer: answer ? pickAnswer(answer) : null,
+      })
+    }
+    return { record, destinations }
+  } finally {
+    await deliveries.close()
+  }
+}
+
+function pickAnswer({ at, outcome, status, reason, why }: NonNullable<ItemRequests['answer']>) {
+  return { at, outcome, status, reason, why }
+}
+
+/** A body may be a list or a single value. */
+function asRecord(body: unknown): Record<string, unknown> {
+  const isRecord = typeof body === 'object' && body !== null && !Array.isArray(body)
+  return isRecord ? (body as Record<string, unknown>) : { body }
+}

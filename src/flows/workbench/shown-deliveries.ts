@@ -1,0 +1,105 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
+import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
+import { identitiesOf } from '../definition/identity.ts'
+import type { Flow } from '../definition/schema.ts'
+import { jobKey } from '../deliver/attempt.ts'
+import { compileItemBody, isSkip } from '../deliver/item-body.ts'
+import { BatchError } from '../destinations/http-batch.ts'
+import { TemplateError } from '../destinations/http-template.ts'
+import { type DestinationContext, openDestination } from '../destinations/index.ts'
+import { compileRequestPreviews, type RequestPreview } from '../destinations/request-preview.ts'
+import { splitKey } from '../item/key.ts'
+import { MappingError } from '../mapping.ts'
+import type { DeliveryJob, Remembered } from '../types.ts'
+
+/** What a destination would get for an item: the mapped body and the requests, or why it gets nothing. */
+export type ShownDelivery = {
+  name: string
+  type: string
+  body: unknown
+  requests: RequestPreview[]
+  /** Set if the item is left out on purpose. */
+  skipped: Reason | null
+  /** Set if something prevents the delivery. */
+  refused: Reason | null
+}
+
+export type ShownDeliveries = {
+  /** `remembered` has the values kept from answers, by destination; empty for a new item. */
+  of(
+    item: { pk: string; hash: string; value: Record<string, unknown> },
+    remembered?: ReadonlyMap<string, Remembered>,
+  ): Promise<ShownDelivery[]>
+  close(): Promise<void>
+}
+
+/**
+ * Shows what the destinations of a flow would get, by the code of deliveries, without calling them. Throws for a
+ * definition that is not valid despite its correct form.
+ */
+export async function openShownDeliveries(
+  flow: Flow,
+  context: Omit<DestinationContext, 'flow' | 'agent'>,
+): Promise<ShownDeliveries> {
+  const agent = createGuardedAgent({ allowPrivateNetwork: flow.allowPrivateNetwork })
+  const identities = identitiesOf(flow).destinations
+  const close = async () => {
+    await Promise.all(targets.map(({ destination }) => destination.close()))
+    await agent.close()
+  }
+  const targets: ReturnType<typeof openOne>[] = []
+  const openOne = (definition: Flow['destinations'][number]) => ({
+    definition,
+    destination: openDestination(definition, { ...context, flow, agent }),
+    body: compileItemBody(definition, { key: flow.item.key, deletes: false }),
+    requestsOf: compileRequestPreviews(definition, context.now),
+  })
+  try {
+    for (const definition of flow.destinations) targets.push(openOne(definition))
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return {
+    close,
+    of: (item, remembered) =>
+      Promise.all(
+        targets.map(async ({ definition, destination, body, requestsOf }) => {
+          const { name, type } = definition
+          const shown = { name, type, body: null, requests: [], skipped: null, refused: null }
+          try {
+            const made = await body.ofUpsert(item.value)
+            if (isSkip(made)) return { ...shown, skipped: made.why }
+            const job: DeliveryJob = {
+              flow: flow.name,
+              destination: name,
+              pk: item.pk,
+              key: splitKey(item.pk, flow.item.key.length) ?? [item.pk],
+              kind: 'upsert',
+              item: item.value,
+              body: made,
+              remembered: remembered?.get(name),
+              jobKey: jobKey({
+                ...{ flow: flow.name, destination: name, pk: item.pk, hash: item.hash },
+                ...{ identity: identities[name] ?? '', change: 0, kind: 'upsert' },
+              }),
+              mayStart: () => false,
+              attempt: 1,
+            }
+            const refused = destination.refusalOf(job) ?? null
+            return { ...shown, body: made, refused, requests: await requestsOf(job) }
+          } catch (error) {
+            const refused = whyRefused(error)
+            if (refused === undefined) throw error
+            return { ...shown, refused }
+          }
+        }),
+      ),
+  }
+}
+
+function whyRefused(error: unknown): Reason | undefined {
+  const isUnmade =
+    error instanceof MappingError || error instanceof TemplateError || error instanceof BatchError
+  return isUnmade ? error.why : undefined
+}

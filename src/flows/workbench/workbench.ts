@@ -1,0 +1,322 @@
+import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
+import { reference } from '../../domain/secret.ts'
+import { type LeaseDeps, withLease } from '../../jobs/with-lease.ts'
+import { recordAction, type SwitchDeps } from '../control/switches.ts'
+import type { FlowContext } from '../definition/context.ts'
+import {
+  flowFromTemplate,
+  type TemplateName,
+  type TemplateSource,
+} from '../definition/flow-template.ts'
+import { loadFlows } from '../definition/load.ts'
+import { createFlowReader, type LoadedFlow, openingProblem } from '../definition/read-flow.ts'
+import type { FlowEngine } from '../engine/flow-engine.ts'
+import { openFlow } from '../engine/open-flow.ts'
+import type { FlowProblemView } from '../flow-service.ts'
+import { codedRefusal, refusal } from '../refusal.ts'
+import { sourceUnreadable } from '../sources/failures.ts'
+import { SourceError } from '../types.ts'
+import { type DryRun, type DryRunDeps, dryRun } from './dry-run.ts'
+import { createFlowFiles, type FlowFile } from './flow-files.ts'
+import { itemRequests } from './item-requests.ts'
+import { openShownDeliveries } from './shown-deliveries.ts'
+
+export type WorkbenchDeps = SwitchDeps &
+  LeaseDeps &
+  DryRunDeps & {
+    /** Folder of the flow files. */
+    flowsDir: string
+    files: FlowContext
+    /**
+     * FLOWS_WORKBENCH: who may change a file or read a source. `false`: no caller. `true`: also callers without a
+     * session or token.
+     */
+    setting: boolean | undefined
+    /** SYNC_AUTH is `none`: any caller may be anonymous, despite the setting. */
+    isOpenToAll: boolean
+    engine: Pick<FlowEngine, 'flows' | 'problems' | 'requireLoaded' | 'reload'>
+  }
+
+/** A value that a definition references. The value itself is never shown. */
+export type Reference = { kind: 'env' | 'file'; name: string; isSet: boolean }
+
+export type Checked = {
+  /** Name of the flow; null while the definition has problems. */
+  name: string | null
+  problems: FlowProblemView[]
+  references: Reference[]
+}
+
+/**
+ * The caller. A definition can read files and send their content anywhere, so trying and saving one is restricted.
+ */
+export type Caller = {
+  /** For the logs. */
+  actor: string
+  /** The caller showed neither a session nor a token. */
+  isAnonymous: boolean
+}
+
+/**
+ * Why nothing can be saved. `off`: by the setting. `anonymous`, `open_to_all`: the caller is not identified.
+ * `folder`: it cannot be written. `link`: the file is a link. `message` is for operators.
+ */
+export type WhyReadOnly = {
+  code: 'off' | 'anonymous' | 'open_to_all' | 'folder' | 'link'
+  message: string
+}
+
+export type FlowFolder = {
+  folder: string
+  /** Null if definitions can be saved. */
+  readOnly: WhyReadOnly | null
+  files: { file: string; flow: string | null; problems: number }[]
+}
+
+export type Saved = { file: string; name: string; hash: string; problems: FlowProblemView[] }
+
+export type Workbench = {
+  list(caller: Caller): Promise<FlowFolder>
+  /** @throws AppError NOT_FOUND, FORBIDDEN. */
+  read(file: string, caller: Caller): Promise<FlowFile & { readOnly: WhyReadOnly | null }>
+  /** @throws AppError NOT_FOUND. */
+  readVersion(file: string, id: string): Promise<{ text: string; hash: string }>
+  fromTemplate(
+    template: TemplateName,
+    name: string,
+    from: TemplateSource | undefined,
+  ): Checked & {
+    text: string
+  }
+  /**
+   * Findings of the checker for one definition: alone, or with `file` together with all others and opened as by a
+   * reload.
+   */
+  check(text: string, file: string | undefined): Promise<Checked>
+  /**
+   * @throws AppError BAD_REQUEST for findings, FORBIDDEN if the workbench is closed, RATE_LIMITED during another dry
+   * run, PROVIDER_ERROR with the error of an unreadable source, and the reason of `signal`.
+   */
+  dryRun(text: string, caller: Caller, signal: AbortSignal): Promise<DryRun & { name: string }>
+  /**
+   * Checks the definition together with all others, writes the file and reloads all files. `base`: see
+   * FlowFiles.save.
+   * @throws AppError BAD_REQUEST for findings, FORBIDDEN if nothing can be saved, CONFLICT if the file changed
+   * meanwhile.
+   */
+  save(file: string, change: { text: string; base: string | null }, caller: Caller): Promise<Saved>
+  /**
+   * What the destinations of a flow would get for one item now; see item-requests.ts.
+   * @throws AppError NOT_FOUND for a flow that is not open.
+   */
+  itemRequests(flow: string, pk: string): ReturnType<typeof itemRequests>
+}
+
+/** Lets operators read, try and change flow files. */
+export function createWorkbench(deps: WorkbenchDeps): Workbench {
+  const files = createFlowFiles(deps.flowsDir, deps.now)
+  const readFlow = createFlowReader(deps.files)
+  let isRunning = false
+  let saving: Promise<unknown> = Promise.resolve()
+
+  const whyClosed = ({ isAnonymous }: Caller) => {
+    if (deps.setting === false) return closed.off
+    if (!isAnonymous) return undefined
+    if (deps.isOpenToAll) return closed.openToAll
+    return deps.setting ? undefined : closed.anonymous
+  }
+  const requireOpen = (caller: Caller) => {
+    const why = whyClosed(caller)?.why
+    if (why) throw refusal('FORBIDDEN', why)
+  }
+  const whyReadOnly = (caller: Caller): WhyReadOnly | null => {
+    const isClosed = whyClosed(caller)
+    if (isClosed) return { code: isClosed.code, message: sentenceOf(isClosed.why, 'en') }
+    const message = files.whyReadOnly()
+    return message === undefined ? null : { code: 'folder', message }
+  }
+
+  const referencesIn = (text: string): Reference[] => {
+    const found = new Map<string, Reference>()
+    for (const [whole, kind, name = ''] of text.matchAll(reference)) {
+      if (kind !== 'env' && kind !== 'file') continue
+      found.set(whole, { kind, name, isSet: isSet(deps.files, kind, name) })
+    }
+    return [...found.values()]
+  }
+
+  type Read = { loaded: LoadedFlow } | { problems: FlowProblemView[] }
+
+  const viewOf = (text: string, read: Read): Checked => ({
+    ...('loaded' in read
+      ? { name: read.loaded.flow.name, problems: [] }
+      : { name: null, problems: read.problems }),
+    references: referencesIn(text),
+  })
+
+  /** Problems that appear only when a definition is opened, as by a reload. */
+  const problemOfOpening = async (loaded: LoadedFlow): Promise<FlowProblemView | undefined> => {
+    try {
+      await openFlow(loaded, { ...deps, payments: deps.feeds }).source.close()
+      await (await openShownDeliveries(loaded.flow, deps)).close()
+      return undefined
+    } catch (error) {
+      return openingProblem(loaded.file, error)
+    }
+  }
+
+  const readAlone = async (text: string): Promise<Read> => {
+    const read = readFlow(newText, Buffer.from(text))
+    if ('problems' in read) return read
+    const problem = await problemOfOpening(read.loaded)
+    return problem ? { problems: [problem] } : read
+  }
+
+  const readBesideOthers = async (file: string, text: string): Promise<Read> => {
+    const instead = { file, bytes: Buffer.from(text) }
+    const { flows, problems } = await loadFlows(deps.flowsDir, deps.files, instead)
+    const loaded = flows.find((one) => one.file === file)
+    if (!loaded) return { problems: problems.filter((one) => one.file === file) }
+    const problem = await problemOfOpening(loaded)
+    return problem ? { problems: [problem] } : { loaded }
+  }
+
+  const save = async (
+    file: string,
+    { text, base }: { text: string; base: string | null },
+    caller: Caller,
+  ): Promise<Saved> => {
+    requireOpen(caller)
+    const { actor } = caller
+    const readOnly = files.whyReadOnly()
+    if (readOnly !== undefined) {
+      throw refusal('FORBIDDEN', { code: 'FLOWS_FOLDER_READ_ONLY', data: { said: readOnly } })
+    }
+    const { loaded } = requireGood(await readBesideOthers(file, text))
+    const bytes = Buffer.from(text)
+    const saved = await withLease(deps, 'flow-files', () => files.save(file, bytes, base))
+    if (!saved) {
+      throw refusal('CONFLICT', { code: 'FLOW_FILE_BEING_SAVED' })
+    }
+    const { hash } = saved.result
+    const { name } = loaded.flow
+    await deps.database.transaction((trx) =>
+      recordAction(deps, trx, {
+        at: deps.now(),
+        flow: name,
+        action: base === null ? 'file created' : 'file changed',
+        actor,
+        detail: `${file}, sha256 ${hash}`,
+      }),
+    )
+    await deps.engine.reload(actor)
+    const after = deps.engine.problems().filter((one) => one.file === file)
+    return { file, name, hash, problems: after }
+  }
+
+  return {
+    async list(caller) {
+      deps.engine.requireLoaded()
+      const open = [...deps.engine.flows().values()]
+      const problems = deps.engine.problems()
+      return {
+        folder: files.folder,
+        readOnly: whyReadOnly(caller),
+        files: (await files.names()).map((file) => ({
+          file,
+          flow: open.find(({ loaded }) => loaded.file === file)?.loaded.flow.name ?? null,
+          problems: problems.filter((one) => one.file === file).length,
+        })),
+      }
+    },
+    async read(file, caller) {
+      const found = await files.read(file)
+      const link: WhyReadOnly | null = found.isLink ? { code: 'link', message: linkText } : null
+      return { ...found, readOnly: whyReadOnly(caller) ?? link }
+    },
+    readVersion: files.readVersion,
+    fromTemplate(template, name, from) {
+      const made = flowFromTemplate({ template, name, from })
+      return { text: made.text, ...viewOf(made.text, readFlow(newText, Buffer.from(made.text))) }
+    },
+    check: async (text, file) =>
+      viewOf(
+        text,
+        file === undefined
+          ? readFlow(newText, Buffer.from(text))
+          : await readBesideOthers(file, text),
+      ),
+    async dryRun(text, caller, signal) {
+      requireOpen(caller)
+      const { actor } = caller
+      if (isRunning) {
+        const extra = { retryAfterSeconds: 2 }
+        throw refusal('RATE_LIMITED', { code: 'DRY_RUN_GOES_ON' }, { extra })
+      }
+      isRunning = true
+      try {
+        const { loaded } = requireGood(await readAlone(text))
+        const { name } = loaded.flow
+        await deps.database.transaction((trx) =>
+          recordAction(deps, trx, {
+            ...{ at: deps.now(), flow: name, action: 'dry run', actor },
+            detail: `definition ${loaded.definitionHash.slice(0, 16)}`,
+          }),
+        )
+        return { name, ...(await dryRun(loaded, deps, signal)) }
+      } catch (error) {
+        if (!(error instanceof SourceError)) throw error
+        throw sourceUnreadable(error)
+      } finally {
+        isRunning = false
+      }
+    },
+    async itemRequests(name, pk) {
+      deps.engine.requireLoaded()
+      const flow = deps.engine.flows().get(name)?.loaded.flow
+      if (!flow) throw refusal('NOT_FOUND', { code: 'FLOW_UNKNOWN' })
+      return itemRequests(deps.database.db, flow, pk, deps)
+    },
+    save(file, change, caller) {
+      // One after the other: each save is compared with the result of the previous one.
+      const turn = saving.then(() => save(file, change, caller))
+      saving = turn.catch(() => undefined)
+      return turn
+    },
+  }
+}
+
+/** @throws AppError BAD_REQUEST with the first finding. */
+function requireGood(read: { loaded: LoadedFlow } | { problems: FlowProblemView[] }): {
+  loaded: LoadedFlow
+} {
+  if ('loaded' in read) return read
+  const [first] = read.problems
+  const what: Reason | undefined = first && {
+    code: 'KEY_AND_PROBLEM',
+    data: { key: first.key || undefined, problem: first.why },
+  }
+  const why: Reason = { code: 'DEFINITION_WRONG', data: { line: first?.line, what } }
+  throw codedRefusal('BAD_REQUEST', why)
+}
+
+/** The file name in problems of a text without a file. */
+const newText = 'new.flow.yaml'
+const linkText = 'It is a link; change the file that it leads to'
+const closed = {
+  off: { code: 'off', why: { code: 'WORKBENCH_OFF' } },
+  openToAll: { code: 'open_to_all', why: { code: 'WORKBENCH_OPEN_TO_ALL' } },
+  anonymous: { code: 'anonymous', why: { code: 'WORKBENCH_ANONYMOUS' } },
+} as const
+
+function isSet(context: FlowContext, kind: 'env' | 'file', name: string): boolean {
+  if (kind === 'env') {
+    const isOwn = context.own?.variables.has(name.toUpperCase()) ?? false
+    return !isOwn && Object.hasOwn(context.env, name) && !!context.env[name]?.trim()
+  }
+  try {
+    return context.readFile(name).trim() !== ''
+  } catch {
+    return false
+  }
+}

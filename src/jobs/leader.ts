@@ -1,0 +1,283 @@
+import type { Database, Trx } from '../db/database.ts'
+import type { SendPermit } from '../outbound/outbound.ts'
+import { leaderLease, takeLead } from '../repositories/flows/leader-lease.ts'
+import {
+  findOwner,
+  isLeaseOf,
+  keepLease,
+  type LeaseToken,
+  releaseLease,
+  renewLease,
+} from '../repositories/leases.ts'
+
+export type LeaderDeps = {
+  database: Database
+  now: () => Date
+  /** Names this process as the owner. */
+  processId: string
+  log: { warn(fields: object, message: string): void }
+  /** 7 s when absent; for tests. */
+  leaseMs?: number
+}
+
+/** The period in which this process leads. */
+export type Term = {
+  signal: AbortSignal
+  /**
+   * Runs work that sends, with a permit. Nothing may be sent unless the permit was given and is still valid at the
+   * first byte. The permit is renewed until the work ends, however long it waits for a connection.
+   */
+  sending<T>(work: (permit: SendPermit) => Promise<T>): Promise<T>
+  /** Whether no other process has led since the term began. If true, none does before the transaction ends. */
+  holds(trx: Trx): Promise<boolean>
+  /** The proof for a statement: undefined when the term is over, null if no other process can lead. */
+  proof(): LeaseToken | null | undefined
+}
+
+export type Leader = {
+  /** Starts to compete for the lead. A second call has no effect. */
+  start(): Promise<void>
+  /** The present term; undefined while another process leads, or when this process is not sure. */
+  current(): Term | undefined
+  /** Calls `onBegin` with each new term, also with a present one. Returns a function that unsubscribes. */
+  follow(onBegin: (term: Term) => void): () => void
+  /** Releases the lead, so that another process starts at once. */
+  stop(): Promise<void>
+}
+
+/**
+ * Another process follows a dead leader within 10 s. The lease ends, others check each second, and the next leader
+ * waits a fifth of a lease until every old proof has expired.
+ */
+const defaultLeaseMs = 7_000
+const checkMs = 1_000
+/** Makes the other processes check at once. */
+const channel = 'tillbridge_leader'
+
+/** The evidence that the lease is ours, by a clock of this process that cannot be set. */
+type Own = {
+  token: number
+  /** The time before the latest successful check of the lease. */
+  provenMs: number
+  proving: Promise<boolean> | undefined
+  end: AbortController
+}
+
+type Leading = { own: Own; term: Term; beginsMs: number; untilMs: number }
+
+/**
+ * One process at a time leads the flows of a database, by a lease that it renews every third of its life. What an
+ * earlier term left behind belongs to no process. The embedded database has one process, so its term lasts from start
+ * to stop. A process may be suspended and the database's clock may jump. So sending needs a proof by the lease's
+ * token that is younger than a fifth of its life. A process that takes a lease that was not released waits that long
+ * before its term begins.
+ */
+export function createLeader(deps: LeaderDeps): Leader {
+  const followers = new Set<(term: Term) => void>()
+  const follow: Leader['follow'] = (onBegin) => {
+    // A separate function, because two listeners may be the same.
+    const own = (term: Term) => onBegin(term)
+    followers.add(own)
+    const running = leader.current()
+    if (running) queueMicrotask(() => followers.has(own) && own(running))
+    return () => void followers.delete(own)
+  }
+  const begun = (term: Term) => {
+    for (const own of followers) own(term)
+  }
+  const leader = {
+    ...(deps.database.engine === 'pglite' ? leadAlone(begun) : leadByLease(deps, begun)),
+    follow,
+  }
+  return leader
+}
+
+function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Leader, 'follow'> {
+  const { db } = deps.database
+  const { processId: owner, leaseMs = defaultLeaseMs } = deps
+  const name = leaderLease
+  const proofMs = leaseMs / 5
+  let leading: Leading | undefined
+  let beginning: NodeJS.Timeout | undefined
+  let timer: NodeJS.Timeout | undefined
+  let listening: Promise<() => Promise<void>> | undefined
+  let stopped = false
+  /** Whether the latest check gave us the lease, even if no term began. */
+  let isOurs = false
+  let checking: Promise<void> | undefined
+  /** The last seen mark of another process's lease, and since when. */
+  let seen = { mark: '', sinceMs: 0 }
+
+  const end = (reason: string) => {
+    if (!leading) return
+    clearTimeout(beginning)
+    leading.own.end.abort(new Error(reason))
+    leading = undefined
+  }
+
+  const verify = async (own: Own): Promise<boolean> => {
+    const askedMs = performance.now()
+    const isProven = await isLeaseOf(db, { name, owner, token: own.token })
+    if (isProven) own.provenMs = Math.max(own.provenMs, askedMs)
+    else if (leading?.own === own) end('the leader lease was lost')
+    return isProven
+  }
+  /** One check proves the lease for all senders. */
+  const prove = (own: Own): Promise<boolean> => {
+    own.proving ??= verify(own)
+      .catch((error: unknown) => {
+        deps.log.warn({ err: error, lease: name }, 'leader lease not verified')
+        return false
+      })
+      .finally(() => {
+        own.proving = undefined
+      })
+    return own.proving
+  }
+  const permitOf =
+    (own: Own): SendPermit =>
+    async () => {
+      const isFresh = performance.now() - own.provenMs < proofMs / 2
+      if (!isFresh && !(await prove(own))) return undefined
+      return () => !own.end.signal.aborted && performance.now() - own.provenMs < proofMs
+    }
+
+  const termOf = (own: Own): Term => ({
+    signal: own.end.signal,
+    sending: async (work) => {
+      const permit = permitOf(own)
+      const refreshing = setInterval(() => void permit(), proofMs / 4)
+      try {
+        return await work(permit)
+      } finally {
+        clearInterval(refreshing)
+      }
+    },
+    holds: async (trx) => {
+      const isHeld = await keepLease(trx, { name, owner, token: own.token })
+      // A running sender need not wait for the next renewal to notice the loss.
+      if (!isHeld && leading?.own === own) {
+        end('the leader lease was lost')
+        tick()
+      }
+      return isHeld
+    },
+    proof: () => (own.end.signal.aborted ? undefined : { name, owner, token: own.token }),
+  })
+
+  const begin = (token: number, askedMs: number, waitMs: number) => {
+    const own: Own = {
+      ...{ token, provenMs: askedMs, proving: undefined },
+      end: new AbortController(),
+    }
+    const term = termOf(own)
+    const beginsMs = performance.now() + waitMs
+    leading = { own, term, beginsMs, untilMs: askedMs + leaseMs }
+    if (waitMs === 0) onBegin(term)
+    else beginning = setTimeout(() => onBegin(term), waitMs + 1)
+  }
+
+  const renew = async (before: Leading) => {
+    const askedMs = performance.now()
+    const lease = { name, owner, token: before.own.token }
+    isOurs = await renewLease(db, lease, { now: deps.now(), lengthMs: leaseMs })
+    if (leading !== before) return
+    // Another process may have led in between.
+    if (!isOurs) return end('the leader lease was lost')
+    before.untilMs = askedMs + leaseMs
+    // A check that was requested later may have been answered earlier.
+    before.own.provenMs = Math.max(before.own.provenMs, askedMs)
+  }
+
+  /**
+   * Whether another process renews its lease, whatever the clocks show: a clock that is set forward must not end a
+   * healthy lead. It takes no lock, so that waiting processes delay no other.
+   */
+  const isAlive = async () => {
+    const found = await findOwner(db, name)
+    if (!found || found.isReleased || found.owner === owner) return false
+    if (found.mark !== seen.mark) seen = { mark: found.mark, sinceMs: performance.now() }
+    return performance.now() - seen.sinceMs < leaseMs / 2
+  }
+
+  const take = async () => {
+    if (await isAlive()) return
+    const askedMs = performance.now()
+    const taken = await takeLead(deps.database, { owner, now: deps.now(), lengthMs: leaseMs })
+    isOurs = taken !== undefined
+    if (taken && !stopped) begin(taken.token, askedMs, taken.isFree ? 0 : proofMs)
+  }
+
+  const once = async () => {
+    if (leading) await renew(leading)
+    if (!leading && !stopped) await take()
+  }
+
+  const tick = () => {
+    checking ??= once()
+      .catch((error: unknown) =>
+        deps.log.warn({ err: error, lease: name }, 'leader lease not renewed'),
+      )
+      .finally(() => {
+        if (leading && performance.now() >= leading.untilMs) end('leader lease not renewed')
+        checking = undefined
+      })
+  }
+
+  return {
+    start: async () => {
+      if (timer || stopped) return
+      const isDue = () => !leading || performance.now() >= leading.untilMs - (2 * leaseMs) / 3
+      timer = setInterval(() => isDue() && tick(), Math.min(checkMs, leaseMs / 3))
+      tick()
+      // The answer of a running check may be older than the notification.
+      const checkAgain = () => void Promise.resolve(checking).then(() => leading || tick())
+      listening = deps.database.listen(channel, checkAgain)
+      await listening
+    },
+    current: () => {
+      if (leading && performance.now() >= leading.untilMs) {
+        // The machine slept. The lease is ours again at once, unless another process took it.
+        end('the leader lease expired')
+        tick()
+      }
+      return leading && performance.now() >= leading.beginsMs ? leading.term : undefined
+    },
+    stop: async () => {
+      stopped = true
+      clearInterval(timer)
+      await (await listening)?.()
+      await checking
+      end('the work was stopped')
+      if (!isOurs) return
+      isOurs = false
+      try {
+        await releaseLease(db, { name, owner })
+        deps.database.announce(channel, '')
+      } catch (error) {
+        deps.log.warn({ err: error, lease: name }, 'leader lease not released; it expires')
+      }
+    },
+  }
+}
+
+function leadAlone(onBegin: (term: Term) => void): Omit<Leader, 'follow'> {
+  const end = new AbortController()
+  const { signal } = end
+  const permit: SendPermit = async () => () => !signal.aborted
+  let term: Term | undefined
+  return {
+    start: async () => {
+      if (term) return
+      term = {
+        signal,
+        sending: (work) => work(permit),
+        holds: async () => !signal.aborted,
+        proof: () => (signal.aborted ? undefined : null),
+      }
+      onBegin(term)
+    },
+    current: () => (signal.aborted ? undefined : term),
+    stop: async () => end.abort(new Error('the work was stopped')),
+  }
+}

@@ -1,0 +1,34 @@
+import type { Db } from '../../db/database.ts'
+import { listKeysById } from '../../repositories/api-keys/api-key-queries.ts'
+
+/** Who did something, by a name that people know. */
+export type Who = {
+  kind: 'person' | 'key' | 'administrator' | 'service'
+  /** Of a person, or the description or mask of a key; null for the others. */
+  name: string | null
+}
+
+/** What an entry of the audit log says of who it was. */
+type WrittenEntry = { ip_address: string | null; metadata: Record<string, unknown> }
+
+/** Answers who made each entry. Keys are looked up once, however many entries there are. */
+export async function createWhoOf(
+  db: Db,
+  entries: readonly WrittenEntry[],
+): Promise<(one: WrittenEntry) => Who> {
+  const ids = new Set(entries.flatMap(({ metadata: { key_id: id } }) => (isText(id) ? [id] : [])))
+  const keys = new Map(
+    (await listKeysById(db, [...ids])).map((key) => [key.id, key.description ?? key.key_mask]),
+  )
+  return ({ ip_address: address, metadata }) => {
+    const { person, key_id: keyId, by } = metadata
+    if (isText(person)) return { kind: 'person', name: person }
+    if (isText(keyId)) return { kind: 'key', name: keys.get(keyId) ?? null }
+    if (address === null || isText(by)) return { kind: 'service', name: null }
+    return { kind: 'administrator', name: null }
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}

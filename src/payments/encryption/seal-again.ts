@@ -1,0 +1,270 @@
+import type { Database, Db } from '../../db/database.ts'
+import { createSealer, type EncryptionKey, SealedError, type Sealer } from '../../domain/sealed.ts'
+import { markUnreadable } from '../../repositories/connection/connection-queries.ts'
+import {
+  deleteStatesSealedBy,
+  findSealingKeys,
+  findSigningKeys,
+  giveUpTotp,
+  grantContext,
+  hasTables,
+  keepSigningKey,
+  listSealedColumns,
+  readKeptSigningKeys,
+  readSealedBy,
+  replaceSealed,
+  type SealedColumn,
+  type SealedValue,
+} from '../../repositories/encryption/sealed-values.ts'
+import { giveUpGrant } from '../../repositories/flows/oauth-grants.ts'
+import { recordSuccess } from '../audit/activity.ts'
+import { sealSigningKey, signingKeyContext } from '../audit/kept-signing-keys.ts'
+import { sealWaiting, signHeadAgain } from '../audit/seal-activity.ts'
+import { sealContext } from '../connection/token-keeper.ts'
+import { serviceActor } from '../operations/request-context.ts'
+import { sealedContext } from './sealed-context.ts'
+
+export type RotateDeps = {
+  database: Database
+  now: () => Date
+  sleep: (ms: number) => Promise<void>
+}
+
+export type Rotation = {
+  /** The key with which everything is encrypted now. */
+  first: string
+  /** Values that were encrypted again in this run. */
+  renewed: number
+  /** Connections that were removed because their keys are lost. */
+  givenUp: number
+  /** Flows and destinations whose credentials were removed for the same reason. */
+  givenUpFlows: string[]
+  /** Clients with values that no configured key decrypts. */
+  unreadable: string[]
+  /** People whose codes were removed for the same reason: an administrator must reset them. */
+  givenUpPeople: string[]
+  /** People with codes that no configured key decrypts. */
+  unreadablePeople: string[]
+  /** Flows and destinations with credentials that no configured key decrypts. */
+  unreadableFlows: string[]
+  /** Keys that still encrypt stored values: other processes use them, or some values are unreadable. */
+  stillUsed: string[]
+}
+
+const batch = 100
+/** A token renewal that was under way may still store values under its old key. */
+const rounds = 3
+const pauseMs = 1_000
+
+/**
+ * Encrypts all stored values again with the first key, so that the other keys are no longer needed. What verifies older entries
+ * of the audit log is encrypted with it too.
+ *
+ * Each value is replaced by itself, and only if it is unchanged since it was read. So processes may serve meanwhile, renewals
+ * included, and an interrupted run continues where it was.
+ *
+ * `lost`: keys that no longer exist. Their clients must connect again, and their entries of the audit log cannot be verified.
+ */
+export async function rotateSecrets(
+  deps: RotateDeps,
+  keys: readonly EncryptionKey[],
+  lost: readonly string[] = [],
+): Promise<Rotation> {
+  const { db } = deps.database
+  const sealer = createSealer(keys)
+  const first = sealer.signingKey().id
+  if (!(await hasTables(db))) {
+    const nothing = {
+      unreadable: [],
+      unreadableFlows: [],
+      unreadablePeople: [],
+      stillUsed: [],
+      givenUpFlows: [],
+      givenUpPeople: [],
+    }
+    return { first, renewed: 0, givenUp: 0, ...nothing }
+  }
+  const columns = await listSealedColumns(db)
+  const givenUp = await giveUp(deps, sealer, columns, lost)
+  await keepSigningKeys(deps, sealer, keys)
+  await signHeadAgain({ database: deps.database, sealer }, lost)
+  // A process that has only the new key accepts no entry that an old key signed.
+  await sealWaiting({ database: deps.database, sealer })
+  let renewed = 0
+  let unreadable = nobodys()
+  let stillUsed: string[] = []
+  for (let round = 1; round <= rounds; round += 1) {
+    unreadable = nobodys()
+    for (const column of columns) {
+      for (const id of (await findSealingKeys(db, column)).filter((key) => key !== first)) {
+        renewed += await renewColumn(db, sealer, column, id, unreadable)
+      }
+    }
+    stillUsed = await usedBeside(db, columns, first)
+    const isStuck = Object.values(unreadable).some(({ size }) => size > 0)
+    if (stillUsed.length === 0 || isStuck || round === rounds) break
+    await deps.sleep(pauseMs)
+  }
+  const all = Object.values(givenUp).reduce((sum, { size }) => sum + size, 0)
+  if (renewed + all > 0) {
+    await record(deps, sealer, { renewed, givenUp: all, lost: [...lost] })
+  }
+  return {
+    first,
+    renewed,
+    givenUp: givenUp.clients.size,
+    givenUpFlows: [...givenUp.flows].toSorted(),
+    unreadable: [...unreadable.clients].toSorted(),
+    unreadableFlows: [...unreadable.flows].toSorted(),
+    givenUpPeople: [...givenUp.people].toSorted(),
+    unreadablePeople: [...unreadable.people].toSorted(),
+    stillUsed,
+  }
+}
+
+/** The owners of the values. */
+type Unreadable = { clients: Set<string>; flows: Set<string>; people: Set<string> }
+
+function nobodys(): Unreadable {
+  return { clients: new Set(), flows: new Set(), people: new Set() }
+}
+
+async function renewColumn(
+  db: Db,
+  sealer: Sealer,
+  column: SealedColumn,
+  keyId: string,
+  unreadable: Unreadable,
+): Promise<number> {
+  let renewed = 0
+  for (let after = ''; ; ) {
+    const values = await readSealedBy(db, column, keyId, { after, limit: batch })
+    for (const value of values) {
+      const again = sealAgain(sealer, column, value)
+      if (again === undefined) ownersOf(column, unreadable).add(value.owner)
+      else if (await replaceSealed(db, column, value, again)) renewed += 1
+    }
+    const last = values.at(-1)
+    if (!last || values.length < batch) return renewed
+    after = last.row
+  }
+}
+
+function ownersOf({ table }: SealedColumn, { clients, flows, people }: Unreadable): Set<string> {
+  if (table === 'people') return people
+  return table === 'oauth_grants' ? flows : clients
+}
+
+function sealAgain(sealer: Sealer, column: SealedColumn, value: SealedValue): string | undefined {
+  const context = sealedContext(column, value)
+  try {
+    return sealer.seal(sealer.open(value.sealed, context), context)
+  } catch (error) {
+    if (error instanceof SealedError) return undefined
+    throw error
+  }
+}
+
+async function usedBeside(
+  db: Db,
+  columns: readonly SealedColumn[],
+  first: string,
+): Promise<string[]> {
+  const used = new Set<string>()
+  for (const column of columns) {
+    for (const id of await findSealingKeys(db, column)) if (id !== first) used.add(id)
+  }
+  return [...used].toSorted()
+}
+
+/** Runs first: the operator removes a key once no value uses it, and the log must be verifiable then, too. */
+async function keepSigningKeys(
+  { database, now }: RotateDeps,
+  sealer: Sealer,
+  keys: readonly EncryptionKey[],
+): Promise<void> {
+  const first = sealer.signingKey().id
+  const kept = await readKeptSigningKeys(database.db)
+  const wanted = new Map<string, string>()
+  for (const { id } of keys) {
+    const key = sealer.signingKeyById(id)
+    if (id !== first && key) wanted.set(id, sealSigningKey(sealer, id, key))
+  }
+  for (const [id, sealed] of kept) {
+    if (sealed === '' || sealed.split('.')[1] === first) wanted.delete(id)
+    else if (!wanted.has(id)) {
+      const key = Buffer.from(sealer.open(sealed, signingKeyContext(id)), 'base64')
+      wanted.set(id, sealSigningKey(sealer, id, key))
+    }
+  }
+  for (const [id, sealed] of wanted) {
+    await keepSigningKey(database.db, id, sealed, kept.get(id), now())
+  }
+}
+
+async function giveUp(
+  deps: RotateDeps,
+  sealer: Sealer,
+  columns: readonly SealedColumn[],
+  lost: readonly string[],
+): Promise<Unreadable> {
+  const { db } = deps.database
+  const givenUp = nobodys()
+  const kept = await readKeptSigningKeys(db)
+  const signing = await findSigningKeys(db)
+  for (const id of lost) {
+    for (const column of columns) {
+      if (column.table === 'oauth_states') {
+        await deleteStatesSealedBy(db, id)
+        continue
+      }
+      for (;;) {
+        const values = await readSealedBy(db, column, id, { limit: batch })
+        for (const value of values) {
+          if (await giveUpOne(deps, sealer, column, value)) {
+            ownersOf(column, givenUp).add(value.owner)
+          }
+        }
+        if (values.length === 0) break
+      }
+    }
+    if (signing.includes(id) && !kept.has(id))
+      await keepSigningKey(db, id, '', undefined, deps.now())
+    for (const [name, sealed] of kept) {
+      if (sealed.split('.')[1] === id) await keepSigningKey(db, name, '', sealed, deps.now())
+    }
+  }
+  return givenUp
+}
+
+async function giveUpOne(
+  { database: { db }, now }: RotateDeps,
+  sealer: Sealer,
+  { table, column }: SealedColumn,
+  { row, sealed }: SealedValue,
+): Promise<boolean> {
+  if (table === 'oauth_grants') {
+    const empty = sealer.seal('', grantContext(row))
+    return giveUpGrant(db, row, sealed, { empty, at: now() })
+  }
+  if (table === 'people') return giveUpTotp(db, row, sealed)
+  const empty = sealer.seal('', sealContext(row, 'access_token'))
+  return markUnreadable(db, row, { [column]: sealed }, empty)
+}
+
+/** It also anchors what older keys signed: the entry is signed with the first key and contains the hash of those before it. */
+async function record(
+  { database, now }: RotateDeps,
+  sealer: Sealer,
+  { renewed, givenUp, lost }: { renewed: number; givenUp: number; lost: string[] },
+): Promise<void> {
+  await database.transaction((trx) =>
+    recordSuccess({ sealer, now, database }, trx, {
+      client: null,
+      actor: serviceActor(now()),
+      action: 'secrets.rotated',
+      resourceId: sealer.signingKey().id,
+      metadata: { renewed, given_up: givenUp, lost },
+    }),
+  )
+}

@@ -1,0 +1,127 @@
+import type { Trx } from '../../db/database.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
+import { totpContext } from '../../repositories/encryption/sealed-values.ts'
+import {
+  type PersonRow,
+  takeTotpStep,
+  updatePerson,
+} from '../../repositories/people/people-queries.ts'
+import {
+  deletePersonSession,
+  deletePersonSessions,
+  forgiveSignInTries,
+} from '../../repositories/people/person-sessions.ts'
+import { recordSuccess } from '../audit/activity.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import { requirePerson } from './manage-people.ts'
+import { countTry, openTotp, subjectOfName, triesOfName } from './sign-in.ts'
+import { newTotpSecret, stepOfCode, totpAddress } from './totp.ts'
+
+/** A signed-in person who changes what is his own. */
+export type Owner = { personId: string; sessionId: string; actor: Actor }
+
+/**
+ * Sets another password and ends the other sessions of the person.
+ *
+ * @throws VALIDATION_ERROR when the present password is wrong
+ */
+export async function changePassword(
+  deps: PaymentDeps,
+  owner: Owner,
+  { current, password }: { current: string; password: string },
+): Promise<void> {
+  const row = await confirmed(deps, owner, current)
+  const passwordHash = await deps.passwords.hash(password)
+  await deps.database.transaction(async (trx) => {
+    await updatePerson(trx, row.id, { password_hash: passwordHash })
+    await deletePersonSessions(trx, row.id, owner.sessionId)
+    await record(deps, trx, owner, row, 'person.password_changed')
+  })
+}
+
+/**
+ * A new secret for an authenticator app. Codes are not asked for until one of it is confirmed.
+ *
+ * @throws CONFLICT when codes are asked for already
+ */
+export async function beginTotp(
+  deps: PaymentDeps,
+  { personId }: Owner,
+): Promise<{ secret: string; uri: string; qr: { size: number; path: string } }> {
+  const row = await requirePerson(deps, undefined, personId)
+  if (row.totp_on) throw new AppError('CONFLICT', { message: 'Codes are already required' })
+  const secret = newTotpSecret()
+  const sealed = deps.sealer.seal(secret, totpContext(row.name_key))
+  await deps.database.transaction((trx) => updatePerson(trx, personId, { totp_secret: sealed }))
+  return { secret, ...totpAddress(secret, row.name) }
+}
+
+/**
+ * From now on a sign-in needs a code. `code` shows that the app has the secret, and is not accepted again.
+ *
+ * @throws VALIDATION_ERROR for a wrong code, CONFLICT without a new secret
+ */
+export async function confirmTotp(deps: PaymentDeps, owner: Owner, code: string): Promise<void> {
+  const row = await requirePerson(deps, undefined, owner.personId)
+  const secret = openTotp(deps, row)
+  if (row.totp_on || secret === undefined) {
+    throw new AppError('CONFLICT', { message: 'There is no new secret to confirm' })
+  }
+  const step = stepOfCode(secret, code, deps.now())
+  if (step === undefined) throw invalid('code', 'is not the code that the app shows now')
+  await deps.database.transaction(async (trx) => {
+    await takeTotpStep(trx, row.id, step)
+    await updatePerson(trx, row.id, { totp_on: true })
+    await record(deps, trx, owner, row, 'person.totp_on')
+  })
+}
+
+/** Codes are not asked for any more. Throws VALIDATION_ERROR when the password is wrong. */
+export async function removeTotp(deps: PaymentDeps, owner: Owner, password: string): Promise<void> {
+  const row = await confirmed(deps, owner, password)
+  await deps.database.transaction(async (trx) => {
+    await updatePerson(trx, row.id, { totp_on: false, totp_secret: null })
+    await record(deps, trx, owner, row, 'person.totp_off')
+  })
+}
+
+/** Ends one of the person's own sessions. Throws NOT_FOUND. */
+export async function endOwnSession(deps: PaymentDeps, owner: Owner, id: string): Promise<void> {
+  const row = await requirePerson(deps, undefined, owner.personId)
+  await deps.database.transaction(async (trx) => {
+    if (!(await deletePersonSession(trx, { id, personId: row.id }))) {
+      throw new AppError('NOT_FOUND', { message: 'There is no such session' })
+    }
+    await recordSuccess(deps, trx, {
+      client: row.client,
+      actor: owner.actor,
+      action: 'session.ended',
+      resourceId: id,
+    })
+  })
+}
+
+/** The owner, who has just typed the password; wrong ones count like those of a sign-in. */
+async function confirmed(
+  deps: PaymentDeps,
+  { personId }: Owner,
+  password: string,
+): Promise<PersonRow> {
+  const row = await requirePerson(deps, undefined, personId)
+  const subject = subjectOfName(row.name)
+  await countTry(deps, subject, triesOfName)
+  if (!(await deps.passwords.matches(password, row.password_hash)))
+    throw invalid('password', 'is wrong')
+  await forgiveSignInTries(deps.database.db, { name: subject })
+  return row
+}
+
+function record(
+  deps: PaymentDeps,
+  trx: Trx,
+  { actor }: Owner,
+  { id, name, client }: PersonRow,
+  action: string,
+): Promise<void> {
+  return recordSuccess(deps, trx, { client, actor, action, resourceId: id, metadata: { name } })
+}

@@ -1,0 +1,299 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { asClientName, type ClientName } from '../../domain/client-name.ts'
+import { nameKey, placesOfRole, type Role } from '../../domain/people.ts'
+import { hashSecret } from '../../domain/secrets.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
+import { findClient } from '../../repositories/connection/clients.ts'
+import {
+  type Among,
+  findInvited,
+  findPerson,
+  insertPerson,
+  listPeople,
+  type PersonRow,
+  updatePerson,
+  useInvitation,
+} from '../../repositories/people/people-queries.ts'
+import {
+  deletePersonSessions,
+  listPersonSessions,
+  type PersonSessionRow,
+} from '../../repositories/people/person-sessions.ts'
+import { listStores } from '../../repositories/stores/store-queries.ts'
+import { recordSuccess } from '../audit/activity.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import { type Begun, beginSession, type From, idleMs } from './sign-in.ts'
+
+/** Long enough for a weekend. */
+export const invitationMs = 3 * 24 * 3_600_000
+
+/** An administrator: of the whole service, or of one client, whose people alone he reaches. */
+export type Manager = { among: Among; actor: Actor }
+
+export type NewPerson = {
+  name: string
+  role: Role
+  client: string | null
+  stores: readonly string[] | null
+}
+
+/** A code that is shown once; only its hash is stored. */
+export type Invitation = { code: string; expiresAt: Date }
+
+export function readPeople({ database: { db } }: PaymentDeps, among: Among): Promise<PersonRow[]> {
+  return listPeople(db, among)
+}
+
+/**
+ * Makes a person who sets the password with the invitation.
+ *
+ * @throws NOT_FOUND for an unknown client, CONFLICT for a name that is taken, VALIDATION_ERROR
+ */
+export async function invitePerson(
+  deps: PaymentDeps,
+  { among, actor }: Manager,
+  { name, role, client: named, stores }: NewPerson,
+): Promise<{ person: PersonRow; invitation: Invitation }> {
+  if (among !== undefined && named !== null && named !== among) throw new AppError('FORBIDDEN')
+  const client = among ?? (named === null ? null : await knownClient(deps, named))
+  await requireFittingRole(deps, { role, client, stores })
+  const { invitation, columns } = newInvitation(deps.now())
+  const id = randomUUID()
+  await deps.database.transaction(async (trx) => {
+    const isNew = await insertPerson(trx, {
+      id,
+      client,
+      name: name.trim(),
+      name_key: nameKey(name),
+      role,
+      stores: stores && JSON.stringify(stores),
+      password_hash: null,
+      totp_secret: null,
+      totp_step: null,
+      ...columns,
+      created_at: deps.now(),
+      signed_in_at: null,
+      revoked_at: null,
+    })
+    if (!isNew) throw new AppError('CONFLICT', { message: 'This name is taken; choose another' })
+    await recordSuccess(deps, trx, {
+      client,
+      actor,
+      action: 'person.invited',
+      resourceId: id,
+      metadata: { name: name.trim(), role, ...(stores && { stores }) },
+    })
+  })
+  return { person: await requirePerson(deps, among, id), invitation }
+}
+
+/**
+ * Changes role and stores, which takes effect at the next request of the person.
+ *
+ * @throws NOT_FOUND, VALIDATION_ERROR
+ */
+export async function changePerson(
+  deps: PaymentDeps,
+  { among, actor }: Manager,
+  id: string,
+  { role, stores }: { role: Role; stores: readonly string[] | null },
+): Promise<PersonRow> {
+  const { client, ...before } = await requirePerson(deps, among, id)
+  await requireFittingRole(deps, { role, client, stores })
+  await deps.database.transaction(async (trx) => {
+    const fields = { role, stores: stores && JSON.stringify(stores) }
+    if (!(await updatePerson(trx, id, fields))) throw noSuchPerson()
+    await recordSuccess(deps, trx, {
+      client,
+      actor,
+      action: 'person.changed',
+      resourceId: id,
+      metadata: {
+        name: before.name,
+        role,
+        role_before: before.role,
+        ...(stores && { stores }),
+        ...(before.stores && { stores_before: before.stores }),
+      },
+    })
+  })
+  return requirePerson(deps, among, id)
+}
+
+/**
+ * Takes password, codes and sessions away and makes a new invitation.
+ *
+ * @throws NOT_FOUND, also for a revoked person
+ */
+export async function resetPerson(
+  deps: PaymentDeps,
+  { among, actor }: Manager,
+  id: string,
+): Promise<{ person: PersonRow; invitation: Invitation }> {
+  const { client, name } = await requirePerson(deps, among, id)
+  const { invitation, columns } = newInvitation(deps.now())
+  await deps.database.transaction(async (trx) => {
+    const cleared = { password_hash: null, totp_secret: null, totp_on: false, ...columns }
+    if (!(await updatePerson(trx, id, cleared))) throw noSuchPerson()
+    await deletePersonSessions(trx, id)
+    await recordSuccess(deps, trx, {
+      client,
+      actor,
+      action: 'person.reset',
+      resourceId: id,
+      metadata: { name },
+    })
+  })
+  return { person: await requirePerson(deps, among, id), invitation }
+}
+
+/**
+ * Ends all that the person may do, at once and for good. The name stays taken, since the log names it.
+ *
+ * @throws NOT_FOUND, also for a person who is revoked already
+ */
+export async function revokePerson(
+  deps: PaymentDeps,
+  { among, actor }: Manager,
+  id: string,
+): Promise<PersonRow> {
+  const { client, name } = await requirePerson(deps, among, id)
+  await deps.database.transaction(async (trx) => {
+    const ended = {
+      revoked_at: deps.now(),
+      password_hash: null,
+      totp_secret: null,
+      totp_on: false,
+      invitation_hash: null,
+      invitation_expires_at: null,
+    }
+    if (!(await updatePerson(trx, id, ended))) throw noSuchPerson()
+    await deletePersonSessions(trx, id)
+    await recordSuccess(deps, trx, {
+      client,
+      actor,
+      action: 'person.revoked',
+      resourceId: id,
+      metadata: { name },
+    })
+  })
+  return requirePerson(deps, among, id)
+}
+
+/** The open sessions of a person. Throws NOT_FOUND. */
+export async function readSessionsOf(
+  deps: PaymentDeps,
+  among: Among,
+  id: string,
+): Promise<PersonSessionRow[]> {
+  await requirePerson(deps, among, id)
+  const now = deps.now()
+  const idleSince = new Date(now.getTime() - idleMs)
+  return listPersonSessions(deps.database.db, id, { now, idleSince })
+}
+
+/** Ends all sessions of a person; returns how many there were. Throws NOT_FOUND. */
+export async function endSessionsOf(
+  deps: PaymentDeps,
+  { among, actor }: Manager,
+  id: string,
+): Promise<number> {
+  const { client, name } = await requirePerson(deps, among, id)
+  return deps.database.transaction(async (trx) => {
+    const ended = await deletePersonSessions(trx, id)
+    await recordSuccess(deps, trx, {
+      client,
+      actor,
+      action: 'person.sessions_ended',
+      resourceId: id,
+      metadata: { name, sessions: ended },
+    })
+    return ended
+  })
+}
+
+/**
+ * Sets the password with the code of an invitation, which is used up, and begins a session.
+ *
+ * @throws INVITATION_INVALID
+ */
+export async function acceptInvitation(
+  deps: PaymentDeps,
+  { code, password }: { code: string; password: string },
+  from: From,
+): Promise<Begun> {
+  const hash = hashSecret(code)
+  // Before the password costs time: a caller without an invitation has no code.
+  if (!(await findInvited(deps.database.db, hash, deps.now()))) {
+    throw new AppError('INVITATION_INVALID')
+  }
+  const passwordHash = await deps.passwords.hash(password)
+  return deps.database.transaction(async (trx) => {
+    const now = deps.now()
+    const row = await useInvitation(trx, { hash, passwordHash, now })
+    const begun = row && (await beginSession(deps, trx, row, from))
+    if (!row || !begun) throw new AppError('INVITATION_INVALID')
+    await recordSuccess(deps, trx, {
+      client: row.client,
+      actor: { ...from.actor, person: begun.person, sessionId: begun.sessionId },
+      action: 'person.invitation_used',
+      resourceId: row.id,
+      metadata: { name: row.name },
+    })
+    return begun
+  })
+}
+
+/** @throws NOT_FOUND */
+export async function requirePerson(
+  { database: { db } }: Pick<PaymentDeps, 'database'>,
+  among: Among,
+  id: string,
+): Promise<PersonRow> {
+  const row = await findPerson(db, among, id)
+  if (!row) throw noSuchPerson()
+  return row
+}
+
+function noSuchPerson(): AppError {
+  return new AppError('NOT_FOUND', { message: 'There is no such person' })
+}
+
+async function knownClient(deps: PaymentDeps, named: string): Promise<ClientName> {
+  if (await findClient(deps.database.db, named)) return asClientName(named)
+  throw new AppError('NOT_FOUND', { message: 'There is no such client' })
+}
+
+async function requireFittingRole(
+  deps: PaymentDeps,
+  {
+    role,
+    client,
+    stores,
+  }: { role: Role; client: ClientName | null; stores: readonly string[] | null },
+): Promise<void> {
+  const place = client === null ? 'service' : 'client'
+  if (!placesOfRole[role].includes(place)) {
+    const fitting = client === null ? 'needs a client' : 'is of no client'
+    throw invalid('role', `the role ${role} ${fitting}`)
+  }
+  if (role !== 'supervisor') {
+    if (stores !== null) throw invalid('stores', 'only a supervisor has stores')
+    return
+  }
+  if (!stores || stores.length === 0) throw invalid('stores', 'a supervisor has at least one store')
+  const known = new Set(
+    (await listStores(deps.database.db, client as ClientName)).map((store) => store.external_id),
+  )
+  const unknown = stores.find((id) => !known.has(id))
+  if (unknown !== undefined) {
+    throw invalid('stores', `there is no store ${JSON.stringify(unknown)}`)
+  }
+}
+
+function newInvitation(now: Date) {
+  const code = randomBytes(32).toString('base64url')
+  const expiresAt = new Date(now.getTime() + invitationMs)
+  const columns = { invitation_hash: hashSecret(code), invitation_expires_at: expiresAt }
+  return { invitation: { code, expiresAt }, columns }
+}

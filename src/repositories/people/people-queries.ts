@@ -1,0 +1,99 @@
+import type { Insertable, Selectable, Updateable } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import type { PeopleTable } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+
+export type PersonRow = Selectable<PeopleTable>
+
+/** Whose people a request may reach: those of one client, or all. */
+export type Among = ClientName | undefined
+
+/** The people of a client, or all, by name. */
+export function listPeople(db: Db, among: Among): Promise<PersonRow[]> {
+  return db
+    .selectFrom('people')
+    .selectAll()
+    .$if(among !== undefined, (query) => query.where('client', '=', among as ClientName))
+    .orderBy('client')
+    .orderBy('name_key')
+    .execute()
+}
+
+export function findPerson(db: Db | Trx, among: Among, id: string): Promise<PersonRow | undefined> {
+  return db
+    .selectFrom('people')
+    .selectAll()
+    .where('id', '=', id)
+    .$if(among !== undefined, (query) => query.where('client', '=', among as ClientName))
+    .executeTakeFirst()
+}
+
+export function findPersonByName(db: Db | Trx, key: string): Promise<PersonRow | undefined> {
+  return db.selectFrom('people').selectAll().where('name_key', '=', key).executeTakeFirst()
+}
+
+/** The person of an invitation that is neither used nor expired. */
+export function findInvited(
+  db: Db | Trx,
+  invitationHash: string,
+  now: Date,
+): Promise<PersonRow | undefined> {
+  return db
+    .selectFrom('people')
+    .selectAll()
+    .where('invitation_hash', '=', invitationHash)
+    .where('invitation_expires_at', '>', now)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+}
+
+/** Returns false when another person has the name. */
+export async function insertPerson(trx: Trx, person: Insertable<PeopleTable>): Promise<boolean> {
+  const result = await trx
+    .insertInto('people')
+    .values(person)
+    .onConflict((conflict) => conflict.column('name_key').doNothing())
+    .executeTakeFirst()
+  return result.numInsertedOrUpdatedRows === 1n
+}
+
+/** Changes a person who is not revoked; returns false for another. */
+export async function updatePerson(
+  trx: Trx,
+  id: string,
+  fields: Updateable<PeopleTable>,
+): Promise<boolean> {
+  const result = await trx
+    .updateTable('people')
+    .set(fields)
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** Uses up an invitation: the first request that presents it sets the password. */
+export async function useInvitation(
+  trx: Trx,
+  { hash, passwordHash, now }: { hash: string; passwordHash: string; now: Date },
+): Promise<PersonRow | undefined> {
+  return trx
+    .updateTable('people')
+    .set({ password_hash: passwordHash, invitation_hash: null, invitation_expires_at: null })
+    .where('invitation_hash', '=', hash)
+    .where('invitation_expires_at', '>', now)
+    .where('revoked_at', 'is', null)
+    .returningAll()
+    .executeTakeFirst()
+}
+
+/** Takes the time step of a code; returns false when this code or a later one was used before. */
+export async function takeTotpStep(db: Db | Trx, id: string, step: number): Promise<boolean> {
+  const result = await db
+    .updateTable('people')
+    .set({ totp_step: step })
+    .where('id', '=', id)
+    .where((eb) => eb.or([eb('totp_step', 'is', null), eb('totp_step', '<', step)]))
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}

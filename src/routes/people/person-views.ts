@@ -1,0 +1,37 @@
+import type { PersonRow } from '../../repositories/people/people-queries.ts'
+import type { PersonSessionRow } from '../../repositories/people/person-sessions.ts'
+import { iso, isoOrNull } from '../field-schemas.ts'
+
+export function viewPerson(row: PersonRow, now: Date) {
+  return {
+    id: row.id,
+    name: row.name,
+    role: row.role,
+    client: row.client,
+    stores: row.stores,
+    state: stateOf(row, now),
+    totp: row.totp_on,
+    created_at: iso(row.created_at),
+    signed_in_at: isoOrNull(row.signed_in_at),
+    invitation_expires_at: isoOrNull(row.invitation_expires_at),
+  }
+}
+
+function stateOf(row: PersonRow, now: Date): 'active' | 'invited' | 'expired' | 'revoked' {
+  if (row.revoked_at !== null) return 'revoked'
+  if (row.password_hash !== null) return 'active'
+  const { invitation_expires_at: until } = row
+  return until !== null && until > now ? 'invited' : 'expired'
+}
+
+export function viewPersonSession(row: PersonSessionRow, current: string | undefined) {
+  return {
+    id: row.id,
+    is_current: row.id === current,
+    created_at: iso(row.created_at),
+    used_at: iso(row.used_at),
+    expires_at: iso(row.expires_at),
+    ip_address: row.ip_address,
+    user_agent: row.user_agent,
+  }
+}

@@ -1,9 +1,0 @@
-/** A value as JSON text of at most `max` characters, for messages that show both sides of a mapping. */
-export function excerpt(value: unknown, max = 300): string {
-  return shorten(JSON.stringify(value) ?? 'nothing', max)
-}
-
-/** The text, or its beginning and an ellipsis; never half a character. */
-export function shorten(text: string, max = 300): string {
-  return text.length <= max ? text : `${text.slice(0, max - 1).replace(/[\ud800-\udbff]$/, '')}…`
-}

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { startBlock } from '../../src/app/start-block.ts'
+import { openTerminalLog } from '../../src/app/terminal-log.ts'
+import { createLogger } from '../../src/http/logging.ts'
+
+const sandbox = {
+  url: 'http://127.0.0.1:3000',
+  syncUrl: 'http://127.0.0.1:8080',
+  publicUrl: 'http://127.0.0.1:3000',
+  mode: 'sandbox' as const,
+  sandboxUrl: 'http://127.0.0.1:3001',
+  database: 'embedded, in /srv/data',
+  tokenFile: '/srv/data/secrets/secrets.env',
+}
+
+test('the block of a first start names addresses, mode, database and the file of the token', () => {
+  expect(startBlock(sandbox)).toBe(`
+tillbridge is ready. Stop it with Ctrl+C.
+
+  Dashboard            http://127.0.0.1:3000/dashboard
+  Flows                http://127.0.0.1:8080/admin
+  API                  http://127.0.0.1:3000/docs and http://127.0.0.1:8080/docs
+  Guide                http://127.0.0.1:3000/guide
+  Virtual terminals    http://127.0.0.1:3001
+  Mode                 sandbox: no real money moves
+  Database             embedded, in /srv/data
+  Administrator token  /srv/data/secrets/secrets.env
+
+`)
+})
+
+test('in production it names the public address, and no token', () => {
+  const text = startBlock({
+    ...sandbox,
+    publicUrl: 'https://pay.example.com',
+    mode: 'mercadopago',
+    sandboxUrl: undefined,
+    database: 'PostgreSQL',
+    tokenFile: undefined,
+  })
+  expect(text).toMatch(/Public address +https:\/\/pay\.example\.com\n/)
+  expect(text).toMatch(/Mode +Mercado Pago: real cards\n/)
+  expect(text).toMatch(/Administrator token +ADMIN_TOKEN of the settings\n/)
+  expect(text).not.toContain('Virtual terminals')
+})
+
+test('at a terminal the log begins after the block, in its order, and at once when the start fails', () => {
+  const shown: string[] = []
+  const log = openTerminalLog({ write: (text) => shown.push(text) })
+  const logger = createLogger('info', log)
+  logger.info('starting')
+  logger.info('listening')
+  expect(shown).toEqual([])
+  shown.push('block')
+  log.show()
+  logger.info('ready')
+  const said = shown.map((text) => (text === 'block' ? text : JSON.parse(text).msg))
+  expect(said).toEqual(['block', 'starting', 'listening', 'ready'])
+
+  const failed: string[] = []
+  const later = openTerminalLog({ write: (text) => failed.push(text) })
+  later.write('refused')
+  const ends = process.listeners('exit').at(-1)
+  ends?.(1)
+  expect(failed).toEqual(['refused'])
+})

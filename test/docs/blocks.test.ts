@@ -1,0 +1,161 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type ServiceProcess, startService } from '../../demo/service-process.ts'
+import { type Block, blocksOf, documentPages } from '../support/document-blocks.ts'
+
+/**
+ * Every block of the user's pages is used as a reader would use it: commands run page by page in order against the
+ * service and its sandbox, files are written where the page says, JSON is parsed. A block that cannot run says why.
+ */
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const pages = documentPages(root)
+/** Pages whose commands use what an earlier page made, in the order of a reader. */
+const firstCharge = 'docs/tutorials/first-charge.md'
+const order = [
+  firstCharge,
+  'docs/tutorials/first-flow.md',
+  'docs/how-to/charge-from-an-erp.md',
+  'docs/how-to/run-flows.md',
+]
+const withCommands = pages.filter((page) => blocksOf(root, page).some((block) => runs(block)))
+const inOrder = [...order, ...withCommands.filter((page) => !order.includes(page))]
+
+const folder = mkdtempSync(join(tmpdir(), 'tillbridge-docs-'))
+let service: ServiceProcess
+let adapt: (text: string) => string
+/** Variables that the pages before have set. */
+let state = ''
+
+beforeAll(async () => {
+  const names = ['DATA_DIR', 'PORT', 'SANDBOX_PORT', 'SYNC_PORT'] as const
+  const before = names.map((name) => process.env[name])
+  Object.assign(process.env, {
+    DATA_DIR: join(folder, 'data'),
+    PORT: '0',
+    SANDBOX_PORT: '0',
+    SYNC_PORT: '0',
+  })
+  mkdirSync(join(folder, 'backups'))
+  service = await startService('http://127.0.0.1:9', { flowsDir: join(folder, 'flows') })
+  names.forEach((name, index) => {
+    if (before[index] === undefined) delete process.env[name]
+    else process.env[name] = before[index]
+  })
+  adapt = (text) =>
+    text
+      .replaceAll('http://127.0.0.1:3000', service.url)
+      .replaceAll('http://127.0.0.1:3001', service.sandboxUrl)
+      .replaceAll('http://127.0.0.1:8080', service.syncUrl)
+      .replaceAll(/\.\/(data|flows)\b/g, join(folder, '$1'))
+      .replaceAll(/\/backups\b|\/tmp\/trial\b/g, (path) => join(folder, path))
+}, 120_000)
+
+afterAll(async () => {
+  await service?.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function runs({ language, reason }: Block): boolean {
+  return language === 'sh' && reason === undefined
+}
+
+/** Commands that the test itself stands for. */
+const started = /^npm (ci|start|test)\b.*$|^npm run demo\b.*$/
+
+async function run(commands: string): Promise<{ status: number | null; output: string }> {
+  const script = [
+    'set -eo pipefail',
+    // A refused request fails the block, as a reader would notice it.
+    `curl() { command curl --fail-with-body "$@"; }`,
+    state,
+    commands,
+    'echo',
+    'echo "=state="',
+    ...['ADMIN_TOKEN', 'KEY', 'ORDER_ID'].map((name) => `echo "${name}=$${name}"`),
+  ].join('\n')
+  const child = spawn('bash', ['-c', script], {
+    cwd: root,
+    env: { ...process.env, DATA_DIR: join(folder, 'data'), FLOWS_DIR: join(folder, 'flows') },
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString()
+    })
+  }
+  const status = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  const [shown = '', kept] = output.split('=state=\n')
+  if (kept !== undefined) state = kept
+  return { status, output: shown }
+}
+
+test.each(inOrder)(
+  'the commands of %s run in order',
+  async (page) => {
+    if (page.startsWith('docs/es/')) {
+      // The translated tutorials have the commands of the English ones.
+      const english = page.replace(/.*primer-cobro.*/, firstCharge)
+      const twin = english === page ? twins[page] : english
+      const commandsOf = (one: string) =>
+        blocksOf(root, one)
+          .filter(({ language }) => language !== 'text')
+          .map(({ text }) => text)
+      expect(commandsOf(page)).toEqual(commandsOf(String(twin)))
+      return
+    }
+    for (const block of blocksOf(root, page)) {
+      if (block.file !== undefined) {
+        const path = adapt(block.file)
+        mkdirSync(dirname(path), { recursive: true })
+        writeFileSync(path, adapt(block.text))
+      }
+      if (!runs(block)) continue
+      const commands = block.text
+        .split('\n')
+        .filter((line) => !started.test(line))
+        .join('\n')
+      const { status, output } = await run(adapt(commands))
+      expect(status, `${page}:${block.line}\n${commands}\n${output}`).toBe(0)
+    }
+  },
+  // Commands are processes of their own, slow on a busy machine.
+  300_000,
+)
+
+const twins: Record<string, string> = {
+  'docs/es/primer-flujo.md': 'docs/tutorials/first-flow.md',
+  'docs/es/cobrar-desde-el-erp.md': 'docs/how-to/charge-from-an-erp.md',
+}
+
+test('the tutorials end as they say', async () => {
+  const { ORDER_ID } = Object.fromEntries(
+    state.split('\n').map((line) => line.split('=') as [string, string]),
+  )
+  expect(ORDER_ID).toMatch(/^[0-9a-f-]{36}$/)
+  const copied = readFileSync(join(folder, 'flows', 'out', 'articulos.ndjson'), 'utf8')
+  expect(copied).toContain('"sku":"A-1"')
+})
+
+const blocks = pages.flatMap((page) => blocksOf(root, page).map((block) => ({ page, ...block })))
+
+test('every JSON block is JSON', () => {
+  const json = blocks.filter(({ language }) => language === 'json')
+  expect(json.length).toBeGreaterThan(3)
+  for (const { page, line, text } of json)
+    expect(() => JSON.parse(text), `${page}:${line}`).not.toThrow()
+})
+
+test('a block is run, parsed or checked, or says why not', () => {
+  const used = ['sh', 'yaml', 'json', 'text']
+  const left = blocks.filter(
+    ({ language, reason }) => reason === undefined && !used.includes(language),
+  )
+  expect(left.map(({ page, line }) => `${page}:${line}`)).toEqual([])
+  const reasons = blocks.flatMap(({ reason }) => (reason === undefined ? [] : [reason]))
+  for (const reason of reasons) expect(reason.length).toBeGreaterThan(5)
+  expect(blocks.filter(runs).length).toBeGreaterThan(reasons.length)
+})

@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs'
+import { beforeAll, expect, test } from 'vitest'
+import { referencePages } from '../../checks/references/pages.ts'
+
+let pages: Record<string, string>
+beforeAll(async () => {
+  pages = await referencePages()
+}, 120_000)
+
+test.each(['alerts', 'commands', 'errors', 'metrics', 'order-states', 'settings'])(
+  'docs/reference/%s.md is current (npm run docs:references)',
+  (name) => {
+    const file = new URL(`../../docs/reference/${name}.md`, import.meta.url)
+    expect(readFileSync(file, 'utf8')).toBe(pages[`${name}.md`])
+  },
+)
+
+test('each generated page has its rows', () => {
+  const rows = Object.entries(pages).map(([name, text]) => [
+    name,
+    (text.match(/^\| `|^## npm/gm) ?? []).length,
+  ])
+  expect(Object.fromEntries(rows)).toMatchObject({
+    'commands.md': 10,
+    'settings.md': expect.toSatisfy((count: number) => count > 50),
+    'errors.md': expect.toSatisfy((count: number) => count > 40),
+    'metrics.md': expect.toSatisfy((count: number) => count > 40),
+  })
+})

@@ -1,0 +1,227 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { pauseFlows } from '../../src/flows/control/switches.ts'
+import { startTestFlows, type TestFlows } from '../support/flows.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { audit } from './poll-support.ts'
+
+/** A changed definition needs approval. The flow continues only after an answer, or when the change is undone. */
+let service: TestService
+let flows: TestFlows
+let serial = 0
+
+beforeAll(async () => {
+  service = await startTestService()
+  flows = await startTestFlows({ service })
+})
+afterAll(async () => {
+  await flows.stop()
+  await service.stop()
+})
+
+const question =
+  'The definition changed. Resume: keep what was sent. Resync with force: send everything again'
+/** In Spanish, as nobody asks for another language. */
+const asks = {
+  reason: question,
+  why: {
+    ...{ code: 'DEFINITION_CHANGED', data: {} },
+    message: expect.stringContaining('La definición cambió.'),
+  },
+}
+
+const fileOf = (name: string, { trim = true, ...more }: Record<string, unknown> = {}) => ({
+  version: 1,
+  name,
+  pollInterval: '1h',
+  source: { type: 'file', path: `${flows.dir}/${name}.json`, format: 'json', settle: '0s' },
+  item: { key: 'id', hash: { trim }, ...(more.item as object) },
+  deletes: { mode: 'delete' },
+  destinations: [
+    { name: 'copy', type: 'file', path: `${flows.dir}/${name}.out`, format: 'ndjson' },
+    ...((more.added as object[]) ?? []),
+  ],
+})
+const define = async (name: string, more: Record<string, unknown> = {}, on = flows) => {
+  await flows.write(`${name}.flow.yaml`, fileOf(name, more))
+  await on.call('POST', '/flows/reload')
+}
+const post = async (path: string, body?: object) =>
+  (await flows.call('POST', path, body && { body })).json()
+const statusOf = async (name: string) => (await flows.call('GET', '/flows/status')).json()[name]
+/** How many lines a destination has been given. */
+const linesOf = async (name: string, destination = 'out') => {
+  await flows.delivered()
+  const text = await readFile(join(flows.dir, `${name}.${destination}`), 'utf8')
+  return text.split('\n').length - 1
+}
+
+/** A flow of two items whose definition changed, so that every item looks new and approval is needed. */
+async function asking(): Promise<string> {
+  serial += 1
+  const name = `shop-${serial}`
+  await flows.write(`${name}.json`, [
+    { id: '1', t: ' a ' },
+    { id: '2', t: ' b ' },
+  ])
+  await define(name)
+  await post(`/sync/${name}`)
+  expect(await linesOf(name)).toBe(2)
+  await define(name, { trim: false })
+  expect(await post(`/sync/${name}`)).toEqual({
+    name,
+    changes: 0,
+    skipped: 'paused',
+    ...asks,
+  })
+  expect(await statusOf(name)).toMatchObject({
+    paused: true,
+    paused_by: 'service',
+    ...asks,
+  })
+  return name
+}
+
+test.each(['/sync/{}?force=true', '/sync/{}', '/resync/{}?force=true&destination=copy'])(
+  'POST %s is no answer: nothing is read or sent, and it says what is asked',
+  async (path) => {
+    const name = await asking()
+    for (const _ of [1, 2]) {
+      expect(await post(path.replace('{}', name))).toMatchObject({
+        changes: 0,
+        skipped: 'paused',
+        ...asks,
+      })
+    }
+    expect(await statusOf(name)).toMatchObject({ paused: true, reason: question })
+    expect(await linesOf(name)).toBe(2)
+    await post(`/flow/${name}/resume`)
+    await post(`/sync/${name}`)
+    expect(await linesOf(name)).toBe(path.startsWith('/resync') ? 4 : 2)
+    expect(await statusOf(name)).toMatchObject({ paused: false })
+  },
+)
+
+test('one item is synced on request, also again, and the question stays', async () => {
+  const name = await asking()
+  expect(await post(`/sync/${name}/1`)).toMatchObject({ changed: true, jobs: 1 })
+  expect(await post(`/resync/${name}/2?force=true`)).toMatchObject({
+    changes: 0,
+    skipped: 'paused',
+    ...asks,
+  })
+  expect(await statusOf(name)).toMatchObject({ paused: true, reason: question })
+})
+
+test('a resync with force is an answer: everything is sent again, and the flow goes on', async () => {
+  const name = await asking()
+  expect(await post(`/resync/${name}?force=true`)).toEqual({ name, status: 'reset', changes: 2 })
+  expect(await statusOf(name)).toMatchObject({ paused: false, reason: null })
+  expect(await post(`/sync/${name}`)).toMatchObject({ changes: 0 })
+})
+
+test.each(['resync', 'reset'])(
+  'a %s while it asks sends when it is resumed, and says so',
+  async (how) => {
+    const name = await asking()
+    if (how === 'resync') {
+      expect(await post(`/resync/${name}`)).toEqual({
+        ...{ name, status: 'reset', changes: 0, skipped: 'paused' },
+      })
+    } else await flows.call('DELETE', `/reset/${name}`)
+    expect(await statusOf(name)).toMatchObject({
+      paused: true,
+      reason: 'The service forgot what it sent: a resumed flow sends everything again',
+    })
+    await post(`/flow/${name}/resume`)
+    expect(await post(`/sync/${name}`)).toMatchObject({ changes: 2 })
+  },
+)
+
+test.each(['reload', 'restart'])(
+  'a definition that is put back goes on by itself after a %s',
+  async (how) => {
+    const name = await asking()
+    if (how === 'reload') await define(name)
+    else {
+      await flows.write(`${name}.flow.yaml`, fileOf(name))
+      flows = await flows.restart()
+    }
+    expect(await statusOf(name)).toMatchObject({ paused: false, reason: null })
+    expect(await post(`/sync/${name}`)).toEqual({ name, changes: 0 })
+    // Another change needs approval again: the first one was never approved.
+    await define(name, { trim: false })
+    expect(await post(`/sync/${name}`)).toMatchObject({ skipped: 'paused', reason: question })
+  },
+)
+
+test('so does one that only gets a destination more, which is filled, and one whose file answers', async () => {
+  const name = await asking()
+  const more = { name: 'two', type: 'file', path: `${flows.dir}/${name}.two`, format: 'ndjson' }
+  await define(name, { added: [more] })
+  expect(await statusOf(name)).toMatchObject({ paused: false })
+  await post(`/sync/${name}`)
+  expect([await linesOf(name), await linesOf(name, 'two')]).toEqual([2, 2])
+  const other = await asking()
+  await define(other, { trim: false, item: { onDefinitionChange: 'rebase' } })
+  expect(await statusOf(other)).toMatchObject({ paused: false })
+  expect(await post(`/sync/${other}`)).toEqual({ name: other, changes: 0 })
+})
+
+test('whoever pauses a flow that asks keeps it paused when it is put back', async () => {
+  const name = await asking()
+  await post(`/flow/${name}/pause`, { reason: 'stocktaking' })
+  await define(name)
+  expect(await statusOf(name)).toMatchObject({ paused: true, reason: 'stocktaking' })
+  await post(`/flow/${name}/resume`)
+  expect(await post(`/sync/${name}`)).toEqual({ name, changes: 0 })
+})
+
+test("the end of somebody else's pause answers no question that nobody saw", async () => {
+  const name = await asking()
+  await define(name)
+  await post(`/flow/${name}/pause`, { reason: 'stocktaking' })
+  await define(name, { trim: false })
+  expect(await post(`/sync/${name}?force=true`)).toMatchObject({
+    skipped: 'paused',
+    ...asks,
+  })
+  expect(await statusOf(name)).toMatchObject({ reason: 'stocktaking' })
+  await post(`/flow/${name}/resume`)
+  expect(await post(`/sync/${name}`)).toMatchObject({ skipped: 'paused', reason: question })
+})
+
+test('a pause by somebody outlives the way back of a file that was missing', async () => {
+  const name = await asking()
+  await define(name)
+  await flows.remove(`${name}.flow.yaml`)
+  await flows.call('POST', '/flows/reload')
+  await define(name)
+  expect(await statusOf(name)).toMatchObject({ paused: false })
+  await flows.remove(`${name}.flow.yaml`)
+  await flows.call('POST', '/flows/reload')
+  await pauseFlows({ database: service.database, now: service.clock.now, audit }, [name], {
+    actor: 'control',
+    reason: 'stocktaking',
+  })
+  await define(name)
+  expect(await statusOf(name)).toMatchObject({ paused: true, reason: 'stocktaking' })
+})
+
+test('of two processes, each ends the question that the other asked', async () => {
+  const name = await asking()
+  const other = await startTestFlows({ service, env: { FLOWS_DIR: flows.dir } })
+  try {
+    await flows.write(`${name}.flow.yaml`, fileOf(name))
+    await other.call('POST', '/flows/reload')
+    expect((await other.call('GET', '/flows/status')).json()[name]).toMatchObject({ paused: false })
+    await expect
+      .poll(async () => (await post(`/sync/${name}`)).changes, { timeout: 10_000 })
+      .toBe(0)
+    expect(await statusOf(name)).toMatchObject({ paused: false })
+    expect((await other.call('POST', `/sync/${name}`)).json()).toEqual({ name, changes: 0 })
+  } finally {
+    await other.stop()
+  }
+})

@@ -1,0 +1,309 @@
+import { expect, test } from 'vitest'
+import {
+  attemptDelivery,
+  createBatchLimits,
+  jobKey,
+  type OpenDestination,
+} from '../../src/flows/deliver/attempt.ts'
+import { createGate } from '../../src/flows/deliver/gate.ts'
+import { compileItemBody } from '../../src/flows/deliver/item-body.ts'
+import { queueName } from '../../src/flows/deliver/queue.ts'
+import { backoffMs } from '../../src/outbound/backoff.ts'
+import type { SendPermit } from '../../src/outbound/outbound.ts'
+import type { PendingDelivery } from '../../src/repositories/flows/deliveries.ts'
+import {
+  type Answer,
+  busy,
+  down,
+  flowOf,
+  latch,
+  memoryLog,
+  permit,
+  type Rules,
+  receiver,
+} from './deliver-support.ts'
+
+function testClock() {
+  const start = Date.parse('2026-11-21T03:00:00Z')
+  let ms = 0
+  return {
+    now: () => new Date(start + ms),
+    pass: (by: number) => {
+      ms += by
+    },
+  }
+}
+
+test('pauses grow by the factor up to the longest, spread by chance, never below the wish', () => {
+  const policy = { attempts: 9, initialMs: 1_000, factor: 3, maxMs: 20_000, jitter: 0.2 }
+  const pauses = (random: number) =>
+    [1, 2, 3, 4, 50].map((attempt) => backoffMs(policy, attempt, { random: () => random }))
+  expect(pauses(0.5)).toEqual([1_000, 3_000, 9_000, 20_000, 20_000])
+  expect(pauses(0)).toEqual([800, 2_400, 7_200, 16_000, 16_000])
+  expect(pauses(1)).toEqual([1_200, 3_600, 10_800, 24_000, 24_000])
+  const wish = (retryAfterSeconds: number) =>
+    backoffMs(policy, 1, { random: () => 0.5, retryAfterSeconds })
+  expect([wish(0), wish(0.5), wish(7), wish(3_600), wish(604_800)]).toEqual([
+    1_000, 1_000, 7_000, 3_600_000, 3_600_000,
+  ])
+})
+
+test('a breaker counts outages within its time only, and one probe at a time ends it', () => {
+  const { now, pass } = testClock()
+  const breaker = { failures: 3, percent: 50, withinMs: 10_000, openForMs: 5_000 }
+  const gate = createGate({ breaker, rateLimit: undefined }, now)
+  const begin = () => {
+    const begun = gate.begin()
+    if ('waitMs' in begun) throw new Error(`has to wait for ${begun.waitMs} ms`)
+    return begun
+  }
+  begin().report('outage')
+  begin().report('outage')
+  pass(10_000)
+  begin().report('outage')
+  begin().report('answered')
+  begin().report('unknown')
+  begin().report('outage')
+  expect(gate.admit()).toEqual({ starts: Number.POSITIVE_INFINITY, waitMs: 0 })
+  const underWay = begin()
+  begin().report('outage')
+  expect(gate.admit()).toEqual({ starts: 0, waitMs: 5_000 })
+  expect(gate.begin()).toEqual({ waitMs: 5_000 })
+  pass(4_000)
+  // Begun before it opened: neither a late success nor a late outage decides anything.
+  underWay.report('answered')
+  expect(gate.admit()).toEqual({ starts: 0, waitMs: 1_000 })
+  pass(1_000)
+  expect(gate.admit()).toEqual({ starts: 1, waitMs: 0 })
+  const probe = begin()
+  expect(gate.admit().starts).toBe(0)
+  expect('waitMs' in gate.begin()).toBe(true)
+  probe.report('outage')
+  expect(gate.admit()).toEqual({ starts: 0, waitMs: 5_000 })
+  pass(5_000)
+  begin().report('unknown')
+  expect(gate.admit().starts).toBe(1)
+  begin().report('answered')
+  expect(gate.admit().starts).toBe(Number.POSITIVE_INFINITY)
+  // It begins to count anew.
+  begin().report('outage')
+  begin().report('outage')
+  expect(gate.admit().waitMs).toBe(0)
+})
+
+test('a rate limit holds for every stretch of its time', () => {
+  const { now, pass } = testClock()
+  const gate = createGate({ breaker: false, rateLimit: { max: 3, perMs: 1_000 } }, now)
+  const starts: number[] = []
+  for (let at = 0; at < 5_000; at += 50) {
+    for (let tries = 0; tries < 2; tries++) if (!('waitMs' in gate.begin())) starts.push(at)
+    pass(50)
+  }
+  for (const from of starts) {
+    expect(starts.filter((at) => at >= from && at < from + 1_000).length).toBeLessThanOrEqual(3)
+  }
+  expect(starts).toHaveLength(15)
+  // The last of them is 950 ms old.
+  expect(gate.admit()).toEqual({ starts: 2, waitMs: 0 })
+})
+
+test('a receiver that asks for silence gets a minute of it at most', () => {
+  const { now, pass } = testClock()
+  const gate = createGate({ breaker: false, rateLimit: undefined }, now)
+  const begun = [gate.begin(), gate.begin(), gate.begin()]
+  const wishes = [30_000, 10_000, 3_600_000]
+  const ask = () => {
+    const [one, retryAfterMs] = [begun.shift(), wishes.shift()]
+    if (one && 'report' in one && retryAfterMs)
+      one.report('outage', { retryAfterMs, isForAll: true })
+  }
+  ask()
+  ask()
+  expect(gate.admit()).toEqual({ starts: 0, waitMs: 30_000 })
+  ask()
+  expect(gate.begin()).toEqual({ waitMs: 60_000 })
+  pass(60_000)
+  expect(gate.admit()).toEqual({ starts: Number.POSITIVE_INFINITY, waitMs: 0 })
+})
+
+test('keys and names that only look alike stay apart', () => {
+  const one = {
+    flow: 'a',
+    destination: 'b',
+    identity: 'i',
+    pk: 'c',
+    change: 12,
+    hash: 'd',
+    kind: 'upsert' as const,
+  }
+  const others = [
+    { ...one, flow: 'a","b', destination: '' },
+    { ...one, destination: 'bc', pk: '' },
+    { ...one, pk: 'cd', hash: '' },
+    { ...one, kind: 'delete' as const },
+    { ...one, change: 1, hash: '2d' },
+    { ...one, change: 13 },
+    { ...one, identity: 'j' },
+  ]
+  expect(new Set([one, { ...one }, ...others].map(jobKey)).size).toBe(8)
+  expect(jobKey(one)).toMatch(/^[0-9a-f]{64}$/)
+
+  expect(queueName('stores', 'web')).toBe('stores/web')
+  const odd: [string, string][] = [
+    ['a/b', 'c'],
+    ['a', 'b/c'],
+    ['Ñandú', 'x'],
+    ['x'.repeat(300), 'y'],
+    ['', ''],
+  ]
+  const names = odd.map(([flow, destination]) => queueName(flow, destination))
+  expect(new Set(names).size).toBe(odd.length)
+  for (const name of names) expect(name).toMatch(/^\.\/[0-9a-f]{64}$/)
+})
+
+const row: PendingDelivery = {
+  pk: 'a|b',
+  version: 4,
+  queued_at: new Date(),
+  change_number: 9,
+  kind: 'upsert',
+  hash: 'h1:x',
+  payload: { id: 'a' },
+  state: 'waiting',
+  attempts: 1,
+  delivered_hash: null,
+  delivered_body: null,
+  delivered_fields: null,
+  may_have_arrived: false,
+}
+
+const tried = { version: 4, change: 'upsert', hash: 'h1:x' }
+const body = expect.stringMatching(/^[\w-]{43}$/)
+const arrived = { kind: 'delivered', ...tried, attempts: 2, status: null, body, fields: undefined }
+
+function targetOf(answer: Answer, rules: Rules = {}) {
+  const flow = flowOf('unit', [rules])
+  const [definition] = flow.destinations
+  if (!definition) throw new Error('no destination')
+  const web = receiver(answer)
+  const target: OpenDestination = {
+    flow: flow.name,
+    identity: 'i',
+    keyFields: 2,
+    definition,
+    destination: web,
+    body: compileItemBody(definition, { key: ['id', 'other'], deletes: false }),
+    gate: createGate(definition, () => new Date()),
+    batchLimits: createBatchLimits(web),
+  }
+  const log = memoryLog()
+  const attempt = async (
+    signal = new AbortController().signal,
+    owed: PendingDelivery | undefined = row,
+    given: SendPermit = permit,
+  ) => {
+    const [outcome] = await attemptDelivery(
+      { now: () => new Date(), random: () => 0.5, log, overrunMs: 20 },
+      target,
+      [{ pk: 'a|b', row: owed }],
+      signal,
+      given,
+    )
+    if (!outcome) throw new Error('no outcome')
+    return outcome
+  }
+  return { attempt, log, web, target }
+}
+
+test('a row that waits no longer, or is gone, needs nothing', async () => {
+  const { attempt, web } = targetOf(async () => ({ ok: true }))
+  const { signal } = new AbortController()
+  expect(await attempt(signal, { ...row, state: 'done', payload: null })).toEqual({
+    kind: 'nothing',
+  })
+  expect(await attempt(signal, { ...row, state: 'failed' })).toEqual({ kind: 'nothing' })
+  expect(web.calls).toEqual([])
+  expect(await attempt()).toEqual(arrived)
+  expect(web.calls).toMatchObject([{ key: ['a', 'b'], attempt: 2 }])
+})
+
+test('broken off by us, an attempt is not counted; what arrived all the same is', async () => {
+  const stop = new AbortController()
+  const hold = latch()
+  const failing = targetOf(async () => {
+    await hold.opened
+    return down
+  })
+  const arriving = targetOf(async () => {
+    await hold.opened
+    return { ok: true }
+  })
+  const outcomes = Promise.all([failing.attempt(stop.signal), arriving.attempt(stop.signal)])
+  stop.abort()
+  hold.open()
+  expect(await outcomes).toEqual([
+    {
+      ...{ kind: 'postponed', version: 4, delayMs: 0, mayHaveArrived: true },
+      begun: { fields: undefined },
+    },
+    arrived,
+  ])
+})
+
+test('without the right to send nothing leaves the house, and nothing is counted', async () => {
+  const { attempt, web } = targetOf(async () => ({ ok: true }))
+  const postponed = { kind: 'postponed', version: 4, delayMs: 0, mayHaveArrived: false }
+  const { signal } = new AbortController()
+  expect(await attempt(signal, row, async () => undefined)).toEqual(postponed)
+  // Lost between the proof and the first byte, as while a connection was made.
+  expect(await attempt(signal, row, async () => () => false)).toEqual(postponed)
+  expect(web.calls).toEqual([])
+})
+
+test('a destination that never ends its attempt is left alone at last, and that counts', async () => {
+  const { attempt, log } = targetOf(() => new Promise(() => {}), {
+    timeoutMs: 20,
+    retry: { attempts: 5 },
+  })
+  expect(await attempt()).toEqual({
+    kind: 'retry',
+    ...tried,
+    failure: { why: { code: 'NO_ANSWER', data: { seconds: 0.02 } }, status: null, attempts: 2 },
+    delayMs: 20,
+    begun: { fields: undefined },
+  })
+  expect(log.lines).toMatchObject([{ level: 'error', fields: { pk: 'a|b' } }])
+})
+
+test('an answer that comes after its time, but before it is left alone, counts', async () => {
+  const { attempt } = targetOf(
+    async (_, signal) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      return { ok: true }
+    },
+    { timeoutMs: 20 },
+  )
+  expect(await attempt()).toMatchObject({ kind: 'delivered' })
+})
+
+test('a reason is kept to what the database can hold', async () => {
+  const { attempt } = targetOf(async () => ({
+    ...busy,
+    why: { code: 'BATCH_SAID', data: { said: `\0${'é'.repeat(2_000)}` } },
+  }))
+  const outcome = await attempt()
+  expect(outcome.kind).toBe('final')
+  const why = outcome.kind === 'final' ? outcome.failure.why : undefined
+  expect(why).toEqual({ code: 'BATCH_SAID', data: { said: expect.stringMatching(/^é{999}…$/) } })
+})
+
+test('without a place at the destination nothing is sent and nothing is counted', async () => {
+  const { attempt, web } = targetOf(async () => ({ ok: true }), {
+    rateLimit: { max: 1, perMs: 60_000 },
+  })
+  await attempt()
+  const second = await attempt()
+  expect(second).toMatchObject({ kind: 'postponed', version: 4 })
+  if (second.kind === 'postponed') expect(second.delayMs).toBeGreaterThan(50_000)
+  expect(web.calls).toHaveLength(1)
+})

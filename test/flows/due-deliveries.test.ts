@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { createDeliveryQueue, type DeliveryQueue } from '../../src/flows/deliver/queue.ts'
+import {
+  beforeAllDue,
+  dueDeliveries,
+  walkDue,
+} from '../../src/repositories/flows/due-deliveries.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { leading, memoryLog } from './deliver-support.ts'
+import { rowsRead } from './explained.ts'
+
+const items = 2_500
+const hourMs = 3600_000
+const destination = 'web'
+
+let database: Database
+let queue: DeliveryQueue
+
+beforeAll(async () => {
+  database = await openTestDatabase()
+  queue = createDeliveryQueue({
+    database,
+    now: () => new Date(),
+    leader: leading,
+    log: memoryLog(),
+    pollMs: 20,
+  })
+  await queue.start()
+})
+afterAll(async () => {
+  await queue.stop({ timeoutMs: 0 })
+  await database.close()
+})
+
+const keyOf = (place: number) => `P-${String(place).padStart(4, '0')}`
+
+/** A first import: rows that wait, some since the same moment. */
+async function importItems(): Promise<{ flow: string; destination: string }> {
+  const flow = `flow-${randomUUID()}`
+  const pks = Array.from({ length: items }, (_, place) => keyOf(place))
+  await sql`
+    insert into deliveries (flow, destination, pk, version, kind, hash, payload, state, attempts, queued_at)
+    select ${flow}, ${destination}, pk, 1, 'upsert', 'h', '{}'::jsonb, 'waiting', 0,
+      now() + ((place - 1) / 1500) * interval '1.5 milliseconds'
+    from unnest(${pks}::text[]) with ordinality as item (pk, place)`.execute(database.db)
+  return { flow, destination }
+}
+
+const setDue = (flow: string, pk: string, due: string) =>
+  sql`update deliveries set due_at = now() + ${due}::interval where flow = ${flow} and pk = ${pk}`.execute(
+    database.db,
+  )
+
+async function walkAll(target: { flow: string; destination: string }): Promise<string[][]> {
+  const walk = walkDue(database.db, target, hourMs)
+  const pages: string[][] = []
+  for (;;) {
+    const page = (await walk.next(1_000)).map(({ pk }) => pk)
+    pages.push(page)
+    if (page.length < 1_000) return pages
+  }
+}
+
+test('what is owed is walked over once, in the order of its age, and a page of a counted table reads no more than itself', async () => {
+  const target = await importItems()
+  const pages = await walkAll(target)
+  expect(pages.flat()).toEqual(Array.from({ length: items }, (_, place) => keyOf(place)))
+  expect(pages.map(({ length }) => length)).toEqual([1_000, 1_000, 500])
+  await sql`analyze deliveries`.execute(database.db)
+  const page = dueDeliveries(target, { after: beforeAllDue, furthestMs: hourMs, limit: 200 })
+  expect(await rowsRead(database.db, page)).toBeLessThan(1_000)
+})
+
+test('what waits for its time comes when that has come, before the others; a time of before the clock was set back has', async () => {
+  const target = await importItems()
+  const { flow } = target
+  await setDue(flow, keyOf(7), '-1 minute')
+  await setDue(flow, keyOf(1_700), '-2 minutes')
+  await setDue(flow, keyOf(9), '30 minutes')
+  await setDue(flow, keyOf(11), '1 day')
+  const found = (await walkAll(target)).flat()
+  expect(found.slice(0, 3)).toEqual([keyOf(1_700), keyOf(7), keyOf(11)])
+  expect(found).toHaveLength(items - 1)
+  expect(new Set(found).size).toBe(items - 1)
+  expect(found).not.toContain(keyOf(9))
+})
+
+test('a walk that has come to its end goes on with what has become owed behind it', async () => {
+  const target = await importItems()
+  const walk = walkDue(database.db, target, hourMs)
+  while ((await walk.next(1_000)).length === 1_000) {}
+  expect(await walk.next(10)).toEqual([])
+  await sql`
+    insert into deliveries (flow, destination, pk, version, kind, hash, payload, state, attempts, queued_at)
+    values (${target.flow}, ${destination}, 'new', 1, 'upsert', 'h', '{}', 'waiting', 0, now() + interval '1 minute')`.execute(
+    database.db,
+  )
+  expect((await walk.next(10)).map(({ pk }) => pk)).toEqual(['new'])
+})
+
+test('what nobody has announced is found, wherever it stands among very many', async () => {
+  const target = await importItems()
+  const worked: string[] = []
+  await queue.work<string, string>(target.flow, destination, {
+    concurrency: 8,
+    batch: { most: 100, groupOf: () => ({ kind: 'upsert', most: 100 }) },
+    admit: () => ({ starts: 10, waitMs: 0 }),
+    walk: () => {
+      const walk = walkDue(database.db, target, hourMs)
+      return {
+        next: async (limit) => (await walk.next(limit)).map(({ pk }) => ({ pk, row: pk })),
+      }
+    },
+    load: async () => [],
+    delayDeliveries: async () => {},
+    attempt: async (owed) => owed.map(({ pk }) => pk),
+    save: async (group) => {
+      const pks = group.map(({ pk }) => pk)
+      worked.push(...pks)
+      await sql`update deliveries set state = 'done'
+        where flow = ${target.flow} and pk = any(${pks}::text[])`.execute(database.db)
+      return []
+    },
+    lost: async () => {},
+  })
+  await expect.poll(() => worked.length, { timeout: 15_000 }).toBe(items)
+  // Of before all that is walked over by now, as when the clock of who wrote it is behind.
+  await sql`update deliveries set state = 'waiting', queued_at = now() - interval '1 day'
+    where flow = ${target.flow} and pk = ${keyOf(1_234)}`.execute(database.db)
+  await expect.poll(() => worked.at(-1), { timeout: 15_000 }).toBe(keyOf(1_234))
+  expect(worked).toHaveLength(items + 1)
+  await queue.unwork(target.flow, destination)
+})

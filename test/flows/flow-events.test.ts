@@ -1,0 +1,104 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { notifyDeliveries } from '../../src/repositories/flows/flow-events.ts'
+import { type OpenStream, openStream } from '../support/event-stream.ts'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+
+let target: TestTarget
+let flows: TestFlows
+const streams: OpenStream[] = []
+beforeAll(async () => {
+  target = await startTarget()
+  flows = await startTestFlows({
+    files: {
+      'articles.flow.yaml': jsonFlow('articles', target.url),
+      'articles.json': Array.from({ length: 300 }, (_, id) => ({ id: `A-${id}` })),
+    },
+  })
+})
+afterEach(() => {
+  for (const stream of streams.splice(0)) stream.hangUp()
+})
+afterAll(async () => {
+  await flows.stop()
+  await target.close()
+})
+
+/** A stream that has been told to read everything: from here on it is told what changes. */
+async function follow(headers: Record<string, string> = {}, at = flows) {
+  const stream = await openStream(at.app, '/flows/events', headers)
+  streams.push(stream)
+  expect(await stream.next()).toEqual({ event: 'resync', data: {} })
+  return stream
+}
+
+async function toldUntil(stream: OpenStream, what: string) {
+  const told: unknown[] = []
+  for (;;) {
+    const next = await stream.next()
+    if (!next) throw new Error('the stream ended')
+    told.push(next)
+    if ((next.data as { what: string }).what === what) return told
+  }
+}
+
+test('a switch, a poll and its deliveries are told, many deliveries as one', async () => {
+  const stream = await follow()
+  await flows.flows.resume('articles', 'test')
+  expect(await toldUntil(stream, 'state')).toEqual([
+    { event: 'flow', data: { flow: 'articles', what: 'state' } },
+  ])
+  await flows.flows.sync('articles', { force: true })
+  await toldUntil(stream, 'poll')
+  await flows.delivered()
+  const told = await toldUntil(stream, 'deliveries')
+  // 300 of them.
+  expect(told.length).toBeLessThan(5)
+})
+
+test('a reload is told as a change of all flows', async () => {
+  const stream = await follow()
+  await flows.flows.reload('test')
+  expect((await toldUntil(stream, 'state')).at(-1)).toEqual({
+    event: 'flow',
+    data: { flow: null, what: 'state' },
+  })
+})
+
+test('more changes at once than anybody looks at are one resync', async () => {
+  const stream = await follow()
+  const names = Array.from({ length: 1_000 }, (_, number) => `flow-${number}`)
+  await notifyDeliveries(flows.service.database.db, names)
+  const told = []
+  for (let event = ''; event !== 'resync'; told.push(event)) {
+    event = (await stream.next())?.event ?? 'resync'
+  }
+  expect(told.length).toBeLessThanOrEqual(100)
+  expect(stream.text().match(/event: resync/g)).toHaveLength(2)
+})
+
+test('a token is asked for where one is set', async () => {
+  const guarded = await startTestFlows({
+    service: flows.service,
+    env: { SYNC_TOKEN: 'sync-token-for-tests-0123456789abcdef' },
+    streams: { perOwner: 1 },
+  })
+  const refused = await openStream(guarded.app, '/flows/events')
+  expect(refused.response.status).toBe(401)
+  const stream = await follow({ 'x-api-token': 'sync-token-for-tests-0123456789abcdef' }, guarded)
+  const second = await openStream(guarded.app, '/flows/events', {
+    'x-api-token': 'sync-token-for-tests-0123456789abcdef',
+  })
+  expect([second.response.status, Object.keys((await second.response.json()) as object)]).toEqual([
+    429,
+    ['error'],
+  ])
+  const stopped = guarded.stop()
+  expect(await stream.rest()).toEqual([{ event: 'end', data: { reason: 'stopping' } }])
+  await stopped
+})

@@ -1,0 +1,122 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { Secret } from '../../src/domain/secret.ts'
+import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
+import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
+import { clock, job, never } from './destinations-job.ts'
+
+/** The requests of `find`: searches, lookups that use found values, and lookups for every request. */
+
+type Given = { status?: number; body?: unknown; headers?: Record<string, string> }
+
+let answers: Record<string, Given> = {}
+let asked: string[] = []
+let server: Server
+let base: string
+const agent = createGuardedAgent({ allowPrivateNetwork: true })
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    const { method, url = '', headers } = request
+    asked.push([method, url, headers['x-version']].filter(Boolean).join(' '))
+    const { status = 200, body, headers: sent } = answers[`${method} ${url}`] ?? {}
+    response.writeHead(status, { 'content-type': 'application/json', ...sent })
+    response.end(body === undefined ? '' : JSON.stringify(body))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+beforeEach(() => {
+  asked = []
+  answers = {
+    'GET /search/A': { body: { id: 7 } },
+    'GET /items/7': { body: { product: 'U7' } },
+    'GET /stock/U7': { body: {}, headers: { 'x-version': '12' } },
+  }
+})
+afterAll(async () => {
+  await agent.close()
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
+})
+
+const written = (text: string) => new Secret([{ text, isWritten: true }], text)
+const to = (method: 'GET' | 'PUT' | 'DELETE', path: string) => ({
+  ...{ method, url: written(base + path), headers: {} },
+})
+const versioned = { 'x-version': written('{remembered.version}') }
+const open = (change: Partial<HttpSettings> = {}) =>
+  openHttpDestination({
+    request: { ...to('PUT', '/stock/{remembered.product}'), headers: versioned },
+    delete: { ...to('DELETE', '/stock/{remembered.product}'), headers: versioned },
+    find: [
+      { ...to('GET', '/search/{pk}'), remember: { id: 'id' } },
+      { ...to('GET', '/items/{remembered.id}'), remember: { product: 'product' } },
+      {
+        ...to('GET', '/stock/{remembered.product}'),
+        remember: { version: '$headers."x-version"' },
+        fresh: true,
+      },
+    ],
+    remember: { product: 'product' },
+    ...{ timeoutMs: 5_000, respectRetryAfter: true, agent, now: clock() },
+    ...change,
+  })
+const known = { product: 'U7' }
+
+test('a request goes on from what the one before it found; what is fresh is not stored', async () => {
+  const result = await open().deliver(job({ pk: 'A' }), never)
+  expect(asked).toEqual(['GET /search/A', 'GET /items/7', 'GET /stock/U7', 'PUT /stock/U7 12'])
+  expect(result).toEqual({ ok: true, status: 200, remember: { id: 7, product: 'U7' } })
+})
+
+test('of a known item only what is fresh is asked, each time', async () => {
+  const destination = open()
+  await destination.deliver(job({ pk: 'A', remembered: known }), never)
+  answers['GET /stock/U7'] = { body: {}, headers: { 'x-version': '13' } }
+  await destination.deliver(job({ pk: 'A', remembered: known }), never)
+  expect(asked.filter((one) => one.startsWith('PUT'))).toEqual([
+    'PUT /stock/U7 12',
+    'PUT /stock/U7 13',
+  ])
+  expect(asked).toHaveLength(4)
+})
+
+test('nothing is sent where the search ends without a value', async () => {
+  answers['GET /items/7'] = { status: 404 }
+  const result = await open().deliver(job({ pk: 'A' }), never)
+  expect(result).toMatchObject({ ok: false, retryable: false })
+  expect(asked).toEqual(['GET /search/A', 'GET /items/7'])
+})
+
+test('404 to what is fresh: the item is gone, so a change is tried again and a delete is done', async () => {
+  answers['GET /stock/U7'] = { status: 404 }
+  const one = job({ pk: 'A', remembered: known })
+  expect(await open().deliver(one, never)).toMatchObject({
+    ok: false,
+    retryable: true,
+    forget: true,
+  })
+  const removed = await open().deliver({ ...one, kind: 'delete' }, never)
+  expect(removed).toMatchObject({ ok: true, forget: true })
+  expect(asked).toEqual(['GET /stock/U7', 'GET /stock/U7'])
+})
+
+test('an answer without a value of what is fresh sends nothing', async () => {
+  answers['GET /stock/U7'] = { body: {} }
+  for (const kind of ['upsert', 'delete'] as const) {
+    const result = await open().deliver(job({ pk: 'A', kind, remembered: known }), never)
+    expect(result).toMatchObject({ ok: false, retryable: false })
+    expect(result).toMatchObject({ why: { code: 'LOOKUP_INCOMPLETE' } })
+  }
+  expect(asked).toEqual(['GET /stock/U7', 'GET /stock/U7'])
+})
+
+test('what is fresh fails in passing: nothing is sent, and the attempt is made again', async () => {
+  answers['GET /stock/U7'] = { status: 503 }
+  const result = await open().deliver(job({ pk: 'A', remembered: known }), never)
+  expect(result).toMatchObject({ ok: false, retryable: true })
+  expect(result).not.toHaveProperty('forget')
+  expect(asked).toEqual(['GET /stock/U7'])
+})

@@ -1,0 +1,299 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { destinationIdentity, sourceIdentity } from '../../src/flows/definition/identity.ts'
+import { flowSchema } from '../../src/flows/definition/schema.ts'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+import { statesOf } from './deliver-support.ts'
+import { createTestPoll } from './poll-support.ts'
+
+/** What a flow remembers belongs to the source and the destination that it was learnt from, not to their names. */
+let one: TestTarget
+let other: TestTarget
+let flows: TestFlows
+
+beforeAll(async () => {
+  ;[one, other] = [await startTarget(), await startTarget()]
+  const withId = (shop: string) => (request: { body: unknown }) =>
+    JSON.stringify({ id: `${shop}-${(request.body as { id?: string } | undefined)?.id}` })
+  one.answer(200, { 'content-type': 'application/json' }, withId('one'))
+  other.answer(200, { 'content-type': 'application/json' }, withId('other'))
+  flows = await startTestFlows()
+})
+afterAll(async () => {
+  await flows.stop()
+  await one.close()
+  await other.close()
+})
+
+const post = async (path: string) => (await flows.call('POST', path)).json()
+const statusOf = async (name: string) => (await flows.call('GET', '/flows/status')).json()[name]
+const sentTo = ({ received }: TestTarget, name: string) =>
+  received.filter(({ path }) => path.includes(name)).map(({ method, path }) => `${method} ${path}`)
+
+const shop = ({ url }: TestTarget, name: string) => ({
+  name: 'web',
+  type: 'http',
+  create: { url: `${url}/${name}/products` },
+  request: { method: 'PUT', url: `${url}/${name}/products/{remembered.id}` },
+  delete: { url: `${url}/${name}/products/{remembered.id}` },
+  remember: { id: 'id' },
+  retry: { attempts: 2, initial: '100ms', max: '100ms', jitter: 0 },
+})
+
+const define = async (name: string, change: object) => {
+  const deletes = { mode: 'delete', guard: { minItems: 100 } }
+  await flows.write(
+    `${name}.flow.yaml`,
+    jsonFlow(name, one.url, { startPaused: false, deletes, ...change }),
+  )
+  const reloaded = await flows.call('POST', '/flows/reload')
+  expect(reloaded.json().problems).toEqual([])
+}
+const show = (name: string, ...items: object[]) => flows.write(`${name}.json`, items)
+
+test('another shop under the name of a destination gets nothing of the first, and all of it once that is approved', async () => {
+  const name = 'shop'
+  await show(name, { id: 'A', v: 1 }, { id: 'B', v: 1 })
+  await define(name, { destinations: [shop(one, name)] })
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  expect(sentTo(one, name)).toHaveLength(2)
+
+  await show(name, { id: 'A', v: 2 }, { id: 'B', v: 1 })
+  await define(name, { destinations: [shop(other, name)] })
+  const preview = (await flows.call('GET', `/sync/${name}/preview`)).json()
+  expect(preview).toMatchObject({
+    definition: 'ask',
+    identity: { source_changed: false, destinations: [{ name: 'web', items: 2 }] },
+  })
+  const reason =
+    'Other destinations than before: web. All 2 items would be sent to each, and nothing that was delivered before counts. Resume: send them. Or write the former address again'
+  const why = {
+    ...{ code: 'DESTINATION_CHANGED', data: { destinations: 'web', items: 2 } },
+    message: expect.stringContaining('Se les enviarían todos los ítems (2)'),
+  }
+  expect(await post(`/sync/${name}`)).toEqual({ name, changes: 0, skipped: 'paused', reason, why })
+  expect(await statusOf(name)).toMatchObject({
+    ...{ paused: true, paused_by: 'service', code: 'DESTINATION_CHANGED', reason },
+  })
+  // A single item that somebody syncs waits with the others.
+  await post(`/sync/${name}/A`)
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(sentTo(other, name)).toEqual([])
+
+  // The former address again: nothing is asked, and nothing was lost.
+  await define(name, { destinations: [shop(one, name)] })
+  expect(await statusOf(name)).toMatchObject({ paused: false, code: null })
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  expect(sentTo(one, name).slice(2)).toEqual([`PUT /${name}/products/one-A`])
+  expect(sentTo(other, name)).toEqual([])
+
+  await define(name, { destinations: [shop(other, name)] })
+  await post(`/sync/${name}`)
+  await post(`/flow/${name}/resume`)
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  expect(sentTo(other, name).toSorted()).toEqual([
+    `POST /${name}/products`,
+    `POST /${name}/products`,
+  ])
+  expect(sentTo(one, name)).toHaveLength(3)
+  // From then on it is the destination, with ids of its own.
+  await show(name, { id: 'B', v: 2 })
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  expect(sentTo(other, name).slice(2).toSorted()).toEqual([
+    `DELETE /${name}/products/other-A`,
+    `PUT /${name}/products/other-B`,
+  ])
+  const { activity } = (await flows.call('GET', `/flows/activity?flow=${name}`)).json()
+  expect(activity.map(({ action }: { action: string }) => action)).toContain('destination approved')
+})
+
+test('what a destination was not sent when its definition became another one waits for the approval, and then arrives', async () => {
+  const name = 'midway'
+  await show(name, ...['A', 'B', 'C', 'D'].map((id) => ({ id })))
+  const limited = { ...shop(one, name), rateLimit: { max: 2, per: '1h' } }
+  await define(name, { destinations: [limited] })
+  await post(`/sync/${name}`)
+  await expect.poll(() => sentTo(one, name)).toHaveLength(2)
+
+  const path = join(flows.dir, 'midway.ndjson')
+  await define(name, { destinations: [{ name: 'web', type: 'file', path, format: 'ndjson' }] })
+  expect(await post(`/resync/${name}?force=true`)).toMatchObject({
+    skipped: 'paused',
+    why: { code: 'DESTINATION_CHANGED' },
+  })
+  expect(await statesOf(flows.service.database, name)).toEqual({ done: 2, waiting: 2 })
+  await post(`/flow/${name}/resume`)
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  const arrived = (await readFile(path, 'utf8')).match(/"id":"[A-D]"/g) ?? []
+  expect(arrived.toSorted()).toEqual(['A', 'B', 'C', 'D'].map((id) => `"id":"${id}"`))
+})
+
+test('a pause of a person asks nothing; a resume of that pause approves nothing', async () => {
+  const name = 'shop-held'
+  await show(name, { id: 'A' })
+  await define(name, { destinations: [shop(one, name)] })
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  await post(`/flow/${name}/pause`)
+  await define(name, { destinations: [shop(other, name)] })
+  await post(`/flow/${name}/resume`)
+  expect(await post(`/sync/${name}`)).toMatchObject({ skipped: 'paused' })
+  expect(sentTo(other, name)).toEqual([])
+})
+
+test('another file of a destination begins with nothing delivered', async () => {
+  const name = 'copy'
+  await show(name, { id: 'A' }, { id: 'B' })
+  const file = (path: string) => ({
+    destinations: [{ name: 'web', type: 'file', path: join(flows.dir, path) }],
+  })
+  await define(name, file('a.ndjson'))
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  await define(name, file('b.ndjson'))
+  await post(`/sync/${name}`)
+  await post(`/flow/${name}/resume`)
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  expect((await readFile(join(flows.dir, 'b.ndjson'), 'utf8')).trim().split('\n')).toHaveLength(2)
+})
+
+test('rows that another source does not have are deleted only when that is approved', async () => {
+  const name = 'table'
+  const from = (path: string) => ({
+    source: { type: 'file', path: `${flows.dir}/${path}.json`, format: 'json', settle: '0s' },
+  })
+  await flows.write('table-a.json', [{ id: 'A' }, { id: 'B' }])
+  await flows.write('table-b.json', [{ id: 'B' }, { id: 'C' }])
+  await define(name, { ...from('table-a'), destinations: [shop(one, name)] })
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  await define(name, { ...from('table-b'), destinations: [shop(one, name)] })
+  const preview = (await flows.call('GET', `/sync/${name}/preview`)).json()
+  const reason =
+    '1 deletes need approval: the source is another one than before, and this is the first comparison of its items'
+  expect(preview).toMatchObject({
+    identity: { source_changed: true, destinations: [] },
+    deletes: { verdict: 'hold_back', count: 1, reason },
+  })
+  expect(await post(`/sync/${name}`)).toMatchObject({ changes: 1 })
+  await flows.delivered()
+  expect(sentTo(one, name).filter((sent) => sent.startsWith('DELETE'))).toEqual([])
+  expect((await flows.call('GET', `/flow/${name}/deletes`)).json()).toMatchObject({
+    held: { items: 1, reason },
+  })
+  // The next poll of the same source changes nothing of that.
+  await post(`/sync/${name}`)
+  await post(`/flow/${name}/deletes/approve`)
+  await flows.delivered()
+  expect(sentTo(one, name).filter((sent) => sent.startsWith('DELETE'))).toEqual([
+    `DELETE /${name}/products/one-A`,
+  ])
+  // Approved once, its deletes are the flow's own from then on.
+  await flows.write('table-b.json', [{ id: 'B' }])
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  expect(sentTo(one, name).at(-1)).toBe(`DELETE /${name}/products/one-C`)
+})
+
+test('a database of before takes the identities of the first start, without a question', async () => {
+  const name = 'former'
+  await show(name, { id: 'A', v: 1 })
+  await define(name, { destinations: [shop(one, name)] })
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  await flows.service.database.db
+    .updateTable('flow_state')
+    .set({ source_identity: null, destination_identities: '{}' })
+    .where('flow', '=', name)
+    .execute()
+  await define(name, { destinations: [shop(other, name)] })
+  await show(name, { id: 'A', v: 2 })
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  expect(sentTo(other, name)).toEqual([`PUT /${name}/products/one-A`])
+})
+
+test('a process that has not read the files since changes nothing', async () => {
+  const poll = await createTestPoll(flows.service.database, { now: () => new Date() })
+  poll.rows = [[{ id: 'A' }]]
+  await poll.poll()
+  await flows.service.database.db
+    .updateTable('flow_state')
+    .set({ source_identity: 'of the newer file' })
+    .where('flow', '=', poll.name)
+    .execute()
+  poll.deps.isOnFile = async () => false
+  await expect(poll.poll()).rejects.toThrow('polls this flow by another definition')
+  poll.deps.isOnFile = async () => true
+  await poll.poll()
+  expect(poll.scans).toEqual([null, null])
+})
+
+const parsed = (source: object, destination: object) =>
+  flowSchema({
+    env: {
+      DB: 'postgres://ana:canary-secret@db.example/erp',
+      DB2: 'postgres://eva:canary-other@DB.example:5432/erp',
+    },
+    readFile: () => '',
+    mail: { smtpUrl: undefined, mailFrom: undefined },
+  }).parse({
+    ...{ version: 1, name: 'x', pollInterval: '1h', item: { key: 'id' } },
+    source: {
+      type: 'sql',
+      driver: 'postgres',
+      url: '$' + '{env:DB}',
+      query: 'select * from a',
+      ...source,
+    },
+    destinations: [
+      { name: 'web', type: 'http', request: { url: 'https://a.example/p/{pk}' }, ...destination },
+    ],
+  })
+const identities = (source: object, destination: object) => {
+  const flow = parsed(source, destination)
+  return {
+    source: sourceIdentity(flow.source),
+    destination: flow.destinations.map((each) => destinationIdentity(each))[0],
+  }
+}
+
+test('an identity is type, origin, database, table and path; no secrets, headers or queries', () => {
+  const first = identities({}, {})
+  const same = identities(
+    { url: '$' + '{env:DB2}', query: 'select id, x from A where x > 1' },
+    {
+      request: { url: 'https://A.example:443/p/{pk}?lang=es', headers: { 'x-shop': 'v' } },
+      timeout: '1s',
+    },
+  )
+  expect(same).toEqual(first)
+  const others = [
+    identities({ query: 'select * from b' }, { request: { url: 'https://b.example/p/{pk}' } }),
+    identities(
+      { query: 'select * from a join b on true' },
+      { request: { url: 'https://a.example/q/{pk}' } },
+    ),
+    identities(
+      { driver: 'mysql', url: 'mysql://ana@db.example/erp' },
+      { find: { url: 'https://a.example/users/7/search' }, remember: { id: 'id' } },
+    ),
+  ]
+  for (const { source, destination } of others) {
+    expect(source).not.toBe(first.source)
+    expect(destination).not.toBe(first.destination)
+  }
+})

@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startTestFlows, type TestFlows } from '../support/flows.ts'
+import { sendJson, testServer } from './sources-support.ts'
+
+/** An entry that is no object is refused by itself, told by its place: the others go on, and nothing is deleted beside it. */
+let erp: Awaited<ReturnType<typeof testServer>>
+let flows: TestFlows
+
+const flowOf = (name: string, source: object, more: object = {}) => ({
+  version: 1,
+  name,
+  pollInterval: '1h',
+  startPaused: true,
+  allowPrivateNetwork: true,
+  source,
+  item: { key: 'id' },
+  deletes: { mode: 'delete' },
+  destinations: [{ name: 'copy', type: 'file', path: `\${env:DIR}/${name}.out`, format: 'ndjson' }],
+  ...more,
+})
+const file = (name: string, format: string, more: object = {}) =>
+  flowOf(name, { type: 'file', path: `\${env:DIR}/${name}.${format}`, format, settle: '0s' }, more)
+const lines = (...values: unknown[]) => values.map((one) => `${JSON.stringify(one)}\n`).join('')
+const pages: Record<string, unknown>[] = []
+
+beforeAll(async () => {
+  erp = await testServer()
+  erp.handle = (request, response) => {
+    const page = Number(new URL(request.url ?? '', 'http://x').searchParams.get('page'))
+    sendJson(response, pages[page - 1] ?? { items: [] })
+  }
+  flows = await startTestFlows({
+    files: {
+      'list.flow.yaml': file('list', 'json'),
+      'lines.flow.yaml': file('lines', 'ndjson'),
+      'wrong.flow.yaml': file('wrong', 'json'),
+      'groups.flow.yaml': flowOf('groups', {
+        type: 'file',
+        path: `\${env:DIR}/groups.json`,
+        format: 'json',
+        settle: '0s',
+        groupBy: { children: { boxes: ['box'] } },
+      }),
+      'paged.flow.yaml': flowOf('paged', {
+        type: 'http',
+        url: `${erp.base}/list`,
+        items: 'items',
+        paging: { type: 'page', size: 2 },
+      }),
+    },
+  })
+})
+afterAll(async () => {
+  await flows.stop()
+  erp.close()
+})
+
+const sync = async (name: string) => {
+  const answer = await flows.call('POST', `/sync/${name}?force=true`)
+  return answer.statusCode === 200 ? answer.json().changes : answer.json().error
+}
+const errors = async (name: string): Promise<string[]> =>
+  (await flows.call('GET', `/errors?flow=${name}`))
+    .json()
+    .map(({ error }: { error: string }) => error)
+    .sort()
+const lastRun = async (name: string) =>
+  (await flows.call('GET', `/flow/${name}/runs?limit=1`)).json().runs[0]
+
+test('in a JSON list: the others are sent, and what is gone waits for a read without it', async () => {
+  await flows.write('list.json', [{ id: 1 }, { id: 2 }])
+  expect(await sync('list')).toBe(2)
+  const odd = [null, { id: 1, v: 1 }, 'canary', 7, [{ id: 9 }], { id: 3 }]
+  await flows.write('list.json', odd)
+  const preview = (await flows.call('GET', '/sync/list/preview')).json()
+  expect(preview).toMatchObject({
+    changes: 2,
+    rows_read: 6,
+    items: { rejected: 4 },
+    deletes: { verdict: 'hold_back', count: 1 },
+  })
+  expect(await sync('list')).toBe(2)
+  expect(await lastRun('list')).toMatchObject({ rows_read: 6, items: { refused: 4, deleted: 0 } })
+  const told = await errors('list')
+  expect(told).toHaveLength(5)
+  expect(told[0]).toBe('1 deletes need approval: the source had records that could not be read')
+  expect(told.slice(1)).toEqual(
+    ['1 of the answer is null', '3 of', '4 of', '5 of'].map((part) =>
+      expect.stringMatching(
+        new RegExp(`^file source: .*list\\.json record ${part}.*not an object$`),
+      ),
+    ),
+  )
+  expect(told.join()).not.toContain('canary')
+  expect((await flows.call('POST', '/sync/list/3')).json()).toMatchObject({ found: true })
+  await flows.write('list.json', [{ id: 1, v: 1 }, { id: 3 }])
+  expect(await sync('list')).toBe(1)
+})
+
+test('in NDJSON: a line of other JSON is refused, one that is no JSON is a cut file', async () => {
+  await flows.write('lines.ndjson', lines(null, { id: 1 }, [], 'x', { id: 2 }, 4))
+  expect(await sync('lines')).toBe(2)
+  expect(await errors('lines')).toEqual(
+    ['null in line 1', 'a list in line 3', 'a string in line 4', 'a number in line 6']
+      .sort()
+      .map((what) =>
+        expect.stringMatching(new RegExp(`lines\\.ndjson has ${what}, not an object$`)),
+      ),
+  )
+  await flows.write('lines.ndjson', `${lines({ id: 3 })}{"id":`)
+  expect(await sync('lines')).toMatch(/has no JSON in line 2$/)
+  await flows.write('lines.ndjson', lines(1, 2))
+  expect(await sync('lines')).toMatch(/has no line with an object; it has a number in line 1/)
+  await flows.write('lines.ndjson', lines(...Array(1_001).fill(null), { id: 9 }))
+  expect(await sync('lines')).toMatch(/has no line with an object; it has null in line 1/)
+})
+
+test('a list without any object is the list of something else, and fails the poll', async () => {
+  await flows.write('wrong.json', [{ id: 1 }])
+  expect(await sync('wrong')).toBe(1)
+  await flows.write('wrong.json', ['a', 'b'])
+  expect(await sync('wrong')).toMatch(
+    /no record of the answer is an object: record 1 of the answer is a string, not an object$/,
+  )
+  expect(await errors('wrong')).toHaveLength(1)
+})
+
+test('with groupBy it may be a part of an item, and fails the poll', async () => {
+  await flows.write('groups.json', [{ id: 1, box: 1 }, null, { id: 1, box: 2 }])
+  expect(await sync('groups')).toMatch(
+    /record 2 of the answer is null, not an object; with groupBy its item is not known$/,
+  )
+})
+
+test('a page is as long as its list, and a last page of nothing else does not stop the flow', async () => {
+  pages.splice(
+    0,
+    3,
+    { items: [{ id: 1 }, { id: 2 }] },
+    { items: [null, { id: 3 }] },
+    { items: [0] },
+  )
+  expect(await sync('paged')).toBe(3)
+  expect(await lastRun('paged')).toMatchObject({ rows_read: 5, items: { refused: 2 } })
+  expect(await errors('paged')).toEqual([
+    `http source: GET ${erp.base}/list (page 2): record 1 of items (items) is null, not an object`,
+    `http source: GET ${erp.base}/list (page 3): record 1 of items (items) is a number, not an object`,
+  ])
+  pages.splice(0, 3, { items: [null, null] })
+  expect(await sync('paged')).toMatch(/no record of items \(items\) is an object/)
+})

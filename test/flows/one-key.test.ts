@@ -1,0 +1,335 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { Client } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { givenKey, joinKey, keyText } from '../../src/flows/item/key.ts'
+import { compileMapping } from '../../src/flows/mapping.ts'
+import {
+  type FirebirdColumn,
+  firebirdText,
+  firebirdValue,
+} from '../../src/flows/sources/sql-firebird-values.ts'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+import { reachable } from './sources-sql-support.ts'
+
+/** An item has one key, whichever way it comes: by a poll, by a single sync, or as text in a path. */
+const postgresUrl = await reachable(
+  process.env.TEST_DATABASE_URL || 'postgres://root@127.0.0.1:5432/test',
+  'PostgreSQL (TEST_DATABASE_URL)',
+)
+const table = `one_key_${process.pid}`
+const nfc = 'Caf\u00e9'
+const nfd = 'Cafe\u0301'
+let admin: Client | undefined
+let target: TestTarget
+let flows: TestFlows
+
+const definition = (name: string, change: object = {}) => {
+  const flow = jsonFlow(name, target.url, {
+    ...{ startPaused: false, item: { key: 'code' } },
+    deletes: { mode: 'delete', guard: { maxPercent: 100, minItems: 100 } },
+    ...change,
+  }) as { destinations: { type: string }[] }
+  const request = { method: 'PUT', url: `${target.url}/${name}/{pk}` }
+  return {
+    ...flow,
+    destinations: flow.destinations.map((one) =>
+      one.type === 'http'
+        ? { ...one, request, delete: { url: `${target.url}/${name}/{pk}` } }
+        : one,
+    ),
+  }
+}
+const serve = async (name: string, change: object = {}) => {
+  await flows.write(`${name}.flow.yaml`, definition(name, change))
+  expect((await flows.call('POST', '/flows/reload')).json().problems).toEqual([])
+}
+const sync = async (name: string) => {
+  await flows.call('POST', `/sync/${name}`)
+  await flows.delivered()
+}
+const sent = (name: string) =>
+  target.received
+    .filter(({ path }) => path.startsWith(`/${name}/`))
+    .map(({ method, path }) => `${method} ${decodeURIComponent(path).replace(`/${name}/`, '')}`)
+const keysOf = async (flow: string) => {
+  const { db } = flows.service.database
+  const rows = await db.selectFrom('flow_items').select('pk').where('flow', '=', flow).execute()
+  return rows.map(({ pk }) => pk).sort()
+}
+
+beforeAll(async () => {
+  target = await startTarget()
+  flows = await startTestFlows({ env: { ERP: postgresUrl ?? '' } })
+  if (!postgresUrl) return
+  admin = new Client({ connectionString: postgresUrl })
+  await admin.connect()
+  await admin.query(`create table ${table} (code char(6) primary key, price int)`)
+  await admin.query(`insert into ${table} values ('A', 1), ('B', 1)`)
+})
+afterAll(async () => {
+  await admin?.query(`drop table ${table}`)
+  await admin?.end()
+  await flows.stop()
+  await target.close()
+})
+
+test('a key is its text in NFC without blanks at its end, however it is given', () => {
+  expect([keyText('A  '), keyText(' A\t'), keyText(7), keyText(7n), keyText(nfd)]).toEqual([
+    'A',
+    ' A\t',
+    '7',
+    '7',
+    nfc,
+  ])
+  for (const [given, expected] of [
+    ['A   ', 'A'],
+    ['A  |B ', 'A|B'],
+    ['A \\| |B', 'A \\||B'],
+    [`${nfd} `, nfc],
+    [`A${' '.repeat(50_000)}B`, `A${' '.repeat(50_000)}B`],
+  ]) {
+    expect(givenKey(given ?? '')).toBe(expected)
+  }
+  expect(givenKey(joinKey(['A| ', 'B']))).toBe(joinKey(['A|', 'B']))
+})
+
+test.skipIf(!postgresUrl)(
+  'an item of a CHAR(n) key is one item to polls, single syncs and deletes',
+  async () => {
+    await serve('char', {
+      source: {
+        type: 'sql',
+        driver: 'postgres',
+        url: `\${env:ERP}`,
+        query: `select * from ${table}`,
+      },
+    })
+    await sync('char')
+    expect(await keysOf('char')).toEqual(['A', 'B'])
+    await admin?.query(`update ${table} set price = 2 where code = 'A'`)
+    for (const pk of ['A', 'A%20%20%20%20%20']) {
+      const synced = await flows.call('POST', `/sync/char/${pk}`)
+      expect([synced.statusCode, synced.json().pk]).toEqual([200, 'A'])
+    }
+    expect(await keysOf('char')).toEqual(['A', 'B'])
+    await admin?.query(`delete from ${table} where code = 'A'`)
+    await sync('char')
+    await flows.delivered()
+    expect(sent('char').filter((one) => one.startsWith('DELETE'))).toEqual(['DELETE A'])
+    expect(new Set(sent('char').map((one) => one.split(' ')[1]))).toEqual(new Set(['A', 'B']))
+  },
+)
+
+test('two forms of one letter are one key in a file, in a single sync and in a reset', async () => {
+  await serve('forms')
+  await flows.write('forms.json', [{ code: nfd, price: 1 }])
+  await sync('forms')
+  await flows.write('forms.json', [{ code: nfc, price: 1 }])
+  await sync('forms')
+  expect(sent('forms')).toEqual([`PUT ${nfc}`])
+  for (const form of [nfc, nfd]) {
+    const one = await flows.call('POST', `/sync/forms/${encodeURIComponent(form)}`)
+    expect([one.statusCode, one.json().pk]).toEqual([200, nfc])
+    const reset = await flows.call('DELETE', `/reset/forms/${encodeURIComponent(form)}`)
+    expect(reset.json()).toMatchObject({ pk: nfc, existed: true })
+    await sync('forms')
+  }
+})
+
+test('a group whose key is a number in one record and text in the next is one item', async () => {
+  await serve('groups', {
+    item: { key: 'code' },
+    source: {
+      ...{ type: 'file', path: join(flows.dir, 'groups.json'), format: 'json', settle: '0s' },
+      groupBy: { children: { boxes: ['box'] } },
+    },
+  })
+  await flows.write('groups.json', [
+    { code: 7, box: 'a' },
+    { code: '7', box: 'b' },
+    { code: '7  ', box: 'c' },
+  ])
+  const polled = await flows.call('POST', '/sync/groups')
+  expect(polled.statusCode, polled.body).toBe(200)
+  await flows.delivered()
+  expect(target.received.filter(({ path }) => path.startsWith('/groups/'))).toMatchObject([
+    { path: '/groups/7', body: { boxes: [{ box: 'a' }, { box: 'b' }, { box: 'c' }] } },
+  ])
+})
+
+describe('keys that were stored with blanks', () => {
+  const migration = () =>
+    readFile(join(import.meta.dirname, '../../migrations/0101_keys_without_blanks.sql'), 'utf8')
+
+  test('are the same items afterwards: nothing is sent again, nothing is deleted', async () => {
+    await serve('old')
+    await flows.write('old.json', [
+      { code: 'A    ', price: 1 },
+      { code: 'B', price: 1 },
+    ])
+    await sync('old')
+    const { db } = flows.service.database
+    const before = target.received.length
+    for (const name of ['flow_items', 'deliveries', 'item_versions', 'item_attempts'])
+      await sql`update ${sql.table(name)} set pk = 'A    ' where flow = 'old' and pk = 'A'`.execute(
+        db,
+      )
+    await sql.raw(await migration()).execute(db)
+    await sync('old')
+    expect(await keysOf('old')).toEqual(['A', 'B'])
+    expect(target.received.length).toBe(before)
+    await flows.write('old.json', [{ code: 'B', price: 1 }])
+    await sync('old')
+    expect(sent('old').at(-1)).toBe('DELETE A')
+  })
+
+  test('give way to the same item that was stored without them', async () => {
+    const { db } = flows.service.database
+    for (const pk of ['A', 'A ', 'A  ', 'B  ', 'B   ', 'C \\||D '])
+      await sql`insert into flow_items (flow, pk, hash, changed_at) values ('twice', ${pk}, 'h', now())`.execute(
+        db,
+      )
+    await sql.raw(await migration()).execute(db)
+    expect(await keysOf('twice')).toEqual(['A', 'B', 'C \\||D'])
+  })
+})
+
+describe('values', () => {
+  test('NUMERIC of dialect 1 of Firebird has the digits of its type, not those of its binary form', () => {
+    const clock = undefined
+    const column = { alias: 'p', type: 480, subType: 1, scale: -2, length: 8 } as FirebirdColumn
+    const read = (value: number, scale: number) =>
+      firebirdValue(value, { ...column, scale }, { text: firebirdText('UTF8'), clock })
+    expect([
+      read(0.1 + 0.2, -2),
+      read(1234.5600000000002, -2),
+      read(-0.1, -4),
+      read(7, -2),
+    ]).toEqual(['0.30', '1234.56', '-0.1000', '7.00'])
+    expect(read(0.1 + 0.2, 0)).toBe(0.1 + 0.2)
+  })
+
+  test.each(['woocommerce', 'tiendanube', 'shopify', 'mercadolibre'])(
+    'the template of %s leaves a price or stock that is null or missing out',
+    async (name) => {
+      const file = await readFile(
+        join(import.meta.dirname, `../../templates/destinations/${name}.yaml`),
+        'utf8',
+      )
+      const { destinations } = parse(file) as { destinations: { map: string }[] }
+      const mapping = compileMapping({ map: destinations[0]?.map ?? '', fields: undefined })
+      const item = { codigo: 'A-1', descripcion: 'Yerba' }
+      const none = await mapping.apply(item)
+      expect(JSON.stringify(none)).not.toMatch(/null|price|stock_quantity|"stock"|available/)
+      expect(await mapping.apply({ ...item, precio: null, stock: null })).toEqual(none)
+      expect(JSON.stringify(await mapping.apply({ ...item, precio: 0, stock: 0 }))).toMatch(
+        /price.*0.*(stock|quantity).*0/,
+      )
+    },
+  )
+
+  test.skipIf(!postgresUrl)(
+    'a scalar of JSON arrives in a column of JSON as the scalar it is',
+    async () => {
+      const columns = 'code text primary key, doc jsonb'
+      await admin?.query(`create table ${table}_from (${columns})`)
+      await admin?.query(`create table ${table}_to (${columns})`)
+      const documents = [
+        '"abc"',
+        '"5"',
+        '5',
+        'true',
+        '"null"',
+        '"{"',
+        '{"a": [1]}',
+        '[1, "x"]',
+        '""',
+      ]
+      await admin?.query(
+        `insert into ${table}_from select 'K' || place, doc::jsonb from unnest($1::text[]) with ordinality as one (doc, place)`,
+        [documents],
+      )
+      const sqlTo = { type: 'sql', driver: 'postgres', url: `\${env:ERP}` }
+      await serve('scalars', {
+        source: { ...sqlTo, query: `select * from ${table}_from` },
+        destinations: [{ name: 'web', ...sqlTo, table: `${table}_to`, upsertKey: 'code' }],
+      })
+      await flows.call('POST', '/sync/scalars')
+      await flows.delivered()
+      const same = await admin?.query(
+        `select t.doc::text as doc from ${table}_to t join ${table}_from f using (code) where t.doc = f.doc order by substr(code, 2)::int`,
+      )
+      expect(same?.rows.map(({ doc }) => doc)).toEqual(documents)
+      await admin?.query(`drop table ${table}_from, ${table}_to`)
+    },
+  )
+
+  test.each([
+    ['utf16be with its mark', Buffer.from([0xfe, 0xff]), 'be', 'utf16be', undefined],
+    [
+      'utf16be with its mark, read as utf16le',
+      Buffer.from([0xfe, 0xff]),
+      'be',
+      'utf16le',
+      undefined,
+    ],
+    [
+      'utf16le with its mark, read as utf16be',
+      Buffer.from([0xff, 0xfe]),
+      'le',
+      'utf16be',
+      undefined,
+    ],
+    ['utf16be with its mark, read as utf8', Buffer.from([0xfe, 0xff]), 'be', 'utf8', undefined],
+    ['utf16be without a mark', Buffer.alloc(0), 'be', 'utf16be', undefined],
+    [
+      'utf16be without a mark, read as utf16le',
+      Buffer.alloc(0),
+      'be',
+      'utf16le',
+      /looks like utf16be.*encoding: utf16be/,
+    ],
+    ['utf16le without a mark, read as utf8', Buffer.alloc(0), 'le', 'utf8', /looks like utf16le/],
+    [
+      'utf16be with its mark, read as latin1',
+      Buffer.from([0xfe, 0xff]),
+      'be',
+      'latin1',
+      /mark of utf16be.*encoding: utf16be/,
+    ],
+  ])(
+    'a file in %s has its records, or says how it is written',
+    async (what, mark, order, encoding, problem) => {
+      const name = `wide-${what.replace(/[^a-z0-9]/g, '').slice(0, 40)}`
+      const text = Buffer.from('code;name\r\nA-1;Ñandú\r\nA-2;Caña\r\n', 'utf16le')
+      await serve(name, {
+        source: {
+          ...{ type: 'file', path: join(flows.dir, `${name}.csv`), format: 'csv', settle: '0s' },
+          csv: { delimiter: ';', encoding },
+        },
+      })
+      const bytes = Buffer.concat([mark, order === 'be' ? text.swap16() : text])
+      await writeFile(join(flows.dir, `${name}.csv`), bytes)
+      const polled = await flows.call('POST', `/sync/${name}`)
+      if (problem) expect(polled.body).toMatch(problem)
+      else {
+        await flows.delivered()
+        expect(polled.statusCode, polled.body).toBe(200)
+        const bodies = target.received.filter(({ path }) => path.startsWith(`/${name}/`))
+        expect(bodies.map(({ body }) => (body as { name: string }).name).sort()).toEqual([
+          'Caña',
+          'Ñandú',
+        ])
+      }
+    },
+  )
+})

@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { retryFailed } from '../../src/flows/deliver/send-again.ts'
+import {
+  beforeAllOpen,
+  countOpenDeliveries,
+  openParts,
+} from '../../src/repositories/flows/delivery-reports.ts'
+import {
+  beforeAllFailed,
+  failedRows,
+  failureParts,
+  groupFailures,
+} from '../../src/repositories/flows/failed-deliveries.ts'
+import { inKeyOrder } from '../../src/repositories/flows/key-order.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { rowsRead } from './explained.ts'
+
+const items = 4_000
+const pageRows = 200
+const queuedAt = new Date(1_000_000)
+const failedAt = new Date(2_000_000)
+const now = new Date(3_000_000)
+
+let database: Database
+beforeAll(async () => {
+  database = await openTestDatabase()
+})
+afterAll(async () => {
+  await database.close()
+})
+
+/** Of every six items one is done, one waits, one is delayed and three failed, in three ways. Nobody has counted the table. */
+async function fill(): Promise<string> {
+  const flow = `flow-${randomUUID()}`
+  await sql`
+    insert into deliveries (flow, destination, pk, version, kind, hash, state, attempts,
+      queued_at, not_before, finished_at, last_error, last_status)
+    select ${flow}, destination, 'P-' || lpad(place::text, 5, '0'), 1, 'upsert', 'h',
+      case when place % 6 = 0 then 'done' when place % 6 < 3 then 'waiting' else 'failed' end, 1,
+      ${queuedAt}::timestamptz + place * interval '1 ms',
+      case when place % 6 = 2 then ${failedAt}::timestamptz + interval '1 hour' end,
+      case when place % 6 > 2 then ${failedAt}::timestamptz + place * interval '1 ms' end,
+      case when place % 6 > 2 then 'refused ' || place % 6 end,
+      case when place % 6 > 2 then 422 end
+    from unnest(array['erp', 'web']) as destination, generate_series(1, ${items}) as place`.execute(
+    database.db,
+  )
+  return flow
+}
+
+const places = (test: (place: number) => boolean) =>
+  Array.from({ length: items }, (_, index) => index + 1).filter(test)
+const pkOf = (place: number) => `P-${String(place).padStart(5, '0')}`
+const read = (statement: Parameters<typeof rowsRead>[1]) =>
+  inKeyOrder(database, (trx) => rowsRead(trx, statement))
+
+test('a page of what is open, or failed, reads about as many rows as it answers for', async () => {
+  const flow = await fill()
+  const page = { after: beforeAllFailed, limit: pageRows }
+  const { waiting, failed } = beforeAllOpen
+  const after = { waiting: { ...waiting, flow }, failed: { ...failed, flow } }
+  const parts = openParts(now, { after, limit: pageRows })
+  // A page of what waits, and one of what failed.
+  expect(await read(parts)).toBeLessThanOrEqual(2 * 2 * pageRows)
+  expect(await read(failureParts(flow, page))).toBeLessThanOrEqual(2 * pageRows)
+  expect(await read(failedRows({ flow, error: 'refused 4' }, page))).toBeLessThanOrEqual(
+    2 * pageRows,
+  )
+})
+
+test('a page in key order is not compiled, and what is forbidden for it is allowed again afterwards', async () => {
+  const flow = await fill()
+  const page = failureParts(flow, { after: beforeAllFailed, limit: pageRows })
+  const plans = await inKeyOrder(database, (trx) =>
+    sql<{ 'QUERY PLAN': object[] }>`explain (analyze, format json) ${page}`.execute(trx),
+  )
+  expect(plans.rows[0]?.['QUERY PLAN'][0]).not.toHaveProperty('JIT')
+  const { rows } = await sql`
+    select current_setting('enable_sort') as sort, current_setting('jit') = reset_val as jit
+    from pg_settings where name = 'jit'`.execute(database.db)
+  expect(rows).toEqual([{ sort: 'on', jit: true }])
+})
+
+test('what is open is counted in pages as it is at once, also when they end between two targets', async () => {
+  const flow = await fill()
+  const ofFlow = async (limit?: number) =>
+    (await countOpenDeliveries(database, now, limit)).filter((target) => target.flow === flow)
+  const counts = {
+    flow,
+    waiting: places((place) => place % 6 === 1).length,
+    delayed: places((place) => place % 6 === 2).length,
+    failed: places((place) => place % 6 > 2).length,
+    oldestWaitingAt: new Date(queuedAt.getTime() + 1),
+  }
+  const expected = [
+    { ...counts, destination: 'erp' },
+    { ...counts, destination: 'web' },
+  ]
+  expect(await ofFlow(333)).toEqual(expected)
+  expect(await ofFlow()).toEqual(expected)
+})
+
+test('failures are grouped in pages as they are at once', async () => {
+  const flow = await fill()
+  const { value, rows } = await groupFailures(database, flow, 333)
+  const failed = places((place) => place % 6 > 2)
+  expect(rows).toBe(2 * failed.length)
+  const group = (kind: number, destination: string) => {
+    const ofKind = failed.filter((place) => place % 6 === kind)
+    return {
+      destination,
+      error: `refused ${kind}`,
+      why: null,
+      status: 422,
+      items: ofKind.length,
+      lastAt: new Date(failedAt.getTime() + (ofKind.at(-1) ?? 0)),
+      pks: ofKind.slice(0, 20).map(pkOf),
+    }
+  }
+  const groups = [3, 4, 5].flatMap((kind) => [group(kind, 'erp'), group(kind, 'web')])
+  expect(value).toHaveLength(groups.length)
+  expect(value).toEqual(expect.arrayContaining(groups))
+  const order = value.map((one) => one.items)
+  expect(order).toEqual(order.toSorted((one, next) => next - one))
+  expect((await groupFailures(database, flow, 10_000)).value).toEqual(value)
+})
+
+test('causes that differ by item are kept up to a number, and the frequent one among them', async () => {
+  const flow = `flow-${randomUUID()}`
+  await sql`
+    insert into deliveries (flow, destination, pk, version, kind, hash, state, attempts,
+      queued_at, finished_at, last_error)
+    select ${flow}, 'web', 'P-' || place, 1, 'upsert', 'h', 'failed', 1, ${queuedAt}, ${failedAt},
+      case when place % 2 = 0 then 'no' else 'no ' || place end
+    from generate_series(1, 12000) as place`.execute(database.db)
+  const { value } = await groupFailures(database, flow)
+  expect(value.length).toBe(500)
+  expect(value[0]).toMatchObject({ error: 'no', items: 6_000 })
+})
+
+test('one group of failures is sent again wherever its items are, each once, and wakes their destinations', async () => {
+  const flow = await fill()
+  const woken = new Set<string>()
+  const queue = { wake: (_: string, destination: string) => void woken.add(destination) }
+  const deps = { database, queue, now: () => now }
+  const wanted = places((place) => place % 6 === 4).map(pkOf)
+  const filter = { flow, error: 'refused 4' }
+  expect(await retryFailed(deps, { ...filter, pk: wanted[3] }, 333)).toBe(2)
+  expect(await retryFailed(deps, { ...filter, destination: 'web' }, 333)).toBe(wanted.length - 1)
+  expect(await retryFailed(deps, filter, 333)).toBe(wanted.length - 1)
+  expect(await retryFailed(deps, filter, 333)).toBe(0)
+  expect([...woken].sort()).toEqual(['erp', 'web'])
+  const rows = await database.db
+    .selectFrom('deliveries')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('flow', '=', flow)
+    .where('state', '=', 'waiting')
+    .where('version', '=', 2)
+    .where('queued_at', '=', now)
+    .executeTakeFirstOrThrow()
+  expect(rows.count).toBe(2 * wanted.length)
+})

@@ -1,0 +1,159 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { sentenceOf } from '../../src/domain/flow-reasons.ts'
+import { flowSchema } from '../../src/flows/definition/schema.ts'
+import { judgeSqlError } from '../../src/flows/destinations/sql-errors.ts'
+import { acquireLease, releaseLease } from '../../src/repositories/leases.ts'
+import {
+  patientFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+
+/** What an operator is told says what it is: a time-out, a queue that is full, a poll that goes on. */
+let target: TestTarget
+let silent: Server
+let slow: Server
+let release = () => {}
+let flows: TestFlows
+const address = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+beforeAll(async () => {
+  target = await startTarget()
+  target.answer(503)
+  silent = createServer(() => {}).listen(0, '127.0.0.1')
+  slow = createServer((_, response) => {
+    release = () => void response.end('[{"id":"A"}]')
+  }).listen(0, '127.0.0.1')
+  await Promise.all([once(silent, 'listening'), once(slow, 'listening')])
+  const late = patientFlow('late', address(silent)) as { destinations: object[] }
+  flows = await startTestFlows({
+    longestWaitMs: 250,
+    files: {
+      'late.flow.yaml': {
+        ...late,
+        destinations: late.destinations.map((one) => ({ ...one, timeout: '100ms' })),
+      },
+      'late.json': [{ id: 'A' }],
+      'full.flow.yaml': patientFlow('full', target.url, {
+        queue: { maxWaiting: 2 },
+        startPaused: false,
+      }),
+      'full.json': [{ id: 'A' }, { id: 'B' }, { id: 'C' }],
+      'far.flow.yaml': patientFlow('far', target.url),
+      'far.json': [{ id: 'A' }],
+      'long.flow.yaml': patientFlow('long', target.url, {
+        source: { type: 'http', url: address(slow), limits: { timeout: '10m' } },
+      }),
+    },
+  })
+})
+afterAll(async () => {
+  release()
+  await flows.stop()
+  await target.close()
+  for (const server of [silent, slow]) server.close().closeAllConnections()
+})
+
+const card = async (name: string) => {
+  const { flows: cards } = (await flows.call('GET', '/flows')).json()
+  return cards.find((one: { name: string }) => one.name === name)
+}
+
+test('a request that was not answered in time says so', async () => {
+  await flows.flows.sync('late', { force: true })
+  await vi.waitFor(async () => {
+    const { waiting } = (await flows.call('GET', '/flow/late/waiting')).json()
+    expect(waiting).toMatchObject([{ last_error: 'no whole answer within 100 ms' }])
+  }, 20_000)
+})
+
+test.each([
+  ['mysql', { errno: 1205, sqlState: 'HY000' }, 'a lock was not free in time (error 1205)'],
+  ['mysql', { errno: 3024, sqlState: 'HY000' }, 'the statement took too long (error 3024)'],
+  ['mssql', { code: 'EREQUEST', number: 1222 }, 'a lock was not free in time (error 1222)'],
+  [
+    'mssql',
+    Object.assign(new Error(), { code: 'ETIMEOUT' }),
+    'no answer from the database in time (ETIMEOUT)',
+  ],
+  [
+    'mysql',
+    Object.assign(new Error(), { code: 'PROTOCOL_SEQUENCE_TIMEOUT' }),
+    'no answer from the database in time (PROTOCOL_SEQUENCE_TIMEOUT)',
+  ],
+] as const)('a time-out of %s says so: %o', (driver, error, reason) => {
+  const judged = judgeSqlError(driver, error)
+  expect(judged).toMatchObject({ ok: false, retryable: true })
+  expect(sentenceOf(judged.why, 'en')).toBe(reason)
+})
+
+test('a flow that is not polled since too much waits says so', async () => {
+  await flows.flows.sync('full', { force: true })
+  const why = '2 deliveries or more wait, so the flow is not polled (queue.maxWaiting)'
+  await vi.waitFor(async () => expect((await card('full')).reading_paused).toBe(why), 20_000)
+  expect((await flows.call('GET', '/flow/full/waiting')).json().reading_paused).toBe(why)
+  expect((await card('late')).reading_paused).toBeNull()
+  expect((await flows.call('GET', '/flow/late/waiting')).json().reading_paused).toBeNull()
+})
+
+test('a sync does not wait for the rest of a long poll; the next poll is the one that was asked for', async () => {
+  const first = flows.flows.sync('long', { force: true })
+  await vi.waitFor(async () => expect((await card('long')).status.polling).toBe(true), 20_000)
+  const asked = await flows.call('POST', '/sync/long?force=true')
+  expect([asked.statusCode, asked.json()]).toEqual([
+    200,
+    { name: 'long', changes: 0, skipped: 'polling' },
+  ])
+  const polls = async () => (await flows.call('GET', '/metrics')).json().long.totalRuns as number
+  expect(await polls()).toBe(0)
+  release()
+  expect(await first).toEqual({ changes: 1 })
+  await vi.waitFor(async () => {
+    release()
+    expect(await polls()).toBe(2)
+  }, 20_000)
+})
+
+test('nor does it wait for that of another process', async () => {
+  const { db } = flows.service.database
+  const lease = { name: 'flow:far', owner: 'another process' }
+  await acquireLease(db, { ...lease, now: flows.service.clock.now() })
+  const asked = await flows.call('POST', '/sync/far?force=true')
+  expect([asked.statusCode, asked.json()]).toEqual([
+    200,
+    { name: 'far', changes: 0, skipped: 'polling' },
+  ])
+  await releaseLease(db, lease)
+  await vi.waitFor(async () => {
+    expect((await flows.call('GET', '/metrics')).json().far.totalRuns).toBe(1)
+  }, 20_000)
+})
+
+test('upsertKey is the name of a column or a list of them', () => {
+  const files = {
+    env: { DB: 'postgres://writer:canary-password@dwh.example.com/dwh' },
+    readFile: () => '',
+    mail: { smtpUrl: undefined, mailFrom: undefined },
+  }
+  const keyOf = (upsertKey: unknown) => {
+    const [destination] = flowSchema(files).parse({
+      version: 1,
+      name: 'a',
+      pollInterval: '1m',
+      source: { type: 'file', path: './x.json', format: 'json' },
+      item: { key: 'id' },
+      destinations: [
+        { name: 'dwh', type: 'sql', driver: 'postgres', url: `\${env:DB}`, table: 't', upsertKey },
+      ],
+    }).destinations
+    return destination?.type === 'sql' && destination.upsertKey
+  }
+  expect(keyOf('sku')).toEqual(['sku'])
+  expect(keyOf(['sku', 'shop'])).toEqual(['sku', 'shop'])
+  expect(() => keyOf([])).toThrow()
+})

@@ -1,0 +1,590 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { resetFlow, resetItem, resumeFlows } from '../../src/flows/control/switches.ts'
+import { syncItem } from '../../src/flows/engine/sync-item.ts'
+import { LeaseLostError } from '../../src/flows/poll/poll-lease.ts'
+import { SourceError } from '../../src/flows/types.ts'
+import { countItems, findHashes } from '../../src/repositories/flows/flow-items.ts'
+import { findFlowState } from '../../src/repositories/flows/flow-state.ts'
+import { isPaused, upsertLimit } from '../../src/repositories/flows/flow-switches.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { countStatements } from '../support/statements.ts'
+import { audit, createTestPoll, records, type TestPoll } from './poll-support.ts'
+
+let database: Database
+let offsetMs = 0
+const now = () => new Date(Date.now() + offsetMs)
+
+beforeAll(async () => {
+  database = await openTestDatabase()
+})
+afterAll(() => database.close())
+
+const create = (options: Omit<Parameters<typeof createTestPoll>[1], 'now'> = {}) =>
+  createTestPoll(database, { now, ...options })
+/** In the order of their writing: batches of one poll are written side by side. */
+const keys = (poll: TestPoll) => poll.enqueued.map(({ pk }) => pk)
+const state = async (poll: TestPoll) => findFlowState(database.db, poll.name)
+const resume = (poll: TestPoll) => resumeFlows({ database, now, audit }, [poll.name], 'me')
+const problems = async (poll: TestPoll) =>
+  database.db
+    .selectFrom('flow_errors')
+    .select(['pk', 'error'])
+    .where('flow', '=', poll.name)
+    .orderBy('at')
+    .execute()
+
+test('the first poll queues every item, the next only what changed', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 3, { name: 'a' })]
+  expect(await poll.poll()).toEqual({ changes: 3, rowsRead: 3 })
+  expect(await poll.poll()).toEqual({ changes: 0, rowsRead: 3 })
+  poll.rows = [[...records(1, 2, { name: 'a' }), { id: '3', name: 'b' }]]
+  expect(await poll.poll()).toEqual({ changes: 1, rowsRead: 3 })
+  expect(keys(poll)).toEqual(['1', '2', '3', '3'])
+  expect(poll.enqueued.at(-1)?.value).toEqual({ id: '3', name: 'b' })
+})
+
+test('hashes and deliveries of a batch are committed together or not at all', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 2), records(3, 4)]
+  const { enqueue } = poll.deps
+  poll.deps.enqueue = async (trx, runtime, changes) => {
+    await enqueue(trx, runtime, changes)
+    if (changes[0]?.pk === '3') throw new Error('the queue is down')
+  }
+  await expect(poll.poll()).rejects.toThrow('the queue is down')
+  expect(keys(poll)).toEqual(['1', '2'])
+  expect([...(await findHashes(database.db, poll.name, ['1', '2', '3', '4'])).keys()]).toEqual([
+    '1',
+    '2',
+  ])
+  poll.deps.enqueue = enqueue
+  expect(await poll.poll()).toMatchObject({ changes: 2 })
+  expect(keys(poll).sort()).toEqual(['1', '2', '3', '4'])
+})
+
+test('a poll whose records look as they did writes nothing about that', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 3, { title: 'a', at: '2020-01-01', n: 1 })]
+  const toldOfLooks = async () =>
+    (await countStatements(() => poll.poll())).filter((text) => text.includes('"record_fields"'))
+  expect(await toldOfLooks()).toHaveLength(1)
+  expect(await toldOfLooks()).toEqual([])
+})
+
+test('a batch that cannot be written fails the poll, whichever are written beside it, and is owed by the next', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 60_000 } })
+  poll.rows = [1, 2, 3, 4, 5].map((place) => records(place, place, { at: `2020-01-0${place}` }))
+  const { enqueue } = poll.deps
+  let tried = 0
+  poll.deps.enqueue = async (trx, runtime, changes) => {
+    tried += 1
+    if (changes[0]?.pk === '2') throw new Error('the queue is down')
+    await enqueue(trx, runtime, changes)
+  }
+  await expect(poll.poll()).rejects.toThrow('the queue is down')
+  const [written, begun] = [keys(poll), tried]
+  expect(written).not.toContain('2')
+  expect((await state(poll))?.cursor).toBeNull()
+  poll.deps.enqueue = enqueue
+  expect(await poll.poll()).toMatchObject({ changes: 5 - written.length })
+  expect(keys(poll).sort()).toEqual(['1', '2', '3', '4', '5'])
+  // All that had begun was over when the poll was.
+  expect(tried).toBe(begun)
+})
+
+test('the cursor moves with the end of the poll only, and reads begin before it by the overlap', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 60_000 } })
+  poll.rows = [
+    [{ id: '1', at: '2020-01-01T10:00:00.000Z' }],
+    [{ id: '2', at: '2020-01-01T09:00:00Z' }],
+  ]
+  poll.beforeBatch = (index) => {
+    if (index === 1) throw new SourceError({ code: 'SAID', data: { said: 'gone' } })
+  }
+  await expect(poll.poll()).rejects.toThrow('gone')
+  expect((await state(poll))?.cursor).toBeNull()
+  poll.beforeBatch = () => undefined
+  await poll.poll()
+  expect((await state(poll))?.cursor).toBe('2020-01-01T10:00:00.000Z')
+  await poll.poll()
+  expect(poll.scans).toEqual([null, null, '2020-01-01T09:59:00.000Z'])
+})
+
+test('a position that no record has any longer is given up by the next full scan', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 }, fullScanEveryMs: 3_600_000 })
+  poll.rows = [[{ id: '1', at: 2020 }]]
+  await poll.poll()
+  poll.rows = [[{ id: '1', at: 7 }]]
+  offsetMs += 3_600_000
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, null, '7'])
+})
+
+test.each(['9999-12-31T00:00:00Z', '9999-12-31 23:59:59', 'infinity'])(
+  'a record with the time %s does not hide what changes before then',
+  async (at) => {
+    const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+    poll.rows = [[{ id: '1', at: '2020-01-01T00:00:00Z' }], [{ id: '2', at }]]
+    await poll.poll()
+    expect(keys(poll).sort()).toEqual(['1', '2'])
+    await poll.poll()
+    expect(poll.scans).toEqual([null, '2020-01-01T00:00:00Z'])
+  },
+)
+
+test('a clock that is hours ahead never moves the position beyond the time of the read', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  const at = new Date(now().getTime() + 20 * 3_600_000)
+  poll.rows = [[{ id: '1', at }]]
+  await poll.poll()
+  poll.rows = [[{ id: '1', at }], [{ id: '2', at: new Date(now().getTime() - 5_000) }]]
+  const before = now().getTime()
+  await poll.poll()
+  await poll.poll()
+  const [, second, third] = poll.scans.map((since) => Date.parse(since ?? ''))
+  expect(second).toBeGreaterThan(before - 25 * 3_600_000)
+  expect(second).toBeLessThanOrEqual(before - 24 * 3_600_000)
+  expect(third).toBeLessThan(before)
+  expect(await problems(poll)).toEqual([])
+})
+
+const today = '20261126'
+const seconds = Math.floor(Date.now() / 1_000)
+test.each([
+  ['2099-01-01T00:00:00Z', '2020-01-01T00:00:00Z'],
+  ['2099-01-01 00:00:00', '2020-01-01 00:00:00'],
+  [20990101, Number(today)],
+  ['20990101120000', `${today}100000`],
+  [4_070_908_800, seconds],
+  [4_070_908_800_000, seconds * 1_000],
+])('one record dated %s hides nothing, wherever it stands, and is told', async (ahead, past) => {
+  for (const order of [
+    [ahead, past],
+    [past, ahead],
+  ]) {
+    const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+    poll.rows = order.map((at) => [{ id: String(at), at }])
+    await poll.poll()
+    await poll.poll()
+    expect(poll.scans).toEqual([null, String(past)])
+    expect((await problems(poll))[0]?.error).toBe(
+      `the cursor field "at" of 1 records lies ahead of the time of the read, such as "${ahead}"; the cursor ignores them. Correct them at the source`,
+    )
+  }
+})
+
+test('numbers that are no times move the position, however large', async () => {
+  for (const values of [
+    [4_070_908_800, 4_070_908_801],
+    [99_999_999, 100_000_000],
+    ['9.5', '10.25'],
+    [3, 20990101],
+  ]) {
+    const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+    poll.rows = [values.map((at) => ({ id: String(at), at }))]
+    await poll.poll()
+    await poll.poll()
+    expect(poll.scans).toEqual([null, String(values[1])])
+    expect(await problems(poll)).toEqual([])
+  }
+})
+
+test('a cursor field that no record has fails the first poll, and nothing is sent', async () => {
+  const poll = await create({ cursor: { field: 'changed_at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', changed: '2020-01-01' }]]
+  await expect(poll.poll()).rejects.toThrow(
+    'the cursor field "changed_at" (source.cursor.field) is in none of the records, which have: id, changed. Select it in the query, or name one of these',
+  )
+  expect(poll.enqueued).toEqual([])
+})
+
+test('a date that does not sort as text fails the poll instead of skipping what comes later', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', at: '31/12/2026' }]]
+  await expect(poll.poll()).rejects.toThrow('whose order as text is not that of time')
+})
+
+test('a position in another column or source is not read from', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', at: '2020-01-01T00:00:00Z' }]]
+  await poll.poll()
+  poll.runtime.cursor = { field: 'version', overlapMs: 0, origin: 'o2' }
+  poll.rows = [[{ id: '1', version: '7' }]]
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, null, '7'])
+})
+
+test.each([
+  ['2020-01-01 10:00:00', '2020-01-01 09:50:00'],
+  ['2020-01-01T10:00', '2020-01-01T09:50'],
+  ['2020-01-01 10:00:00.250', '2020-01-01 09:50:00.250'],
+  ['2020-01-01 10:00:00.123456', '2020-01-01 09:50:00.123456'],
+  ['2020-01-01 10:00:00.5', '2020-01-01 09:50:00.5'],
+  ['2020-01-01', '2019-12-31'],
+  ['2020-01-01T00:00:00-03:00', '2019-12-31T23:50:00-03:00'],
+  ['2020-01-01T10:00:00Z', '2020-01-01T09:50:00Z'],
+])('the overlap before %s begins at %s, in the form that the source uses', async (at, since) => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 600_000 } })
+  poll.rows = [[{ id: '1', at }]]
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, since])
+})
+
+test('a record that could not be judged in time is read again by the next poll', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', at: 5 }]]
+  await poll.poll()
+  const { read, source } = poll.runtime
+  let putAway = 0
+  source.committed = async () => {
+    putAway += 1
+  }
+  poll.runtime.read = async (row) => {
+    if (row.id !== '2') return await read(row)
+    return { problem: { pk: '2', why: { code: 'EXPRESSION_FAILED' }, mayPass: true } }
+  }
+  poll.rows = [
+    [
+      { id: '2', at: 6 },
+      { id: '3', at: 7 },
+    ],
+  ]
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(putAway).toBe(0)
+  poll.runtime.read = read
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(putAway).toBe(1)
+  await poll.poll()
+  expect(poll.scans).toEqual([null, '5', '5', '7'])
+  expect(keys(poll)).toEqual(['1', '3', '2'])
+})
+
+test('a full scan comes again when its time has come', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 }, fullScanEveryMs: 3_600_000 })
+  poll.rows = [[{ id: '1', at: 5 }]]
+  await poll.poll()
+  await poll.poll()
+  offsetMs += 3_600_000
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, '5', null, '5'])
+})
+
+test('after a reset everything is read from the beginning and sent again', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', at: 5 }]]
+  await poll.poll()
+  await resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(poll.scans).toEqual([null, null, '5'])
+})
+
+test('a reset in the middle of a poll is not taken for done by that poll', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', at: 5 }], [{ id: '2', at: 6 }]]
+  await resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
+  poll.beforeBatch = async (index) => {
+    if (index === 1) await resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
+  }
+  await poll.poll()
+  poll.beforeBatch = () => undefined
+  expect(await poll.poll()).toMatchObject({ changes: 2 })
+  expect(poll.scans).toEqual([null, null])
+  // Two batches are written side by side.
+  expect(keys(poll).slice(2).sort()).toEqual(['1', '2'])
+})
+
+test.each(['a failure', 'a crash'])(
+  'a reset outlives %s of the poll that it caused',
+  async (how) => {
+    const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+    poll.rows = [[{ id: '1', at: 5 }]]
+    await poll.poll()
+    await resetItem({ database, now, audit }, poll.name, '1', 'me')
+    poll.beforeBatch = () => {
+      throw how === 'a crash'
+        ? new LeaseLostError()
+        : new SourceError({ code: 'SAID', data: { said: 'gone' } })
+    }
+    await expect(poll.poll()).rejects.toThrow()
+    poll.beforeBatch = () => undefined
+    expect(await poll.poll()).toMatchObject({ changes: 1 })
+    expect(poll.scans).toEqual([null, null, null])
+  },
+)
+
+/** One batch is read while the one before is written. */
+const firstWritten = (poll: TestPoll) =>
+  expect.poll(() => countItems(database.db, poll.name), { interval: 5, timeout: 10_000 }).toBe(1)
+
+test('an item reset in the middle of a poll is found again by the next', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 1), records(2, 2)]
+  poll.beforeBatch = async (index) => {
+    if (index === 0) return
+    await firstWritten(poll)
+    await resetItem({ database, now, audit }, poll.name, '1', 'me')
+  }
+  await poll.poll()
+  poll.beforeBatch = () => undefined
+  await poll.poll()
+  expect(keys(poll)).toEqual(['1', '2', '1'])
+})
+
+test('a key that comes twice, an empty key and a bad value are reported, and the rest goes on', async () => {
+  const poll = await create()
+  poll.rows = [
+    [{ id: '1', name: 'first' }, { id: '' }, { id: '2', name: 'a\0b' }],
+    [{ id: '1', name: 'second' }, { id: '3' }],
+  ]
+  expect(await poll.poll()).toMatchObject({ changes: 3 })
+  // Batches are written side by side, but for the records of one key.
+  const byKey = poll.enqueued.toSorted((one, other) => one.pk.localeCompare(other.pk))
+  expect(byKey.map(({ pk, value }) => [pk, value.name])).toEqual([
+    ['1', 'first'],
+    ['1', 'second'],
+    ['3', undefined],
+  ])
+  const told = await problems(poll)
+  expect(told.map(({ pk }) => pk).sort()).toEqual(['', '1', '2'])
+  expect(told.find(({ pk }) => pk === '1')?.error).toContain(
+    'is 2 times in the source, first and last at record 1 and record 4',
+  )
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+})
+
+test('an item of hostile names and values is carried as it is', async () => {
+  const poll = await create()
+  const hostile = JSON.parse(
+    '{"id":"<script>alert(1)</script>","__proto__x":"{\\"$gt\\":1}","constructor":"x","text":"\'; drop table orders; --"}',
+  )
+  poll.rows = [[{ ...hostile, long: 'x'.repeat(1_000_000) }]]
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(poll.enqueued[0]?.value).toMatchObject({ ...hostile, long: expect.any(String) })
+})
+
+test('another process with the lease: nothing is read', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 1)]
+  await database.db
+    .insertInto('leases')
+    .values({
+      name: `flow:${poll.name}`,
+      owner: 'somebody else',
+      deadline: new Date(now().getTime() + 10_000),
+      token: 1,
+    })
+    .execute()
+  expect(await poll.poll()).toBeUndefined()
+  expect(poll.scans).toEqual([])
+})
+
+test('a poll whose lease was taken over writes nothing more and is not counted', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 1), records(2, 2)]
+  poll.beforeBatch = async (index) => {
+    if (index === 0) return
+    await firstWritten(poll)
+    await database.db
+      .updateTable('leases')
+      .set((eb) => ({ owner: 'somebody else', token: eb('token', '+', 1) }))
+      .where('name', '=', `flow:${poll.name}`)
+      .execute()
+  }
+  await expect(poll.poll()).rejects.toBeInstanceOf(LeaseLostError)
+  expect(keys(poll)).toEqual(['1'])
+  expect((await state(poll))?.last_poll_at).toBeNull()
+})
+
+test('a limit pauses the flow with its last run; a failed poll is no run', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 1)]
+  await database.transaction((trx) => upsertLimit(trx, poll.name, 2, now()))
+  await poll.poll()
+  poll.beforeBatch = () => {
+    throw new SourceError({ code: 'SAID', data: { said: 'gone' } })
+  }
+  await expect(poll.poll()).rejects.toThrow('gone')
+  expect(await isPaused(database.db, poll.name)).toBe(false)
+  poll.beforeBatch = () => undefined
+  await poll.poll()
+  expect(await isPaused(database.db, poll.name)).toBe(true)
+})
+
+test('what a source says in a failure is told; what anything else says is not', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 1)]
+  poll.beforeBatch = () => {
+    throw new Error('password=hunter2')
+  }
+  await expect(poll.poll()).rejects.toThrow()
+  poll.beforeBatch = () => {
+    throw new SourceError({ code: 'SAID', data: { said: 'the table is gone' } })
+  }
+  await expect(poll.poll()).rejects.toThrow()
+  expect((await problems(poll)).map(({ error }) => error)).toEqual([
+    'the poll failed; see the log',
+    'the table is gone',
+  ])
+})
+
+test('ask: a changed definition pauses; resuming learns the new form and sends nothing', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 2)]
+  await poll.poll()
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm: 'f2' }
+  poll.rows = [records(1, 2, { more: 1 })]
+  expect(await poll.poll()).toMatchObject({ skipped: 'paused' })
+  expect(await isPaused(database.db, poll.name)).toBe(true)
+  await resume(poll)
+  expect(await poll.poll()).toMatchObject({ changes: 0, rowsRead: 2 })
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(keys(poll)).toEqual(['1', '2'])
+})
+
+test('resync: a changed definition sends everything again, also with a cursor', async () => {
+  const poll = await create({
+    flow: { item: { onDefinitionChange: 'resync' } },
+    cursor: { field: 'at', overlapMs: 0 },
+  })
+  poll.rows = [[{ id: '1', at: 1 }]]
+  await poll.poll()
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(poll.scans).toEqual([null, null])
+})
+
+test('rebase: a changed definition sends nothing', async () => {
+  const poll = await create({ flow: { item: { onDefinitionChange: 'rebase' } } })
+  poll.rows = [records(1, 2)]
+  await poll.poll()
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm: 'f2' }
+  poll.rows = [records(1, 2, { more: 1 })]
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(keys(poll)).toEqual(['1', '2'])
+})
+
+test('rebase: what changed at the source is sent when the definition did not change how items look', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 3)]
+  await poll.poll()
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
+  expect(await poll.poll()).toMatchObject({ skipped: 'paused' })
+  await resume(poll)
+  poll.rows = [[...records(1, 1), ...records(2, 2, { price: 1 }), ...records(3, 4)]]
+  expect(await poll.poll()).toMatchObject({ changes: 2 })
+  expect(keys(poll).slice(3)).toEqual(['2', '4'])
+})
+
+test('rebase: what was never seen is sent all the same', async () => {
+  const poll = await create({ flow: { item: { onDefinitionChange: 'rebase' } } })
+  poll.rows = [records(1, 2)]
+  await poll.poll()
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm: 'f2' }
+  poll.rows = [records(1, 3, { more: 1 })]
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(keys(poll)).toEqual(['1', '2', '3'])
+})
+
+const deleting = (guard = {}) => ({ flow: { deletes: { mode: 'delete', guard } } })
+
+test('a vanished item is deleted once, by a full scan', async () => {
+  const poll = await create(deleting())
+  poll.rows = [records(1, 20)]
+  await poll.poll()
+  poll.rows = [records(1, 18)]
+  expect(await poll.poll()).toMatchObject({ changes: 2 })
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(poll.enqueued.slice(-2).map(({ pk, kind, value }) => [pk, kind, value])).toEqual([
+    ['19', 'delete', { id: '19' }],
+    ['20', 'delete', { id: '20' }],
+  ])
+  expect(await countItems(database.db, poll.name)).toBe(18)
+})
+
+test.each([
+  ['the source is empty', [], {}],
+  ['too many vanish at once', [records(1, 100)], {}],
+  ['a record could not be read', [[...records(1, 118), { id: '' }]], {}],
+])('deletes are held back and told when %s', async (_, rows, guard) => {
+  const poll = await create(deleting(guard))
+  poll.rows = [records(1, 120)]
+  await poll.poll()
+  poll.rows = rows
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(await countItems(database.db, poll.name)).toBe(120)
+  expect((await problems(poll)).some(({ error }) => error.includes('need approval'))).toBe(true)
+})
+
+test('a NUL in a key, a text or a name keeps that item out and no other', async () => {
+  const poll = await create(deleting())
+  poll.rows = [records(1, 3)]
+  await poll.poll()
+  poll.rows = [
+    [{ id: 'a\0b' }, ...records(1, 2, { v: 1 }), { id: '3', t: 'x\0' }, { id: '4', 'n\0m': '' }],
+    records(5, 5),
+  ]
+  expect(await poll.poll()).toEqual({ changes: 3, rowsRead: 6 })
+  expect(keys(poll).slice(3).sort()).toEqual(['1', '2', '5'])
+  expect(await problems(poll)).toEqual(
+    expect.arrayContaining([
+      { pk: 'a\ufffdb', error: 'the field "id" holds the character NUL' },
+      { pk: '3', error: 'the field "t" holds the character NUL' },
+      { pk: '4', error: 'the field "n\\u0000m" holds the character NUL' },
+    ]),
+  )
+})
+
+test('a NUL in the field of the cursor does not stop the flow', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [
+    [
+      { id: '1', at: '2026-01-01T00:00:00Z' },
+      { id: '2', at: '2027\0' },
+    ],
+  ]
+  expect(await poll.poll()).toEqual({ changes: 1, rowsRead: 2 })
+  expect(await state(poll)).toMatchObject({ cursor: '2026-01-01T00:00:00Z' })
+})
+
+test('the guard lets through exactly its limit', async () => {
+  const poll = await create(deleting({ maxPercent: 10, minItems: 10 }))
+  poll.rows = [records(1, 200)]
+  await poll.poll()
+  poll.rows = [records(1, 180)]
+  expect(await poll.poll()).toMatchObject({ changes: 20 })
+})
+
+test('an item that is synced by itself while the source is read is not deleted', async () => {
+  const poll = await create(deleting())
+  poll.rows = [records(1, 2)]
+  poll.runtime.source.readItem = async () => records(3, 3)
+  poll.beforeBatch = async () => {
+    const item = { ...poll.deps, retryItem: async () => 0 }
+    expect(await syncItem(item, poll.runtime, '3')).toMatchObject({ found: true, changed: true })
+  }
+  await poll.poll()
+  expect(poll.enqueued.map(({ pk, kind }) => [pk, kind])).toEqual([
+    ['3', 'upsert'],
+    ['1', 'upsert'],
+    ['2', 'upsert'],
+  ])
+  poll.beforeBatch = () => undefined
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(poll.enqueued.at(-1)).toMatchObject({ pk: '3', kind: 'delete' })
+})
+
+test('without deletes.mode a vanished item is left alone', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 2)]
+  await poll.poll()
+  poll.rows = [records(1, 1)]
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(await countItems(database.db, poll.name)).toBe(2)
+})

@@ -1,0 +1,216 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { resetItem } from '../../src/flows/control/switches.ts'
+import { syncItem } from '../../src/flows/engine/sync-item.ts'
+import { findFlowState } from '../../src/repositories/flows/flow-state.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { audit, createTestPoll, type TestPoll } from './poll-support.ts'
+
+let database: Database
+let offsetMs = 0
+const now = () => new Date(Date.now() + offsetMs)
+
+beforeAll(async () => {
+  database = await openTestDatabase()
+})
+afterAll(() => database.close())
+
+const create = (options: Omit<Parameters<typeof createTestPoll>[1], 'now'> = {}) =>
+  createTestPoll(database, { now, ...options })
+const sync = (poll: TestPoll, pk: string) =>
+  syncItem({ ...poll.deps, retryItem: async () => 0 }, poll.runtime, pk)
+const sent = (poll: TestPoll) =>
+  poll.enqueued.map(({ pk, kind, value }) => [pk, kind === 'delete' ? kind : value.v])
+const cursor = async (poll: TestPoll) => (await findFlowState(database.db, poll.name))?.cursor
+
+test('an item that is synced during a poll and changes again before the poll comes to it is sent as it is last', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: 'x', v: 1, at: 1 }]]
+  await poll.poll()
+
+  poll.rows = [[{ id: 'other', v: 1, at: 2 }], [{ id: 'x', v: 3, at: 4 }]]
+  poll.beforeBatch = async (index) => {
+    if (index !== 1) return
+    poll.runtime.source.readItem = async () => [{ id: 'x', v: 2, at: 3 }]
+    expect(await sync(poll, 'x')).toMatchObject({ changed: true })
+  }
+  await poll.poll()
+  // Nobody can tell which of the two is newer, so the place to read from stays where it was.
+  expect(await cursor(poll)).toBe('1')
+
+  poll.beforeBatch = () => undefined
+  await poll.poll()
+  expect(sent(poll).filter(([pk]) => pk === 'x')).toEqual([
+    ['x', 1],
+    ['x', 2],
+    ['x', 3],
+  ])
+  expect(await cursor(poll)).toBe('4')
+})
+
+test('what a poll has read before an item was synced does not replace it', async () => {
+  const poll = await create()
+  poll.rows = [[{ id: 'x', v: 1 }]]
+  await poll.poll()
+  poll.rows = [[{ id: 'x', v: 'old' }]]
+  poll.runtime.source.readItem = async () => [{ id: 'x', v: 2 }]
+  poll.beforeBatch = async () => void (await sync(poll, 'x'))
+  await poll.poll()
+  expect(sent(poll)).toEqual([
+    ['x', 1],
+    ['x', 2],
+  ])
+})
+
+test('an item that a sync found unchanged is not put back by a poll that had begun before', async () => {
+  const poll = await create()
+  poll.rows = [[{ id: 'x', v: 1 }]]
+  await poll.poll()
+  poll.rows = [[{ id: 'x', v: 'old' }]]
+  poll.runtime.source.readItem = async () => [{ id: 'x', v: 1 }]
+  poll.beforeBatch = async () => {
+    expect(await sync(poll, 'x')).toMatchObject({ changed: false })
+  }
+  await poll.poll()
+  expect(sent(poll)).toEqual([['x', 1]])
+})
+
+test('the same content, found by a sync and by a poll at once, is sent once and holds nothing up', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: 'x', v: 1, at: 1 }]]
+  await poll.poll()
+  poll.rows = [[{ id: 'x', v: 2, at: 2 }]]
+  poll.runtime.source.readItem = async () => [{ id: 'x', v: 2, at: 2 }]
+  poll.beforeBatch = async () => void (await sync(poll, 'x'))
+  await poll.poll()
+  expect(sent(poll)).toEqual([
+    ['x', 1],
+    ['x', 2],
+  ])
+  expect(await cursor(poll)).toBe('2')
+})
+
+test('a sync that began before a whole poll reads again instead of putting back what was', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: 'x', v: 2, at: 1 }]]
+  await poll.poll()
+  // The source shows v1 for a moment, to the sync alone.
+  let reads = 0
+  poll.runtime.source.readItem = async () => {
+    reads += 1
+    if (reads > 1) return [{ id: 'x', v: 2, at: 3 }]
+    poll.rows = [[{ id: 'x', v: 2, at: 3 }]]
+    await poll.poll()
+    return [{ id: 'x', v: 1, at: 2 }]
+  }
+  expect(await sync(poll, 'x')).toMatchObject({ found: true })
+  expect(reads).toBe(2)
+  await poll.poll()
+  expect(sent(poll).at(-1)).toEqual(['x', 2])
+})
+
+test('a sync does not bring back an item that a poll has found gone meanwhile', async () => {
+  const poll = await create({
+    flow: { deletes: { mode: 'delete', guard: { emptySource: 'allow' } } },
+  })
+  poll.rows = [[{ id: 'x', v: 1 }]]
+  await poll.poll()
+  let reads = 0
+  poll.runtime.source.readItem = async () => {
+    reads += 1
+    if (reads > 1) return []
+    poll.rows = []
+    await poll.poll()
+    return [{ id: 'x', v: 1 }]
+  }
+  expect(await sync(poll, 'x')).toEqual({ found: false, changed: false, jobs: 0 })
+  expect(sent(poll)).toEqual([
+    ['x', 1],
+    ['x', 'delete'],
+  ])
+})
+
+test('a sync that is overtaken by polls again and again says so and loses nothing', async () => {
+  const poll = await create()
+  poll.rows = [[{ id: 'x', v: 1 }]]
+  await poll.poll()
+  poll.runtime.source.readItem = async () => {
+    await poll.poll()
+    return [{ id: 'x', v: 2 }]
+  }
+  await expect(sync(poll, 'x')).rejects.toMatchObject({ code: 'CONFLICT' })
+  expect(sent(poll)).toEqual([['x', 1]])
+})
+
+test.each([
+  ['set back by a minute', -60_000],
+  ['set back by a day', -86_400_000],
+  ['set forward by a day', 86_400_000],
+])('a clock that is %s keeps no change from being sent', async (_, stepMs) => {
+  const poll = await create()
+  poll.rows = [
+    [
+      { id: 'x', v: 1 },
+      { id: 'y', v: 1 },
+    ],
+  ]
+  await poll.poll()
+  offsetMs += stepMs
+  try {
+    poll.rows = [
+      [
+        { id: 'x', v: 2 },
+        { id: 'y', v: 1 },
+      ],
+    ]
+    expect(await poll.poll()).toMatchObject({ changes: 1 })
+    poll.runtime.source.readItem = async () => [{ id: 'y', v: 2 }]
+    expect(await sync(poll, 'y')).toMatchObject({ changed: true })
+  } finally {
+    offsetMs -= stepMs
+  }
+  poll.rows = [
+    [
+      { id: 'x', v: 3 },
+      { id: 'y', v: 2 },
+    ],
+  ]
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  poll.runtime.source.readItem = async () => [{ id: 'y', v: 3 }]
+  expect(await sync(poll, 'y')).toMatchObject({ changed: true })
+})
+
+test('a full scan that was made while the clock was a day ahead does not put off the next ones', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 }, fullScanEveryMs: 3_600_000 })
+  poll.rows = [[{ id: 'x', at: 1 }]]
+  offsetMs += 86_400_000
+  try {
+    await poll.poll()
+  } finally {
+    offsetMs -= 86_400_000
+  }
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, null, '1'])
+})
+
+test('each change has a number of its own, greater than those before, also after a reset', async () => {
+  const poll = await create()
+  const changes: number[] = []
+  const { enqueue } = poll.deps
+  poll.deps.enqueue = async (trx, runtime, found) => {
+    changes.push(...found.map(({ change }) => change))
+    await enqueue(trx, runtime, found)
+  }
+  for (const v of [100, 90, 100]) {
+    poll.rows = [[{ id: 'x', v }]]
+    await poll.poll()
+  }
+  await resetItem({ database, now, audit }, poll.name, 'x', 'me')
+  await poll.poll()
+  poll.runtime.source.readItem = async () => [{ id: 'x', v: 80 }]
+  await sync(poll, 'x')
+  expect(changes).toHaveLength(5)
+  expect(new Set(changes).size).toBe(5)
+  expect(changes.toSorted((a, b) => a - b)).toEqual(changes)
+})

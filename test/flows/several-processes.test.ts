@@ -1,0 +1,165 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const items = [{ id: '1' }, { id: '2' }]
+
+let target: TestTarget
+let services: TestService[]
+let one: TestFlows
+let two: TestFlows
+
+/** Two processes on one database, each with a folder of its own. */
+beforeEach(async () => {
+  target = await startTarget()
+  const service = await startTestService()
+  services = [service, await startTestService({ twinOf: service })]
+  const files = { 'stock.flow.yaml': definition('sku'), 'stock.json': items }
+  one = await startTestFlows({ service, files })
+  two = await startTestFlows({ service: services[1] as TestService, files })
+  await hasReadAgain(one)
+  for (const process of [one, two]) await process.flows.sync('stock', { force: true })
+})
+afterEach(async () => {
+  await two?.stop()
+  await one?.stop()
+  for (const service of services.reverse()) await service.stop()
+  await target?.close()
+})
+
+/** Sends everything again by itself when its mapping changes. */
+function definition(field: string): object {
+  const file = jsonFlow('stock', target.url, {
+    pollInterval: '1m',
+    item: { key: 'id', onDefinitionChange: 'resync' },
+  }) as { destinations: object[] }
+  const destinations = file.destinations.map((one) => ({ ...one, fields: { [field]: 'id' } }))
+  return { ...file, destinations }
+}
+
+/** Waits until a process has read its files because another one did. */
+async function hasReadAgain({ logLines }: TestFlows): Promise<void> {
+  await expect.poll(() => logLines.some((line) => line.includes('flow files reloaded'))).toBe(true)
+  logLines.length = 0
+}
+
+const sync = (process: TestFlows) => process.call('POST', '/sync/stock?force=true')
+
+test('what one process reads again, the others read too', async () => {
+  for (const process of [one, two]) await process.write('stock.flow.yaml', definition('codigo'))
+  await one.call('POST', '/flows/reload')
+  await hasReadAgain(two)
+  expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 2 })
+  await two.delivered()
+  expect(target.received.slice(-2)).toMatchObject([
+    { body: { codigo: expect.any(String) } },
+    { body: { codigo: expect.any(String) } },
+  ])
+  expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 0 })
+})
+
+test('what a process reads when it starts, the others read too', async () => {
+  for (const process of [one, two]) await process.write('stock.flow.yaml', definition('codigo'))
+  two = await two.restart()
+  await hasReadAgain(one)
+  expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 2 })
+  expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 0 })
+})
+
+test('a flow that only one process has a file of is not paused by another that is told to read again', async () => {
+  await one.write('fresh.json', items)
+  await one.write('fresh.flow.yaml', jsonFlow('fresh', target.url, { startPaused: false }))
+  await one.call('POST', '/flows/reload')
+  await hasReadAgain(two)
+  expect((await one.call('GET', '/flows/status')).json().fresh).toMatchObject({ paused: false })
+})
+
+test('two definitions do not send everything again in turns: the process that began later polls', async () => {
+  await two.write('stock.flow.yaml', definition('codigo'))
+  two = await two.restart()
+  expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 2 })
+  const refused = await sync(one)
+  expect([refused.statusCode, refused.json()]).toEqual([
+    503,
+    { error: expect.stringContaining('by another definition') },
+  ])
+  expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 0 })
+
+  // When it has gone, the flow is not left alone.
+  services[0]?.clock.advance(4 * 60_000)
+  expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 2 })
+})
+
+/** Has the second process accept a definition that the first one's file says too, and the first one not read it again yet. */
+async function changeBehindTheFirst(changed: object, { isNew = false } = {}): Promise<void> {
+  await two.write('stock.flow.yaml', changed)
+  two = await two.restart()
+  await hasReadAgain(one)
+  await sync(two)
+  // The first process leads: what is owed to a destination that it has not read of waits until it has.
+  if (!isNew) await two.delivered()
+  await one.write('stock.flow.yaml', changed)
+  target.received.length = 0
+}
+
+test.each([
+  ['synced', 'POST', '/sync/stock?force=true'],
+  ['sent again', 'POST', '/resync/stock?force=true'],
+  ['forgotten', 'DELETE', '/reset/stock'],
+] as const)(
+  'by a definition that its own file does not say any more nothing is %s, whatever the clocks say',
+  async (_, method, path) => {
+    await changeBehindTheFirst(definition('codigo'))
+    // By the clock nobody has polled for long.
+    services[0]?.clock.advance(24 * 60 * 60_000)
+    const refused = await one.call(method, path)
+    expect([refused.statusCode, refused.json()]).toEqual([
+      503,
+      { error: expect.stringContaining('by another definition') },
+    ])
+    await hasReadAgain(one)
+    expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 0 })
+    expect(target.received).toEqual([])
+  },
+)
+
+test('an item that is synced is owed to a destination that the process has not read of yet', async () => {
+  const tell = () => one.call('POST', '/sync/stock/3')
+  const both = definition('sku') as { destinations: { name: string }[] }
+  const destinations = ['web', 'second'].map((name) => ({ ...both.destinations[0], name }))
+  await changeBehindTheFirst({ ...both, destinations }, { isNew: true })
+  for (const process of [one, two]) await process.write('stock.json', [...items, { id: '3' }])
+  expect((await tell()).statusCode).toBe(503)
+  await hasReadAgain(one)
+  expect((await tell()).statusCode).toBeLessThan(300)
+  await one.delivered()
+  // A key for each destination. Two processes on an embedded database, which there never are, may both send.
+  const sent = target.received.filter(({ path }) => path === '/stock/3')
+  expect(new Set(sent.map(({ headers }) => headers['idempotency-key'])).size).toBe(2)
+})
+
+test('what one process stops, every process stops, and shows', async () => {
+  const got = () => target.received.filter(({ path }) => path === '/stock/3').length
+  const stopped = await two.call('POST', '/sending/stop', { body: { flow: 'stock' } })
+  expect(stopped.statusCode).toBe(200)
+  const states = async () => {
+    const cards = await Promise.all([one, two].map(({ flows }) => flows.cards()))
+    return cards.map((found) => found[0]?.destinations[0]?.sending.state)
+  }
+  expect(await states()).toEqual(['stopped', 'stopped'])
+  // A second is what a lost notification takes.
+  await wait(1_500)
+  await one.write('stock.json', [...items, { id: '3' }])
+  await sync(one)
+  await wait(1_500)
+  expect(got()).toBe(0)
+  await two.call('POST', '/sending/start', { body: { flow: 'stock' } })
+  await expect.poll(got, { timeout: 10_000 }).toBeGreaterThan(0)
+})

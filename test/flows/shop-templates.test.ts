@@ -1,0 +1,405 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { checkFlows } from '../../src/flows/definition/check.ts'
+import {
+  flowFromTemplate,
+  type TemplateName,
+  templateNames,
+} from '../../src/flows/definition/flow-template.ts'
+import { startTestFlows } from '../support/flows.ts'
+import { startMercadoLibre } from './shops/mercadolibre.ts'
+import { startShopify } from './shops/shopify.ts'
+import { startTiendanube } from './shops/tiendanube.ts'
+import { startWooCommerce } from './shops/woocommerce.ts'
+
+/**
+ * Each template of `flows:new`, as it is but for addresses and pauses, against a double of its shop that follows the shop's
+ * public documents. None of them was tried against the shop itself.
+ */
+const soon = { timeout: 20_000, interval: 20 }
+
+type Article = {
+  codigo: string
+  descripcion?: string
+  precio: string
+  stock: string
+  mercadolibre?: string
+}
+
+async function serve(
+  template: TemplateName,
+  env: Record<string, string>,
+  change: (text: string) => string = (text) => text,
+) {
+  const { text } = flowFromTemplate({ template, name: 'articulos', schema: 'x.json' })
+  const adapted = change(text)
+    .replace('pollInterval: 1m', 'pollInterval: 1h\nallowPrivateNetwork: true')
+    .replace('settle: 5s', 'settle: 0s')
+    .replace(
+      '    type: http\n',
+      '    type: http\n    retry: { attempts: 5, initial: 100ms, max: 100ms, jitter: 0 }\n',
+    )
+  const flows = await startTestFlows({ env: { ...env, ARTICULOS_CSV: 'unused' } })
+  onTestFinished(() => flows.stop())
+  await flows.write(
+    'articulos.flow.yaml',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the reference of a flow file
+    adapted.replace('${env:ARTICULOS_CSV}', '${env:DIR}/articulos.csv'),
+  )
+  let version = 0
+  /** The ERP writes its file and the flow polls; resolves when all of it arrived or failed for good. */
+  const bring = async (...articles: Article[]) => {
+    const lines = articles.map(
+      ({ codigo, descripcion = codigo, precio, stock, mercadolibre = 'S' }) =>
+        [codigo, descripcion, precio, stock, mercadolibre].join(';'),
+    )
+    const csv = `codigo;descripcion;precio;stock;mercadolibre\r\n${lines.join('\r\n')}\r\n`
+    await writeFile(join(flows.dir, 'articulos.csv'), csv, 'latin1')
+    version += 1
+    if (version === 1) {
+      const reloaded = await flows.call('POST', '/flows/reload')
+      expect(reloaded.json()).toMatchObject({ problems: [] })
+    }
+    const polled = await flows.call('POST', '/sync/articulos')
+    expect(polled.statusCode, polled.body).toBeLessThan(300)
+    // Those that wait for another attempt too.
+    const owed = async () =>
+      (await flows.call('GET', '/flow/articulos/waiting')).json().waiting.length
+    await expect.poll(owed, soon).toBe(0)
+  }
+  const failures = async () =>
+    (await flows.call('GET', '/flow/articulos/failures')).json().failures as {
+      items: number
+      cause: string
+    }[]
+  return { flows, bring, failures }
+}
+
+const article = (codigo: string, precio: string, stock = '3'): Article => ({
+  codigo,
+  precio,
+  stock,
+})
+
+test('tiendanube: created, changed and deleted under its own ids; what an answer did not tell is found by its SKU', async () => {
+  const shop = await startTiendanube({ store: '991', token: 'shop-token' })
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve(
+    'tiendanube',
+    {
+      TIENDANUBE_STORE: '991',
+      TIENDANUBE_TOKEN: 'shop-token',
+      TIENDANUBE_APP: 'ERP (sistemas@example.com)',
+    },
+    (text) =>
+      text
+        .replaceAll('https://api.tiendanube.com', shop.url)
+        .replace('max: 1, per', 'max: 100, per'),
+  )
+  // Somebody made this one by hand, with two sizes.
+  const shirt = shop.put(
+    'Remera',
+    { sku: 'REM-S', price: '9.00', stock: 1 },
+    { sku: 'REM-M', price: '9.00', stock: 1 },
+  )
+  shop.loseAnswerOf('POST')
+  await bring(article('A 1/ñ', '1.234,50'), article('B', '10,00'), article('REM-M', '12,00', '7'))
+  const variants = () => [...shop.products.values()].flatMap((product) => product.variants)
+  expect(variants().slice(0, 2)).toMatchObject([
+    { sku: 'REM-S', price: '9.00', stock: 1 },
+    { sku: 'REM-M', price: '12.00', stock: 7 },
+  ])
+  // Two requests at once: either may be the first.
+  const created = variants().slice(2)
+  expect(created.map(({ sku }) => sku).toSorted()).toEqual(['A 1/ñ', 'B'])
+  expect(shop.products.size).toBe(3)
+
+  await bring(
+    article('A 1/ñ', '1.300,00'),
+    article('B', '10,00', '0'),
+    article('REM-M', '12,00', '7'),
+  )
+  const asked = shop.asked.length
+  expect(variants()).toContainEqual(expect.objectContaining({ sku: 'A 1/ñ', price: '1300.00' }))
+  expect(variants()).toContainEqual(expect.objectContaining({ sku: 'B', stock: 0 }))
+  await bring(article('A 1/ñ', '1.300,00'), article('REM-M', '12,00', '7'))
+  expect(shop.asked.slice(asked).map(({ method }) => method)).toEqual(['PUT'])
+  expect(variants()).toContainEqual(expect.objectContaining({ sku: 'B', stock: 0 }))
+  // One variant of a product that somebody made: the others stay as they are.
+  await bring(article('A 1/ñ', '1.300,00'))
+  expect(shirt.variants).toMatchObject([
+    { sku: 'REM-S', price: '9.00', stock: 1 },
+    { sku: 'REM-M', price: '12.00', stock: 0 },
+  ])
+  expect(await failures()).toEqual([])
+})
+
+test('woocommerce: a hundred by a request; a SKU that is there already is changed, a product that somebody deleted made anew', async () => {
+  const shop = await startWooCommerce({ key: 'ck_1', secret: 'cs_1' })
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve('woocommerce', {
+    WOO_URL: shop.url,
+    WOO_BASIC: shop.basic,
+  })
+  const articles = Array.from({ length: 250 }, (_, index) => article(`W-${index}`, '1.500,00'))
+  // One is there under an id that nobody told; of the first batch nobody hears what became.
+  shop.put({ sku: 'W-7', regular_price: '1' })
+  shop.loseAnswerOf('POST')
+  await bring(...articles)
+  const skus = () => [...shop.products.values()].map(({ sku }) => sku)
+  expect(new Set(skus()).size).toBe(250)
+  expect(shop.products.size).toBe(250)
+  const prices = () => new Set([...shop.products.values()].map((one) => one.regular_price))
+  expect(prices()).toEqual(new Set(['1500.00']))
+  // Of the batch whose answer was lost each is looked for by its own SKU: the shop's refusal names a product of a like SKU, too.
+  expect(shop.asked.length).toBeLessThan(230)
+  expect(await failures()).toEqual([])
+
+  const gone = [...shop.products.values()].find(({ sku }) => sku === 'W-3')
+  shop.products.delete(gone?.id ?? 0)
+  const before = shop.asked.length
+  await bring(...articles.slice(1).map((one) => ({ ...one, precio: '1.600,00' })))
+  expect(prices()).toEqual(new Set(['1500.00', '1600.00']))
+  expect(skus().filter((sku) => sku === 'W-3')).toHaveLength(1)
+  expect([...shop.products.values()].find(({ sku }) => sku === 'W-0')).toMatchObject({
+    status: 'draft',
+    stock_quantity: 0,
+  })
+  // Few go alone: the one that is deleted, the one that is made anew, what is left over from the hundreds.
+  expect(shop.asked.length - before).toBeLessThan(50)
+  expect(await failures()).toEqual([])
+})
+
+test('woocommerce: what is refused spoils nothing beside it', async () => {
+  const shop = await startWooCommerce({ key: 'ck_1', secret: 'cs_1' })
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve(
+    'woocommerce',
+    { WOO_URL: shop.url, WOO_BASIC: shop.basic },
+    // A mapping that somebody spoiled: the price of one is no text.
+    (text) => text.replace('$string(precio)', 'codigo = "bad" ? $number(precio) : $string(precio)'),
+  )
+  await bring(article('a', '1,00'), article('bad', '2,00'), article('c', '3,00'))
+  expect([...shop.products.values()].map(({ sku }) => sku).toSorted()).toEqual(['a', 'c'])
+  expect(await failures()).toMatchObject([{ items: 1 }])
+})
+
+const seller = {
+  user: '8035443',
+  clientId: '4242',
+  clientSecret: 'canary-meli-secret',
+  refreshToken: 'TG-canary-first',
+}
+const sellerEnv = {
+  MELI_APP_ID: seller.clientId,
+  MELI_APP_SECRET: seller.clientSecret,
+  MELI_USER_ID: seller.user,
+  MELI_REFRESH_TOKEN: seller.refreshToken,
+}
+
+test('mercadolibre: price and stock of the listing with the SKU, a delete pauses it; one renewal serves all, and the newest token is kept', async () => {
+  const shop = await startMercadoLibre(seller)
+  onTestFinished(() => shop.close())
+  const { flows, bring, failures } = await serve('mercadolibre', sellerEnv, (text) =>
+    text.replaceAll('https://api.mercadolibre.com', shop.url),
+  )
+  shop.publish('MLA1', 'A 1/ñ')
+  shop.publish('MLA2', 'B')
+  shop.publish('MLA3', 'AUTO', { hasAutomaticPrice: true })
+  shop.publish('MLA4', 'NO')
+  shop.loseAnswerOf('PUT')
+  await bring(
+    article('A 1/ñ', '1.234,50', '7'),
+    article('B', '10,00', '0'),
+    { ...article('NO', '9,00'), mercadolibre: 'N' },
+    article('AUTO', '5,00', '2'),
+    article('UNKNOWN', '5,00'),
+  )
+  expect([...shop.listings.values()]).toMatchObject([
+    { id: 'MLA1', price: 1234.5, available_quantity: 7, status: 'active' },
+    { id: 'MLA2', price: 10, available_quantity: 0 },
+    { id: 'MLA3', price: 1, available_quantity: 2 },
+    { id: 'MLA4', price: 1, available_quantity: 1 },
+  ])
+  // What it did not do is told: a price that it sets itself, and an article that nobody published.
+  const causes = (await failures()).map(({ cause }) => cause)
+  expect(causes).toHaveLength(2)
+  expect(causes.join()).toMatch(/price was not updated/)
+  expect(causes.join()).toMatch(/nothing is remembered of the item for \{remembered\.id\}/)
+  expect(shop.issuer.renewals).toEqual([seller.refreshToken])
+
+  shop.issuer.endAccess()
+  flows.service.clock.advance(6 * 3_600_000)
+  const asked = shop.asked.length
+  await bring(
+    article('A 1/ñ', '1.300,00', '7'),
+    { ...article('NO', '9,00'), mercadolibre: 'N' },
+    article('AUTO', '5,00', '2'),
+  )
+  expect([...shop.listings.values()]).toMatchObject([
+    { id: 'MLA1', price: 1300 },
+    { id: 'MLA2', status: 'paused' },
+    { id: 'MLA3', status: 'active' },
+    { id: 'MLA4', status: 'active' },
+  ])
+  expect(shop.issuer.renewals).toEqual([seller.refreshToken, 'TG-canary-refresh-1'])
+  // Their ids are known, but for the one that was never there, active or paused.
+  const searches = shop.asked.slice(asked).filter(({ path }) => path.endsWith('/items/search'))
+  expect(searches.map(({ query }) => query.get('seller_sku'))).toEqual(['UNKNOWN', 'UNKNOWN'])
+  expect(JSON.stringify(flows.logLines)).not.toContain('canary')
+})
+
+test('mercadolibre: a variation gets its stock, and a variation that a person adds meanwhile stays', async () => {
+  const shop = await startMercadoLibre(seller)
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve('mercadolibre', sellerEnv, (text) =>
+    text.replaceAll('https://api.mercadolibre.com', shop.url),
+  )
+  const variation = (id: number, sku: string) => ({ id, sku, price: 1, available_quantity: 1 })
+  const shirt = [variation(11, 'S'), variation(12, 'M')]
+  shop.publish('MLA1', '', { variations: shirt })
+  await bring(article('S', '10,00', '4'), article('M', '10,00', '6'))
+  expect(shop.listings.get('MLA1')).toMatchObject({
+    variations: [
+      { sku: 'S', price: 10, available_quantity: 4 },
+      { sku: 'M', price: 10, available_quantity: 6 },
+    ],
+  })
+  shirt.push(variation(13, 'L'))
+  shop.listings.get('MLA1')?.variations.splice(0, 2, ...shirt)
+  for (const one of shop.listings.get('MLA1')?.variations ?? []) one.price = 10
+  await bring(article('S', '12,00', '4'))
+  expect(shop.listings.get('MLA1')).toMatchObject({
+    status: 'active',
+    variations: [
+      { sku: 'S', price: 12, available_quantity: 4 },
+      { sku: 'M', price: 12, available_quantity: 0 },
+      { sku: 'L', price: 12, available_quantity: 1 },
+    ],
+  })
+  expect(await failures()).toEqual([])
+})
+
+test('mercadolibre-warehouses: the stock of one warehouse with the version it has, also after a sale; the other stays', async () => {
+  const shop = await startMercadoLibre({ ...seller, warehouses: ['100', '200'] })
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve('mercadolibre-warehouses', sellerEnv, (text) =>
+    text.replaceAll('https://api.mercadolibre.com', shop.url).replaceAll('DEPOSITO', '100'),
+  )
+  shop.publish('MLA1', 'A')
+  shop.publish('MLA2', 'B')
+  await bring(article('A', '10,50', '4'), article('B', '9,00', '0'))
+  expect(shop.listings.get('MLA1')).toMatchObject({ price: 10.5 })
+  expect(shop.stockOf('MLA1')).toEqual(new Map(Object.entries({ 100: 4, 200: 1 })))
+  shop.sell('MLA1', '100')
+  await bring(article('A', '10,50', '9'))
+  expect(shop.stockOf('MLA1')).toEqual(new Map(Object.entries({ 100: 9, 200: 1 })))
+  expect(shop.stockOf('MLA2')).toEqual(new Map(Object.entries({ 100: 0, 200: 1 })))
+  expect(await failures()).toEqual([])
+})
+
+test('shopify: the handle finds it, so nothing is doubled; refusals are told, throttling is waited out, deletes archive', async () => {
+  const shop = await startShopify({ token: 'shpat', points: 90 })
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve('shopify', {
+    SHOPIFY_SHOP: shop.url,
+    SHOPIFY_TOKEN: 'shpat',
+  })
+  shop.loseAnswerOf('POST')
+  await bring(article('A-1', '10,50', '4'), article('A 1', '11,00'), article('neg', '-1,00'))
+  const shown = () =>
+    [...shop.products.values()]
+      .flatMap(({ status, variants }) =>
+        variants.map(({ sku, price, stock }) => ({
+          sku,
+          price,
+          status,
+          stock: Object.values(stock)[0],
+        })),
+      )
+      .toSorted((a, b) => (a.sku < b.sku ? -1 : 1))
+  expect(shown()).toEqual([
+    { sku: 'A 1', price: '11.00', stock: 3, status: 'ACTIVE' },
+    { sku: 'A-1', price: '10.50', stock: 4, status: 'ACTIVE' },
+  ])
+  expect(await failures()).toMatchObject([{ items: 1 }])
+  await bring(article('A-1', '12,00', '4'), article('neg', '-1,00'))
+  expect(shown()).toMatchObject([
+    { sku: 'A 1', status: 'ARCHIVED' },
+    { sku: 'A-1', price: '12.00', status: 'ACTIVE' },
+  ])
+  await bring(article('A-1', '12,00', '4'), article('A 1', '11,00'))
+  expect(shown()).toMatchObject([{ sku: 'A 1', status: 'ACTIVE' }, { sku: 'A-1' }])
+  expect(shop.products.size).toBe(2)
+})
+
+test('flows:new writes a file that is sound once its variables are set, and never over another', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tillbridge-new-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const run = (...given: string[]) =>
+    promisify(execFile)(process.execPath, ['src/commands/new-flow.ts', ...given]).then(
+      ({ stdout }) => ({ code: 0, said: stdout }),
+      (error: { code: number; stderr: string }) => ({ code: error.code, said: error.stderr }),
+    )
+  const variables = new Set<string>()
+  for (const template of templateNames) {
+    const { code, said } = await run(template, '--name', `from-${template}`, folder)
+    expect([template, code]).toEqual([template, 0])
+    const named = /set in \.env: (.*)/.exec(said)?.[1] ?? ''
+    for (const variable of named.split(', ')) variables.add(variable)
+  }
+  expect(await run('woocommerce', '--from', 'sql-table', '--name', 'other', folder)).toMatchObject({
+    code: 0,
+    said: expect.stringContaining('ERP_DB_URL'),
+  })
+  const env = Object.fromEntries(
+    [...variables].map((variable) => [variable, exampleOf(variable)] as const),
+  )
+  const { lines, isGood } = await checkFlows(env, folder, {
+    variables: new Set<string>(),
+    files: [],
+  })
+  expect(lines.at(-1)).toBe('8 flows ok, 0 problems')
+  expect(isGood).toBe(true)
+
+  expect(await run('tiendanube', '--name', 'other', folder)).toMatchObject({ code: 1 })
+  for (const wrong of [
+    [],
+    ['magento'],
+    ['tiendanube', '--from', 'paper'],
+    ['tiendanube', '--name', '../x'],
+  ]) {
+    expect(await run(...wrong)).toMatchObject({ code: 2, said: expect.stringContaining('usage') })
+  }
+})
+
+function exampleOf(variable: string): string {
+  if (variable === 'ERP_DB_URL') return 'mssql://reader:secret@erp.example.com:1433/erp'
+  if (variable === 'DESTINO_DB_URL') return 'postgres://writer:secret@web.example.com:5432/web'
+  return /URL|SHOP$/.test(variable) ? 'https://shop.example.com' : `value-of-${variable}`
+}
+
+test('a flow that flows:new has written waits for its operator, and its preview shows what it would send', async () => {
+  const { text } = flowFromTemplate({ template: 'csv-drop', name: 'nuevo', startPaused: true })
+  const flows = await startTestFlows({
+    env: { ARTICULOS_CSV: 'unused', DESTINO_DB_URL: 'postgres://127.0.0.1:9/x' },
+  })
+  onTestFinished(() => flows.stop())
+  await flows.write('nuevo.csv', 'codigo;descripcion;precio;stock\r\nA-1;Yerba;12,50;3\r\n')
+  await flows.write(
+    'nuevo.flow.yaml',
+    text
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: references of a flow file
+      .replace('${env:ARTICULOS_CSV}', '${env:DIR}/nuevo.csv')
+      .replace('settle: 5s', 'settle: 0s')
+      .replace('pollInterval: 1m', 'pollInterval: 1m\nallowPrivateNetwork: true'),
+  )
+  const reloaded = await flows.call('POST', '/flows/reload')
+  expect(reloaded.statusCode, reloaded.body).toBe(200)
+  const preview = (await flows.call('GET', '/sync/nuevo/preview')).json()
+  expect(preview).toMatchObject({ paused: true, items: { new: 1 } })
+})

@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { SourceError } from '../../src/flows/types.ts'
+import { readAll, readItem, sqlSource } from './sources-sql-support.ts'
+import { asks, column, type TdsAnswer, tdsServer } from './sources-tds-server.ts'
+
+let server: Awaited<ReturnType<typeof tdsServer>>
+let give: TdsAnswer
+let requests: Buffer[] = []
+
+beforeAll(async () => {
+  server = await tdsServer((request) => {
+    if (!asks(request, 'from items')) return undefined
+    requests.push(request)
+    return give
+  })
+})
+afterAll(() => server.close())
+beforeEach(() => {
+  requests = []
+  give = {}
+})
+
+const source = (query: string, more: object = {}) =>
+  sqlSource({ driver: 'mssql', url: server.url, query, ...more })
+
+const untilClosed = () => expect.poll(() => server.seen.open, { timeout: 10_000 }).toBe(0)
+
+test('a scan gives all records in batches of fetchSize and closes', async () => {
+  give = { columns: [column('id', 'int')], rows: Array.from({ length: 2_500 }, (_, i) => [i]) }
+  const sizes: number[] = []
+  const { signal } = new AbortController()
+  for await (const batch of source('select id from items').scan({ since: null, signal })) {
+    sizes.push(batch.length)
+  }
+  expect(sizes).toEqual([1_000, 1_000, 500])
+  await untilClosed()
+})
+
+test('values are exact: decimals and big numbers as text, times as Date in UTC', async () => {
+  const long = 'x'.repeat(1_000_000)
+  give = {
+    columns: [
+      column('id', 'bigint'),
+      column('dec', 'decimal'),
+      column('price', 'money'),
+      column('f4', 'real'),
+      column('yes', 'bit'),
+      column('nothing', 'int'),
+      column('day', 'date'),
+      column('at', 'datetime2'),
+      column('bytes', 'binary'),
+      column('__proto__', 'text'),
+      column('long', 'text'),
+    ],
+    rows: [
+      [
+        9_007_199_254_740_993n,
+        -123_456n,
+        19_990n,
+        0.1,
+        true,
+        null,
+        '2026-02-03',
+        '2026-03-01T10:00:00.500Z',
+        Buffer.from([0, 255]),
+        'a\0b ñ',
+        long,
+      ],
+    ],
+  }
+  const [row] = await readAll(source('select * from items'))
+  expect(Object.entries(row ?? {})).toEqual([
+    ['id', '9007199254740993'],
+    ['dec', '-1234.56'],
+    ['price', '1.9990'],
+    ['f4', 0.1],
+    ['yes', true],
+    ['nothing', null],
+    ['day', '2026-02-03'],
+    ['at', new Date('2026-03-01T10:00:00.500Z')],
+    ['bytes', 'AP8='],
+    ['__proto__', 'a\0b ñ'],
+    ['long', long],
+  ])
+})
+
+test('a number that the driver cannot give exactly fails the read', async () => {
+  give = { columns: [column('dec', 'decimal')], rows: [[900_719_925_474_099_301n]] }
+  await expect(readAll(source('select dec from items'))).rejects.toThrow('cast it to varchar')
+})
+
+test('the cursor and the key go as parameters, never as text of the query', async () => {
+  give = { columns: [column('id', 'text')], rows: [["a' or 1=1"], ['b']] }
+  const cursor = { field: 'at', initial: '1970-01-01T00:00:00Z', overlapMs: 0 }
+  const some = source('select id from items where at >= :cursor', { cursor })
+  expect(await readAll(some, '2026-01-02T03:04:05.678+03:00')).toHaveLength(2)
+  expect(await readItem(some, "a' or 1=1")).toEqual([{ id: "a' or 1=1" }])
+  const [scan, item] = requests as [Buffer, Buffer]
+  expect(asks(scan, 'at >= @tb1')).toBe(true)
+  expect(asks(scan, '2026-01-02T00:04:05.678')).toBe(true)
+  expect(asks(item, 'q.[id] = @tb2')).toBe(true)
+  expect(asks(item, "a' or 1=1")).toBe(true)
+})
+
+test('an error of the server, before or after the first records, fails the read', async () => {
+  const columns = [column('id', 'int')]
+  for (const rows of [[], [[1], [2]]]) {
+    give = { columns, rows, error: 'Invalid object name' }
+    const failure = await readAll(source('select id from items')).catch((error) => error)
+    expect(failure).toBeInstanceOf(SourceError)
+    expect(failure.message).toContain('Invalid object name')
+  }
+  await untilClosed()
+})
+
+test('a login that is refused is told without the password', async () => {
+  server.refusesLogin = true
+  const failure = await readAll(source('select id from items')).catch((error) => error)
+  server.refusesLogin = false
+  expect(failure).toBeInstanceOf(SourceError)
+  expect(failure.message).toContain('ELOGIN')
+  expect(JSON.stringify([failure.message, failure.stack])).not.toMatch(/Secr3t/)
+})
+
+test('a query that gives nothing for the timeout is canceled, before and after the first records', async () => {
+  const columns = [column('id', 'int')]
+  const before = server.seen.attentions
+  for (const rows of [[], [[1], [2]]]) {
+    give = { columns, rows, holds: true }
+    const slow = source('select id from items', { limits: { timeoutMs: 200 } })
+    await expect(readAll(slow)).rejects.toThrow(SourceError)
+  }
+  expect(server.seen.attentions).toBe(before + 2)
+  await untilClosed()
+})
+
+test('an abort, an early end and close stop the read and leave no connection', async () => {
+  const rows = Array.from({ length: 500 }, (_, index) => [index])
+  give = { columns: [column('id', 'int')], rows, holds: true }
+  const some = source('select id from items', { limits: { fetchSize: 10 } })
+  const given = new AbortController()
+  const reason = new Error('given up')
+  const aborted = async () => {
+    for await (const _ of some.scan({ since: null, signal: given.signal })) given.abort(reason)
+  }
+  await expect(aborted()).rejects.toBe(reason)
+  const { signal } = new AbortController()
+  for await (const _ of some.scan({ since: null, signal })) break
+  const closed = async () => {
+    for await (const _ of some.scan({ since: null, signal })) await some.close()
+  }
+  await expect(closed()).rejects.toThrow('closed')
+  await untilClosed()
+})
+
+test('a server that does not even confirm a cancel is left', async () => {
+  server.ignoresAttention = true
+  give = { columns: [column('id', 'int')], rows: [[1], [2]], holds: true }
+  const begin = performance.now()
+  const slow = source('select id from items', { limits: { timeoutMs: 200 } })
+  await expect(readAll(slow)).rejects.toThrow(SourceError)
+  // The driver itself waits for five seconds and more.
+  expect(performance.now() - begin).toBeLessThan(4_500)
+  await untilClosed()
+  server.ignoresAttention = false
+})

@@ -1,0 +1,241 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+/** Operators stop sending: nothing is sent, nothing is lost, and nobody is alarmed. */
+let service: TestService
+let target: TestTarget
+let flows: TestFlows
+
+const within = { timeout: 20_000, interval: 20 }
+const items = (count: number, from = 1) =>
+  Array.from({ length: count }, (_, index) => ({ id: `A-${from + index}` }))
+
+/** Two destinations: `web`, which all flows have, and `erp`. */
+const flowOf = (name: string) => {
+  const flow = jsonFlow(name, target.url) as { destinations: { request: object }[] }
+  const [web] = flow.destinations
+  const erp = { ...web, name: 'erp', request: { method: 'PUT', url: `${target.url}/erp/{pk}` } }
+  return { ...flow, destinations: [web, erp] }
+}
+
+beforeAll(async () => {
+  target = await startTarget()
+  service = await startTestService()
+  flows = await startTestFlows({
+    service,
+    files: {
+      'shop.flow.yaml': flowOf('shop'),
+      'shop.json': items(3),
+      'stock.flow.yaml': flowOf('stock'),
+      'stock.json': items(3),
+    },
+  })
+})
+afterAll(async () => {
+  await flows.stop()
+  await service.stop()
+  await target.close()
+})
+
+const got = (part: string) => target.received.filter(({ path }) => path.startsWith(`/${part}/`))
+const stop = async (body?: object) => (await flows.call('POST', '/sending/stop', { body })).json()
+const start = async (body?: object) => (await flows.call('POST', '/sending/start', { body })).json()
+const destination = async (flow: string, name: string) => {
+  const { flows: cards } = (await flows.call('GET', '/flows')).json()
+  return cards
+    .find((card: { name: string }) => card.name === flow)
+    .destinations.find((one: { name: string }) => one.name === name)
+}
+/** Longer than a worker and a lost notification take. */
+const meanwhile = () => wait(1_500)
+
+test('a destination that is stopped is sent nothing by any flow, and all of it once it is started', async () => {
+  const stopped = await stop({ destination: 'web', reason: 'the shop moves' })
+  expect(stopped).toEqual({
+    ...{ status: 'stopped', flow: null, destination: 'web', reason: 'the shop moves' },
+    ...{ by: '127.0.0.1', since: expect.stringMatching(/Z$/) },
+  })
+  for (const name of ['shop', 'stock']) await flows.flows.sync(name, { force: true })
+  await vi.waitFor(() => expect(got('erp')).toHaveLength(6), within)
+  await meanwhile()
+  expect([...got('shop'), ...got('stock')]).toEqual([])
+  const card = await destination('shop', 'web')
+  expect(card).toMatchObject({
+    ...{ waiting: 3, delayed: 0, failed: 0 },
+    sending: {
+      ...{ state: 'stopped', next_attempt_at: null, since: stopped.since },
+      cause: 'sending was stopped by 127.0.0.1: the shop moves',
+      why: {
+        code: 'SENDING_STOPPED',
+        message: 'el envío lo detuvo 127.0.0.1: the shop moves',
+      },
+      stop: { destination: 'web', flow: null, by: '127.0.0.1', reason: 'the shop moves' },
+    },
+    health: { state: 'attention', cause: 'sending_stopped' },
+  })
+  expect(await destination('shop', 'erp')).toMatchObject({
+    sending: { state: 'flowing', stop: null },
+  })
+  const headers = { accept: 'text/plain' }
+  expect((await flows.call('GET', '/metrics', { headers })).body).toContain(
+    'tillbridge_destination_state{flow="shop",destination="web",state="stopped"} 1',
+  )
+
+  flows = await flows.restart()
+  await meanwhile()
+  expect(got('shop')).toEqual([])
+  expect((await flows.call('GET', '/sending')).json()).toMatchObject({
+    stops: [{ destination: 'web', by: '127.0.0.1' }],
+  })
+
+  expect(await start({ destination: 'web' })).toEqual({
+    ...{ flow: null, destination: 'web', status: 'started', stops: [] },
+  })
+  await vi.waitFor(
+    () => expect([got('shop'), got('stock')]).toMatchObject([{ length: 3 }, { length: 3 }]),
+    within,
+  )
+  const attempts = await flows.flows.item('shop', 'A-1')
+  expect(attempts.history.attempts).toMatchObject([
+    { destination: 'web', attempt: 1, outcome: 'delivered' },
+    { destination: 'erp', attempt: 1, outcome: 'delivered' },
+  ])
+})
+
+test('what is in progress completes, and what was claimed already waits', async () => {
+  const before = got('shop').length
+  let release = () => {}
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  await flows.write('slow.json', items(60))
+  const slow = jsonFlow('slow', target.url) as { destinations: object[] }
+  let begun = 0
+  const server = await import('node:http').then(({ createServer }) =>
+    createServer((_, response) => {
+      begun += 1
+      void held.then(() => response.end())
+    }),
+  )
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  const request = { method: 'PUT', url: `http://127.0.0.1:${port}/{pk}` }
+  await flows.write('slow.flow.yaml', {
+    ...slow,
+    destinations: slow.destinations.map((one) => ({
+      ...one,
+      name: 'slow',
+      request,
+      concurrency: 4,
+    })),
+  })
+  await flows.flows.reload('test')
+  await flows.flows.sync('slow', { force: true })
+  await vi.waitFor(() => expect(begun).toBe(4), within)
+  await stop({ flow: 'slow' })
+  release()
+  await vi.waitFor(
+    async () =>
+      expect(await destination('slow', 'slow')).toMatchObject({
+        waiting: 56,
+        delayed: 0,
+        failed: 0,
+      }),
+    within,
+  )
+  await meanwhile()
+  expect([begun, got('shop').length]).toEqual([4, before])
+
+  await start({ flow: 'slow' })
+  await vi.waitFor(() => expect(begun).toBe(60), within)
+  server.close()
+})
+
+test('each stop is a switch of its own; a start ends that one, and names those that still concern it', async () => {
+  await stop({ flow: 'shop' })
+  const first = await stop({ reason: 'maintenance' })
+  expect(await stop({ reason: 'another reason' })).toEqual(first)
+  await flows.write('shop.json', items(1, 100))
+  await flows.flows.sync('shop', { force: true })
+  expect(await start()).toMatchObject({ status: 'stopped', stops: [{ flow: 'shop' }] })
+  await meanwhile()
+  expect(got('shop').some(({ path }) => path.endsWith('A-100'))).toBe(false)
+  expect(await start({ destination: 'erp' })).toMatchObject({ stops: [{ flow: 'shop' }] })
+  expect(await start({ flow: 'shop' })).toMatchObject({ status: 'started', stops: [] })
+  await vi.waitFor(
+    () => expect(got('shop').some(({ path }) => path.endsWith('A-100'))).toBe(true),
+    within,
+  )
+})
+
+test('a paused flow is not polled, and what waits of it is sent', async () => {
+  await stop({ flow: 'shop', destination: 'web' })
+  await flows.write('shop.json', items(1, 200))
+  await flows.flows.sync('shop', { force: true })
+  await flows.call('POST', '/flow/shop/pause')
+  await start({ flow: 'shop', destination: 'web' })
+  await vi.waitFor(
+    () => expect(got('shop').some(({ path }) => path.endsWith('A-200'))).toBe(true),
+    within,
+  )
+})
+
+test.each([
+  ['an unknown flow', { flow: 'nowhere' }, 404],
+  ['an unknown destination', { destination: 'nowhere' }, 404],
+  ['a destination of another flow', { flow: 'slow', destination: 'erp' }, 404],
+  ['a misspelt field', { destiny: 'web' }, 400],
+  ['an empty name', { destination: '' }, 400],
+])('%s stops nothing', async (_, body, status) => {
+  expect((await flows.call('POST', '/sending/stop', { body })).statusCode).toBe(status)
+  expect((await flows.call('GET', '/sending')).json()).toEqual({ stops: [] })
+})
+
+test('who stopped and started what, and why, is kept', async () => {
+  await stop({ flow: 'shop', destination: 'web', reason: 'wrong prices' })
+  await start({ flow: 'shop', destination: 'web' })
+  const { activity } = (await flows.call('GET', '/flows/activity?flow=shop&limit=2')).json()
+  expect(activity).toMatchObject([
+    { action: 'sending started', actor: '127.0.0.1', detail: 'web' },
+    { action: 'sending stopped', actor: '127.0.0.1', detail: 'web: wrong prices' },
+  ])
+})
+
+test('what waited while sending was stopped is not owed for long once it is started', async () => {
+  await stop({ flow: 'shop' })
+  await flows.write('shop.json', items(1, 300))
+  await flows.flows.sync('shop', { force: true })
+  service.clock.advance(3_600_000)
+  expect((await destination('shop', 'web')).health).toMatchObject({ cause: 'sending_stopped' })
+  const oldest = async () => {
+    const { body } = await flows.call('GET', '/metrics', { headers: { accept: 'text/plain' } })
+    return /destination_oldest_pending_seconds{flow="shop",destination="web"} (.*)/.exec(body)?.[1]
+  }
+  expect(await oldest()).toBe('0')
+  target.answer(503)
+  await start({ flow: 'shop' })
+  expect((await destination('shop', 'web')).health.cause).not.toBe('deliveries_late')
+  expect(Number(await oldest())).toBeLessThan(60)
+  target.answer(200)
+})
+
+test('a destination tells of each flow its rate, what waits, and when nothing will', async () => {
+  const answer = (await flows.call('GET', '/destinations/slow')).json()
+  expect(answer).toMatchObject({
+    name: 'slow',
+    flows: [{ flow: 'slow', waiting: 0, done: 60, ends_at: null, rate_limit: null }],
+  })
+  const [{ samples }] = answer.flows
+  const sum = (of: 'delivered' | 'failed') =>
+    samples.reduce((total: number, one: Record<string, number>) => total + (one[of] ?? 0), 0)
+  expect([samples.length, samples.at(-1).waiting, sum('failed')]).toEqual([60, 0, 0])
+  expect((await flows.call('GET', '/destinations/nowhere')).statusCode).toBe(404)
+})

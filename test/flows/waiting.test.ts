@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import {
+  patientFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+
+/** While a destination does not answer, nothing has failed for good: what did not arrive and why is told all the same. */
+let target: TestTarget
+let flows: TestFlows
+
+beforeAll(async () => {
+  target = await startTarget()
+  target.answer(({ path }) => (path.includes('/L-') ? 503 : 200))
+  flows = await startTestFlows({
+    files: {
+      'late.flow.yaml': patientFlow('late', target.url),
+      'late.json': [{ id: 'L-1' }, { id: 'L-2' }, { id: 'OK-1' }],
+    },
+  })
+  await flows.flows.sync('late', { force: true })
+})
+afterAll(async () => {
+  await flows.stop()
+  await target.close()
+})
+
+const waiting = async (query = '') =>
+  (await flows.call('GET', `/flow/late/waiting${query}`)).json().waiting as { pk: string }[]
+
+test('what waits for another attempt tells its item, its error and when it is tried again', async () => {
+  await vi.waitFor(
+    async () =>
+      expect((await waiting()).toSorted((a, b) => a.pk.localeCompare(b.pk))).toMatchObject(
+        ['L-1', 'L-2'].map((pk) => ({
+          destination: 'web',
+          pk,
+          attempts: 1,
+          last_error: expect.stringContaining('503'),
+          last_status: 503,
+          queued_at: expect.stringMatching(/Z$/),
+          next_attempt_at: expect.stringMatching(/Z$/),
+        })),
+      ),
+    20_000,
+  )
+  expect((await flows.call('GET', '/flow/late/failures')).json().failures).toEqual([])
+  expect(await waiting('?limit=1')).toHaveLength(1)
+})
+
+test.each([
+  ['/flow/nobody/waiting', 404],
+  ['/flow/late/waiting?limit=0', 400],
+  ['/flow/late/waiting?limit=201', 400],
+])('%s answers %i with one field', async (url, status) => {
+  const response = await flows.call('GET', url)
+  expect([response.statusCode, Object.keys(response.json())]).toEqual([status, ['error']])
+})
+
+test('what waits for a destination that was renamed is told, and sent when the name is back', async () => {
+  const renamed = patientFlow('late', target.url) as { destinations: { name: string }[] }
+  await flows.write('late.flow.yaml', {
+    ...renamed,
+    destinations: renamed.destinations.map((one) => ({ ...one, name: 'shop' })),
+  })
+  await flows.call('POST', '/flows/reload')
+  expect(await waiting()).toMatchObject([{ destination: 'web' }, { destination: 'web' }])
+  const [card] = (await flows.call('GET', '/flows')).json().flows
+  expect(card.destinations).toMatchObject([
+    { name: 'shop', type: 'http', waiting: 0, delayed: 0 },
+    { name: 'web', type: 'missing', waiting: 0, delayed: 2, failed: 0 },
+  ])
+  const item = (await flows.call('GET', '/flow/late/items/L-1')).json()
+  expect(item.destinations).toMatchObject([
+    { name: 'shop', state: 'unknown' },
+    { name: 'web', type: 'missing', state: 'delayed', in_sync: false },
+  ])
+  expect(flows.logLines.filter((line) => line.includes('no longer in the definition'))).toEqual([
+    expect.stringContaining('"destinations":["web"]'),
+  ])
+
+  target.answer(200)
+  await flows.write('late.flow.yaml', patientFlow('late', target.url))
+  await flows.call('POST', '/flows/reload')
+  const [back] = (await flows.call('GET', '/flows')).json().flows
+  expect(back.destinations).toMatchObject([{ name: 'web', type: 'http' }])
+  expect(await waiting()).toHaveLength(2)
+})

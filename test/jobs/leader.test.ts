@@ -1,0 +1,332 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { createLeader, type Leader } from '../../src/jobs/leader.ts'
+import { leaderLease as name } from '../../src/repositories/flows/leader-lease.ts'
+import { acquireLease, findLease, releaseLease } from '../../src/repositories/leases.ts'
+import { memoryLog } from '../flows/deliver-support.ts'
+import { openTestDatabase } from '../support/database.ts'
+
+// T50: one process at a time leads, and whoever lost the lead knows before he does more.
+
+const leaseMs = 9_000
+let database: Database
+let nowMs = Date.now()
+const now = () => new Date(nowMs)
+let opened: Leader[] = []
+
+beforeAll(async () => {
+  // Leases are the same rows on either engine; the embedded one merely does without.
+  database = { ...(await openTestDatabase()), engine: 'postgres' }
+})
+afterAll(() => database.close())
+beforeEach(() => {
+  nowMs = Date.now()
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+})
+afterEach(async () => {
+  for (const leader of opened) await leader.stop()
+  opened = []
+  vi.useRealTimers()
+  await database.db.deleteFrom('leases').execute()
+})
+
+function open(processId: string, onBegin = () => {}, own = database): Leader {
+  const leader = createLeader({ database: own, now, processId, log: memoryLog(), leaseMs })
+  leader.follow(onBegin)
+  opened.push(leader)
+  void leader.start()
+  return leader
+}
+
+/** Time passes for everybody, and what falls due in it is done. */
+async function pass(ms: number): Promise<void> {
+  nowMs += ms
+  await vi.advanceTimersByTimeAsync(ms)
+}
+
+/** `expect.poll` would move the clocks that stand still here. */
+async function until(isSo: () => unknown): Promise<void> {
+  if (!(await isWithin(15_000, isSo))) throw new Error(`still not: ${isSo}`)
+}
+
+async function isWithin(realMs: number, isSo: () => unknown): Promise<boolean> {
+  const giveUpAt = Date.now() + realMs
+  while (!(await isSo())) {
+    if (Date.now() > giveUpAt) return false
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return true
+}
+
+/** At one of the next times that a process asks: while its question before has no answer yet it asks no other. */
+async function untilAsked(isSo: () => unknown): Promise<void> {
+  for (let thirds = 0; thirds < 10; thirds += 1) {
+    await pass(leaseMs / 3)
+    if (await isWithin(1_000, isSo)) return
+  }
+  throw new Error(`still not: ${isSo}`)
+}
+
+const deadlineOf = async () => {
+  const leases = database.db.selectFrom('leases').select('deadline').where('name', '=', name)
+  return (await leases.executeTakeFirst())?.deadline.getTime()
+}
+const tokenOf = async () => (await findLease(database.db, name, now()))?.token
+
+test('T50: of two processes one leads, the other follows when the lead is given back, and tells that it begins', async () => {
+  const begun: string[] = []
+  const first = open('one', () => begun.push('one'))
+  await until(() => first.current())
+  const second = open('two', () => begun.push('two'))
+  for (let thirds = 0; thirds < 6; thirds += 1) {
+    await pass(leaseMs / 3)
+    await until(async () => (await deadlineOf()) === nowMs + leaseMs)
+  }
+  expect([first.current() !== undefined, second.current()]).toEqual([true, undefined])
+  const token = await tokenOf()
+  await first.stop()
+  await untilAsked(() => second.current())
+  expect(begun).toEqual(['one', 'two'])
+  expect(await tokenOf()).toBe((token ?? 0) + 1)
+})
+
+test('T50: who stops before the lead was given to him gives it back all the same, so that the next one begins at once', async () => {
+  await open('one').stop()
+  expect(await deadlineOf()).toBe(0)
+  const next = open('two')
+  // The clocks stand still: whoever had to wait would wait for ever.
+  await until(async () => (await tokenOf()) === 2)
+  await until(() => next.current())
+})
+
+test('T50: who stood still while another process took the lease is told so, and does not count as at work', async () => {
+  let begun = 0
+  const zombie = open('zombie', () => (begun += 1))
+  await until(() => zombie.current())
+  const { signal } = zombie.current() as { signal: AbortSignal }
+  // For the others its time is over, while its own clock and timers stood still.
+  nowMs += leaseMs + 1
+  const lease = { name, owner: 'other', now: now(), lengthMs: leaseMs }
+  const token = await acquireLease(database.db, lease)
+  expect(token).toBe(2)
+  expect(signal.aborted).toBe(false)
+  await vi.advanceTimersByTimeAsync(leaseMs / 3)
+  await until(() => signal.aborted)
+  expect(signal.reason).toMatchObject({ message: 'the leader lease was lost' })
+  expect([zombie.current(), begun]).toEqual([undefined, 1])
+  // Nor can it give back, or prolong, what is another's now.
+  await releaseLease(database.db, { name, owner: 'zombie' })
+  expect(await findLease(database.db, name, now())).toEqual({ token: 2, hasOwner: true })
+  // Its next term is a new one.
+  await releaseLease(database.db, { name, owner: 'other' })
+  await untilAsked(() => zombie.current())
+  expect([begun, await tokenOf()]).toEqual([2, 3])
+})
+
+test('T50: a clock that is set forward takes the lead from nobody: whoever renews is alive', async () => {
+  const leader = open('one')
+  await until(() => leader.current())
+  const other = open('two')
+  const { signal } = leader.current() as { signal: AbortSignal }
+  for (let jumps = 0; jumps < 10; jumps += 1) {
+    nowMs += 60_000
+    for (let steps = 0; steps < 4; steps += 1) {
+      await pass(leaseMs / 12)
+      await isWithin(20, () => other.current())
+    }
+  }
+  expect([signal.aborted, other.current(), await tokenOf()]).toEqual([false, undefined, 1])
+})
+
+/** The database, and how its connection is cut. */
+function cuttable() {
+  const isAway = { current: false }
+  const db = new Proxy(database.db, {
+    get(real, name) {
+      if (isAway.current) throw new Error('the database is away')
+      const value: unknown = Reflect.get(real, name)
+      return typeof value === 'function' ? value.bind(real) : value
+    },
+  })
+  return { database: { ...database, db }, isAway }
+}
+
+test('T50: a process that cannot renew stops by its own clock, before anybody else may begin', async () => {
+  const { database: failing, isAway } = cuttable()
+  const leader = open('one', () => {}, failing)
+  await until(() => leader.current())
+  const { signal } = leader.current() as { signal: AbortSignal }
+  isAway.current = true
+  await pass(leaseMs - 1)
+  expect(signal.aborted).toBe(false)
+  expect(await findLease(database.db, name, now())).toMatchObject({ hasOwner: true })
+  // Asked between two of its attempts to renew.
+  nowMs += 1
+  vi.advanceTimersByTime(1)
+  expect(leader.current()).toBeUndefined()
+  expect(signal.aborted).toBe(true)
+  isAway.current = false
+})
+
+test('a leader that died is followed within 10 s, and one that stops at once', async () => {
+  const { database: failing, isAway } = cuttable()
+  const deps = { now, log: memoryLog() }
+  const [dead, next, last] = ['dead', 'next', 'last'].map((processId) =>
+    createLeader({ ...deps, database: processId === 'dead' ? failing : database, processId }),
+  ) as [Leader, Leader, Leader]
+  opened.push(dead, next, last)
+  await dead.start()
+  await until(() => dead.current())
+  await Promise.all([next.start(), last.start()])
+  isAway.current = true
+  let passedMs = 0
+  while (!next.current() && !last.current()) {
+    await pass(100)
+    passedMs += 100
+    // Whoever asks has his answer before the next moment.
+    await isWithin(20, () => next.current() ?? last.current())
+  }
+  expect(passedMs).toBeLessThanOrEqual(10_000)
+  expect(dead.current()).toBeUndefined()
+  isAway.current = false
+  await dead.stop()
+  const [leads, waits] = next.current() ? [next, last] : [last, next]
+  await leads.stop()
+  // The clocks stand still: it is announced.
+  await until(() => waits.current())
+})
+
+test('nobody leads beside a process of the version before, and none of these sends beside who leads', async () => {
+  const take = (owner: string) =>
+    acquireLease(database.db, { name: 'deliver:stock/web', owner, now: now() })
+  expect(await take('before')).toBe(1)
+  const leader = open('one')
+  await pass(leaseMs)
+  expect([await isWithin(200, () => leader.current()), await tokenOf()]).toEqual([false, 0])
+  // It died: what it may still prove is over, and of what it writes nothing is taken.
+  await pass(2_000)
+  await until(async () => (await tokenOf()) === 1)
+  expect(leader.current()).toBeUndefined()
+  expect(await findLease(database.db, 'deliver:stock/web', now())).toEqual({
+    token: 2,
+    hasOwner: false,
+  })
+  await pass(leaseMs / 5 + 1)
+  await until(() => leader.current())
+  expect([await take('before'), await take('another')]).toEqual([undefined, undefined])
+  await leader.stop()
+  expect(await take('another')).toBe(3)
+})
+
+test('who takes a lease over begins when nobody can still hold a proof of it, whatever the clock says', async () => {
+  const unrenewed = new Proxy(database.db, {
+    get(real, name) {
+      if (name === 'updateTable') throw new Error('nothing is written')
+      const value: unknown = Reflect.get(real, name)
+      return typeof value === 'function' ? value.bind(real) : value
+    },
+  })
+  const first = open('one', () => {}, { ...database, db: unrenewed })
+  await until(() => first.current())
+  const sent = Promise.withResolvers<void>()
+  let permit: (() => boolean) | undefined
+  const sends = first.current()?.sending(async (given) => {
+    permit = await given()
+    await sent.promise
+  })
+  await until(() => permit?.())
+  // The clock of the database is set forward; the first goes on by its own.
+  nowMs += leaseMs + 1
+  const second = open('two')
+  for (let steps = 0; steps < 100 && (await tokenOf()) !== 2; steps += 1) {
+    expect([permit?.(), second.current()]).toEqual([true, undefined])
+    await vi.advanceTimersByTimeAsync(100)
+    await isWithin(20, async () => (await tokenOf()) === 2)
+  }
+  await vi.advanceTimersByTimeAsync(leaseMs / 5 - 1)
+  expect(second.current()).toBeUndefined()
+  await until(async () => {
+    await vi.advanceTimersByTimeAsync(1)
+    return second.current()
+  })
+  expect(permit?.()).toBe(false)
+  expect(await second.current()?.sending(async (given) => (await given())?.())).toBe(true)
+  sent.resolve()
+  await sends
+})
+
+type Around = <T>(answer: Promise<T>) => Promise<T>
+
+/** The same object of Kysely, where each answer of a statement that is built on it goes through `around`. */
+function watched<T extends object>(object: T, around: Around): T {
+  return new Proxy(object, {
+    get(real, name) {
+      const value: unknown = Reflect.get(real, name)
+      if (typeof value !== 'function') return value
+      return (...given: unknown[]) => {
+        const next: unknown = value.apply(real, given)
+        return next instanceof Promise ? around(next) : watched(next as object, around)
+      }
+    },
+  })
+}
+
+test('a permit stays fresh as long as its work waits, and ends when another process has the lease', async () => {
+  let waiting = 0
+  const counted = watched(database.db, (answer) => {
+    waiting += 1
+    return answer.finally(() => {
+      waiting -= 1
+    })
+  })
+  const first = open('one', () => {}, { ...database, db: counted })
+  await until(() => first.current())
+  const sends = first.current()?.sending(async (given) => {
+    const permit = await given()
+    for (let steps = 0; steps < 12; steps += 1) {
+      await pass(leaseMs / 20)
+      // The proof of meanwhile has its answer; were none asked for, there would never be one.
+      await until(() => waiting === 0)
+      await until(() => permit?.())
+    }
+    nowMs += leaseMs + 1
+    await acquireLease(database.db, { name, owner: 'other', now: now(), lengthMs: leaseMs })
+    await pass(leaseMs / 5)
+    expect(permit?.()).toBe(false)
+    expect(await given()).toBeUndefined()
+  })
+  await sends
+  expect(first.current()).toBeUndefined()
+})
+
+test('a renewal whose answer is late does not make a newer proof an old one', async () => {
+  let gate: Promise<void> | undefined
+  const withheld: Around = async (answer) => {
+    const given = await answer
+    await gate
+    return given
+  }
+  const late = new Proxy(database.db, {
+    get(db, name) {
+      const value: unknown = Reflect.get(db, name)
+      if (typeof value !== 'function') return value
+      if (name !== 'updateTable') return value.bind(db)
+      return (table: 'leases') => watched(db.updateTable(table), withheld)
+    },
+  })
+  const leader = open('one', () => {}, { ...database, db: late })
+  await until(() => leader.current())
+  const answer = Promise.withResolvers<void>()
+  gate = answer.promise
+  await leader.current()?.sending(async (given) => {
+    const permit = await given()
+    // The renewal is asked for after a third, and the proofs of after that have their answers.
+    for (let steps = 0; steps < 11; steps += 1) {
+      await pass(leaseMs / 20)
+      await until(() => permit?.())
+    }
+    answer.resolve()
+    for (let turns = 0; turns < 20; turns += 1) await new Promise((done) => setImmediate(done))
+    expect(permit?.()).toBe(true)
+  })
+})

@@ -1,0 +1,217 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { by, join, ownPage, type TestPerson } from '../support/people.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import {
+  act,
+  type Call,
+  call,
+  charge,
+  createStore,
+  openShop,
+  pairTerminal,
+  payByCard,
+  type Till,
+} from '../support/till.ts'
+
+/** Passwords take 0.1 s of a processor each, which others keep busy. */
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+let service: TestService
+let shop: Till & { terminalId: string }
+let supervisor: TestPerson
+/** Of the store of the supervisor, and of another store of the same client. */
+let own: { order: string; closing: string }
+let foreign: { order: string; closing: string }
+const nobody = '3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11'
+
+beforeAll(async () => {
+  // A stream that is opened by mistake ends at once, so that its test fails and does not wait.
+  service = await startTestService({ streams: { longestMs: 1 } })
+  shop = await openShop(service, 'acme', '9400001')
+  const { stores } = (await call(service, { url: '/stores', token: shop.key })).json()
+  await createStore(service, shop, { id: 'FOREIGN-STORE', boxes: ['FOREIGN-BOX'] })
+  await pairTerminal(service, shop, 'FOREIGN-BOX')
+  supervisor = await join(service, {
+    name: 'ana',
+    role: 'supervisor',
+    client: 'acme',
+    stores: [stores[0].external_id],
+  })
+  own = { order: await sell('CAJA-1', 'OWN-1'), closing: await close('CAJA-1') }
+  foreign = { order: await sell('FOREIGN-BOX', 'FOREIGN-1'), closing: await close('FOREIGN-BOX') }
+  await service.paymentWatch.watchOnce()
+})
+afterAll(() => service.stop())
+
+async function sell(box: string, reference: string): Promise<string> {
+  const { order_id: id } = (await charge(service, shop, { box, reference })).json()
+  await act(service, id, payByCard)
+  await call(service, { url: `/orders/${id}`, token: shop.key })
+  return id
+}
+
+async function close(box: string): Promise<string> {
+  const body = { caja_id: box, business_day: '2026-01-05' }
+  return (await call(service, { url: '/closings', token: shop.key, body })).json().id
+}
+
+test('T58: the lists of a supervisor hold what is of the own stores, and nothing of another', async () => {
+  const day = new Date(service.clock.now().getTime() - 3_600_000).toISOString()
+  for (const url of [
+    '/orders?totals=true',
+    '/stores',
+    '/terminals',
+    '/closings',
+    '/orphans',
+    '/chargebacks',
+    '/health/fleet',
+    '/health/fleet/changes',
+    `/statistics?from=${day}`,
+    `/overview?from=${day}`,
+    `/sales?from=${day}`,
+  ]) {
+    const whole = await call(service, { url, token: shop.key })
+    const answer = await by(service, supervisor, { url })
+    expect([url, answer.statusCode, answer.body.includes('FOREIGN')]).toEqual([url, 200, false])
+    const named = [
+      '/orders?totals=true',
+      '/stores',
+      '/closings',
+      '/health/fleet',
+      `/sales?from=${day}`,
+    ]
+    if (named.includes(url)) expect([url, whole.body.includes('FOREIGN')]).toEqual([url, true])
+  }
+  const { orders, total, totals } = (
+    await by(service, supervisor, { url: '/orders?totals=true' })
+  ).json()
+  expect([orders.length, total, totals.all.orders]).toEqual([1, 1, 1])
+  const statistics = (await by(service, supervisor, { url: `/statistics?from=${day}` })).json()
+  expect([statistics.orders, statistics.paid]).toEqual([1, 1])
+  const sales = (await by(service, supervisor, { url: `/sales?from=${day}` })).json()
+  expect([sales.total.paid, sales.stores.length]).toEqual([1, 1])
+})
+
+const attacks: [what: string, request: (id: 'theirs' | 'none') => Call][] = [
+  ...(
+    [
+      ['GET', ''],
+      ['GET', '/timeline'],
+      ['GET', '/events'],
+      ['POST', '/ask'],
+      ['POST', '/settle', { as: 'paid', reason: 'seen' }],
+    ] as const
+  ).map(([method, path, body]): [string, (id: 'theirs' | 'none') => Call] => [
+    `${method} /orders/:orderId${path}`,
+    (id) => ({ method, url: `/orders/${id === 'theirs' ? foreign.order : nobody}${path}`, body }),
+  ]),
+  [
+    'cancel',
+    (id) => ({
+      url: '/orders/cancel',
+      body: { order_id: id === 'theirs' ? foreign.order : nobody },
+    }),
+  ],
+  [
+    'refund',
+    (id) => ({
+      url: '/orders/refund',
+      body: { order_id: id === 'theirs' ? foreign.order : nobody },
+    }),
+  ],
+  [
+    'charge',
+    (id) => ({
+      url: '/orders',
+      body: {
+        caja_id: id === 'theirs' ? 'FOREIGN-BOX' : 'NO-BOX',
+        external_reference: 'X',
+        amount: '1,00',
+      },
+    }),
+  ],
+  ['store', (id) => ({ url: `/stores/${id === 'theirs' ? 'FOREIGN-STORE' : 'NONE'}` })],
+  [
+    'sales of a store',
+    (id) => ({
+      url: `/sales/${id === 'theirs' ? 'FOREIGN-STORE' : 'NONE'}?from=${new Date(service.clock.now().getTime() - 3_600_000).toISOString()}`,
+    }),
+  ],
+  [
+    'mode of a terminal',
+    (id) => ({
+      method: 'PATCH',
+      url: '/terminals/operating-mode',
+      body: { caja_id: id === 'theirs' ? 'FOREIGN-BOX' : 'NO-BOX', operating_mode: 'STANDALONE' },
+    }),
+  ],
+  [
+    'closing of a box',
+    (id) => ({
+      url: '/closings',
+      body: { caja_id: id === 'theirs' ? 'FOREIGN-BOX' : 'NO-BOX', business_day: '2026-01-06' },
+    }),
+  ],
+  [
+    'closing of a store',
+    (id) => ({
+      url: '/closings',
+      body: { sucursal_id: id === 'theirs' ? 'FOREIGN-STORE' : 'NONE', business_day: '2026-01-06' },
+    }),
+  ],
+  ...(
+    [
+      ['GET', ''],
+      ['GET', '/csv'],
+      ['GET', '/xlsx'],
+      ['GET', '/print'],
+      ['POST', '/count', { declared: {} }],
+      ['POST', '/sign'],
+      ['POST', '/amendments', { reason: 'late' }],
+    ] as const
+  ).map(([method, path, body]): [string, (id: 'theirs' | 'none') => Call] => [
+    `${method} /closings/:closingId${path}`,
+    (id) => ({
+      method,
+      url: `/closings/${id === 'theirs' ? foreign.closing : nobody}${path}`,
+      body,
+    }),
+  ]),
+]
+
+test.each(attacks)(
+  'T58: what is of another store looks to a supervisor as what is not there: %s',
+  async (_what, request) => {
+    const before = service.sandbox.ledger()
+    const look = async (id: 'theirs' | 'none') => {
+      const answer = await by(service, supervisor, request(id))
+      if (answer.statusCode !== 404) return [answer.statusCode, answer.body]
+      const { request_id, order_id, ...body } = answer.json()
+      return [404, body]
+    }
+    const theirs = await look('theirs')
+    expect(theirs).toEqual(await look('none'))
+    expect(theirs[0]).toBe(404)
+    expect(service.sandbox.ledger()).toEqual(before)
+  },
+)
+
+test('T58: a supervisor acts on the own stores, by an order’s other id too, and a store taken away is foreign at once', async () => {
+  const read = () => by(service, supervisor, { url: `/orders/${own.order}` })
+  const { mp_order_id: providerId } = (await read()).json()
+  expect((await by(service, supervisor, { url: `/orders/${providerId}` })).statusCode).toBe(200)
+  const refund = await by(service, supervisor, {
+    url: '/orders/refund',
+    body: { order_id: own.order, amount: '1,00' },
+  })
+  expect(refund.statusCode).toBe(200)
+  expect((await by(service, supervisor, { url: `/closings/${own.closing}` })).statusCode).toBe(200)
+  await service.app.inject({
+    method: 'PATCH',
+    url: `/people/${supervisor.id}`,
+    headers: { 'x-api-token': 'admin-token-for-tests-0123456789abcdef', ...ownPage },
+    payload: { role: 'supervisor', stores: ['FOREIGN-STORE'] },
+  })
+  expect((await read()).statusCode).toBe(404)
+  expect((await by(service, supervisor, { url: `/orders/${foreign.order}` })).statusCode).toBe(200)
+})

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { createPasswords } from '../../src/payments/people/passwords.ts'
+
+const passwords = createPasswords()
+
+/** A check of these takes a hundredth of a second of a processor. */
+const cheap = createPasswords({ log2N: 13, r: 8, p: 1 })
+
+test('a password is itself only, whatever keyboard typed its letters', async () => {
+  const stored = await passwords.hash('canary-Ñandú y café')
+  expect(stored).toMatch(/^scrypt\$15\$8\$3\$[\w-]{22}\$[\w-]{43}$/)
+  expect(await passwords.matches('canary-Ñandú y café', stored)).toBe(true)
+  expect(await passwords.matches('canary-Ñandú y café'.normalize('NFD'), stored)).toBe(true)
+  expect(await passwords.matches('canary-ñandú y café', stored)).toBe(false)
+  expect(await passwords.matches('', stored)).toBe(false)
+  expect(await passwords.hash('canary-Ñandú y café')).not.toBe(stored)
+})
+
+test('T59: a name that nobody has costs as much of the processor as one with a password', async () => {
+  const stored = await cheap.hash('canary-something')
+  const costOf = async (of: string | null) => {
+    const costs: number[] = []
+    for (let round = 0; round < 3; round += 1) {
+      const before = process.cpuUsage()
+      expect(await cheap.matches('canary-wrong', of)).toBe(false)
+      const { user, system } = process.cpuUsage(before)
+      costs.push(user + system)
+    }
+    return Math.min(...costs)
+  }
+  const [known, unknown] = [await costOf(stored), await costOf(null)]
+  expect(unknown).toBeGreaterThan(known / 2)
+  expect(known).toBeGreaterThan(unknown / 2)
+})
+
+test('a flood of passwords is refused before it takes every thread and all memory', async () => {
+  const tries = Array.from({ length: 60 }, () => cheap.matches('canary-wrong', null))
+  const ended = await Promise.allSettled(tries)
+  const refused = ended.filter(({ status }) => status === 'rejected')
+  expect(refused.length).toBe(60 - 12)
+  expect(await cheap.matches('canary-wrong', null)).toBe(false)
+})
