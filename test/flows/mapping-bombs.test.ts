@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
+import { createThread } from '../../src/flows/mapping/worker-thread.ts'
 import { compileMapping, MappingError } from '../../src/flows/mapping.ts'
 import { isLongForm } from '../support/rounds.ts'
 
 /** Processor time of the process, which other threads share. On a busy machine it takes longer. */
-const limitMs = 1_000
+const limitMs = 2_000
 const item = {
   text: `${'a'.repeat(40)}!`,
   list: Array.from({ length: 1_000 }, (_, index) => index),
@@ -87,6 +88,27 @@ test.each(isLongForm ? Object.keys(bombs) : usual)(
     else expect((JSON.stringify(outcome.body) ?? '').length).toBeLessThan(10_000_000)
   },
   10_000,
+)
+
+// V8 may end the whole process when a thread's heap is full, so an evaluation ends long before its thread's limit of 1 GiB.
+test.each(['zip and merge', 'ranges in ranges', 'shuffles of shuffles', 'join that multiplies'])(
+  'T51: with processor time to spare, %s ends with a failure before it uses 500 MB',
+  async (name) => {
+    const thread = createThread({ cpuMs: 20_000, heapBytes: 134_217_728 })
+    const text = bombs[name] as string
+    const before = process.memoryUsage.rss()
+    let most = 0
+    const sampling = setInterval(() => {
+      most = Math.max(most, process.memoryUsage.rss() - before)
+    }, 10)
+    const outcome = await new Promise((resolve, reject) =>
+      thread.add({ owner: {}, request: { text, value: item }, resolve, reject }),
+    ).catch((error: unknown) => error)
+    clearInterval(sampling)
+    expect(outcome).toMatchObject({ why: { code: 'EXPRESSION_OUT_OF_MEMORY' } })
+    expect(most).toBeLessThan(500_000_000)
+  },
+  30_000,
 )
 
 test('after a bomb the next mapping works, and the ones that waited behind it too', async () => {

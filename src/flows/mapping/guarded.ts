@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8'
 import jsonata from 'jsonata'
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import { ExpressionError, toExpressionError, tooSlow } from './expression-error.ts'
@@ -6,8 +7,12 @@ import { threadCpuMs } from './thread-cpu.ts'
 
 /** Limits of call depth and list entries: options of jsonata since 2.2. Its option `timeout` also counts time of other work. */
 const guards = { stack: 200, sequence: 100_000 }
-/** Limit of processor time per evaluation. On a busy machine it may last much longer. */
-const longestCpuMs = 250
+/**
+ * Limits of one evaluation. `cpuMs`: processor time; on a busy machine it may last much longer. `heapBytes`: the growth of the
+ * heap, only for an evaluation with a thread of its own.
+ */
+export type EvaluationLimits = { cpuMs: number; heapBytes?: number }
+const defaultLimits: EvaluationLimits = { cpuMs: 250 }
 /** Limit of intermediate texts: doubling a text forty times would end the process. */
 const maxTextLength = 1_000_000
 const exitHook = Symbol.for('jsonata.__evaluate_exit')
@@ -30,14 +35,14 @@ export type Guarded = {
  *
  * A thread evaluates one expression at a time. Throws ExpressionError for a syntax error.
  */
-export function compileGuarded(text: string): Guarded {
+export function compileGuarded(text: string, limits = defaultLimits): Guarded {
   const expression = parse(text)
   expression.registerFunction('eval', refuseEval)
   expression.registerFunction('exists', exists, '<x:b>')
   expression.registerFunction('pad', pad, '<s-ns?:s>')
   // jsonata looks up this symbol like any name; only its type requires a string. It awaits the function at each step, where
   // the event loop can run other work.
-  let limit = createCpuLimit()
+  let limit = createLimit(limits)
   const atEachStep = (_node: unknown, _input: unknown, _frame: unknown, result: unknown) => {
     refuseLongText(result)
     limit.check()
@@ -47,7 +52,7 @@ export function compileGuarded(text: string): Guarded {
   expression.assign(exitHook as unknown as string, atEachStep)
   return {
     evaluate: async (value, variables) => {
-      limit = createCpuLimit()
+      limit = createLimit(limits)
       try {
         return plainCopy(await expression.evaluate(value, variables && { ...variables }))
       } catch (thrown) {
@@ -58,15 +63,19 @@ export function compileGuarded(text: string): Guarded {
   }
 }
 
-/** Ends an evaluation that uses too much processor time. Time used by other work during its pauses does not count. */
-function createCpuLimit() {
+/** Ends an evaluation that exceeds its limits. Processor time of other work during its pauses does not count. */
+function createLimit({ cpuMs, heapBytes }: EvaluationLimits) {
   const beganAt = performance.now()
+  const heapAtStart = heapBytes ? getHeapStatistics().used_heap_size : 0
   let beganAtCpuMs = threadCpuMs()
   return {
     check() {
+      if (heapBytes && getHeapStatistics().used_heap_size - heapAtStart > heapBytes) {
+        throw new ExpressionError({ code: 'EXPRESSION_OUT_OF_MEMORY' })
+      }
       // Elapsed time is cheaper to read, and processor time cannot exceed it.
-      if (performance.now() - beganAt < longestCpuMs) return
-      if (threadCpuMs() - beganAtCpuMs >= longestCpuMs) throw tooSlow(longestCpuMs)
+      if (performance.now() - beganAt < cpuMs) return
+      if (threadCpuMs() - beganAtCpuMs >= cpuMs) throw tooSlow(cpuMs)
     },
     async exclude(pause: Promise<void>) {
       const pausedAtMs = threadCpuMs()

@@ -1,7 +1,7 @@
-import { parentPort } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { toExpressionError } from './expression-error.ts'
-import { compileGuarded, type Guarded, type Variables } from './guarded.ts'
+import { compileGuarded, type EvaluationLimits, type Guarded, type Variables } from './guarded.ts'
 import { threadCpuMs } from './thread-cpu.ts'
 
 /** A request to the thread. */
@@ -13,6 +13,7 @@ export type EvaluationAnswer =
 /** A message without an answer means that the thread has started. `cpuMs`: its processor time so far. */
 export type ThreadMessage = { answer?: EvaluationAnswer; cpuMs: number }
 
+const limits = workerData as EvaluationLimits
 const maxCompiled = 1_000
 const compiled = new Map<string, Guarded>()
 
@@ -20,7 +21,7 @@ function compile(text: string): Guarded {
   const known = compiled.get(text)
   if (known) return known
   if (compiled.size >= maxCompiled) compiled.clear()
-  const fresh = compileGuarded(text)
+  const fresh = compileGuarded(text, limits)
   compiled.set(text, fresh)
   return fresh
 }

@@ -1,21 +1,28 @@
 import { Worker } from 'node:worker_threads'
 import { ExpressionError, tooSlow } from './expression-error.ts'
 import { createFairQueue } from './fair-queue.ts'
+import type { EvaluationLimits } from './guarded.ts'
 import { milliseconds } from './thread-cpu.ts'
 import type { EvaluationAnswer, EvaluationRequest, ThreadMessage } from './worker-entry.ts'
 
+/** Limits inside the evaluation, checked at each step of an expression. */
+const stepLimits: EvaluationLimits = { cpuMs: 250, heapBytes: 134_217_728 }
 /**
- * Limit of processor time. The limit inside the evaluation stops most expressions at 250 ms. This limit stops those that never
- * reach their next step: a regular expression that backtracks, or `$distinct` of 5,000 entries, which takes seconds. So a
- * regular expression engine with a limit (re2js) would not replace the thread.
+ * Processor time allowed beyond the limit inside the evaluation. Then the thread is ended, because the expression does not reach
+ * its next step: a regular expression that backtracks, or `$distinct` of 5,000 entries, which takes seconds. So a regular
+ * expression engine with a limit (re2js) would not replace the thread.
  */
-const longestCpuMs = 400
+const graceCpuMs = 150
 /** Also ends a thread that does not report its processor time within this time. */
 const maxReportDelayMs = 400
 /** Also ends an evaluation that lasts this long, although its thread is hardly given a processor. */
 const longestMs = 30_000
 const shortestWaitMs = 20
-const memory = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 }
+/**
+ * V8 ends the whole process, not the thread, when garbage collection between two tasks finds the heap at this size. So it is far
+ * above what an evaluation can reach by the limit at each step and the processor time of a single step.
+ */
+const memory = { maxOldGenerationSizeMb: 1_024, maxYoungGenerationSizeMb: 32 }
 
 type Task = {
   owner: object
@@ -37,8 +44,8 @@ const decay = 0.9
 /** Recorded processor time per expression, in milliseconds. */
 const usedMs = new WeakMap<object, number>()
 
-const fastThread = createThread()
-const slowThread = createThread()
+const fastThread = createThread(stepLimits)
+const slowThread = createThread(stepLimits)
 
 /**
  * Evaluates in a worker thread, one request at a time, and ends the thread after 400 ms of processor time or 128 MiB of
@@ -59,7 +66,9 @@ export function prepareThread(): void {
   fastThread.prepare()
 }
 
-function createThread(): EvaluationThread {
+/** A thread with limits of its own; exported for tests of the limits. */
+export function createThread(limits: EvaluationLimits): EvaluationThread {
+  const longestCpuMs = limits.cpuMs + graceCpuMs
   const waiting = createFairQueue<Task>()
   let worker: Worker | undefined
   let ready = false
@@ -101,6 +110,7 @@ function createThread(): EvaluationThread {
       execArgv: [],
       env: {},
       resourceLimits: memory,
+      workerData: limits,
     })
     started.unref()
     ready = false
