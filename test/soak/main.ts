@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -113,7 +114,11 @@ async function run(folder: string, databaseUrl: string | undefined): Promise<str
   const settings = await settingsFor(join(folder, 'data'), {
     FLOWS_DIR: flowsDir,
     LOG_LEVEL: 'warn',
-    ...(databaseUrl && { DATABASE_URL: databaseUrl }),
+    ...(databaseUrl && {
+      DATABASE_URL: databaseUrl,
+      ADMIN_TOKEN: randomBytes(24).toString('hex'),
+      ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
+    }),
   })
   let service: RealProcess = await startService(settings)
   const beganAt = Date.now()
