@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { DestinationSending, FlowReason, Timestamp } from './schemas.ts'
+import { FlowReason, Timestamp } from './api-model.ts'
+import { DestinationSending } from './schemas.ts'
 
 const Change = z.enum(['upsert', 'delete'])
 
@@ -65,7 +66,7 @@ export const WaitingQuery = z.object({
   limit: z.coerce.number().int().min(1).max(200).default(100).describe('1 to 200'),
 })
 
-const Waiting = z.object({
+export const Waiting = z.object({
   destination: z.string(),
   pk: z.string(),
   attempts: z.number().describe('Failed so far'),

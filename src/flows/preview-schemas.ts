@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { FlowReason } from './api-model.ts'
 import { Difference } from './item-schemas.ts'
-import { FlowReason } from './schemas.ts'
 
 export const PreviewQuery = z.object({
   max_seconds: z.coerce

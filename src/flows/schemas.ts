@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { healthStates } from '../fleet/states.ts'
-
-export const Timestamp = z.iso.datetime().meta({ example: '2026-11-21T14:30:00.000Z' })
+import { FlowReason, Timestamp } from './api-model.ts'
 
 /** Accepts any name, so that an unknown flow is 404 and not 400. */
 export const FlowParams = z.object({ name: z.string().describe('Name of the flow') })
@@ -66,20 +65,6 @@ export const StatsResponse = z
     errors: z.number().describe('Deliveries failed permanently since the beginning'),
   })
   .meta({ id: 'QueueStatistics' })
-
-/** The reason for programs. The English sentence beside it stays as stored. */
-export const FlowReason = z
-  .object({
-    code: z.string().describe('Such as HTTP_STATUS; the reference of reasons lists them'),
-    data: z.record(z.string(), z.unknown()).describe('What the sentence names'),
-    message: z
-      .string()
-      .nullable()
-      .describe('The sentence, in the language of Accept-Language: Spanish or English'),
-  })
-  .nullable()
-  .describe('null where there is no reason, or only a sentence was recorded')
-  .meta({ id: 'FlowReason' })
 
 const stopFields = {
   flow: z.string().nullable().describe('null: every flow'),
@@ -361,7 +346,7 @@ export const FailuresQuery = z.object({
   limit: z.coerce.number().int().min(1).max(200).default(50).describe('1 to 200'),
 })
 
-const Failure = z.object({
+export const Failure = z.object({
   destination: z.string(),
   error: z.string().describe('Of one of the items'),
   why: FlowReason,
@@ -533,65 +518,76 @@ const FlowHealth = z
   })
   .meta({ id: 'FlowHealth' })
 
+export const Flow = z
+  .object({
+    name: z.string(),
+    description: z.string().nullable(),
+    source: z.string().describe('What it reads, such as file or payments.orders'),
+    poll_interval_ms: z.number(),
+    status: FlowStatus,
+    last_poll_at: Timestamp.nullable(),
+    last_success_at: Timestamp.nullable(),
+    next_poll_at: Timestamp.nullable(),
+    last_error: z.string().nullable(),
+    last_error_why: FlowReason,
+    waiting_for: z
+      .object({
+        why: FlowReason,
+        since: Timestamp,
+        until: Timestamp.nullable().describe(
+          'The first planned poll that can read it if nothing changes any more; null when that is not known',
+        ),
+      })
+      .nullable()
+      .describe('While a file is still written, or its marker is missing: nothing failed'),
+    items: z.number(),
+    changes_today: z.number(),
+    durations: z.array(z.number()).describe('Milliseconds of the last polls, oldest first'),
+    progress: z
+      .object({ started_at: Timestamp, rows_read: z.number(), changes: z.number() })
+      .nullable()
+      .describe('Of the poll that is running'),
+    destinations: z.array(
+      z.object({
+        name: z.string(),
+        type: z.string(),
+        waiting: z.number(),
+        delayed: z.number(),
+        failed: z.number(),
+        oldest_waiting_at: Timestamp.nullable(),
+        sending: DestinationSending,
+        health: FlowHealth.nullable().describe('How this destination fares'),
+      }),
+    ),
+    reading_paused: z
+      .string()
+      .nullable()
+      .describe('Why it is not polled by itself although it runs'),
+    reading_paused_why: FlowReason,
+    held_deletes: HeldDeletes.nullable().describe('Deletes that need approval by deletes.guard'),
+    has_alerts: z.boolean(),
+    health: FlowHealth.nullable().describe(
+      'How it fares, no better than the worst of its destinations',
+    ),
+  })
+  .meta({ id: 'Flow' })
+
+export const FlowWithoutDefinition = z.object({
+  name: z.string(),
+  destinations: z.array(
+    z.object({
+      name: z.string(),
+      waiting: z.number(),
+      delayed: z.number(),
+      failed: z.number(),
+      oldest_waiting_at: Timestamp.nullable(),
+    }),
+  ),
+})
+
 export const FlowsResponse = z
   .object({
-    flows: z.array(
-      z
-        .object({
-          name: z.string(),
-          description: z.string().nullable(),
-          source: z.string().describe('What it reads, such as file or payments.orders'),
-          poll_interval_ms: z.number(),
-          status: FlowStatus,
-          last_poll_at: Timestamp.nullable(),
-          last_success_at: Timestamp.nullable(),
-          next_poll_at: Timestamp.nullable(),
-          last_error: z.string().nullable(),
-          last_error_why: FlowReason,
-          waiting_for: z
-            .object({
-              why: FlowReason,
-              since: Timestamp,
-              until: Timestamp.nullable().describe(
-                'The first planned poll that can read it if nothing changes any more; null when that is not known',
-              ),
-            })
-            .nullable()
-            .describe('While a file is still written, or its marker is missing: nothing failed'),
-          items: z.number(),
-          changes_today: z.number(),
-          durations: z.array(z.number()).describe('Milliseconds of the last polls, oldest first'),
-          progress: z
-            .object({ started_at: Timestamp, rows_read: z.number(), changes: z.number() })
-            .nullable()
-            .describe('Of the poll that is running'),
-          destinations: z.array(
-            z.object({
-              name: z.string(),
-              type: z.string(),
-              waiting: z.number(),
-              delayed: z.number(),
-              failed: z.number(),
-              oldest_waiting_at: Timestamp.nullable(),
-              sending: DestinationSending,
-              health: FlowHealth.nullable().describe('How this destination fares'),
-            }),
-          ),
-          reading_paused: z
-            .string()
-            .nullable()
-            .describe('Why it is not polled by itself although it runs'),
-          reading_paused_why: FlowReason,
-          held_deletes: HeldDeletes.nullable().describe(
-            'Deletes that need approval by deletes.guard',
-          ),
-          has_alerts: z.boolean(),
-          health: FlowHealth.nullable().describe(
-            'How it fares, no better than the worst of its destinations',
-          ),
-        })
-        .meta({ id: 'Flow' }),
-    ),
+    flows: z.array(Flow),
     dashboard_page: z
       .string()
       .nullable()
@@ -602,20 +598,7 @@ export const FlowsResponse = z
       .describe('The one time zone of the shops; null when there are several, or one is unknown'),
     problems: z.array(FlowProblem).describe('What is wrong with flow files'),
     without_definition: z
-      .array(
-        z.object({
-          name: z.string(),
-          destinations: z.array(
-            z.object({
-              name: z.string(),
-              waiting: z.number(),
-              delayed: z.number(),
-              failed: z.number(),
-              oldest_waiting_at: Timestamp.nullable(),
-            }),
-          ),
-        }),
-      )
+      .array(FlowWithoutDefinition)
       .describe(
         'Flows that no file defines and that have pending deliveries; these wait for the name',
       ),

@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { FlowReason, Timestamp } from './api-model.ts'
 import { templateNames, templateSources } from './definition/flow-template.ts'
 import { maxFlowFileBytes } from './definition/yaml-file.ts'
 import { Difference } from './item-schemas.ts'
-import { FlowProblem, FlowReason, Timestamp } from './schemas.ts'
+import { FlowProblem } from './schemas.ts'
 
 export const FileParams = z.object({
   file: z.string().max(255).describe('Name of a flow file, such as articulos.flow.yaml'),
@@ -192,7 +193,7 @@ export const FlowSchemaResponse = z
   .record(z.string(), z.unknown())
   .meta({ id: 'FlowJsonSchema', description: 'JSON Schema, draft 7' })
 
-const Changes = z
+export const Changes = z
   .object({
     comparison: z.enum(['compared', 'first', 'too_large']),
     differences: z.array(Difference).describe('By field; at most 50'),

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { resetFlow, resumeFlows } from '../../src/flows/control/switches.ts'
+import type { SyncPreview } from '../../src/flows/flow-service.ts'
 import { CutOff, type PreviewDeps, previewPoll } from '../../src/flows/poll/preview.ts'
-import type { SyncPreview } from '../../src/flows/sync-preview.ts'
 import { SourceError, type SourceRow } from '../../src/flows/types.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { isLongForm, needsLongForm } from '../support/rounds.ts'
@@ -79,7 +79,7 @@ async function expectAgreement(poll: TestPoll): Promise<void> {
       skipped: 'paused',
       why: { code: 'DEFINITION_CHANGED' },
     }
-    expect([said.pollKind, done]).toEqual(['ask', asked])
+    expect([said.definition, done]).toEqual(['ask', asked])
     await resumeFlows({ database, now, audit }, [poll.name], 'me')
     return
   }
@@ -189,7 +189,7 @@ test.each([
     poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm }
     poll.rows = [[...records(1, 1), ...records(2, 2, { price: 1 }), ...records(3, 3)]]
     const verdict = turn === 'resync' ? 'none' : 'not_asked'
-    expect(await preview(poll)).toMatchObject({ pollKind: turn, ...said, deletes: { verdict } })
+    expect(await preview(poll)).toMatchObject({ definition: turn, ...said, deletes: { verdict } })
     await expectAgreement(poll)
   },
 )

@@ -101,10 +101,10 @@ test('the last 50 versions are kept', async () => {
   }
   const { versions } = await files.read('a.flow.yaml')
   expect(versions).toHaveLength(50)
-  expect(await files.readVersion('a.flow.yaml', versions[0]?.id ?? '')).toMatchObject({
+  expect(await files.readVersion('a.flow.yaml', versions[0]?.version ?? '')).toMatchObject({
     text: '52',
   })
-  expect(await files.readVersion('a.flow.yaml', versions[49]?.id ?? '')).toMatchObject({
+  expect(await files.readVersion('a.flow.yaml', versions[49]?.version ?? '')).toMatchObject({
     text: '3',
   })
 })

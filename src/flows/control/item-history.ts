@@ -4,14 +4,14 @@ import {
   type ItemVersionRow,
   listItemHistory,
 } from '../../repositories/flows/item-versions.ts'
-import type { ItemAttempt, ItemHistory, ItemVersion } from '../flow-service.ts'
+import type { ItemHistory } from '../flow-service.ts'
 import { compareVersions } from '../item/differences.ts'
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 
 /** The versions of one item with their differences, and the attempts to deliver it, newest first. */
 export async function reportItemHistory(db: Db, flow: string, pk: string): Promise<ItemHistory> {
   const { versions, attempts } = await listItemHistory(db, flow, pk)
-  const compared: ItemVersion[] = []
+  const compared: ItemHistory['versions'] = []
   for (const [index, version] of versions.entries()) {
     await yieldToEventLoop()
     compared.push(versionOf(version, versions.slice(index + 1)))
@@ -24,7 +24,10 @@ export async function reportItemHistory(db: Db, flow: string, pk: string): Promi
 }
 
 /** `older` are the versions before it, newest first. */
-function versionOf(version: ItemVersionRow, older: readonly ItemVersionRow[]): ItemVersion {
+function versionOf(
+  version: ItemVersionRow,
+  older: readonly ItemVersionRow[],
+): ItemHistory['versions'][number] {
   const { id, seen_at: seenAt, kind, hash } = version
   const common = { id, seenAt, kind, hash }
   if (kind === 'delete') {
@@ -36,7 +39,10 @@ function versionOf(version: ItemVersionRow, older: readonly ItemVersionRow[]): I
 }
 
 /** An attempt sends the newest version with its content that existed before the attempt. */
-function attemptOf(attempt: ItemAttemptRow, versions: readonly ItemVersionRow[]): ItemAttempt {
+function attemptOf(
+  attempt: ItemAttemptRow,
+  versions: readonly ItemVersionRow[],
+): ItemHistory['attempts'][number] {
   const { at, destination, kind, hash, outcome, status, reason, why } = attempt
   const sent = versions.find(
     (version) => version.hash === hash && version.kind === kind && version.seen_at <= at,

@@ -37,7 +37,7 @@ export async function listWaiting(
   return {
     waiting: found.sort((a, b) => a.queuedAt.getTime() - b.queuedAt.getTime()).slice(0, limit),
     destinations: destinations.map((one) => ({ ...one, sending: sending(flow.name, one.name) })),
-    readingPaused: backlogReason(flow, await waitingCount()),
+    readingPausedWhy: backlogReason(flow, await waitingCount()),
   }
 }
 

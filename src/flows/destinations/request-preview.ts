@@ -1,19 +1,12 @@
 import { reference, Secret } from '../../domain/secret.ts'
+import type { Model } from '../api-model.ts'
 import type { DeliveryJob, DestinationDefinition } from '../types.ts'
+import type { RequestPreview as RequestPreviewSchema } from '../workbench-schemas.ts'
 import { compileBatch } from './http-batch.ts'
 import { compileRequest, type RequestTemplate } from './http-request.ts'
 
 /** A request for display. It shows the references of the flow file instead of their values. */
-export type RequestPreview = {
-  /** `find` looks the item up first; `batch` sends it together with others. */
-  purpose: 'batch' | 'find' | 'create' | 'update' | 'row' | 'line' | 'payments'
-  method: string | null
-  /** The address, the table's name or the file's path. */
-  target: string
-  headers: Record<string, string>
-  /** For HTTP the body as sent, else the fields. */
-  body: unknown
-}
+export type RequestPreview = Model<typeof RequestPreviewSchema>
 
 type RequestPreviewer = (job: DeliveryJob) => Promise<RequestPreview[]>
 type HttpDefinition = Extract<DestinationDefinition, { type: 'http' }>

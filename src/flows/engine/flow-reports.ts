@@ -352,7 +352,7 @@ function cardOf(flow: Flow, facts: CardFacts): FlowCard {
       }
     }),
     heldDeletes: facts.held.get(name) ?? null,
-    readingPaused: backlogReason(flow, waitingFor(flow, targets)),
+    readingPausedWhy: backlogReason(flow, waitingFor(flow, targets)),
     hasAlerts: flow.alerts.onJobFailed.length > 0,
   }
 }

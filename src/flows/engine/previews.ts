@@ -4,10 +4,10 @@ import type { AppError } from '../../errors/app-error.ts'
 import { findLease } from '../../repositories/leases.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
+import type { PreviewLimits, SyncPreview } from '../flow-service.ts'
 import { CutOff, previewPoll } from '../poll/preview.ts'
 import { refusal } from '../refusal.ts'
 import { sourceUnreadable } from '../sources/failures.ts'
-import type { PreviewLimits, SyncPreview } from '../sync-preview.ts'
 import { SourceClosedError, SourceError } from '../types.ts'
 
 export type Previews = {

@@ -1,13 +1,11 @@
+import type { z } from 'zod'
+import type { Model } from '../api-model.ts'
+import type { Difference as DifferenceSchema } from '../item-schemas.ts'
 import { excerpt, shorten } from '../mapping/excerpt.ts'
+import type { Changes } from '../workbench-schemas.ts'
 
-/** A field that differs between two versions of an item. Values are shortened; an absent value is undefined. */
-export type Difference = {
-  /** For example `price`, `size.width`, `lines[2].quantity`, `["a.b"]`. */
-  field: string
-  change: 'added' | 'removed' | 'changed'
-  from?: unknown
-  to?: unknown
-}
+/** Values are shortened; an absent value is undefined. */
+type Difference = z.output<typeof DifferenceSchema>
 
 const longestValue = 300
 const plainName = /^[\p{L}_$][\p{L}\p{N}_$-]*$/u
@@ -34,12 +32,7 @@ export function differencesOf(
 type Content = Readonly<Record<string, unknown>>
 
 /** Comparison of two versions of an item. `differences` is empty unless `compared`. */
-export type Comparison = {
-  comparison: 'compared' | 'first' | 'too_large'
-  differences: Difference[]
-  /** Total count, including differences that are not listed. */
-  differenceCount: number
-}
+export type Comparison = NonNullable<Model<typeof Changes>>
 
 /** Compares two versions. `before` is undefined when none is stored, and null when it was too large to store. */
 export function compareVersions(

@@ -1,6 +1,6 @@
 import { contentBytesKept } from '../../repositories/flows/item-versions.ts'
 import type { DeliveryPreview, PreviewedChange } from '../deliver/delivery-preview.ts'
-import type { DestinationPreview, SampledChange, SyncPreview } from '../sync-preview.ts'
+import type { DestinationPreview, SampledChange, SyncPreview } from '../flow-service.ts'
 import type { SourceWarning } from '../types.ts'
 import type { FoundChange } from './item-changes.ts'
 import type { ReadBatch } from './read-items.ts'

@@ -8,8 +8,8 @@ import { findLastContents } from '../../repositories/flows/item-versions.ts'
 import { findHeldDeletes, findMissed } from '../../repositories/flows/missed-items.ts'
 import type { DeliveryPreview } from '../deliver/delivery-preview.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
+import type { DeletesPreview, SampledChange, SyncPreview } from '../flow-service.ts'
 import { compareVersions } from '../item/differences.ts'
-import type { DeletesPreview, SampledChange, SyncPreview } from '../sync-preview.ts'
 import type { SourceRow } from '../types.ts'
 import {
   approvedBy,
@@ -105,7 +105,7 @@ export async function previewPoll(
     cutOff = cut.by
   }
   return {
-    pollKind,
+    definition: pollKind,
     identity: {
       sourceChanged: isNewSource,
       destinations: others.map((name) => ({ name, items })),

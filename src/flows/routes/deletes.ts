@@ -1,21 +1,9 @@
-import { shownReason } from '../../domain/flow-reasons.ts'
-import type { Language } from '../../domain/language.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import type { HeldDeletes } from '../flow-service.ts'
+import { toWire } from '../api-model.ts'
 import { givenKey } from '../item/key.ts'
 import { ApproveBody, ApprovedResponse, DeletesResponse, FlowParams } from '../schemas.ts'
 import { actorOf, type ControlDeps, forFlow, sourceResponses } from './control-deps.ts'
 import { languageOf, viewSynced } from './views.ts'
-
-export function viewHeld(held: HeldDeletes | null, language: Language) {
-  return (
-    held && {
-      ...held,
-      why: shownReason(held.why, language),
-      since: held.since.toISOString(),
-    }
-  )
-}
 
 export function addDeletes(app: HttpServer, { flows }: ControlDeps): void {
   app.get(
@@ -32,12 +20,8 @@ export function addDeletes(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request) => {
       const { name } = request.params
-      const { scans, missing, pks, items, held, approvedAt } = await flows.heldDeletes(name)
-      return {
-        ...{ name, scans, missing, pks, items },
-        held: viewHeld(held, languageOf(request)),
-        approved_at: approvedAt?.toISOString() ?? null,
-      }
+      const found = await flows.heldDeletes(name)
+      return toWire(DeletesResponse, { name, ...found }, languageOf(request))
     },
   )
 

@@ -1,8 +1,8 @@
-import { sentenceOf, shownReason } from '../../domain/flow-reasons.ts'
-import type { Language } from '../../domain/language.ts'
+import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import type { FailureView, FlowService, ItemHistory, WaitingDelivery } from '../flow-service.ts'
+import { toWire } from '../api-model.ts'
+import type { FlowService } from '../flow-service.ts'
 import { givenKey } from '../item/key.ts'
 import {
   AllDelayedResponse,
@@ -20,29 +20,12 @@ import {
   ItemParams,
   PkParams,
 } from '../schemas.ts'
-import { languageOf, viewSending } from './views.ts'
+import { languageOf } from './views.ts'
 
 /** The key of an item in a path. It may be empty (`/reset/f/`): that must never become the whole flow. */
 export function pkOf(params: { pk: string }): string {
   if (params.pk === '') throw new AppError('NOT_FOUND')
   return givenKey(params.pk)
-}
-
-function viewWaiting(one: WaitingDelivery, language: Language) {
-  return {
-    destination: one.destination,
-    pk: one.pk,
-    attempts: one.attempts,
-    last_error: one.lastError,
-    why: shownReason(one.why, language),
-    last_status: one.lastStatus,
-    queued_at: one.queuedAt.toISOString(),
-    next_attempt_at: one.nextAttemptAt?.toISOString() ?? null,
-  }
-}
-
-function viewFailure<T extends FailureView>({ lastAt, why, ...failure }: T, language: Language) {
-  return { ...failure, why: shownReason(why, language), last_at: lastAt.toISOString() }
 }
 
 /** Routes that show why something did not arrive. */
@@ -63,10 +46,7 @@ export function addDiagnostics(app: HttpServer, flows: FlowService): void {
     async (request) => {
       const { name } = request.params
       const failures = await flows.failures(name, request.query.limit)
-      return {
-        name,
-        failures: failures.map((one) => viewFailure(one, languageOf(request))),
-      }
+      return toWire(FailuresResponse, { name, failures }, languageOf(request))
     },
   )
 
@@ -85,21 +65,10 @@ export function addDiagnostics(app: HttpServer, flows: FlowService): void {
     },
     async (request) => {
       const { name } = request.params
-      const language = languageOf(request)
-      const { waiting, destinations, readingPaused } = await flows.waiting(
-        name,
-        request.query.limit,
-      )
-      return {
-        name,
-        waiting: waiting.map((one) => viewWaiting(one, language)),
-        destinations: destinations.map(({ sending, ...one }) => ({
-          ...one,
-          sending: viewSending(sending, language),
-        })),
-        reading_paused: readingPaused && sentenceOf(readingPaused, 'en'),
-        reading_paused_why: shownReason(readingPaused, language),
-      }
+      const found = await flows.waiting(name, request.query.limit)
+      const why = found.readingPausedWhy
+      const readingPaused = why && sentenceOf(why, 'en')
+      return toWire(WaitingResponse, { name, ...found, readingPaused }, languageOf(request))
     },
   )
 
@@ -118,27 +87,8 @@ export function addDiagnostics(app: HttpServer, flows: FlowService): void {
     async (request) => {
       const { name } = request.params
       const pk = pkOf(request.params)
-      const { seen, destinations, history } = await flows.item(name, pk)
-      return {
-        name,
-        pk,
-        seen: seen && { hash: seen.hash, changed_at: seen.changedAt.toISOString() },
-        destinations: destinations.map((one) => ({
-          name: one.name,
-          type: one.type,
-          state: one.state,
-          in_sync: one.inSync,
-          attempts: one.attempts,
-          last_error: one.lastError,
-          why: shownReason(one.why, languageOf(request)),
-          last_status: one.lastStatus,
-          queued_at: one.queuedAt?.toISOString() ?? null,
-          next_attempt_at: one.nextAttemptAt?.toISOString() ?? null,
-          delivered_at: one.deliveredAt?.toISOString() ?? null,
-          remembered: one.remembered,
-        })),
-        history: historyBody(history, languageOf(request)),
-      }
+      const item = await flows.item(name, pk)
+      return toWire(ItemResponse, { name, pk, ...item }, languageOf(request))
     },
   )
 }
@@ -160,7 +110,7 @@ export function addDiagnosticsOfAll(app: HttpServer, flows: FlowService): void {
     async (request) => {
       const { flow, limit } = request.query
       const failures = await flows.allFailures(flow, limit)
-      return { failures: failures.map((one) => viewFailure(one, languageOf(request))) }
+      return toWire(AllFailuresResponse, { failures }, languageOf(request))
     },
   )
 
@@ -179,12 +129,7 @@ export function addDiagnosticsOfAll(app: HttpServer, flows: FlowService): void {
     async (request) => {
       const { flow, limit } = request.query
       const delayed = await flows.allDelayed(flow, limit)
-      return {
-        delayed: delayed.map((one) => ({
-          ...viewWaiting(one, languageOf(request)),
-          flow: one.flow,
-        })),
-      }
+      return toWire(AllDelayedResponse, { delayed }, languageOf(request))
     },
   )
 
@@ -203,30 +148,7 @@ export function addDiagnosticsOfAll(app: HttpServer, flows: FlowService): void {
     async (request) => {
       const pk = pkOf(request.params)
       const found = await flows.findItem(pk)
-      return {
-        pk,
-        flows: found.map(({ name, changedAt, destinations }) => ({
-          name,
-          changed_at: changedAt?.toISOString() ?? null,
-          destinations,
-        })),
-      }
+      return toWire(FoundItemResponse, { pk, flows: found }, languageOf(request))
     },
   )
-}
-
-function historyBody({ content, versions, attempts }: ItemHistory, language: Language) {
-  return {
-    content,
-    versions: versions.map(({ seenAt, differenceCount, ...version }) => ({
-      ...version,
-      seen_at: seenAt.toISOString(),
-      difference_count: differenceCount,
-    })),
-    attempts: attempts.map(({ at, why, ...attempt }) => ({
-      ...attempt,
-      why: shownReason(why, language),
-      at: at.toISOString(),
-    })),
-  }
 }

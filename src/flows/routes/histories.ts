@@ -1,5 +1,5 @@
-import { shownReason } from '../../domain/flow-reasons.ts'
 import type { HttpServer } from '../../http/create-server.ts'
+import { toWire } from '../api-model.ts'
 import { FlowParams, RunsQuery, RunsResponse, SkippedQuery, SkippedResponse } from '../schemas.ts'
 import { type ControlDeps, forFlow } from './control-deps.ts'
 import { languageOf } from './views.ts'
@@ -24,21 +24,7 @@ export function addHistories(app: HttpServer, { flows }: ControlDeps): void {
     async (request) => {
       const { name } = request.params
       const runs = await flows.runs(name, request.query.limit)
-      const language = languageOf(request)
-      return {
-        name,
-        runs: runs.map((run) => ({
-          id: run.id,
-          kind: run.kind,
-          started_at: run.startedAt.toISOString(),
-          duration_ms: run.durationMs,
-          rows_read: run.rowsRead,
-          changes: run.changes,
-          items: run.items,
-          error: run.error,
-          why: shownReason(run.why, language),
-        })),
-      }
+      return toWire(RunsResponse, { name, runs }, languageOf(request))
     },
   )
 
@@ -58,15 +44,7 @@ export function addHistories(app: HttpServer, { flows }: ControlDeps): void {
     async (request) => {
       const { name } = request.params
       const skipped = await flows.skipped(name, request.query.limit)
-      const language = languageOf(request)
-      return {
-        name,
-        skipped: skipped.map((one) => ({
-          ...one,
-          why: shownReason(one.why, language),
-          at: one.at.toISOString(),
-        })),
-      }
+      return toWire(SkippedResponse, { name, skipped }, languageOf(request))
     },
   )
 }

@@ -1,6 +1,7 @@
-import { type Reason, sentenceOf, shownReason } from '../../domain/flow-reasons.ts'
+import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
+import { toWire } from '../api-model.ts'
 import { PreviewQuery, PreviewResponse } from '../preview-schemas.ts'
 import { refusal } from '../refusal.ts'
 import { FlowParams } from '../schemas.ts'
@@ -35,7 +36,6 @@ export function addPreview(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request, reply) => {
       const { name } = request.params
-      const view = (why: Reason | null) => shownReason(why, languageOf(request))
       const { max_rows: maxRows, max_seconds: maxSeconds } = request.query
       const ended = new AbortController()
       const forget = app.shutdown.onClosing(() =>
@@ -52,44 +52,24 @@ export function addPreview(app: HttpServer, { flows }: ControlDeps): void {
       if (reply.raw.closed) hangUp()
       try {
         const preview = await flows.preview(name, { maxRows, maxSeconds }, ended.signal)
-        const { pollKind, identity, scan, changes, items, deletes, problems } = preview
-        return {
-          name,
-          paused: preview.paused,
-          definition: pollKind,
-          identity: {
-            source_changed: identity.sourceChanged,
-            destinations: identity.destinations,
-          },
-          scan,
-          cut_off: preview.cutOff,
-          rows_read: preview.rowsRead,
-          duration_ms: preview.durationMs,
-          changes,
-          items,
-          deletes: {
-            ...deletes,
-            reason: deletes.why && sentenceOf(deletes.why, 'en'),
-            why: view(deletes.why),
-          },
-          destinations: preview.destinations.map(({ refusals, ...one }) => ({
-            ...one,
-            refusals: refusals.map(({ pk, why }) => ({
-              pk,
-              reason: sentenceOf(why, 'en'),
-              why: view(why),
+        const { deletes, destinations, problems } = preview
+        return toWire(
+          PreviewResponse,
+          {
+            ...preview,
+            name,
+            deletes: { ...deletes, reason: deletes.why && sentenceOf(deletes.why, 'en') },
+            destinations: destinations.map((one) => ({
+              ...one,
+              refusals: one.refusals.map((refused) => ({
+                ...refused,
+                reason: sentenceOf(refused.why, 'en'),
+              })),
             })),
-          })),
-          problems: problems.map(({ pk, why }) => ({
-            pk,
-            message: sentenceOf(why, 'en'),
-            why: view(why),
-          })),
-          sample: preview.sample.map(({ differenceCount, ...one }) => ({
-            ...one,
-            difference_count: differenceCount,
-          })),
-        }
+            problems: problems.map((one) => ({ ...one, message: sentenceOf(one.why, 'en') })),
+          },
+          languageOf(request),
+        )
       } finally {
         forget()
         reply.raw.off('close', hangUp)

@@ -1,4 +1,5 @@
 import type { HttpServer } from '../../http/create-server.ts'
+import { toWire } from '../api-model.ts'
 import {
   DestinationParams,
   DestinationResponse,
@@ -9,7 +10,7 @@ import {
   StoppedResponse,
 } from '../schemas.ts'
 import { actorOf, type ControlDeps, forFlow, forOperators } from './control-deps.ts'
-import { viewStop } from './views.ts'
+import { languageOf } from './views.ts'
 
 export function addSending(app: HttpServer, { flows }: ControlDeps): void {
   app.get(
@@ -23,7 +24,8 @@ export function addSending(app: HttpServer, { flows }: ControlDeps): void {
         response: { 200: SendingResponse },
       },
     },
-    async () => ({ stops: (await flows.sendStops()).map(viewStop) }),
+    async (request) =>
+      toWire(SendingResponse, { stops: await flows.sendStops() }, languageOf(request)),
   )
 
   app.get(
@@ -41,16 +43,7 @@ export function addSending(app: HttpServer, { flows }: ControlDeps): void {
     async (request) => {
       const { name } = request.params
       const reports = await flows.destination(name)
-      return {
-        name,
-        flows: reports.map(({ perMinute, endsAt, rateLimit, samples, ...counts }) => ({
-          ...counts,
-          per_minute: perMinute,
-          ends_at: endsAt?.toISOString() ?? null,
-          rate_limit: rateLimit && { max: rateLimit.max, per_ms: rateLimit.perMs },
-          samples: samples.map(({ at, ...one }) => ({ at: at.toISOString(), ...one })),
-        })),
-      }
+      return toWire(DestinationResponse, { name, flows: reports }, languageOf(request))
     },
   )
 
@@ -71,7 +64,7 @@ export function addSending(app: HttpServer, { flows }: ControlDeps): void {
     async (request) => {
       const { flow = null, destination = null, reason = null } = request.body ?? {}
       const stop = await flows.stopSending({ flow, destination }, actorOf(request), reason)
-      return { ...viewStop(stop), status: 'stopped' as const }
+      return toWire(StoppedResponse, { ...stop, status: 'stopped' }, languageOf(request))
     },
   )
 
@@ -91,9 +84,9 @@ export function addSending(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request) => {
       const { flow = null, destination = null } = request.body ?? {}
-      const left = await flows.startSending({ flow, destination }, actorOf(request))
-      const status = left.length > 0 ? ('stopped' as const) : ('started' as const)
-      return { flow, destination, status, stops: left.map(viewStop) }
+      const stops = await flows.startSending({ flow, destination }, actorOf(request))
+      const status = stops.length > 0 ? 'stopped' : 'started'
+      return toWire(StartedResponse, { flow, destination, status, stops }, languageOf(request))
     },
   )
 }

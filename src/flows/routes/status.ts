@@ -1,11 +1,12 @@
-import { sentenceOf, shownReason } from '../../domain/flow-reasons.ts'
+import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Language } from '../../domain/language.ts'
 import { deriveFlow } from '../../fleet/derive-flow.ts'
 import { messageOf } from '../../fleet/messages.ts'
 import type { Health } from '../../fleet/states.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { product } from '../../http/product.ts'
-import type { FlowStatus as Status } from '../flow-service.ts'
+import { toWire } from '../api-model.ts'
+import type { FlowStatus } from '../flow-service.ts'
 import { givenKey } from '../item/key.ts'
 import { prometheusText, wantsPrometheus } from '../prometheus.ts'
 import {
@@ -13,7 +14,11 @@ import {
   ActivityResponse,
   ErrorsQuery,
   ErrorsResponse,
+  Flow,
+  FlowMetrics,
+  FlowStatus as FlowStatusSchema,
   FlowsResponse,
+  FlowWithoutDefinition,
   HealthResponse,
   MetricsResponse,
   MetricsText,
@@ -21,32 +26,13 @@ import {
   StatusResponse,
 } from '../schemas.ts'
 import { type ControlDeps, forOperators } from './control-deps.ts'
-import { viewHeld } from './deletes.ts'
-import { languageOf, viewProblem, viewSending } from './views.ts'
+import { languageOf, viewProblem } from './views.ts'
 
-function viewStatus(status: Status, language: Language) {
-  return {
-    paused: status.paused,
-    runLimit: status.runLimit,
-    runCount: status.runCount,
-    paused_at: status.pausedAt?.toISOString() ?? null,
-    paused_by: status.pausedBy,
-    reason: status.reason,
-    code: status.why?.code ?? null,
-    why: shownReason(status.why, language),
-    polling: status.polling,
-  }
-}
+/** The status with the code of its reason, which the page reads. */
+const withCode = (status: FlowStatus) => ({ ...status, code: status.why?.code ?? null })
 
-function viewHealth(health: Health | undefined, language: Language, at: Date) {
-  if (!health) return null
-  const { state, cause, since } = health
-  return {
-    state,
-    cause,
-    since: since?.toISOString() ?? null,
-    message: messageOf(health, language, at),
-  }
+function healthOf(health: Health | undefined, language: Language, at: Date) {
+  return health ? { ...health, message: messageOf(health, language, at) } : null
 }
 
 export function addStatus(
@@ -119,9 +105,9 @@ export function addStatus(
           .send(`${await registry.metrics()}\n${text}` as never)
       }
       return Object.fromEntries(
-        [...metrics].map(([name, { destinations: _, pollDueSince: __, ...figures }]) => [
+        [...metrics].map(([name, figures]) => [
           name,
-          { ...figures, lastRun: figures.lastRun?.toISOString() ?? null },
+          toWire(FlowMetrics, figures, languageOf(request)),
         ]),
       )
     },
@@ -145,12 +131,7 @@ export function addStatus(
         ...others,
         ...(pk !== undefined && { pk: givenKey(pk) }),
       })
-      const language = languageOf(request)
-      return errors.map(({ why, ...error }) => ({
-        ...error,
-        timestamp: error.timestamp.toISOString(),
-        why: shownReason(why, language),
-      }))
+      return toWire(ErrorsResponse, errors, languageOf(request))
     },
   )
 
@@ -168,7 +149,9 @@ export function addStatus(
     async (request) => {
       const status = await flows.status()
       const language = languageOf(request)
-      return Object.fromEntries([...status].map(([name, one]) => [name, viewStatus(one, language)]))
+      return Object.fromEntries(
+        [...status].map(([name, one]) => [name, toWire(FlowStatusSchema, withCode(one), language)]),
+      )
     },
   )
 
@@ -190,61 +173,33 @@ export function addStatus(
       const health = new Map(
         (await flows.observed()).map((seen) => [seen.flow, deriveFlow(seen, at)]),
       )
+      const flowsOf = cards.map((card) => {
+        const seen = health.get(card.name)
+        const healthOfDestination = (name: string) =>
+          seen?.destinations.find((one) => one.name === name)
+        return toWire(
+          Flow,
+          {
+            ...card,
+            status: withCode(card.status),
+            readingPaused: card.readingPausedWhy && sentenceOf(card.readingPausedWhy, 'en'),
+            destinations: card.destinations.map((one) => ({
+              ...one,
+              health: healthOf(healthOfDestination(one.name), language, at),
+            })),
+            health: healthOf(seen, language, at),
+          },
+          language,
+        )
+      })
       return {
-        flows: cards.map((card) => ({
-          name: card.name,
-          description: card.description,
-          source: card.source,
-          poll_interval_ms: card.pollIntervalMs,
-          status: viewStatus(card.status, language),
-          last_poll_at: card.lastPollAt?.toISOString() ?? null,
-          last_success_at: card.lastSuccessAt?.toISOString() ?? null,
-          next_poll_at: card.nextPollAt?.toISOString() ?? null,
-          last_error: card.lastError,
-          last_error_why: shownReason(card.lastErrorWhy, language),
-          waiting_for: card.waitingFor && {
-            why: shownReason(card.waitingFor.why, language),
-            since: card.waitingFor.since.toISOString(),
-            until: card.waitingFor.until?.toISOString() ?? null,
-          },
-          items: card.items,
-          changes_today: card.changesToday,
-          durations: card.durations,
-          progress: card.progress && {
-            started_at: card.progress.startedAt.toISOString(),
-            rows_read: card.progress.rowsRead,
-            changes: card.progress.changes,
-          },
-          destinations: card.destinations.map((destination) => ({
-            name: destination.name,
-            type: destination.type,
-            waiting: destination.waiting,
-            delayed: destination.delayed,
-            failed: destination.failed,
-            oldest_waiting_at: destination.oldestWaitingAt?.toISOString() ?? null,
-            sending: viewSending(destination.sending, language),
-            health: viewHealth(
-              health.get(card.name)?.destinations.find(({ name }) => name === destination.name),
-              language,
-              at,
-            ),
-          })),
-          reading_paused: card.readingPaused && sentenceOf(card.readingPaused, 'en'),
-          reading_paused_why: shownReason(card.readingPaused, language),
-          held_deletes: viewHeld(card.heldDeletes, language),
-          has_alerts: card.hasAlerts,
-          health: viewHealth(health.get(card.name), language, at),
-        })),
+        flows: flowsOf,
         dashboard_page: dashboardPage ?? null,
         time_zone: await shopTimeZone(),
         problems: flows.problems().map((one) => viewProblem(one, language)),
-        without_definition: (await flows.withoutDefinition()).map(({ name, destinations }) => ({
-          name,
-          destinations: destinations.map(({ oldestWaitingAt, ...counts }) => ({
-            ...counts,
-            oldest_waiting_at: oldestWaitingAt?.toISOString() ?? null,
-          })),
-        })),
+        without_definition: (await flows.withoutDefinition()).map((one) =>
+          toWire(FlowWithoutDefinition, one, language),
+        ),
       }
     },
   )
@@ -264,14 +219,7 @@ export function addStatus(
     async (request) => {
       const { flow, limit } = request.query
       const activity = await flows.activity({ flow }, limit)
-      const language = languageOf(request)
-      return {
-        activity: activity.map((entry) => ({
-          ...entry,
-          at: entry.at.toISOString(),
-          why: shownReason(entry.why, language),
-        })),
-      }
+      return toWire(ActivityResponse, { activity }, languageOf(request))
     },
   )
 }

@@ -1,5 +1,6 @@
-import { sentenceOf, shownReason } from '../../domain/flow-reasons.ts'
+import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { HttpServer } from '../../http/create-server.ts'
+import { toWire } from '../api-model.ts'
 import { givenKey } from '../item/key.ts'
 import {
   FlowParams,
@@ -36,14 +37,16 @@ export function addUpkeep(app: HttpServer, { flows }: ControlDeps): void {
     async (request, reply) => {
       const { name } = request.params
       const results = await flows.testAlerts(name, actorOf(request))
-      const language = languageOf(request)
-      return reply.code(results.every(({ ok }) => ok) ? 200 : 207).send({
+      const answer = {
         flow: name,
-        results: results.map(({ why, ...result }) => ({
-          ...result,
-          ...(why && { error: sentenceOf(why, 'en'), why: shownReason(why, language) }),
+        results: results.map((one) => ({
+          ...one,
+          error: one.why && sentenceOf(one.why, 'en'),
         })),
-      })
+      }
+      return reply
+        .code(results.every(({ ok }) => ok) ? 200 : 207)
+        .send(toWire(TestAlertsResponse, answer, languageOf(request)))
     },
   )
 

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import type { FastifyRequest } from 'fastify'
-import { type Reason, sentenceOf, shownReason } from '../../domain/flow-reasons.ts'
+import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Language } from '../../domain/language.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
+import { toWire } from '../api-model.ts'
 import { templateNames, templateSources } from '../definition/flow-template.ts'
-import type { Comparison } from '../item/differences.ts'
 import { ItemParams } from '../schemas.ts'
 import type { ShownDelivery } from '../workbench/shown-deliveries.ts'
 import type { Caller, Checked, WhyReadOnly } from '../workbench/workbench.ts'
@@ -57,12 +57,11 @@ export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void 
       const { folder, readOnly, files } = await workbench.list(callerOf(request))
       const templates = templateNames.map((name) => ({
         name,
-        takes_source: !templateSources.some((one) => one === name),
+        takesSource: !templateSources.some((one) => one === name),
       }))
-      return {
-        ...{ folder, files, templates, sources: [...templateSources] },
-        ...viewReadOnly(readOnly),
-      }
+      const sources = [...templateSources]
+      const answer = { folder, files, templates, sources, ...viewReadOnly(readOnly) }
+      return toWire(FlowFilesResponse, answer, languageOf(request))
     },
   )
 
@@ -79,20 +78,9 @@ export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void 
       },
     },
     async (request) => {
-      const { file, text, hash, changedAt, readOnly, versions } = await workbench.read(
-        request.params.file,
-        callerOf(request),
-      )
-      return {
-        ...{ file, text, hash },
-        changed_at: changedAt.toISOString(),
-        ...viewReadOnly(readOnly),
-        versions: versions.map(({ id, replacedAt, bytes }) => ({
-          version: id,
-          replaced_at: replacedAt.toISOString(),
-          bytes,
-        })),
-      }
+      const found = await workbench.read(request.params.file, callerOf(request))
+      const answer = { ...found, ...viewReadOnly(found.readOnly) }
+      return toWire(FlowFileResponse, answer, languageOf(request))
     },
   )
 
@@ -202,18 +190,18 @@ export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void 
       try {
         const { text } = request.body
         const made = await workbench.dryRun(text, callerOf(request), ended.signal)
-        const { name, rowsRead, cutOff, warnings, records } = made
         const language = languageOf(request)
-        return {
-          ...{ name, rows_read: rowsRead, cut_off: cutOff },
-          warnings: warnings.map((why) => sentenceOf(why, language)),
-          records: records.map(({ deliveries, problem, skipped, ...one }) => ({
+        const answer = {
+          ...made,
+          warnings: made.warnings.map((why) => sentenceOf(why, language)),
+          records: made.records.map(({ deliveries, ...one }) => ({
             ...one,
-            problem: said(problem, language),
-            skipped: said(skipped, language),
-            destinations: deliveries.map((each) => viewShown(each, language)),
+            problem: said(one.problem, language),
+            skipped: said(one.skipped, language),
+            destinations: deliveries.map((each) => withSentences(each, language)),
           })),
         }
+        return toWire(DryRunResponse, answer, language)
       } finally {
         forget()
         reply.raw.off('close', hangUp)
@@ -241,22 +229,8 @@ export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void 
       const pk = pkOf(request.params)
       const language = languageOf(request)
       const { record, destinations } = await workbench.itemRequests(name, pk)
-      return {
-        ...{ name, pk, record },
-        destinations: destinations.map(
-          ({ deliveredAt, recordChanges, bodyChanges, answer, ...shown }) => ({
-            ...viewShown(shown, language),
-            delivered_at: deliveredAt?.toISOString() ?? null,
-            record_changes: viewChanges(recordChanges),
-            body_changes: viewChanges(bodyChanges),
-            answer: answer && {
-              ...answer,
-              at: answer.at.toISOString(),
-              why: shownReason(answer.why, language),
-            },
-          }),
-        ),
-      }
+      const shown = destinations.map((one) => withSentences(one, language))
+      return toWire(ItemRequestsResponse, { name, pk, record, destinations: shown }, language)
     },
   )
 
@@ -276,8 +250,8 @@ export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void 
 }
 
 const viewReadOnly = (why: WhyReadOnly | null) => ({
-  read_only: why?.message ?? null,
-  read_only_code: why?.code ?? null,
+  readOnly: why?.message ?? null,
+  readOnlyCode: why?.code ?? null,
 })
 
 const callerOf = (request: FastifyRequest): Caller => ({
@@ -291,20 +265,14 @@ function said(why: Reason | null, language: Language): string | null {
   return why && sentenceOf(why, language)
 }
 
-function viewShown({ skipped, refused, ...shown }: ShownDelivery, language: Language) {
+function withSentences<T extends Pick<ShownDelivery, 'skipped' | 'refused'>>(
+  { skipped, refused, ...shown }: T,
+  language: Language,
+) {
   return { ...shown, skipped: said(skipped, language), refused: said(refused, language) }
 }
 
-function viewChanges(changes: Comparison | null) {
-  if (!changes) return null
-  const { differenceCount, ...rest } = changes
-  return { ...rest, difference_count: differenceCount }
-}
-
-function viewChecked({ name, problems, references }: Checked, language: Language) {
-  return {
-    name,
-    problems: problems.map((one) => viewProblem(one, language)),
-    references: references.map(({ kind, name: of, isSet }) => ({ kind, name: of, is_set: isSet })),
-  }
+function viewChecked(checked: Checked, language: Language) {
+  const problems = checked.problems.map((one) => viewProblem(one, language))
+  return toWire(CheckedResponse, { ...checked, problems }, language)
 }

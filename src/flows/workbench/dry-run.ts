@@ -1,5 +1,6 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { Secret } from '../../domain/secret.ts'
+import type { Model } from '../api-model.ts'
 import type { LoadedFlow } from '../definition/load.ts'
 import type { DestinationContext } from '../destinations/index.ts'
 import { openFlow } from '../engine/open-flow.ts'
@@ -8,6 +9,7 @@ import { hideTexts } from '../net/hidden-texts.ts'
 import { recordsOf } from '../poll/read-items.ts'
 import type { SourceContext } from '../sources/context.ts'
 import type { SourceRow } from '../types.ts'
+import type { DryRunResponse } from '../workbench-schemas.ts'
 import {
   openShownDeliveries,
   type ShownDeliveries,
@@ -17,21 +19,17 @@ import {
 export type DryRunDeps = Omit<DestinationContext, 'flow' | 'agent'> &
   Omit<SourceContext, 'flow' | 'now' | 'grants' | 'payments'> & { feeds: SourceContext['payments'] }
 
-/** One record of the source and its result. */
-export type DryRunRecord = {
-  /** The record as the source returned it. */
-  record: unknown
-  pk: string | null
-  /** Why the record is invalid. The reason for an intentional exclusion is in `skipped`. */
+type Answer = Model<typeof DryRunResponse>
+
+/** One record of the source and its result. An intentional exclusion is `skipped`, an invalid record has a `problem`. */
+export type DryRunRecord = Pick<Answer['records'][number], 'record' | 'pk'> & {
   problem: Reason | null
   skipped: Reason | null
   deliveries: ShownDelivery[]
 }
 
-export type DryRun = {
-  rowsRead: number
-  /** Why the source was not read completely. */
-  cutOff: 'items' | 'time' | null
+/** `cutOff`: why the source was not read completely. */
+export type DryRun = Pick<Answer, 'rowsRead' | 'cutOff'> & {
   /** Warnings of the source. */
   warnings: Reason[]
   records: DryRunRecord[]

@@ -5,23 +5,23 @@ import { join, sep } from 'node:path'
 import { writeWhole } from '../../files/durable-files.ts'
 import { GuardedFileError, readGuardedFile } from '../../files/guarded-file.ts'
 import { whyNotWritable } from '../../files/writable-folder.ts'
+import type { Model } from '../api-model.ts'
 import { flowFiles } from '../definition/load.ts'
 import { maxFlowFileBytes } from '../definition/yaml-file.ts'
 import { refusal } from '../refusal.ts'
+import type { FlowFileResponse } from '../workbench-schemas.ts'
 
-export type FlowFile = {
-  file: string
-  text: string
-  /** Of the bytes on disk. A save names it, so that it cannot overwrite unseen changes. */
-  hash: string
-  changedAt: Date
+type FlowFileModel = Model<typeof FlowFileResponse>
+
+/** `hash`: of the bytes on disk. A save names it, so that it cannot overwrite unseen changes. */
+export type FlowFile = Pick<FlowFileModel, 'file' | 'text' | 'hash' | 'changedAt'> & {
   /** A link is followed for reading, inside the folder, and never written. */
   isLink: boolean
   versions: FlowFileVersion[]
 }
 
-/** A replaced version. `id` is the time, such as 20261127T010203123Z. */
-export type FlowFileVersion = { id: string; replacedAt: Date; bytes: number }
+/** A replaced version, named by its time. */
+export type FlowFileVersion = FlowFileModel['versions'][number]
 
 export type FlowFiles = {
   folder: string
@@ -119,7 +119,7 @@ export function createFlowFiles(folder: string, now: () => Date): FlowFiles {
         changedAt: stats.mtime,
         isLink: stats.isSymbolicLink(),
         versions: versions.map(({ name, id }) => ({
-          id,
+          version: id,
           replacedAt: timeOf(id),
           bytes: lstatSync(join(versionsOf, name)).size,
         })),

@@ -1,29 +1,17 @@
 import type { Db } from '../../db/database.ts'
-import type { StoredReason } from '../../domain/flow-reasons.ts'
 import { listItemDeliveries } from '../../repositories/flows/delivery-reports.ts'
 import { type ItemVersionRow, listItemHistory } from '../../repositories/flows/item-versions.ts'
 import { listRemembered } from '../../repositories/flows/remembered-values.ts'
+import type { Model } from '../api-model.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { DestinationContext } from '../destinations/index.ts'
-import { type Comparison, compareVersions } from '../item/differences.ts'
+import { compareVersions } from '../item/differences.ts'
+import type { ItemRequestsResponse } from '../workbench-schemas.ts'
 import { openShownDeliveries, type ShownDelivery } from './shown-deliveries.ts'
 
 /** One destination of an item: what it would get now, and how that differs from the last delivery. */
-export type ItemRequests = ShownDelivery & {
-  deliveredAt: Date | null
-  /** The present record compared with the last delivered one; null if that is not kept. */
-  recordChanges: Comparison | null
-  /** The mapped bodies of both records, by the present definition. */
-  bodyChanges: Comparison | null
-  /** Of the last attempt. */
-  answer: {
-    at: Date
-    outcome: 'delivered' | 'retry' | 'failed' | 'skipped'
-    status: number | null
-    reason: string | null
-    why: StoredReason | null
-  } | null
-}
+export type ItemRequests = Omit<Requests, keyof ShownDelivery> & ShownDelivery
+type Requests = Model<typeof ItemRequestsResponse>['destinations'][number]
 
 /**
  * What each destination of a flow would get for an item, from its newest stored record and the present definition. It

@@ -1,5 +1,6 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
+import type { Model } from '../api-model.ts'
 import { identitiesOf } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
 import { jobKey } from '../deliver/attempt.ts'
@@ -7,17 +8,14 @@ import { compileItemBody, isSkip } from '../deliver/item-body.ts'
 import { BatchError } from '../destinations/http-batch.ts'
 import { TemplateError } from '../destinations/http-template.ts'
 import { type DestinationContext, openDestination } from '../destinations/index.ts'
-import { compileRequestPreviews, type RequestPreview } from '../destinations/request-preview.ts'
+import { compileRequestPreviews } from '../destinations/request-preview.ts'
 import { splitKey } from '../item/key.ts'
 import { MappingError } from '../mapping.ts'
 import type { DeliveryJob, Remembered } from '../types.ts'
+import type { ShownDelivery as ShownDeliverySchema } from '../workbench-schemas.ts'
 
 /** What a destination would get for an item: the mapped body and the requests, or why it gets nothing. */
-export type ShownDelivery = {
-  name: string
-  type: string
-  body: unknown
-  requests: RequestPreview[]
+export type ShownDelivery = Omit<Model<typeof ShownDeliverySchema>, 'skipped' | 'refused'> & {
   /** Set if the item is left out on purpose. */
   skipped: Reason | null
   /** Set if something prevents the delivery. */

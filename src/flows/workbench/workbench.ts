@@ -1,6 +1,7 @@
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { reference } from '../../domain/secret.ts'
 import { type LeaseDeps, withLease } from '../../jobs/with-lease.ts'
+import type { Model } from '../api-model.ts'
 import { recordAction, type SwitchDeps } from '../control/switches.ts'
 import type { FlowContext } from '../definition/context.ts'
 import {
@@ -16,6 +17,7 @@ import type { FlowProblemView } from '../flow-service.ts'
 import { codedRefusal, refusal } from '../refusal.ts'
 import { sourceUnreadable } from '../sources/failures.ts'
 import { SourceError } from '../types.ts'
+import type { CheckedResponse, FlowFilesResponse, SavedResponse } from '../workbench-schemas.ts'
 import { type DryRun, type DryRunDeps, dryRun } from './dry-run.ts'
 import { createFlowFiles, type FlowFile } from './flow-files.ts'
 import { itemRequests } from './item-requests.ts'
@@ -38,14 +40,9 @@ export type WorkbenchDeps = SwitchDeps &
   }
 
 /** A value that a definition references. The value itself is never shown. */
-export type Reference = { kind: 'env' | 'file'; name: string; isSet: boolean }
-
-export type Checked = {
-  /** Name of the flow; null while the definition has problems. */
-  name: string | null
-  problems: FlowProblemView[]
-  references: Reference[]
-}
+type Reference = CheckedModel['references'][number]
+type CheckedModel = Model<typeof CheckedResponse>
+export type Checked = Omit<CheckedModel, 'problems'> & { problems: FlowProblemView[] }
 
 /**
  * The caller. A definition can read files and send their content anywhere, so trying and saving one is restricted.
@@ -57,23 +54,15 @@ export type Caller = {
   isAnonymous: boolean
 }
 
-/**
- * Why nothing can be saved. `off`: by the setting. `anonymous`, `open_to_all`: the caller is not identified.
- * `folder`: it cannot be written. `link`: the file is a link. `message` is for operators.
- */
-export type WhyReadOnly = {
-  code: 'off' | 'anonymous' | 'open_to_all' | 'folder' | 'link'
-  message: string
-}
+type FolderModel = Model<typeof FlowFilesResponse>
 
-export type FlowFolder = {
-  folder: string
-  /** Null if definitions can be saved. */
-  readOnly: WhyReadOnly | null
-  files: { file: string; flow: string | null; problems: number }[]
-}
+/** Why nothing can be saved. `message` is for operators. */
+export type WhyReadOnly = { code: NonNullable<FolderModel['readOnlyCode']>; message: string }
 
-export type Saved = { file: string; name: string; hash: string; problems: FlowProblemView[] }
+/** `readOnly`: null if definitions can be saved. */
+export type FlowFolder = Pick<FolderModel, 'folder' | 'files'> & { readOnly: WhyReadOnly | null }
+
+export type Saved = Omit<Model<typeof SavedResponse>, 'problems'> & { problems: FlowProblemView[] }
 
 export type Workbench = {
   list(caller: Caller): Promise<FlowFolder>
