@@ -24,7 +24,7 @@ import {
 } from '../payments/audit/seal-activity.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { createEventSource } from '../payments/events/event-source.ts'
-import { createAccountPauses } from '../payments/operations/account-pauses.ts'
+import { createAccountPauses } from '../payments/operations/account-queues.ts'
 import { createForeignOrders } from '../payments/orders/foreign-orders.ts'
 import { createOrderCalls } from '../payments/orders/order-calls.ts'
 import { createOrderChanges } from '../payments/orders/order-changes.ts'

@@ -1,5 +1,5 @@
 import type { Driver } from 'kysely'
-import { assertOutsideTransaction } from './flow-guard.ts'
+import { assertOutsideTransaction } from './transactions.ts'
 
 /**
  * The driver for work that uses at most `most` of its connections at a time. This work waits in the order of its

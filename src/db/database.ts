@@ -1,12 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CompiledQuery, type Driver, Kysely, sql, type Transaction } from 'kysely'
-import { createAnnouncer } from './announcer.ts'
 import { limitConnections } from './connection-share.ts'
 import { isRepeatable, OpenTransactionError } from './database-failures.ts'
 import type { Engine, Log } from './engine.ts'
-import { asLast, assertOutsideTransaction, Gate, guarded, insideTransaction } from './flow-guard.ts'
 import { postgresEngine } from './postgres-engine.ts'
 import type { Tables } from './tables.ts'
+import {
+  asLast,
+  assertOutsideTransaction,
+  createAnnouncer,
+  Gate,
+  guarded,
+  insideTransaction,
+} from './transactions.ts'
 import { createWriteProof, type WriteProof } from './write-proof.ts'
 
 export type Db = Kysely<Tables>

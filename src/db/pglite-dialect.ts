@@ -13,7 +13,7 @@ import {
 } from 'kysely'
 import { codeOf, hideValues, isOutdatedStatement } from './database-failures.ts'
 import { createTurns } from './event-loop-turns.ts'
-import { StatementNames } from './statement-names.ts'
+import { StatementNames } from './statements.ts'
 
 /** PGlite answers in microtasks, so a loop of awaited queries would keep timers and sockets from running. */
 const LONGEST_TURN_MS = 8

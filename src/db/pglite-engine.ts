@@ -7,7 +7,7 @@ import { makeNewPglite } from './new-pglite.ts'
 import { copyPglite } from './pglite-copy.ts'
 import { pgliteDialect } from './pglite-dialect.ts'
 import { keepParserSmall } from './small-parser.ts'
-import { typeParsers } from './type-parsers.ts'
+import { typeParsers } from './statements.ts'
 import { startVacuum } from './vacuum.ts'
 
 export type PgliteOptions = {

@@ -9,7 +9,7 @@ import {
 } from './database-failures.ts'
 import { DescribedOnce } from './described-once.ts'
 import { type PostgresSessions, type ServerSession, whichSession } from './postgres-sessions.ts'
-import type { StatementNames } from './statement-names.ts'
+import type { StatementNames } from './statements.ts'
 
 /** The time between two checks of a query without an answer at the server. */
 const SUSPECT_AGAIN_MS = 500

@@ -7,7 +7,7 @@ import { checkEncoding } from './postgres-encoding.ts'
 import { PostgresListener } from './postgres-listener.ts'
 import { resilientPool } from './postgres-pool.ts'
 import { checkRole, findPooling, type Pooling, receivesNotifications } from './postgres-pooler.ts'
-import { pgTypes } from './type-parsers.ts'
+import { pgTypes } from './statements.ts'
 
 /** Below the 10 s that an ERP waits for an answer, with time left to answer 503. */
 const CONNECT_TIMEOUT_MS = 5_000

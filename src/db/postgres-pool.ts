@@ -3,7 +3,7 @@ import { DatabaseUnavailableError } from './database-failures.ts'
 import type { Log } from './engine.ts'
 import { type ClientLimits, type Shared, WatchedClient } from './postgres-client.ts'
 import { PostgresSessions } from './postgres-sessions.ts'
-import { StatementNames } from './statement-names.ts'
+import { StatementNames } from './statements.ts'
 
 /** A connection that was idle longer is checked before it is used, as in HikariCP. */
 const VERIFY_AFTER_IDLE_MS = 500

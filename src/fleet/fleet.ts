@@ -38,7 +38,7 @@ import { deriveHealth } from './derive-health.ts'
 import { slotMs } from './health-limits.ts'
 import type { FlowSeen } from './observations.ts'
 import { observe } from './observe.ts'
-import { type FleetHealth, type Health, subject, subjectKey } from './states.ts'
+import { type FleetHealth, type Health, subjectKey } from './states.ts'
 import { createUsualCharges } from './usual-charges.ts'
 
 /** The result of an attempt of a call to the provider. */
@@ -126,7 +126,7 @@ export function createFleet(deps: FleetDeps): Fleet {
     const boxes = rows.filter(
       ({ kind, state }) => kind === 'box' && (state === 'down' || state === 'attention'),
     )
-    troubles = new Map(boxes.map((row) => [subjectKey(row), revive(row)]))
+    troubles = new Map(boxes.map((row) => [boxKey(row.scope, row.name), revive(row)]))
   }
 
   const keepChanges = async (trx: Trx, health: FleetHealth, token: number) => {
@@ -189,7 +189,7 @@ export function createFleet(deps: FleetDeps): Fleet {
         )
         return sinceBegan(health, known)
       }),
-    troubleOf: (client, cajaId) => troubles.get(subjectKey(subject('box', client, cajaId))),
+    troubleOf: (client, cajaId) => troubles.get(boxKey(client, cajaId)),
     async changesAfter(id, limit) {
       return (await listFleetChangesAfter(db, id, limit)).map(toChange)
     },
@@ -264,7 +264,7 @@ function createObservationWriter(
     },
     recordRefusal(client, cajaId, code) {
       if (!concernsBox(code)) return
-      const key = JSON.stringify([client, cajaId])
+      const key = boxKey(client, cajaId)
       if (!hasCapacity(refusals, key)) return
       const at = now()
       const known = refusals.get(key)
@@ -280,13 +280,18 @@ function createObservationWriter(
       writer.later()
     },
     recordFinding(finding) {
-      const key = JSON.stringify([finding.client, finding.cajaId])
+      const key = boxKey(finding.client, finding.cajaId)
       if (!hasCapacity(findings, key)) return
       findings.set(key, { ...finding, at: now() })
       writer.later()
     },
     flush: writer.flush,
   }
+}
+
+/** The key of a box in a map. */
+function boxKey(client: string, cajaId: string): string {
+  return JSON.stringify([client, cajaId])
 }
 
 /** The provider's text without the characters that the database refuses. */

@@ -10,20 +10,19 @@ import type { LoggerOptions } from 'pino'
 import { AppError } from '../errors/app-error.ts'
 import { OperatorError } from '../errors/operator-error.ts'
 import { requireAccessClass } from './access-classes.ts'
-import { serializerCompiler } from './answer-serializer.ts'
-import { answerClientError, answerInsteadOfNode, validatorCompiler } from './client-errors.ts'
+import { answerClientError } from './client-errors.ts'
 import {
   type ConnectionLimits,
   type Connections,
+  installShutdown,
   refuseDisconnected,
   trackConnections,
 } from './connections.ts'
 import type { CompleteFailure, ErrorStyle } from './error-body.ts'
 import { installErrorHandler, sendFailure } from './error-handler.ts'
 import { identify, installHeaders, requestIdOf } from './headers.ts'
-import { installJsonBody } from './json-body.ts'
+import { installJsonBody, serializerCompiler, validatorCompiler } from './json-body.ts'
 import { RequestLog } from './logging.ts'
-import { installShutdown } from './shutdown.ts'
 
 /** A listener whose routes are typed by their Zod schemas. */
 export type HttpServer = FastifyInstance<
@@ -107,7 +106,7 @@ export function createServer({
     trustProxy: trustProxy.length > 0 ? [...trustProxy] : false,
     // A HEAD on a route that acts on GET, such as the OAuth callback, would act too.
     exposeHeadRoutes: false,
-    // Fastify's own 503 has another shape; shutdown.ts refuses instead.
+    // Fastify's own 503 has another shape; installShutdown refuses instead.
     return503OnClosing: false,
     clientErrorHandler: (error, socket) =>
       answerClientError(error, socket, { connections, log: app.log, style: errorStyle }),
@@ -163,4 +162,19 @@ export function publicPathOf(publicUrl: string): string {
 function loggerOption(logger: ServerOptions['logger']) {
   if (logger === false) return { logger: false as const }
   return 'child' in logger ? { loggerInstance: logger } : { logger }
+}
+
+/**
+ * Node refuses two requests by itself, with an empty answer and without our headers: one without Host, and one with an
+ * unknown Expect. Here the first is refused in the documented shape; the second may be served (RFC 9110, 10.1.1).
+ */
+function answerInsteadOfNode(app: FastifyInstance): void {
+  app.addHook('onRequest', async ({ headers, raw }) => {
+    if (headers.host === undefined && raw.httpVersion === '1.1') {
+      throw new AppError('BAD_REQUEST', { message: 'The header Host is missing' })
+    }
+  })
+  app.server.on('checkExpectation', (request, response) =>
+    app.server.emit('request', request, response),
+  )
 }

@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Database } from '../db/database.ts'
-import { whenCommitted } from '../db/flow-guard.ts'
+import { whenCommitted } from '../db/transactions.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { isOpen, isPaid } from '../domain/order-state.ts'
 import type { HealthState } from '../fleet/states.ts'

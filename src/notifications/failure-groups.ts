@@ -1,6 +1,6 @@
 import type { Database, Trx } from '../db/database.ts'
 import type { StoredReason } from '../domain/flow-reasons.ts'
-import { scrub } from '../http/scrub.ts'
+import { scrub } from '../http/logging.ts'
 import { listOpenDeliveries } from '../repositories/flows/delivery-reports.ts'
 import {
   addPending,

@@ -84,7 +84,7 @@ async function perform<T>(
           attempt: report.attempt,
           durationMs: report.durationMs,
           requestId: requestIdOf(report.headers),
-          code: report.refusal === undefined ? null : parseErrorBody(report.refusal).code,
+          code: report.refusal === null ? null : parseErrorBody(report.refusal).code,
           failure: report.failure,
           about: call.options?.about ?? null,
         }),

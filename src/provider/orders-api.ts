@@ -1,4 +1,4 @@
-import { paymentOfOrderId } from '../domain/payment-without-order.ts'
+import { paymentOfOrderId } from '../domain/payment-figures.ts'
 import { type ProviderClient, segment } from './client.ts'
 import { cancelEvidenceFrom, evidenceFrom, foundOrderFrom, refundAnswerFrom } from './from-wire.ts'
 import { createPayments } from './payments-api.ts'

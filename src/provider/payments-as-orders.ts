@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { OrderEvidence, OrderStatus } from '../domain/order.ts'
-import { orderIdOfPayment } from '../domain/payment-without-order.ts'
+import { orderIdOfPayment } from '../domain/payment-figures.ts'
 import { paymentWords, refundWords } from '../domain/provider-states.ts'
 import { type ProviderClient, segment } from './client.ts'
 import { MpMoney } from './payments-api.ts'

@@ -1,9 +1,8 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { createAnnouncer } from '../../src/db/announcer.ts'
 import type { Database } from '../../src/db/database.ts'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
-import { insideTransaction, whenCommitted } from '../../src/db/flow-guard.ts'
+import { createAnnouncer, insideTransaction, whenCommitted } from '../../src/db/transactions.ts'
 import { countStatements, recordStatements } from '../support/statements.ts'
 import { engines } from './engines.ts'
 

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { afterEach, expect, test } from 'vitest'
+import { closeServer } from '../../src/http/connections.ts'
 import { createServer, type HttpServer } from '../../src/http/create-server.ts'
 import {
   createEventStreams,
@@ -7,7 +8,6 @@ import {
   type StreamLimits,
   type StreamSource,
 } from '../../src/http/event-stream.ts'
-import { closeServer } from '../../src/http/shutdown.ts'
 import { openStream } from '../support/event-stream.ts'
 import { open, readAll } from './sample-app.ts'
 

@@ -2,8 +2,7 @@ import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { AppError } from '../../src/errors/app-error.ts'
 import { createServer } from '../../src/http/create-server.ts'
-import { createLogger } from '../../src/http/logging.ts'
-import { scrub } from '../../src/http/scrub.ts'
+import { createLogger, scrub } from '../../src/http/logging.ts'
 import { exchange } from './sample-app.ts'
 
 function capture(level: 'info' | 'trace' = 'trace') {

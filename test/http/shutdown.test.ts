@@ -1,7 +1,7 @@
 import { Agent, get } from 'node:http'
 import { expect, test } from 'vitest'
+import { closeServer } from '../../src/http/connections.ts'
 import { createServer } from '../../src/http/create-server.ts'
-import { closeServer } from '../../src/http/shutdown.ts'
 import { open, portOf, readAll } from './sample-app.ts'
 
 const request = (path: string, method = 'GET') =>

@@ -36,7 +36,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/webhooks/webhook-delivery.ts',
+    file: 'src/payments/webhooks/webhook-inbox.ts',
     tests: [['test/payment/webhooks.test.ts', 'the same delivery again']],
     made: {
       'what is a duplicate comes from the body': [
@@ -55,7 +55,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/webhooks/webhook-delivery.ts',
+    file: 'src/payments/webhooks/webhook-inbox.ts',
     tests: [['test/payment/webhooks.test.ts', 'a flood of forged']],
     made: {
       'refused webhooks are all kept': ['if (window.count > rejectedPerMinute) return', ''],

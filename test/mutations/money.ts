@@ -105,7 +105,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/operations/lease.ts',
+    file: 'src/payments/operations/runner.ts',
     tests: [['test/payment/send-alone.test.ts']],
     made: {
       'a claim that somebody holds is taken all the same': [

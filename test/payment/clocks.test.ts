@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { createAccountPauses } from '../../src/payments/operations/account-pauses.ts'
+import { createAccountPauses } from '../../src/payments/operations/account-queues.ts'
 import { requestContext } from '../../src/payments/operations/request-context.ts'
 import { createOrder } from '../../src/payments/orders/charge.ts'
 import { createForeignOrders } from '../../src/payments/orders/foreign-orders.ts'

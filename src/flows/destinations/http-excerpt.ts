@@ -1,4 +1,4 @@
-import { scrub } from '../../http/scrub.ts'
+import { scrub } from '../../http/logging.ts'
 import type { Answer } from '../../outbound/exchange.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
 import { textOf } from './http-text.ts'

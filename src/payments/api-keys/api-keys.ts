@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { asClientName } from '../../domain/client-name.ts'
-import { hashSecret, maskApiKey, newApiKey } from '../../domain/secrets.ts'
+import { hashSecret, maskApiKey, newApiKey } from '../../domain/sealed.ts'
 import { AppError } from '../../errors/app-error.ts'
 import {
   findKeyById,

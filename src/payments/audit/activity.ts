@@ -1,19 +1,21 @@
-import { randomUUID } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../../db/database.ts'
+import { canonicalJson } from '../../domain/json.ts'
+import type { Sealer } from '../../domain/sealed.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { readHead } from '../../repositories/audit/activity-chain.ts'
+import { type HeadRow, readHead, type SealRow } from '../../repositories/audit/activity-chain.ts'
 import {
   type ActivityFilter,
+  type ActivityNotice,
+  type ActivityRow,
   activityChannel,
   appendActivity,
   type ListedActivity,
   listActivity,
   type NewActivity,
-  toActivityNotice,
 } from '../../repositories/audit/activity-queries.ts'
 import type { ListPage, PageRequest, SequenceCursor } from '../../repositories/list-page.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { hashEntry, isHeadAuthentic, isSealedWith, isSignedWith } from './activity-signatures.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 
 /** What is needed to write an entry. */
@@ -108,7 +110,7 @@ export function signSuccess(
 }
 
 /** A signed entry of a failure. */
-export function signFailure(
+function signFailure(
   deps: Pick<PaymentDeps, 'sealer' | 'now'>,
   entry: ActivityEntry,
   errorMessage: string,
@@ -123,6 +125,18 @@ export function notifyActivity(
 ): void {
   for (const entry of entries) {
     database.announce(activityChannel, JSON.stringify(toActivityNotice(entry)))
+  }
+}
+
+/** An entry as subscribers receive it. */
+function toActivityNotice(entry: NewActivity): ActivityNotice {
+  return {
+    id: entry.id,
+    client: entry.client_name,
+    action: entry.action,
+    resource_type: entry.resource_type,
+    resource_id: entry.resource_id?.slice(0, 200) ?? null,
+    status: entry.status,
   }
 }
 
@@ -171,4 +185,81 @@ function sign({ sealer, now }: Pick<PaymentDeps, 'sealer' | 'now'>, entry: NewEn
     key_id: signing.id,
   }
   return { ...row, hash: hashEntry(signing.key, row) }
+}
+
+// Signatures and seals that show changes to the audit log. Each entry is signed when it is written. Each seal covers its entry,
+// its place and the seal before it. The end of the chain is signed as well. The keys are derived from ENCRYPTION_KEYS, so write
+// access to the database alone is not enough to make any of these.
+
+/** What the hash of an entry covers. */
+type EntryFields = Omit<ActivityRow, 'seq' | 'hash' | 'previous_hash'>
+
+/** The hash of a new entry, which has no place yet. */
+function hashEntry(key: Buffer, { created_at, ...fields }: EntryFields): string {
+  return signContent(key, { kind: 'entry', ...fields, created_at: created_at.toISOString() })
+}
+
+/** Whether the entry was signed with this key and has not changed since. */
+export function isSignedWith(key: Buffer, row: ActivityRow): boolean {
+  const { hash, ...covered } = row
+  if (row.previous_hash === null) {
+    const { seq, previous_hash, ...fields } = covered
+    return hashEntry(key, fields) === hash
+  }
+  // From before entries had separate seals: the hash covers place and link too.
+  if (!Number.isSafeInteger(row.seq)) return false
+  return signContent(key, { ...covered, created_at: covered.created_at.toISOString() }) === hash
+}
+
+/** The seal that gives a signed entry its place after `previous`. */
+export function sealEntry(
+  key: Buffer,
+  entry: Pick<ActivityRow, 'id' | 'seq' | 'hash'>,
+  previous: { seq: number; hash: string },
+): SealRow {
+  const seal = { seq: previous.seq + 1, entry_id: entry.id, previous_hash: previous.hash }
+  return { ...seal, hash: hashSeal(key, entry, seal) }
+}
+
+/** Whether the seal was made with this key for this entry, its place and its link, and has not changed since. */
+export function isSealedWith(key: Buffer, entry: ActivityRow, { hash, ...seal }: SealRow): boolean {
+  if (entry.previous_hash === null) return hashSeal(key, entry, seal) === hash
+  return entry.hash === hash && entry.previous_hash === seal.previous_hash && entry.seq === seal.seq
+}
+
+function hashSeal(
+  key: Buffer,
+  entry: Pick<ActivityRow, 'seq' | 'hash'>,
+  seal: Omit<SealRow, 'hash'>,
+): string {
+  return signContent(key, {
+    kind: 'seal',
+    ...seal,
+    // A number that this service did not write may exceed the safe integers, and is then a bigint.
+    seq: String(seal.seq),
+    entry_seq: String(entry.seq),
+    entry_hash: entry.hash,
+  })
+}
+
+/** The head of the chain, signed with the first of the configured keys. */
+export function signHead(sealer: Sealer, end: { seq: number; hash: string }): HeadRow {
+  const { id, key } = sealer.signingKey()
+  const head = { seq: end.seq, hash: end.hash, key_id: id }
+  return { ...head, mac: hashHead(key, head) }
+}
+
+/** Whether a configured key has signed the head. A replaced key does not count, since it may have leaked. */
+export function isHeadAuthentic(sealer: Sealer, head: HeadRow | undefined): boolean {
+  if (!head || head.key_id === null) return false
+  const key = sealer.signingKeyById(head.key_id)
+  return key !== undefined && hashHead(key, head) === head.mac
+}
+
+function hashHead(key: Buffer, { seq, hash, key_id }: Omit<HeadRow, 'mac'>): string {
+  return signContent(key, { kind: 'head', seq: String(seq), hash, key_id })
+}
+
+function signContent(key: Buffer, content: Record<string, unknown>): string {
+  return createHmac('sha256', key).update(canonicalJson(content)).digest('hex')
 }

@@ -9,7 +9,7 @@ import {
   readSealed,
   type SealedEntry,
 } from '../../repositories/audit/activity-chain.ts'
-import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity-signatures.ts'
+import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity.ts'
 import { type ArchivedEntry, readArchive, writeArchive, yieldTurn } from './archive-file.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 

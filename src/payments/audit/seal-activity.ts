@@ -14,7 +14,7 @@ import {
   writeHead,
 } from '../../repositories/audit/activity-chain.ts'
 import type { Log } from '../deps.ts'
-import { isHeadAuthentic, isSignedWith, sealEntry, signHead } from './activity-signatures.ts'
+import { isHeadAuthentic, isSignedWith, sealEntry, signHead } from './activity.ts'
 
 export type SealDeps = {
   database: Database

@@ -12,7 +12,7 @@ import {
   type SealedEntry,
 } from '../../repositories/audit/activity-chain.ts'
 import type { ActivityRow } from '../../repositories/audit/activity-queries.ts'
-import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity-signatures.ts'
+import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity.ts'
 import { ArchiveFileError, readArchive } from './archive-file.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 

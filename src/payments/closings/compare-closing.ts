@@ -11,7 +11,7 @@ import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
 import {
   type ChargedInstead,
   findChargedInstead,
-} from '../../repositories/orders/charged-instead.ts'
+} from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { ProviderPaymentRow } from '../../repositories/provider-payments/provider-payments.ts'
 import {

@@ -13,7 +13,7 @@ import {
   type SealedColumn,
   type SealedValue,
 } from '../../repositories/encryption/sealed-values.ts'
-import { isSignedWith } from '../audit/activity-signatures.ts'
+import { isSignedWith } from '../audit/activity.ts'
 import { openKeptSigningKeys, signingKeyContext } from '../audit/kept-signing-keys.ts'
 import { sealedContext } from './sealed-context.ts'
 

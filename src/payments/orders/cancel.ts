@@ -17,22 +17,26 @@ import { type OrderRow, setCancelRequested } from '../../repositories/orders/ord
 import { auditFailure, notifyActivity, signSuccess } from '../audit/activity.ts'
 import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { actorOfEnd, askedBy } from '../operations/asked-by.ts'
 import {
-  firstCheckAt,
-  type NewLease,
-  newLeaseColumns,
-  newLeaseOf,
-  type SendLease,
-} from '../operations/lease.ts'
-import {
+  actorOfEnd,
+  askedBy,
   inTime,
   type RequestContext,
   readFirstMs,
   timeLeftMs,
   within,
 } from '../operations/request-context.ts'
-import { endOrKeep, endsIntent, refuse, runOperation } from '../operations/runner.ts'
+import {
+  endOrKeep,
+  endsIntent,
+  firstCheckAt,
+  type NewLease,
+  newLeaseColumns,
+  newLeaseOf,
+  refuse,
+  runOperation,
+  type SendLease,
+} from '../operations/runner.ts'
 import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
 import { unknownCreation } from './resolve-creation.ts'
 import { takeEvidence } from './state.ts'

@@ -4,7 +4,7 @@ import { canonicalJson } from '../../domain/json.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import type { PaymentMethod } from '../../domain/order.ts'
 import { providerKey, requestKey, saleKey } from '../../domain/provider-key.ts'
-import { hashSecret } from '../../domain/secrets.ts'
+import { hashSecret } from '../../domain/sealed.ts'
 import { AppError, addOutcome, type ErrorExtra } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { asAppError, encodeReference, ProviderError, toAppError } from '../../provider/provider.ts'
@@ -22,7 +22,6 @@ import { auditFailure } from '../audit/activity.ts'
 import { isSentWhole } from '../connection/account-site.ts'
 import { type Access, type KnownConnection, withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/lease.ts'
 import {
   inTime,
   type RequestContext,
@@ -31,6 +30,7 @@ import {
   timeLeftMs,
   within,
 } from '../operations/request-context.ts'
+import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/runner.ts'
 import {
   cancelForgottenOrders,
   checkWithinMs,

@@ -5,7 +5,7 @@ import { erpFromCents, pointFromCents } from '../../domain/money.ts'
 import { isOpen, isPaid } from '../../domain/order-state.ts'
 import { isOwn } from '../../domain/payment-figures.ts'
 import { providerKey, requestKey } from '../../domain/provider-key.ts'
-import { hashSecret } from '../../domain/secrets.ts'
+import { hashSecret } from '../../domain/sealed.ts'
 import { AppError, addOutcome, type ErrorExtra, withExtra } from '../../errors/app-error.ts'
 import { isRefundUnderWay, moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError, toAppError } from '../../provider/provider.ts'
@@ -24,9 +24,8 @@ import {
 } from '../../repositories/orders/refund-intents.ts'
 import { auditFailure } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { askedBy } from '../operations/asked-by.ts'
-import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/lease.ts'
 import {
+  askedBy,
   inTime,
   type RequestContext,
   readFirstMs,
@@ -35,6 +34,7 @@ import {
   timeLeftMs,
   within,
 } from '../operations/request-context.ts'
+import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/runner.ts'
 import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
 import { unknownCreation } from './resolve-creation.ts'
 import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts'

@@ -16,9 +16,14 @@ import {
 } from '../../repositories/orders/order-queries.ts'
 import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
-import type { NewLease, SendLease } from '../operations/lease.ts'
 import type { RequestContext } from '../operations/request-context.ts'
-import { endsIntent, failureCodeOf, runOperation } from '../operations/runner.ts'
+import {
+  endsIntent,
+  failureCodeOf,
+  type NewLease,
+  runOperation,
+  type SendLease,
+} from '../operations/runner.ts'
 import { applyNotCreated, applyUnknownCreation, type EvidenceSource } from './apply-evidence.ts'
 import { type Found, noteUnproven, searchOrder } from './found-order.ts'
 import { confirmCreation, moveOrder } from './state.ts'

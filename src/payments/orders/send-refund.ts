@@ -16,9 +16,15 @@ import { lockOrder, type OrderRow } from '../../repositories/orders/order-querie
 import { notifyActivity, signSuccess } from '../audit/activity.ts'
 import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import type { NewLease, SendLease } from '../operations/lease.ts'
 import type { RequestContext } from '../operations/request-context.ts'
-import { endOrKeep, endsIntent, refuse, runOperation } from '../operations/runner.ts'
+import {
+  endOrKeep,
+  endsIntent,
+  type NewLease,
+  refuse,
+  runOperation,
+  type SendLease,
+} from '../operations/runner.ts'
 import { matchRefund, possibleRefunds, type RefundMatch, whyUnclear } from './match-refund.ts'
 import { refreshOrder, requireOrder } from './read.ts'
 import { refundEntry, takeEvidence } from './state.ts'

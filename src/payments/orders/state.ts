@@ -8,6 +8,7 @@ import { relinkIdempotencyKeys } from '../../repositories/orders/idempotency-key
 import {
   type Along,
   type NextCheck,
+  type ReportedBy,
   recordStatusCheck,
   writeOrderMove,
 } from '../../repositories/orders/move-queries.ts'
@@ -21,7 +22,6 @@ import {
   lockOrder,
   type OrderRow,
 } from '../../repositories/orders/order-queries.ts'
-import type { ReportedBy } from '../../repositories/webhooks/account-webhooks.ts'
 import {
   type ActivityEntry,
   notifyActivity,
@@ -30,9 +30,7 @@ import {
   signSuccess,
 } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { actorOfEnd } from '../operations/asked-by.ts'
-import type { RequestContext } from '../operations/request-context.ts'
-import { serviceActor } from '../operations/request-context.ts'
+import { actorOfEnd, type RequestContext, serviceActor } from '../operations/request-context.ts'
 import {
   type Applied,
   applyEvidence,

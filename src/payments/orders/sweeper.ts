@@ -16,8 +16,7 @@ import {
   planCheck,
 } from '../../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
-import type { AccountPauses } from '../operations/account-pauses.ts'
-import { createAccountQueues } from '../operations/account-queues.ts'
+import { type AccountPauses, createAccountQueues } from '../operations/account-queues.ts'
 import { answerWithinMs, serviceContext } from '../operations/request-context.ts'
 import type { WebhookInbox } from '../webhooks/webhook-inbox.ts'
 import { cancelAtProvider, keepOpen, settleCancel } from './cancel.ts'

@@ -19,7 +19,7 @@ import {
 import { takeCase, takeCasesOf } from '../chargebacks/watch-cases.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { providerErrorOf } from '../operations/account-pauses.ts'
+import { providerErrorOf } from '../operations/account-queues.ts'
 import { serviceContext } from '../operations/request-context.ts'
 import { adoptFromAnyAccount } from '../orders/adopt-orders.ts'
 import { refreshOrder } from '../orders/read.ts'

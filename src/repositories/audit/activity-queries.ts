@@ -51,18 +51,6 @@ export async function appendActivity(db: Db | Trx, entries: readonly NewActivity
   await append(db, { entries: JSON.stringify(entries) })
 }
 
-/** An entry as subscribers receive it. */
-export function toActivityNotice(entry: NewActivity): ActivityNotice {
-  return {
-    id: entry.id,
-    client: entry.client_name,
-    action: entry.action,
-    resource_type: entry.resource_type,
-    resource_id: entry.resource_id?.slice(0, 200) ?? null,
-    status: entry.status,
-  }
-}
-
 export type ActivityFilter = {
   action?: string | undefined
   resourceType?: string | undefined

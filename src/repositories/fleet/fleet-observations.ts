@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { type Db, json } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
-import { chargedInstead } from '../orders/charged-instead.ts'
+import { chargedInstead } from '../orders/order-operations.ts'
 import {
   isRefundInDoubt,
   isSettledUnpaid,

@@ -12,8 +12,6 @@ import { silentForMs } from '../../payments/terminals/choose-terminal.ts'
 import {
   type ChargedInstead,
   findChargedInstead,
-} from '../../repositories/orders/charged-instead.ts'
-import {
   listOperationsOfRefunded,
   type OrderOperationRow,
 } from '../../repositories/orders/order-operations.ts'
