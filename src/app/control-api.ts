@@ -13,7 +13,7 @@ import { leadBrowsersTo, servePages, serveSharedParts } from '../http/pages.ts'
 import { observeRequests } from '../http/request-metrics.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 
-export type ControlApiOptions = Omit<ControlDeps, 'isOperator' | 'check' | 'registry'> & {
+type ControlApiOptions = Omit<ControlDeps, 'isOperator' | 'check' | 'registry'> & {
   access: ControlAccess
   /** Adds the routes by which people sign in. */
   addSessionRoutes(app: HttpServer): void

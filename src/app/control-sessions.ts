@@ -22,7 +22,7 @@ import {
 const tags = ['Service']
 const access = 'public' as const
 
-export type ControlSessions = {
+type ControlSessions = {
   /** The person of the session that a page of this listener sent. */
   findPerson(request: FastifyRequest): Promise<Person | undefined>
   addRoutes(app: HttpServer): void

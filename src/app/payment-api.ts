@@ -43,7 +43,7 @@ import { addOrphanRoutes } from '../routes/unclaimed-payments/unclaimed-routes.t
 import { addWebhookRoutes } from '../routes/webhooks/webhook-routes.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 
-export type PaymentApiOptions = {
+type PaymentApiOptions = {
   deps: PaymentDeps
   inbox: WebhookInbox
   health: HealthSource

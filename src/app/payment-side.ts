@@ -56,7 +56,7 @@ export type ProviderAccess = {
   webhookSecrets: readonly string[]
 }
 
-export type PaymentSideOptions = {
+type PaymentSideOptions = {
   config: Config
   /** The address that the provider redirects to: the setting, or the bound port if PORT is 0. */
   publicUrl: string

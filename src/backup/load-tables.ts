@@ -139,7 +139,7 @@ async function compare(trx: Trx, { tables }: Header, totals: Totals): Promise<vo
   throw new CopyError(`What was stored is not what was copied: ${differing.join('; ')}`)
 }
 
-export async function tallyOf(trx: Trx, table: string): Promise<TableDigest> {
+async function tallyOf(trx: Trx, table: string): Promise<TableDigest> {
   const tallying = new Tallying()
   for await (const rows of readRows(trx, table)) tallying.add(rows)
   return tallying.total()

@@ -3,7 +3,7 @@ import type { Loaded } from './load-tables.ts'
 import type { Header, Totals } from './source.ts'
 
 /** Done, but the audit log does not verify; it did not before either. */
-export const brokenLogCode = 3
+const brokenLogCode = 3
 
 /** A line for each table that is not empty. */
 export function describeTables({ tables }: Totals): string[] {

@@ -10,7 +10,7 @@ import { CopyError } from './source.ts'
 
 export type SnapshotDoor = { close(): Promise<void> }
 
-export type SnapshotDoorOptions = {
+type SnapshotDoorOptions = {
   dataDir: string
   /** Like Database.copyFiles. */
   copyFiles: (folder: string, signal: AbortSignal) => Promise<void>

@@ -9,7 +9,7 @@ export type DatabaseClock = {
   stop(): void
 }
 
-export type DatabaseClockOptions = {
+type DatabaseClockOptions = {
   /** Milliseconds of a clock that cannot be set; this process's own when absent. */
   monotonicMs?: () => number
   log?: Log

@@ -76,7 +76,7 @@ export type Database = {
   close(): Promise<void>
 }
 
-export type OpenOptions = {
+type OpenOptions = {
   /** PostgreSQL; without it the embedded database. */
   databaseUrl?: string
   /** The same database without a pooler, if `databaseUrl` is that of a pooler: for listening. */

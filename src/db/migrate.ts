@@ -43,7 +43,7 @@ export class NotAloneError extends OperatorError {
   }
 }
 
-export type MigrateOptions = {
+type MigrateOptions = {
   folder?: string
   /** Migrations that must not run while another process uses the database, but are applied nevertheless. */
   anyway?: readonly string[]

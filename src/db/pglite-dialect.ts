@@ -182,7 +182,7 @@ type Description = { types: readonly number[]; columns: Answer }
  * describe, execute, sync), which takes longer than most statements. This class enters twice, and once for a repeated
  * text, which stays prepared.
  */
-export class PgliteStatements {
+class PgliteStatements {
   readonly #pglite: PGlite
   readonly #names = new StatementNames()
   readonly #prepared = new Map<string, Description>()

@@ -10,7 +10,7 @@ import { keepParserSmall } from './small-parser.ts'
 import { typeParsers } from './statements.ts'
 import { startVacuum } from './vacuum.ts'
 
-export type PgliteOptions = {
+type PgliteOptions = {
   /** The database is in `${dataDir}/pglite`; without it in memory. */
   dataDir?: string
   /** A result of PGlite.dumpDataDir, instead of an empty database. */

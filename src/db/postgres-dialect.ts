@@ -12,7 +12,7 @@ import {
 import type { WatchedClient } from './postgres-client.ts'
 import type { ResilientPool } from './postgres-pool.ts'
 
-export type DialectOptions = {
+type DialectOptions = {
   /** Statements sent with the beginning of each transaction, in the same message. */
   atBegin?: string
   /** Leaves the locking of migrations to migrate.ts, which locks per transaction; Kysely's own lock is the session's. */

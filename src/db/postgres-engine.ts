@@ -24,7 +24,7 @@ const SUSPECT_AFTER_MS = 2_000
 const DEFAULT_MAX_CONNECTIONS = 10
 const MAINTENANCE_CONNECTIONS = 2
 
-export type PostgresOptions = {
+type PostgresOptions = {
   databaseUrl: string
   /** The same database without a pooler. */
   directUrl?: string

@@ -9,7 +9,7 @@ import { StatementNames } from './statements.ts'
 const VERIFY_AFTER_IDLE_MS = 500
 const VERIFY_TIMEOUT_MS = 2_000
 
-export type PoolLimits = ClientLimits & {
+type PoolLimits = ClientLimits & {
   /** Prepares statements by name: for connections that have a session of their own. */
   prepares?: boolean
   verifyAfterIdleMs?: number

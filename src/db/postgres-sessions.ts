@@ -3,7 +3,7 @@ import { Client, type ClientConfig, DatabaseError } from 'pg'
 /** A session on the server: another process may get the same number later, but never with this start. */
 export type ServerSession = { pid: number; startedAt: string }
 
-export type SessionCheck = {
+type SessionCheck = {
   /** Whether the session works on a query. If not, the answer was lost, or the query never arrived. */
   isWorking(session: ServerSession): boolean
 }

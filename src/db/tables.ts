@@ -17,9 +17,9 @@ type WhyColumn = ColumnType<StoredReason | null, string | null | undefined, stri
 type Fixed<T> = ColumnType<T, T, never>
 type WithDefault<T> = ColumnType<T, T | undefined, T>
 
-export type SettingsTable = { name: string; value: string; updated_at: Date }
+type SettingsTable = { name: string; value: string; updated_at: Date }
 
-export type ClientsTable = {
+type ClientsTable = {
   name: Fixed<ClientName>
   mp_user_id: number | null
   mp_nickname: string | null
@@ -54,7 +54,7 @@ export type OauthStatesTable = {
   expires_at: Date
 }
 
-export type InvitationsTable = {
+type InvitationsTable = {
   id: Fixed<string>
   client: Fixed<string>
   created_at: Fixed<Date>
@@ -114,7 +114,7 @@ export type PersonSessionsTable = {
   user_agent: Fixed<string | null>
 }
 
-export type SignInFailuresTable = { subject: string; failures: number; until: Date }
+type SignInFailuresTable = { subject: string; failures: number; until: Date }
 
 export type StoreLocation = {
   streetName: string
@@ -311,7 +311,7 @@ export type SettlementRowsTable = {
   last_updated_at: Date
 }
 
-export type AccountWebhooksTable = {
+type AccountWebhooksTable = {
   mp_user_id: Fixed<number>
   /** Webhooks in a row that arrived in time. */
   in_time: number
@@ -418,7 +418,7 @@ export type ChargebacksTable = {
   end_told_at: Date | null
 }
 
-export type AccountSitesTable = { mp_user_id: number; site_id: string | null; read_at: Date }
+type AccountSitesTable = { mp_user_id: number; site_id: string | null; read_at: Date }
 
 export type ClosingsTable = {
   id: Fixed<string>
@@ -454,7 +454,7 @@ export type ClosingsTable = {
   signed_by: string | null
 }
 
-export type ClosingChangesTable = { closing_id: string; client: string; changed_at: Date }
+type ClosingChangesTable = { closing_id: string; client: string; changed_at: Date }
 
 export type ClosingAmendmentsTable = {
   id: Fixed<string>
@@ -566,13 +566,7 @@ export type OrderCallsTable = {
   request_id: string | null
 }
 
-export type WebhookStatus =
-  | 'received'
-  | 'processed'
-  | 'duplicate'
-  | 'ignored'
-  | 'failed'
-  | 'rejected'
+type WebhookStatus = 'received' | 'processed' | 'duplicate' | 'ignored' | 'failed' | 'rejected'
 
 export type WebhookLogTable = {
   id: Fixed<string>
@@ -626,7 +620,7 @@ export type ActivitySealsTable = {
   hash: Fixed<string>
 }
 
-export type ActivityUnsealedTable = { entry_id: Fixed<string> }
+type ActivityUnsealedTable = { entry_id: Fixed<string> }
 
 export type ActivityHeadTable = {
   one: boolean
@@ -644,7 +638,7 @@ export type ActivityArchivesTable = {
   archived_at: Fixed<Date>
 }
 
-export type LeasesTable = {
+type LeasesTable = {
   name: string
   owner: string
   deadline: Date
@@ -652,7 +646,7 @@ export type LeasesTable = {
   in_hand: WithDefault<number>
 }
 
-export type ProviderTalliesTable = {
+type ProviderTalliesTable = {
   operation: string
   slot: Date
   answered: number
@@ -661,7 +655,7 @@ export type ProviderTalliesTable = {
   last_code: string | null
 }
 
-export type BoxSightingsTable = {
+type BoxSightingsTable = {
   client: ClientName
   caja_id: string
   refused_code: string | null
@@ -765,7 +759,7 @@ export type Tables = {
   delete_approvals: DeleteApprovalsTable
 }
 
-export type FlowPauseTable = {
+type FlowPauseTable = {
   flow: string
   paused_at: WithDefault<Date>
   paused_by: WithDefault<string>
@@ -775,7 +769,7 @@ export type FlowPauseTable = {
   why: WhyColumn
 }
 
-export type FlowLimitsTable = {
+type FlowLimitsTable = {
   flow: string
   run_limit: number
   run_count: WithDefault<number>
@@ -811,7 +805,7 @@ export type FlowStateTable = {
   waiting_since: Date | null
 }
 
-export type FlowItemsTable = {
+type FlowItemsTable = {
   flow: string
   pk: string
   hash: string
@@ -871,7 +865,7 @@ export type DeliveriesTable = {
   may_have_arrived: WithDefault<boolean>
 }
 
-export type DestinationFillsTable = {
+type DestinationFillsTable = {
   flow: string
   destination: string
   asked: number
@@ -879,7 +873,7 @@ export type DestinationFillsTable = {
 
 export type RememberedNames = Readonly<Record<string, string | number | boolean>>
 
-export type RememberedValuesTable = {
+type RememberedValuesTable = {
   flow: string
   destination: string
   pk: string
@@ -960,7 +954,7 @@ export type FlowErrorsTable = {
   at: Fixed<Date>
 }
 
-export type FlowPollsTable = {
+type FlowPollsTable = {
   id: Generated<number>
   flow: string
   kind: 'full' | 'incremental'
@@ -992,7 +986,7 @@ export type FlowProgressTable = {
   updated_at: Date
 }
 
-export type FlowActivityTable = {
+type FlowActivityTable = {
   id: Generated<number>
   at: Date
   flow: string | null

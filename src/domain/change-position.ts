@@ -1,7 +1,7 @@
 const nil = '00000000-0000-0000-0000-000000000000'
 
 /** A position in a list that is sorted by the time of the last change, then by id. */
-export type ChangePosition = { at: Date; id: string }
+type ChangePosition = { at: Date; id: string }
 
 /** Reads a position, or a bare time, which includes everything of that moment; null for any other text. */
 export function changePositionOf(text: string): ChangePosition | null {

@@ -45,7 +45,7 @@ export type ClosingLine = {
   insteadOrderId?: string | null
 }
 
-export type SideTotals = { count: number; cents: StoredSum; refundedCents: StoredSum }
+type SideTotals = { count: number; cents: StoredSum; refundedCents: StoredSum }
 
 export type ClosingTotals = {
   here: SideTotals

@@ -47,7 +47,7 @@ export function signedCents(text: string): number | undefined {
  * A sum of cents. One amount is always exact in a number, a sum of many may not be. Beyond 2^53 it is the whole number
  * as text, as in JSON, or a bigint, as from the database.
  */
-export type CentsSum = StoredSum | bigint
+type CentsSum = StoredSum | bigint
 /** A sum of cents in JSON. */
 export type StoredSum = number | string
 

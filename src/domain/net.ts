@@ -77,7 +77,7 @@ export type Net = {
 }
 
 /** Net amounts, both 0 or more. What was taken and not returned is with the buyer or the provider. */
-export type Disputed = { takenCents: number; returnedCents: number }
+type Disputed = { takenCents: number; returnedCents: number }
 
 /** Movements of settlement reports about a dispute; the second means that the seller has won it. */
 export const chargebackMovements = { taken: 'CHARGEBACK', returned: 'CHARGEBACK_CANCEL' } as const

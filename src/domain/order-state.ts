@@ -13,7 +13,7 @@ export const received = 'received'
  * The fields that decide the standing of an order. `src/repositories/orders/order-list.ts` has the same rule in SQL,
  * and a test compares them.
  */
-export type StandingOrder = {
+type StandingOrder = {
   creation: 'intent' | 'unknown' | 'confirmed' | 'refused'
   status: OrderStatus
   conflict: string | null
@@ -83,7 +83,7 @@ function isDoubtful(order: StandingOrder, now: Date): boolean {
 export const decisions = ['paid_late', 'paid_twice', 'paid_less', 'settled_unpaid'] as const
 export type Decision = (typeof decisions)[number]
 
-export type DecisionOrder = {
+type DecisionOrder = {
   status: OrderStatus
   amount_cents: number
   paid_cents: number

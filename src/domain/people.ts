@@ -47,7 +47,7 @@ type Permission =
   /** Everything that it changes or has read from a source. */
   | 'run_flows'
 
-export const permissionsOfRole: Readonly<Record<Role, readonly Permission[]>> = {
+const permissionsOfRole: Readonly<Record<Role, readonly Permission[]>> = {
   administrator: [
     'account',
     'see',

@@ -7,7 +7,7 @@ import type { OrderStatus } from './order.ts'
 export type Money = 'none' | 'in' | 'out' | 'unknown'
 
 /** Who must act next. `provider`: only waiting helps. */
-export type NextActor = 'customer' | 'cashier' | 'provider' | 'shop' | 'none'
+type NextActor = 'customer' | 'cashier' | 'provider' | 'shop' | 'none'
 
 /** The provider's status of an order and of a payment, while the buyer disputes it and after the decision. */
 export const chargedBack = 'charged_back'

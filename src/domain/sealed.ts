@@ -1,12 +1,9 @@
 import {
   createCipheriv,
   createDecipheriv,
-  createHash,
   createSecretKey,
-  hash,
   hkdfSync,
   randomBytes,
-  timingSafeEqual,
 } from 'node:crypto'
 
 /** A 32-byte key with the short name that is written into sealed values. */
@@ -98,37 +95,4 @@ export function createSealer(keys: readonly EncryptionKey[]): Sealer {
       return signing.get(id)
     },
   }
-}
-
-/** A new key value: `mk_` and 64 hexadecimal characters (256 random bits). Shown once, never stored. */
-export function newApiKey(): string {
-  return `mk_${randomBytes(32).toString('hex')}`
-}
-
-/** SHA-256 in hexadecimal of a secret that is looked up by its value. */
-export function hashSecret(value: string): string {
-  return createHash('sha256').update(value).digest('hex')
-}
-
-/** `mk_1a2b…9f0e`: enough to recognise a key; the ellipsis makes it invalid as a key. */
-export function maskApiKey(value: string): string {
-  return `${value.slice(0, 7)}…${value.slice(-4)}`
-}
-
-/**
- * Whether two secrets are equal, in constant time. The digests make the lengths equal, which timingSafeEqual requires,
- * and hide where the first difference is.
- */
-export function sameSecret(a: string, b: string): boolean {
-  return timingSafeEqual(digest(a), digest(b))
-}
-
-/** `sameSecret` against a fixed secret: its digest is computed once. */
-export function isSecret(secret: string): (given: string) => boolean {
-  const expected = digest(secret)
-  return (given) => timingSafeEqual(digest(given), expected)
-}
-
-function digest(secret: string): Buffer {
-  return hash('sha256', secret, 'buffer')
 }

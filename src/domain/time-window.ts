@@ -2,7 +2,7 @@ import { dayIn, spanOfDay, wallClockOf } from './time-zone.ts'
 
 const days = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
 
-export type TimeWindow = {
+type TimeWindow = {
   days: readonly (typeof days)[number][]
   /** `HH:MM` by the wall clock of the time zone. */
   from: string

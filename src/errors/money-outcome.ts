@@ -9,7 +9,7 @@ import type { AppError, Outcome } from './app-error.ts'
  * again.
  * All answers take it from this file, so that all promises about money are in one place.
  */
-export type MoneyOutcome = { outcome: Outcome; retrySafe: boolean }
+type MoneyOutcome = { outcome: Outcome; retrySafe: boolean }
 
 /** The fields that decide whether the customer is charged for an order. */
 export type MoneyState = {

@@ -42,7 +42,7 @@ import { type FleetHealth, type Health, subjectKey } from './states.ts'
 import { createUsualCharges } from './usual-charges.ts'
 
 /** The result of an attempt of a call to the provider. */
-export type CallResult = {
+type CallResult = {
   operation: string
   status: number | null
   code: string | null
@@ -50,7 +50,7 @@ export type CallResult = {
 }
 
 /** Observations without a row of their own. They are written a moment later; no caller waits for them or fails with them. */
-export type ObservationWriter = {
+type ObservationWriter = {
   recordCall(call: CallResult): void
   /** A charge that ended with an error. Errors that say nothing about the box are left out. */
   recordRefusal(client: ClientName, cajaId: string, code: ErrorCode): void
@@ -83,7 +83,7 @@ export type Fleet = ObservationWriter & {
   stop(): Promise<void>
 }
 
-export type FleetDeps = {
+type FleetDeps = {
   database: Database
   now: () => Date
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>

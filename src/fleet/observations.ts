@@ -9,7 +9,7 @@ export type ChargeSeen = Omit<BoxChargeRow, 'client' | 'cajaId'>
 export type RefusalSeen = { code: ErrorCode; since: Date; at: Date; count: number }
 
 /** The last read of the terminal of a box outside of a charge. */
-export type TerminalSeen = {
+type TerminalSeen = {
   found: 'pdv' | 'standalone' | 'missing'
   terminalId: string | null
   since: Date

@@ -39,7 +39,7 @@ const undecidedWithinMs = 32 * 24 * 3_600_000
 /** Calls that are listed even without an attempt. */
 const knownCalls = [...chargingCalls, 'order.read', 'order.cancel', 'order.refund']
 
-export type Observer = {
+type Observer = {
   usual: UsualCharges
   /** The flows of this process; undefined before they are loaded. */
   flows: (() => Promise<readonly FlowSeen[]>) | undefined

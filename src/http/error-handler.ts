@@ -9,7 +9,7 @@ declare module 'fastify' {
   }
 }
 
-export type ErrorHandlerOptions = {
+type ErrorHandlerOptions = {
   style: ErrorStyle
   /** Whether the error means that the database cannot be reached, so that a retry makes sense. */
   isUnavailable: (error: unknown) => boolean

@@ -7,7 +7,7 @@ import { limitOpenRequests, type OpenRequestLimits } from './open-request-limit.
 export type StreamEvent = { event: string; id?: number; data: unknown }
 
 /** Why a stream ends, in its last event. The client reconnects after all but `final` and `access`. */
-export type StreamEnd = 'final' | 'time' | 'access' | 'stopping' | 'unavailable'
+type StreamEnd = 'final' | 'time' | 'access' | 'stopping' | 'unavailable'
 
 export type StreamSource = {
   /** Streams of one owner are counted together. */

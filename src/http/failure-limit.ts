@@ -1,7 +1,7 @@
 import { AppError } from '../errors/app-error.ts'
 import { addressGroup } from './connections.ts'
 
-export type FailureLimit = {
+type FailureLimit = {
   /**
    * Counts a failed or anonymous try.
    *
@@ -12,7 +12,7 @@ export type FailureLimit = {
   size(): number
 }
 
-export type FailureLimitOptions = {
+type FailureLimitOptions = {
   perMinute: number
   /** How many addresses are stored at most; some 200 bytes each. */
   capacity?: number

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import helmet from 'helmet'
 
 /** Of the interface as a whole: paths have no version, changes only add. */
-export const apiVersion = '1'
+const apiVersion = '1'
 
 const requestIdShape = /^[A-Za-z0-9._-]{1,64}$/
 

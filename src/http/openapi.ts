@@ -13,7 +13,7 @@ import { forPage } from './openapi-page.ts'
 import { catalogueTable, errorResponses, exampleErrors } from './openapi-responses.ts'
 import { product } from './product.ts'
 
-export type OpenApiOptions = {
+type OpenApiOptions = {
   title: string
   /** Markdown. The list of error codes is added where answers have codes. */
   description: string

@@ -35,7 +35,7 @@ export type BackgroundJobOptions<T> = {
 }
 
 /** One process at a time runs the job, under the lease of this name. */
-export type JobLease = {
+type JobLease = {
   deps: LeaseDeps
   /** Called before the lease is taken, so that a process without work writes nothing. */
   isDue?(): Promise<boolean>

@@ -1,12 +1,12 @@
 /** Collects small writes that no request should wait for, and writes them together a moment later. */
-export type BatchingWriter = {
+type BatchingWriter = {
   /** Schedules a write. */
   later(): void
   /** Writes what is pending now, for a reader that needs it. Never rejects. */
   flush(): Promise<void>
 }
 
-export type BatchingWriterOptions = {
+type BatchingWriterOptions = {
   /** For the log. */
   name: string
   /** How long a write waits for others. A crash loses what waits. */

@@ -10,7 +10,7 @@ import {
   renewLease,
 } from '../repositories/leases.ts'
 
-export type LeaderDeps = {
+type LeaderDeps = {
   database: Database
   now: () => Date
   /** Names this process as the owner. */

@@ -1,6 +1,6 @@
 import type { Step } from '../db/steps.ts'
 
-export type StepDeps = {
+type StepDeps = {
   stopwatch: () => number
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
 }

@@ -2,7 +2,7 @@ import { findTablesToMaintain, maintainTables } from '../repositories/table-main
 import { type BackgroundJobDeps, createBackgroundJob } from './background-job.ts'
 import type { LeaseDeps } from './with-lease.ts'
 
-export type TableMaintenanceDeps = LeaseDeps & BackgroundJobDeps
+type TableMaintenanceDeps = LeaseDeps & BackgroundJobDeps
 
 export type TableMaintenance = ReturnType<typeof createTableMaintenance>
 

@@ -28,7 +28,7 @@ export type PaymentMetrics = {
   scrape(): Promise<Scrape>
 }
 
-export type PaymentMetricsDeps = {
+type PaymentMetricsDeps = {
   database: Database
   now: () => Date
   waitingTills: () => number

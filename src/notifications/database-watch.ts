@@ -4,13 +4,13 @@ import type { Channel, Locale, Notification, SendResult } from './channel.ts'
 import { databaseDownMs } from './conditions.ts'
 import { clockTime, messageId } from './message-parts.ts'
 
-export type DatabaseWatch = {
+type DatabaseWatch = {
   /** Checks whether the database takes writes, and notifies the receivers of an outage and of its end. Never fails. */
   check(): Promise<void>
   isDown(): boolean
 }
 
-export type DatabaseWatchDeps = {
+type DatabaseWatchDeps = {
   database: Pick<Database, 'takesWrites'>
   now: () => Date
   log: { warn(fields: object, message: string): void }

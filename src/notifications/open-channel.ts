@@ -10,7 +10,7 @@ export function openChannel(definition: ChannelDefinition, deps: ChannelDeps): C
 }
 
 /** Derived from the reference in settings or the flow file: a new value, language or filter keeps the key. */
-export function channelKey(definition: ChannelDefinition): string {
+function channelKey(definition: ChannelDefinition): string {
   const receiver =
     definition.type === 'email'
       ? definition.to.toSorted().join(' ').toLowerCase()

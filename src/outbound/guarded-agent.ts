@@ -16,7 +16,7 @@ export class RefusedAddressError extends ReasonError {
   override readonly name = 'RefusedAddressError'
 }
 
-export type GuardedAgentOptions = AddressPolicy & {
+type GuardedAgentOptions = AddressPolicy & {
   /** Longest time for name resolution, connection and TLS; 10,000 when absent. */
   connectTimeoutMs?: number
   /** Connections per origin; no limit when absent. */

@@ -47,7 +47,7 @@ export function isPassingStatus(status: number): boolean {
   return status >= 500 || passingStatuses.includes(status)
 }
 
-export type RequestFailureKind = 'network' | 'timeout' | 'too_large' | 'refused_address' | 'aborted'
+type RequestFailureKind = 'network' | 'timeout' | 'too_large' | 'refused_address' | 'aborted'
 
 /** The answer is missing or incomplete. `message` contains no header, no path and no body. */
 export class RequestFailure extends ReasonError {

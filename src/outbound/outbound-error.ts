@@ -16,7 +16,7 @@ export type FailureKind =
 /** Whether the request, over all its attempts, can have changed anything on the other side. */
 export type Effect = 'none' | 'unknown'
 
-export type OutboundFailure = {
+type OutboundFailure = {
   kind: FailureKind
   effect: Effect
   /** A definite refusal under the idempotency key: no earlier call with this key had an effect either. */

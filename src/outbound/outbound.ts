@@ -46,7 +46,7 @@ export type OutboundSettings = {
  */
 export type SendPermit = () => Promise<(() => boolean) | undefined>
 
-export type AnswerHeaders = Record<string, string | string[] | undefined>
+type AnswerHeaders = Record<string, string | string[] | undefined>
 
 export type AttemptReport = {
   attempt: number
@@ -78,7 +78,7 @@ export type OutboundRequest = {
   permit?: SendPermit | undefined
 }
 
-export type OutboundAnswer = {
+type OutboundAnswer = {
   status: number
   headers: AnswerHeaders
   /** Parsed JSON; null for an empty body. */

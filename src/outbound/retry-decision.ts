@@ -47,7 +47,7 @@ export type RetryQuestion = {
   policy: RetryPolicy
 }
 
-export type RetryDecision = { retry: true; waitMs: number } | { retry: false }
+type RetryDecision = { retry: true; waitMs: number } | { retry: false }
 
 const passingStatuses: ReadonlySet<number> = new Set([408, 423, 429])
 const passingFailures: ReadonlySet<AttemptFailure> = new Set([

@@ -8,7 +8,7 @@ import type { AttemptFailure, HttpMethod } from './retry-decision.ts'
  */
 export type Judgement = 'proof' | 'silent' | 'ambiguous'
 
-export type ReadResult =
+type ReadResult =
   | { success: true; status: number; failure: null; body: unknown }
   | { success: false; status: number | null; failure: AttemptFailure | null; body: unknown }
 
@@ -86,7 +86,7 @@ export function atFirstByte(dispatcher: Dispatcher, mayStart: () => boolean): Di
   })
 }
 
-export type AttemptInput = {
+type AttemptInput = {
   method: HttpMethod
   url: string
   headers: Record<string, string>

@@ -13,7 +13,7 @@ import type { OrderChanges } from './orders/order-changes.ts'
 import type { StatusCheckNotes } from './orders/status-check-schedule.ts'
 import type { Passwords } from './people/passwords.ts'
 
-export type PaymentSettings = {
+type PaymentSettings = {
   /** Base of the OAuth redirect, without a trailing slash. */
   publicUrl: string
   posCreateDelayMs: number

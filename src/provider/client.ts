@@ -10,7 +10,7 @@ import { fromOutbound, ProviderError, parseErrorBody } from './provider-error.ts
 import type { CallOptions, ProviderCallLog, ProviderSettings } from './provider-types.ts'
 import { requestIdOf } from './wire.ts'
 
-export type ProviderCall<T> = {
+type ProviderCall<T> = {
   /** Name of the call in the log. */
   operation: string
   method: HttpMethod
@@ -136,7 +136,7 @@ function headersOf(
   }
 }
 
-export type ProviderHealth = {
+type ProviderHealth = {
   note(entry: ProviderCallLog): void
   read(): {
     status: 'ok' | 'degraded' | 'unknown'

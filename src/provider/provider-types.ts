@@ -52,7 +52,7 @@ export type ProviderCallLog = {
 }
 
 /** The client, order and reason of a call; for records only. */
-export type CallAbout = { client: ClientName; orderId: string; source: string }
+type CallAbout = { client: ClientName; orderId: string; source: string }
 
 export type CallOptions = {
   about?: CallAbout
@@ -156,7 +156,7 @@ export type ProviderTerminal = {
   providerMode: string
 }
 
-export type ProviderUser = {
+type ProviderUser = {
   id: number
   nickname: string | null
   siteId: string | null

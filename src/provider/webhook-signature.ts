@@ -11,7 +11,7 @@ export type SignatureInput = {
   now: Date
 }
 
-export type SignatureCheck =
+type SignatureCheck =
   | {
       valid: true
       /** Whether the id was signed in lower case or, if that differs, as received. */

@@ -1,6 +1,6 @@
 import type { Db, Trx } from '../db/database.ts'
 
-export async function findSetting(db: Db | Trx, name: string): Promise<string | undefined> {
+async function findSetting(db: Db | Trx, name: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('settings')
     .select('value')

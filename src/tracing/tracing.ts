@@ -23,7 +23,7 @@ export type Tracing = FlowTrace & {
   close(): Promise<void>
 }
 
-export type TracingOptions = {
+type TracingOptions = {
   /** Base address of a collector for OTLP over HTTP. */
   endpoint: string
   headers: Record<string, string>

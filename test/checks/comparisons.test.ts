@@ -83,14 +83,14 @@ test('T1: the comparisons in constant time are the ones of Node', async () => {
   const files = await sources()
   const comparing = files.filter(({ code }) => /\btimingSafeEqual\(/.test(code))
   expect(comparing.map(({ file }) => file).sort()).toEqual([
-    'src/domain/sealed.ts',
+    'src/domain/secrets.ts',
     // Compares digests it has just made, as buffers of one checked length.
     'src/provider/webhook-signature.ts',
   ])
   for (const { code } of comparing) {
     expect(code).toMatch(/import \{.*timingSafeEqual.*\} from 'node:crypto'/)
   }
-  const own = comparing.find(({ file }) => file.endsWith('sealed.ts'))
+  const own = comparing.find(({ file }) => file.endsWith('secrets.ts'))
   expect(own?.code).not.toMatch(/[!=]==?|\b(?:equals|compare)\(/)
 })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isSecret, sameSecret } from '../../src/domain/sealed.ts'
+import { isSecret, sameSecret } from '../../src/domain/secrets.ts'
 
 test.each([
   ['same', 'same', true],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { codeChallenge, randomToken } from '../../src/domain/pkce.ts'
-import { hashSecret, maskApiKey, newApiKey } from '../../src/domain/sealed.ts'
+import { hashSecret, maskApiKey, newApiKey } from '../../src/domain/secrets.ts'
 
 test('T4: an API key is mk_ and 64 hexadecimal characters, and never the same', () => {
   const keys = Array.from({ length: 10_000 }, newApiKey)

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
-import { sameSecret } from '../../domain/sealed.ts'
 import type { Secret } from '../../domain/secret.ts'
+import { sameSecret } from '../../domain/secrets.ts'
 import type { GrantKeeper } from './grant-keeper.ts'
 import { type OAuthClient, requestToken } from './token-request.ts'
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { asClientName } from '../../domain/client-name.ts'
-import { hashSecret, maskApiKey, newApiKey } from '../../domain/sealed.ts'
+import { hashSecret, maskApiKey, newApiKey } from '../../domain/secrets.ts'
 import { AppError } from '../../errors/app-error.ts'
 import {
   findKeyById,
@@ -13,7 +13,7 @@ import { findConnection } from '../../repositories/connection/connection-queries
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 
-export type CreatedKey = { id: string; key: string; mpUserId: number; nickname: string | null }
+type CreatedKey = { id: string; key: string; mpUserId: number; nickname: string | null }
 
 /**
  * Makes a key for a connected client and returns its value, which is stored nowhere. The account that it charges for is returned

@@ -13,7 +13,7 @@ import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity.ts'
 import { type ArchivedEntry, readArchive, writeArchive, yieldTurn } from './archive-file.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 
-export type ArchiveDeps = {
+type ArchiveDeps = {
   database: Database
   sealer: Sealer
   now: () => Date

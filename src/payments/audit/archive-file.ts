@@ -47,7 +47,7 @@ const line = z.strictObject({
 }) satisfies z.ZodType<ArchivedEntry>
 
 /** The name tells the places and the last seal, so files of two logs never have the same name. */
-export function archiveName({
+function archiveName({
   first_seq,
   last_seq,
   last_hash,

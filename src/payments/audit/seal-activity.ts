@@ -16,7 +16,7 @@ import {
 import type { Log } from '../deps.ts'
 import { isHeadAuthentic, isSignedWith, sealEntry, signHead } from './activity.ts'
 
-export type SealDeps = {
+type SealDeps = {
   database: Database
   sealer: Sealer
   now: () => Date

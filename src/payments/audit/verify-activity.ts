@@ -17,7 +17,7 @@ import { ArchiveFileError, readArchive } from './archive-file.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 
 /** One place where the log is not as it was written. */
-export type ChainFinding = {
+type ChainFinding = {
   /** The place in the chain. Without a place: the one after its end. */
   seq: number
   entryId: string | null

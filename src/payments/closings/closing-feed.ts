@@ -6,7 +6,7 @@ import {
   listChangedClosings,
 } from '../../repositories/closings/closing-changes.ts'
 
-export type ClosingFeed = (query: {
+type ClosingFeed = (query: {
   client?: string | undefined
   /** `next` of a page, or a plain time; null begins at the oldest closing. */
   after: string | null

@@ -10,7 +10,7 @@ import {
   findRequestedClosing,
 } from '../../repositories/closings/closing-queries.ts'
 
-export type RequestedSpan = {
+type RequestedSpan = {
   businessDay: string
   /** Whether the day was requested; otherwise its times were. */
   isDay: boolean

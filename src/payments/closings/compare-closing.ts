@@ -65,7 +65,7 @@ function compare(
   })
 }
 
-export function theirChargeOf(row: ProviderPaymentRow): TheirCharge {
+function theirChargeOf(row: ProviderPaymentRow): TheirCharge {
   return {
     paymentId: row.payment_id,
     orderId: row.order_id,
@@ -92,7 +92,7 @@ function undecidedOf(order: OrderRow): OurCharge['undecided'] {
   return decision === 'paid_twice' ? null : decision
 }
 
-export function ourChargeOf(order: OrderRow): OurCharge {
+function ourChargeOf(order: OrderRow): OurCharge {
   const own = order.payments.filter(isOwn)
   const paid = own.find(({ paidCents }) => paidCents !== null) ?? own.at(-1)
   return {

@@ -10,7 +10,7 @@ export const lineActions = [
   'correct_box',
   'wait',
 ] as const
-export type LineAction = (typeof lineActions)[number]
+type LineAction = (typeof lineActions)[number]
 
 const texts: Record<LineKind, { action: LineAction } & Record<Language, string>> = {
   missing_here: {

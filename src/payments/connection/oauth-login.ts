@@ -2,7 +2,8 @@ import { createHmac, randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { codeChallenge, randomToken } from '../../domain/pkce.ts'
-import { hashSecret, SealedError, sameSecret } from '../../domain/sealed.ts'
+import { SealedError } from '../../domain/sealed.ts'
+import { hashSecret, sameSecret } from '../../domain/secrets.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import { asAppError } from '../../provider/provider.ts'
 import {
@@ -38,7 +39,7 @@ import { renewConnection, sealContext, sealGrant } from './token-keeper.ts'
 const stateLifeMs = 10 * 60_000
 const invitationLifeMs = 24 * 3600_000
 
-export type LoginRequest = {
+type LoginRequest = {
   client: string
   targetUrl?: string | undefined
   invitation?: string | undefined
@@ -156,7 +157,7 @@ function allowedTarget(deps: PaymentDeps, text: string): string {
   return url.href
 }
 
-export type CallbackRequest = {
+type CallbackRequest = {
   code: string | undefined
   state: string | undefined
   denied: boolean
@@ -306,7 +307,7 @@ async function nameAccount(deps: PaymentDeps, client: ClientName, token: string)
   }
 }
 
-export type ConnectionStatus = {
+type ConnectionStatus = {
   authenticated: boolean
   client: ClientName
   mpUserId: number | null

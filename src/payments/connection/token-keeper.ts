@@ -42,7 +42,7 @@ export type KnownConnection = {
   seenMs: number
 }
 
-export type AccessOptions = {
+type AccessOptions = {
   known?: KnownConnection | undefined
   /** The caller's deadline, by `deps.stopwatch`: it does not wait longer for a renewal. */
   untilMs?: number | undefined

@@ -18,7 +18,7 @@ import { openKeptSigningKeys, signingKeyContext } from '../audit/kept-signing-ke
 import { sealedContext } from './sealed-context.ts'
 
 /** A key that the database needs and that is missing, or is another key with the same id. */
-export type KeyTrouble = {
+type KeyTrouble = {
   id: string
   kind: 'missing' | 'wrong'
   /** What it was used for. */

@@ -24,7 +24,7 @@ import { sealContext } from '../connection/token-keeper.ts'
 import { serviceActor } from '../operations/request-context.ts'
 import { sealedContext } from './sealed-context.ts'
 
-export type RotateDeps = {
+type RotateDeps = {
   database: Database
   now: () => Date
   sleep: (ms: number) => Promise<void>

@@ -63,7 +63,7 @@ export async function createEventSource(
   }
 }
 
-export type EventReader = {
+type EventReader = {
   watch(wake: () => void): () => void
   /** The events since the last call. `missed` when some were lost or there are too many: then everything must be read again. */
   take(): { missed: boolean; items: EventItem[] }

@@ -113,7 +113,7 @@ async function noteCancelRequest(deps: PaymentDeps, order: OrderRow): Promise<vo
 }
 
 /** The error for an order that cannot be canceled any more. */
-export function notCancelable(order: OrderRow): AppError {
+function notCancelable(order: OrderRow): AppError {
   const onTerminal = order.status === 'at_terminal' || order.status === 'action_required'
   const isGivenUp = order.status === 'action_required'
   return new AppError(onTerminal ? 'ORDER_AT_TERMINAL' : 'ORDER_NOT_CANCELABLE', {

@@ -147,7 +147,7 @@ export function isGivenUp(order: OrderRow): boolean {
  * reference must be one that its text can produce ("A-2" from "A" too). With `unlinked`: only recently adopted ones that have no
  * Idempotency-Key of that route.
  */
-export async function findAdoptedSales(
+async function findAdoptedSales(
   db: Db | Trx,
   client: ClientName,
   sale: { cajaId: string; externalReference: string; amountCents: number },

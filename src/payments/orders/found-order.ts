@@ -18,7 +18,7 @@ export type Found = {
 /** Clocks differ between here and the provider. */
 export const clockMarginMs = 2 * 60_000
 
-export type Fit =
+type Fit =
   | 'ours'
   /** Same content, but made at another time, by another application, or by one that is not named. */
   | 'unproven'
@@ -65,7 +65,7 @@ function canBeMadeAt(
   return atMs >= firstMs - clockMarginMs && atMs <= lastMs + clockMarginMs
 }
 
-export type SearchHints = {
+type SearchHints = {
   /** The provider answered that the key is used: the box may have a new terminal since. */
   isKeyTaken?: boolean
   doubtfulAt?: Date | null

@@ -7,9 +7,9 @@ import { buyerPaidCents } from '../../domain/payment-figures.ts'
 import { outcomeOf } from '../../errors/money-outcome.ts'
 import { listChangedOrders, type OrderRow } from '../../repositories/orders/order-queries.ts'
 
-export type OrderChange = Record<string, unknown>
+type OrderChange = Record<string, unknown>
 
-export type OrderFeed = (query: {
+type OrderFeed = (query: {
   client?: string | undefined
   /** `next` of a page, or a plain time; null begins at the oldest order. */
   after: string | null

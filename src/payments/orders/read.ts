@@ -76,7 +76,7 @@ export function loadedAt(
   return { order, known: connection && { row: connection, seenMs } }
 }
 
-export type RefreshOptions = {
+type RefreshOptions = {
   /** Does not share a call that is already under way. */
   isOwn?: boolean
   /** The client's connection, as it was read with the order. */
@@ -236,7 +236,7 @@ async function planNext(
   return moved.order
 }
 
-export type WaitOptions = {
+type WaitOptions = {
   /** Longest wait in seconds, 1 to 30. */
   waitSeconds: number
   /**

@@ -5,7 +5,7 @@ import { erpFromCents, pointFromCents } from '../../domain/money.ts'
 import { isOpen, isPaid } from '../../domain/order-state.ts'
 import { isOwn } from '../../domain/payment-figures.ts'
 import { providerKey, requestKey } from '../../domain/provider-key.ts'
-import { hashSecret } from '../../domain/sealed.ts'
+import { hashSecret } from '../../domain/secrets.ts'
 import { AppError, addOutcome, type ErrorExtra, withExtra } from '../../errors/app-error.ts'
 import { isRefundUnderWay, moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError, toAppError } from '../../provider/provider.ts'
@@ -39,7 +39,7 @@ import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } fr
 import { unknownCreation } from './resolve-creation.ts'
 import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts'
 
-export type RefundRequest = {
+type RefundRequest = {
   orderId: string
   /** Cents to refund; undefined for all that is left. */
   amountCents: number | undefined

@@ -39,7 +39,7 @@ export type CreationOutcome =
   | { kind: 'refused'; order: OrderRow; error: ProviderError | AppError }
   | { kind: 'unknown'; order: OrderRow; error: unknown }
 
-export type ResolveOptions = {
+type ResolveOptions = {
   /** The lease that was inserted with the row, for the request that did it. */
   newLease?: NewLease | null
   /** The client's connection, if it is already read. */

@@ -34,7 +34,7 @@ import { canNotArrive, hasUnsettledRefund } from './status-check-schedule.ts'
 const unclearCheckMs = 2 * 60_000
 const unclearCode = 'refund_unclear'
 
-export type SentRefund = { order: OrderRow; operation: OrderOperationRow }
+type SentRefund = { order: OrderRow; operation: OrderOperationRow }
 
 /**
  * Sends the refund of an intent, for the first time (`newLease`, inserted with the intent) or again. The key is always the

@@ -20,7 +20,7 @@ import { settleRefundByReading } from './send-refund.ts'
 import { moveOrder } from './state.ts'
 
 /** A person's decision on a refund of unknown outcome. */
-export type RefundDecision = {
+type RefundDecision = {
   as: 'refunded' | 'not_refunded'
   reason: string
   /** The provider's number of the refund that was made. */

@@ -43,7 +43,7 @@ import { type Contradiction, contradictionOf } from './match-refund.ts'
 import { notifyOrderChanged } from './order-changes.ts'
 import { planCheckAt } from './status-check-schedule.ts'
 
-export type Taking = {
+type Taking = {
   /** What is written along with the move that the evidence causes. */
   along?: (after: OrderRow, before: OrderRow) => Along | undefined
   /** The order's row. */
@@ -157,7 +157,7 @@ export function refundEntry(
 }
 
 /** Decides the next state of an order from its row alone. */
-export type NextState = {
+type NextState = {
   move: Move | undefined
   shown?: OrderStatus | null
   along?: Along | undefined
@@ -170,7 +170,7 @@ export type NextState = {
   plan?: ((order: OrderRow) => NextCheck) | undefined
 }
 
-export type Moved = {
+type Moved = {
   order: OrderRow
   changed: boolean
   /** As the decision returned it. */

@@ -6,7 +6,7 @@ import { serviceContext } from '../operations/request-context.ts'
 import { type ReadOrder, refreshOrder, requireOrder, watch } from './read.ts'
 import { isReadForWatcher } from './status-check-schedule.ts'
 
-export type OrderWatch = {
+type OrderWatch = {
   orderId: string
   /** Whether nothing more can follow: the order has ended for good. */
   isOver(): boolean

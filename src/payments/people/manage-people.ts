@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { nameKey, placesOfRole, type Role } from '../../domain/people.ts'
-import { hashSecret } from '../../domain/sealed.ts'
+import { hashSecret } from '../../domain/secrets.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import { findClient } from '../../repositories/connection/clients.ts'
 import {
@@ -25,7 +25,7 @@ import type { Actor, PaymentDeps } from '../deps.ts'
 import { type Begun, beginSession, type From, idleMs } from './sign-in.ts'
 
 /** Long enough for a weekend. */
-export const invitationMs = 3 * 24 * 3_600_000
+const invitationMs = 3 * 24 * 3_600_000
 
 /** An administrator: of the whole service, or of one client, whose people alone he reaches. */
 export type Manager = { among: Among; actor: Actor }

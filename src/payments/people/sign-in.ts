@@ -2,7 +2,8 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
 import { asClientName } from '../../domain/client-name.ts'
 import { nameKey, type Person } from '../../domain/people.ts'
-import { hashSecret, SealedError } from '../../domain/sealed.ts'
+import { SealedError } from '../../domain/sealed.ts'
+import { hashSecret } from '../../domain/secrets.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { totpContext } from '../../repositories/encryption/sealed-values.ts'
 import {
@@ -26,7 +27,7 @@ import { stepOfCode } from './totp.ts'
 
 const minuteMs = 60_000
 /** A long shift. */
-export const sessionMs = 12 * 60 * minuteMs
+const sessionMs = 12 * 60 * minuteMs
 /** A page that is open asks every few seconds, so this counts from when the last page was closed. */
 export const idleMs = 2 * 60 * minuteMs
 /** `used_at` is not written at each request. */

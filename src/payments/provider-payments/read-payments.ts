@@ -26,7 +26,7 @@ const restartsAtMost = 3
 /** The span is not split below this. */
 const shortestPartMs = 1_000
 
-export type ReadOutcome =
+type ReadOutcome =
   /** Every page was read. */
   | 'finished'
   /** Interrupted; the next call continues where it was. */
@@ -80,12 +80,12 @@ export async function readPayments(
 }
 
 /** The search does not page. */
-export class RepeatedPageError extends Error {
+class RepeatedPageError extends Error {
   override name = 'RepeatedPageError'
 }
 
 /** So many payments in so short a span that the search does not show all of them. */
-export class ListTooLongError extends Error {
+class ListTooLongError extends Error {
   override name = 'ListTooLongError'
 }
 

@@ -37,9 +37,9 @@ export type SalesFigures = {
   feeCents: StoredSum
 }
 
-export type ClosingProgress = ClosedPlace['state'] | 'none'
+type ClosingProgress = ClosedPlace['state'] | 'none'
 
-export type SalesOfBox = SalesFigures & {
+type SalesOfBox = SalesFigures & {
   /** Null for payments that name the store only. */
   boxId: string | null
   name: string | null
@@ -128,7 +128,7 @@ export async function readSales(
   return { total: sumOf(all), stores: all, readUntil: readUntilOf(sold, reads) }
 }
 
-export type SalesOfGroup = SalesFigures & {
+type SalesOfGroup = SalesFigures & {
   key: string
   /** Set by store. */
   client?: ClientName

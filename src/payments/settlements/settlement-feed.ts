@@ -7,7 +7,7 @@ import {
   type SettlementRow,
 } from '../../repositories/settlements/settlement-queries.ts'
 
-export type SettlementFeed = (query: {
+type SettlementFeed = (query: {
   client?: string | undefined
   /** `next` of a page, or a plain time; null begins at the oldest movement. */
   after: string | null

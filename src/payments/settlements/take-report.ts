@@ -31,7 +31,7 @@ import {
   readReport,
 } from './read-report.ts'
 
-export type TakeDeps = Pick<PaymentDeps, 'database' | 'now'>
+type TakeDeps = Pick<PaymentDeps, 'database' | 'now'>
 
 export type TakenReport = {
   file: SettlementFileRow
@@ -42,7 +42,7 @@ export type TakenReport = {
   withoutOrder: number
 }
 
-export type ReportToTake = {
+type ReportToTake = {
   origin: SettlementFileRow['origin']
   name: string | null
   options?: ReportOptions

@@ -52,7 +52,7 @@ export type BusyOrder = {
 export const terminalVerdicts = ['clear', 'freed', 'would_be_freed', 'held'] as const
 export type TerminalVerdict = (typeof terminalVerdicts)[number]
 
-export type FreedTerminal = { verdict: TerminalVerdict; orders: BusyOrder[] }
+type FreedTerminal = { verdict: TerminalVerdict; orders: BusyOrder[] }
 
 /**
  * Frees a terminal from orders of one client. Each order is read at the provider first, and only the state shown then decides; a

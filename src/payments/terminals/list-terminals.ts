@@ -21,7 +21,7 @@ export type Terminal = {
   operatingMode: OperatingMode
 }
 
-export type TerminalFilter = {
+type TerminalFilter = {
   sucursalId?: string | undefined
   cajaId?: string | undefined
   /** Terminals of these stores only; a page then has fewer of them. */

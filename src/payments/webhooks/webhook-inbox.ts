@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { hashSecret } from '../../domain/sealed.ts'
+import { hashSecret } from '../../domain/secrets.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { verifySignature } from '../../provider/webhook-signature.ts'
 import {

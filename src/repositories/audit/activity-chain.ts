@@ -139,7 +139,7 @@ export async function readBeyondHead(db: Db, limit: number): Promise<SealRow[]> 
     .execute()
 }
 
-export type UnsealedEntry = ActivityRow & { isWaiting: boolean }
+type UnsealedEntry = ActivityRow & { isWaiting: boolean }
 
 /**
  * Reads `limit` entries in the order of writing, and returns those without a place in the chain. `isHeadAuthentic`:

@@ -208,7 +208,7 @@ export async function findNextCheck(db: Db, now: Date): Promise<Date | undefined
   return row?.next_check_at ?? undefined
 }
 
-export type ClosingChange = Partial<
+type ClosingChange = Partial<
   Pick<
     ClosingRow,
     'state' | 'result' | 'reason' | 'read_at' | 'to_at' | 'failures' | 'next_check_at'

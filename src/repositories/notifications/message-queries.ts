@@ -8,7 +8,7 @@ export type TroubleRow = Selectable<AlertTroublesTable>
 export type MessageRow = Selectable<AlertMessagesTable>
 
 /** Which states are notified. */
-export type NotifiedCauses = {
+type NotifiedCauses = {
   never: readonly string[]
   /** Caused by a person on purpose: its end is not notified. */
   intended: readonly string[]
@@ -23,7 +23,7 @@ const isNotified = ({ never, intended, early }: NotifiedCauses) => sql`(
   and (state = 'down' or state = 'attention' and cause = any (${early}::text[])))`
 
 /** Who has receivers: the settings (notified of everything) and flows (notified of their own states). */
-export type Audience = { hasOperator: boolean; flows: readonly string[] }
+type Audience = { hasOperator: boolean; flows: readonly string[] }
 
 const isFor = ({ hasOperator, flows }: Audience) => sql<boolean>`(
   ${hasOperator}::boolean

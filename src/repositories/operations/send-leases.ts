@@ -24,7 +24,7 @@ const maySend: Record<KeyedTable, RawBuilder<unknown>> = {
 }
 
 /** How long a lease on a row's key lasts, and when the sweeper may check the row after it. */
-export type LeaseTimes = { now: Date; until: Date; checkAt: Date }
+type LeaseTimes = { now: Date; until: Date; checkAt: Date }
 
 /** Takes the lease on the key of a row; undefined while another process has it. Returns which attempt has no answer. */
 export async function acquireSendLease(

@@ -3,7 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import type { IdempotencyKeysTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 
-export type IdempotencyKeyRow = Selectable<IdempotencyKeysTable>
+type IdempotencyKeyRow = Selectable<IdempotencyKeysTable>
 
 export type IdempotencyScope = { client: ClientName; route: string; key: string }
 

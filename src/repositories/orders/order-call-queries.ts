@@ -4,7 +4,7 @@ import type { OrderCallsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { uuidShape } from './order-queries.ts'
 
-export type OrderCallRow = Selectable<OrderCallsTable>
+type OrderCallRow = Selectable<OrderCallsTable>
 
 /** `order` is our id of the order or the provider's. */
 export type NewOrderCall = Omit<OrderCallRow, 'id' | 'order_id'> & { order: string }

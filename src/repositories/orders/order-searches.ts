@@ -2,7 +2,7 @@ import { type Selectable, sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { OrderSearchesTable } from '../../db/tables.ts'
 
-export type OrderSearchRow = Selectable<OrderSearchesTable>
+type OrderSearchRow = Selectable<OrderSearchesTable>
 
 /**
  * Plans a search of every connected account, from its last known order until now. An unfinished search continues.

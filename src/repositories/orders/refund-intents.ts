@@ -83,7 +83,7 @@ const insert = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
   )
   select * from intent`)
 
-export type NewRefund = Pick<
+type NewRefund = Pick<
   Required<Insertable<OrderOperationsTable>>,
   | 'id'
   | 'refund_type'
@@ -98,7 +98,7 @@ export type NewRefund = Pick<
   | 'asked_by'
 >
 
-export type RefundLink = IdempotencyScope & { fingerprint: string; isBare: boolean }
+type RefundLink = IdempotencyScope & { fingerprint: string; isBare: boolean }
 
 /**
  * Commits the intent of a refund with the link of its key in one statement. Undefined when the order has changed,

@@ -48,7 +48,7 @@ export async function listSalesByBox(db: Db, span: Span): Promise<BoxSales[]> {
 
 /** How sales are grouped: by day or week (its Monday) in a time zone, or by the method of payment. */
 export type SalesGroup = 'day' | 'week' | 'method'
-export type GroupedSales = RecordedSales & { key: string }
+type GroupedSales = RecordedSales & { key: string }
 
 /** Sales of a span by day, week or method of payment. */
 export async function listSalesByGroup(
@@ -70,7 +70,7 @@ export async function listSalesByGroup(
 /** Orders, and those that ended without money after a payment was tried. Paid and declined orders are the finished attempts. */
 type Tries = { orders: number; declined: number }
 export type Attempts = { key: string } & Tries
-export type StoreAttempts = { client: ClientName; storeId: string } & Tries
+type StoreAttempts = { client: ClientName; storeId: string } & Tries
 
 /** Orders of a span by day, week or method of payment, and how many of them were declined. */
 export async function listAttemptsByGroup(
@@ -190,7 +190,7 @@ async function listRecordedSales<Row>(
   return rows
 }
 
-export type NamedBox = {
+type NamedBox = {
   client: ClientName
   storeId: string
   storeName: string
@@ -224,7 +224,7 @@ export async function listNamedBoxes(
     .execute()
 }
 
-export type PaymentsRead = { client: ClientName; until: Date }
+type PaymentsRead = { client: ClientName; until: Date }
 
 /** Until when the provider's payments of each client were read. A client that was never read is absent. */
 export async function listPaymentsRead(

@@ -54,7 +54,7 @@ export async function newestUnappliedClass(db: Db): Promise<Date | null> {
   return row?.at ?? null
 }
 
-export type OrderToNet = { id: string; paid_cents: number; net: Net | null }
+type OrderToNet = { id: string; paid_cents: number; net: Net | null }
 
 /** Locks these orders for a new net, always in the same order. */
 export async function lockOrdersToNet(trx: Trx, ids: readonly string[]): Promise<OrderToNet[]> {
@@ -140,7 +140,7 @@ export async function listOrdersWithNet(
   return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute()
 }
 
-export type NetSums = {
+type NetSums = {
   state: Net['state'] | null
   orders: number
   grossCents: number | bigint
@@ -152,7 +152,7 @@ export type NetSums = {
   returnedCents: number | bigint
 }
 
-export type NetSpan = { client: ClientName; from: Date; to: Date }
+type NetSpan = { client: ClientName; from: Date; to: Date }
 
 /** Sums of the nets of a span by state. The row without a state counts paid orders whose net is unknown. */
 export async function sumNets(db: Db, { client, from, to }: NetSpan): Promise<NetSums[]> {

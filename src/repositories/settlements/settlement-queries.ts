@@ -87,7 +87,7 @@ export async function markSeen(trx: Trx, ids: readonly string[], reading: string
     .execute()
 }
 
-export type OrderOfReport = {
+type OrderOfReport = {
   id: string
   mp_order_id: string | null
   mp_external_reference: string

@@ -15,7 +15,7 @@ import {
 
 export type Span = { client?: ClientName | undefined; stores?: StoresSeen; from: Date; to: Date }
 
-export type HourRow = {
+type HourRow = {
   /** Whole hours since the start of the span. */
   hour: number
   orders: number
@@ -125,7 +125,7 @@ export async function listBoxStates(
   return rows
 }
 
-export type LateRow = { id: string; client: ClientName; externalReference: string }
+type LateRow = { id: string; client: ClientName; externalReference: string }
 
 /** Orders of a span that were paid after they were closed and wait for a decision, newest first. */
 export async function listPaidAfterClose(db: Db, span: Span, limit: number): Promise<LateRow[]> {
@@ -141,7 +141,7 @@ export async function listPaidAfterClose(db: Db, span: Span, limit: number): Pro
   return query.orderBy('created_at', 'desc').limit(limit).execute()
 }
 
-export type DoubtRow = LateRow & { cajaId: string; createdAt: Date }
+type DoubtRow = LateRow & { cajaId: string; createdAt: Date }
 
 /** Orders with a charge or a refund in doubt that is not settled, newest first. A charge begun after `before` is too young. */
 export async function listInDoubt(

@@ -12,7 +12,7 @@ import {
   text,
 } from '../field-schemas.ts'
 
-export const BusinessDay = z.iso
+const BusinessDay = z.iso
   .date()
   .regex(/^(19|20|21)/, 'must be a day of our time')
   .describe('A day by the clock of the store')

@@ -19,7 +19,7 @@ import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'
 import type { OrderResponse } from './order-schemas.ts'
 
-export type OrderView = z.input<typeof OrderResponse>
+type OrderView = z.input<typeof OrderResponse>
 
 /** What is shown together with orders in responses. */
 export type Beside = {

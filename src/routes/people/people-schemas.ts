@@ -10,7 +10,7 @@ const Role = z
     'administrator: everything of the client, or of the service without one; supervisor: sees and acts on some stores; viewer: reads, without a client the flow pages; flow_operator: the flow pages',
   )
 
-export const PersonName = text(3, 100)
+const PersonName = text(3, 100)
   // The logs name the service and addresses so.
   .refine(
     (name) => isIP(name) === 0 && name.toLowerCase() !== 'service',
@@ -20,7 +20,7 @@ export const PersonName = text(3, 100)
   .describe('The name to sign in with; one for the whole service, whatever its case')
   .meta({ example: 'ana.gomez' })
 
-export const NewPassword = z
+const NewPassword = z
   .string()
   .min(shortestPassword)
   .max(longestPassword)
@@ -111,7 +111,7 @@ export const InvitedResponse = z
   })
   .meta({ id: 'PersonInvited' })
 
-export const PersonSession = z
+const PersonSession = z
   .object({
     id: z.uuid(),
     is_current: z.boolean().describe('The session of this request'),

@@ -21,7 +21,7 @@ export const sessionCookieName = (isSecure: boolean) =>
 /** Before the secret of a person's session, which no sealed value begins with. */
 const personMark = 'person.'
 
-export type CookieOptions = { sealer: Sealer; isSecure: boolean }
+type CookieOptions = { sealer: Sealer; isSecure: boolean }
 
 /** The header value that sets the session cookie: encrypted, and not readable by scripts. */
 export function sessionCookie(session: Session, { sealer, isSecure }: CookieOptions): string {

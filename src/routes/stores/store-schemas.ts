@@ -59,7 +59,7 @@ export const AddPosBody = z
   .strictObject({ pos: NewPosList.min(1) })
   .meta({ id: 'NewPosList', example: { pos: [{ name: 'Caja 3', external_id: 'CAJA-3' }] } })
 
-export const CreatedPos = z
+const CreatedPos = z
   .object({
     id: z.uuid(),
     mpPosId: z.string(),
