@@ -65,3 +65,15 @@ export async function openOver(
   await page.close()
   return { ...opening, paintMs, dataMs }
 }
+
+export type SignedIn = Awaited<ReturnType<BrowserContext['cookies']>>
+
+/** The cookies of a session on the dashboard. */
+export async function signIn(browser: Browser, base: string, token: string): Promise<SignedIn> {
+  const context = await browser.newContext()
+  const answer = await context.request.post(`${base}/session`, { data: { token } })
+  if (!answer.ok()) throw new Error(`signing in is answered ${answer.status()}`)
+  const cookies = await context.cookies()
+  await context.close()
+  return cookies
+}

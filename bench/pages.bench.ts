@@ -1,8 +1,16 @@
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { jsonFlow, startTestFlows } from '../test/support/flows.ts'
 import { adminToken } from '../test/support/service.ts'
 import { type BenchService, isEmbedded, quantile, say, withService } from './bench-service.ts'
-import { hasBrowser, type Line, launch, type Opening, openOver } from './page-browser.ts'
+import {
+  hasBrowser,
+  type Line,
+  launch,
+  type Opening,
+  openOver,
+  type SignedIn,
+  signIn,
+} from './page-browser.ts'
 import { fillFailures, fillFlow, fillOrders, fillShops } from './page-data.ts'
 import { muchData, wholeOptions } from './whole-options.ts'
 
@@ -21,8 +29,7 @@ const mostPaintMs = 1_000
 const changes = 20
 const patienceMs = 20_000
 
-type Subject = { name: string; url: string; selector: string; cookies: Cookies }
-type Cookies = Awaited<ReturnType<BrowserContext['cookies']>>
+type Subject = { name: string; url: string; selector: string; cookies: SignedIn }
 
 const { orders, items, clients, boxes, rounds, flows, groups } = wholeOptions({
   ...muchData,
@@ -90,7 +97,7 @@ function goTo(page: Page, hash: string, selector: string, also = 'true'): Promis
 async function walk(
   browser: Browser,
   url: string,
-  cookies: Cookies,
+  cookies: SignedIn,
   views: Record<string, string>,
 ) {
   const context = await browser.newContext({ locale: 'es-AR' })
@@ -112,7 +119,7 @@ async function walk(
 }
 
 /** Goes through a list by its own links, further and further back. */
-async function leaf(browser: Browser, url: string, cookies: Cookies): Promise<void> {
+async function leaf(browser: Browser, url: string, cookies: SignedIn): Promise<void> {
   const context = await browser.newContext({ locale: 'es-AR' })
   await context.addCookies(cookies)
   const page = await context.newPage()
@@ -192,7 +199,7 @@ async function atOnce(bench: BenchService, browser: Browser): Promise<void> {
   await fillOrders(bench.service.database, shop, chain.orders)
   const { side } = await startFlows(bench)
   try {
-    const cookies = await signedIn(browser, bench.at(''))
+    const cookies = await signIn(browser, bench.at(''), adminToken)
     const dashboard = bench.at('/dashboard')
     const admin = `${await side.app.listen({ host: '127.0.0.1', port: 0 })}/admin`
     const row = 'main tbody tr'
@@ -231,7 +238,7 @@ async function scroll(
   browser: Browser,
   url: string,
   selector = 'main tbody tr',
-  cookies: Cookies = [],
+  cookies: SignedIn = [],
 ): Promise<number[]> {
   const context = await browser.newContext({ locale: 'en-GB' })
   await context.addCookies(cookies)
@@ -265,15 +272,6 @@ async function scroll(
   return times
 }
 
-async function signedIn(browser: Browser, base: string): Promise<Cookies> {
-  const context = await browser.newContext()
-  const answer = await context.request.post(`${base}/session`, { data: { token: adminToken } })
-  if (!answer.ok()) throw new Error(`signing in is answered ${answer.status()}`)
-  const cookies = await context.cookies()
-  await context.close()
-  return cookies
-}
-
 async function compare(bench: BenchService, browser: Browser): Promise<void> {
   const [shop] = bench.shops
   if (!shop) throw new Error('there is no shop')
@@ -287,7 +285,7 @@ async function compare(bench: BenchService, browser: Browser): Promise<void> {
   await fillFlow(bench.service.database, 'articulos', items)
   const control = await flows.app.listen({ host: '127.0.0.1', port: 0 })
   try {
-    const cookies = await signedIn(browser, bench.at(''))
+    const cookies = await signIn(browser, bench.at(''), adminToken)
     const dashboard = bench.at('/dashboard')
     const admin = `${control}/admin`
     const row = 'main tbody tr'

@@ -13,7 +13,8 @@ export function errorSentence(error) {
 /** Everything a person needs about a failure: what, what to do, which field, what it means for the money, what to quote. */
 export function errorLines(error) {
   const { details = [], help, outcome, requestId } = error
-  const line = ({ path, message }) => html`<li><bdi>${path}: ${message}</bdi></li>`
+  const line = ({ path, message, why }) =>
+    html`<li><bdi>${path}: ${why?.message ?? message}</bdi></li>`
   return html`<p class="strong">${errorSentence(error)}</p>
     ${help ? html`<p>${help}</p>` : nothing}
     ${details.length > 0 ? html`<ul>${details.map(line)}</ul>` : nothing}

@@ -1,3 +1,5 @@
+import { type FieldReason, fieldSentence } from './field-reasons.ts'
+
 /**
  * The catalogue of all error codes. `text` is the default message for clients, `action` what their programmer does, for
  * the documentation. Details for the operator are in `cause`, which is logged and never answered.
@@ -260,7 +262,8 @@ export type ErrorExtra = {
   retryAfterSeconds?: number
 }
 
-export type ErrorDetail = { path: string; message: string }
+/** `why` is the reason of the message; undefined for a text that has no code. */
+export type ErrorDetail = { path: string; message: string; why?: FieldReason }
 
 /** A failure that is answered to the client. Services throw it by code; the error handler of the listener writes the body. */
 export class AppError extends Error {
@@ -288,8 +291,12 @@ export class AppError extends Error {
 }
 
 /** A 422 for one field. */
-export function invalid(path: string, message: string): AppError {
-  return new AppError('VALIDATION_ERROR', { details: [{ path, message }] })
+export function invalid(path: string, why: FieldReason, extra: ErrorExtra = {}): AppError {
+  return new AppError('VALIDATION_ERROR', { details: [detailOf(path, why)], extra })
+}
+
+export function detailOf(path: string, why: FieldReason): ErrorDetail {
+  return { path, message: fieldSentence(why, 'en'), why }
 }
 
 /** An unexpected failure with what is known about the money. It is answered like its `cause` (500 or 503), plus `extra`. */

@@ -521,6 +521,7 @@ const FlowHealth = z
 export const Flow = z
   .object({
     name: z.string(),
+    file: z.string().describe('The flow file, without its folder'),
     description: z.string().nullable(),
     source: z.string().describe('What it reads, such as file or payments.orders'),
     poll_interval_ms: z.number(),

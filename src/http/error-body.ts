@@ -1,5 +1,11 @@
 import { z } from 'zod'
-import { type AppError, type ErrorCode, errorCatalogue } from '../errors/app-error.ts'
+import {
+  type AppError,
+  type ErrorCode,
+  type ErrorDetail,
+  errorCatalogue,
+} from '../errors/app-error.ts'
+import { shownFieldReason } from '../errors/field-reasons.ts'
 import { type MoneyRoute, moneyOutcomeOnFailure } from '../errors/money-outcome.ts'
 
 const codes = Object.keys(errorCatalogue) as [ErrorCode, ...ErrorCode[]]
@@ -7,6 +13,14 @@ const codes = Object.keys(errorCatalogue) as [ErrorCode, ...ErrorCode[]]
 const detail = z.object({
   path: z.string().describe('Field, such as `location.latitude` or `pos.0.name`'),
   message: z.string(),
+  why: z
+    .object({
+      code: z.string().describe('Why the field is refused; decide by it, never by the text'),
+      data: z.record(z.string(), z.union([z.string(), z.number()])),
+      message: z.string().describe('In the language of Accept-Language'),
+    })
+    .optional()
+    .describe('Of a request with the header Accept-Language'),
 })
 
 const common = {
@@ -122,7 +136,9 @@ export function answerFor(
     body: {
       error: failure.message,
       code: failure.code,
-      ...(failure.details && { details: failure.details }),
+      ...(failure.details && {
+        details: failure.details.map((one) => shownDetail(one, acceptLanguage)),
+      }),
       request_id: requestId,
       ...(outcome !== undefined && { outcome }),
       ...(retrySafe !== undefined && { retry_safe: retrySafe }),
@@ -143,6 +159,12 @@ export function answerFor(
       ...(nextFrom && { next_from: nextFrom.toISOString() }),
     },
   }
+}
+
+/** Programs send no language: for them a detail is a path and an English message. */
+function shownDetail({ path, message, why }: ErrorDetail, acceptLanguage: string | undefined) {
+  if (!why || acceptLanguage === undefined) return { path, message }
+  return { path, message, why: shownFieldReason(why, acceptLanguage) }
 }
 
 function isoSpan({ from, to }: { from: Date; to: Date }) {

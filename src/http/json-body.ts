@@ -1,7 +1,8 @@
 import fastJson from 'fast-json-stringify'
 import type { FastifyInstance, FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
 import { z } from 'zod'
-import { AppError, type ErrorDetail } from '../errors/app-error.ts'
+import { AppError, invalid } from '../errors/app-error.ts'
+import { detailsOf } from './field-details.ts'
 
 /**
  * Reads JSON bodies and no others. An empty one counts as none, since many clients always send the content type. It
@@ -110,14 +111,7 @@ function below(path: string, key: string): string {
 }
 
 function invalidText(path: string): AppError {
-  return new AppError('VALIDATION_ERROR', {
-    details: [
-      {
-        path: path.slice(0, 200),
-        message: 'must not contain NUL characters or broken Unicode',
-      },
-    ],
-  })
+  return invalid(path.slice(0, 200), { code: 'TEXT_BROKEN' })
 }
 
 type Write = (answer: unknown) => string
@@ -161,7 +155,6 @@ export function writerOf(schema: z.ZodType): Write {
 
 /** An attacker's body of many thousand unknown keys must not cause an answer of the same size. */
 const maxDetails = 50
-const maxPathLength = 200
 
 /** The `path` of a detail when the whole part is wrong, for example a missing body. */
 const partNames: Readonly<Record<string, string>> = { querystring: 'query' }
@@ -175,21 +168,7 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({
   return (data: unknown) => {
     const result = schema.safeParse(data)
     if (result.success) return { value: result.data }
-    const details = result.error.issues.flatMap((issue) => detailsOf(issue, part))
+    const details = result.error.issues.flatMap((issue) => detailsOf(issue, part, data))
     return { error: new AppError('VALIDATION_ERROR', { details: details.slice(0, maxDetails) }) }
   }
-}
-
-function detailsOf(issue: z.core.$ZodIssue, part: string): ErrorDetail[] {
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({
-      path: dotted([...issue.path, key], part),
-      message: 'is not a known field',
-    }))
-  }
-  return [{ path: dotted(issue.path, part), message: issue.message }]
-}
-
-function dotted(path: readonly PropertyKey[], part: string): string {
-  return path.length === 0 ? part : path.map(String).join('.').slice(0, maxPathLength)
 }

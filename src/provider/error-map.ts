@@ -1,4 +1,10 @@
-import { AppError, type ErrorCode, type ErrorExtra, errorCatalogue } from '../errors/app-error.ts'
+import {
+  AppError,
+  detailOf,
+  type ErrorCode,
+  type ErrorExtra,
+  errorCatalogue,
+} from '../errors/app-error.ts'
 import { moneyOutcome } from '../errors/money-outcome.ts'
 import {
   commonRows,
@@ -90,7 +96,12 @@ function build(
   return new AppError(row.code, {
     message: sentence(error, operation, row),
     ...(row.field !== undefined && {
-      details: [{ path: row.field, message: row.hint ?? `the provider refused it (${row.on})` }],
+      details: [
+        detailOf(
+          row.field,
+          row.fieldReason ?? { code: 'PROVIDER_REFUSED_FIELD', data: { said: row.on } },
+        ),
+      ],
     }),
     extra: {
       ...extra,

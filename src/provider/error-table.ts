@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../errors/app-error.ts'
+import type { FieldReason } from '../errors/field-reasons.ts'
 
 export type ProviderOperation =
   | 'order.create'
@@ -33,6 +34,8 @@ export type ErrorRow = {
   hint?: string
   /** The field of the ERP's request that must be corrected. */
   field?: string
+  /** Why that field is refused; without it the provider's code is named. */
+  fieldReason?: FieldReason
 }
 
 /** Rows with the same meaning for several codes. */
@@ -163,7 +166,7 @@ export const errorRows: Record<ProviderOperation, readonly ErrorRow[]> = {
     ...rows(['VALIDATION_ERROR', 'validation_error', 'BAD_REQUEST', 'bad_request'], {
       code: 'VALIDATION_ERROR',
       field: '',
-      hint: 'the provider does not accept name, external_id or location of the store',
+      fieldReason: { code: 'STORE_REFUSED' },
     }),
     ...rows(['UNKNOWN_FIELD', 'INVALID_USER_ID', 'INVALID_BUSINESS_HOURS', 'INVALID_DAY'], {
       code: 'PROVIDER_REJECTED',

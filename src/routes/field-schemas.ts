@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { centsFromErp } from '../domain/money.ts'
+import { fieldMessage } from '../errors/field-reasons.ts'
 
-const plainText = 'must not contain control characters, nor begin with a byte order mark'
+const plainText = fieldMessage({ code: 'TEXT_NOT_PLAIN' })
 /**
  * Written out, in a form that every tool reads. The pattern is published, and \\p{Cc} has another or no meaning for tools without
  * Unicode classes or a flag for them.
@@ -23,7 +24,7 @@ export function text(min: number, max: number) {
 }
 
 export const ClientName = text(1, 100)
-  .refine((name) => name.trim() === name, 'must not begin or end with a space')
+  .refine((name) => name.trim() === name, fieldMessage({ code: 'TEXT_WITH_OUTER_SPACE' }))
   .describe('Name of the client (tenant)')
   .meta({ example: 'acme' })
 
@@ -37,14 +38,11 @@ export const OrderId = text(1, 100)
 
 export const ErpAmount = z
   .string()
-  .regex(
-    /^[0-9]{1,12},[0-9]{1,2}$/,
-    'must be digits, a decimal comma and one or two decimals, for example 1234,50',
-  )
+  .regex(/^[0-9]{1,12},[0-9]{1,2}$/, fieldMessage({ code: 'AMOUNT_FORM' }))
   .refine(
     // Refuses zero in a valid form; the pattern already refuses other forms.
     (amount) => !/^[0-9]{1,12},[0-9]{1,2}$/.test(amount) || centsFromErp(amount) !== undefined,
-    'must be more than zero',
+    fieldMessage({ code: 'AMOUNT_ZERO' }),
   )
   .describe('Decimal comma, more than zero')
   .meta({ example: '1234,50' })

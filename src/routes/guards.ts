@@ -409,7 +409,7 @@ async function tenantOf(
 ): Promise<ClientName | null> {
   const named = (request.query as Record<string, unknown>).client
   if (named !== undefined && (typeof named !== 'string' || /\p{Cc}/u.test(named))) {
-    throw invalid('client', 'must be the name of one client')
+    throw invalid('client', { code: 'CLIENT_ONE' })
   }
   if (principal.type === 'operator') throw new AppError('FORBIDDEN')
   if (principal.type === 'client') {
@@ -418,7 +418,7 @@ async function tenantOf(
   }
   if (named === undefined && request.routeOptions.config.allClients) return null
   if (named === undefined || named === '') {
-    throw invalid('client', 'is required with the admin token: the client to act for')
+    throw invalid('client', { code: 'CLIENT_REQUIRED' })
   }
   if (!(await findClient(deps.database.db, named))) {
     throw new AppError('NOT_FOUND', { message: 'There is no such client' })

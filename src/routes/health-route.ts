@@ -89,6 +89,8 @@ export function addHealthRoute(
       const answer = { status: 'ok' as const, timestamp: iso(deps.now()), mode: source.mode }
       const principal = await guards.identify(request)
       if (!principal && request.headers['x-api-token'] !== undefined) guards.countTry(request)
+      const flowsPage = { flows_page: deps.fleet.flowsPage() ?? null }
+      if (principal?.type === 'operator') return { ...answer, ...flowsPage }
       if (principal?.type !== 'admin') return answer
       const warnings = await deps.database.durabilityWarnings()
       const provider = source.provider()
@@ -96,7 +98,7 @@ export function addHealthRoute(
         ...answer,
         version: product.version,
         commit: await product.commit(),
-        flows_page: deps.fleet.flowsPage() ?? null,
+        ...flowsPage,
         ...(source.sandboxUrl !== undefined && { sandbox_url: source.sandboxUrl }),
         checks: {
           database: {

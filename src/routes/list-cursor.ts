@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { invalid } from '../errors/app-error.ts'
+import { fieldMessage } from '../errors/field-reasons.ts'
 import type {
   ListPage,
   PageRequest,
@@ -16,7 +17,7 @@ const sequenceCursor = /^(older|newer)\.(\d{1,15})$/
 const queryCursor = (shape: RegExp) =>
   z
     .string()
-    .regex(shape, 'must be a cursor that this list has given')
+    .regex(shape, fieldMessage({ code: 'CURSOR_UNKNOWN' }))
     .optional()
     .describe(
       'The page beside an earlier one: its `next_cursor` or `previous_cursor`. Unlike an offset it costs the same however far back, and no entry is repeated or left out when others come meanwhile. Not together with `offset`',
@@ -61,7 +62,7 @@ export function sequencePageOf(query: PageQuery): PageRequest<SequenceCursor> {
 }
 
 function queryOf<Place>({ limit, offset = 0 }: PageQuery, place: Place | undefined) {
-  if (place !== undefined && offset > 0) throw invalid('cursor', 'cannot be combined with offset')
+  if (place !== undefined && offset > 0) throw invalid('cursor', { code: 'CURSOR_AND_OFFSET' })
   return { limit, offset, place }
 }
 

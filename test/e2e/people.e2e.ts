@@ -69,8 +69,11 @@ test('an invited person chooses a password by the link, and the code leaves the 
   const { page } = opened
   await signIn(page, adminToken)
   await page.getByRole('button', { name: 'Invitar' }).first().click()
-  await page.locator('dialog input[name=name]').fill('luis')
+  await page.locator('dialog input[name=name]').fill('10.0.0.1')
   await page.locator('dialog select[name=role]').selectOption('viewer')
+  await page.locator('dialog button[type=submit]').click()
+  await expectText(page.locator('dialog'), 'name: tiene que ser el nombre de una persona')
+  await page.locator('dialog input[name=name]').fill('luis')
   await page.locator('dialog button[type=submit]').click()
   const link = await page.locator('dialog code').innerText()
   expect(link).toContain('#/invitation/')
@@ -139,4 +142,4 @@ test('the pages of people have no barriers and fit both widths, in both language
     }
   }
   opened = undefined
-})
+}, 180_000)

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type BusyShop, openBusyShop, refuseThreeBoxes } from '../support/busy-shop.ts'
 import { clearFaults, setFaults } from '../support/money.ts'
+import { by, join } from '../support/people.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
@@ -215,6 +216,10 @@ test('a destination that rests is not well, nor is its flow, and what it is pend
 test('each page knows where the other one is, and only operators are told', async () => {
   const seen = (await asAdmin(service, { url: '/health' })).json()
   expect(seen.flows_page).toBe('http://127.0.0.1:8080/admin')
+  const operator = await join(service, { name: 'operator', role: 'flow_operator' })
+  expect((await by(service, operator, { url: '/health' })).json()).toMatchObject({
+    flows_page: seen.flows_page,
+  })
   expect((await call(service, { url: '/health', token: shop.key })).json()).not.toHaveProperty(
     'flows_page',
   )

@@ -144,7 +144,15 @@ const cases: Case[] = [
       source:
         'source: { type: sql, driver: firebird, url: "firebird://bob@erp.example.com/C:/ERP/DATOS.FDB?charset=WIN9", query: select a from t }',
     },
-    '4:45 source.url: is not an address for the driver firebird (for example firebird://user@host:3050/data/erp.fdb?charset=WIN1252 (UTF8 without it; also ISO8859_1, WIN1251, and role))',
+    '4:45 source.url: is not an address for the driver firebird (for example firebird://user@host:3050/data/erp.fdb?charset=WIN1252)',
+  ],
+  [
+    'an address of another driver',
+    {
+      source:
+        'source: { type: sql, driver: mssql, url: "postgres://bob@erp.example.com/erp", query: select a from t }',
+    },
+    '4:30 source.driver: url is an address for the driver postgres, not for mssql (write driver: postgres)',
   ],
   [
     'a destination of a database that is only read',

@@ -225,3 +225,27 @@ test('of two processes, each ends the question that the other asked', async () =
     await other.stop()
   }
 })
+
+test('a flow that has sent nothing yet is polled by its corrected definition at once, and asks nothing', async () => {
+  serial += 1
+  const name = `shop-${serial}`
+  await flows.write(`${name}.json`, [{ id: '1' }, { id: '2' }, { id: '3' }])
+  await define(name, { item: { key: 'sku' } })
+  expect(await post(`/sync/${name}`)).toMatchObject({ error: expect.stringContaining('"sku"') })
+  await define(name)
+  await expect.poll(() => linesOf(name).catch(() => 0), { timeout: 15_000 }).toBe(3)
+  expect(await statusOf(name)).toMatchObject({ paused: false })
+})
+
+test('its preview asks nothing either', async () => {
+  serial += 1
+  const name = `shop-${serial}`
+  await flows.write(`${name}.json`, [{ id: '1' }])
+  const asleep = { startPaused: true }
+  await flows.write(`${name}.flow.yaml`, { ...fileOf(name), ...asleep })
+  await flows.call('POST', '/flows/reload')
+  await flows.write(`${name}.flow.yaml`, { ...fileOf(name, { trim: false }), ...asleep })
+  await flows.call('POST', '/flows/reload')
+  const preview = (await flows.call('GET', `/sync/${name}/preview`)).json()
+  expect(preview).toMatchObject({ rows_read: 1 })
+})

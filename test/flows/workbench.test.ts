@@ -402,6 +402,25 @@ test('a mapping that fails for an item is told with the item', async () => {
   })
 })
 
+test('a dry run warns of fields that no record of a table has, as a poll would refuse them', async () => {
+  const name = next()
+  await flows.write(`${name}.csv`, 'cod,detalle\r\nA-17,Yerba\r\n')
+  const text = definition(name, {
+    item: { key: 'cod' },
+    source: { type: 'file', path: `\${env:DIR}/${name}.csv`, format: 'csv', settle: '0s' },
+    destinations: [
+      { name: 'web', type: 'http', map: '{ "sku": codigo }', request: { url: target.url } },
+    ],
+  })
+  const { warnings, records } = (await dryRun(text)).json()
+  expect(warnings).toEqual([
+    expect.stringContaining(
+      'estos campos faltan en todos los registros: "codigo" (destinations[0].map). Los registros tienen: cod, detalle',
+    ),
+  ])
+  expect(records).toHaveLength(1)
+})
+
 test('a dry run of a wrong definition or an unreadable source says why', async () => {
   const wrong = await dryRun('version: 1\n')
   expect([wrong.statusCode, wrong.json().error]).toEqual([

@@ -1,3 +1,4 @@
+import type { AddressInfo } from 'node:net'
 import { chainFlowFiles } from '../../demo/chain/chain-flows.ts'
 import type { ChainKey, ChainService } from '../../demo/chain/chain-service.ts'
 import { openClosings, signYesterday } from '../../demo/chain/close-days.ts'
@@ -21,9 +22,17 @@ export type SeededChain = {
 export async function startSeededChain({
   closings = false,
   flows = false,
+  service: given,
+}: {
+  closings?: boolean
+  flows?: boolean
+  /** A service of the caller's, which stays open at the end. */
+  service?: TestService
 } = {}): Promise<SeededChain> {
-  const service = await startTestService()
-  const url = await service.app.listen({ host: '127.0.0.1', port: 0 })
+  const service = given ?? (await startTestService())
+  const url = service.app.server.listening
+    ? `http://127.0.0.1:${(service.app.server.address() as AddressInfo).port}`
+    : await service.app.listen({ host: '127.0.0.1', port: 0 })
   const place: ChainService = { url, sandboxUrl: service.sandbox.url, adminToken }
   const key = await connectChain(place)
   const terminals = await openStores(place, key)
@@ -49,7 +58,7 @@ export async function startSeededChain({
     async stop() {
       await side?.stop()
       await target?.close()
-      await service.stop()
+      if (!given) await service.stop()
     },
   }
 }

@@ -26,8 +26,9 @@ export const texts = {
   'files.problems.one': '1 problema en los archivos de flujos',
   'files.problems.other': '{count} problemas en los archivos de flujos',
   'flows.none': 'Todavía no hay flujos',
+  'flows.write': 'Armá el primero en Definiciones.',
   'flows.noneHint':
-    'Poné un archivo *.flow.yaml en la carpeta FLOWS_DIR y volvé a leer los archivos.',
+    'O poné un archivo *.flow.yaml en la carpeta FLOWS_DIR y volvé a leer los archivos.',
   'flows.find': 'Buscar flujo',
   'flows.show': 'Mostrar',
   'flows.noMatch': 'Ningún flujo coincide',

@@ -15,6 +15,8 @@ export const workbench = {
   'bench.file': 'File',
   'bench.files': 'Flow files',
   'bench.findings': 'Findings',
+  'bench.first.one': 'Nothing was done: correct the finding first.',
+  'bench.first.other': 'Nothing was done: correct the {count} findings first.',
   'bench.from': 'Articles come from',
   'bench.keys':
     'Ctrl+Space offers what may stand here. F8 goes to the next finding. Tab leaves the editor.',
@@ -65,10 +67,12 @@ export const workbench = {
   'bench.start': 'Start',
   'bench.template': 'Articles go to',
   'bench.text': 'Definition of the flow',
+  'bench.toFile': 'Definition',
   'bench.toFlow': 'Look at {flow}',
   'bench.unsaved': 'Not saved',
   'bench.unset': 'missing',
-  'bench.unsetHint': 'An administrator of the server sets it in .env and restarts the service.',
+  'bench.unsetHint':
+    'Ask the administrator of the server to set what is missing in .env and to restart the service.',
   'bench.until': 'As it was until',
   'bench.versions': 'Earlier versions',
   'bench.versionsHint': 'The last 50 are kept',

@@ -15,6 +15,8 @@ export const workbench = {
   'bench.file': 'Archivo',
   'bench.files': 'Archivos de flujos',
   'bench.findings': 'Problemas',
+  'bench.first.one': 'No se hizo nada: resolvé primero el problema.',
+  'bench.first.other': 'No se hizo nada: resolvé primero los {count} problemas.',
   'bench.from': 'Los artículos salen de',
   'bench.keys':
     'Ctrl+Espacio muestra qué puede ir acá. F8 va al próximo problema. Tab sale del editor.',
@@ -66,10 +68,12 @@ export const workbench = {
   'bench.start': 'Empezar',
   'bench.template': 'Los artículos van a',
   'bench.text': 'Definición del flujo',
+  'bench.toFile': 'Definición',
   'bench.toFlow': 'Ver {flow}',
   'bench.unsaved': 'Sin guardar',
   'bench.unset': 'falta',
-  'bench.unsetHint': 'Quien administra el servidor la define en .env y reinicia el servicio.',
+  'bench.unsetHint':
+    'Pedile a quien administra el servidor que defina en .env lo que falta y que reinicie el servicio.',
   'bench.until': 'Como estaba hasta',
   'bench.versions': 'Versiones anteriores',
   'bench.versionsHint': 'Se guardan las últimas 50',

@@ -131,6 +131,7 @@ function buttons(app, flow, isWhole) {
     ${flow.has_alerts ? one('alerts', testAlerts) : null} ${one('reset', askReset, 'danger')}
     ${one('resync', askResync, 'danger')}
     <a class="button small" href=${app.link('activity', { flow: flow.name })}>${t('nav.activity')}</a>
+    ${isWhole ? html`<a class="button small" href=${app.link('workbench', { file: flow.file })}>${t('bench.toFile')}</a>` : null}
     ${dashboardLink(app, flow)}
     ${isWhole ? null : html`<a class="button small" href=${flowHref(app, flow)}>${t('flow.runsTitle')}</a>`}
   </div>`

@@ -79,7 +79,10 @@ export function createFlows(app) {
       ${app.withoutDefinition.length > 0 ? goneFlows(app.withoutDefinition) : null}
       ${
         app.flows.length === 0
-          ? empty(t('flows.none'), t('flows.noneHint'))
+          ? empty(
+              t('flows.none'),
+              html`<a href=${app.link('workbench')}>${t('flows.write')}</a> ${t('flows.noneHint')}`,
+            )
           : html`${stopNotes(app, app.flows)} ${numbers(app.flows, stats)} ${filters(app, wanted(), type)} ${list(app, wanted(), steady)}`
       }`
     },

@@ -131,7 +131,7 @@ export function createBench(app) {
   async function isRight(of, file) {
     const { problems } = await check(file)
     if (problems.length === 0) return true
-    of.done = { tone: 'bad', text: count('bench.wrong', problems.length) }
+    of.done = { tone: 'bad', text: count('bench.first', problems.length) }
     announce(of.done.text)
     editor?.goTo?.(problems[0].line, problems[0].column)
     return false
@@ -289,7 +289,7 @@ export function createBench(app) {
     return note(
       'bad',
       isChanged ? html`<p class="strong">${t('bench.changed')}</p>` : errorLines(failure),
-      failure.status === 502 || failure.status === 403
+      failure.status === 403 && !failure.body?.why
         ? html`<p class="clip">${name(failure.message)}</p>`
         : null,
     )

@@ -107,6 +107,8 @@ function completionsOf(complete) {
     const line = doc.lineAt(context.pos)
     const lines = doc.toString().split('\n')
     const found = await complete(lines, line.number - 1, context.pos - line.from)
+    // Suggestions that come after the focus left would stay.
+    if (context.view?.hasFocus === false) return null
     if (!found || (!context.explicit && found.from === context.pos - line.from)) return null
     return {
       from: line.from + found.from,

@@ -50,6 +50,8 @@ export const peoplePageTexts = {
   'roleHint.viewer': 'Reads only.',
   'roleHint.viewerOfFlows': 'Reads flows, and sees no payments.',
   'roleHint.flow_operator': 'Runs flows, and sees no payments.',
+  'account.flowsOnly': 'Your role works on the page of the flows.',
+  'account.toFlows': 'Go to the flows',
   'account.changePassword': 'Change the password',
   'account.password': 'Present password',
   'account.passwordChanged': 'The password is changed. Other sessions have ended.',

@@ -51,6 +51,8 @@ export const peoplePageTexts = {
   'roleHint.viewer': 'Solo lee.',
   'roleHint.viewerOfFlows': 'Solo lee los flujos, y no ve cobros.',
   'roleHint.flow_operator': 'Maneja los flujos y no ve cobros.',
+  'account.flowsOnly': 'Con tu rol trabajás en la página de los flujos.',
+  'account.toFlows': 'Ir a los flujos',
   'account.changePassword': 'Cambiar la contraseña',
   'account.password': 'Contraseña actual',
   'account.passwordChanged': 'Cambiaste la contraseña. Las otras sesiones terminaron.',

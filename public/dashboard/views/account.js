@@ -3,7 +3,7 @@ import { relative, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { toast } from '../../shared/notices.js'
-import { badge, facts, field, table } from '../../shared/parts.js'
+import { badge, facts, field, note, table } from '../../shared/parts.js'
 import '../people-page-texts.js'
 
 /** What a signed-in person changes of his own: password, codes of an authenticator app, sessions. */
@@ -17,7 +17,7 @@ export function createAccount(app) {
     body() {
       if (!shown) return app.placeholder()
       const { person, sessions } = shown
-      return html`<section class="panel">
+      return html`${flowsNote(app)}<section class="panel">
           ${facts([
             [t('people.name'), person.name],
             [t('people.role'), word('role', person.role)],
@@ -46,6 +46,16 @@ export function createAccount(app) {
         </section>`
     },
   }
+}
+
+/** A role of the flow pages has nothing else here. */
+function flowsNote(app) {
+  const page = app.health?.flows_page
+  if (!page || app.may('see')) return ''
+  return note(
+    'info',
+    html`<p>${t('account.flowsOnly')} <a href=${page}>${t('account.toFlows')}</a></p>`,
+  )
 }
 
 function columns(app) {

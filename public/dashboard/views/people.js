@@ -1,6 +1,6 @@
 import { copyButton } from '../../shared/copy.js'
 import { ask, openDialog } from '../../shared/dialog.js'
-import { name, relative, time } from '../../shared/format.js'
+import { fullTime, name, relative, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { toast } from '../../shared/notices.js'
@@ -200,7 +200,7 @@ function confirmed(app, one, act) {
 function showInvitation({ person, invitation }) {
   openDialog((dialog) => [
     html`<h2 id="dialog-title">${t('people.linkTitle', { name: person.name })}</h2>
-      <p>${t('people.linkText', { until: time(invitation.expires_at) })}</p>
+      <p>${t('people.linkText', { until: fullTime(invitation.expires_at) })}</p>
       <p class="wrap"><code>${invitation.link}</code></p>`,
     note('warn', html`<p>${t('people.linkOnce')}</p>`),
     html`<div class="buttons">

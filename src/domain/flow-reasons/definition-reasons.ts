@@ -297,6 +297,11 @@ export const definitionReasons = {
     es: 'no es una dirección para el driver {driver}',
     hint: { en: 'for example {example}', es: 'por ejemplo {example}' },
   },
+  ADDRESS_OF_OTHER_DRIVER: {
+    en: 'url is an address for the driver {other}, not for {driver}',
+    es: 'url es una dirección para el driver {other}, no para {driver}',
+    hint: { en: 'write driver: {other}', es: 'escribí driver: {other}' },
+  },
   NO_HTTP_ADDRESS: {
     en: 'is not an http or https address',
     es: 'no es una dirección http o https',

@@ -9,6 +9,10 @@ export const sourceReasons = {
   },
   /** What a driver or the operating system said. */
   SAID: { en: '{said}', es: '{said}' },
+  QUERY_NAME_UNKNOWN: {
+    en: '{said}. Correct the table or column in source.query, or let the user of the database read it',
+    es: '{said}. Corregí la tabla o columna en source.query, o dale permiso de lectura al usuario de la base',
+  },
   UNKNOWN: { en: 'unknown', es: 'desconocido' },
   UNKNOWN_FAILURE: { en: 'unknown failure', es: 'falla desconocida' },
   SOURCE_CLOSED: { en: 'the source was closed', es: 'se cerró el origen' },

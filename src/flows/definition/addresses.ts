@@ -10,12 +10,12 @@ const schemes = {
   mysql: { pattern: /^(mysql|mariadb):\/\//, form: 'mysql://user@host:3306/database' },
   mssql: {
     pattern: /^((mssql|sqlserver):\/\/|[^:/]+=)/,
-    form: 'mssql://user@host:1433/database or Server=host;Database=database;User Id=user',
+    form: 'mssql://user@host:1433/database',
   },
   firebird: {
     pattern:
       /^firebird:\/\/[^/?#@]+@[^/?#@]+\/[^?#]+(?:\?(?:(?:charset=(?:UTF8|WIN1252|ISO8859_1|WIN1251)|role=[^&#]+)(?:&(?!$)|$))+)?$/i,
-    form: 'firebird://user@host:3050/data/erp.fdb?charset=WIN1252 (UTF8 without it; also ISO8859_1, WIN1251, and role)',
+    form: 'firebird://user@host:3050/data/erp.fdb?charset=WIN1252',
   },
 }
 
@@ -37,9 +37,14 @@ export function checkDatabase(
   { driver, url }: { driver: keyof typeof schemes; url: Secret },
   issues: z.RefinementCtx,
 ): void {
+  const address = url.reveal()
   const { pattern, form } = schemes[driver]
-  if (pattern.test(url.reveal())) return
-  report(issues, { code: 'NO_DATABASE_ADDRESS', data: { driver, example: form } }, ['url'])
+  if (pattern.test(address)) return
+  const isOther = (name: string) => schemes[name as typeof driver].pattern.test(address)
+  const other = /^\w+:\/\//.test(address) ? Object.keys(schemes).find(isOther) : undefined
+  if (other)
+    report(issues, { code: 'ADDRESS_OF_OTHER_DRIVER', data: { driver, other } }, ['driver'])
+  else report(issues, { code: 'NO_DATABASE_ADDRESS', data: { driver, example: form } }, ['url'])
 }
 
 /** An http or https address with the given placeholders, such as `{pk}`, which are filled later. */

@@ -189,6 +189,14 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     }
   }
 
+  const hasFailed = async (name: string) => {
+    const { last_poll_at: last, last_success_at: success } = await requireFlowState(
+      deps.database.db,
+      name,
+    )
+    return last !== null && (success === null || success < last)
+  }
+
   const pollerOf = (loaded: LoadedFlow, runtime: FlowRuntime) => {
     const { flow } = loaded
     const { name } = flow
@@ -256,7 +264,11 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     })
   }
 
-  const openOne = async (loaded: LoadedFlow): Promise<FlowProblemView | undefined> => {
+  /** `isTold`: another process reloads too, and reads what failed again. */
+  const openOne = async (
+    loaded: LoadedFlow,
+    isTold: boolean,
+  ): Promise<FlowProblemView | undefined> => {
     const { name } = loaded.flow
     const fingerprint = fingerprintOf(loaded)
     const running = open.get(name)
@@ -288,6 +300,8 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     await warnOfMissing(deps, loaded.flow)
     await deps.notifications.openFlow(loaded.flow)
     if (started) poller.start()
+    // The change may mend what failed. A schedule says when the source may be read.
+    if (running && !isTold && !loaded.flow.schedule && (await hasFailed(name))) poller.hint()
     return undefined
   }
 
@@ -392,7 +406,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     // A process without flows must not become the leader, because it cannot deliver those of others.
     if (flows.length > 0) await startDeliveries()
     for (const loaded of flows) {
-      const problem = await openOne(loaded)
+      const problem = await openOne(loaded, isTold)
       if (problem) problems.push(problem)
     }
     await dropMissing(flows, isTold)

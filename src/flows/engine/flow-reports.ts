@@ -202,13 +202,13 @@ export function createFlowReports(
   }
 
   const cards = async () => {
-    const flows = [...deps.flows().values()].map(({ loaded }) => loaded.flow)
+    const loaded = [...deps.flows().values()].map((one) => one.loaded)
     const facts: CardFacts = {
       status: await status(),
       states: new Map((await listFlowStates(db)).map((one) => [one.flow, one])),
       polls: await readLatestPolls(
         db,
-        flows.map(({ name }) => name),
+        loaded.map(({ flow }) => flow.name),
         sparkPoints,
       ),
       progress: new Map((await listProgress(db)).map((one) => [one.flow, one])),
@@ -218,7 +218,7 @@ export function createFlowReports(
       sending: await readSending(db, deps.now()),
       held: new Map((await listHeldDeletes(db)).map((one) => [one.flow, heldOf(one)])),
     }
-    return flows.map((flow) => cardOf(flow, facts))
+    return loaded.map((one) => cardOf(one, facts))
   }
 
   const withoutDefinition = async () => {
@@ -309,7 +309,7 @@ function timezoneOf({ window }: Flow): string {
   return window?.timezone ?? 'UTC'
 }
 
-function cardOf(flow: Flow, facts: CardFacts): FlowCard {
+function cardOf({ flow, file }: OpenFlow['loaded'], facts: CardFacts): FlowCard {
   const { name, pollIntervalMs } = flow
   const status = facts.status.get(name) ?? { ...noSwitches, polling: false }
   const state = facts.states.get(name)
@@ -318,6 +318,7 @@ function cardOf(flow: Flow, facts: CardFacts): FlowCard {
   const targets = new Map(facts.open.get(name)?.map((target) => [target.destination, target]))
   return {
     name,
+    file,
     description: flow.description ?? null,
     source: flow.source.type,
     pollIntervalMs,

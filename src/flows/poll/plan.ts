@@ -1,7 +1,13 @@
+import type { Db } from '../../db/database.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { hasCome } from '../../repositories/due-work.ts'
 import { askFill } from '../../repositories/flows/destination-fills.ts'
-import { deleteHashes, listPksAfter, resetHashes } from '../../repositories/flows/flow-items.ts'
+import {
+  deleteHashes,
+  isOnRecord,
+  listPksAfter,
+  resetHashes,
+} from '../../repositories/flows/flow-items.ts'
 import {
   endForgetting,
   type FlowStateRow,
@@ -26,13 +32,21 @@ import { type PollDeps, type PollLease, underLease } from './poll-lease.ts'
  */
 export type PollKind = 'normal' | 'rebase' | 'resync' | 'ask'
 
-/** The kind of the next poll, of a flow that is not paused. */
-export function pollKindOf(runtime: FlowRuntime, state: FlowStateRow): PollKind {
+/** The kind of the next poll, of a flow that is not paused. `isNew`: see isWithoutItems. */
+export function pollKindOf(runtime: FlowRuntime, state: FlowStateRow, isNew: boolean): PollKind {
   const { flow, definitionHash } = runtime
-  if (state.definition_hash === definitionHash || addedTo(runtime, state)) return 'normal'
+  if (isNew || state.definition_hash === definitionHash || addedTo(runtime, state)) return 'normal'
   // Resumed after the question: the operator does not want everything sent again.
   const isAnswered = state.pending_definition_hash === definitionHash
   return needsDecision(runtime, state) && isAnswered ? 'rebase' : flow.item.onDefinitionChange
+}
+
+/** Whether no poll of the flow succeeded and nothing was sent: a changed definition then needs no decision. */
+export async function isWithoutItems(
+  db: Db,
+  { flow, last_success_at: lastSuccess }: FlowStateRow,
+): Promise<boolean> {
+  return lastSuccess === null && !(await isOnRecord(db, flow))
 }
 
 /** Whether the definition differs from the accepted one and an operator must decide what that means. */
@@ -136,9 +150,13 @@ export async function applyDefinition(
   const { flow, definitionHash } = runtime
   if (state.definition_hash === definitionHash) return { pollKind: 'normal', state }
   await refuseOutdated(deps, runtime, state)
+  if (await isWithoutItems(deps.database.db, state)) {
+    await underLease(deps, lease, (trx) => updateFlowState(trx, flow.name, acceptedBy(runtime)))
+    return { pollKind: 'normal', state: await requireFlowState(deps.database.db, flow.name) }
+  }
   // Only a resume answers the question. A forced poll of a paused flow does not.
   const mustAsk = needsDecision(runtime, state) && (await isPaused(deps.database.db, flow.name))
-  const pollKind = mustAsk ? 'ask' : pollKindOf(runtime, state)
+  const pollKind = mustAsk ? 'ask' : pollKindOf(runtime, state, false)
   const added = addedTo(runtime, state)
   if (added) {
     await underLease(deps, lease, async (trx) => {

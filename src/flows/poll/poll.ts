@@ -2,7 +2,6 @@ import type { Trx } from '../../db/database.ts'
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import { endFills, listFills } from '../../repositories/flows/destination-fills.ts'
 import { notifyDeliveries } from '../../repositories/flows/flow-events.ts'
-import { isOnRecord } from '../../repositories/flows/flow-items.ts'
 import { insertPoll } from '../../repositories/flows/flow-polls.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
 import { beginPollRead, endPoll, type FlowStateRow } from '../../repositories/flows/flow-state.ts'
@@ -19,6 +18,7 @@ import {
   areChangesSent,
   areNewItemsSent,
   forgetItems,
+  isWithoutItems,
   planScan,
 } from './plan.ts'
 import { LeaseLostError, type PollDeps, type PollLease, underLease } from './poll-lease.ts'
@@ -66,7 +66,7 @@ export async function pollOnce(
   }
   const progress: Progress = {
     read: await beginPollRead(deps.database.db, flow.name),
-    isFirst: state.last_success_at === null && !(await isOnRecord(deps.database.db, flow.name)),
+    isFirst: await isWithoutItems(deps.database.db, state),
     startedAt,
     savedAtMs: startedAt.getTime(),
     rowsRead: 0,

@@ -28,6 +28,7 @@ import {
   areChangesSent,
   areNewItemsSent,
   hasOtherKey,
+  isWithoutItems,
   type PollKind,
   planScan,
   pollKindOf,
@@ -72,7 +73,8 @@ export async function previewPoll(
   const items = others.length > 0 ? await countItems(deps.db, flow.name) : 0
   const isNewSource = isOtherSource(runtime, state)
   const known = isNewSource ? { ...state, cursor: null } : state
-  const pollKind = others.length > 0 ? 'ask' : pollKindOf(runtime, state)
+  const isNew = await isWithoutItems(deps.db, state)
+  const pollKind = others.length > 0 ? 'ask' : pollKindOf(runtime, state, isNew)
   const plan = pollKind === 'ask' ? null : planScan(runtime, known, pollKind, startedAt)
   const tally = createTally(deps.deliveryPreviews)
   const fields = watchFields(runtime, state)

@@ -22,7 +22,24 @@ export function describe(error: unknown, secrets: readonly string[]): Reason {
   const message = error instanceof Error ? error.message.replace(/\s+/g, ' ').trim() : ''
   const words = [code, message].filter((part) => part !== undefined && part !== '').join(': ')
   if (words === '') return { code: 'UNKNOWN_FAILURE' }
-  return { code: 'SAID', data: { said: hideTexts(words, secrets, '***').slice(0, 500) } }
+  const said = hideTexts(words, secrets, '***').slice(0, 500)
+  return { code: isUnknownName(error, code) ? 'QUERY_NAME_UNKNOWN' : 'SAID', data: { said } }
+}
+
+/** PostgreSQL and MySQL by their codes, SQL Server by its numbers. */
+const unknownNames = new Set<unknown>([
+  '42P01',
+  '42703',
+  'ER_NO_SUCH_TABLE',
+  'ER_BAD_FIELD_ERROR',
+  207,
+  208,
+])
+
+/** Whether a query names a table or a column that the database does not have. */
+function isUnknownName(error: unknown, code: string | undefined): boolean {
+  const number = error instanceof Error && 'number' in error ? error.number : undefined
+  return unknownNames.has(code) || unknownNames.has(number)
 }
 
 /** The error of a poll: an abort and a SourceError stay as they are; `reasonOf` converts all others. */

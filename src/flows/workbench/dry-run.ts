@@ -6,9 +6,10 @@ import type { DestinationContext } from '../destinations/index.ts'
 import { openFlow } from '../engine/open-flow.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
+import { watchFields } from '../poll/missing-fields.ts'
 import { recordsOf } from '../poll/read-items.ts'
 import type { SourceContext } from '../sources/context.ts'
-import type { SourceRow } from '../types.ts'
+import { SourceError, type SourceRow } from '../types.ts'
 import type { DryRunResponse } from '../workbench-schemas.ts'
 import {
   openShownDeliveries,
@@ -57,6 +58,8 @@ export async function dryRun(
     const timeout = AbortSignal.timeout(dryRunLimits.seconds * 1_000)
     const read = await firstRecords(runtime, AbortSignal.any([signal, timeout]), timeout)
     signal.throwIfAborted()
+    const missing = missingFields(runtime, read.rows)
+    if (missing) read.summary.warnings.unshift(missing)
     const records: DryRunRecord[] = []
     for (const row of read.rows) records.push(await recordOf(runtime, deliveries, row))
     return masked({ ...read.summary, records }, secretsIn(loaded.flow))
@@ -95,6 +98,17 @@ async function firstRecords(
     summary.cutOff = 'time'
   }
   return { rows: rows.slice(0, dryRunLimits.records), summary }
+}
+
+/** Why a poll would refuse these records. */
+function missingFields(runtime: FlowRuntime, rows: readonly SourceRow[]): Reason | undefined {
+  try {
+    watchFields(runtime, { record_fields: null, record_fields_form: null }).check(rows)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error
+    return error.why
+  }
 }
 
 async function recordOf(

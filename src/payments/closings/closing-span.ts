@@ -40,16 +40,16 @@ export function requestedSpanOf(
   now: Date,
 ): RequestedSpan {
   if (businessDay !== undefined) {
-    if (from || to) throw invalid('from', 'cannot be combined with business_day')
+    if (from || to) throw invalid('from', { code: 'SPAN_AND_DAY' })
     const day = spanOfDay(timeZone, businessDay)
-    if (day.from >= now) throw invalid('business_day', 'has not begun yet')
+    if (day.from >= now) throw invalid('business_day', { code: 'DAY_NOT_BEGUN' })
     return { businessDay, isDay: true, timeZone, ...day, until: earlier(day.to, now) }
   }
-  if (!from || !to) throw invalid('business_day', 'is required, or else from and to')
-  if (from >= now) throw invalid('from', 'is in the future')
+  if (!from || !to) throw invalid('business_day', { code: 'DAY_OR_SPAN' })
+  if (from >= now) throw invalid('from', { code: 'FROM_IN_FUTURE' })
   const lengthMs = to.getTime() - from.getTime()
   if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
-    throw invalid('to', 'must be after `from` and at most 32 days later')
+    throw invalid('to', { code: 'SPAN_WRONG' })
   }
   return {
     businessDay: dayIn(timeZone, from),

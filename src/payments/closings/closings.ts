@@ -175,7 +175,7 @@ async function placeOf(
     throw new AppError('NOT_FOUND', { message: 'There is no such store' })
   }
   if (!store || (cajaId !== undefined && sucursalId !== undefined)) {
-    throw invalid('caja_id', 'name either a box or a store')
+    throw invalid('caja_id', { code: 'BOX_OR_STORE' })
   }
   const id = cajaId ?? store.external_id
   return cajaId === undefined
@@ -386,7 +386,7 @@ export async function setStoreTimeZone(
   const store = await findStore(db, client, storeId)
   if (!store) throw new AppError('NOT_FOUND', { message: 'There is no such store' })
   if (timeZone !== null && !isTimeZone(timeZone)) {
-    throw invalid('time_zone', 'must be a name such as America/Argentina/Buenos_Aires')
+    throw invalid('time_zone', { code: 'TIME_ZONE_UNKNOWN' })
   }
   await deps.database.transaction(async (trx) => {
     await setTimeZone(trx, client, store.id, timeZone)

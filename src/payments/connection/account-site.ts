@@ -1,6 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { erpFromCents, wholeCurrencyOf } from '../../domain/money.ts'
-import { AppError } from '../../errors/app-error.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError } from '../../provider/provider.ts'
 import { keepSite } from '../../repositories/closings/closing-queries.ts'
@@ -48,12 +48,8 @@ export async function isSentWhole(
 
 /** The 422 for an amount with cents; nothing was sent. */
 function centsRefused(amountCents: number, currency: string): AppError {
-  const amount = erpFromCents(amountCents)
-  const message = `Must end in ",00", since the provider account takes ${currency} without cents (got "${amount}")`
-  return new AppError('VALIDATION_ERROR', {
-    details: [{ path: 'amount', message }],
-    extra: moneyOutcome('chargeImpossible'),
-  })
+  const data = { amount: erpFromCents(amountCents), currency }
+  return invalid('amount', { code: 'AMOUNT_NOT_WHOLE', data }, moneyOutcome('chargeImpossible'))
 }
 
 async function readSite(

@@ -139,11 +139,7 @@ export function redirectUri(deps: PaymentDeps): string {
  * compared as parsed origins and never as text.
  */
 function allowedTarget(deps: PaymentDeps, text: string): string {
-  const refused = () =>
-    invalid(
-      'target_url',
-      'Must be an absolute http(s) URL of this service, of loopback, or of an origin in OAUTH_TARGET_ORIGINS',
-    )
+  const refused = () => invalid('target_url', { code: 'TARGET_NOT_ALLOWED' })
   // The URL parser drops tabs and line breaks and reads a backslash as a slash: a legitimate address has none of them.
   if (/[\s\\]/.test(text) || !URL.canParse(text)) throw refused()
   const url = new URL(text)
@@ -195,7 +191,7 @@ export async function finishLogin(
     deps.log.warn({ client: waiting.client }, 'login answer came from another authorization server')
     throw new AppError('OAUTH_STATE_INVALID')
   }
-  if (!request.denied && request.code === undefined) throw invalid('code', 'Required')
+  if (!request.denied && request.code === undefined) throw invalid('code', { code: 'REQUIRED' })
   const state = await consumeState(database.db, stateHash)
   if (!state) throw new AppError('OAUTH_STATE_INVALID')
   if (request.denied || request.code === undefined) throw new AppError('OAUTH_DENIED')

@@ -6,7 +6,13 @@ import { isOpen, isPaid } from '../../domain/order-state.ts'
 import { isOwn } from '../../domain/payment-figures.ts'
 import { providerKey, requestKey } from '../../domain/provider-key.ts'
 import { hashSecret } from '../../domain/secrets.ts'
-import { AppError, addOutcome, type ErrorExtra, withExtra } from '../../errors/app-error.ts'
+import {
+  AppError,
+  addOutcome,
+  type ErrorExtra,
+  invalid,
+  withExtra,
+} from '../../errors/app-error.ts'
 import { isRefundUnderWay, moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError, toAppError } from '../../provider/provider.ts'
 import { hasLosableChargeback } from '../../repositories/chargebacks/chargeback-queries.ts'
@@ -392,12 +398,8 @@ function newRefund(
 
 /** A 422: the account of the order has no cents, so the provider would refuse the refund or round it. */
 function centsRefused(order: OrderRow, amountCents: number): AppError {
-  const amount = erpFromCents(amountCents)
-  const message = `Must end in ",00", since the currency of the provider account has no cents (got "${amount}")`
-  return new AppError('VALIDATION_ERROR', {
-    details: [{ path: 'amount', message }],
-    extra: refundStanding(order),
-  })
+  const data = { amount: erpFromCents(amountCents) }
+  return invalid('amount', { code: 'REFUND_NOT_WHOLE', data }, refundStanding(order))
 }
 
 /** Another refund of this order is running; the same request may be sent again once it has ended. */

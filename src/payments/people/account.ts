@@ -68,7 +68,7 @@ export async function confirmTotp(deps: PaymentDeps, owner: Owner, code: string)
     throw new AppError('CONFLICT', { message: 'There is no new secret to confirm' })
   }
   const step = stepOfCode(secret, code, deps.now())
-  if (step === undefined) throw invalid('code', 'is not the code that the app shows now')
+  if (step === undefined) throw invalid('code', { code: 'CODE_WRONG' })
   await deps.database.transaction(async (trx) => {
     await takeTotpStep(trx, row.id, step)
     await updatePerson(trx, row.id, { totp_on: true })
@@ -111,7 +111,7 @@ async function confirmed(
   const subject = subjectOfName(row.name)
   await countTry(deps, subject, triesOfName)
   if (!(await deps.passwords.matches(password, row.password_hash)))
-    throw invalid('password', 'is wrong')
+    throw invalid('password', { code: 'PASSWORD_WRONG' })
   await forgiveSignInTries(deps.database.db, { name: subject })
   return row
 }

@@ -274,20 +274,20 @@ async function requireFittingRole(
 ): Promise<void> {
   const place = client === null ? 'service' : 'client'
   if (!placesOfRole[role].includes(place)) {
-    const fitting = client === null ? 'needs a client' : 'is of no client'
-    throw invalid('role', `the role ${role} ${fitting}`)
+    const code = client === null ? 'ROLE_OF_CLIENT' : 'ROLE_OF_SERVICE'
+    throw invalid('role', { code, data: { role } })
   }
   if (role !== 'supervisor') {
-    if (stores !== null) throw invalid('stores', 'only a supervisor has stores')
+    if (stores !== null) throw invalid('stores', { code: 'STORES_OF_SUPERVISOR' })
     return
   }
-  if (!stores || stores.length === 0) throw invalid('stores', 'a supervisor has at least one store')
+  if (!stores || stores.length === 0) throw invalid('stores', { code: 'STORES_MISSING' })
   const known = new Set(
     (await listStores(deps.database.db, client as ClientName)).map((store) => store.external_id),
   )
   const unknown = stores.find((id) => !known.has(id))
   if (unknown !== undefined) {
-    throw invalid('stores', `there is no store ${JSON.stringify(unknown)}`)
+    throw invalid('stores', { code: 'STORE_UNKNOWN', data: { store: JSON.stringify(unknown) } })
   }
 }
 

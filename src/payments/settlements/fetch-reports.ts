@@ -40,11 +40,11 @@ export async function askForReport(
 ): Promise<{ fetch: SettlementFetchRow; isNew: boolean }> {
   const now = deps.now()
   const { from, to } = spanOf(wanted.fromDay, wanted.toDay)
-  if (to <= from) throw invalid('to', 'must not be before `from`')
+  if (to <= from) throw invalid('to', { code: 'TO_BEFORE_FROM' })
   if (to.getTime() - from.getTime() > longestDays * dayMs) {
-    throw invalid('to', `must be less than ${longestDays} days after \`from\``)
+    throw invalid('to', { code: 'SPAN_TOO_LONG', data: { days: longestDays } })
   }
-  if (to > now) throw invalid('to', 'must be over: reports are complete up to yesterday')
+  if (to > now) throw invalid('to', { code: 'TO_NOT_OVER' })
   return deps.database.transaction(async (trx) => {
     const found = await planFetch(trx, {
       id: randomUUID(),

@@ -19,7 +19,7 @@ export async function handInReport(
 ): Promise<TakenReport> {
   const offset = given.zone === undefined ? undefined : offsetOfZone(given.zone)
   if (given.zone !== undefined && offset === undefined) {
-    throw invalid('zone', 'must be an offset such as GMT-03 or -03:00')
+    throw invalid('zone', { code: 'OFFSET_UNKNOWN' })
   }
   const entry = {
     client,

@@ -178,7 +178,7 @@ async function planPos(
   const ids = new Set<string>()
   for (const [index, box] of pos.entries()) {
     if (ids.has(box.externalId)) {
-      throw invalid(`pos.${index}.external_id`, 'This id appears twice in the request')
+      throw invalid(`pos.${index}.external_id`, { code: 'ID_TWICE' })
     }
     ids.add(box.externalId)
   }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { fieldMessage } from '../../errors/field-reasons.ts'
 import {
   ClientName,
   OrderId,
@@ -303,7 +304,7 @@ export const VerifyQuery = z.object({
     ),
   checkpoint_hash: z
     .string()
-    .regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits')
+    .regex(/^[0-9a-f]{64}$/, fieldMessage({ code: 'HASH_WRONG' }))
     .optional()
     .describe('`hash` of the same line'),
 })
@@ -388,10 +389,10 @@ export const SimulateBody = z
       context.addIssue({ code: 'custom', path: [path], message })
     const paysOrFails = body.status === 'processed' || body.status === 'failed'
     if (!paysOrFails && body.payment_method_type !== undefined) {
-      refuse('payment_method_type', 'goes with status processed or failed only')
+      refuse('payment_method_type', fieldMessage({ code: 'METHOD_UNASKED' }))
     }
     if (!paysOrFails && body.payment_method_id !== undefined) {
-      refuse('payment_method_id', 'goes with status processed or failed only')
+      refuse('payment_method_id', fieldMessage({ code: 'METHOD_UNASKED' }))
     }
     if (body.installments !== undefined && body.payment_method_type !== 'credit_card') {
       refuse('installments', 'goes with payment_method_type credit_card only')

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { fieldMessage } from '../../errors/field-reasons.ts'
 import { ClientName, Timestamp, text } from '../field-schemas.ts'
 
 const KeyId = z.uuid().describe('Names the key; it is no secret')
@@ -72,10 +73,14 @@ export const RevokeBody = z
   })
   .superRefine(({ client, key_id }, context) => {
     if (client === undefined && key_id === undefined) {
-      context.addIssue({ code: 'custom', path: ['client'], message: 'is required, or key_id' })
+      context.addIssue({
+        code: 'custom',
+        path: ['client'],
+        message: fieldMessage({ code: 'CLIENT_OR_KEY' }),
+      })
     }
     if (client !== undefined && key_id !== undefined) {
-      const message = 'cannot be combined with client: revoke one key, or all of a client'
+      const message = fieldMessage({ code: 'KEY_AND_CLIENT' })
       context.addIssue({ code: 'custom', path: ['key_id'], message })
     }
   })

@@ -83,7 +83,7 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { checkpoint_seq: seq, checkpoint_hash: hash } = request.query
       if ((seq === undefined) !== (hash === undefined)) {
         const missing = seq === undefined ? 'checkpoint_seq' : 'checkpoint_hash'
-        throw invalid(missing, 'send both checkpoint_seq and checkpoint_hash')
+        throw invalid(missing, { code: 'CHECKPOINT_INCOMPLETE' })
       }
       if (checks >= checksAtOnce) throw new AppError('RATE_LIMITED', retrySoon)
       const ended = new AbortController()

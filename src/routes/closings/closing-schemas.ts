@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { closingStates, lineKinds } from '../../domain/closing.ts'
 import { languages } from '../../domain/language.ts'
+import { fieldMessage } from '../../errors/field-reasons.ts'
 import { lineActions } from '../../payments/closings/line-texts.ts'
 import {
   ClientQuery,
@@ -14,14 +15,14 @@ import {
 
 const BusinessDay = z.iso
   .date()
-  .regex(/^(19|20|21)/, 'must be a day of our time')
+  .regex(/^(19|20|21)/, fieldMessage({ code: 'DAY_OUT_OF_RANGE' }))
   .describe('A day by the clock of the store')
   .meta({ example: '2026-11-21' })
 
 /** A counted amount may be zero, in the form of a till or of our answers. */
 const CountedAmount = z
   .string()
-  .regex(/^[0-9]{1,12}(?:[.,][0-9]{1,2})?$/, 'must be an amount such as 1000,00')
+  .regex(/^[0-9]{1,12}(?:[.,][0-9]{1,2})?$/, fieldMessage({ code: 'COUNTED_FORM' }))
   .describe('Decimal comma or point')
 
 const SignedAmount = z

@@ -82,7 +82,7 @@ export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { as, reason, refund_id: refundId } = request.body
       const context = contextOf(deps, request)
       if (refundId !== undefined && as !== 'refunded') {
-        throw invalid('refund_id', 'is allowed only with "refunded"')
+        throw invalid('refund_id', { code: 'REFUND_ID_UNASKED' })
       }
       const order =
         as === 'paid' || as === 'not_paid'

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { orderStatuses, paymentMethods } from '../../domain/order.ts'
 import { decisions, received, standings } from '../../domain/order-state.ts'
+import { fieldMessage } from '../../errors/field-reasons.ts'
 import {
   ClientQuery,
   Day,
@@ -89,7 +90,7 @@ export const CreateOrderBody = z
 export const IdempotencyHeaders = z.looseObject({
   'idempotency-key': z
     .string()
-    .regex(/^[\x21-\x7e]{1,128}$/, 'must be 1 to 128 printable characters without spaces')
+    .regex(/^[\x21-\x7e]{1,128}$/, fieldMessage({ code: 'TEXT_NOT_PRINTABLE' }))
     .optional()
     .describe(
       'Same key and same content give the first answer again (kept 30 days); other content is 409',
@@ -105,7 +106,7 @@ const reason = z
     if (words !== undefined && words.length <= 300 && !/\p{Cc}/u.test(words)) return words
     context.addIssue({
       code: 'custom',
-      message: 'must be a percent-encoded text of at most 300 characters',
+      message: fieldMessage({ code: 'TEXT_NOT_ENCODED' }),
     })
     return z.NEVER
   })

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { roles } from '../../domain/people.ts'
+import { fieldMessage } from '../../errors/field-reasons.ts'
 import { longestPassword, shortestPassword } from '../../payments/people/passwords.ts'
 import { ClientName, ErpId, Timestamp, text } from '../field-schemas.ts'
 
@@ -14,9 +15,9 @@ const PersonName = text(3, 100)
   // The logs name the service and addresses so.
   .refine(
     (name) => isIP(name) === 0 && name.toLowerCase() !== 'service',
-    'must be a name of a person',
+    fieldMessage({ code: 'PERSON_NAME' }),
   )
-  .refine((name) => name.trim() === name, 'must not begin or end with a space')
+  .refine((name) => name.trim() === name, fieldMessage({ code: 'TEXT_WITH_OUTER_SPACE' }))
   .describe('The name to sign in with; one for the whole service, whatever its case')
   .meta({ example: 'ana.gomez' })
 

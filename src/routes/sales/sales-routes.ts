@@ -140,7 +140,7 @@ function spanOf(
   const to = query.to === undefined ? deps.now() : new Date(query.to)
   const lengthMs = to.getTime() - from.getTime()
   if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
-    throw invalid('to', 'must be after `from` and at most 32 days later')
+    throw invalid('to', { code: 'SPAN_WRONG' })
   }
   return { client: request.tenant ?? undefined, stores: storesOfRequest(request), from, to }
 }

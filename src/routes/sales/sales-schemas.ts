@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { isTimeZone } from '../../domain/time-zone.ts'
+import { fieldMessage } from '../../errors/field-reasons.ts'
 import { ClientName, PointAmount, Timestamp } from '../field-schemas.ts'
 
 export const SalesQuery = z.object({
@@ -20,7 +21,7 @@ export const SalesOverTimeQuery = z.object({
   time_zone: z
     .string()
     .max(64)
-    .refine(isTimeZone, { error: 'must be the name of a time zone' })
+    .refine(isTimeZone, { error: fieldMessage({ code: 'TIME_ZONE_NAME' }) })
     .optional()
     .describe('By whose clocks days begin; unless given that of the shops, or of Buenos Aires')
     .meta({ example: 'America/Argentina/Buenos_Aires' }),

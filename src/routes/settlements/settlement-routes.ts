@@ -125,7 +125,7 @@ export function addSettlementRoutes(app: HttpServer, deps: PaymentDeps): void {
       }
       const lengthMs = span.to.getTime() - span.from.getTime()
       if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
-        throw invalid('to', 'must be after `from` and at most 32 days later')
+        throw invalid('to', { code: 'SPAN_WRONG' })
       }
       const sums = await sumNets(deps.database.db, span)
       const named = await sumNamedParts(deps.database.db, span, 2 * mostNames)

@@ -84,7 +84,7 @@ export async function readStatistics(
   const to = query.to === undefined ? now : new Date(query.to)
   const lengthMs = to.getTime() - from.getTime()
   if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
-    throw invalid('to', 'must be after `from` and at most 32 days later')
+    throw invalid('to', { code: 'SPAN_WRONG' })
   }
   const span = { client, stores, from, to }
   const hours = await countOrdersByHour(db, span)

@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { fieldMessage, fieldReasons } from '../../src/errors/field-reasons.ts'
+import { createServer } from '../../src/http/create-server.ts'
+import { ErpAmount } from '../../src/routes/field-schemas.ts'
+
+/** The pages say why a field is refused in their own language, by codes. Programs get what the specification says. */
+const app = createServer({ logger: false })
+app.post(
+  '/form',
+  {
+    config: { access: 'public' },
+    schema: {
+      body: z.strictObject({
+        name: z.string().min(3).max(5),
+        empty: z.string().min(1).optional(),
+        amount: ErpAmount.optional(),
+        kind: z.enum(['a', 'b']).optional(),
+        count: z.int().min(1).max(9).optional(),
+        share: z.number().gt(0).lt(1).optional(),
+        step: z.number().multipleOf(5).optional(),
+        day: z.iso.date().optional(),
+        at: z.iso.datetime().optional(),
+        yes: z.boolean().optional(),
+        list: z.array(z.string()).min(1).max(2).optional(),
+        form: z.string().regex(/^x$/).optional(),
+        either: z.union([z.string(), z.number()]).optional(),
+        own: z
+          .string()
+          .refine(() => false, fieldMessage({ code: 'STORE_UNKNOWN', data: { store: '{x}' } }))
+          .optional(),
+      }),
+    },
+  },
+  async () => ({}),
+)
+
+async function refused(body: object, language?: string) {
+  const headers = language === undefined ? {} : { 'accept-language': language }
+  const answer = await app.inject({ method: 'POST', url: '/form', payload: body, headers })
+  expect(answer.statusCode).toBe(422)
+  return answer.json().details
+}
+
+test.each([
+  [{}, 'FIELD_MISSING', 'falta'],
+  [{ name: 7 }, 'NOT_A_TEXT', 'tiene que ser un texto'],
+  [{ name: 'ab' }, 'TEXT_TOO_SHORT', 'tiene que tener al menos 3 caracteres'],
+  [{ name: 'abcdef' }, 'TEXT_TOO_LONG', 'puede tener hasta 5 caracteres'],
+  [{ empty: '' }, 'TEXT_EMPTY', 'está vacío'],
+  [{ amount: '1.5' }, 'AMOUNT_FORM', 'tiene que ser un importe con coma'],
+  [{ amount: '0,00' }, 'AMOUNT_ZERO', 'tiene que ser más que cero'],
+  [{ kind: 'c' }, 'NOT_ONE_OF', 'tiene que ser uno de estos: a, b'],
+  [{ count: 0 }, 'NUMBER_TOO_SMALL', 'tiene que ser 1 o más'],
+  [{ count: 10 }, 'NUMBER_TOO_BIG', 'puede ser hasta 9'],
+  [{ count: 1.5 }, 'NOT_WHOLE', 'tiene que ser un número entero'],
+  [{ share: 0 }, 'NUMBER_NOT_ABOVE', 'tiene que ser más que 0'],
+  [{ share: 1 }, 'NUMBER_NOT_BELOW', 'tiene que ser menos que 1'],
+  [{ step: 7 }, 'NUMBER_NOT_MULTIPLE', 'tiene que ser un múltiplo de 5'],
+  [{ day: '31/12/2026' }, 'NOT_A_DAY', 'tiene que ser un día, como 2026-12-31'],
+  [{ at: 'today' }, 'NOT_A_TIME', 'tiene que ser un momento'],
+  [{ yes: 'si' }, 'NOT_YES_OR_NO', 'tiene que ser true o false'],
+  [{ list: {} }, 'NOT_A_LIST', 'tiene que ser una lista'],
+  [{ list: [] }, 'LIST_TOO_SHORT', 'tiene que tener al menos 1'],
+  [{ list: ['a', 'b', 'c'] }, 'LIST_TOO_LONG', 'puede tener hasta 2'],
+  [{ form: 'y' }, 'FORM_WRONG', 'no tiene la forma correcta'],
+  [{ either: true }, 'VALUE_WRONG', 'no se permite'],
+  [{ own: 'a' }, 'STORE_UNKNOWN', 'no existe la sucursal {x}'],
+  [{ nme: 'a' }, 'FIELD_UNKNOWN', 'no es un campo conocido'],
+])('%j is refused for %s, in Spanish where a page asks for it', async (body, code, sentence) => {
+  const given = 'name' in body || code === 'FIELD_MISSING' ? body : { name: 'abc', ...body }
+  const [plain] = await refused(given)
+  expect(Object.keys(plain)).toEqual(['path', 'message'])
+  const [{ why, ...same }] = await refused(given, 'es-AR')
+  expect(same).toEqual(plain)
+  expect(why).toMatchObject({ code, message: expect.stringContaining(sentence) })
+  const [{ why: english }] = await refused(given, 'en')
+  expect(english.message).not.toBe(why.message)
+})
+
+test('every reason has a sentence in both languages, with the same data', () => {
+  const names = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort()
+  for (const [code, { en, es }] of Object.entries(fieldReasons)) {
+    expect([code, names(es)]).toEqual([code, names(en)])
+    expect([code, es]).not.toEqual([code, en])
+  }
+})
