@@ -405,12 +405,24 @@ test('a closing comes as a page to print, with names, local times and amounts as
   expect(spanish).toContain('<td>Sucursal SUC-1</td>')
   expect(spanish).toContain('18.034,40')
   expect(spanish).toContain('crédito')
-  expect(spanish).toContain('falta acá')
+  expect(spanish).toMatch(
+    new RegExp(`<td>falta acá</td><td>${day}/${month}/${year} \\d\\d:\\d\\d</td>`),
+  )
   expect(spanish).toMatch(/<td>Firmado por<\/td><td>mk_/)
   const english = await call(service, { url: `${url}?language=en`, token: till.key })
   expect(english.headers['content-type']).toBe('text/html; charset=utf-8')
   expect(english.body).toContain('Closing 1 · CAJA-1')
   expect(english.body).toContain('18,034.40')
+})
+
+test('the page of a whole store names the box of each difference', async () => {
+  const till = await openOwnShop(service, 'store page')
+  await sell(service, till, 'A-1', { amount: '10,00' })
+  await typeCharge(service, till)
+  const { id } = await close(service, till, { caja_id: undefined, sucursal_id: 'SUC-1' })
+  const page = await call(service, { url: `/closings/${id}/print`, token: till.key })
+  expect(page.body).toMatch(/<th>Fecha y hora<\/th><th>Caja<\/th>/)
+  expect(page.body).toMatch(/<td>falta acá<\/td><td>[\d/]+ [\d:]+<\/td><td>Caja CAJA-1<\/td>/)
 })
 
 test.each([

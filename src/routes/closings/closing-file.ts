@@ -257,7 +257,7 @@ export function fileName(closing: ClosingRow, ending: 'csv' | 'xlsx'): string {
 }
 
 /** `21/11/2026 14:00`, by the clock of the store. */
-function localTime(at: Date, timeZone: string): string {
+export function localTime(at: Date, timeZone: string): string {
   const [date = '', time] = wallClockOf(timeZone).toWall(at).toISOString().slice(0, 16).split('T')
   const [year, month, day] = date.split('-')
   return `${day}/${month}/${year} ${time}`

@@ -1,17 +1,20 @@
 import type { Language } from '../../domain/language.ts'
-import { localAmount } from './closing-file.ts'
+import type { ClosingNames } from '../../payments/closings/list-charges.ts'
+import { localAmount, localTime } from './closing-file.ts'
 import type { ClosingView, LineView } from './closing-view.ts'
 import { closingWords, methodWord, type Words } from './closing-words.ts'
 
 /** The closing as a page to print, with a line for the signature. */
 export function closingPage(
   closing: ClosingView,
-  facts: readonly [string, string][],
+  { facts, names }: { facts: readonly [string, string][]; names: ClosingNames },
   language: Language,
 ): string {
   const say = closingWords[language]
   const title = `${say.title} ${closing.number} · ${closing.caja_id ?? closing.sucursal_id}`
   const { totals } = closing
+  const boxOf = (id: string | null) => (id === null ? '–' : (names.boxNames.get(id) ?? id))
+  const lines = (of: readonly LineView[]) => linesTable(of, { closing, boxOf, say, language })
   return `<!doctype html>
 <html lang="${language}">
 <head>
@@ -32,12 +35,12 @@ ${table(
   facts.map(([name, value]) => [name, value]),
 )}
 <h2>${say.lines}</h2>
-${closing.lines.length === 0 ? `<p>${say.none}</p>` : linesTable(closing.lines, say, language)}
+${closing.lines.length === 0 ? `<p>${say.none}</p>` : lines(closing.lines)}
 ${totals ? totalsTables(totals, say, language) : ''}
 ${closing.amendments
   .map(
     (amendment) =>
-      `<h2>${say.amendment} ${amendment.number}</h2><p>${escapeHtml(amendment.reason)}</p>${linesTable(amendment.lines, say, language)}`,
+      `<h2>${say.amendment} ${amendment.number}</h2><p>${escapeHtml(amendment.reason)}</p>${lines(amendment.lines)}`,
   )
   .join('\n')}
 <p class="signature">${say.signature}</p>
@@ -47,16 +50,36 @@ ${closing.amendments
 `
 }
 
-function linesTable(lines: readonly LineView[], say: Words, language: Language): string {
+function linesTable(
+  lines: readonly LineView[],
+  {
+    closing,
+    boxOf,
+    say,
+    language,
+  }: {
+    closing: Pick<ClosingView, 'caja_id' | 'time_zone'>
+    boxOf: (id: string | null) => string
+    say: Words
+    language: Language
+  },
+): string {
+  const isWholeStore = closing.caja_id === null
+  const box = (name: string) => (isWholeStore ? [name] : [])
   return table(
-    ['', say.reference, say.here, say.there, ''],
-    lines.map((line) => [
-      say.kinds[line.kind],
-      line.external_reference ?? line.payment_id ?? '',
-      localAmount(line.here?.amount, language),
-      localAmount(line.there?.amount, language),
-      line.message,
-    ]),
+    ['', say.at, ...box(say.box), say.reference, say.here, say.there, ''],
+    lines.map((line) => {
+      const side = line.here ?? line.there
+      return [
+        say.kinds[line.kind],
+        side ? localTime(new Date(side.at), closing.time_zone) : '–',
+        ...box(boxOf(side?.caja_id ?? null)),
+        line.external_reference ?? line.payment_id ?? '',
+        localAmount(line.here?.amount, language),
+        localAmount(line.there?.amount, language),
+        line.message,
+      ]
+    }),
   )
 }
 

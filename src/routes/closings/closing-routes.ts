@@ -228,11 +228,12 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         tenantOfRequest(request),
         request.params.closingId,
       )
-      const facts = closingFacts({ closing, names: await describeClosing(deps, closing) }, words)
+      const names = await describeClosing(deps, closing)
+      const facts = closingFacts({ closing, names }, words)
       return reply
         .type('text/html; charset=utf-8')
         .serializer(String)
-        .send(closingPage(viewWholeClosing(closing, amendments, words), facts, words))
+        .send(closingPage(viewWholeClosing(closing, amendments, words), { facts, names }, words))
     },
   )
 
