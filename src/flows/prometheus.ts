@@ -1,5 +1,5 @@
 import { Gauge, Registry } from 'prom-client'
-import { waitingSince } from './control/stop-sending.ts'
+import { waitingSince } from './control/sending.ts'
 import type { FlowMetrics, FlowStatus, QueueStatistics } from './flow-service.ts'
 
 /** Whether `Accept` prefers the text that Prometheus scrapes: it names it, and browsers and curl do not. */

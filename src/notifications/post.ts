@@ -1,6 +1,5 @@
 import type { Reason } from '../domain/flow-reasons.ts'
-import { type Answer, exchange } from '../outbound/exchange.ts'
-import { RequestFailure } from '../outbound/guarded-request.ts'
+import { type Answer, exchange, RequestFailure } from '../outbound/guarded-request.ts'
 import type { ChannelDeps, SendResult } from './channel.ts'
 
 type Post = {

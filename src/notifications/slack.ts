@@ -1,4 +1,4 @@
-import type { Answer } from '../outbound/exchange.ts'
+import type { Answer } from '../outbound/guarded-request.ts'
 import type { ChannelDefinition, ChannelDeps, Locale, Notification, SendResult } from './channel.ts'
 
 import { maskedOrigin } from './masked-address.ts'

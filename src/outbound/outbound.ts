@@ -7,7 +7,6 @@ import {
   defaultRetryPolicy,
   type HttpMethod,
   isWrite,
-  parseRetryAfter,
   type RetryPolicy,
 } from './retry-decision.ts'
 import {
@@ -17,6 +16,7 @@ import {
   type Judgement,
   judge,
   kindOf,
+  parseRetryAfter,
   readResult,
 } from './send-attempt.ts'
 

@@ -85,19 +85,3 @@ function mayPass({ status, failure, policy }: RetryQuestion): boolean {
   if (status === null) return false
   return policy.isPassingStatus?.(status) ?? (passingStatuses.has(status) || status >= 500)
 }
-
-/**
- * Seconds of a `Retry-After` header: a number of seconds or an HTTP date (RFC 9110, 10.2.3); null when absent or
- * unreadable. A date in the past is 0.
- */
-export function parseRetryAfter(
-  header: string | string[] | undefined,
-  nowMs: number,
-): number | null {
-  const text = (Array.isArray(header) ? header[0] : header)?.trim()
-  if (!text) return null
-  if (/^[0-9]{1,9}$/.test(text)) return Number(text)
-  if (!/^[A-Za-z]{3,9},? /.test(text)) return null
-  const at = Date.parse(text)
-  return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - nowMs) / 1000))
-}

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
-import { TemplateError } from '../../src/flows/destinations/http-template.ts'
+import { TemplateError } from '../../src/flows/destinations/http-body.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { clock, job, never } from './destinations-job.ts'
 

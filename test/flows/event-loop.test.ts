@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { Agent } from 'undici'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sentenceOf } from '../../src/domain/flow-reasons.ts'
+import { compileMapping } from '../../src/flows/deliver/item-body.ts'
 import { createItemReader } from '../../src/flows/item/item.ts'
-import { compileMapping } from '../../src/flows/mapping.ts'
 import { createKeySet } from '../../src/flows/poll/key-set.ts'
 import {
   createReadState,

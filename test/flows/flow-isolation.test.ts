@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { checkFlows } from '../../src/flows/definition/check.ts'
-import { compileMapping } from '../../src/flows/mapping.ts'
+import { compileMapping } from '../../src/flows/deliver/item-body.ts'
 
 /** Flows do not affect each other. */
 async function check(...flows: { name: string; source?: object; out?: string[] }[]) {

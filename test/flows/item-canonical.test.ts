@@ -4,9 +4,9 @@ import { canonicalJson } from '../../src/domain/json.ts'
 import {
   CanonicalError,
   createCanonicalizer,
+  fixedDecimals,
   type HashRules,
 } from '../../src/flows/item/canonical.ts'
-import { fixedDecimals } from '../../src/flows/item/decimals.ts'
 
 const plain: HashRules = { ignore: [], trim: false, emptyAsNull: false, decimals: {} }
 const canonical = (record: object, rules: Partial<HashRules> = {}) =>

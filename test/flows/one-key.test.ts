@@ -4,8 +4,8 @@ import { sql } from 'kysely'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { givenKey, joinKey, keyText } from '../../src/flows/item/key.ts'
-import { compileMapping } from '../../src/flows/mapping.ts'
+import { compileMapping } from '../../src/flows/deliver/item-body.ts'
+import { givenKey, joinKey, keyText } from '../../src/flows/item/item.ts'
 import {
   type FirebirdColumn,
   firebirdText,

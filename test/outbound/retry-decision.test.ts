@@ -4,9 +4,9 @@ import {
   type AttemptFailure,
   decideRetry,
   defaultRetryPolicy,
-  parseRetryAfter,
   type RetryQuestion,
 } from '../../src/outbound/retry-decision.ts'
+import { parseRetryAfter } from '../../src/outbound/send-attempt.ts'
 
 const keyedWrite: RetryQuestion = {
   method: 'POST',

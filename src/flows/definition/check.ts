@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { FlowProblemView } from '../flow-service.ts'
 import { createFlowContext, type FlowContext, type OwnSecrets } from './context.ts'
-import { formatProblem } from './format-problem.ts'
 import { loadFlows } from './load.ts'
 
 /**
@@ -59,4 +59,10 @@ async function otherYamlFiles(dir: string): Promise<string[] | undefined> {
 
 function counted(count: number, word: string): string {
   return `${count} ${word}${count === 1 ? '' : 's'}`
+}
+
+/** A problem as one line: `file:line:column key: message (hint)`. */
+export function formatProblem({ file, line, column, key, message, hint }: FlowProblemView): string {
+  const where = key === '' ? '' : `${key}: `
+  return `${file}:${line}:${column} ${where}${message}${hint === null ? '' : ` (${hint})`}`
 }

@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import type { OAuthSettings } from '../oauth/tokens.ts'
 import { httpUrl } from './addresses.ts'
 import type { FlowContext } from './context.ts'
 import { secretText, text } from './fields.ts'
+import type { Path, PathFinding } from './findings.ts'
 import { literalSecret } from './literal-secrets.ts'
 
 /** The key `auth` of an HTTP source or destination. */
@@ -23,3 +25,18 @@ export const oauth = (context: FlowContext) =>
     })
     .optional()
     .describe('OAuth 2.0: every request carries an access token that is asked for there')
+
+/** The first refresh token is required for the grant `refresh_token` and forbidden for others. `under` is the path of `auth`. */
+export function grantFindings(auth: OAuthSettings | undefined, under: Path): PathFinding[] {
+  if (!auth) return []
+  const { grant, refreshToken } = auth
+  const path = [...under, 'auth']
+  if (grant === 'refresh_token' && !refreshToken) {
+    return [{ path: [...path, 'grant'], why: { code: 'NEEDS_REFRESH_TOKEN' } }]
+  }
+  if (grant !== 'refresh_token' && refreshToken) {
+    const why = { code: 'USELESS_WITHOUT_GRANT' } as const
+    return [{ path: [...path, 'refreshToken'], isKey: true, why }]
+  }
+  return []
+}

@@ -3,9 +3,13 @@ import type { Language } from '../../domain/language.ts'
 import type { FlowProblemView } from '../flow-service.ts'
 import type { FlowContext } from './context.ts'
 import { definitionHash } from './definition-hash.ts'
-import { keyText, type PathFinding, type PlacedFinding } from './findings.ts'
+import { keyText, type Path, type PathFinding, type PlacedFinding } from './findings.ts'
+import { nearest } from './nearest.ts'
 import { besideRemoved, removedFindings } from './removed-keys.ts'
-import { ruleFindings } from './rules.ts'
+import { addressFindings } from './rules-addresses.ts'
+import { destinationFindings } from './rules-destinations.ts'
+import { expressionFindings } from './rules-expressions.ts'
+import { sourceFindings } from './rules-source.ts'
 import { type Flow, flowSchema } from './schema.ts'
 import { schemaFindings } from './schema-findings.ts'
 import { parseYamlFile, type YamlFile } from './yaml-file.ts'
@@ -89,4 +93,47 @@ export function problemTexts(
 function placed({ path, isKey, offset, ...finding }: PathFinding, yaml: YamlFile): PlacedFinding {
   const part = { ...(isKey !== undefined && { isKey }), ...(offset !== undefined && { offset }) }
   return { ...finding, key: keyText(path), ...yaml.placeOf(path, part) }
+}
+
+/** Findings of a well-formed flow: contradictions between keys, and expressions. */
+export function ruleFindings(flow: Flow, context: FlowContext): PathFinding[] {
+  return [
+    ...sourceFindings(flow),
+    ...destinationFindings(flow),
+    ...addressFindings(flow),
+    ...alertFindings(flow, context),
+    ...expressionFindings(flow),
+  ]
+}
+
+function alertFindings({ alerts, destinations }: Flow, { mail }: FlowContext): PathFinding[] {
+  const names = destinations.map(({ name }) => name)
+  return alerts.onJobFailed.flatMap((channel, index) => {
+    const path: Path = ['alerts', 'onJobFailed', index]
+    const findings: PathFinding[] = []
+    for (const [position, name] of (channel.destinations ?? []).entries()) {
+      if (names.includes(name)) continue
+      const meant = nearest(name, names)
+      findings.push({
+        path: [...path, 'destinations', position],
+        why: {
+          code: 'NO_SUCH_DESTINATION',
+          data: meant ? { meant } : { known: names.join(', ') },
+        },
+      })
+    }
+    if (channel.type === 'email') {
+      for (const [setting, value] of [
+        ['SMTP_URL', mail.smtpUrl],
+        ['MAIL_FROM', mail.mailFrom],
+      ] as const) {
+        if (value !== undefined) continue
+        findings.push({
+          path: [...path, 'type'],
+          why: { code: 'MAIL_NOT_SET', data: { name: setting } },
+        })
+      }
+    }
+    return findings
+  })
 }

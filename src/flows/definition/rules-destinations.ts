@@ -1,7 +1,7 @@
 import { Secret } from '../../domain/secret.ts'
 import { type DeleteNeeds, madeFields, usedIn } from '../mapping/delete-needs.ts'
 import type { Path, PathFinding } from './findings.ts'
-import { grantFindings } from './rules-oauth.ts'
+import { grantFindings } from './oauth-schema.ts'
 import type { Flow } from './schema.ts'
 
 type Destination = Flow['destinations'][number]

@@ -6,7 +6,7 @@ import { rowLimit, selectProblem } from '../sources/sql-select.ts'
 import { scanSql } from '../sources/sql-text.ts'
 import { parseXmlPath, XmlPathError } from '../sources/xml-path.ts'
 import type { Path, PathFinding } from './findings.ts'
-import { grantFindings } from './rules-oauth.ts'
+import { grantFindings } from './oauth-schema.ts'
 import type { Flow } from './schema.ts'
 
 type SqlSource = Extract<Flow['source'], { type: 'sql' }>

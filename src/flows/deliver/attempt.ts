@@ -4,8 +4,7 @@ import type { Reason } from '../../domain/flow-reasons.ts'
 import type { SendPermit } from '../../outbound/outbound.ts'
 import { mayBeThere, type PendingDelivery } from '../../repositories/flows/deliveries.ts'
 import type { FlowTrace } from '../flow-trace.ts'
-import { splitKey } from '../item/key.ts'
-import { MappingError } from '../mapping.ts'
+import { splitKey } from '../item/item.ts'
 import type {
   DeliveryJob,
   Destination,
@@ -14,7 +13,7 @@ import type {
   Remembered,
 } from '../types.ts'
 import type { Gate } from './gate.ts'
-import { bodyHash, type ItemBody, isSkip } from './item-body.ts'
+import { bodyHash, type ItemBody, isSkip, MappingError } from './item-body.ts'
 import {
   type Answers,
   type Attempted,
@@ -248,8 +247,10 @@ export function jobOf(
     mayStart,
     flow,
     destination,
-    key: splitKey(pk, keyFields) ?? [pk],
-    // Most destinations send no key, and a digest costs as much as everything else for a row.
+    // Most destinations use neither, and a digest costs as much as everything else for a row.
+    get key() {
+      return splitKey(pk, keyFields) ?? [pk]
+    },
     get jobKey() {
       return jobKey({ flow, destination, identity, pk, change, kind, hash })
     },

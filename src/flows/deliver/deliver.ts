@@ -30,15 +30,15 @@ import {
   type OpenDestination,
   type Waiting,
 } from './attempt.ts'
+import { limiterOf, type RateLimiter } from './breaker.ts'
 import { type DeliveryPreview, type DeliveryRecord, previewDelivery } from './delivery-preview.ts'
-import type { RateLimiter } from './gate.ts'
 import {
   type ApprovalCheck,
   approvalCheckMs,
   createApprovalCheck,
   createGate,
+  createStops,
   type Gate,
-  limiterOf,
 } from './gate.ts'
 import { type GateReports, reportGate } from './gate-reports.ts'
 import { compileItemBody } from './item-body.ts'
@@ -47,7 +47,6 @@ import { DeliveryLeaseLostError } from './outcome-writer.ts'
 import { createDeliveryQueue, type DeliveryQueueDeps } from './queue.ts'
 import { requeueAfterLostLease, saveGroup } from './save-outcomes.ts'
 import { retryFailed, tryNow } from './send-again.ts'
-import { createStops } from './stops.ts'
 import type { QueuedItem, Work } from './worker.ts'
 
 export type DeliveriesDeps = DeliveryQueueDeps &

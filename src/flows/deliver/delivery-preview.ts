@@ -1,8 +1,7 @@
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
-import { MappingError } from '../mapping.ts'
 import type { ItemChange, Remembered } from '../types.ts'
 import { jobOf, neverSent, type OpenDestination, sameBody } from './attempt.ts'
-import { isSkip } from './item-body.ts'
+import { isSkip, MappingError } from './item-body.ts'
 
 /** A change that no read has recorded. */
 export type PreviewedChange = Omit<ItemChange, 'change'>

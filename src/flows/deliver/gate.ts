@@ -1,6 +1,21 @@
+import type { Database } from '../../db/database.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
+import {
+  concerns,
+  listSendStops,
+  type SendStop,
+  stopChannel,
+} from '../../repositories/flows/send-stops.ts'
 import type { DestinationDefinition } from '../types.ts'
-import { type AttemptReport, type Breaker, createBreaker, neverOpen } from './breaker.ts'
+import {
+  type AttemptReport,
+  type Breaker,
+  createBreaker,
+  limiterOf,
+  neverOpen,
+  type RateLimiter,
+} from './breaker.ts'
+import type { QueueLog } from './queue.ts'
 
 /** More about an attempt that failed. */
 export type AttemptNote = {
@@ -61,13 +76,6 @@ const throttledAtLeast = 3
 const throttledShare = 0.8
 
 type GateRules = Pick<DestinationDefinition, 'rateLimit' | 'breaker'>
-
-export function limiterOf(
-  { rateLimit }: Pick<DestinationDefinition, 'rateLimit'>,
-  now: () => Date,
-): RateLimiter {
-  return rateLimit ? createRateLimiter(rateLimit, now) : unlimited
-}
 
 /**
  * With a low rate limit the outages would never lie within the breaker's time. Then the time is twice what so many
@@ -248,64 +256,67 @@ export function createApprovalCheck(needsApproval: () => Promise<boolean>): Appr
   }
 }
 
-export type RateLimiter = {
-  /** How many may start now. */
-  allowance(): number
-  /** Milliseconds until one may; 0 when one may now. */
-  waitMs(): number
-  /** Counts a start; false, and nothing is counted, when none is allowed. */
-  take(): boolean
+/** Stops of sending, kept in memory, so that a check needs no statement. */
+export type Stops = {
+  /** Reads the stops. Call it before anything is sent. Rejects if they cannot be read. */
+  start(): Promise<void>
+  stop(): Promise<void>
+  isStopped(flow: string, destination: string): boolean
 }
+
+/** A lost notification is corrected within this time. */
+const readAgainMs = 1_000
 
 /**
- * At most `max` starts in any window of `perMs`. (A steadily refilled token bucket would allow nearly twice as many
- * in its first window.) It stores the last `max` starts in memory only. One process at a time works a destination, so
- * the limit holds over all; a new leader starts from zero.
+ * Follows the stops of all processes by notifications. Where other processes may write, it also reads them once a
+ * second. `onChange` is called when the stops in force change.
  */
-export function createRateLimiter(
-  limit: { max: number; perMs: number },
-  now: () => Date,
-): RateLimiter {
-  /** A ring buffer of the last starts; `oldest` is the next place to write. */
-  const starts: number[] = []
-  let oldest = 0
+export function createStops(
+  { database, log }: { database: Database; log: QueueLog },
+  onChange: () => void,
+): Stops {
+  let inForce: readonly SendStop[] = []
+  let reading: Promise<void> | undefined
+  let isStale = false
+  let unlisten: (() => Promise<void>) | undefined
+  let timer: NodeJS.Timeout | undefined
 
-  const countRecent = (since: number) => {
-    // Starts are in time order, so a binary search finds the recent ones.
-    let low = 0
-    let high = starts.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if ((starts[(oldest + middle) % starts.length] ?? 0) > since) high = middle
-      else low = middle + 1
-    }
-    return starts.length - low
+  const read = async () => {
+    const before = JSON.stringify(inForce)
+    inForce = (await listSendStops(database.db)).filter(({ endedAt }) => endedAt === null)
+    if (JSON.stringify(inForce) !== before) onChange()
   }
 
-  const allowance = () => limit.max - countRecent(now().getTime() - limit.perMs)
+  /** A stop that is notified during a read may be missing in it. */
+  const readAll = async () => {
+    while (isStale) {
+      isStale = false
+      await read().catch((error: unknown) =>
+        log.warn({ err: error }, 'stopped destinations not read'),
+      )
+    }
+    reading = undefined
+  }
+  const readAgain = () => {
+    isStale = true
+    reading ??= readAll()
+  }
 
   return {
-    allowance,
-    waitMs: () => {
-      if (allowance() > 0) return 0
-      return Math.max(1, (starts[oldest] ?? 0) + limit.perMs - now().getTime())
+    async start() {
+      unlisten = await database.listen(stopChannel, readAgain, readAgain)
+      await read()
+      // The embedded database has only one process, which gets every notification.
+      if (database.engine === 'pglite') return
+      timer = setInterval(readAgain, readAgainMs).unref()
     },
-    take: () => {
-      if (allowance() <= 0) return false
-      const at = now().getTime()
-      if (starts.length < limit.max) starts.push(at)
-      else {
-        starts[oldest] = at
-        oldest = (oldest + 1) % limit.max
-      }
-      return true
+    async stop() {
+      clearInterval(timer)
+      await unlisten?.()
+      unlisten = undefined
+      await reading
     },
+    isStopped: (flow, destination) =>
+      inForce.length > 0 && inForce.some((stop) => concerns(stop, flow, destination)),
   }
-}
-
-/** For a destination without a limit. */
-export const unlimited: RateLimiter = {
-  allowance: () => Number.POSITIVE_INFINITY,
-  waitMs: () => 0,
-  take: () => true,
 }

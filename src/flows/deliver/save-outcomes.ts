@@ -1,9 +1,6 @@
 import type { Database, Db, Trx } from '../../db/database.ts'
 import { isRepeatable } from '../../db/database-failures.ts'
 import {
-  type CompletionTarget,
-  completeArrived,
-  completeDelivered,
   type DeliveryTarget,
   lockDelivery,
   requeueDelivery,
@@ -13,17 +10,22 @@ import {
   type RowResult,
   writeResults,
 } from '../../repositories/flows/delivery-results.ts'
+import {
+  addJobTotals,
+  type CompletionTarget,
+  completeArrived,
+  completeDelivered,
+} from '../../repositories/flows/due-deliveries.ts'
 import { insertFlowErrors } from '../../repositories/flows/flow-errors.ts'
 import { resetHashes } from '../../repositories/flows/flow-items.ts'
 import { requestFullScan } from '../../repositories/flows/flow-state.ts'
-import { addJobTotals } from '../../repositories/flows/flow-totals.ts'
 import {
   findContent,
   insertItemAttempts,
   type NewItemAttempt,
 } from '../../repositories/flows/item-versions.ts'
 import { forgetRemembered, writeRemembered } from '../../repositories/flows/remembered-values.ts'
-import { keyRecord } from '../item/key.ts'
+import { keyRecord } from '../item/item.ts'
 import { sameBody } from './attempt.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
 import { DeliveryLeaseLostError, type Fence, type ItemOutcome } from './outcome-writer.ts'

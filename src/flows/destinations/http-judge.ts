@@ -1,13 +1,11 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
-import type { Answer } from '../../outbound/exchange.ts'
-import { isPassingStatus } from '../../outbound/guarded-request.ts'
+import { type Answer, isPassingStatus } from '../../outbound/guarded-request.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
 import type { DeliveryJob, DeliveryResult } from '../types.ts'
-import { describeRefusal } from './http-excerpt.ts'
 import type { RequestTemplate } from './http-request.ts'
-import { jsonOf, textOf } from './http-text.ts'
+import { describeRefusal, jsonOf, textOf } from './http-text.ts'
 import { gone, postponed, refused } from './result.ts'
 
 /** A receiver's own meaning of certain responses. */

@@ -1,5 +1,5 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
-import type { Answer } from '../../outbound/exchange.ts'
+import type { Answer } from '../../outbound/guarded-request.ts'
 import type { DeliveryJob, DeliveryResult, Remembered } from '../types.ts'
 import type { Judge } from './http-judge.ts'
 import { compileMemory, longestFresh, type MemoryRules } from './http-memory.ts'

@@ -1,5 +1,5 @@
 import { type Reason, withTexts } from '../../domain/flow-reasons.ts'
-import type { Answer } from '../../outbound/exchange.ts'
+import type { Answer } from '../../outbound/guarded-request.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'

@@ -7,8 +7,15 @@ import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import type { DeliveryJob } from '../types.ts'
-import { type BodyForm, contentTypes, writeBody } from './http-body.ts'
-import { checkTemplate, fillHeader, fillUrl, TemplateError } from './http-template.ts'
+import {
+  type BodyForm,
+  checkTemplate,
+  contentTypes,
+  fillHeader,
+  fillUrl,
+  TemplateError,
+  writeBody,
+} from './http-body.ts'
 
 export type RequestTemplate = {
   method: RequestMethod
@@ -41,6 +48,9 @@ export type Request = {
   body?: string
 }
 
+/** What a template may name. */
+type RequestValues = Pick<DeliveryJob, 'pk' | 'jobKey' | 'body' | 'remembered'>
+
 export type RequestMaker = {
   template: RequestTemplate
   /** Rejects with TemplateError when no request can be built from the item. */
@@ -69,10 +79,11 @@ export function compileRequest(
     template,
     make: async (job) => {
       requireValues(needed, job)
-      const fill = async (own: DeliveryJob) =>
+      const fill = async (own: RequestValues) =>
         fillRequest(template, own, expression ? await evaluate(expression, own) : own.body, rules)
       const first = await fill(job)
-      const keyed = { ...job, jobKey: requestKey(job.jobKey, first) }
+      const { pk, body, remembered } = job
+      const keyed = { pk, body, remembered, jobKey: requestKey(job.jobKey, first) }
       // The key depends on the rest of the request. So a template with `{jobKey}` is filled a second time.
       return namesKey
         ? await fill(keyed)
@@ -112,7 +123,7 @@ function neededIn(expression: string): Needed[] {
 }
 
 /** @throws TemplateError when a required value is missing or empty. */
-function requireValues(needed: readonly Needed[], job: DeliveryJob): void {
+function requireValues(needed: readonly Needed[], job: RequestValues): void {
   for (const { root, name } of needed) {
     const given: unknown = job[root]
     const value = typeof given === 'object' && given !== null ? Object.entries(given) : []
@@ -124,7 +135,7 @@ function requireValues(needed: readonly Needed[], job: DeliveryJob): void {
   }
 }
 
-async function evaluate(expression: Expression, job: DeliveryJob): Promise<unknown> {
+async function evaluate(expression: Expression, job: RequestValues): Promise<unknown> {
   const { body = null, remembered = {}, pk, jobKey } = job
   try {
     return await expression.evaluate({ body, remembered, pk, jobKey })
@@ -137,7 +148,7 @@ async function evaluate(expression: Expression, job: DeliveryJob): Promise<unkno
 
 function fillRequest(
   template: RequestTemplate,
-  job: DeliveryJob,
+  job: RequestValues,
   body: unknown,
   rules: Rules,
 ): Request {
@@ -153,7 +164,7 @@ function fillRequest(
 
 function headersOf(
   template: RequestTemplate,
-  job: DeliveryJob,
+  job: RequestValues,
   { method, url, body }: Omit<Request, 'headers'>,
   rules: Rules,
 ): Record<string, string> {
@@ -179,7 +190,7 @@ function sign(
     url: string
     headers: Record<string, string>
     body: string
-    job: DeliveryJob
+    job: RequestValues
     now: () => Date
   },
 ): void {

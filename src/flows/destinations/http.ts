@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto'
 import type { Dispatcher } from 'undici'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { type Answer, exchange } from '../../outbound/exchange.ts'
-import { orAborted, RequestFailure } from '../../outbound/guarded-request.ts'
+import { type Answer, exchange, orAborted, RequestFailure } from '../../outbound/guarded-request.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { hideTexts, secretsOf } from '../net/hidden-texts.ts'
 import type { GrantKeeper } from '../oauth/grant-keeper.ts'
 import { TokenError } from '../oauth/token-request.ts'
 import { type OAuthSettings, openTokens, TokenBlockedError } from '../oauth/tokens.ts'
-import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
+import type { DeliveryJob, DeliveryResult, Destination, Remembered } from '../types.ts'
 import { BatchError, type BatchRules, compileBatch } from './http-batch.ts'
-import type { BodyForm } from './http-body.ts'
+import { type BodyForm, TemplateError } from './http-body.ts'
 import { type AnswerRule, createJudge } from './http-judge.ts'
 import {
   compileLookups,
+  type Lookups,
   type LookupTemplate,
   notFoundStatuses,
   type SendRequest,
@@ -26,7 +26,6 @@ import {
   requestKey,
   type Signing,
 } from './http-request.ts'
-import { TemplateError } from './http-template.ts'
 import { aborted, blocked, gone, postponed, refused } from './result.ts'
 
 export type { RequestTemplate } from './http-request.ts'
@@ -96,12 +95,17 @@ export function openHttpDestination(settings: HttpSettings): Destination {
   const hide = (text: string) => hideTexts(text.slice(0, maxMessageCharacters), shown, '[masked]')
   const memory = settings.remember && compileMemory(settings.remember, hide)
   const judge = createJudge({ ...settings, secrets: () => shown })
-  const lookups = compileLookups(settings.find ?? [], {
-    compile: (template) => compileRequest(template, rules),
-    remember: settings.remember,
-    hide,
-    judge,
-  })
+  const lookups =
+    settings.find &&
+    compileLookups(settings.find, {
+      compile: (template) => compileRequest(template, rules),
+      remember: settings.remember,
+      hide,
+      judge,
+    })
+
+  const lookUp = async (job: DeliveryJob, sendRequest: SendRequest): ReturnType<Lookups['find']> =>
+    lookups ? await lookups.find(job, sendRequest) : { remembered: job.remembered }
 
   const send = async (
     request: Request,
@@ -133,12 +137,12 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     job: DeliveryJob,
     sendRequest: SendRequest,
   ): Promise<DeliveryResult> => {
-    const known = await lookups.find(job, sendRequest)
+    const known = await lookUp(job, sendRequest)
     if ('failed' in known) return known.failed
     const { found, remembered, fresh } = known
     const isNew = remembered === undefined && requests.create !== undefined
     const maker = (isNew && requests.create) || requests.request
-    const jobWithValues = { ...job, remembered: fresh ? { ...remembered, ...fresh } : remembered }
+    const jobWithValues = withRemembered(job, fresh ? { ...remembered, ...fresh } : remembered)
     const answer = await sendRequest(await maker.make(jobWithValues))
     const judged = await judge.judge(maker.template, answer, jobWithValues)
     if (judged.ok) {
@@ -147,7 +151,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       if (extracted && 'values' in extracted) return { ...judged, remember: extracted.values }
       if (found) return { ...judged, remember: found }
       if (remembered) return judged
-      const later = await lookups.find(job, sendRequest)
+      const later = await lookUp(job, sendRequest)
       if ('failed' in later) return later.failed
       if (later.found) return { ...judged, remember: later.found }
       const { status } = answer
@@ -169,7 +173,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     sendRequest: SendRequest,
   ): Promise<DeliveryResult> => {
     if (!requests.delete) return refused(noDelete)
-    const known = await lookups.find(job, sendRequest)
+    const known = await lookUp(job, sendRequest)
     if ('failed' in known) {
       // The item no longer exists at the receiver.
       return !known.failed.ok && known.failed.forget
@@ -178,8 +182,8 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     }
     const { remembered, fresh } = known
     // The item does not exist at the receiver.
-    if (!remembered && lookups.hasSearch) return { ok: true }
-    const jobWithValues = { ...job, remembered: fresh ? { ...remembered, ...fresh } : remembered }
+    if (!remembered && lookups?.hasSearch) return { ok: true }
+    const jobWithValues = withRemembered(job, fresh ? { ...remembered, ...fresh } : remembered)
     const answer = await sendRequest(await requests.delete.make(jobWithValues))
     const judged = await judge.judge(requests.delete.template, answer, jobWithValues)
     if (!judged.ok && !judged.forget) return judged
@@ -237,7 +241,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     if (empty !== undefined) return empty
     if (job.kind === 'delete' && !requests.delete) return noDelete
     // A lookup finds the missing values later.
-    const lookup = lookups.firstFor(job.remembered)
+    const lookup = lookups?.firstFor(job.remembered)
     if (lookup) return lookup.problemOf(job)
     const isNew = job.remembered === undefined && requests.create !== undefined
     const maker =
@@ -315,6 +319,11 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     refusalOf: problemOf,
     close: async () => {},
   }
+}
+
+/** The same job where nothing changes: a copy would compute the keys that it may not need. */
+function withRemembered(job: DeliveryJob, remembered: Remembered | undefined): DeliveryJob {
+  return job.remembered === remembered ? job : { ...job, remembered }
 }
 
 function isSuccess(status: number): boolean {

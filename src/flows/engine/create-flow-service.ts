@@ -10,12 +10,12 @@ import {
 } from '../../repositories/flows/flow-state.ts'
 import { isPaused, listFlowActivity } from '../../repositories/flows/flow-switches.ts'
 import { listSendStops, type StopScope } from '../../repositories/flows/send-stops.ts'
-import { reportDestination } from '../control/destination-report.ts'
+import { reportDestination } from '../control/destinations.ts'
 import { causeOf } from '../control/failure-cause.ts'
 import { approveHeldDeletes, readHeldDeletes } from '../control/held-deletes.ts'
 import { findItemEverywhere, reportItem } from '../control/item-report.ts'
 import { listWaiting } from '../control/open-deliveries.ts'
-import { inForce, startSending, stopSending } from '../control/stop-sending.ts'
+import { inForce, startSending, stopSending } from '../control/sending.ts'
 import {
   limitFlow,
   pauseFlows,

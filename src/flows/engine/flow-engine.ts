@@ -50,8 +50,7 @@ import { refusal } from '../refusal.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { FileNotReadyError } from '../types.ts'
 import { openFlow } from './open-flow.ts'
-import { createPollSlots } from './poll-slots.ts'
-import { plannedAfter } from './schedule.ts'
+import { createPollSlots, plannedAfter } from './schedule.ts'
 
 export type EngineDeps = SwitchDeps & {
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>

@@ -11,6 +11,7 @@ import { listFlowErrors } from '../../repositories/flows/flow-errors.ts'
 import { countItemsByFlow } from '../../repositories/flows/flow-items.ts'
 import {
   type LatestPolls,
+  listTotals,
   readLatestPolls,
   readPollFigures,
   sumChangesSince,
@@ -20,13 +21,11 @@ import {
   listFlowStates,
   listProgress,
 } from '../../repositories/flows/flow-state.ts'
-import { listTotals } from '../../repositories/flows/flow-totals.ts'
 import { listHeldDeletes } from '../../repositories/flows/missed-items.ts'
 import { withOpen } from '../control/destinations.ts'
 import { heldOf } from '../control/held-deletes.ts'
 import { backlogReason } from '../control/open-deliveries.ts'
-import { readSending } from '../control/sending.ts'
-import { waitingSince } from '../control/stop-sending.ts'
+import { readSending, waitingSince } from '../control/sending.ts'
 import { readSwitches, type SwitchState } from '../control/switches.ts'
 import type {
   ErrorRecord,

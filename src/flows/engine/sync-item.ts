@@ -8,7 +8,7 @@ import {
   requireFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { splitKey } from '../item/key.ts'
+import { splitKey } from '../item/item.ts'
 import { watchFields } from '../poll/missing-fields.ts'
 import { type PassWriter, runPass } from '../poll/pass.ts'
 import { refuseUnknownDestinations } from '../poll/plan.ts'

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Flow } from '../definition/schema.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { invalidRecord, invalidRecordReason, SourceError, type SourceRow } from '../types.ts'
-import { joinKey, keyText } from './key.ts'
+import { joinKey, keyText } from './item.ts'
 
 type Rules = Pick<Flow, 'item'> & { source: { groupBy?: GroupBy | undefined } }
 /** Limit of records in memory for one item. More records with the same key mean that the key is wrong. */

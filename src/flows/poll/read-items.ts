@@ -1,7 +1,7 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupAll, groupRows } from '../item/group-rows.ts'
-import { splitKey } from '../item/key.ts'
+import { splitKey } from '../item/item.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { type Item, SourceError, type SourceRow } from '../types.ts'
 import type { KeySet } from './key-set.ts'

@@ -1,9 +1,15 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
-import { givenKey } from '../item/key.ts'
+import { givenKey } from '../item/item.ts'
 import { ApproveBody, ApprovedResponse, DeletesResponse, FlowParams } from '../schemas.ts'
-import { actorOf, type ControlDeps, forFlow, sourceResponses } from './control-deps.ts'
-import { languageOf, viewSynced } from './views.ts'
+import {
+  actorOf,
+  type ControlDeps,
+  forFlow,
+  languageOf,
+  sourceResponses,
+  viewSynced,
+} from './control-deps.ts'
 
 export function addDeletes(app: HttpServer, { flows }: ControlDeps): void {
   app.get(

@@ -3,7 +3,7 @@ import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
 import type { FlowService } from '../flow-service.ts'
-import { givenKey } from '../item/key.ts'
+import { givenKey } from '../item/item.ts'
 import {
   AllDelayedResponse,
   FoundItemResponse,
@@ -19,8 +19,12 @@ import {
   FlowParams,
   ItemParams,
   PkParams,
+  RunsQuery,
+  RunsResponse,
+  SkippedQuery,
+  SkippedResponse,
 } from '../schemas.ts'
-import { languageOf } from './views.ts'
+import { type ControlDeps, forFlow, languageOf } from './control-deps.ts'
 
 /** The key of an item in a path. It may be empty (`/reset/f/`): that must never become the whole flow. */
 export function pkOf(params: { pk: string }): string {
@@ -149,6 +153,51 @@ export function addDiagnosticsOfAll(app: HttpServer, flows: FlowService): void {
       const pk = pkOf(request.params)
       const found = await flows.findItem(pk)
       return toWire(FoundItemResponse, { pk, flows: found }, languageOf(request))
+    },
+  )
+}
+
+/** Polls of a flow, and items that it does not send. */
+export function addHistories(app: HttpServer, { flows }: ControlDeps): void {
+  app.get(
+    '/flow/:name/runs',
+    {
+      config: { ...forFlow.config, compressed: true },
+      schema: {
+        operationId: 'listRuns',
+        summary: 'The last polls of a flow, newest first, with what each found',
+        description:
+          'The last 1,000 are kept, and of the last 25 hours all that found something; older ones are only counted.',
+        tags: ['Monitoring'],
+        params: FlowParams,
+        querystring: RunsQuery,
+        response: { 200: RunsResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      const runs = await flows.runs(name, request.query.limit)
+      return toWire(RunsResponse, { name, runs }, languageOf(request))
+    },
+  )
+
+  app.get(
+    '/flow/:name/skipped',
+    {
+      config: { ...forFlow.config, compressed: true },
+      schema: {
+        operationId: 'listSkipped',
+        summary: 'Items that a destination is not sent, and why not, the latest first',
+        tags: ['Monitoring'],
+        params: FlowParams,
+        querystring: SkippedQuery,
+        response: { 200: SkippedResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      const skipped = await flows.skipped(name, request.query.limit)
+      return toWire(SkippedResponse, { name, skipped }, languageOf(request))
     },
   )
 }

@@ -17,10 +17,11 @@ import {
   failureResponse,
   forFlow,
   forSyncs,
+  languageOf,
   sourceResponses,
+  viewSynced,
 } from './control-deps.ts'
 import { pkOf } from './diagnostics.ts'
-import { languageOf, viewSynced } from './views.ts'
 
 export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
   app.post(

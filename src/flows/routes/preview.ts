@@ -5,8 +5,7 @@ import { toWire } from '../api-model.ts'
 import { PreviewQuery, PreviewResponse } from '../preview-schemas.ts'
 import { refusal } from '../refusal.ts'
 import { FlowParams } from '../schemas.ts'
-import { type ControlDeps, failureResponse, sourceResponses } from './control-deps.ts'
-import { languageOf } from './views.ts'
+import { type ControlDeps, failureResponse, languageOf, sourceResponses } from './control-deps.ts'
 
 const description = `Reads the source as \`POST /sync/{name}\` would now, compares, maps, and lists what would be sent.
 Nothing is written,

@@ -9,8 +9,7 @@ import {
   StopBody,
   StoppedResponse,
 } from '../schemas.ts'
-import { actorOf, type ControlDeps, forFlow, forOperators } from './control-deps.ts'
-import { languageOf } from './views.ts'
+import { actorOf, type ControlDeps, forFlow, forOperators, languageOf } from './control-deps.ts'
 
 export function addSending(app: HttpServer, { flows }: ControlDeps): void {
   app.get(

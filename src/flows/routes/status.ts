@@ -7,7 +7,7 @@ import type { HttpServer } from '../../http/create-server.ts'
 import { product } from '../../http/product.ts'
 import { toWire } from '../api-model.ts'
 import type { FlowStatus } from '../flow-service.ts'
-import { givenKey } from '../item/key.ts'
+import { givenKey } from '../item/item.ts'
 import { prometheusText, wantsPrometheus } from '../prometheus.ts'
 import {
   ActivityQuery,
@@ -25,8 +25,7 @@ import {
   StatsResponse,
   StatusResponse,
 } from '../schemas.ts'
-import { type ControlDeps, forOperators } from './control-deps.ts'
-import { languageOf, viewProblem } from './views.ts'
+import { type ControlDeps, forOperators, languageOf, viewProblem } from './control-deps.ts'
 
 /** The status with the code of its reason, which the page reads. */
 const withCode = (status: FlowStatus) => ({ ...status, code: status.why?.code ?? null })

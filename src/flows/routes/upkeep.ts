@@ -1,7 +1,7 @@
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
-import { givenKey } from '../item/key.ts'
+import { givenKey } from '../item/item.ts'
 import {
   FlowParams,
   ReloadResponse,
@@ -11,8 +11,14 @@ import {
   TryBody,
   TryResponse,
 } from '../schemas.ts'
-import { actorOf, type ControlDeps, forFlow, forOperators } from './control-deps.ts'
-import { languageOf, viewProblem } from './views.ts'
+import {
+  actorOf,
+  type ControlDeps,
+  forFlow,
+  forOperators,
+  languageOf,
+  viewProblem,
+} from './control-deps.ts'
 
 export function addUpkeep(app: HttpServer, { flows }: ControlDeps): void {
   app.post(

@@ -27,9 +27,14 @@ import {
   TemplateResponse,
   VersionParams,
 } from '../workbench-schemas.ts'
-import { actorOf, type ControlDeps, sourceResponses } from './control-deps.ts'
+import {
+  actorOf,
+  type ControlDeps,
+  languageOf,
+  sourceResponses,
+  viewProblem,
+} from './control-deps.ts'
 import { pkOf } from './diagnostics.ts'
-import { languageOf, viewProblem } from './views.ts'
 
 const schemaFile = new URL('../../../schema/flow.schema.json', import.meta.url)
 const reading = { config: { access: 'admin' as const, compressed: true } }

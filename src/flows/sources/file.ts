@@ -13,9 +13,14 @@ import {
 } from '../types.ts'
 import type { SourceContext } from './context.ts'
 import { describe } from './failures.ts'
-import { endsItsLastLine, isMarkerName, isMarkerOf, markerName } from './file-ready.ts'
+import {
+  createStabilityCheck,
+  endsItsLastLine,
+  isMarkerName,
+  isMarkerOf,
+  markerName,
+} from './file-ready.ts'
 import { recordsOfFile } from './file-records.ts'
-import { createStabilityCheck } from './file-stability.ts'
 import {
   type FileAccess,
   type FileStore,

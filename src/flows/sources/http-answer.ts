@@ -8,7 +8,7 @@ import {
   RequestFailure,
 } from '../../outbound/guarded-request.ts'
 import { decideRetry, type RetryPolicy } from '../../outbound/retry-decision.ts'
-import { describeRefusal } from '../destinations/http-excerpt.ts'
+import { describeRefusal } from '../destinations/http-text.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
 import { TokenError } from '../oauth/token-request.ts'
 import { TokenBlockedError, type Tokens } from '../oauth/tokens.ts'
@@ -16,7 +16,7 @@ import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { JsonLimitError, parseJsonIncrementally } from './json-incremental.ts'
 import { isRecord } from './json-items.ts'
-import { declaredEncoding } from './xml-encoding.ts'
+import { declaredEncoding } from './xml-parser.ts'
 import { createXmlReader, SoapFaultError, type XmlForm } from './xml-records.ts'
 
 export type AnswerClient = {

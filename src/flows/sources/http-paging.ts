@@ -8,7 +8,6 @@ import { SourceError, type SourceRow } from '../types.ts'
 import { withParameter } from './http-address.ts'
 import type { ReadAnswer } from './http-answer.ts'
 import type { BodyValues } from './http-body.ts'
-import { nextLink } from './http-link.ts'
 import { isRecord, valueAt } from './json-items.ts'
 
 type Paging = Extract<Flow['source'], { type: 'http' }>['paging']
@@ -239,4 +238,21 @@ function linkTarget({ link, url }: PagedAnswer, source: string): string | undefi
   }
   target.hash = ''
   return target.href
+}
+
+// RFC 8288, 3: `<target>; name=value; name="quoted"`, several joined by commas.
+const link = /<([^>]*)>((?:\s*;\s*[^\s;,="<>]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s",;]*))?)*)/g
+const parameter = /;\s*([^\s;,="<>]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*)))?/g
+
+/** The target of `rel="next"` in Link headers, as written; undefined without one. */
+export function nextLink(header: string | string[] | undefined): string | undefined {
+  const text = Array.isArray(header) ? header.join(', ') : (header ?? '')
+  for (const [, target = '', parameters = ''] of text.matchAll(link)) {
+    const rel = [...parameters.matchAll(parameter)].find(
+      ([, name = '']) => name.toLowerCase() === 'rel',
+    )
+    const names = (rel?.[2] ?? rel?.[3] ?? '').toLowerCase().split(/\s+/)
+    if (names.includes('next')) return target.trim()
+  }
+  return undefined
 }

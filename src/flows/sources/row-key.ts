@@ -1,4 +1,4 @@
-import { keyText } from '../item/key.ts'
+import { keyText } from '../item/item.ts'
 import { invalidRecordReason, type SourceRow } from '../types.ts'
 
 /**

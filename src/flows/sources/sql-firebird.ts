@@ -4,8 +4,7 @@ import type { Options } from 'node-firebird'
 import { wallClockOf } from '../../domain/time-zone.ts'
 import type { SourceRow } from '../types.ts'
 import { inBatches } from './record-batches.ts'
-import { withRecordTimeout } from './record-timeout.ts'
-import { ImpossibleValueError, type SqlRead } from './sql-driver.ts'
+import { ImpossibleValueError, type SqlRead, withRecordTimeout } from './sql-driver.ts'
 import {
   type FirebirdColumn,
   firebirdText,

@@ -1,13 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import mssql from 'mssql'
-import { wallClockOf } from '../../domain/time-zone.ts'
-import type { SourceRow } from '../types.ts'
+import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
+import { ExactTime, isoText } from '../item/exact-time.ts'
+import { SourceError, type SourceRow } from '../types.ts'
 import { inBatches } from './record-batches.ts'
-import { withRecordTimeout } from './record-timeout.ts'
-import type { SqlRead } from './sql-driver.ts'
-import { mssqlConfig } from './sql-mssql-config.ts'
-import { type MssqlColumn, mssqlValue } from './sql-mssql-values.ts'
-import { DatabaseTimeoutError, maxRowsAhead, rowMaker } from './sql-rows.ts'
+import { type SqlRead, withRecordTimeout } from './sql-driver.ts'
+import { DatabaseTimeoutError, maxRowsAhead, rowMaker, shortestFloat } from './sql-rows.ts'
 
 const closeTimeoutMs = 1_000
 
@@ -80,4 +78,98 @@ async function closeWithTimeout(pool: mssql.ConnectionPool, drop: () => void): P
   )
   await Promise.race([closed, timeout])
   timer.abort()
+}
+
+/**
+ * The driver's options from an address:
+ * `mssql://user:password@host:1433/database?encrypt=true&trustServerCertificate=false&instanceName=…`, or a connection string
+ * of `Key=value;`. The caller sets the timeouts. The connection declares ApplicationIntent read-only, by which an availability
+ * group chooses a replica.
+ */
+export function mssqlConfig(url: string, timeoutMs: number): mssql.config {
+  const config = /^(mssql|sqlserver):\/\//i.test(url)
+    ? fromUrl(new URL(url))
+    : mssql.ConnectionPool.parseConnectionString(url)
+  return {
+    ...config,
+    connectionTimeout: timeoutMs,
+    requestTimeout: timeoutMs,
+    pool: { min: 0, max: 1 },
+    arrayRowMode: true,
+    options: { ...config.options, appName: 'tillbridge', readOnlyIntent: true, useUTC: true },
+  }
+}
+
+function fromUrl(url: URL): mssql.config {
+  const flag = (name: string, otherwise: boolean) => {
+    const given = url.searchParams.get(name)
+    return given === null ? otherwise : given !== 'false'
+  }
+  const instanceName = url.searchParams.get('instanceName')
+  return {
+    server: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    ...(url.port && { port: Number(url.port) }),
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    ...(url.pathname.length > 1 && { database: decodeURIComponent(url.pathname.slice(1)) }),
+    options: {
+      encrypt: flag('encrypt', true),
+      trustServerCertificate: flag('trustServerCertificate', false),
+      ...(instanceName && { instanceName }),
+    },
+  }
+}
+
+/** A column as tedious describes it. `type` is one of mssql's type functions. */
+export type MssqlColumn = { name: string; type: unknown; scale?: number | undefined }
+
+/**
+ * Converts a SQL Server value to the form that the other databases give. tedious converts decimal and money to a JavaScript
+ * number. It becomes exact text again; when digits were lost, the read fails, because the amount is unknown.
+ *
+ * Dates and times without the other part become text. Times without an offset are read by `clock`, or as UTC.
+ */
+export function mssqlValue(
+  value: unknown,
+  column: MssqlColumn | undefined,
+  clock?: WallClock,
+): unknown {
+  if (value === null || value === undefined || !column) return null
+  if (typeof value === 'number') {
+    switch (column.type) {
+      case mssql.Decimal:
+      case mssql.Numeric:
+        return exactDecimal(value, column.scale ?? 0, column.name)
+      case mssql.Money:
+      case mssql.SmallMoney:
+        return exactDecimal(value, 4, column.name)
+      case mssql.Real:
+        return shortestFloat(value)
+      default:
+        return value
+    }
+  }
+  if (value instanceof Date) {
+    if (column.type === mssql.Date) return value.toISOString().slice(0, 10)
+    const fraction = fractionOf(value)
+    if (column.type === mssql.Time) return isoText(ExactTime.of(value, fraction)).slice(11, -1)
+    const isPlain = column.type !== mssql.DateTimeOffset
+    return ExactTime.of(clock && isPlain ? clock.toInstant(value) : value, fraction)
+  }
+  return value
+}
+
+/** Digits of the second. tedious stores the digits beyond a Date's precision in a property, in seconds. */
+function fractionOf(value: Date): string {
+  const { nanosecondsDelta } = value as Date & { nanosecondsDelta?: unknown }
+  const rest = typeof nanosecondsDelta === 'number' ? Math.round(nanosecondsDelta * 1e7) : 0
+  const ms = ((value.getTime() % 1_000) + 1_000) % 1_000
+  return String(ms).padStart(3, '0') + String(rest).padStart(4, '0')
+}
+
+function exactDecimal(value: number, scale: number, column: string): string {
+  if (Math.abs(value) * 10 ** scale >= Number.MAX_SAFE_INTEGER) {
+    throw new SourceError({ code: 'NUMBER_TOO_EXACT', data: { column } })
+  }
+  return value.toFixed(scale)
 }

@@ -4,13 +4,12 @@ import type { Readable } from 'node:stream'
 import mysql, { type Connection, type FieldPacket } from 'mysql2'
 import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
 import type { SourceRow } from '../types.ts'
-import { parseJsonColumn } from './exact-json.ts'
 import { inBatches } from './record-batches.ts'
-import { withRecordTimeout } from './record-timeout.ts'
-import type { SqlRead } from './sql-driver.ts'
+import { type SqlRead, withRecordTimeout } from './sql-driver.ts'
 import {
   DatabaseTimeoutError,
   maxRowsAhead,
+  parseJsonColumn,
   rowMaker,
   shortestFloat,
   timeOf,

@@ -4,11 +4,10 @@ import { checkConnectionFiles } from '../../db/connection-files.ts'
 import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
 import { ExactTime } from '../item/exact-time.ts'
 import type { SourceRow } from '../types.ts'
-import { parseJsonColumn } from './exact-json.ts'
 import { codeOf } from './failures.ts'
 import { inBatches } from './record-batches.ts'
 import { ImpossibleValueError, type SqlRead } from './sql-driver.ts'
-import { maxRowsAhead, rowMaker, shortestFloat, timeOf } from './sql-rows.ts'
+import { maxRowsAhead, parseJsonColumn, rowMaker, shortestFloat, timeOf } from './sql-rows.ts'
 
 /** Time after the server's own limit until the connection counts as broken. */
 const graceMs = 5_000

@@ -1,7 +1,9 @@
 import { ReasonError } from '../../domain/flow-reasons.ts'
+import { parseExactJson } from '../../domain/json.ts'
 import type { WallClock } from '../../domain/time-zone.ts'
 import { ExactTime } from '../item/exact-time.ts'
 import { SourceError, type SourceRow } from '../types.ts'
+import { maxRecordCharacters } from './limits.ts'
 
 /** Number of records prefetched from a database; each may be long. */
 export const maxRowsAhead = 16
@@ -69,4 +71,12 @@ export class DatabaseTimeoutError extends ReasonError {
   constructor(timeoutMs: number) {
     super({ code: 'SILENT', data: { ms: timeoutMs } })
   }
+}
+
+/**
+ * Like parseExactJson, for a JSON value of a database. Text that no item can hold is returned unparsed; a later check refuses
+ * it.
+ */
+export function parseJsonColumn(text: string): unknown {
+  return text.length > maxRecordCharacters ? text : parseExactJson(text)
 }

@@ -1,8 +1,6 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import type { DeliveriesTable } from '../../db/tables.ts'
-import { type LeaseToken, leaseCondition } from '../leases.ts'
-import { addsCompleted } from './flow-totals.ts'
 import { keepFirstVersions, keepVersions } from './item-versions.ts'
 
 export type DeliveryRow = Selectable<DeliveriesTable>
@@ -303,107 +301,4 @@ export async function delayDeliveries(
     )
     update deliveries set due_at = ${dueIn(delayMs)}
     where ctid = any (array(select place from locked))`.execute(trx)
-}
-
-/** An attempt at an item. `delivered` says which version arrived, and how. `body`: see deliver/item-body.ts. */
-export type AttemptedRow = {
-  pk: string
-  delivered?: {
-    version: number
-    attempts: number
-    status: number | null
-    body?: string
-    fields?: unknown
-  }
-}
-
-export type CompletedRow = Pick<DeliveryRow, 'pk' | 'version' | 'state' | 'may_have_arrived'> & {
-  isDone: boolean
-}
-
-/** The destination whose rows are completed. `keepsHistory` also records deliveries for the operator. */
-export type CompletionTarget = DeliveryTarget & { keepsHistory: boolean }
-
-/**
- * Locks the rows in key order until the transaction ends. A waiting row whose current version arrived is done, and
- * its payload is removed. Returns the rows as they were, and whether they are done.
- */
-export async function completeDelivered(
-  trx: Trx,
-  target: CompletionTarget,
-  tried: readonly AttemptedRow[],
-  at: Date,
-): Promise<CompletedRow[]> {
-  return await complete(trx, target, tried, at)
-}
-
-/**
- * Like completeDelivered, as a single statement, so that rows are not locked during a round trip. It checks the lease
- * first and writes nothing without it (null: no check), and adds to the totals. Returns the keys that are done; other
- * rows stay unchanged.
- */
-export async function completeArrived(
-  db: Db,
-  target: CompletionTarget,
-  arrived: readonly Required<AttemptedRow>[],
-  at: Date,
-  lease: LeaseToken | null,
-): Promise<Set<string>> {
-  const rows = await complete(db, target, arrived, at, { lease })
-  return new Set(rows.filter(({ isDone }) => isDone).map(({ pk }) => pk))
-}
-
-async function complete(
-  db: Db | Trx,
-  { flow, destination, keepsHistory }: CompletionTarget,
-  tried: readonly AttemptedRow[],
-  at: Date,
-  alone?: { lease: LeaseToken | null },
-): Promise<CompletedRow[]> {
-  const given = tried.map(({ pk, delivered: arrived }) => ({
-    pk,
-    version: arrived?.version,
-    attempts: arrived?.attempts,
-    status: arrived?.status,
-    body: arrived?.body,
-    fields: arrived?.fields,
-  }))
-  const leased = alone?.lease && sql`leased as materialized (${leaseCondition(alone.lease)}),`
-  const history = sql`, recorded as (
-      insert into item_attempts
-        (flow, destination, at, pk, kind, hash, attempt, outcome, status, reason)
-      select ${flow}, ${destination}, ${at}::timestamptz, pk, done.kind, done.hash,
-        locked.attempts, 'delivered', locked.status, null
-      from done join locked using (pk)
-    )`
-  const counted = sql`, counted as (${addsCompleted(flow, sql`(select count(*) from done)`)})`
-  // One statement, because each more is a round trip for every group. JSON instead of arrays: the planner makes a new
-  // plan for each array length, which doubles the time for a group of one.
-  const { rows } = await sql<CompletedRow>`
-    with ${leased || sql``} locked as materialized (
-      select row.*, wanted.attempts, wanted.status, wanted.body, wanted.fields,
-        row.state = 'waiting' and row.version is not distinct from wanted.version as "isCurrent"
-      from (
-        select * from jsonb_to_recordset(${json(given)}::jsonb)
-          as given (pk text, version bigint, attempts integer, status integer, body text, fields jsonb)
-        ${leased ? sql`where exists (select from leased)` : sql``}
-        order by pk
-      ) as wanted cross join lateral (
-        select pk, version, state, may_have_arrived, ctid as place from deliveries
-        where (flow, destination, pk) = (${flow}, ${destination}, wanted.pk)
-        limit 1
-        for update
-      ) as row
-    ), done as (
-      update deliveries set
-        state = 'done', delivered_hash = hash, delivered_at = ${at}, finished_at = ${at},
-        payload = null, last_error = null, last_status = null, why = null, not_before = null,
-        may_have_arrived = false, delivered_body = locked.body, delivered_fields = locked.fields
-      from locked
-      where deliveries.ctid = locked.place and "isCurrent"
-      returning deliveries.pk, kind, hash
-    )${keepsHistory ? history : sql``}${alone ? counted : sql``}
-    select locked.pk, locked.version, locked.state, locked.may_have_arrived, done.pk is not null as "isDone"
-    from locked left join done using (pk)`.execute(db)
-  return rows
 }

@@ -1,6 +1,13 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { Db } from '../../db/database.ts'
-import { needsApproval, type PendingDelivery, type SendTarget } from './deliveries.ts'
+import { type Db, json, type Trx } from '../../db/database.ts'
+import { type LeaseToken, leaseCondition } from '../leases.ts'
+import {
+  type DeliveryRow,
+  type DeliveryTarget,
+  needsApproval,
+  type PendingDelivery,
+  type SendTarget,
+} from './deliveries.ts'
 
 /** A place in the order in which a destination gets its deliveries. */
 type Place = { dueAt: string; queuedAt: string; pk: string }
@@ -75,4 +82,138 @@ export function walkDue(db: Db, target: SendTarget, furthestMs: number): DueWalk
       return taken
     },
   }
+}
+
+/** An attempt at an item. `delivered` says which version arrived, and how. `body`: see deliver/item-body.ts. */
+export type AttemptedRow = {
+  pk: string
+  delivered?: {
+    version: number
+    attempts: number
+    status: number | null
+    body?: string
+    fields?: unknown
+  }
+}
+
+export type CompletedRow = Pick<DeliveryRow, 'pk' | 'version' | 'state' | 'may_have_arrived'> & {
+  isDone: boolean
+}
+
+/** The destination whose rows are completed. `keepsHistory` also records deliveries for the operator. */
+export type CompletionTarget = DeliveryTarget & { keepsHistory: boolean }
+
+/**
+ * Locks the rows in key order until the transaction ends. A waiting row whose current version arrived is done, and
+ * its payload is removed. Returns the rows as they were, and whether they are done.
+ */
+export async function completeDelivered(
+  trx: Trx,
+  target: CompletionTarget,
+  tried: readonly AttemptedRow[],
+  at: Date,
+): Promise<CompletedRow[]> {
+  return await complete(trx, target, tried, at)
+}
+
+/**
+ * Like completeDelivered, as a single statement, so that rows are not locked during a round trip. It checks the lease
+ * first and writes nothing without it (null: no check), and adds to the totals. Returns the keys that are done; other
+ * rows stay unchanged.
+ */
+export async function completeArrived(
+  db: Db,
+  target: CompletionTarget,
+  arrived: readonly Required<AttemptedRow>[],
+  at: Date,
+  lease: LeaseToken | null,
+): Promise<Set<string>> {
+  const rows = await complete(db, target, arrived, at, { lease })
+  return new Set(rows.filter(({ isDone }) => isDone).map(({ pk }) => pk))
+}
+
+async function complete(
+  db: Db | Trx,
+  { flow, destination, keepsHistory }: CompletionTarget,
+  tried: readonly AttemptedRow[],
+  at: Date,
+  alone?: { lease: LeaseToken | null },
+): Promise<CompletedRow[]> {
+  const given = tried.map(({ pk, delivered: arrived }) => ({
+    pk,
+    version: arrived?.version,
+    attempts: arrived?.attempts,
+    status: arrived?.status,
+    body: arrived?.body,
+    fields: arrived?.fields,
+  }))
+  const leased = alone?.lease && sql`leased as materialized (${leaseCondition(alone.lease)}),`
+  const history = sql`, recorded as (
+      insert into item_attempts
+        (flow, destination, at, pk, kind, hash, attempt, outcome, status, reason)
+      select ${flow}, ${destination}, ${at}::timestamptz, pk, done.kind, done.hash,
+        locked.attempts, 'delivered', locked.status, null
+      from done join locked using (pk)
+    )`
+  const counted = sql`, counted as (${addsCompleted(flow, sql`(select count(*) from done)`)})`
+  // One statement, because each more is a round trip for every group. JSON instead of arrays: the planner makes a new
+  // plan for each array length, which doubles the time for a group of one.
+  const { rows } = await sql<CompletedRow>`
+    with ${leased || sql``} locked as materialized (
+      select row.*, wanted.attempts, wanted.status, wanted.body, wanted.fields,
+        row.state = 'waiting' and row.version is not distinct from wanted.version as "isCurrent"
+      from (
+        select * from jsonb_to_recordset(${json(given)}::jsonb)
+          as given (pk text, version bigint, attempts integer, status integer, body text, fields jsonb)
+        ${leased ? sql`where exists (select from leased)` : sql``}
+        order by pk
+      ) as wanted cross join lateral (
+        select pk, version, state, may_have_arrived, ctid as place from deliveries
+        where (flow, destination, pk) = (${flow}, ${destination}, wanted.pk)
+        limit 1
+        for update
+      ) as row
+    ), done as (
+      update deliveries set
+        state = 'done', delivered_hash = hash, delivered_at = ${at}, finished_at = ${at},
+        payload = null, last_error = null, last_status = null, why = null, not_before = null,
+        may_have_arrived = false, delivered_body = locked.body, delivered_fields = locked.fields
+      from locked
+      where deliveries.ctid = locked.place and "isCurrent"
+      returning deliveries.pk, kind, hash
+    )${keepsHistory ? history : sql``}${alone ? counted : sql``}
+    select locked.pk, locked.version, locked.state, locked.may_have_arrived, done.pk is not null as "isDone"
+    from locked left join done using (pk)`.execute(db)
+  return rows
+}
+
+/**
+ * Adds to the lifetime counts. The row stays locked until the transaction ends, so call it last. `alongside` is a
+ * statement that writes other rows in the same round trip.
+ */
+export async function addJobTotals(
+  trx: Trx,
+  flow: string,
+  jobs: { completed: number; failed: number },
+  alongside?: RawBuilder<object>,
+): Promise<void> {
+  const query = alongside ? trx.with('alongside', () => sql<object>`(${alongside})`) : trx
+  await query
+    .insertInto('flow_totals')
+    .values({ flow, jobs_completed: jobs.completed, jobs_failed: jobs.failed })
+    .onConflict((conflict) =>
+      conflict.column('flow').doUpdateSet((eb) => ({
+        jobs_completed: eb('flow_totals.jobs_completed', '+', jobs.completed),
+        jobs_failed: eb('flow_totals.jobs_failed', '+', jobs.failed),
+      })),
+    )
+    .execute()
+}
+
+/** The part of a statement that adds to the lifetime count of deliveries. It takes its lock last. */
+export function addsCompleted(flow: string, completed: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`
+    insert into flow_totals (flow, jobs_completed, jobs_failed) values (${flow}, ${completed}, 0)
+    on conflict (flow) do update set
+      jobs_completed = flow_totals.jobs_completed + excluded.jobs_completed`
 }

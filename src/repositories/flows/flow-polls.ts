@@ -1,5 +1,6 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
+import type { FlowTotalsTable } from '../../db/tables.ts'
 import { type Reason, type StoredReason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { notifyFlow } from './flow-events.ts'
 
@@ -193,4 +194,11 @@ export async function sumChangesSince(db: Db, since: Date): Promise<Map<string, 
     .groupBy('flow')
     .execute()
   return new Map(rows.map((row) => [row.flow, row.changes]))
+}
+
+export type FlowTotals = Selectable<FlowTotalsTable>
+
+/** A flow that never ran has no row. */
+export async function listTotals(db: Db): Promise<FlowTotals[]> {
+  return db.selectFrom('flow_totals').selectAll().orderBy('flow').execute()
 }
