@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest'
 import { sentenceOf } from '../../src/domain/flow-reasons.ts'
-import { openPaymentsPos, openPaymentsStores } from '../../src/flows/destinations/payments.ts'
 import type { PaymentsOutcome, PaymentsPort } from '../../src/flows/destinations/payments-port.ts'
+import {
+  openPaymentsPos,
+  openPaymentsStores,
+} from '../../src/flows/destinations/payments-stores.ts'
 import type { DeliveryResult } from '../../src/flows/types.ts'
 import { job, never } from './destinations-job.ts'
 

@@ -4,8 +4,8 @@ import type { GrantKeeper } from '../oauth/grant-keeper.ts'
 import type { Destination, DestinationDefinition } from '../types.ts'
 import { openFileDestination } from './file.ts'
 import { openHttpDestination } from './http.ts'
-import { openPaymentsPos, openPaymentsStores } from './payments.ts'
 import type { PaymentsPort } from './payments-port.ts'
+import { openPaymentsPos, openPaymentsStores } from './payments-stores.ts'
 import { openSqlDestination } from './sql.ts'
 
 export type DestinationContext = {
