@@ -8,14 +8,13 @@ import { wholeOptions } from './whole-options.ts'
 // When does the first content of both pages come with the chain of the demo: 10 stores, 300 boxes, 9,000 charges, 50 flows?
 // Chromium opens each page once without anything stored (cold), then `rounds` times (warm).
 // Run: npm run bench -- chain-pages [--rounds 5]; needs Chromium and PostgreSQL. It fails where the median of the warm
-// openings is above a second, or a cold one weighs more than 100 KB.
+// openings is above a second. The weight counts parts for later too; test/e2e/chain.e2e.ts limits that of the first content.
 
 const lines: Line[] = [60, 170].map((roundTripMs) => ({
   ...{ name: `9 Mbit/s, ${roundTripMs} ms`, kbitPerSecond: 9_000 },
   roundTripMs,
 }))
 const mostContentMs = 1_000
-const mostKb = 100
 
 const { rounds } = wholeOptions({ rounds: 5 })
 
@@ -37,8 +36,8 @@ async function compare(browser: Browser, subject: Subject): Promise<void> {
       `  ${subject.name}, ${line.name}: content cold ${cold.dataMs.toFixed(0)} ms and ${kb.toFixed(0)} KB, ` +
         `warm ${middle.toFixed(0)} ms (slowest ${Math.max(...warm).toFixed(0)})`,
     )
-    if (middle <= mostContentMs && kb <= mostKb) continue
-    say(`    TOO MUCH: at most ${mostContentMs} ms warm and ${mostKb} KB cold`)
+    if (middle <= mostContentMs) continue
+    say(`    TOO SLOW: at most ${mostContentMs} ms warm`)
     process.exitCode = 1
   }
 }

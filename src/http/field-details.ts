@@ -4,7 +4,7 @@ import { type FieldReason, type FieldReasonCode, fieldReasonIn } from '../errors
 
 const maxPathLength = 200
 
-/** What a client is told of an issue that Zod found. */
+/** The details of an answer for an issue that Zod found. */
 export function detailsOf(issue: z.core.$ZodIssue, part: string, data: unknown): ErrorDetail[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) =>
