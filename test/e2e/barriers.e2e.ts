@@ -16,9 +16,9 @@ import {
   reading,
   setFaults,
 } from '../support/money.ts'
-import { goodPassword, join } from '../support/people.ts'
+import { codeOf, goodPassword, join } from '../support/people.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
-import { act, call, charge, enrol, payByCard, readOrder } from '../support/till.ts'
+import { act, asAdmin, call, charge, enrol, payByCard, readOrder } from '../support/till.ts'
 import {
   barriers,
   button,
@@ -166,6 +166,29 @@ describe('the dashboard', () => {
     ).toEqual([])
     opened.expectQuiet()
   })
+
+  test.each(looks)(
+    'an invitation of a flow operator, in $language, $colorScheme, $device',
+    async ({ language, device, ...look }) => {
+      const name = `operator ${language} ${look.colorScheme} ${device}`
+      const invited = await asAdmin(service, {
+        url: '/people',
+        body: { name, role: 'flow_operator' },
+      })
+      opened = await openPage(browser, `${address}#/invitation/${codeOf(invited)}`, {
+        ...look,
+        reducedMotion: 'reduce',
+      })
+      const { page } = opened
+      await page.locator('input[name=password]').fill(goodPassword)
+      expect(await barriers(page)).toEqual([])
+      await page.keyboard.press('Enter')
+      await page.locator('main table').waitFor()
+      expect(await barriers(page)).toEqual([])
+      // The session that the page preloads is used only without an invitation, and the events are not of this role.
+      opened.expectQuiet(/preload|403/)
+    },
+  )
 })
 
 /** From the form for a token to that for a name, and in. */

@@ -110,12 +110,13 @@ test('the flow in which the item failed comes first, and its page offers what is
   opened?.expectQuiet(/401/)
 })
 
-test.each([
-  { locale: 'en-GB', colorScheme: 'light' as const, width: 1280 },
-  { locale: 'es-AR', colorScheme: 'dark' as const, width: 1280 },
-  { locale: 'es-AR', colorScheme: 'light' as const, width: 390 },
-  { locale: 'en-GB', colorScheme: 'dark' as const, width: 390 },
-])('keeps nobody out: $locale, $colorScheme, $width', async ({ width, ...look }) => {
+const looks = ['en-GB', 'es-AR'].flatMap((locale) =>
+  (['light', 'dark'] as const).flatMap((colorScheme) =>
+    [1280, 390].map((width) => ({ locale, colorScheme, width })),
+  ),
+)
+
+test.each(looks)('keeps nobody out: $locale, $colorScheme, $width', async ({ width, ...look }) => {
   const viewport = { width, height: 800 }
   const page = await signedIn({ ...look, viewport, reducedMotion: 'reduce' })
   await page.goto(`${url}#/item?flow=prices&pk=A-17`)
