@@ -4,6 +4,11 @@ export type Language = (typeof languages)[number]
 
 /** The first language of `Accept-Language` that has texts; else Spanish. */
 export function preferredLanguage(acceptLanguage: string | undefined): Language {
+  return namedLanguage(acceptLanguage) ?? 'es'
+}
+
+/** The same without a default: programs often send `*`, which names none. */
+export function namedLanguage(acceptLanguage: string | undefined): Language | undefined {
   const wanted = (acceptLanguage ?? '')
     .split(',')
     .map((part) => {
@@ -17,5 +22,5 @@ export function preferredLanguage(acceptLanguage: string | undefined): Language 
     const known = languages.find((candidate) => candidate === language)
     if (known) return known
   }
-  return 'es'
+  return undefined
 }

@@ -1,4 +1,4 @@
-import { type Language, preferredLanguage } from '../domain/language.ts'
+import { type Language, namedLanguage } from '../domain/language.ts'
 import { fillSentence } from '../domain/sentence.ts'
 
 /**
@@ -232,9 +232,11 @@ export function fieldSentence({ code, data = {} }: FieldReason, language: Langua
   )
 }
 
-/** A reason with its sentence in the language of an Accept-Language. */
-export function shownFieldReason(why: FieldReason, acceptLanguage: string) {
-  const message = fieldSentence(why, preferredLanguage(acceptLanguage))
+/** A reason with its sentence in the language that an Accept-Language names; undefined where it names none. */
+export function shownFieldReason(why: FieldReason, acceptLanguage: string | undefined) {
+  const language = namedLanguage(acceptLanguage)
+  if (!language) return undefined
+  const message = fieldSentence(why, language)
   return { code: why.code, data: why.data ?? {}, message }
 }
 

@@ -20,7 +20,7 @@ const detail = z.object({
       message: z.string().describe('In the language of Accept-Language'),
     })
     .optional()
-    .describe('Of a request with the header Accept-Language'),
+    .describe('Where Accept-Language names a language (es, en, pt)'),
 })
 
 const common = {
@@ -161,10 +161,10 @@ export function answerFor(
   }
 }
 
-/** Programs send no language: for them a detail is a path and an English message. */
+/** Programs name no language (none, or `*`): for them a detail is a path and an English message. */
 function shownDetail({ path, message, why }: ErrorDetail, acceptLanguage: string | undefined) {
-  if (!why || acceptLanguage === undefined) return { path, message }
-  return { path, message, why: shownFieldReason(why, acceptLanguage) }
+  const shown = why && shownFieldReason(why, acceptLanguage)
+  return { path, message, ...(shown && { why: shown }) }
 }
 
 function isoSpan({ from, to }: { from: Date; to: Date }) {

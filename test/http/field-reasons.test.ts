@@ -71,6 +71,8 @@ test.each([
   const given = 'name' in body || code === 'FIELD_MISSING' ? body : { name: 'abc', ...body }
   const [plain] = await refused(given)
   expect(Object.keys(plain)).toEqual(['path', 'message'])
+  // Node's fetch sends this of its own accord.
+  expect(await refused(given, '*')).toEqual([plain])
   const [{ why, ...same }] = await refused(given, 'es-AR')
   expect(same).toEqual(plain)
   expect(why).toMatchObject({ code, message: expect.stringContaining(sentence) })

@@ -53,7 +53,7 @@ export const queue: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/flows/deliveries.ts',
+    file: 'src/repositories/flows/due-deliveries.ts',
     tests: [['test/flows/complete-arrived.test.ts']],
     made: {
       'what arrived is written down although its claim was lost': [
