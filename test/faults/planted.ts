@@ -107,7 +107,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '4: the claim is not proven before the first byte',
     changes: [
       {
-        file: payments('operations/lease'),
+        file: payments('operations/runner'),
         find: 'if (!(await beginAttempt(db, table, id, sender, begun))) return undefined',
         replace: 'await beginAttempt(db, table, id, sender, begun)',
       },
@@ -118,7 +118,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '4: a claim that was proven counts for ever',
     changes: [
       {
-        file: payments('operations/lease'),
+        file: payments('operations/runner'),
         find: 'return () => performance.now() - askedAt < freshMs',
         replace: 'return () => askedAt >= 0',
       },

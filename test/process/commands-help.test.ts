@@ -37,6 +37,7 @@ const tools: Record<string, string> = {
   'flows:faults': 'test/flow-faults/main.ts',
   mutations: 'test/mutations/main.ts',
   fuzz: 'test/fuzz/main.ts',
+  soak: 'test/soak/main.ts',
   bench: 'bench/main.ts',
   'bench -- charges': 'bench/charges.bench.ts',
   'check:paths': 'checks/main.ts',
