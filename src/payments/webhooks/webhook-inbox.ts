@@ -90,9 +90,14 @@ export function createWebhookInbox(
       // In a flood of webhooks no lease is taken that would have to be returned at once.
       const release = queues.reserve(accountOf(delivery))
       const isLeased = release !== undefined
-      const { row, fresh } = await storeSigned(deps, delivery, verified, { isLeased }).finally(
-        release,
-      )
+      let stored: Awaited<ReturnType<typeof storeSigned>>
+      try {
+        stored = await storeSigned(deps, delivery, verified, { isLeased })
+      } finally {
+        // Up to the offer nothing waits, so no other webhook takes the place.
+        release?.()
+      }
+      const { row, fresh } = stored
       if (!fresh) return
       if (isLeased) {
         if (!underWay.has(row.subject) && queues.offer(toUnit([row]))) return
