@@ -145,6 +145,7 @@ export function createAccountQueues<U extends Unit>(
   let events = 0
   let nextEvent = Promise.withResolvers<void>()
   let leasing: Promise<unknown> = Promise.resolve()
+  let isLeasing = false
   let draining: Promise<void> | undefined
   /** The count of events at the end of the latest drain: later events need another one. */
   let drainedAt = 0
@@ -155,12 +156,22 @@ export function createAccountQueues<U extends Unit>(
     nextEvent = Promise.withResolvers()
   }
 
+  /** Places of an account that no work has. */
+  const freeOf = (account: number, widths: ReadonlyMap<number, number>): number =>
+    (widths.get(account) ?? perAccount) - (active.get(account) ?? 0)
+
+  /** What a lease call may take. A place reserved for an unknown account counts for each one. */
   const limitsAt = (now: Date): LeaseLimits => {
-    const exceptions = new Map(options.pauses.widths(now))
-    for (const [account, used] of active) {
-      exceptions.set(account, Math.max(0, (exceptions.get(account) ?? perAccount) - used))
+    const widths = new Map(options.pauses.widths(now))
+    const exceptions = new Map<number, number>()
+    for (const account of [...widths.keys(), ...active.keys()]) {
+      exceptions.set(account, Math.max(0, freeOf(account, widths) - keptForUnknown))
     }
-    return { limit: options.atOnce - recent, perAccount, exceptions }
+    return {
+      limit: options.atOnce - recent,
+      perAccount: Math.max(0, perAccount - keptForUnknown),
+      exceptions,
+    }
   }
 
   /** Takes a place in the queue of an account. Returns a function that frees it. */
@@ -203,14 +214,20 @@ export function createAccountQueues<U extends Unit>(
     running.set(unit.id, ended)
   }
 
-  /** One lease call at a time: two would use the same capacity. */
+  /** One lease call at a time, and no new reservation meanwhile: both would use the same capacity. */
   const take = (now: Date): Promise<number> => {
     const taken = leasing.then(async () => {
       const limits = limitsAt(now)
       if (limits.limit <= 0 || stopped.signal.aborted) return 0
-      const units = await options.lease(now, new Date(deps.now().getTime() + workLeaseMs), limits)
-      for (const unit of units) begin(unit)
-      return units.length
+      isLeasing = true
+      try {
+        const until = new Date(deps.now().getTime() + workLeaseMs)
+        const units = await options.lease(now, until, limits)
+        for (const unit of units) begin(unit)
+        return units.length
+      } finally {
+        isLeasing = false
+      }
     })
     leasing = taken.catch(() => undefined)
     return taken
@@ -258,15 +275,6 @@ export function createAccountQueues<U extends Unit>(
     while (draining || running.size > 0) await Promise.all([draining, ...running.values()])
   }
 
-  const hasCapacity = (account: number | undefined): boolean => {
-    const { limit, exceptions } = limitsAt(deps.now())
-    const own =
-      account === undefined
-        ? Math.min(perAccount, ...exceptions.values()) - keptForUnknown
-        : (exceptions.get(account) ?? perAccount)
-    return limit > 0 && own > 0 && !stopped.signal.aborted
-  }
-
   const keepForUnknown = () => {
     keptForUnknown += 1
     return () => {
@@ -275,18 +283,25 @@ export function createAccountQueues<U extends Unit>(
   }
 
   const reserve = (account: number | undefined) => {
-    if (!hasCapacity(account)) return undefined
-    const free = account === undefined ? keepForUnknown() : enter(account)
+    const { limit, perAccount: free, exceptions } = limitsAt(deps.now())
+    const own =
+      account === undefined
+        ? Math.min(free, ...exceptions.values())
+        : (exceptions.get(account) ?? free)
+    if (isLeasing || limit <= 0 || own <= 0 || stopped.signal.aborted) return undefined
+    const leave = account === undefined ? keepForUnknown() : enter(account)
     recent += 1
     return () => {
-      free()
+      leave()
       recent -= 1
       noteEvent()
     }
   }
 
   const offer = (unit: U): boolean => {
-    if (!hasCapacity(unit.account)) return false
+    const widths = new Map(options.pauses.widths(deps.now()))
+    const isFree = recent < options.atOnce && freeOf(unit.account, widths) > 0
+    if (!isFree || stopped.signal.aborted) return false
     begin(unit)
     return true
   }
