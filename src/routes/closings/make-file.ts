@@ -1,6 +1,8 @@
 import { fork } from 'node:child_process'
 import type { FileRequest } from './closing-file-process.ts'
 
+/** A file of 300,000 charges takes 35 s. */
+const longestMs = 300_000
 let previous: Promise<unknown> = Promise.resolve()
 
 /**
@@ -21,14 +23,18 @@ function inProcess(request: FileRequest): Promise<string | Uint8Array> {
     env: {},
     execArgv: [],
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    // One that stands still must not hold up the next file.
+    timeout: longestMs,
+    killSignal: 'SIGKILL',
   })
   return new Promise((resolve, reject) => {
     child.once('message', (made) => resolve(made as string | Uint8Array))
-    child.once('error', reject)
+    // It may come more than once.
+    child.on('error', reject)
     // After a message this changes nothing.
     child.once('exit', (code, signal) =>
       reject(new Error(`the process that makes a closing's file ended: ${code ?? signal}`)),
     )
-    child.send(request)
+    child.send(request, (error) => error && reject(error))
   })
 }
