@@ -43,3 +43,10 @@ export function errorBox(error, retry) {
     ${retry ? html`<button type="button" class="button" @click=${retry}>${t('retry')}</button>` : nothing}
   </div></div>`
 }
+
+/** A stored `CODE: English sentence` in the reader's language. */
+export function failureText(message) {
+  const [code] = message.split(':')
+  const known = word('error', code)
+  return known === code ? message : known
+}

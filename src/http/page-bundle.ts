@@ -46,7 +46,7 @@ export function bundlePage(page: Folder, others: readonly Folder[], publicPath =
   const html = readFileSync(join(page.root, 'index.html'), 'utf8')
   const sheets = [...html.matchAll(sheetLink)].map((match) => String(match[1]))
   const entry = moduleScript.exec(html)?.[1]
-  const style = sheets.map(read).join('\n')
+  const style = sheets.map(read).join('\n').replace(comment, '')
   const scripts = new Map<string, string>()
   const script = `${publicPath}${page.prefix}/page.js`
   const inLanguage = (language: PageLanguage) => {

@@ -8,6 +8,7 @@ import { errorCatalogue } from '../../src/errors/app-error.ts'
 import { actions, causeWords } from '../../src/fleet/causes.ts'
 import { bundlePage } from '../../src/http/page-bundle.ts'
 import { commonFolders, vendor } from '../../src/http/pages.ts'
+import { reportRefusals } from '../../src/payments/settlements/fetch-reports.ts'
 
 /** The pages are served as they are: nothing but this looks for a module or a text that is not there. */
 const root = fileURLToPath(new URL('../../public', import.meta.url))
@@ -95,8 +96,9 @@ test('every cause and every action of the fleet has its words in both languages,
     ...causeWords.map((cause) => `cause.${cause}`),
     ...actions.map((action) => `help.${action}`),
   ]
-  // In English an error is told as the service says it.
-  const spanish = [...words, ...Object.keys(errorCatalogue).map((code) => `error.${code}`)]
+  // In English an error is told as the service says it. The last ones are of actions that the service began itself.
+  const codes = [...Object.keys(errorCatalogue), ...reportRefusals, 'REFUND_FAILED']
+  const spanish = [...words, ...codes.map((code) => `error.${code}`)]
   for (const [language, wanted] of Object.entries({ es: spanish, en: words })) {
     const known = {
       ...(await textsOf('shared', language)),

@@ -130,6 +130,9 @@ test('without a configuration, or without the columns that count, a fetch is ref
     state: 'refused',
     reason: expect.stringContaining('no configuration'),
   })
+  // Pages translate the code.
+  const [entry] = await auditOf(service, till.client, 'settlement.taken_in')
+  expect(entry?.error_message).toMatch(/^REPORT_NOT_CONFIGURED: /)
   await configure(till, { columns: [{ key: 'SOURCE_ID' }, { key: 'TRANSACTION_TYPE' }] })
   const few = (await want(till, day)).json()
   await workAfter(0)

@@ -211,4 +211,12 @@ export const words = {
   'error.PROVIDER_TIMEOUT': 'Mercado Pago no respondió a tiempo',
   'error.SERVICE_UNAVAILABLE': 'El servicio no puede trabajar en este momento',
   'error.INTERNAL_ERROR': 'Algo falló en el servicio',
+  'error.REFUND_FAILED': 'La devolución se aceptó y después falló: el importe no se devolvió',
+  'error.REPORT_NOT_CONFIGURED':
+    'El comercio no tiene este informe: configuralo en el panel de Mercado Pago',
+  'error.REPORT_COLUMNS_MISSING':
+    'Al informe le faltan columnas: agregalas en el panel de Mercado Pago',
+  'error.REPORT_NOT_CREATED': 'Mercado Pago no pudo hacer el informe',
+  'error.REPORT_NOT_CSV': 'El informe no está en CSV: elegilo en el panel de Mercado Pago',
+  'error.REPORT_UNREADABLE': 'El informe no se puede leer',
 }

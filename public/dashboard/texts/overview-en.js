@@ -37,7 +37,6 @@ export const overviewTexts = {
   'boxes.showFew': 'Show fewer',
   'boxes.find': 'Find a box',
   'boxes.findBy': 'Box, store or client',
-  'boxes.history': 'History',
   'history.title': 'What has changed',
   'history.none': 'No change in the last 90 days',
   'history.noneHint': 'When something stopped working, and when it came back, is kept here.',

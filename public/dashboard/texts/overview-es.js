@@ -38,7 +38,6 @@ export const overviewTexts = {
   'boxes.showFew': 'Mostrar menos',
   'boxes.find': 'Buscar una caja',
   'boxes.findBy': 'Caja, sucursal o cliente',
-  'boxes.history': 'Historia',
   'history.title': 'Qué cambió',
   'history.none': 'Ningún cambio en los últimos 90 días',
   'history.noneHint': 'Acá queda cuándo algo dejó de funcionar y cuándo volvió.',

@@ -1,4 +1,4 @@
-import { errorBox } from '../../shared/errors.js'
+import { errorBox, failureText } from '../../shared/errors.js'
 import { code, name, number, time } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { html, live, nothing } from '../../shared/lit.js'
@@ -234,13 +234,6 @@ function columns(app, opened) {
       },
     },
   ]
-}
-
-/** The log keeps `CODE: sentence in English`; the reader's language knows the code. */
-function failureText(message) {
-  const code = /^([A-Z_]+)(?=:|$)/.exec(message)?.[1]
-  const known = word('error', code)
-  return code === undefined || known === code ? message : known
 }
 
 function detailsOf({ metadata, error_message: error, seq, hash }) {

@@ -1,4 +1,4 @@
-import { errorSentence } from '../../shared/errors.js'
+import { errorSentence, failureText } from '../../shared/errors.js'
 import { code, name, number, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
 import { html, nothing } from '../../shared/lit.js'
@@ -133,7 +133,7 @@ async function replay(app, log, button) {
 
 function expanded(log) {
   return html`${facts([
-    [t('webhooks.problem'), log.error_message && name(log.error_message)],
+    [t('webhooks.problem'), log.error_message && name(failureText(log.error_message))],
     [t('webhooks.event'), code(log.action ?? log.topic)],
     [t('webhooks.resource'), code(log.resource_id)],
     [t('webhooks.account'), log.mp_user_id === null ? null : code(String(log.mp_user_id))],

@@ -134,7 +134,8 @@ async function endRefunds(
   }
 }
 
-const failedText = 'The provider had accepted the refund, and it failed; its amount is not refunded'
+const failedText =
+  'REFUND_FAILED: The provider had accepted the refund, and it failed; its amount is not refunded'
 
 /** The audit entry of a refund. */
 export function refundEntry(

@@ -123,6 +123,7 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
       return refuse(
         deps,
         job,
+        'REPORT_NOT_CONFIGURED',
         'The shop has no configuration for this report: it makes one in the provider’s panel',
       )
     }
@@ -131,6 +132,7 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
       return refuse(
         deps,
         job,
+        'REPORT_COLUMNS_MISSING',
         `The shop’s own report lacks columns, which it adds in the provider’s panel: ${missing.join(', ')}`,
       )
     }
@@ -143,6 +145,7 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
       await refuse(
         deps,
         job,
+        'REPORT_NOT_CREATED',
         'The provider received the order and created no report (status 203): it does not make one of these days',
       )
       return undefined
@@ -166,12 +169,18 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
     if (fileName === null) {
       const task = await reports.task(token, report, String(taskId), options())
       if (task.isFailed) {
-        return refuse(deps, job, `The provider has not made the report: ${task.word}`)
+        return refuse(
+          deps,
+          job,
+          'REPORT_NOT_CREATED',
+          `The provider has not made the report: ${task.word}`,
+        )
       }
       if (task.fileName === null && task.otherFile !== null && task.word !== 'pending') {
         return refuse(
           deps,
           job,
+          'REPORT_NOT_CSV',
           `The provider made the report as ${task.otherFile.slice(0, 100)}: only CSV can be read, so set the format to CSV in its panel`,
         )
       }
@@ -220,15 +229,15 @@ async function postpone(
   const { fetch } = job
   if (error instanceof FetchMovedError) throw error
   if (signal.aborted) return
-  if (error instanceof ReportError) return refuse(deps, job, error.message)
+  if (error instanceof ReportError) return refuse(deps, job, 'REPORT_UNREADABLE', error.message)
   const isRefusal = error instanceof ProviderError && error.kind === 'refused'
   if (isRefusal) {
     const code = error.providerCode ?? `status ${error.status}`
-    return refuse(deps, job, `The provider refuses the report: ${code}`)
+    return refuse(deps, job, 'PROVIDER_REJECTED', `The provider refuses the report: ${code}`)
   }
   const failures = fetch.failures + 1
   if (failures >= mostFailures) {
-    return refuse(deps, job, 'The provider could not be asked for half a day')
+    return refuse(deps, job, 'PROVIDER_TIMEOUT', 'The provider could not be asked for half a day')
   }
   const { retryAfterSeconds = null, effect } = error as Partial<ProviderError>
   const waitMs = Math.max(
@@ -241,7 +250,24 @@ async function postpone(
   await move(deps.database.db, job, { failures, next_look_at: nextCheckAt })
 }
 
-async function refuse(deps: PaymentDeps, job: Job, reason: string): Promise<void> {
+/** Why a report was not fetched, where it is no error of a call to the provider. */
+export const reportRefusals = [
+  'REPORT_NOT_CONFIGURED',
+  'REPORT_COLUMNS_MISSING',
+  'REPORT_NOT_CREATED',
+  'REPORT_NOT_CSV',
+  'REPORT_UNREADABLE',
+] as const
+
+type ReportRefusal = (typeof reportRefusals)[number] | 'PROVIDER_REJECTED' | 'PROVIDER_TIMEOUT'
+
+/** Ends the fetch without a report. Pages translate the code, which begins the message of the audit entry. */
+async function refuse(
+  deps: PaymentDeps,
+  job: Job,
+  code: ReportRefusal,
+  reason: string,
+): Promise<void> {
   await deps.database.transaction(async (trx) => {
     await move(trx, job, {
       state: 'refused',
@@ -253,7 +279,7 @@ async function refuse(deps: PaymentDeps, job: Job, reason: string): Promise<void
       ...entryOf(job.fetch, serviceActor(deps.now())),
       action: 'settlement.taken_in',
     }
-    await recordFailure(deps, trx, entry, reason)
+    await recordFailure(deps, trx, entry, `${code}: ${reason}`)
   })
 }
 

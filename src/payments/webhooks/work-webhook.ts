@@ -1,6 +1,7 @@
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { chargedBack } from '../../domain/provider-states.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { asAppError } from '../../provider/error-map.ts'
 import { isAnswered, ProviderError } from '../../provider/provider.ts'
 import { findClientsOfAccount } from '../../repositories/connection/connection-queries.ts'
 import {
@@ -69,7 +70,7 @@ export async function workDeliveries(
     for (const row of rows) {
       await finish([row.id], {
         status: 'failed',
-        errorMessage: isOurWord(error) ? error.message : 'internal error',
+        errorMessage: failureOf(error),
         nextAttemptAt: nextAttempt(row, error, deps.now()),
       })
     }
@@ -89,8 +90,13 @@ export function notifyWebhooks(
   }
 }
 
-const isOurWord = (error: unknown): error is ProviderError | AppError =>
-  error instanceof ProviderError || error instanceof AppError
+/** `CODE: sentence in English`, of which pages translate the code. */
+function failureOf(error: unknown): string {
+  const failure = asAppError(error, 'order.read')
+  return failure instanceof AppError
+    ? `${failure.code}: ${(error as Error).message}`
+    : 'INTERNAL_ERROR'
+}
 
 /**
  * While the provider does not answer, all calls of the account pause, and the deliveries are due as soon as it is back. Any other
