@@ -1,8 +1,9 @@
 import type { Browser } from 'playwright-core'
+import { hasChromium, launchBrowser } from '../test/support/chromium.ts'
 import { startSeededChain } from '../test/support/seeded-chain.ts'
 import { adminToken } from '../test/support/service.ts'
 import { isEmbedded, quantile, say, withService } from './bench-service.ts'
-import { hasBrowser, type Line, launch, openOver, type SignedIn, signIn } from './page-browser.ts'
+import { type Line, openOver, type SignedIn, signIn } from './page-browser.ts'
 import { wholeOptions } from './whole-options.ts'
 
 // When does the first content of both pages come with the chain of the demo: 10 stores, 300 boxes, 9,000 charges, 50 flows?
@@ -43,9 +44,9 @@ async function compare(browser: Browser, subject: Subject): Promise<void> {
 }
 
 if (isEmbedded) say('chain-pages.bench.ts is skipped: it needs PostgreSQL in TEST_DATABASE_URL')
-else if (!hasBrowser) say('chain-pages.bench.ts is skipped: it needs Chromium, by CHROMIUM_PATH')
+else if (!hasChromium) say('chain-pages.bench.ts is skipped: it needs Chromium, by CHROMIUM_PATH')
 else {
-  const browser = await launch()
+  const browser = await launchBrowser()
   try {
     await withService(0, async ({ service, at }) => {
       const chain = await startSeededChain({ service, closings: true, flows: true })

@@ -1,9 +1,5 @@
-import { existsSync } from 'node:fs'
-import { type Browser, type BrowserContext, type CDPSession, chromium } from 'playwright-core'
+import type { Browser, BrowserContext, CDPSession } from 'playwright-core'
 import { countPageBytes, sumOfBytes } from '../test/support/page-bytes.ts'
-
-export const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
-export const hasBrowser = existsSync(executablePath)
 
 /** A line as browsers' developer tools imitate it: each answer begins one round trip late at the earliest. */
 export type Line = { name: string; kbitPerSecond: number; roundTripMs: number }
@@ -27,13 +23,6 @@ const firstPaint = `new Promise((resolve) => {
     }
   }).observe({ type: 'paint', buffered: true })
 })`
-
-export function launch(): Promise<Browser> {
-  return chromium.launch({
-    executablePath,
-    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking'],
-  })
-}
 
 async function throttle(session: CDPSession, line: Line): Promise<void> {
   const bytesPerSecond = (line.kbitPerSecond * 1000) / 8

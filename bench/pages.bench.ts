@@ -1,16 +1,9 @@
 import type { Browser, Page } from 'playwright-core'
+import { hasChromium, launchBrowser } from '../test/support/chromium.ts'
 import { jsonFlow, startTestFlows } from '../test/support/flows.ts'
 import { adminToken } from '../test/support/service.ts'
 import { type BenchService, isEmbedded, quantile, say, withService } from './bench-service.ts'
-import {
-  hasBrowser,
-  type Line,
-  launch,
-  type Opening,
-  openOver,
-  type SignedIn,
-  signIn,
-} from './page-browser.ts'
+import { type Line, type Opening, openOver, type SignedIn, signIn } from './page-browser.ts'
 import { fillFailures, fillFlow, fillOrders, fillShops } from './page-data.ts'
 import { muchData, wholeOptions } from './whole-options.ts'
 
@@ -345,9 +338,9 @@ async function compare(bench: BenchService, browser: Browser): Promise<void> {
 }
 
 if (isEmbedded) say('pages.bench.ts is skipped: it needs PostgreSQL in TEST_DATABASE_URL')
-else if (!hasBrowser) say('pages.bench.ts is skipped: it needs Chromium, by CHROMIUM_PATH')
+else if (!hasChromium) say('pages.bench.ts is skipped: it needs Chromium, by CHROMIUM_PATH')
 else {
-  const browser = await launch()
+  const browser = await launchBrowser()
   try {
     await withService(1, (bench) => compare(bench, browser))
     await withService(1, (bench) => manyFlows(bench, browser))

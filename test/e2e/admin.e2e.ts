@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/secret.ts'
 import { grantIdOf } from '../../src/flows/oauth/lost-grant.ts'
 import { testServer } from '../flows/sources-support.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import {
   jsonFlow,
   patientFlow,
@@ -14,7 +15,6 @@ import {
 import {
   button,
   expectText,
-  launchBrowser,
   openPage,
   seriousBarriers,
   sidewaysOverflow,

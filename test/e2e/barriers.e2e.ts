@@ -1,6 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { today, typeCharge, watchAfter } from '../closings/shop-day.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import {
   jsonFlow,
   startTarget,
@@ -19,15 +20,7 @@ import {
 import { codeOf, goodPassword, join } from '../support/people.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, enrol, payByCard, readOrder } from '../support/till.ts'
-import {
-  barriers,
-  button,
-  launchBrowser,
-  openPage,
-  signIn,
-  tooWideAt,
-  type WatchedPage,
-} from './browser.ts'
+import { barriers, button, openPage, signIn, tooWideAt, type WatchedPage } from './browser.ts'
 
 /** Every view of both pages keeps nobody out (axe), fits the window, and complains of nothing, in both languages. */
 /** Twenty views and more, each looked at at several widths; other tests keep the processor busy. */

@@ -6,8 +6,9 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasNginx, startNginx, stopNginx } from '../process/nginx.ts'
 import { adminTokenOf, freePort, type RealProcess, startService } from '../process/real-process.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import { prepareData } from '../support/pglite-template.ts'
-import { launchBrowser, openPage, signIn } from './browser.ts'
+import { openPage, signIn } from './browser.ts'
 
 /** Both pages below paths of one host, behind a real nginx. */
 

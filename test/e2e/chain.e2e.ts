@@ -1,6 +1,7 @@
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { chain as plan, problemBoxes } from '../../demo/chain/chain-plan.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import { countPageBytes, sumOfBytes } from '../support/page-bytes.ts'
 import { type SeededChain, startSeededChain } from '../support/seeded-chain.ts'
 import { adminToken } from '../support/service.ts'
@@ -8,7 +9,6 @@ import { call } from '../support/till.ts'
 import {
   button,
   expectText,
-  launchBrowser,
   openPage,
   sidewaysOverflow,
   signIn,

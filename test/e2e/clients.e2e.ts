@@ -1,11 +1,11 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { launchBrowser } from '../support/chromium.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, enrol } from '../support/till.ts'
 import {
   button,
   expectText,
-  launchBrowser,
   openPage,
   seriousBarriers,
   signIn,

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { readClosing, sell, today, typeCharge, watchAfter } from '../closings/shop-day.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import { deliver, openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import {
@@ -16,7 +17,6 @@ import {
 import {
   button,
   expectText,
-  launchBrowser,
   openPage,
   seriousBarriers,
   sidewaysOverflow,

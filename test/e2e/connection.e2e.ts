@@ -1,12 +1,12 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../process/real-process.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin } from '../support/till.ts'
 import {
   button,
   expectText,
-  launchBrowser,
   openPage,
   seriousBarriers,
   tooWideAt,

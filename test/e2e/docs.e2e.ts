@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { launchBrowser } from '../support/chromium.ts'
 import { jsonFlow, startTestFlows } from '../support/flows.ts'
 import { deliver } from '../support/money.ts'
 import { adminToken, startTestService } from '../support/service.ts'
@@ -13,7 +14,7 @@ import {
   readOrder,
   sandboxCall,
 } from '../support/till.ts'
-import { button, expectText, launchBrowser, openPage, type WatchedPage } from './browser.ts'
+import { button, expectText, openPage, type WatchedPage } from './browser.ts'
 
 /** The description of each listener can be read and tried in a browser, under the policy of every page. */
 let browser: Browser

@@ -1,12 +1,13 @@
 import type { Browser, BrowserContext } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { fillShops } from '../../bench/page-data.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import { jsonFlow, startTestFlows, type TestFlows } from '../support/flows.ts'
 import { openOwnShop } from '../support/money.ts'
 import { countPageBytes, type PageRequests, sumOfBytes } from '../support/page-bytes.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { charge } from '../support/till.ts'
-import { expectText, launchBrowser } from './browser.ts'
+import { expectText } from './browser.ts'
 
 /** What a page of a thousand boxes and two hundred flows asks of the line before it shows something: counted, not timed. */
 const mostBytes = 100 * 1024

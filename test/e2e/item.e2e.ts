@@ -1,15 +1,8 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { launchBrowser } from '../support/chromium.ts'
 import { jsonFlow, startTarget, startTestFlows, type TestFlows } from '../support/flows.ts'
-import {
-  barriers,
-  button,
-  expectText,
-  launchBrowser,
-  openPage,
-  tooWideAt,
-  type WatchedPage,
-} from './browser.ts'
+import { barriers, button, expectText, openPage, tooWideAt, type WatchedPage } from './browser.ts'
 
 const token = 'sync-token-for-tests-0123456789abcdef'
 

@@ -1,12 +1,13 @@
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { sell } from '../closings/shop-day.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import { jsonFlow, startTarget, startTestFlows, type TestFlows } from '../support/flows.ts'
 import { openOwnShop } from '../support/money.ts'
 import { by, goodPassword, join } from '../support/people.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, charge, createStore, pairTerminal } from '../support/till.ts'
-import { expectText, launchBrowser, openPage, type WatchedPage } from './browser.ts'
+import { expectText, openPage, type WatchedPage } from './browser.ts'
 
 /** The tasks of a chain with keys alone: Tab, Enter, Space and letters. Nothing is focused or pressed by script. */
 

@@ -1,8 +1,9 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { launchBrowser } from '../support/chromium.ts'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
-import { button, expectText, launchBrowser, openPage, signIn } from './browser.ts'
+import { button, expectText, openPage, signIn } from './browser.ts'
 
 let browser: Browser
 let service: TestService

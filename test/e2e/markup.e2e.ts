@@ -1,5 +1,6 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { launchBrowser } from '../support/chromium.ts'
 import {
   jsonFlow,
   startTarget,
@@ -18,7 +19,7 @@ import {
   pairTerminal,
   type Till,
 } from '../support/till.ts'
-import { expectText, launchBrowser, openPage, signIn } from './browser.ts'
+import { expectText, openPage, signIn } from './browser.ts'
 
 /** Ways to have a page run, load, follow or frame something, as text that anybody may send. */
 const tags = [

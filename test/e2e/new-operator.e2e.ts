@@ -3,10 +3,11 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startWooCommerce } from '../flows/shops/woocommerce.ts'
 import { reachable } from '../flows/sources-sql-support.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import { startTestFlows, type TestFlows } from '../support/flows.ts'
 import { goodPassword } from '../support/people.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
-import { expectText, launchBrowser, openPage, signIn } from './browser.ts'
+import { expectText, openPage, signIn } from './browser.ts'
 
 /**
  * What a new operator of flows does with an invitation and a task sheet only: articles of a table whose columns have

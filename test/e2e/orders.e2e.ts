@@ -1,6 +1,7 @@
 import { buffer } from 'node:stream/consumers'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { launchBrowser } from '../support/chromium.ts'
 import {
   cancel,
   canceling,
@@ -18,7 +19,6 @@ import { act, call, charge, payByCard, readOrder, type Till } from '../support/t
 import {
   button,
   expectText,
-  launchBrowser,
   openPage,
   seriousBarriers,
   signIn,

@@ -1,12 +1,12 @@
 import { mkdirSync } from 'node:fs'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { launchBrowser } from '../support/chromium.ts'
 import { by, codeAt, goodPassword, join, type TestPerson } from '../support/people.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { charge, openShop, type Till } from '../support/till.ts'
 import {
   expectText,
-  launchBrowser,
   openPage,
   seriousBarriers,
   sidewaysOverflow,

@@ -4,10 +4,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fillFailures } from '../../bench/page-data.ts'
 import { chainFlowFiles } from '../../demo/chain/chain-flows.ts'
 import { chain as plan, problemBoxes } from '../../demo/chain/chain-plan.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import { type SeededChain, startSeededChain } from '../support/seeded-chain.ts'
 import { adminToken } from '../support/service.ts'
 import { call } from '../support/till.ts'
-import { launchBrowser, openPage, seriousBarriers, sidewaysOverflow, signIn } from './browser.ts'
+import { openPage, seriousBarriers, sidewaysOverflow, signIn } from './browser.ts'
 
 /**
  * Every view of both pages of a chain, before anybody pages or unfolds: on a phone none is higher than three screens, nor to be

@@ -2,6 +2,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Person, permissionsOf, type Role } from '../../src/domain/people.ts'
 import { today, typeCharge, watchAfter } from '../closings/shop-day.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import {
   jsonFlow,
   startTarget,
@@ -13,7 +14,7 @@ import { clearFaults, creation, openOwnShop, reading, setFaults } from '../suppo
 import { by, codeAt, goodPassword, join } from '../support/people.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, readOrder } from '../support/till.ts'
-import { button, expectText, launchBrowser, openPage, type WatchedPage } from './browser.ts'
+import { button, expectText, openPage, type WatchedPage } from './browser.ts'
 
 /** What a person sees on both pages is what the role allows, by the table that the guards use. */
 

@@ -1,12 +1,12 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { sell, typeCharge, watchAfter } from '../closings/shop-day.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { createStore, pairTerminal, type Till } from '../support/till.ts'
 import {
   expectText,
-  launchBrowser,
   openPage,
   seriousBarriers,
   sidewaysOverflow,

@@ -1,13 +1,13 @@
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { type BusyShop, openBusyShop, refuseThreeBoxes } from '../support/busy-shop.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import { clearFaults, setFaults } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, enrol, pairTerminal, payByCard } from '../support/till.ts'
 import {
   button,
   expectText,
-  launchBrowser,
   openPage,
   seriousBarriers,
   signIn,

@@ -1,13 +1,13 @@
 import type { Browser, BrowserContextOptions, Locator, Page, Request } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../process/real-process.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, pairTerminal, payByCard, readOrder } from '../support/till.ts'
 import {
   button,
   expectText,
-  launchBrowser,
   openPage,
   seriousBarriers,
   signIn,

@@ -1,10 +1,11 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { launchBrowser } from '../support/chromium.ts'
 import { jsonFlow, startTestFlows } from '../support/flows.ts'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, createStore, payByCard, readOrder, type Till } from '../support/till.ts'
-import { expectText, launchBrowser, openPage, signIn } from './browser.ts'
+import { expectText, openPage, signIn } from './browser.ts'
 
 /** What the pages call today, and how long ago, is what it is at the shops, whatever the reader's machine believes. */
 let browser: Browser

@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { launchBrowser } from '../support/chromium.ts'
 import {
   jsonFlow,
   startTarget,
@@ -7,7 +8,7 @@ import {
   type TestFlows,
   type TestTarget,
 } from '../support/flows.ts'
-import { button, expectText, launchBrowser, openPage, signIn, type WatchedPage } from './browser.ts'
+import { button, expectText, openPage, signIn, type WatchedPage } from './browser.ts'
 
 /** An operator stops sending to the web shop, and starts it again. */
 const token = 'canary-sync-token-for-operators-0123'

@@ -5,16 +5,9 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { startWooCommerce } from '../flows/shops/woocommerce.ts'
 import { reachable } from '../flows/sources-sql-support.ts'
+import { launchBrowser } from '../support/chromium.ts'
 import { jsonFlow, startTarget, startTestFlows, type TestFlows } from '../support/flows.ts'
-import {
-  barriers,
-  button,
-  expectText,
-  launchBrowser,
-  openPage,
-  tooWideAt,
-  type WatchedPage,
-} from './browser.ts'
+import { barriers, button, expectText, openPage, tooWideAt, type WatchedPage } from './browser.ts'
 
 const postgres = await reachable(
   process.env.TEST_DATABASE_URL || 'postgres://root@127.0.0.1:5432/test',
