@@ -285,9 +285,9 @@ const slowCallMs = 2_000
 /** Fast successful calls are logged at debug: the line of the request names the order. */
 function logProviderCall(logger: Logger, { about, ...call }: ProviderCallLog): void {
   const { status, attempt, durationMs } = call
-  const entry = { ...call, ...about }
-  if (status === null || status >= 500) logger.warn(entry, 'provider call failed')
-  else if (status >= 400 || attempt > 1 || durationMs >= slowCallMs) {
-    logger.info(entry, 'provider call')
-  } else logger.debug(entry, 'provider call')
+  const isFailed = status === null || status >= 500
+  const isNoted = !isFailed && (status >= 400 || attempt > 1 || durationMs >= slowCallMs)
+  const level = isFailed ? 'warn' : isNoted ? 'info' : 'debug'
+  if (!logger.isLevelEnabled(level)) return
+  logger[level]({ ...call, ...about }, isFailed ? 'provider call failed' : 'provider call')
 }

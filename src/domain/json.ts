@@ -11,6 +11,34 @@ export function canonicalJson(value: unknown): string {
   return JSON.stringify(value) ?? 'null'
 }
 
+/** Whether two values have the same canonical JSON. */
+export function isSameJson(one: unknown, other: unknown): boolean {
+  if (one === other) return true
+  if (Array.isArray(one) && Array.isArray(other)) {
+    if (one.length !== other.length) return false
+    return one.every((item, index) => isSameJson(item ?? null, other[index] ?? null))
+  }
+  if (isFields(one) && isFields(other)) return haveSameFields(one, other)
+  return canonicalJson(one) === canonicalJson(other)
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function haveSameFields(one: Fields, other: Fields): boolean {
+  for (const name of Object.keys(one)) {
+    if (one[name] !== undefined && other[name] === undefined) return false
+  }
+  for (const name of Object.keys(other)) {
+    const field = other[name]
+    if (field !== undefined && !isSameJson(one[name], field)) return false
+  }
+  return true
+}
+
 /** A number with more digits than JavaScript keeps is at least this long; an exponent may be beyond its range. */
 const suspicious = /[\d.]{16}|\d[eE]/
 const number = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/

@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /**
  * The identity of a request, equal for all its repetitions, as 64 hex digits. It depends only on the parts, so all
  * machines compute the same.
  */
 export function requestKey(...parts: readonly (string | number)[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+  return hash('sha256', JSON.stringify(parts))
 }
 
 /**
@@ -14,7 +14,7 @@ export function requestKey(...parts: readonly (string | number)[]): string {
  * with what it made before.
  */
 export function providerKey(request: string, number: number): string {
-  const bytes = createHash('sha256').update(`${request} ${number}`).digest().subarray(0, 16)
+  const bytes = hash('sha256', `${request} ${number}`, 'buffer').subarray(0, 16)
   bytes[6] = ((bytes[6] as number) & 0x0f) | 0x80
   bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80
   const hex = bytes.toString('hex')

@@ -1,4 +1,4 @@
-import { createHash, hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /** A new key value: `mk_` and 64 hexadecimal characters (256 random bits). Shown once, never stored. */
 export function newApiKey(): string {
@@ -7,7 +7,7 @@ export function newApiKey(): string {
 
 /** SHA-256 in hexadecimal of a secret that is looked up by its value. */
 export function hashSecret(value: string): string {
-  return createHash('sha256').update(value).digest('hex')
+  return hash('sha256', value)
 }
 
 /** `mk_1a2b…9f0e`: enough to recognise a key; the ellipsis makes it invalid as a key. */

@@ -189,7 +189,8 @@ export function createFleet(deps: FleetDeps): Fleet {
         )
         return sinceBegan(health, known)
       }),
-    troubleOf: (client, cajaId) => troubles.get(boxKey(client, cajaId)),
+    troubleOf: (client, cajaId) =>
+      troubles.size === 0 ? undefined : troubles.get(boxKey(client, cajaId)),
     async changesAfter(id, limit) {
       return (await listFleetChangesAfter(db, id, limit)).map(toChange)
     },
@@ -243,15 +244,14 @@ function createObservationWriter(
 
   return {
     recordCall({ operation, status, code, failure }) {
-      const slot = new Date(Math.floor(now().getTime() / slotMs) * slotMs)
-      const key = `${slot.getTime()} ${operation}`
-      const counts = callCounts.get(key) ?? {
-        operation,
-        slot,
-        answered: 0,
-        failed: 0,
-        throttled: 0,
-        lastCode: null,
+      const slotAt = Math.floor(now().getTime() / slotMs) * slotMs
+      const key = `${slotAt} ${operation}`
+      let counts = callCounts.get(key)
+      if (!counts) {
+        const none = { answered: 0, failed: 0, throttled: 0, lastCode: null }
+        counts = { operation, slot: new Date(slotAt), ...none }
+        callCounts.set(key, counts)
+        writer.later()
       }
       if (status === 429) counts.throttled += 1
       else if (status === null || status >= 500) counts.failed += 1
@@ -259,8 +259,6 @@ function createObservationWriter(
       if (status === null || status === 429 || status >= 500) {
         counts.lastCode = plain(code ?? failure ?? String(status))
       }
-      callCounts.set(key, counts)
-      writer.later()
     },
     recordRefusal(client, cajaId, code) {
       if (!concernsBox(code)) return

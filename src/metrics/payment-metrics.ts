@@ -94,17 +94,17 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
   }
 
   const countMove = (before: OrderRow, after: OrderRow) => {
-    const box_state = deps.boxState(after.client, after.caja_id)
-    if (after.paid_after_close && !before.paid_after_close) {
-      charges.inc({ outcome: 'paid_after_close', box_state })
-    }
-    if (!isOpen(before.status)) return
+    const isPaidLate = after.paid_after_close && !before.paid_after_close
+    const hasEnded = isOpen(before.status) && !isOpen(after.status)
+    const count = (outcome: string) =>
+      charges.inc({ outcome, box_state: deps.boxState(after.client, after.caja_id) })
+    if (isPaidLate) count('paid_after_close')
     if (before.status === 'created' && after.status === 'at_terminal') {
       toTerminal.observe(secondsBetween(after.created_at, after.last_updated_at))
     }
-    if (isOpen(after.status)) return
+    if (!hasEnded) return
     const outcome = outcomeOf(after)
-    charges.inc({ outcome, box_state })
+    count(outcome)
     toEnd.observe({ outcome }, secondsBetween(after.created_at, after.last_updated_at))
     if (before.status === 'at_terminal') {
       atTerminal.observe(secondsBetween(before.last_updated_at, after.last_updated_at))
@@ -126,7 +126,12 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
       calls.inc({ operation, result: resultOf(status, failure) })
       callDuration.observe({ operation }, durationMs / milliseconds)
     },
-    recordMove: (before, after) => whenCommitted(() => countMove(before, after)),
+    recordMove(before, after) {
+      // All that is counted is a change of one of these.
+      const isCounted =
+        before.status !== after.status || before.paid_after_close !== after.paid_after_close
+      if (isCounted) whenCommitted(() => countMove(before, after))
+    },
     scrape() {
       // Simultaneous scrapes share the statement.
       scraping ??= scrape().finally(() => {

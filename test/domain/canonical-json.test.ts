@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { canonicalJson } from '../../src/domain/json.ts'
+import { canonicalJson, isSameJson } from '../../src/domain/json.ts'
 
 test.each<[value: unknown, text: string]>([
   [{ b: 1, a: 2 }, '{"a":2,"b":1}'],
@@ -45,6 +45,32 @@ test('it is JSON of the same value, so that different values never give the same
   fc.assert(
     fc.property(json, (value) => {
       expect(JSON.parse(canonicalJson(value))).toEqual(JSON.parse(JSON.stringify(value)))
+    }),
+  )
+})
+
+test('two values are the same JSON when their canonical JSON is equal', () => {
+  const value = fc.oneof(
+    json,
+    fc.constantFrom<unknown>(
+      undefined,
+      null,
+      {},
+      [],
+      { a: undefined },
+      [undefined],
+      [null],
+      1n,
+      1,
+      -0,
+    ),
+  )
+  fc.assert(
+    fc.property(fc.array(value, { maxLength: 3 }), value, fc.boolean(), (list, other, isEqual) => {
+      const one = { a: list, b: other, c: undefined }
+      const two = isEqual ? shuffled(one) : { a: other, b: list }
+      expect(isSameJson(one, two)).toBe(canonicalJson(one) === canonicalJson(two))
+      expect(isSameJson(list, other)).toBe(canonicalJson(list) === canonicalJson(other))
     }),
   )
 })

@@ -130,8 +130,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: 'src/domain/provider-key.ts',
-        find: '.digest().subarray(0, 16)',
-        replace: '.update(String(Math.random())).digest().subarray(0, 16)',
+        find: "`, 'buffer')",
+        replace: "`.concat(String(Math.random())), 'buffer')",
       },
     ],
     seenBy: 'backup',

@@ -1,5 +1,5 @@
 import type { ClientName } from '../../domain/client-name.ts'
-import { erpFromCents, wholeCurrencyOf } from '../../domain/money.ts'
+import { erpFromCents } from '../../domain/money.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError } from '../../provider/provider.ts'
@@ -10,54 +10,26 @@ import { type KnownConnection, withAccess } from './token-keeper.ts'
 
 const readWithinMs = 3_000
 
-/**
- * Whether a charge of this amount is sent without decimals. `site` is the stored one; when it is undefined, it is read at the
- * provider. An amount without cents has the same value in both forms, so without a site it is sent with two decimals.
- *
- * @throws VALIDATION_ERROR for cents that the account's currency does not have, and PROVIDER_ERROR for an amount with cents while
- * the site cannot be read: a currency without cents might round it. In both cases nothing was sent.
- */
-export async function isSentWhole(
-  deps: PaymentDeps,
-  client: ClientName,
-  amountCents: number,
-  {
-    site,
-    known,
-    context,
-  }: {
-    site: string | null | undefined
-    known: KnownConnection | undefined
-    context: RequestContext
-  },
-): Promise<boolean> {
-  const siteId = site === undefined ? await readSite(deps, client, known, context) : site
-  const hasCents = amountCents % 100 !== 0
-  if (siteId === 'unreadable') {
-    if (!hasCents) return false
-    throw new AppError('PROVIDER_ERROR', {
-      message:
-        'The country of the provider account could not be read, so it is not known whether it takes cents; nothing was charged',
-      extra: moneyOutcome('chargeNotMade'),
-    })
-  }
-  const currency = wholeCurrencyOf(siteId)
-  if (currency !== undefined && hasCents) throw centsRefused(amountCents, currency)
-  return currency !== undefined
-}
-
 /** The 422 for an amount with cents; nothing was sent. */
-function centsRefused(amountCents: number, currency: string): AppError {
+export function centsRefused(amountCents: number, currency: string): AppError {
   const data = { amount: erpFromCents(amountCents), currency }
   return invalid('amount', { code: 'AMOUNT_NOT_WHOLE', data }, moneyOutcome('chargeImpossible'))
 }
 
-async function readSite(
+/**
+ * Reads the site of an account at the provider, and keeps it. Null when the provider names none, and when it cannot be read: an
+ * amount without cents has the same value in both forms, so it is sent with two decimals.
+ *
+ * @throws PROVIDER_ERROR for an amount with cents while the site cannot be read: a currency without cents might round it.
+ * Nothing was sent.
+ */
+export async function readSite(
   deps: PaymentDeps,
   client: ClientName,
+  amountCents: number,
   known: KnownConnection | undefined,
   context: RequestContext,
-): Promise<string | null | 'unreadable'> {
+): Promise<string | null> {
   const options = within(deps, context, readWithinMs)
   try {
     return await withAccess(
@@ -73,6 +45,11 @@ async function readSite(
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error
     deps.log.warn({ client, err: error }, 'country of a provider account not read')
-    return 'unreadable'
+    if (amountCents % 100 === 0) return null
+    throw new AppError('PROVIDER_ERROR', {
+      message:
+        'The country of the provider account could not be read, so it is not known whether it takes cents; nothing was charged',
+      extra: moneyOutcome('chargeNotMade'),
+    })
   }
 }

@@ -19,6 +19,7 @@ import {
   markLost,
   type Renewal,
   replaceTokens,
+  type UsedConnection,
 } from '../../repositories/connection/connection-queries.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { recordSuccess } from '../audit/activity.ts'
@@ -37,9 +38,11 @@ export type Access = {
 
 /** A connection that this request has read already. */
 export type KnownConnection = {
-  row: ConnectionRow
+  row: UsedConnection
   /** performance.now() before the database's answer, when it was read or found unchanged. */
   seenMs: number
+  /** Its access token in clear, once a call of this request has used it. */
+  token?: string
 }
 
 type AccessOptions = {
@@ -140,14 +143,19 @@ async function currentAccess(
   { known, untilMs }: AccessOptions,
 ): Promise<Access> {
   const isFresh = known !== undefined && performance.now() - known.seenMs < knownForMs
-  let connection = isFresh ? usable(known.row) : await usableConnection(deps, client)
+  let connection: UsedConnection = isFresh
+    ? usable(known.row)
+    : await usableConnection(deps, client)
   // A token that cannot be renewed is used to its last second.
   const marginMs = connection.refresh_token === null ? 0 : expiryMarginMs
   if (connection.expires_at.getTime() <= deps.now().getTime() + marginMs) {
     connection = await renewPatiently(deps, client, connection.version, untilMs)
   }
+  const opened = connection === known?.row ? known.token : undefined
+  const token = opened ?? openToken(deps, client, 'access_token', connection.access_token)
+  if (connection === known?.row) known.token = token
   return {
-    token: openToken(deps, client, 'access_token', connection.access_token),
+    token,
     mpUserId: connection.mp_user_id,
     liveMode: connection.live_mode,
     connectionVersion: connection.version,
@@ -160,7 +168,7 @@ async function usableConnection(deps: PaymentDeps, client: ClientName): Promise<
   return usable(await findConnection(deps.database.db, client))
 }
 
-function usable(connection: ConnectionRow | undefined): ConnectionRow {
+function usable<Row extends UsedConnection>(connection: Row | undefined): Row {
   if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
   if (connection.status === 'lost') throw new AppError('CONNECTION_LOST')
   return connection

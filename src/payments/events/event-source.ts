@@ -10,54 +10,86 @@ export type EventItem = { key: string; client: string | null } & (
   | { kind: 'activity'; data: ActivityNotice }
 )
 
+type EventKind = EventItem['kind']
+
 /** The events of all processes. Each is a hint: the subscriber then reads the state itself. */
 export type EventSource = {
-  /** Calls `onItem` with each item, and `onGap` when some may have been missed, until the returned function is called. */
-  subscribe(onItem: (item: EventItem) => void, onGap: () => void): () => void
+  /**
+   * Calls `onItem` with each item of these kinds, and `onGap` when some may have been missed, until the returned function is
+   * called.
+   */
+  subscribe(
+    onItem: (item: EventItem) => void,
+    onGap: () => void,
+    kinds?: readonly EventKind[],
+  ): () => void
   close(): Promise<void>
 }
 
+type Subscriber = { onItem: (item: EventItem) => void; onGap: () => void }
+
+const allKinds: readonly EventKind[] = ['order', 'webhook', 'activity']
+
+/** An event that nobody has subscribed to is not read. */
 export async function createEventSource(
   database: Database,
   changes: OrderChanges,
 ): Promise<EventSource> {
-  const subscribers = new Set<{ onItem: (item: EventItem) => void; onGap: () => void }>()
+  const subscribers: Readonly<Record<EventKind, Set<Subscriber>>> = {
+    order: new Set(),
+    webhook: new Set(),
+    activity: new Set(),
+  }
+  let forgetOrders: (() => void) | undefined
   const publish = (item: EventItem) => {
-    for (const { onItem } of [...subscribers]) onItem(item)
+    for (const { onItem } of [...subscribers[item.kind]]) onItem(item)
   }
-  const miss = () => {
-    for (const { onGap } of [...subscribers]) onGap()
+  const missOf = (kind: EventKind) => () => {
+    for (const { onGap } of [...subscribers[kind]]) onGap()
   }
-  const forget = changes.subscribe(
-    (data) => publish({ kind: 'order', key: `order ${data.order_id}`, client: data.client, data }),
-    miss,
-  )
+  const watchOrders = () => {
+    forgetOrders ??= changes.subscribe(
+      (data) =>
+        publish({ kind: 'order', key: `order ${data.order_id}`, client: data.client, data }),
+      missOf('order'),
+    )
+  }
   const unlisten = await Promise.all([
     database.listen(
       webhookChannel,
       (payload) => {
+        if (subscribers.webhook.size === 0) return
         const data = JSON.parse(payload) as WebhookNotice
         publish({ kind: 'webhook', key: `webhook ${data.id}`, client: data.client, data })
       },
-      miss,
+      missOf('webhook'),
     ),
     database.listen(
       activityChannel,
       (payload) => {
+        if (subscribers.activity.size === 0) return
         const data = JSON.parse(payload) as ActivityNotice
         publish({ kind: 'activity', key: `activity ${data.id}`, client: data.client, data })
       },
-      miss,
+      missOf('activity'),
     ),
   ])
+  const unwatchOrders = () => {
+    forgetOrders?.()
+    forgetOrders = undefined
+  }
   return {
-    subscribe(onItem, onGap) {
+    subscribe(onItem, onGap, kinds = allKinds) {
       const subscriber = { onItem, onGap }
-      subscribers.add(subscriber)
-      return () => subscribers.delete(subscriber)
+      for (const kind of kinds) subscribers[kind].add(subscriber)
+      if (subscribers.order.size > 0) watchOrders()
+      return () => {
+        for (const kind of kinds) subscribers[kind].delete(subscriber)
+        if (subscribers.order.size === 0) unwatchOrders()
+      }
     },
     async close() {
-      forget()
+      unwatchOrders()
       for (const end of unlisten) await end()
     },
   }

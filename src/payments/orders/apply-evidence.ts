@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../domain/json.ts'
+import { isSameJson } from '../../domain/json.ts'
 import type { OrderEvidence, OrderStatus, ProviderRefund } from '../../domain/order.ts'
 import { canMove, isClosedUnpaid, isOpen, isPaid } from '../../domain/order-state.ts'
 import { isKeptSurplus, isOwn } from '../../domain/payment-figures.ts'
@@ -91,8 +91,8 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
     (!paidLate && order.status_detail !== evidence.statusDetail) ||
     order.paid_cents !== fields.paid_cents ||
     order.refunded_cents !== fields.refunded_cents ||
-    canonicalJson(order.payments) !== canonicalJson(evidence.payments) ||
-    canonicalJson(order.refunds) !== canonicalJson(refunds.all)
+    !isSameJson(order.payments, evidence.payments) ||
+    !isSameJson(order.refunds, refunds.all)
   if (!differs) return { move: undefined, shown }
   const isFurther = surplus === 'open' && order.surplus !== 'open'
   const lateNote = isLate && !order.paid_after_close ? 'paid after close' : null
@@ -175,6 +175,7 @@ function reopen(order: OrderRow, evidence: OrderEvidence, now: Date): Applied {
  * nothing.
  */
 function shownCents({ refunds, refunded_cents }: OrderRow): number {
+  if (refunds.length === 0) return refunded_cents
   const standing = refunds.filter(({ status }) => !isFailedRefund(status))
   if (standing.length === 0 || standing.some(({ amountCents }) => amountCents === null)) {
     return refunded_cents
@@ -193,6 +194,9 @@ function stageOf({ status }: ProviderRefund): number {
 
 /** Compares the refunds of the evidence with the known ones, by id. */
 function compareRefunds(order: OrderRow, evidence: OrderEvidence) {
+  if (order.refunds.length === 0) {
+    return { areOlder: false, failedCents: 0, all: evidence.refunds, note: null }
+  }
   const shown = new Map(evidence.refunds.map((refund) => [refund.id, refund]))
   const missing = order.refunds.filter(({ id }) => !shown.has(id))
   const isBehind = (known: ProviderRefund) => {

@@ -3,8 +3,10 @@ import { pointFromCents } from '../../domain/money.ts'
 import { decisionOf, isCancelRequested } from '../../domain/order-state.ts'
 import { actorOnOpen } from '../../domain/provider-states.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
+import { silentAfterMs } from '../../fleet/health-limits.ts'
 import { lengthInWords } from '../../fleet/messages.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
+import type { PaymentDeps } from '../deps.ts'
 
 /** The cashier's next step. A till may show its own text for each. */
 export type CashierAction =
@@ -215,6 +217,22 @@ export function adviseCashier(
     .replace('{paid}', () => amount(order.paid_cents))
     .replace('{asked}', () => amount(order.amount_cents))
   return { message, action: text.action }
+}
+
+/**
+ * How many milliseconds the terminal of an order has not answered, from what is known without a call; undefined while it may just
+ * be slow.
+ */
+export function silentForMs(
+  { fleet, now }: Pick<PaymentDeps, 'fleet' | 'now'>,
+  order: Pick<OrderRow, 'client' | 'caja_id' | 'status' | 'creation' | 'created_at' | 'checked_at'>,
+): number | undefined {
+  if (order.status !== 'created' || order.creation !== 'confirmed') return undefined
+  const trouble = fleet.troubleOf(order.client, order.caja_id)
+  const known = trouble?.cause === 'terminal_silent' ? trouble.since : null
+  const checkedMs = (order.checked_at?.getTime() ?? 0) - order.created_at.getTime()
+  const since = known ?? (checkedMs >= silentAfterMs ? order.created_at : null)
+  return since ? Math.max(0, now().getTime() - since.getTime()) : undefined
 }
 
 function amountInWords(cents: number, language: Language): string {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ClientName } from '../../domain/client-name.ts'
 import { canonicalJson } from '../../domain/json.ts'
-import { pointFromCents } from '../../domain/money.ts'
+import { pointFromCents, wholeCurrencyOf } from '../../domain/money.ts'
 import type { PaymentMethod } from '../../domain/order.ts'
 import { providerKey, requestKey, saleKey } from '../../domain/provider-key.ts'
 import { hashSecret } from '../../domain/secrets.ts'
@@ -19,7 +19,7 @@ import {
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { noteDeniedCharge, type PosWithStore } from '../../repositories/stores/store-queries.ts'
 import { auditFailure } from '../audit/activity.ts'
-import { isSentWhole } from '../connection/account-site.ts'
+import { centsRefused, readSite } from '../connection/account-site.ts'
 import { type Access, type KnownConnection, withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import {
@@ -200,10 +200,14 @@ async function chargeOnce(deps: PaymentDeps, sale: Sale, start: Start): Promise<
   if (pos?.state !== 'active' || pos.mp_pos_id === null) {
     throw new AppError('NOT_FOUND', { message: 'There is no such box; check caja_id' })
   }
-  const isWhole = await isSentWhole(deps, client, request.amountCents, { site, known, context })
+  const { amountCents } = request
+  const currency = wholeCurrencyOf(
+    site === undefined ? await readSite(deps, client, amountCents, known, context) : site,
+  )
+  if (currency !== undefined && amountCents % 100 !== 0) throw centsRefused(amountCents, currency)
   const terminal = await findTerminal(deps, client, pos.mp_pos_id, known, context)
   const repeated = repeatedAs(sale, terminal.mpUserId)
-  const place: Place = { pos, repeated, isWhole, ...terminal }
+  const place: Place = { pos, repeated, isWhole: currency !== undefined, ...terminal }
   const use = await findUse(deps, sale, place)
   await freeTerminal(deps, client, place.terminalId, use.open, context)
 
@@ -303,7 +307,7 @@ async function writeIntent(
     if (order) {
       notifyOrderChanged(deps.database, order)
       const newLease = newLeaseOf(order, provenMs)
-      return { order, newLease, connection: { row: connection.row, seenMs: provenMs } }
+      return { order, newLease, connection: { ...connection, seenMs: provenMs } }
     }
     start = await readChargeStart(deps, sale)
     if (!start.isNew) {

@@ -85,6 +85,9 @@ export function createOrderCalls(database: Database, log: Log): OrderCalls {
     note,
     recordProviderCall(entry, endedAt) {
       if (!entry.about) return
+      const { operation, status, attempt, durationMs } = entry
+      // Before the entry is built: most calls are plain ones.
+      if (isPlain({ kind: 'provider', operation, status, attempt, duration_ms: durationMs })) return
       note({
         order: entry.about.orderId,
         client: entry.about.client,
@@ -108,7 +111,16 @@ export function createOrderCalls(database: Database, log: Log): OrderCalls {
 }
 
 /** A till's request, or a first call to the provider, that succeeded at once. */
-function isPlain({ kind, caller, operation, status, attempt, duration_ms }: NewOrderCall): boolean {
+function isPlain({
+  kind,
+  caller,
+  operation,
+  status,
+  attempt,
+  duration_ms,
+}: Pick<NewOrderCall, 'kind' | 'operation' | 'status' | 'attempt' | 'duration_ms'> & {
+  caller?: string
+}): boolean {
   if (kind === 'request' && caller !== 'key') return false
   const recorded: Readonly<Record<string, number>> = recordedByOrder[kind]
   return recorded[operation] === status && attempt === 1 && duration_ms < slowMs

@@ -68,6 +68,7 @@ export async function createOrderChanges(database: Database): Promise<OrderChang
   const unlisten = await database.listen(
     orderChangedChannel,
     (payload) => {
+      if (watchers.size === 0 && subscribers.size === 0) return
       const change = JSON.parse(payload) as ChangedOrder
       wake(change.order_id)
       for (const { onChange } of [...subscribers]) onChange(change)

@@ -3,7 +3,7 @@ import type { OrderStatus } from '../../domain/order.ts'
 import { isOpen, isUntouchable } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type CallOptions, ProviderError } from '../../provider/provider.ts'
-import type { ConnectionRow } from '../../repositories/connection/connection-queries.ts'
+import type { UsedConnection } from '../../repositories/connection/connection-queries.ts'
 import {
   findOrder,
   findOrderWithConnection,
@@ -70,7 +70,7 @@ export type LoadedOrder = { order: OrderRow; known: KnownConnection | undefined 
 
 /** `seenMs`: performance.now() before the order and connection were read. */
 export function loadedAt(
-  { order, connection }: { order: OrderRow; connection: ConnectionRow | undefined },
+  { order, connection }: { order: OrderRow; connection: UsedConnection | undefined },
   seenMs: number,
 ): LoadedOrder {
   return { order, known: connection && { row: connection, seenMs } }

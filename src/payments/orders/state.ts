@@ -67,12 +67,11 @@ export async function takeEvidence(
   const decided = known.refund_settled ? await listOperations(deps.database.db, [known.id]) : []
   const decide = (order: OrderRow) => {
     const evidence = evidenceFor(order)
-    const applied = withContradiction(
-      order,
-      applyEvidence(prepare(order), evidence, deps.now()),
-      contradictionOf(order, evidence, decided, endsRefund),
-      deps.now(),
-    )
+    const now = deps.now()
+    const judged = applyEvidence(prepare(order), evidence, now)
+    const applied = order.refund_settled
+      ? withContradiction(order, judged, contradictionOf(order, evidence, decided, endsRefund), now)
+      : judged
     return {
       ...applied,
       along: applied.move && along?.(applied.move.after, order),
@@ -98,7 +97,6 @@ function withContradiction(
   contradiction: Contradiction | undefined,
   now: Date,
 ): Applied {
-  if (!order.refund_settled) return applied
   const refund_contradicted = contradiction?.why ?? null
   if (refund_contradicted === order.refund_contradicted) return applied
   const { after, note } = applied.move ?? {
@@ -110,6 +108,7 @@ function withContradiction(
 
 /** Refunds that have ended now, and were pending or unknown before. */
 function endedRefunds(known: OrderRow, refunds: readonly ProviderRefund[]): ProviderRefund[] {
+  if (refunds.length === 0) return []
   const before = new Map(known.refunds.map((refund) => [refund.id, refund.status]))
   return refunds.filter(({ id, status }) => before.get(id) !== status && !isPendingRefund(status))
 }

@@ -142,6 +142,7 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
           if (kind === 'activity' && data.action === 'closing.opened') job.wake()
         },
         () => undefined,
+        ['activity'],
       )
       job.start()
     },

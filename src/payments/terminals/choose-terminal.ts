@@ -1,7 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
-import { silentAfterMs } from '../../fleet/health-limits.ts'
 import { lengthInWords } from '../../fleet/messages.ts'
 import {
   findOpenOrdersOnTerminal,
@@ -16,25 +15,10 @@ import {
   within,
 } from '../operations/request-context.ts'
 import { cancelAtProvider } from '../orders/cancel.ts'
+import { silentForMs } from '../orders/cashier-texts.ts'
 import { refreshOrder } from '../orders/read.ts'
 import { canBeReplaced } from '../orders/status-check-schedule.ts'
 import { adviseOnBusy, type BusyCause, findBusyCause } from './busy-terminal.ts'
-
-/**
- * How many milliseconds the terminal of an order has not answered, from what is known without a call; undefined while it may just
- * be slow.
- */
-export function silentForMs(
-  { fleet, now }: Pick<PaymentDeps, 'fleet' | 'now'>,
-  order: Pick<OrderRow, 'client' | 'caja_id' | 'status' | 'creation' | 'created_at' | 'checked_at'>,
-): number | undefined {
-  if (order.status !== 'created' || order.creation !== 'confirmed') return undefined
-  const trouble = fleet.troubleOf(order.client, order.caja_id)
-  const known = trouble?.cause === 'terminal_silent' ? trouble.since : null
-  const checkedMs = (order.checked_at?.getTime() ?? 0) - order.created_at.getTime()
-  const since = known ?? (checkedMs >= silentAfterMs ? order.created_at : null)
-  return since ? Math.max(0, now().getTime() - since.getTime()) : undefined
-}
 
 /** The time that a charge may spend on checking its terminal first. */
 export const checkWithinMs = 6_000

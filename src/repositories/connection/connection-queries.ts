@@ -5,18 +5,19 @@ import type { ClientName } from '../../domain/client-name.ts'
 
 export type ConnectionRow = Selectable<OauthConnectionsTable>
 
-/** A connection that came as JSON, with another row. */
-export function reviveConnection(json: object): ConnectionRow {
-  const row = json as ConnectionRow
-  const date = (at: Date | null) => (at === null ? null : new Date(at))
-  return {
-    ...row,
-    expires_at: new Date(row.expires_at),
-    connected_at: new Date(row.connected_at),
-    refreshed_at: new Date(row.refreshed_at),
-    refresh_started_at: date(row.refresh_started_at),
-  }
-}
+/** What a call to the provider needs of a connection. */
+export type UsedConnection = Pick<
+  ConnectionRow,
+  | 'mp_user_id'
+  | 'live_mode'
+  | 'access_token'
+  | 'refresh_token'
+  | 'expires_at'
+  | 'connected_at'
+  | 'refreshed_at'
+  | 'status'
+  | 'version'
+>
 
 export async function insertState(
   db: Db | Trx,

@@ -3,29 +3,31 @@ import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import type { OrdersTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import { type ConnectionRow, reviveConnection } from '../connection/connection-queries.ts'
+import type { UsedConnection } from '../connection/connection-queries.ts'
 import type { PosWithStore } from '../stores/store-queries.ts'
 import type { OrderRow } from './order-queries.ts'
 
 /** What is read before a charge, in one statement. */
 export type ChargeStart = {
   pos: PosWithStore | undefined
-  connection: ConnectionRow | undefined
+  connection: UsedConnection | undefined
   /** The site of the connected account; null if the provider names none, undefined if it was never read. */
   site: string | null | undefined
   /** No order has this key or equal content, and no adopted order may be this charge. */
   isNew: boolean
 }
 
-type StartRow = PosWithStore & {
-  connection: object | null
-  has_earlier: boolean
-  site_id: string | null
-  is_site_read: boolean
-}
+/** The box and the connection have no column of the same name; those of one that does not exist are null. */
+type StartRow = PosWithStore &
+  UsedConnection & {
+    has_earlier: boolean
+    site_id: string | null
+    is_site_read: boolean
+  }
 
 const start = fixedStatement<Record<string, unknown>, StartRow>(`
-  select pos.*, stores.external_id as store_external_id, stores.mp_store_id, row_to_json(c) as connection,
+  select pos.*, stores.external_id as store_external_id, stores.mp_store_id,
+    c.mp_user_id, c.live_mode, c.access_token, c.refresh_token, c.expires_at, c.connected_at, c.refreshed_at, c.status, c.version,
     s.site_id, s.mp_user_id is not null as is_site_read,
     exists (select from idempotency_keys where client = :client and route = :route and key = :key)
     or exists (select from orders where client = :client and caja_id = :caja_id
@@ -62,12 +64,11 @@ export async function findChargeStart(
     amount_cents: charge.amountCents,
   })
   if (!row) throw new Error('a row is always there')
-  const { connection, has_earlier: hasEarlier, site_id: siteId, is_site_read: isRead, ...pos } = row
   return {
-    pos: pos.id === null ? undefined : pos,
-    connection: connection ? reviveConnection(connection) : undefined,
-    site: isRead ? siteId : undefined,
-    isNew: !hasEarlier,
+    pos: row.id === null ? undefined : row,
+    connection: row.access_token === null ? undefined : row,
+    site: row.is_site_read ? row.site_id : undefined,
+    isNew: !row.has_earlier,
   }
 }
 
@@ -187,7 +188,7 @@ export async function insertCharge(
   db: Db | Trx,
   order: NewCharge,
   seen: Pick<PosWithStore, 'id' | 'revision' | 'denied_charges'>,
-  connection: Pick<ConnectionRow, 'access_token'>,
+  connection: Pick<UsedConnection, 'access_token'>,
   link: { route: string; key: string | undefined; fingerprint: string },
 ): Promise<{ order: OrderRow | undefined; isTaken: boolean }> {
   try {

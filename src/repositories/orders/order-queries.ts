@@ -3,7 +3,7 @@ import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import type { OrdersTable, Tables } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { ApiKeyRow } from '../api-keys/api-key-queries.ts'
-import { type ConnectionRow, reviveConnection } from '../connection/connection-queries.ts'
+import type { UsedConnection } from '../connection/connection-queries.ts'
 import { columnHasCome, furthestMs, type LeaseLimits, limitOfAccount } from '../due-work.ts'
 
 export type OrderRow = Selectable<OrdersTable>
@@ -29,11 +29,21 @@ export async function findOrder(
   return query.where(column, '=', value).executeTakeFirst()
 }
 
-type WithConnection = OrderRow & { connection: object | null }
+/** An order with the columns of its client's connection, which are null without one. */
+type WithConnection = OrderRow &
+  Omit<UsedConnection, 'mp_user_id' | 'status' | 'version' | 'expires_at'> & {
+    account: number
+    connection_status: UsedConnection['status']
+    connection_version: number
+    token_expires_at: Date
+  }
+
+const connectionColumns = `c.mp_user_id as account, c.status as connection_status, c.version as connection_version,
+    c.expires_at as token_expires_at, c.live_mode, c.access_token, c.refresh_token, c.connected_at, c.refreshed_at`
 
 const byId = (column: 'id' | 'mp_order_id') =>
   fixedStatement<Record<string, unknown>, WithConnection>(`
-    select orders.*, row_to_json(c) as connection from orders
+    select orders.*, ${connectionColumns} from orders
     left join oauth_connections c on c.client = orders.client
     where orders.${column} = :value and (:client::text is null or orders.client = :client::text)`)
 const withConnection = { id: byId('id'), mp_order_id: byId('mp_order_id') }
@@ -43,7 +53,7 @@ export async function findOrderWithConnection(
   db: Db,
   client: ClientName | null,
   id: string,
-): Promise<{ order: OrderRow; connection: ConnectionRow | undefined } | undefined> {
+): Promise<{ order: OrderRow; connection: UsedConnection | undefined } | undefined> {
   const { column, value } = placeOfId(id)
   const [row] = await withConnection[column](db, { client, value })
   return row && split(row)
@@ -53,7 +63,7 @@ type OfKey = WithConnection & { key_id: string; key_client: ClientName; key_hash
 
 const ofKeyById = (column: 'id' | 'mp_order_id') =>
   fixedStatement<Record<string, unknown>, OfKey>(`
-    select orders.*, row_to_json(c) as connection, k.id as key_id, k.client as key_client, k.key_hash
+    select orders.*, ${connectionColumns}, k.id as key_id, k.client as key_client, k.key_hash
     from api_keys k
     left join orders on orders.client = k.client and orders.${column} = :value
     left join oauth_connections c on c.client = k.client
@@ -71,7 +81,7 @@ export async function findKeyAndOrder(
 ): Promise<
   | {
       key: Pick<ApiKeyRow, 'id' | 'client' | 'key_hash'>
-      found: { order: OrderRow; connection: ConnectionRow | undefined } | undefined
+      found: { order: OrderRow; connection: UsedConnection | undefined } | undefined
     }
   | undefined
 > {
@@ -82,8 +92,22 @@ export async function findKeyAndOrder(
   return { key: { id, client, key_hash }, found: rest.id === null ? undefined : split(rest) }
 }
 
-function split({ connection, ...order }: WithConnection) {
-  return { order, connection: connection ? reviveConnection(connection) : undefined }
+function split({
+  account: mp_user_id,
+  connection_status: status,
+  connection_version: version,
+  token_expires_at: expires_at,
+  live_mode,
+  access_token,
+  refresh_token,
+  connected_at,
+  refreshed_at,
+  ...order
+}: WithConnection): { order: OrderRow; connection: UsedConnection | undefined } {
+  if (access_token === null) return { order, connection: undefined }
+  const times = { expires_at, connected_at, refreshed_at }
+  const tokens = { access_token, refresh_token }
+  return { order, connection: { mp_user_id, status, version, live_mode, ...times, ...tokens } }
 }
 
 /** The same for callers that may see every client: the administrator, the sweeper, the webhook inbox. */

@@ -7,8 +7,7 @@ import { decisionOf, standingOf } from '../../domain/order-state.ts'
 import { buyerPaidCents, isOwn, receivedCents } from '../../domain/payment-figures.ts'
 import { orderMoneyOutcome } from '../../errors/money-outcome.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { adviseCashier } from '../../payments/orders/cashier-texts.ts'
-import { silentForMs } from '../../payments/terminals/choose-terminal.ts'
+import { adviseCashier, silentForMs } from '../../payments/orders/cashier-texts.ts'
 import {
   type ChargedInstead,
   findChargedInstead,
@@ -49,7 +48,7 @@ export function viewOrder(
   language: Language,
   stale = false,
 ): OrderView {
-  const advice = viewAdvice(deps, order, language)
+  const money = viewMoney(deps, order, language)
   return {
     order_id: order.id,
     external_reference: order.external_reference,
@@ -95,8 +94,7 @@ export function viewOrder(
     created_at: iso(order.created_at),
     last_updated_at: iso(order.last_updated_at),
     version: order.version,
-    ...viewOutcome(order),
-    cashier: advice,
+    ...money,
     terminal_id: order.terminal_id,
     payment_method: order.payment_method,
     expires_at: iso(order.expires_at),
@@ -201,13 +199,15 @@ function viewSettledRefund(operation: OrderOperationRow) {
   }
 }
 
-export function viewAdvice(
+/** The same, with the text for the cashier. */
+export function viewMoney(
   deps: Pick<PaymentDeps, 'fleet' | 'now'>,
   order: OrderRow,
   language: Language,
 ) {
-  const advice = adviseCashier(order, language, silentForMs(deps, order))
-  return { ...advice, retry_safe: orderMoneyOutcome(order).retrySafe }
+  const outcome = viewOutcome(order)
+  const { message, action } = adviseCashier(order, language, silentForMs(deps, order))
+  return { ...outcome, cashier: { message, action, retry_safe: outcome.retry_safe } }
 }
 
 /** Whether money moved, and whether a new charge for the same sale is safe. */

@@ -9,10 +9,10 @@ import { cancelOrder } from '../../payments/orders/cancel.ts'
 import { createOrder } from '../../payments/orders/charge.ts'
 import { readOrder } from '../../payments/orders/read.ts'
 import { type Refunded, refundOrder } from '../../payments/orders/refund.ts'
-import { ClientOnlyQuery, iso } from '../field-schemas.ts'
+import { ClientOnlyQuery } from '../field-schemas.ts'
 import { contextOf, type Guards, placeOwner, providerErrors, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
-import { readBeside, viewAdvice, viewOrder, viewOutcome } from './order-answer.ts'
+import { readBeside, viewMoney, viewOrder, viewOutcome } from './order-answer.ts'
 import { findOrderPage } from './order-page.ts'
 import {
   CancelOrderBody,
@@ -113,10 +113,9 @@ export function addOrderRoutes(
         order_id: order.id,
         external_reference: order.external_reference,
         status: order.status,
-        ...viewOutcome(order),
+        ...viewMoney(deps, order, preferredLanguage(request.headers['accept-language'])),
         version: order.version,
-        expires_at: iso(order.expires_at),
-        cashier: viewAdvice(deps, order, preferredLanguage(request.headers['accept-language'])),
+        expires_at: order.expires_at.toISOString(),
       })
     },
   )
@@ -238,14 +237,15 @@ export function addOrderRoutes(
         order_id: order.id,
         status: order.status,
         status_detail: order.status_detail,
-        ...viewOutcome(order),
       }
-      if (order.status === 'canceled') return { message: 'The order is canceled', ...answer }
+      if (order.status === 'canceled') {
+        return { message: 'The order is canceled', ...answer, ...viewOutcome(order) }
+      }
       const language = preferredLanguage(request.headers['accept-language'])
       return reply.code(202).send({
         message: 'The cancel is requested; the terminal may still take the money',
         ...answer,
-        cashier: viewAdvice(deps, order, language),
+        ...viewMoney(deps, order, language),
       })
     },
   )
