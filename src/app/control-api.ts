@@ -8,9 +8,9 @@ import { addControlRoutes, type ControlDeps } from '../flows/routes/index.ts'
 import { installCompression } from '../http/compression.ts'
 import { createServer, type HttpServer, publicPathOf } from '../http/create-server.ts'
 import { serveGuide } from '../http/guide-pages.ts'
+import { observeRequests } from '../http/logging.ts'
 import { registerOpenApi } from '../http/openapi.ts'
 import { leadBrowsersTo, servePages, serveSharedParts } from '../http/pages.ts'
-import { observeRequests } from '../http/request-metrics.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 
 type ControlApiOptions = Omit<ControlDeps, 'isOperator' | 'check' | 'registry'> & {

@@ -6,10 +6,10 @@ import { createServer, type HttpServer, publicPathOf } from '../http/create-serv
 import { createEventStreams, type StreamLimits } from '../http/event-stream.ts'
 import { serveGuide } from '../http/guide-pages.ts'
 import type { KnownHosts } from '../http/known-hosts.ts'
+import { observeRequests } from '../http/logging.ts'
 import { limitOpenRequests, type OpenRequestLimits } from '../http/open-request-limit.ts'
 import { registerOpenApi } from '../http/openapi.ts'
 import { leadBrowsersTo, servePages, serveSharedParts } from '../http/pages.ts'
-import { observeRequests } from '../http/request-metrics.ts'
 import type { PaymentMetrics } from '../metrics/payment-metrics.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import type { WebhookInbox } from '../payments/webhooks/webhook-inbox.ts'
@@ -118,7 +118,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
       },
     },
   })
-  const guards = await installGuards(app, deps, options)
+  const guards = installGuards(app, deps, options)
   const streams = createEventStreams(app, options.streams)
   addMetricsRoute(app, options.metrics.scrape)
   addHealthRoute(app, deps, guards, options.health)

@@ -23,6 +23,11 @@ export function sameSecret(a: string, b: string): boolean {
   return timingSafeEqual(digest(a), digest(b))
 }
 
+/** Whether two results of `hashSecret` are equal, in constant time: they are equally long. */
+export function sameHash(a: string, b: string): boolean {
+  return timingSafeEqual(Buffer.from(a), Buffer.from(b))
+}
+
 /** `sameSecret` against a fixed secret: its digest is computed once. */
 export function isSecret(secret: string): (given: string) => boolean {
   const expected = digest(secret)

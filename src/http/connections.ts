@@ -1,6 +1,6 @@
 import { BlockList, isIPv6, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { AppError } from '../errors/app-error.ts'
 import { moneyOutcome } from '../errors/money-outcome.ts'
@@ -16,6 +16,20 @@ export type ConnectionLimits = {
   total: number
   /** Of one IPv4 address or IPv6 /64, without trusted proxies. */
   perAddress: number
+}
+
+/** Called once for each request: after its answer, or when the client disconnected before an answer began (`isGone`). */
+type EndObserver = (request: FastifyRequest, reply: FastifyReply, isGone: boolean) => void
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Calls `observe`, which must not throw, at the end of each request of this listener. */
+    onRequestEnd(observe: EndObserver): void
+  }
+  interface FastifyRequest {
+    /** The request has its answer, or its client has disconnected. */
+    hasEnded: boolean
+  }
 }
 
 /** The sockets of one address; `idle` has those without a running request, the longest idle first. */
@@ -87,18 +101,38 @@ export function trackConnections(
     else if (count > limits.total) makeRoom(largest(group), socket)
   })
 
-  app.addHook('onRequest', async (request, reply) => {
+  const observers: EndObserver[] = []
+  app.decorateRequest('hasEnded', false)
+  app.decorate('onRequestEnd', (observe) => void observers.push(observe))
+  const end = (request: FastifyRequest, reply: FastifyReply, isGone: boolean) => {
+    if (request.hasEnded) return
+    request.hasEnded = true
+    for (const observe of observers) observe(request, reply, isGone)
+  }
+
+  app.addHook('onRequest', (request, reply, done) => {
     const { socket } = request.raw
     unused.delete(socket)
-    const requests = running.get(socket) ?? new Set()
-    running.set(socket, requests.add(request))
+    let requests = running.get(socket)
+    if (!requests) {
+      requests = new Set()
+      running.set(socket, requests)
+    }
+    requests.add(request)
     // An injected request has a socket that was never opened.
     const group = groupOfSocket.get(socket)
     group?.idle.delete(socket)
     reply.raw.once('close', () => {
       requests.delete(request)
       if (requests.size === 0 && group?.sockets.has(socket)) group.idle.add(socket)
+      // onResponse does not run for a disconnected client, nor for a stream.
+      end(request, reply, !reply.raw.headersSent)
     })
+    done()
+  })
+  app.addHook('onResponse', (request, reply, done) => {
+    end(request, reply, false)
+    done()
   })
 
   return {
@@ -155,12 +189,14 @@ export async function hasDisconnected({ socket }: FastifyRequest): Promise<boole
  * continued order. Requests that move money are checked again (`requireConnected`).
  */
 export function refuseDisconnected(app: FastifyInstance): void {
-  app.addHook('preHandler', async (request) => {
+  app.addHook('preHandler', (request, _reply, done) => {
     const { method, routeOptions } = request
-    if (safeMethods.has(method) || routeOptions.config.mayComeLate) return
-    if (!(await hasDisconnected(request))) return
-    request.log.warn({ req: request }, 'request not executed: the client disconnected')
-    throw new AppError('CALLER_GONE')
+    if (safeMethods.has(method) || routeOptions.config.mayComeLate) return done()
+    hasDisconnected(request).then((isGone) => {
+      if (!isGone) return done()
+      request.log.warn({ req: request }, 'request not executed: the client disconnected')
+      done(new AppError('CALLER_GONE'))
+    }, done)
   })
 }
 
@@ -241,9 +277,9 @@ export function installShutdown(app: FastifyInstance, connections: Connections):
     setTimeout(() => connections.destroyUnused(), unusedGraceMs).unref()
   })
 
-  app.addHook('onRequest', async (request) => {
-    if (!closing) return
-    throw new AppError('SERVICE_UNAVAILABLE', {
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (!closing) return done()
+    const stopping = new AppError('SERVICE_UNAVAILABLE', {
       message: 'The service is stopping; try again',
       // This request had no effect, whatever the route; an equal one before it may still run.
       extra: {
@@ -251,10 +287,12 @@ export function installShutdown(app: FastifyInstance, connections: Connections):
         ...(request.routeOptions.config.money && moneyOutcome('notBegun')),
       },
     })
+    done(stopping)
   })
 
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, payload, done) => {
     if (closing) reply.header('connection', 'close')
+    done(null, payload)
   })
 }
 

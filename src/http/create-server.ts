@@ -7,7 +7,6 @@ import {
 } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { LoggerOptions } from 'pino'
-import { AppError } from '../errors/app-error.ts'
 import { OperatorError } from '../errors/operator-error.ts'
 import { requireAccessClass } from './access-classes.ts'
 import { answerClientError } from './client-errors.ts'
@@ -93,13 +92,15 @@ export function createServer({
     ...loggerOption(logger),
     logController: new RequestLog(),
     genReqId: requestIdOf,
-    rewriteUrl: ({ url = '/' }) => withoutPrefix(url, publicPath),
+    ...(publicPath !== '' && {
+      rewriteUrl: ({ url = '/' }: IncomingMessage) => withoutPrefix(url, publicPath),
+    }),
     bodyLimit: bodyLimitBytes,
     requestTimeout: slowClient.requestMs,
     http: {
       headersTimeout: slowClient.headersMs,
       connectionsCheckingInterval: slowClient.checkMs,
-      // Refused by answerInsteadOfNode.
+      // Refused by installHeaders.
       requireHostHeader: false,
     },
     routerOptions: { maxParamLength, ignoreTrailingSlash: false },
@@ -124,21 +125,20 @@ export function createServer({
   if (publicPath !== '') refuseOwnPaths(app, publicPath)
   installErrorHandler(app, errors)
   installHeaders(app)
-  answerInsteadOfNode(app)
+  // Node refuses an unknown Expect by itself; it may be served (RFC 9110, 10.1.1).
+  app.server.on('checkExpectation', (request, response) =>
+    app.server.emit('request', request, response),
+  )
   installShutdown(app, connections)
   installJsonBody(app)
   requireAccessClass(app)
   refuseDisconnected(app)
-  // Before the body is read: a request to a path that does not exist is not parsed.
-  app.addHook('preParsing', async (request) => {
-    if (request.is404) throw new AppError('NOT_FOUND')
-  })
   return app.withTypeProvider<ZodTypeProvider>()
 }
 
 /** A proxy may forward a path with the prefix or without it; monitors on this machine send none. */
 function withoutPrefix(url: string, prefix: string): string {
-  if (prefix === '' || !url.startsWith(prefix)) return url
+  if (!url.startsWith(prefix)) return url
   const rest = url.slice(prefix.length)
   if (rest === '' || rest.startsWith('?')) return `/${rest}`
   return rest.startsWith('/') ? rest : url
@@ -162,19 +162,4 @@ export function publicPathOf(publicUrl: string): string {
 function loggerOption(logger: ServerOptions['logger']) {
   if (logger === false) return { logger: false as const }
   return 'child' in logger ? { loggerInstance: logger } : { logger }
-}
-
-/**
- * Node refuses two requests by itself, with an empty answer and without our headers: one without Host, and one with an
- * unknown Expect. Here the first is refused in the documented shape; the second may be served (RFC 9110, 10.1.1).
- */
-function answerInsteadOfNode(app: FastifyInstance): void {
-  app.addHook('onRequest', async ({ headers, raw }) => {
-    if (headers.host === undefined && raw.httpVersion === '1.1') {
-      throw new AppError('BAD_REQUEST', { message: 'The header Host is missing' })
-    }
-  })
-  app.server.on('checkExpectation', (request, response) =>
-    app.server.emit('request', request, response),
-  )
 }

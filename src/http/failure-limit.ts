@@ -25,9 +25,8 @@ type Entry = { count: number; until: number }
 const windowMs = 60_000
 
 /**
- * Limits failed tries by address. The store of @fastify/rate-limit is not used: it keeps the 5,000 addresses seen last,
- * so an attacker with more addresses makes it forget the one that guesses. Here an address at its limit stays until its
- * minute is over. When memory is full the address with the fewest tries is removed; if all are at the limit, new
+ * Limits failed tries by address. A store of the addresses seen last would not do: an attacker with more addresses makes
+ * it forget the one that guesses. Here an address at its limit stays until its minute is over. When memory is full the address with the fewest tries is removed; if all are at the limit, new
  * addresses wait. To fill the memory takes `capacity` times the limit in tries within a minute.
  */
 export function createFailureLimit({

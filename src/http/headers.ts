@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import helmet from 'helmet'
+import { AppError } from '../errors/app-error.ts'
 
 /** Of the interface as a whole: paths have no version, changes only add. */
 const apiVersion = '1'
@@ -58,13 +59,21 @@ export function commonHeaders(requestId: string): Record<string, string> {
   return { ...securityHeaders, 'x-request-id': requestId, 'x-api-version': apiVersion }
 }
 
-/** Sets them on all answers of the app, and `no-store` unless the route sets something else. */
+/**
+ * Sets them on all answers of the app, and `no-store` unless the route sets something else. A request without Host is
+ * refused here, since Node would refuse it with an empty answer and without our headers.
+ */
 export function installHeaders(app: FastifyInstance): void {
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     identify(reply, request.id)
+    const { headers, raw } = request
+    if (headers.host === undefined && raw.httpVersion === '1.1') {
+      done(new AppError('BAD_REQUEST', { message: 'The header Host is missing' }))
+    } else done()
   })
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, payload, done) => {
     if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
+    done(null, payload)
   })
 }
 

@@ -6,14 +6,10 @@ import { detailsOf } from './field-details.ts'
 
 /**
  * Reads JSON bodies and no others. An empty one counts as none, since many clients always send the content type. It
- * refuses `__proto__` and `constructor.prototype` keys, bytes that are not UTF-8, and hostile text. With `read` the
- * values are what it makes of the text, after these checks. With `judgesText` the route itself refuses hostile text, so
- * that one bad value does not refuse the rest of the body.
+ * refuses `__proto__` and `constructor.prototype` keys, bytes that are not UTF-8, and hostile text. The body of a request
+ * to a path that does not exist is not read.
  */
-export function installJsonBody(
-  app: FastifyInstance,
-  options: { read?: (text: string) => unknown; judgesText?: true } = {},
-): void {
+export function installJsonBody(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   const parse = app.getDefaultJsonParser('error', 'error')
   const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -36,18 +32,26 @@ export function installJsonBody(
     void parse(request, text, (error, value) => {
       if (error) return done(error, undefined)
       try {
-        if (options.judgesText) refuseDepth(value)
-        else refuseHostileText(value, 'body')
-        done(null, options.read ? options.read(text) : value)
+        refuseHostileText(value, 'body')
       } catch (refusal) {
         return done(refusal as Error, undefined)
       }
+      done(null, value)
     })
   })
 
-  app.addHook('preValidation', async (request) => {
-    refuseHostileText(request.params, 'params')
-    refuseHostileText(request.query, 'query')
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    if (request.is404) done(new AppError('NOT_FOUND'))
+    else done(null, payload)
+  })
+  app.addHook('preValidation', (request, _reply, done) => {
+    try {
+      refuseHostileText(request.params, 'params')
+      refuseHostileText(request.query, 'query')
+    } catch (refusal) {
+      return done(refusal as Error)
+    }
+    done()
   })
 }
 
@@ -64,24 +68,8 @@ type Container = { value: Readonly<Record<string, unknown>>; path: string; depth
  */
 export function refuseHostileText(root: unknown, part: string): void {
   if (isHostile(root)) throw invalidText(part)
-  walk(root, (path, key, child) => {
-    if (isHostile(key)) throw invalidText(path || part)
-    if (isHostile(child)) throw invalidText(below(path, key))
-  })
-}
-
-/**
- * Refuses only what nests too deeply, for routes that check texts one by one.
- *
- * @throws as refuseHostileText does.
- */
-function refuseDepth(root: unknown): void {
-  walk(root, () => undefined)
-}
-
-function walk(root: unknown, visit: (path: string, key: string, child: unknown) => void): void {
-  const open: Container[] = []
-  if (isContainer(root)) open.push({ value: root, path: '', depth: 1 })
+  if (!isContainer(root)) return
+  const open: Container[] = [{ value: root, path: '', depth: 1 }]
   for (let next = open.pop(); next; next = open.pop()) {
     const { value, path, depth } = next
     if (depth > maxDepth) {
@@ -92,7 +80,8 @@ function walk(root: unknown, visit: (path: string, key: string, child: unknown) 
     // Not Object.entries: a pair for each of 100,000 numbers in a list would delay other requests.
     for (const key in value) {
       const child = value[key]
-      visit(path, key, child)
+      if (isHostile(key)) throw invalidText(path || part)
+      if (isHostile(child)) throw invalidText(below(path, key))
       if (isContainer(child)) open.push({ value: child, path: below(path, key), depth: depth + 1 })
     }
   }

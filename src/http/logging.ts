@@ -1,5 +1,11 @@
-import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
+import { Counter, Histogram, type Registry } from 'prom-client'
 import { callerAddress } from './connections.ts'
 
 const masked = '[masked]'
@@ -154,6 +160,46 @@ export class RequestLog extends LogController {
     if (error) request.log.warn({ ...fields, err: error }, 'request aborted')
     else request.log.info(fields, 'request done')
   }
+}
+
+/** From the reads of the embedded database to the 25 s within which an ERP gets its answer. */
+const secondsUpTo = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25]
+/** For requests that match no route: clients choose the path freely, and each one would be a series. */
+const noRoute = 'none'
+
+/** Counts the requests of a listener by route and status, and the refusals by their code. Call it before routes are added. */
+export function observeRequests(app: FastifyInstance, registry: Registry): void {
+  const registers = [registry]
+  const requests = new Counter({
+    name: 'tillbridge_http_requests_total',
+    help: 'Requests by route and status; status "gone": the client disconnected before the answer',
+    labelNames: ['method', 'route', 'status'],
+    registers,
+  })
+  const seconds = new Histogram({
+    name: 'tillbridge_http_request_duration_seconds',
+    help: 'Time to the end of the answer; without streams and long-polls, which wait on purpose',
+    labelNames: ['method', 'route'],
+    buckets: secondsUpTo,
+    registers,
+  })
+  const failures = new Counter({
+    name: 'tillbridge_http_errors_total',
+    help: 'Error answers by route and code',
+    labelNames: ['method', 'route', 'code'],
+    registers,
+  })
+  app.onRequestEnd((request, reply, isGone) => {
+    const labels = { method: request.method, route: request.routeOptions.url ?? noRoute }
+    requests.inc({ ...labels, status: isGone ? 'gone' : String(reply.raw.statusCode) })
+    if (reply.failureCode !== null) failures.inc({ ...labels, code: reply.failureCode })
+    if (!isGone && !waits(request, reply)) seconds.observe(labels, reply.elapsedTime / 1000)
+  })
+}
+
+function waits({ query }: FastifyRequest, reply: FastifyReply): boolean {
+  const isStream = String(reply.raw.getHeader('content-type')).startsWith('text/event-stream')
+  return isStream || (typeof query === 'object' && query !== null && 'wait' in query)
 }
 
 function describeRequest(request: FastifyRequest) {

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import rateLimit from '@fastify/rate-limit'
 import type { FastifyRequest } from 'fastify'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { mayCall, type Person, type RouteRule, ruleOfRoute } from '../domain/people.ts'
-import { hashSecret, isSecret, sameSecret } from '../domain/secrets.ts'
+import { hashSecret, isSecret, sameHash, sameSecret } from '../domain/secrets.ts'
 import { AppError, type ErrorCode, invalid } from '../errors/app-error.ts'
 import type { AccessClass } from '../http/access-classes.ts'
 import { addressGroup, callerAddress, hasDisconnected } from '../http/connections.ts'
@@ -25,6 +24,7 @@ import {
   signInPerson,
 } from '../payments/people/sign-in.ts'
 import {
+  type ActiveKey,
   type ApiKeyRow,
   findActiveKeyByHash,
   findActiveKeyById,
@@ -120,7 +120,7 @@ type TokenPrincipal = { type: 'admin' } | { type: 'client'; client: ClientName; 
 const maxSessions = 100
 
 /** The active key with a hash. */
-type FindKey = (hash: string) => Promise<Pick<ApiKeyRow, 'id' | 'client' | 'key_hash'> | undefined>
+type FindKey = (hash: string) => Promise<ActiveKey | undefined>
 
 const keyShape = /^mk_[0-9a-f]{64}$/
 /** The characters of an order's id, ours or the provider's. */
@@ -130,7 +130,7 @@ const idShape = /^[\w-]{1,100}$/
  * Checks every request before its body is read, by the access class that its route declares. Public routes pass. Client routes
  * need a key, or the administrator and a client's name. Admin routes need the admin token, and metrics that or their own.
  */
-export async function installGuards(
+export function installGuards(
   app: HttpServer,
   deps: PaymentDeps,
   options: {
@@ -140,14 +140,8 @@ export async function installGuards(
     rateLimitPerSecond: number
     authFailuresPerMinute: number
   },
-): Promise<Guards> {
-  await app.register(rateLimit, { global: false })
-  const perKey = app.createRateLimit({
-    max: options.rateLimitPerSecond,
-    timeWindow: 1000,
-    keyGenerator: ({ principal }) =>
-      principal?.person?.id ?? (principal?.type === 'client' ? String(principal.keyId) : 'admin'),
-  })
+): Guards {
+  const countRequest = limitRequests(options.rateLimitPerSecond)
   const failures = createFailureLimit({ perMinute: options.authFailuresPerMinute })
   app.decorateRequest('principal', null)
   app.decorateRequest('tenant', null)
@@ -197,7 +191,7 @@ export async function installGuards(
     if (!keyShape.test(token)) return undefined
     const hash = hashSecret(token)
     const key = await findKey(hash)
-    if (!key || !sameSecret(key.key_hash, hash)) return undefined
+    if (!key || !sameHash(key.key_hash, hash)) return undefined
     return principalOfKey(key)
   }
 
@@ -250,12 +244,6 @@ export async function installGuards(
     return (await session(request))?.principal
   }
 
-  const countRequest = async (request: FastifyRequest) => {
-    const state = await perKey(request)
-    if (!state.isAllowed && state.isExceeded) {
-      throw new AppError('RATE_LIMITED', { extra: { retryAfterSeconds: state.ttlInSeconds } })
-    }
-  }
   const hasAdminToken = ({ headers }: FastifyRequest): boolean => {
     const token = headers['x-api-token']
     return typeof token === 'string' && isAdminToken(token)
@@ -281,7 +269,7 @@ export async function installGuards(
       throw new AppError('UNAUTHORIZED')
     }
     request.principal = principal
-    await countRequest(request)
+    countRequest(countedAs(principal))
     const { person } = principal
     if (person && !mayCall(person, ruleOf(request))) throw new AppError('FORBIDDEN')
     if (access === 'client') request.tenant = await tenantOf(deps, principal, request)
@@ -290,11 +278,11 @@ export async function installGuards(
     }
   })
   // The body is read by then: it may name the thing that the request is about.
-  app.addHook('preHandler', async (request) => {
-    if (!request.principal?.person?.stores || !request.tenant) return
+  app.addHook('preHandler', (request, _reply, done) => {
+    if (!request.principal?.person?.stores || !request.tenant) return done()
     const rule = ruleOf(request)
-    if (!rule?.within) throw new AppError('FORBIDDEN')
-    await requireWithin(db, request, request.tenant, rule.within)
+    if (!rule?.within) return done(new AppError('FORBIDDEN'))
+    requireWithin(db, request, request.tenant, rule.within).then(() => done(), done)
   })
 
   return {
@@ -357,6 +345,40 @@ export async function installGuards(
       })
     },
     signedOut: () => endedCookie(cookies.isSecure),
+  }
+}
+
+/** Who is counted: a person, a key, or the administrator. */
+function countedAs(principal: Principal): string {
+  return principal.person?.id ?? (principal.type === 'client' ? String(principal.keyId) : 'admin')
+}
+
+const secondMs = 1_000
+/** More than the number of callers in any second. Beyond it those whose second is over are forgotten. */
+const callersAtMost = 5_000
+
+/**
+ * Counts the requests of each caller in seconds, which begin with the first request.
+ *
+ * @throws RATE_LIMITED, with the seconds until the next request is allowed.
+ */
+function limitRequests(most: number): (caller: string) => void {
+  const seconds = new Map<string, { count: number; endsAt: number }>()
+  const forgetEnded = (at: number) => {
+    for (const [caller, { endsAt }] of seconds) if (endsAt <= at) seconds.delete(caller)
+  }
+  return (caller) => {
+    const at = performance.now()
+    const second = seconds.get(caller)
+    if (second === undefined || second.endsAt <= at) {
+      if (seconds.size >= callersAtMost) forgetEnded(at)
+      seconds.set(caller, { count: 1, endsAt: at + secondMs })
+      return
+    }
+    second.count += 1
+    if (second.count <= most) return
+    const retryAfterSeconds = Math.ceil((second.endsAt - at) / secondMs)
+    throw new AppError('RATE_LIMITED', { extra: { retryAfterSeconds } })
   }
 }
 

@@ -9,12 +9,15 @@ export async function insertApiKey(trx: Trx, key: Insertable<ApiKeysTable>): Pro
   await trx.insertInto('api_keys').values(key).execute()
 }
 
-const activeByHash = fixedStatement<{ key_hash: string }, ApiKeyRow>(
-  'select * from api_keys where key_hash = :key_hash and active',
+/** What identifies a request by its key. */
+export type ActiveKey = Pick<ApiKeyRow, 'id' | 'client' | 'key_hash'>
+
+const activeByHash = fixedStatement<{ key_hash: string }, ActiveKey>(
+  'select id, client, key_hash from api_keys where key_hash = :key_hash and active',
 )
 
 /** The active key with this hash. Read on every request, never cached: a revocation is effective at once. */
-export async function findActiveKeyByHash(db: Db, keyHash: string): Promise<ApiKeyRow | undefined> {
+export async function findActiveKeyByHash(db: Db, keyHash: string): Promise<ActiveKey | undefined> {
   const [key] = await activeByHash(db, { key_hash: keyHash })
   return key
 }

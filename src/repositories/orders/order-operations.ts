@@ -69,22 +69,7 @@ export async function listOperations(
     .execute()
 }
 
-/** The cancels and refunds of the orders that have a refund. Makes no query if none has. */
-export async function listOperationsOfRefunded(
-  db: Db,
-  orders: readonly Pick<OrderRow, 'id' | 'refunds' | 'refund_unclear' | 'refund_settled'>[],
-): Promise<OrderOperationRow[]> {
-  const refunded = orders.filter(
-    ({ refunds, refund_unclear, refund_settled }) =>
-      refunds.length > 0 || refund_unclear !== null || refund_settled,
-  )
-  return listOperations(
-    db,
-    refunded.map(({ id }) => id),
-  )
-}
-
-/** The same, locked until the transaction ends. */
+/** The operations of an order, locked until the transaction ends. */
 export async function lockOperations(trx: Trx, orderId: string): Promise<OrderOperationRow[]> {
   return trx
     .selectFrom('order_operations')

@@ -2,7 +2,7 @@ import { type ExpressionBuilder, type Insertable, type Selectable, sql } from 'k
 import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import type { OrdersTable, Tables } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import type { ApiKeyRow } from '../api-keys/api-key-queries.ts'
+import type { ActiveKey } from '../api-keys/api-key-queries.ts'
 import type { UsedConnection } from '../connection/connection-queries.ts'
 import { columnHasCome, furthestMs, type LeaseLimits, limitOfAccount } from '../due-work.ts'
 
@@ -80,7 +80,7 @@ export async function findKeyAndOrder(
   orderId: string,
 ): Promise<
   | {
-      key: Pick<ApiKeyRow, 'id' | 'client' | 'key_hash'>
+      key: ActiveKey
       found: { order: OrderRow; connection: UsedConnection | undefined } | undefined
     }
   | undefined

@@ -11,7 +11,7 @@ import { adviseCashier, silentForMs } from '../../payments/orders/cashier-texts.
 import {
   type ChargedInstead,
   findChargedInstead,
-  listOperationsOfRefunded,
+  listOperations,
   type OrderOperationRow,
 } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
@@ -30,14 +30,26 @@ export type Beside = {
 
 /** Reads what is shown together with these orders. */
 export async function readBeside(db: Db, orders: readonly OrderRow[]): Promise<Beside> {
+  const refunded = orders.filter(isOfRefunds)
   const late = orders.filter((order) => decisionOf(order) === 'paid_late')
+  if (refunded.length === 0 && late.length === 0) return nothing
   return {
-    operations: await listOperationsOfRefunded(db, orders),
+    operations: await listOperations(
+      db,
+      refunded.map(({ id }) => id),
+    ),
     instead: await findChargedInstead(
       db,
       late.map(({ id }) => id),
     ),
   }
+}
+
+const nothing: Beside = { operations: [], instead: new Map() }
+
+/** Whether the answer about an order shows what its cancels and refunds have stored. */
+function isOfRefunds({ refunds, refund_unclear, refund_settled }: OrderRow): boolean {
+  return refunds.length > 0 || refund_unclear !== null || refund_settled
 }
 
 /** An order in the form of the API. */

@@ -4,6 +4,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { AppError, OutcomeError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { actorOf } from '../guards.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -13,6 +14,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The order that the request is about, by our id or the provider's; set by handlers that find it out. */
     aboutOrder: { client: ClientName; id: string } | null
+    /** The request was logged as part of an order's history. */
+    isOfHistory: boolean
     /** Code of the error that the request ended in. */
     failedWith: string | null
   }
@@ -24,6 +27,7 @@ declare module 'fastify' {
  */
 export function recordOrderRequests(app: HttpServer, deps: PaymentDeps): void {
   app.decorateRequest('aboutOrder', null)
+  app.decorateRequest('isOfHistory', false)
   app.decorateRequest('failedWith', null)
 
   app.addHook('onError', async (request, _reply, error: Error) => {
@@ -41,18 +45,17 @@ export function recordOrderRequests(app: HttpServer, deps: PaymentDeps): void {
     }
   })
 
-  const noted = new WeakSet<FastifyRequest>()
-  const begunAt = new WeakMap<FastifyRequest, Date>()
   const note = (request: FastifyRequest, reply: FastifyReply, isGone: boolean) => {
+    if (!request.routeOptions.config.ofOrder || request.isOfHistory) return
     const caller = callerOf(request)
     const order = request.aboutOrder ?? namedOrder(request)
-    if (!order || caller === undefined || noted.has(request)) return
-    noted.add(request)
+    if (!order || caller === undefined) return
+    request.isOfHistory = true
     deps.calls.note({
       order: order.id,
       client: order.client,
       kind: 'request',
-      at: begunAt.get(request) ?? deps.now(),
+      at: actorOf(deps, request).startedAt,
       duration_ms: Math.round(reply.elapsedTime),
       operation: String(request.routeOptions.schema?.operationId),
       caller,
@@ -63,18 +66,11 @@ export function recordOrderRequests(app: HttpServer, deps: PaymentDeps): void {
     })
   }
 
-  app.addHook('onRequest', async (request, reply) => {
-    if (!request.routeOptions.config.ofOrder) return
-    begunAt.set(request, deps.now())
-    // There is no onResponse when the client disconnects. A client that leaves a stream has had its response.
-    reply.raw.once('close', () => note(request, reply, !reply.raw.headersSent))
-  })
+  app.onRequestEnd(note)
   // For a client that disconnected before the order was known.
-  app.addHook('onSend', async (request, reply) => {
-    if (request.routeOptions.config.ofOrder && reply.raw.destroyed) note(request, reply, true)
-  })
-  app.addHook('onResponse', async (request, reply) => {
-    if (request.routeOptions.config.ofOrder) note(request, reply, false)
+  app.addHook('onSend', (request, reply, payload, done) => {
+    if (reply.raw.destroyed) note(request, reply, true)
+    done(null, payload)
   })
 }
 
