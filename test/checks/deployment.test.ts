@@ -61,11 +61,9 @@ test('the container has a user of its own, a read-only root, no capabilities, an
 test('the image holds what its commands need', () => {
   const copied = [...read('Dockerfile').matchAll(/^COPY (\w+) \.\/\1$/gm)].map(([, name]) => name)
   const allowed = read('.dockerignore').split('\n')
-  // What the service and its commands read beside their own source: all but what only this checkout is for.
+  // What the service and its commands read beside their own source.
   const needed = globSync('src/**/*.ts', { cwd: path('') }).flatMap((file) =>
-    file.endsWith('write-flow-schema.ts')
-      ? []
-      : [...read(file).matchAll(/new URL\('(?:\.\.\/)+(\w+)\//g)].map(([, name]) => name),
+    [...read(file).matchAll(/new URL\('(?:\.\.\/)+(\w+)\//g)].map(([, name]) => name),
   )
   expect(needed).toEqual(expect.arrayContaining(['migrations', 'public', 'schema', 'templates']))
   for (const name of new Set(needed)) if (name !== 'node_modules') expect(copied).toContain(name)

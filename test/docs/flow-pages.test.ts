@@ -4,15 +4,11 @@ import { fileURLToPath } from 'node:url'
 import { Ajv } from 'ajv'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { type KeyTexts, referencePage, schemasOfKey } from '../../checks/references/flow-keys.ts'
+import { reasonsPage } from '../../checks/references/flow-reasons.ts'
 import type { FlowContext } from '../../src/flows/definition/context.ts'
 import { flowJsonSchema, type JsonSchema } from '../../src/flows/definition/json-schema.ts'
-import {
-  type KeyTexts,
-  referencePage,
-  schemasOfKey,
-} from '../../src/flows/definition/key-reference.ts'
 import { createFlowReader } from '../../src/flows/definition/read-flow.ts'
-import { reasonsPage } from '../../src/flows/reasons-page.ts'
 import { blocksOf, documentPages } from '../support/document-blocks.ts'
 
 const folder = fileURLToPath(new URL('../../docs/reference/flows', import.meta.url))

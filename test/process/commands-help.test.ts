@@ -14,7 +14,7 @@ const commands: Record<string, string> = {
   'secrets:rotate': 'src/commands/rotate-secrets.ts',
   'flows:check': 'src/commands/check-flows.ts',
   'flows:new': 'src/commands/new-flow.ts',
-  'flows:schema': 'src/commands/write-flow-schema.ts',
+  'flows:schema': 'checks/write-flow-schema.ts',
   sandbox: 'src/commands/run-sandbox.ts',
   demo: 'demo/main.ts',
   start: 'src/app/start.ts',

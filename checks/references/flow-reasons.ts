@@ -1,4 +1,4 @@
-import { reasonCodes, reasonTexts } from '../domain/flow-reasons.ts'
+import { reasonCodes, reasonTexts } from '../../src/domain/flow-reasons.ts'
 
 /** The page docs/reference/flows/reasons.md, which lists every reason: the code, and its sentence in both languages. */
 export function reasonsPage(): string {

@@ -3,10 +3,10 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { parse } from 'yaml'
-import { flowJsonSchema } from '../flows/definition/json-schema.ts'
-import { type KeyTexts, referencePage } from '../flows/definition/key-reference.ts'
-import { reasonsPage } from '../flows/reasons-page.ts'
-import { type CommandHelp, runCommand } from './run-command.ts'
+import { type CommandHelp, runCommand } from '../src/commands/run-command.ts'
+import { flowJsonSchema } from '../src/flows/definition/json-schema.ts'
+import { type KeyTexts, referencePage } from './references/flow-keys.ts'
+import { reasonsPage } from './references/flow-reasons.ts'
 
 const help: CommandHelp = {
   usage: 'npm run flows:schema',
@@ -20,7 +20,7 @@ const help: CommandHelp = {
   example: 'npm run flows:schema',
 }
 
-const root = new URL('../../', import.meta.url)
+const root = new URL('..', import.meta.url)
 const folder = new URL('schema/', root)
 
 await runCommand(help, async () => {

@@ -1,4 +1,4 @@
-import { flowJsonSchema, type JsonSchema } from './json-schema.ts'
+import { flowJsonSchema, type JsonSchema } from '../../src/flows/definition/json-schema.ts'
 
 /** Texts of keys by section: `flow`, `source`, `source http`, `destination`, `destination http` and so on. */
 export type KeyTexts = Readonly<
