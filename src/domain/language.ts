@@ -9,7 +9,8 @@ export function preferredLanguage(acceptLanguage: string | undefined): Language 
 
 /** The same without a default: programs often send `*`, which names none. */
 export function namedLanguage(acceptLanguage: string | undefined): Language | undefined {
-  const wanted = (acceptLanguage ?? '')
+  if (!acceptLanguage) return undefined
+  const wanted = acceptLanguage
     .split(',')
     .map((part) => {
       const [tag = '', ...options] = part.trim().toLowerCase().split(';')

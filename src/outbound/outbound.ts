@@ -192,29 +192,26 @@ function unsent(failure: 'deadline' | 'withheld'): AttemptResult {
 
 async function attemptIfPermitted(
   agent: Agent,
-  request: OutboundRequest,
+  { method, url, headers, body, signal, permit }: OutboundRequest,
   limit: { timeoutMs: number; timer: AttemptTimer | undefined },
 ): Promise<AttemptResult> {
-  const input = { ...attemptInput(request), ...limit }
-  if (!request.permit) return attemptOnce(agent, input)
-  const mayStart = await request.permit()
-  if (!mayStart) return unsent('withheld')
-  return attemptOnce(agent, { ...input, mayStart })
-}
-
-function attemptInput(request: OutboundRequest) {
-  const withBody = request.body !== undefined
-  return {
-    method: request.method,
-    url: request.url,
+  const text = body === undefined ? null : JSON.stringify(body)
+  const mayStart = permit && (await permit())
+  if (permit && !mayStart) return unsent('withheld')
+  return attemptOnce(agent, {
+    method,
+    url,
     headers: {
       accept: 'application/json',
-      ...(withBody && { 'content-type': 'application/json' }),
-      ...request.headers,
+      ...(text !== null && { 'content-type': 'application/json' }),
+      ...headers,
     },
-    body: withBody ? JSON.stringify(request.body) : null,
-    signal: request.signal,
-  }
+    body: text,
+    signal,
+    mayStart,
+    timeoutMs: limit.timeoutMs,
+    timer: limit.timer,
+  })
 }
 
 /** False when the caller aborted before or during the wait. */

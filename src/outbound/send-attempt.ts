@@ -70,20 +70,50 @@ export function kindOf(read: ReadResult, effect: Effect): FailureKind {
  * moment proves that nothing can have arrived; error codes alone cannot.
  */
 export function atFirstByte(dispatcher: Dispatcher, mayStart: () => boolean): Dispatcher {
-  return dispatcher.compose((dispatch) => (options, handler) => {
-    const seen: Dispatcher.DispatchHandler = {
-      onRequestStart(controller, context) {
-        if (mayStart()) handler.onRequestStart?.(controller, context)
-        else controller.abort(new Error('the right to send was lost'))
-      },
-      onRequestUpgrade: (...args) => handler.onRequestUpgrade?.(...args),
-      onResponseStart: (...args) => handler.onResponseStart?.(...args),
-      onResponseData: (...args) => handler.onResponseData?.(...args),
-      onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
-      onResponseError: (...args) => handler.onResponseError?.(...args),
-    }
-    return dispatch(options, seen)
-  })
+  // All that undici's `request` uses of a dispatcher; `compose` would make a proxy for each request.
+  const asked: Pick<Dispatcher, 'dispatch'> = {
+    dispatch: (options, handler) =>
+      dispatcher.dispatch(options, new FirstByteHandler(handler, mayStart)),
+  }
+  return asked as Dispatcher
+}
+
+type Handler = Dispatcher.DispatchHandler
+type Args<Name extends keyof Handler> = Parameters<NonNullable<Handler[Name]>>
+
+class FirstByteHandler implements Handler {
+  readonly #handler: Handler
+  readonly #mayStart: () => boolean
+
+  constructor(handler: Handler, mayStart: () => boolean) {
+    this.#handler = handler
+    this.#mayStart = mayStart
+  }
+
+  onRequestStart(...[controller, context]: Args<'onRequestStart'>): void {
+    if (this.#mayStart()) this.#handler.onRequestStart?.(controller, context)
+    else controller.abort(new Error('the right to send was lost'))
+  }
+
+  onRequestUpgrade(...args: Args<'onRequestUpgrade'>): void {
+    this.#handler.onRequestUpgrade?.(...args)
+  }
+
+  onResponseStart(...args: Args<'onResponseStart'>): void {
+    this.#handler.onResponseStart?.(...args)
+  }
+
+  onResponseData(...args: Args<'onResponseData'>): void {
+    this.#handler.onResponseData?.(...args)
+  }
+
+  onResponseEnd(...args: Args<'onResponseEnd'>): void {
+    this.#handler.onResponseEnd?.(...args)
+  }
+
+  onResponseError(...args: Args<'onResponseError'>): void {
+    this.#handler.onResponseError?.(...args)
+  }
 }
 
 type AttemptInput = {
@@ -95,7 +125,7 @@ type AttemptInput = {
   timeoutMs: number
   signal: AbortSignal | undefined
   /** Called once, before the first byte: false prevents the request. */
-  mayStart?: () => boolean
+  mayStart?: (() => boolean) | undefined
   timer?: AttemptTimer | undefined
 }
 

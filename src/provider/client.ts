@@ -32,6 +32,8 @@ type ProviderCall<T> = {
 
 export type ProviderClient = {
   call<T>(call: ProviderCall<T>): Promise<T>
+  /** The same client, whose calls end when `signal` aborts, except calls that have a signal of their own. */
+  cuttableBy(signal: AbortSignal): ProviderClient
   close(): Promise<void>
 }
 
@@ -46,10 +48,13 @@ export function createClient(settings: ProviderSettings): ProviderClient {
     ...(settings.random && { random: settings.random }),
     ...(settings.timer && { timer: settings.timer }),
   })
-  return {
-    call: (call) => perform(outbound, settings, call),
+  const sending = { outbound, apiUrl: settings.apiUrl.replace(/\/+$/, ''), log: settings.log }
+  const cuttableBy = (signal: AbortSignal | undefined): ProviderClient => ({
+    call: (call) => perform(sending, call, signal),
+    cuttableBy,
     close: () => outbound.close(),
-  }
+  })
+  return cuttableBy(undefined)
 }
 
 /** An id as one part of a path. A dot segment is refused, because URL parsing would remove it. */
@@ -58,25 +63,27 @@ export function segment(id: string | number): string {
   return encodeURIComponent(id)
 }
 
+type Sending = { outbound: Outbound; apiUrl: string; log: ProviderSettings['log'] | undefined }
+
 async function perform<T>(
-  outbound: Outbound,
-  settings: ProviderSettings,
+  { outbound, apiUrl, log }: Sending,
   call: ProviderCall<T>,
+  signal: AbortSignal | undefined,
 ): Promise<T> {
   const answer = await outbound
     .send({
       method: call.method,
-      url: address(settings.apiUrl, call.path, call.query ?? {}),
+      url: apiUrl + call.path + queryText(call.query),
       headers: headersOf(call),
       ...(call.body !== undefined && { body: call.body }),
       hasIdempotencyKey: call.key !== undefined,
-      signal: call.options?.signal,
+      signal: call.options?.signal ?? signal,
       untilMs: call.options?.untilMs,
       maxAttempts: call.options?.maxAttempts,
       permit: call.options?.permit,
       judge: (status, body) => judgeRefusal(call.operation, status, body),
       onAttempt: (report) =>
-        settings.log?.({
+        log?.({
           operation: call.operation,
           method: call.method,
           path: call.path,
@@ -111,16 +118,13 @@ async function perform<T>(
   )
 }
 
-function address(
-  base: string,
-  path: string,
-  query: Record<string, string | number | undefined>,
-): string {
-  const url = new URL(base.replace(/\/+$/, '') + path)
+function queryText(query: ProviderCall<unknown>['query']): string {
+  if (!query) return ''
+  const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) url.searchParams.set(name, String(value))
+    if (value !== undefined) parameters.set(name, String(value))
   }
-  return url.href
+  return parameters.size === 0 ? '' : `?${parameters}`
 }
 
 /** A cancel and a total refund declare JSON without a body, as the official SDK does (provider file 10.1). */
@@ -160,13 +164,5 @@ export function createProviderHealth(now: () => Date): ProviderHealth {
       const status = isFailing ? 'degraded' : lastAnswerAt === null ? 'unknown' : 'ok'
       return { status, lastAnswerAt, lastFailureAt }
     },
-  }
-}
-
-/** The same client, whose calls end when `signal` aborts, except calls that have a signal of their own. */
-export function cuttableBy(client: ProviderClient, signal: AbortSignal): ProviderClient {
-  return {
-    call: (call) => client.call({ ...call, options: { signal, ...call.options } }),
-    close: () => client.close(),
   }
 }

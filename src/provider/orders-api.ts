@@ -1,10 +1,10 @@
+import { providerAmount } from '../domain/money.ts'
 import { paymentOfOrderId } from '../domain/payment-figures.ts'
 import { type ProviderClient, segment } from './client.ts'
 import { cancelEvidenceFrom, evidenceFrom, foundOrderFrom, refundAnswerFrom } from './from-wire.ts'
 import { createPayments } from './payments-api.ts'
 import { evidenceFromPayment, refundPayment } from './payments-as-orders.ts'
-import type { CallOptions, Provider } from './provider-types.ts'
-import { eventBody, newOrderBody, partialRefundBody } from './request-bodies.ts'
+import type { CallOptions, NewProviderOrder, Provider, SimulatedEvent } from './provider-types.ts'
 import { MpAnything, MpOrder, MpOrderName, MpOrderSearch, readEntries } from './wire.ts'
 
 const hourMs = 3_600_000
@@ -154,6 +154,50 @@ export function createOrders(
         pages: found.paging?.total_pages ?? null,
       }
     },
+  }
+}
+
+/** The body of POST /v1/orders (file 2.1): optional members are left out, never null. */
+export function newOrderBody(order: NewProviderOrder): Record<string, unknown> {
+  return {
+    type: 'point',
+    external_reference: order.externalReference,
+    expiration_time: `PT${order.expirationMinutes}M`,
+    transactions: {
+      payments: [{ amount: providerAmount(order.amountCents, order.isWholeAmount ?? false) }],
+    },
+    config: {
+      point: {
+        terminal_id: order.terminalId,
+        print_on_terminal: order.printTicket ? 'seller_ticket' : 'no_ticket',
+        ...(order.ticketNumber !== null && { ticket_number: order.ticketNumber }),
+      },
+      ...(order.paymentMethod !== 'all' && {
+        payment_method: { default_type: order.paymentMethod },
+      }),
+    },
+    ...(order.description !== null && { description: order.description }),
+  }
+}
+
+/** The body of a partial refund (file 2.4). */
+function partialRefundBody(partial: {
+  paymentId: string
+  amountCents: number
+  isWholeAmount?: boolean
+}): Record<string, unknown> {
+  const amount = providerAmount(partial.amountCents, partial.isWholeAmount ?? false)
+  return { transactions: [{ id: partial.paymentId, amount }] }
+}
+
+/** The body of a simulated event (file 2.5). */
+function eventBody(event: SimulatedEvent): Record<string, unknown> {
+  return {
+    status: event.status,
+    ...(event.paymentMethodType != null && { payment_method_type: event.paymentMethodType }),
+    ...(event.installments != null && { installments: event.installments }),
+    ...(event.paymentMethodId != null && { payment_method_id: event.paymentMethodId }),
+    ...(event.statusDetail != null && { status_detail: event.statusDetail }),
   }
 }
 

@@ -1,5 +1,5 @@
 import { createChargebacks } from './chargebacks-api.ts'
-import { createClient, cuttableBy, type ProviderClient } from './client.ts'
+import { createClient, type ProviderClient } from './client.ts'
 import { createOauth } from './oauth-api.ts'
 import { createOrders } from './orders-api.ts'
 import { createPayments } from './payments-api.ts'
@@ -12,20 +12,12 @@ import { MpUser } from './wire.ts'
 export { asAppError, type ProviderOperation, toAppError } from './error-map.ts'
 export { isAnswered, ProviderError } from './provider-error.ts'
 export type * from './provider-types.ts'
-export {
-  attemptOfReference,
-  encodeExternalId,
-  encodeReference,
-  isEncodedReference,
-  reducePosName,
-  splitReference,
-} from './request-bodies.ts'
 
 /** The provider client: no database, no token lookup, no business rules. */
 export function createProvider(settings: ProviderSettings): Provider {
   const client = createClient(settings)
   const cut = new AbortController()
-  const cuttable = cuttableBy(client, cut.signal)
+  const cuttable = client.cuttableBy(cut.signal)
   return {
     oauth: createOauth(client, settings),
     users: createUsers(client),

@@ -1,8 +1,12 @@
 import type { z } from 'zod'
 import { type ProviderClient, segment } from './client.ts'
 import { ProviderError } from './provider-error.ts'
-import type { Provider, ProviderSettings } from './provider-types.ts'
-import { newPosBody, newStoreBody, reducePosName } from './request-bodies.ts'
+import type {
+  NewProviderPos,
+  NewProviderStore,
+  Provider,
+  ProviderSettings,
+} from './provider-types.ts'
 import { MpAnything, MpPos, MpSearch, MpStore, readEntries } from './wire.ts'
 
 /** Stores (provider file 3). */
@@ -149,4 +153,57 @@ function userPath(userId: number | string): string {
 
 function unlessGone(error: unknown): void {
   if (!(error instanceof ProviderError) || error.status !== 404) throw error
+}
+
+/** The body of a new store (file 3.1). */
+function newStoreBody(store: NewProviderStore): Record<string, unknown> {
+  const { location } = store
+  return {
+    name: store.name,
+    external_id: store.externalId,
+    location: {
+      street_name: location.streetName,
+      street_number: location.streetNumber,
+      city_name: location.cityName,
+      state_name: location.stateName,
+      latitude: location.latitude,
+      longitude: location.longitude,
+      ...(location.reference !== null && { reference: location.reference }),
+    },
+  }
+}
+
+/** The body of a new POS (file 4.1 and 4.4). v2 accepts one of the two store references, as a string. */
+function newPosBody(pos: NewProviderPos, posApi: 'v1' | 'v2'): Record<string, unknown> {
+  const common = {
+    name: reducePosName(pos.name, posApi) ?? pos.externalId,
+    external_id: pos.externalId,
+    store_id: pos.mpStoreId,
+  }
+  if (posApi === 'v2') return common
+  return {
+    ...common,
+    fixed_amount: true,
+    ...(pos.mpExternalStoreId !== null && { external_store_id: pos.mpExternalStoreId }),
+  }
+}
+
+/**
+ * A POS name that the provider accepts: v1 under 45 characters. v2 up to 45 of letters, digits, `-`, `_` and inner
+ * spaces; accents are dropped. Undefined when nothing is left.
+ */
+export function reducePosName(name: string, posApi: 'v1' | 'v2'): string | undefined {
+  const plain =
+    posApi === 'v1'
+      ? name.replace(/\p{C}/gu, ' ')
+      : name
+          .normalize('NFKD')
+          .replace(/\p{M}/gu, '')
+          .replace(/[^A-Za-z0-9_-]+/g, ' ')
+  const short = plain
+    .trim()
+    .slice(0, posApi === 'v1' ? 44 : 45)
+    .replace(/\p{Cs}$/u, '')
+    .trim()
+  return short === '' ? undefined : short
 }

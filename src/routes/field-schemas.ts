@@ -38,12 +38,9 @@ export const OrderId = text(1, 100)
 
 export const ErpAmount = z
   .string()
-  .regex(/^[0-9]{1,12},[0-9]{1,2}$/, fieldMessage({ code: 'AMOUNT_FORM' }))
-  .refine(
-    // Refuses zero in a valid form; the pattern already refuses other forms.
-    (amount) => !/^[0-9]{1,12},[0-9]{1,2}$/.test(amount) || centsFromErp(amount) !== undefined,
-    fieldMessage({ code: 'AMOUNT_ZERO' }),
-  )
+  .regex(/^[0-9]{1,12},[0-9]{1,2}$/, { error: fieldMessage({ code: 'AMOUNT_FORM' }), abort: true })
+  // Refuses zero in a valid form.
+  .refine((amount) => centsFromErp(amount) !== undefined, fieldMessage({ code: 'AMOUNT_ZERO' }))
   .describe('Decimal comma, more than zero')
   .meta({ example: '1234,50' })
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { encodeReference } from '../../src/provider/request-bodies.ts'
+import { encodeReference } from '../../src/domain/provider-names.ts'
 import {
   auditOf,
   cancel,

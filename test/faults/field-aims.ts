@@ -1,4 +1,4 @@
-import { encodeReference } from '../../src/provider/request-bodies.ts'
+import { encodeReference } from '../../src/domain/provider-names.ts'
 import { payByCard, sandboxCall } from '../support/till.ts'
 import { arm, buyer, heal, type Lane, onTerminal, ordersOf, placeForeign, send } from './lane.ts'
 import {

@@ -129,7 +129,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '5: keys to the provider are drawn, not derived',
     changes: [
       {
-        file: 'src/domain/provider-key.ts',
+        file: 'src/domain/provider-names.ts',
         find: "`, 'buffer')",
         replace: "`.concat(String(Math.random())), 'buffer')",
       },

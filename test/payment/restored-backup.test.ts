@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { encodeReference } from '../../src/provider/request-bodies.ts'
+import { encodeReference } from '../../src/domain/provider-names.ts'
 import { backUp } from '../support/database.ts'
 import {
   auditOf,

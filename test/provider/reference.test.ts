@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { reducePosName } from '../../src/provider/provider.ts'
-import { encodeExternalId, encodeReference } from '../../src/provider/request-bodies.ts'
+import { encodeExternalId, encodeReference } from '../../src/domain/provider-names.ts'
+import { reducePosName } from '../../src/provider/stores-api.ts'
 
 const alphabet = /^[A-Za-z0-9_-]{1,64}$/
 

@@ -2,15 +2,15 @@ import type { Db, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { pointFromCents, wholeCurrencyOf } from '../../domain/money.ts'
-import { providerKey, saleKey } from '../../domain/provider-key.ts'
-import { AppError } from '../../errors/app-error.ts'
 import {
   attemptOfReference,
-  type FoundOrder,
   isEncodedReference,
-  ProviderError,
+  providerKey,
+  saleKey,
   splitReference,
-} from '../../provider/provider.ts'
+} from '../../domain/provider-names.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { type FoundOrder, ProviderError } from '../../provider/provider.ts'
 import { findSite } from '../../repositories/closings/closing-queries.ts'
 import {
   findAccounts,

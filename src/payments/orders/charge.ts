@@ -3,11 +3,11 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { pointFromCents, wholeCurrencyOf } from '../../domain/money.ts'
 import type { PaymentMethod } from '../../domain/order.ts'
-import { providerKey, requestKey, saleKey } from '../../domain/provider-key.ts'
+import { encodeReference, providerKey, requestKey, saleKey } from '../../domain/provider-names.ts'
 import { hashSecret } from '../../domain/secrets.ts'
 import { AppError, addOutcome, type ErrorExtra } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
-import { asAppError, encodeReference, ProviderError, toAppError } from '../../provider/provider.ts'
+import { asAppError, ProviderError, toAppError } from '../../provider/provider.ts'
 import {
   type ChargeStart,
   findChargeStart,
@@ -65,6 +65,7 @@ export type Sale = {
   request: OrderRequest
   context: RequestContext
   key: string | undefined
+  /** Of the content that belongs to the key; empty without a key. */
   fingerprint: string
   /** Equal content counts as the same charge. */
   guard: boolean
@@ -91,7 +92,7 @@ function asSale(
     context,
     key,
     // Other Unicode forms of a text are equal content.
-    fingerprint: hashSecret(canonicalJson(request).normalize('NFC')),
+    fingerprint: key === undefined ? '' : hashSecret(canonicalJson(request).normalize('NFC')),
     guard,
     repeatable,
     order: undefined,

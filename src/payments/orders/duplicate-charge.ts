@@ -1,9 +1,9 @@
 import type { Db, Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { isClosedUnpaid, isOpen, isPaid } from '../../domain/order-state.ts'
+import { attemptOfReference } from '../../domain/provider-names.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
-import { attemptOfReference } from '../../provider/provider.ts'
 import { findAdoptedOrders } from '../../repositories/orders/adopted-orders.ts'
 import {
   findIdempotencyKey,

@@ -1,5 +1,6 @@
 import type { OrderEvidence } from '../../domain/order.ts'
-import { type FoundOrder, isEncodedReference, ProviderError } from '../../provider/provider.ts'
+import { isEncodedReference } from '../../domain/provider-names.ts'
+import { type FoundOrder, ProviderError } from '../../provider/provider.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { withOrderAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'

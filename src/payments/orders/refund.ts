@@ -4,7 +4,7 @@ import { canonicalJson } from '../../domain/json.ts'
 import { erpFromCents, pointFromCents } from '../../domain/money.ts'
 import { isOpen, isPaid } from '../../domain/order-state.ts'
 import { isOwn } from '../../domain/payment-figures.ts'
-import { providerKey, requestKey } from '../../domain/provider-key.ts'
+import { providerKey, requestKey } from '../../domain/provider-names.ts'
 import { hashSecret } from '../../domain/secrets.ts'
 import {
   AppError,

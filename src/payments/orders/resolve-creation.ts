@@ -1,10 +1,10 @@
 import type { OrderEvidence } from '../../domain/order.ts'
 import { isUntouchable } from '../../domain/order-state.ts'
+import { encodeReference } from '../../domain/provider-names.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import {
   type CallOptions,
-  encodeReference,
   isAnswered,
   type NewProviderOrder,
   ProviderError,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { json, type Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { canonicalJson } from '../../domain/json.ts'
+import { isEncodedReference } from '../../domain/provider-names.ts'
 import {
   type ProviderAmount,
   type ProviderPayment,
@@ -9,7 +10,6 @@ import {
   type UnreadablePayment,
   unreadableStatus,
 } from '../../domain/provider-payment.ts'
-import { isEncodedReference } from '../../provider/provider.ts'
 import type { PaymentReadRow } from '../../repositories/provider-payments/payment-reads.ts'
 import {
   deleteRowsWithoutId,

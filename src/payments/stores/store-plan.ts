@@ -3,8 +3,9 @@ import type { Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import type { StoreLocation } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import { encodeExternalId } from '../../domain/provider-names.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
-import { encodeExternalId, ProviderError } from '../../provider/provider.ts'
+import { ProviderError } from '../../provider/provider.ts'
 import {
   deletePlannedPos,
   deletePos,
