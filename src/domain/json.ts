@@ -2,11 +2,13 @@
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`
   if (value !== null && typeof value === 'object') {
-    const fields = Object.entries(value)
-      .filter(([, field]) => field !== undefined)
-      .sort(([left], [right]) => (left < right ? -1 : 1))
-      .map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`)
-    return `{${fields.join(',')}}`
+    let fields = ''
+    for (const name of Object.keys(value).sort()) {
+      const field = (value as Record<string, unknown>)[name]
+      if (field === undefined) continue
+      fields += `${fields === '' ? '' : ','}${JSON.stringify(name)}:${canonicalJson(field)}`
+    }
+    return `{${fields}}`
   }
   return JSON.stringify(value) ?? 'null'
 }

@@ -87,8 +87,9 @@ function exact(cents: CentsSum): bigint {
  * @throws RangeError unless it is a non-negative whole number of cents.
  */
 export function pointFromCents(cents: CentsSum): string {
-  const whole = exact(cents)
-  if (whole < 0n) throw new RangeError('cents must be a whole number')
+  // A number needs no bigint: every answer about an order writes several.
+  const whole = typeof cents === 'number' && Number.isSafeInteger(cents) ? cents : exact(cents)
+  if (whole < 0) throw new RangeError('cents must be a whole number')
   const text = String(whole).padStart(3, '0')
   return `${text.slice(0, -2)}.${text.slice(-2)}`
 }

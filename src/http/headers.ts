@@ -36,6 +36,8 @@ const securityHeaders = askHelmet({
   strictTransportSecurity: { includeSubDomains: false },
 })
 
+const fixedHeaders = { ...securityHeaders, 'x-api-version': apiVersion }
+
 function askHelmet(options: Parameters<typeof helmet>[0]): Readonly<Record<string, string>> {
   const headers: Record<string, string> = {}
   const response = {
@@ -56,7 +58,7 @@ export function requestIdOf(request: IncomingMessage): string {
 
 /** The headers of all answers: security, `x-api-version` and `x-request-id`. */
 export function commonHeaders(requestId: string): Record<string, string> {
-  return { ...securityHeaders, 'x-request-id': requestId, 'x-api-version': apiVersion }
+  return { ...fixedHeaders, 'x-request-id': requestId }
 }
 
 /**
@@ -79,5 +81,5 @@ export function installHeaders(app: FastifyInstance): void {
 
 /** For answers that Fastify makes before any hook runs. */
 export function identify(reply: FastifyReply, requestId: string): void {
-  reply.headers(commonHeaders(requestId))
+  reply.headers(fixedHeaders).header('x-request-id', requestId)
 }

@@ -181,8 +181,10 @@ export async function writeOrderMove(
   db: Db | Trx,
   { before, after, source, note, next, report, entries, ends, frees, onlyOf }: OrderMove,
 ): Promise<{ order: OrderRow; hasEnded: boolean } | undefined> {
+  const values: Record<string, unknown> = {}
+  for (const column of moved) values[column] = after[column]
   const [row] = await write[report.reportedBy ?? 'none'](db, {
-    ...Object.fromEntries(moved.map((column) => [column, after[column]])),
+    ...values,
     ...checkValues(next, report),
     payments: JSON.stringify(after.payments),
     refunds: JSON.stringify(after.refunds),
