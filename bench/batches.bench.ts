@@ -7,6 +7,7 @@ import { type Database, openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { flowSchema } from '../src/flows/definition/schema.ts'
 import { createDeliveries } from '../src/flows/deliver/deliver.ts'
+import { createEnqueue } from '../src/flows/poll/poll-writer.ts'
 import { createLeader } from '../src/jobs/leader.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
 import { say } from './bench-service.ts'
@@ -52,6 +53,7 @@ const server = createServer((incoming, response) => {
 async function feed(database: Database): Promise<number> {
   const quiet = { info: () => {}, warn: () => {}, error: () => {} }
   const leader = createLeader({ database, now: () => new Date(), processId: 'bench', log: quiet })
+  const enqueue = createEnqueue({ database, now: () => new Date() })
   const deliveries = createDeliveries({
     database,
     now: () => new Date(),
@@ -95,7 +97,7 @@ async function feed(database: Database): Promise<number> {
       const value = { id: pk, price: '1234.50' }
       return { pk, kind: 'upsert' as const, hash: 'h1:bench', value, change: 1 }
     })
-    await database.transaction((trx) => deliveries.enqueue(trx, { flow }, changes))
+    await database.transaction((trx) => enqueue(trx, { flow }, changes))
   }
   const startedAt = performance.now()
   await deliveries.open(flow, context)

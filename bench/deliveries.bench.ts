@@ -4,6 +4,7 @@ import { Agent } from 'undici'
 import { type Database, openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { createDeliveries } from '../src/flows/deliver/deliver.ts'
+import { createEnqueue } from '../src/flows/poll/poll-writer.ts'
 import type { Destination } from '../src/flows/types.ts'
 import { createLeader } from '../src/jobs/leader.ts'
 import { flowOf } from '../test/flows/deliver-support.ts'
@@ -51,6 +52,7 @@ async function ours(database: Database): Promise<{ run: Contender; end(): Promis
   }
   const quiet = { info: () => {}, warn: () => {}, error: () => {} }
   const leader = createLeader({ database, now: () => new Date(), processId: 'bench', log: quiet })
+  const enqueue = createEnqueue({ database, now: () => new Date() })
   const deliveries = createDeliveries({
     database,
     now: () => new Date(),
@@ -80,7 +82,7 @@ async function ours(database: Database): Promise<{ run: Contender; end(): Promis
         value: item(pk),
         change: round,
       }))
-      await database.transaction((trx) => deliveries.enqueue(trx, { flow }, changes))
+      await database.transaction((trx) => enqueue(trx, { flow }, changes))
     }
     const enqueued = perSecond(jobs, performance.now() - startedAt)
     const delivered = await arrivals(

@@ -7,6 +7,7 @@ import { type Database, openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { flowSchema } from '../src/flows/definition/schema.ts'
 import { createDeliveries } from '../src/flows/deliver/deliver.ts'
+import { createEnqueue } from '../src/flows/poll/poll-writer.ts'
 import { createLeader } from '../src/jobs/leader.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
 import { inLanes, say } from './bench-service.ts'
@@ -110,6 +111,7 @@ async function bareLoop(shop: Shop): Promise<void> {
 async function ours(database: Database, shop: Shop) {
   const quiet = { info: () => {}, warn: () => {}, error: () => {} }
   const leader = createLeader({ database, now: () => new Date(), processId: 'bench', log: quiet })
+  const enqueue = createEnqueue({ database, now: () => new Date() })
   const deliveries = createDeliveries({
     database,
     now: () => new Date(),
@@ -159,7 +161,7 @@ async function ours(database: Database, shop: Shop) {
           value: { id: pk, price: '1234.50' },
           change: round,
         }))
-        await database.transaction((trx) => deliveries.enqueue(trx, { flow }, changes))
+        await database.transaction((trx) => enqueue(trx, { flow }, changes))
       }
       return { begin: () => deliveries.open(flow, context), end: () => deliveries.close(name) }
     },

@@ -7,6 +7,7 @@ import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { flowSchema } from '../src/flows/definition/schema.ts'
 import { createDeliveries } from '../src/flows/deliver/deliver.ts'
+import { createEnqueue } from '../src/flows/poll/poll-writer.ts'
 import { createLeader } from '../src/jobs/leader.ts'
 import { createTableMaintenance } from '../src/jobs/table-maintenance-job.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
@@ -124,6 +125,7 @@ async function compare(url: string, shop: Shop): Promise<void> {
   await migrate(database)
   const quiet = { info: () => {}, warn: () => {}, error: () => {} }
   const leader = createLeader({ database, now: () => new Date(), processId: 'bench', log: quiet })
+  const enqueue = createEnqueue({ database, now: () => new Date() })
   const deliveries = createDeliveries({
     database,
     now: () => new Date(),
@@ -174,7 +176,7 @@ async function compare(url: string, shop: Shop): Promise<void> {
         const value = row(from + index)
         return { pk: value.id, kind: 'upsert' as const, hash: 'h1:bench', value, change: round }
       })
-      await database.transaction((trx) => deliveries.enqueue(trx, { flow }, changes))
+      await database.transaction((trx) => enqueue(trx, { flow }, changes))
     }
     await care.maintain()
     // The service's own word for what is written down as done: a question to the database would take part in what is measured.

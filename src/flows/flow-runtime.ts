@@ -1,4 +1,5 @@
 import type { Flow } from './definition/schema.ts'
+import type { GroupBy } from './item/group-rows.ts'
 import type { ItemReader } from './item/item.ts'
 import type { UsedField } from './poll/missing-fields.ts'
 import type { Source } from './types.ts'
@@ -13,6 +14,8 @@ export type FlowRuntime = {
    */
   itemForm: string
   source: Source
+  /** Set if items consist of several records. Then a repeated key means an incomplete group. */
+  groupBy?: GroupBy | undefined
   /** Identities of the source and of the destinations by name; see definition/identity.ts. */
   identities: { source: string; destinations: Readonly<Record<string, string>> }
   /**

@@ -1,5 +1,5 @@
-import type { Database } from '../db/database.ts'
-import { acquireLease, leaseMs, releaseLease } from '../repositories/leases.ts'
+import type { Database, Trx } from '../db/database.ts'
+import { acquireLease, holdsLease, leaseMs, releaseLease } from '../repositories/leases.ts'
 
 export type LeaseDeps = {
   database: Database
@@ -9,15 +9,43 @@ export type LeaseDeps = {
   log: { warn(fields: object, message: string): void }
 }
 
+/** A lease that this process has. `signal` aborts when a renewal failed, because another process may start then. */
+export type HeldLease = { name: string; token: number; signal: AbortSignal }
+
+/** Another process has taken the lease. Nothing more may be written. */
+export class LeaseLostError extends Error {
+  constructor() {
+    super('the lease was lost')
+    this.name = 'LeaseLostError'
+  }
+}
+
+/**
+ * Runs a transaction that only the holder of the lease may commit. Otherwise rejects with LeaseLostError and writes
+ * nothing.
+ */
+export async function underLease<T>(
+  { database, now }: Pick<LeaseDeps, 'database' | 'now'>,
+  lease: HeldLease,
+  work: (trx: Trx) => Promise<T>,
+): Promise<T> {
+  if (lease.signal.aborted) throw new LeaseLostError()
+  return await database.transaction(async (trx) => {
+    const done = await work(trx)
+    // Last, because the row stays locked until the commit, and another batch and the next renewal need it.
+    if (!(await holdsLease(trx, { ...lease, now: now() }))) throw new LeaseLostError()
+    return done
+  })
+}
+
 /**
  * Runs `work` while no other process runs work of the same name. Returns `undefined` at once if another process has
- * the lease. The lease lasts `lengthMs` and is renewed every third of that. `signal` aborts if a renewal failed,
- * because another process may start then.
+ * the lease. The lease lasts `lengthMs` and is renewed every third of that.
  */
 export async function withLease<T>(
   deps: LeaseDeps,
   name: string,
-  work: (lease: { token: number; signal: AbortSignal }) => Promise<T>,
+  work: (lease: HeldLease) => Promise<T>,
   lengthMs = leaseMs,
 ): Promise<{ result: T } | undefined> {
   const { db } = deps.database
@@ -34,7 +62,7 @@ export async function withLease<T>(
     )
   }, lengthMs / 3)
   try {
-    return { result: await work({ token, signal: lost.signal }) }
+    return { result: await work({ name, token, signal: lost.signal }) }
   } finally {
     clearInterval(renewal)
     await releaseLease(db, { name, owner: deps.processId }).catch((error) =>

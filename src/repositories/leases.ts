@@ -78,6 +78,22 @@ export async function keepLease(trx: Trx, lease: LeaseToken): Promise<boolean> {
   return row !== undefined
 }
 
+/** Whether the lease is valid under this token now. Locks it until the transaction ends. */
+export async function holdsLease(
+  trx: Trx,
+  lease: { name: string; token: number; now: Date },
+): Promise<boolean> {
+  const row = await trx
+    .selectFrom('leases')
+    .select('token')
+    .where('name', '=', lease.name)
+    .where('token', '=', lease.token)
+    .where('deadline', '>', lease.now)
+    .forUpdate()
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** The state of a lease before it was taken. */
 type Before = { owner: string; token: number; deadline: Date }
 

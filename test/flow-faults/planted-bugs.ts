@@ -59,7 +59,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'a destination that is filled gets what changes and nothing else',
-    'flows/poll/item-changes',
+    'flows/poll/poll-writer',
     'const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []',
     'const missing: Item[] = []',
   ),

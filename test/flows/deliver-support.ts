@@ -7,6 +7,7 @@ import {
 } from '../../src/flows/deliver/deliver.ts'
 import type { DestinationContext } from '../../src/flows/destinations/index.ts'
 import { withheld } from '../../src/flows/destinations/result.ts'
+import { createEnqueue, type Enqueue } from '../../src/flows/poll/poll-writer.ts'
 import type {
   DeliveryJob,
   DeliveryResult,
@@ -117,6 +118,7 @@ export function memoryLog() {
 }
 
 export type Service = Deliveries & {
+  enqueue: Enqueue
   database: Database
   log: ReturnType<typeof memoryLog>
   /** Opens or changes a flow whose destinations are these receivers, in the order of its definition. */
@@ -196,8 +198,10 @@ export function createService(
     now: () => new Date(),
   }
   const open = new Set<string>()
+  const enqueue = createEnqueue({ database, now: () => new Date() })
   return {
     ...deliveries,
+    enqueue,
     database,
     log,
     start: async () => {
@@ -221,7 +225,7 @@ export function createService(
       await deliveries.open(flow, context)
     },
     change: async (flow, changes) => {
-      await database.transaction((trx) => deliveries.enqueue(trx, { flow }, changes.map(change)))
+      await database.transaction((trx) => enqueue(trx, { flow }, changes.map(change)))
     },
   }
 }

@@ -61,8 +61,8 @@ test('what is owed of an item before a first poll writes it, as by another proce
   const owed = (v: number) => [
     { pk: 'b', kind: 'upsert' as const, hash: `h-${v}`, value: { v }, change: v },
   ]
-  poll.deps.enqueue = (trx, _runtime, changes) => recordChanges(trx, to, changes, now())
-  poll.deps.enqueueNewItems = (trx, _runtime, changes) => recordNewItems(trx, to, changes, now())
+  poll.deps.enqueue = (trx, _runtime, changes, { areNew } = {}) =>
+    (areNew ? recordNewItems : recordChanges)(trx, to, changes, now())
   beforeFirstWrite(poll, () =>
     database.transaction((trx) => recordChanges(trx, to, owed(1), now())),
   )
@@ -95,8 +95,8 @@ test('a first poll leaves what any other would, and looks nothing up for it', as
     const poll = await createTestPoll(database, { now })
     await before(poll.name)
     const to = { flow: poll.name, destinations: ['shop', 'web'], keepsHistory: true }
-    poll.deps.enqueue = (trx, _runtime, changes) => recordChanges(trx, to, changes, at)
-    poll.deps.enqueueNewItems = (trx, _runtime, changes) => recordNewItems(trx, to, changes, at)
+    poll.deps.enqueue = (trx, _runtime, changes, { areNew } = {}) =>
+      (areNew ? recordNewItems : recordChanges)(trx, to, changes, at)
     poll.deps.now = () => at
     poll.rows = [
       [

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { resetFlow, resetItem, resumeFlows } from '../../src/flows/control/switches.ts'
 import { syncItem } from '../../src/flows/engine/sync-item.ts'
-import { LeaseLostError } from '../../src/flows/poll/poll-lease.ts'
 import { SourceError } from '../../src/flows/types.ts'
+import { LeaseLostError } from '../../src/jobs/with-lease.ts'
 import { countItems, findHashes } from '../../src/repositories/flows/flow-items.ts'
 import { findFlowState } from '../../src/repositories/flows/flow-state.ts'
 import { isPaused, upsertLimit } from '../../src/repositories/flows/flow-switches.ts'
@@ -49,8 +49,8 @@ test('hashes and deliveries of a batch are committed together or not at all', as
   const poll = await create()
   poll.rows = [records(1, 2), records(3, 4)]
   const { enqueue } = poll.deps
-  poll.deps.enqueue = async (trx, runtime, changes) => {
-    await enqueue(trx, runtime, changes)
+  poll.deps.enqueue = async (trx, runtime, changes, options) => {
+    await enqueue(trx, runtime, changes, options)
     if (changes[0]?.pk === '3') throw new Error('the queue is down')
   }
   await expect(poll.poll()).rejects.toThrow('the queue is down')
@@ -78,10 +78,10 @@ test('a batch that cannot be written fails the poll, whichever are written besid
   poll.rows = [1, 2, 3, 4, 5].map((place) => records(place, place, { at: `2020-01-0${place}` }))
   const { enqueue } = poll.deps
   let tried = 0
-  poll.deps.enqueue = async (trx, runtime, changes) => {
+  poll.deps.enqueue = async (trx, runtime, changes, options) => {
     tried += 1
     if (changes[0]?.pk === '2') throw new Error('the queue is down')
-    await enqueue(trx, runtime, changes)
+    await enqueue(trx, runtime, changes, options)
   }
   await expect(poll.poll()).rejects.toThrow('the queue is down')
   const [written, begun] = [keys(poll), tried]

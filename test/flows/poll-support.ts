@@ -4,7 +4,7 @@ import type { FlowRuntime } from '../../src/flows/flow-runtime.ts'
 import { createItemReader } from '../../src/flows/item/item.ts'
 import { usedFieldsOf } from '../../src/flows/poll/missing-fields.ts'
 import { pollOnce } from '../../src/flows/poll/poll.ts'
-import type { PollDeps } from '../../src/flows/poll/poll-lease.ts'
+import type { PollDeps } from '../../src/flows/poll/poll-writer.ts'
 import type { PollOutcome } from '../../src/flows/poll/poller.ts'
 import type { Source, SourceRow } from '../../src/flows/types.ts'
 import { withLease } from '../../src/jobs/with-lease.ts'
@@ -77,12 +77,9 @@ export async function createTestPoll(
     now: options.now,
     log: silentLog,
     isOnFile: async () => true,
-    enqueueNewItems: async (trx, runtime, changes) => {
+    enqueue: async (trx, _runtime, changes, { areNew } = {}) => {
       const nobody = { flow: name, destinations: [], keepsHistory: false }
-      await recordNewItems(trx, nobody, changes, options.now())
-      await deps.enqueue(trx, runtime, changes)
-    },
-    enqueue: async (trx, _runtime, changes) => {
+      if (areNew) await recordNewItems(trx, nobody, changes, options.now())
       // Into a table, so that a rollback takes it back.
       for (const change of changes) {
         await trx
@@ -121,9 +118,9 @@ export async function createTestPoll(
     async poll() {
       const lease = { database, now: options.now, processId: 'test', log: silentLog }
       try {
-        const held = await withLease(lease, `flow:${name}`, async ({ token, signal }) => {
+        const held = await withLease(lease, `flow:${name}`, async (own) => {
           const state = await requireFlowState(database.db, name)
-          return pollOnce(deps, test.runtime, { name: `flow:${name}`, token, signal }, state)
+          return pollOnce(deps, test.runtime, own, state)
         })
         return held?.result
       } finally {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { LeaseLostError } from '../../src/flows/poll/poll-lease.ts'
 import { createPoller, type PollerDeps, type PollOutcome } from '../../src/flows/poll/poller.ts'
+import { LeaseLostError } from '../../src/jobs/with-lease.ts'
 
 const intervalMs = 60_000
 

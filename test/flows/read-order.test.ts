@@ -198,9 +198,9 @@ test('each change has a number of its own, greater than those before, also after
   const poll = await create()
   const changes: number[] = []
   const { enqueue } = poll.deps
-  poll.deps.enqueue = async (trx, runtime, found) => {
+  poll.deps.enqueue = async (trx, runtime, found, options) => {
     changes.push(...found.map(({ change }) => change))
-    await enqueue(trx, runtime, found)
+    await enqueue(trx, runtime, found, options)
   }
   for (const v of [100, 90, 100]) {
     poll.rows = [[{ id: 'x', v }]]

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vi
 import type { Database } from '../../src/db/database.ts'
 import { type Flow, flowSchema } from '../../src/flows/definition/schema.ts'
 import { createDeliveries } from '../../src/flows/deliver/deliver.ts'
+import { createEnqueue } from '../../src/flows/poll/poll-writer.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { change, leading, memoryLog, statesOf } from './deliver-support.ts'
@@ -110,6 +111,7 @@ function flowTo(name: string, destination: Record<string, unknown> = {}): Flow {
 }
 
 async function serve(flow: Flow) {
+  const enqueue = createEnqueue({ database, now: () => new Date() })
   const deliveries = createDeliveries({
     database,
     now: () => new Date(),
@@ -135,7 +137,7 @@ async function serve(flow: Flow) {
     const changes = items.map(({ sku, price, kind = 'upsert' }) =>
       change({ pk: sku, kind, hash: `h1:${price}${kind}`, value: { sku, price } }),
     )
-    await database.transaction((trx) => deliveries.enqueue(trx, { flow }, changes))
+    await database.transaction((trx) => enqueue(trx, { flow }, changes))
     await expect.poll(async () => (await statesOf(database, flow.name)).waiting ?? 0, soon).toBe(0)
   }
   return { bring, stop }

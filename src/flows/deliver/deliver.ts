@@ -1,4 +1,4 @@
-import { notify, type Trx } from '../../db/database.ts'
+import { notify } from '../../db/database.ts'
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { longestRetryAfterMs } from '../../outbound/backoff.ts'
 import {
@@ -8,11 +8,8 @@ import {
   findNeedsApproval,
   mayBeThere,
   type PendingDelivery,
-  recordChanges,
-  recordNewItems,
 } from '../../repositories/flows/deliveries.ts'
 import { countWaiting } from '../../repositories/flows/delivery-reports.ts'
-import { listFills } from '../../repositories/flows/destination-fills.ts'
 import { deleteDestinationState } from '../../repositories/flows/destination-states.ts'
 import { walkDue } from '../../repositories/flows/due-deliveries.ts'
 import type { FailedFilter } from '../../repositories/flows/failed-deliveries.ts'
@@ -20,7 +17,6 @@ import { findRemembered } from '../../repositories/flows/remembered-values.ts'
 import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
 import { type DestinationContext, openDestination } from '../destinations/index.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Destination, DestinationDefinition, ItemChange } from '../types.ts'
 import {
   type AttemptDeps,
@@ -78,22 +74,6 @@ export type Deliveries = {
   open(flow: Flow, context: Omit<DestinationContext, 'flow'>): Promise<void>
   /** Stops deliveries of this flow, in the way `open` ends an old definition. Waiting deliveries stay. */
   close(flow: string): Promise<void>
-  /**
-   * Queues deliveries for each destination of an open flow, and wakes the workers when the transaction commits. Keys
-   * must be distinct.
-   */
-  enqueue(
-    trx: Trx,
-    runtime: Pick<FlowRuntime, 'flow'>,
-    changes: readonly ItemChange[],
-    only?: string,
-  ): Promise<void>
-  /** Like enqueue, for items without any stored row; also stores their hashes. Rejects if a row exists. */
-  enqueueNewItems(
-    trx: Trx,
-    runtime: Pick<FlowRuntime, 'flow'>,
-    changes: readonly ItemChange[],
-  ): Promise<void>
   /** Previews for the destinations of a flow that is open in this process. */
   deliveryPreviews(flow: string): DeliveryPreview[]
   /** How many deliveries wait, counted up to `queue.maxWaiting`. At that number polls must wait. */
@@ -373,27 +353,6 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     await Promise.all(running.map(closeOne))
   }
 
-  const queueChanges = async (
-    record: typeof recordChanges,
-    trx: Trx,
-    flow: Flow,
-    changes: readonly ItemChange[],
-    only?: string,
-  ) => {
-    if (changes.length === 0) return
-    // Sorted, so that two writers do not deadlock.
-    const destinations = flow.destinations
-      .map(({ name }) => name)
-      .filter((name) => only === undefined || name === only)
-      .sort()
-    // A destination that is being filled does not have items without a row.
-    const isGone = changes.some(({ kind }) => kind === 'delete')
-    const filled = isGone ? (await listFills(trx, flow.name)).map((one) => one.destination) : []
-    const to = { flow: flow.name, destinations, keepsHistory: keepsHistory(flow), filled }
-    await record(trx, to, changes, now())
-    for (const name of destinations) queue.wake(flow.name, name)
-  }
-
   return {
     async start() {
       await stops.start()
@@ -406,9 +365,6 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     stop,
     open: (flow, context) => inTurn(flow.name, () => open(flow, context)),
     close: (flow) => inTurn(flow, () => close(flow)),
-    enqueue: (trx, { flow }, changes, only) =>
-      queueChanges(recordChanges, trx, flow, changes, only),
-    enqueueNewItems: (trx, { flow }, changes) => queueChanges(recordNewItems, trx, flow, changes),
     deliveryPreviews: (flow) =>
       [...(flows.get(flow)?.values() ?? [])].map((running) => ({
         name: running.definition.name,

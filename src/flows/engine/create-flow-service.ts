@@ -1,5 +1,5 @@
 import { createCachedCount } from '../../domain/cached-count.ts'
-import { withLease } from '../../jobs/with-lease.ts'
+import { LeaseLostError, withLease } from '../../jobs/with-lease.ts'
 import { listDelayed, listSkipped } from '../../repositories/flows/delayed-deliveries.ts'
 import { type FailureGroup, groupFailures } from '../../repositories/flows/failed-deliveries.ts'
 import { listPolls } from '../../repositories/flows/flow-polls.ts'
@@ -37,7 +37,7 @@ import type {
 } from '../flow-service.ts'
 import { scansToDelete } from '../poll/deletes.ts'
 import { forgetItems, refuseOutdated } from '../poll/plan.ts'
-import { LeaseLostError } from '../poll/poll-lease.ts'
+import { createEnqueue } from '../poll/poll-writer.ts'
 import type { Poller } from '../poll/poller.ts'
 import { refusal } from '../refusal.ts'
 import { sourceUnreadable } from '../sources/failures.ts'
@@ -79,8 +79,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     database: deps.database,
     now: deps.now,
     log: deps.log,
-    enqueue: deliveries.enqueue,
-    enqueueNewItems: deliveries.enqueueNewItems,
+    enqueue: createEnqueue(deps),
     isOnFile: engine.isOnFile,
     retryItem: (flow, pk) => deliveries.retryFailed({ flow, pk }),
   }
@@ -196,10 +195,9 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
 
   /** Forgets instead of polling. During a poll, here or in another process, the next poll does it. */
   const forgetNow = async (runtime: FlowRuntime) => {
-    const lease = `flow:${runtime.flow.name}`
-    await withLease(deps, lease, async ({ token, signal }) => {
+    await withLease(deps, `flow:${runtime.flow.name}`, async (lease) => {
       const state = await requireFlowState(deps.database.db, runtime.flow.name)
-      await forgetItems(deps, runtime, { name: lease, token, signal }, state)
+      await forgetItems(deps, runtime, lease, state)
     }).catch((error: unknown) => {
       if (!(error instanceof LeaseLostError)) throw error
     })

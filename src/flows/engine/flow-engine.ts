@@ -7,12 +7,10 @@ import { createCachedCount } from '../../domain/cached-count.ts'
 import { Secret } from '../../domain/secret.ts'
 import { isInWindow } from '../../domain/time-window.ts'
 import type { Leader } from '../../jobs/leader.ts'
-import { withLease } from '../../jobs/with-lease.ts'
 import type { Notifications } from '../../notifications/notifications.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import {
   adoptIdentities,
-  type FlowStateRow,
   findFlowState,
   insertFlowState,
   listFlowStates,
@@ -41,11 +39,10 @@ import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowProblemView } from '../flow-service.ts'
 import type { FlowTrace } from '../flow-trace.ts'
 import type { GrantKeeper } from '../oauth/grant-keeper.ts'
-import { otherDestinations } from '../poll/identity.ts'
-import { needsDecision, OutdatedError } from '../poll/plan.ts'
-import { pollOnce } from '../poll/poll.ts'
-import type { PollDeps } from '../poll/poll-lease.ts'
-import { createPoller, type Poller, type PollOutcome } from '../poll/poller.ts'
+import { needsDecision, otherDestinations } from '../poll/plan.ts'
+import { createPoll, type FlowPollDeps } from '../poll/poll.ts'
+import { createEnqueue, type PollDeps } from '../poll/poll-writer.ts'
+import { createPoller, type Poller } from '../poll/poller.ts'
 import { refusal } from '../refusal.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { FileNotReadyError } from '../types.ts'
@@ -111,12 +108,8 @@ export type FlowEngine = {
 }
 
 const stopWithinMs = 6_000
-/** After a process died during a poll, another one starts within 10 s. */
-const pollLeaseMs = 7_000
 /** Notifies every process on the database that one has read its files. The payload is its id. */
 const filesChannel = 'flow_files'
-/** A process with another definition is respected until it missed a poll and this time has passed. */
-const silenceMs = 60_000
 
 /** The running flows: opened from files, each with a poller, changed by one reload at a time. */
 export function createFlowEngine(deps: EngineDeps): FlowEngine {
@@ -130,12 +123,14 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   let changing: Promise<void> = Promise.resolve()
   const abandon = new AbortController()
   const takeSlot = createPollSlots(availableParallelism())
-  const pollDeps: PollDeps = {
+  const pollDeps: FlowPollDeps = {
     database: deps.database,
     now: deps.now,
     log: deps.log,
-    enqueue: deps.deliveries.enqueue,
-    enqueueNewItems: deps.deliveries.enqueueNewItems,
+    processId: deps.processId,
+    trace: deps.trace,
+    abandoned: abandon.signal,
+    enqueue: createEnqueue(deps),
     isOnFile: (runtime) => isOnFile(runtime),
   }
 
@@ -160,34 +155,6 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     return (state?.read_number ?? 0) > startedRead ? (state?.last_poll_at ?? null) : null
   }
 
-  /**
-   * Whether another process uses another definition. Each would take the other's for a change and send everything
-   * again in alternation. The process that started later polls.
-   */
-  const isOutdated = ({ flow, definitionHash }: LoadedFlow, state: FlowStateRow) => {
-    if (!state.last_poll_at || state.definition_hash === definitionHash) return false
-    const silentMs = deps.now().getTime() - state.last_poll_at.getTime()
-    // A time ahead was written before the clock was set back, so it proves nothing.
-    return silentMs > -silenceMs && silentMs < 2 * flow.pollIntervalMs + silenceMs
-  }
-
-  const traced = async (flow: string, poll: () => Promise<PollOutcome>): Promise<PollOutcome> => {
-    const beganAt = performance.now()
-    const note = (rowsRead: number, changes: number, failure: string | null) =>
-      deps.trace?.notePoll({
-        ...{ flow, rowsRead, changes, failure },
-        durationMs: performance.now() - beganAt,
-      })
-    try {
-      const outcome = await poll()
-      if (outcome.skipped === undefined) note(outcome.rowsRead, outcome.changes, null)
-      return outcome
-    } catch (error) {
-      note(0, 0, error instanceof Error ? error.constructor.name : 'unknown')
-      throw error
-    }
-  }
-
   const hasFailed = async (name: string) => {
     const { last_poll_at: last, last_success_at: success } = await requireFlowState(
       deps.database.db,
@@ -199,31 +166,8 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   const pollerOf = (loaded: LoadedFlow, runtime: FlowRuntime) => {
     const { flow } = loaded
     const { name } = flow
-    const lease = `flow:${name}`
-    let hasPolled = false
     return createPoller({
-      poll: async ({ force, begun }) => {
-        const pollUnderLease = async ({
-          token,
-          signal,
-        }: {
-          token: number
-          signal: AbortSignal
-        }) => {
-          begun()
-          if (!force && (await isPaused(deps.database.db, name))) {
-            return { changes: 0, rowsRead: 0, skipped: 'paused' } as const
-          }
-          const state = await requireFlowState(deps.database.db, name)
-          if (hasPolled && isOutdated(loaded, state)) throw new OutdatedError()
-          const ownLease = { name: lease, token, signal: AbortSignal.any([signal, abandon.signal]) }
-          const outcome = await traced(name, () => pollOnce(pollDeps, runtime, ownLease, state))
-          hasPolled ||= outcome.skipped !== 'paused'
-          return outcome
-        }
-        const ownLease = await withLease(deps, lease, pollUnderLease, pollLeaseMs)
-        return ownLease?.result
-      },
+      poll: createPoll(pollDeps, runtime),
       leads: () => deps.leader.current() !== undefined,
       takeSlot,
       mayPoll: mayPollOf(loaded),

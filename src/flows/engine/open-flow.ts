@@ -26,6 +26,7 @@ export function openFlow(
     itemForm: `${itemFormHash(flow)}/${keyFormHash(flow)}`,
     identities: identitiesOf(flow),
     source: openSource({ ...context, flow }),
+    groupBy: 'groupBy' in source ? source.groupBy : undefined,
     cursor: cursorOf(source),
     fullScanEveryMs: 'fullScanEveryMs' in source ? source.fullScanEveryMs : undefined,
     read,

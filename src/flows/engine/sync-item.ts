@@ -12,7 +12,7 @@ import { splitKey } from '../item/item.ts'
 import { watchFields } from '../poll/missing-fields.ts'
 import { type PassWriter, runPass } from '../poll/pass.ts'
 import { refuseUnknownDestinations } from '../poll/plan.ts'
-import type { PollDeps } from '../poll/poll-lease.ts'
+import type { PollDeps } from '../poll/poll-writer.ts'
 import { refusal } from '../refusal.ts'
 import { type Item, type Source, SourceError } from '../types.ts'
 

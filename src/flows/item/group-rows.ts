@@ -1,14 +1,15 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Flow } from '../definition/schema.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { invalidRecord, invalidRecordReason, SourceError, type SourceRow } from '../types.ts'
-import { joinKey, keyText } from './item.ts'
+import { joinKey, keyText, splitKey } from './item.ts'
 
 type Rules = Pick<Flow, 'item'> & { source: { groupBy?: GroupBy | undefined } }
 /** Limit of records in memory for one item. More records with the same key mean that the key is wrong. */
 const maxRecordsOfOneKey = 100_000
 
-type GroupBy = { children: Readonly<Record<string, readonly string[]>> }
+export type GroupBy = { children: Readonly<Record<string, readonly string[]>> }
 
 /**
  * Combines consecutive records of one key into one record with lists, as `source.groupBy` says. Without `groupBy` batches pass
@@ -64,6 +65,48 @@ export async function* groupRows(
   }
   if (open) yield [close(open)]
 }
+
+/** Beyond this number a full read costs the source less. */
+const mostReadsByKey = 100
+
+/**
+ * The records of a source with `groupBy`, one for each item. An incremental read (`since`) has only the changed
+ * records, so it reads each item again by key.
+ */
+export async function* groupedRecords(
+  runtime: GroupedFlow,
+  batches: AsyncIterable<SourceRow[]>,
+  { since, signal }: { since: string | null; signal: AbortSignal },
+): AsyncGenerator<SourceRow[]> {
+  const { source, read, flow, groupBy } = runtime
+  const rules = { item: flow.item, source: { groupBy } }
+  if (since === null) return yield* groupRows(rules, batches)
+  const keys = new Map<string, readonly string[]>()
+  const pkOf = async (row: SourceRow): Promise<string | null> => {
+    const found = await read(row)
+    if ('problem' in found) return found.problem.pk
+    return 'item' in found ? found.item.pk : found.pk
+  }
+  for await (const rows of batches) {
+    for (const row of rows) {
+      const pk = await pkOf(row)
+      const key = pk === null ? undefined : splitKey(pk, flow.item.key.length)
+      if (pk !== null && key) keys.set(pk, key)
+      else yield [row]
+    }
+  }
+  if (keys.size > mostReadsByKey) {
+    const all = source.scan({ since: null, signal, previewOnly: true })
+    for await (const rows of groupRows(rules, all)) {
+      const pks = await Promise.all(rows.map(pkOf))
+      yield rows.filter((_, index) => pks[index] === null || keys.has(pks[index] ?? ''))
+    }
+    return
+  }
+  for (const key of keys.values()) yield groupAll(rules, await source.readItem({ key, signal }))
+}
+
+type GroupedFlow = Pick<FlowRuntime, 'source' | 'read' | 'flow' | 'groupBy'>
 
 /** Like groupRows, for all records of one item. */
 export async function groupAll(rules: Rules, rows: SourceRow[]): Promise<SourceRow[]> {

@@ -1,5 +1,6 @@
 import type { Db, Trx } from '../../db/database.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
+import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import {
   type ApprovalRow,
   endApprovals,
@@ -22,7 +23,7 @@ import {
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { KeySet } from './key-set.ts'
-import { type PollDeps, type PollLease, underLease } from './poll-lease.ts'
+import type { PollDeps } from './poll-writer.ts'
 
 const pageSize = 1_000
 
@@ -37,20 +38,19 @@ type CompleteRead = {
 }
 
 /**
- * After a complete read: deletes missing items at the destinations. The flow must allow it, enough full scans must
- * have missed the item, and the guard or an operator must accept. A read with problems deletes only approved items,
+ * After a complete read of a flow that deletes: deletes missing items at the destinations. Enough full scans must have
+ * missed the item, and the guard or an operator must accept. A read with problems deletes only approved items,
  * because unreadable records are not gone. A cut read deletes nothing. An item that a read later than number `read`
  * found stays. Returns how many deletes were queued.
  */
 export async function sendDeletes(
   deps: PollDeps,
   runtime: FlowRuntime,
-  lease: PollLease,
+  lease: HeldLease,
   found: CompleteRead,
 ): Promise<number> {
   const { flow } = runtime
   const { db } = deps.database
-  if (flow.deletes.mode !== 'delete') return 0
   const { seen, problems, read, isCut, isOtherSource } = found
   const letDelete = () => updateFlowState(db, flow.name, { holds_deletes: false })
   await forgetShown(db, flow.name, seen)
@@ -190,7 +190,7 @@ async function forgetShown(db: Db, flow: string, seen: Pick<KeySet, 'has'>): Pro
 export async function forgetMissing(
   deps: Pick<PollDeps, 'database' | 'now'>,
   flow: string,
-  lease: PollLease,
+  lease: HeldLease,
   seen: Pick<KeySet, 'has'>,
 ): Promise<void> {
   for await (const pks of missingItems(deps.database.db, flow, seen)) {

@@ -1,5 +1,6 @@
 import type { Db, Trx } from '../../db/database.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
+import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import { endApprovals, listApprovals } from '../../repositories/flows/approvals.ts'
 import { forgetDeliveries, hasDelivered } from '../../repositories/flows/delivery-memory.ts'
 import { askFill } from '../../repositories/flows/destination-fills.ts'
@@ -12,24 +13,10 @@ import {
 } from '../../repositories/flows/flow-state.ts'
 import { askAboutDestinations } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { OutdatedError } from './plan.ts'
-import { type PollDeps, type PollLease, underLease } from './poll-lease.ts'
+import { isOtherSource, OutdatedError, otherDestinations } from './plan.ts'
+import type { PollDeps } from './poll-writer.ts'
 
 type Deps = Pick<PollDeps, 'database' | 'now' | 'log' | 'isOnFile'>
-type Identities = Pick<FlowRuntime, 'identities'>
-
-/** Whether the stored items come from another source. */
-export function isOtherSource({ identities }: Identities, state: FlowStateRow): boolean {
-  return state.source_identity !== null && state.source_identity !== identities.source
-}
-
-/** The destinations that were others when their deliveries were recorded. */
-export function otherDestinations({ identities }: Identities, state: FlowStateRow): string[] {
-  return Object.entries(identities.destinations).flatMap(([name, identity]) => {
-    const before = state.destination_identities[name]
-    return before !== undefined && before !== identity ? [name] : []
-  })
-}
 
 /** Those that an operator must approve: something was delivered under their name, and no approval exists. */
 export async function unapprovedDestinations(
@@ -56,14 +43,14 @@ export function otherDestinationsReason(names: readonly string[], items: number)
 }
 
 /**
- * Applies the present source and destinations. Another source is read completely, and deletes wait for approval.
+ * Applies another source or other destinations (see plan.ts). Another source is read completely, and deletes wait for approval.
  * Another destination starts empty after approval. Returns the new state, or the question if the flow was paused
  * instead.
  */
 export async function applyIdentity(
   deps: Deps,
   runtime: FlowRuntime,
-  lease: PollLease,
+  lease: HeldLease,
   state: FlowStateRow,
 ): Promise<{ state: FlowStateRow } | { asked: Reason }> {
   const { db } = deps.database
@@ -71,7 +58,6 @@ export async function applyIdentity(
   const write = (work: (trx: Trx) => Promise<void>) => underLease(deps, lease, work)
   const changed = otherDestinations(runtime, state)
   const isOther = isOtherSource(runtime, state)
-  if (!isOther && changed.length === 0) return { state }
   // The files may have changed since this process read them.
   if (!(await deps.isOnFile(runtime))) throw new OutdatedError()
   if (isOther) {

@@ -26,10 +26,11 @@ const mostNamesShown = 20
 
 /**
  * The fields of its items that a flow uses: as key, in a filter, in a mapping. The cursor field is checked in the
- * records.
+ * records. None of the payment side, whose records are the product's own.
  */
 export function usedFieldsOf(flow: Flow): UsedField[] {
-  const { item, destinations } = flow
+  const { item, destinations, source } = flow
+  if (isPaymentsSource(source)) return []
   const used = new Map<string, string[]>()
   const add = (usedBy: string, fields: readonly string[]) => {
     for (const field of fields) used.set(field, [...(used.get(field) ?? []), usedBy])
@@ -70,7 +71,7 @@ export function watchFields(
 
   return {
     check(all) {
-      if (isPaymentsSource(flow.source)) return
+      if (usedFields.length === 0) return
       const rows = all.filter((row) => invalidRecordReason(row) === undefined)
       const [first] = rows
       if (!first) return
@@ -85,7 +86,7 @@ export function watchFields(
       if (missing.length > 0) throw new SourceError(missingReason(missing, first))
     },
     learned() {
-      if (isTable || isPaymentsSource(flow.source) || records < enough.least) return {}
+      if (isTable || records < enough.least) return {}
       const fields = usedFields.map(({ field }): [string, boolean] => {
         const before = known && Object.hasOwn(known.fields, field) ? known.fields[field] : null
         return [field, before !== false && !partly.has(field)]

@@ -1,19 +1,64 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { invalidRecordReason, SourceError, type SourceRow, type SourceWarning } from '../types.ts'
-import { type Ahead, followPosition } from './cursor.ts'
-import { changesOf, type FoundChange, type Renewed, type SendRules } from './item-changes.ts'
+import { groupedRecords } from '../item/group-rows.ts'
+import { shorten } from '../mapping/excerpt.ts'
+import {
+  type Item,
+  invalidRecordReason,
+  SourceError,
+  type SourceRow,
+  type SourceWarning,
+} from '../types.ts'
+import { type Ahead, followPosition, type Position } from './cursor.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
 import type { FieldWatch } from './missing-fields.ts'
-import {
-  createReadState,
-  type ReadBatch,
-  type ReadState,
-  readBatch,
-  recordsOf,
-  rememberRepeated,
-  repeatedItems,
-} from './read-items.ts'
+import { yieldToEventLoop } from './yield-to-event-loop.ts'
+
+/** An item whose hash differs from the stored one. `isQueued`: it must be sent. */
+export type FoundChange = { item: Item; kind: 'new' | 'changed'; isQueued: boolean }
+
+/** The fields that hashes of earlier versions of the service covered, by hash form. */
+export type EarlierForms = Readonly<Record<string, readonly string[]>>
+
+/** Which differences from the stored items are sent. */
+export type SendRules = {
+  sendsChanges: boolean
+  sendsNewItems?: boolean
+  earlierForms: EarlierForms
+  /** Other fields may count now: hashes of an earlier version are replaced. */
+  renewsHashes?: boolean
+}
+
+/** An unchanged item with a stored hash of an earlier version (`was`), and its present hash. */
+export type Renewed = { pk: string; hash: string; was: string }
+
+/** An invalid or repeated record. `pk` is null without a usable key. */
+export type RecordProblem = {
+  pk: string | null
+  why: Reason
+  isDuplicate: boolean
+  /** The same record may be valid another time. */
+  mayPass?: true
+}
+
+/** The items of a batch, and the problems of other records. `filtered` counts records left out on purpose. */
+export type ReadBatch = { items: Item[]; problems: RecordProblem[]; filtered: number }
+
+/** What a read of a source has found so far. */
+export type ReadState = {
+  seen: KeySet
+  /** The number of records. */
+  records: number
+  /** Where the records of each file begin, for a source that reads files. */
+  files: { name: string; before: number }[]
+  /**
+   * Items whose key was repeated in the same file or answer. The last record counts, so they wait for the end of the
+   * read.
+   */
+  repeated: Map<string, { item: Item; first: number; last: number; times: number }>
+  /** Keys that were repeated in the previous read. */
+  known: ReadonlySet<string>
+}
 
 /** A batch of records, compared with the stored items. `isLater`: the last records of repeated keys. */
 export type ComparedBatch = ReadBatch & {
@@ -74,10 +119,11 @@ export async function runPass(
     await take(batch, true)
   }
   let taking: Promise<void> = Promise.resolve()
-  const position = followPosition(pass.from, pass.startedAt)
+  const position = runtime.cursor && followPosition(pass.from, pass.startedAt)
   try {
     const batches = positioned(runtime, pass, position, readState, writer)
-    for await (const rows of recordsOf(runtime, batches, { since, signal })) {
+    const records = runtime.groupBy ? groupedRecords(runtime, batches, { since, signal }) : batches
+    for await (const rows of records) {
       fields.check(rows)
       const batch = await readBatch(runtime, rows, readState, signal)
       await taking
@@ -93,6 +139,7 @@ export async function runPass(
     await taking.catch(() => undefined)
     throw error
   }
+  if (!position) return { seen, cursor: pass.from }
   const { cursor, ahead } = position.end()
   if (ahead) {
     const why = aheadReason(runtime.cursor?.field, ahead)
@@ -105,7 +152,7 @@ export async function runPass(
 async function* positioned(
   runtime: FlowRuntime,
   { since, signal, previewOnly }: Pass,
-  position: ReturnType<typeof followPosition>,
+  position: Position | undefined,
   readState: ReadState,
   writer: PassWriter,
 ): AsyncGenerator<SourceRow[]> {
@@ -115,7 +162,7 @@ async function* positioned(
   const records = runtime.source.scan({ since, signal, warn, onFileStart, previewOnly })
   let isFirst = true
   for await (const rows of writer.receive(records)) {
-    if (field !== undefined) {
+    if (field !== undefined && position) {
       if (isFirst) checkCursorField(field, rows)
       for (const row of rows) position.take(row[field])
     }
@@ -136,4 +183,140 @@ function checkCursorField(field: string, rows: readonly SourceRow[]): void {
   if (!first || records.some((row) => Object.hasOwn(row, field))) return
   const found = Object.keys(first).slice(0, 20).join(', ')
   throw new SourceError({ code: 'CURSOR_MISSING', data: { field: JSON.stringify(field), found } })
+}
+
+/** Beyond this number, repeated keys are not remembered for the next read. */
+const mostKeysKnown = 100_000
+
+/** By present definition. */
+const repeatedBefore = new WeakMap<FlowRuntime, ReadonlySet<string>>()
+
+export function createReadState(runtime: FlowRuntime, seen: KeySet): ReadState {
+  const known = repeatedBefore.get(runtime) ?? new Set()
+  return { seen, records: 0, files: [], repeated: new Map(), known }
+}
+
+/** Remembers the repeated keys of a read for the next one. */
+export function rememberRepeated(runtime: FlowRuntime, { repeated }: ReadState): void {
+  const keys = [...repeated].flatMap(([pk, { times }]) => (times > 1 ? [pk] : []))
+  repeatedBefore.set(runtime, new Set(keys.slice(0, mostKeysKnown)))
+}
+
+/**
+ * Makes items of records. `readState` has what the read found so far and is updated. Rejects if `signal` aborts, and with
+ * SourceError if records of a group are not adjacent. The last record of a key is the item. The newest file is read
+ * first, so keys of later files are skipped if an earlier one had them.
+ */
+export async function readBatch(
+  runtime: FlowRuntime,
+  rows: readonly SourceRow[],
+  readState: ReadState,
+  signal: AbortSignal,
+): Promise<ReadBatch> {
+  const batch: ReadBatch = { items: [], problems: [], filtered: 0 }
+  for (const row of rows) {
+    const others = yieldToEventLoop()
+    if (others) await others
+    signal.throwIfAborted()
+    const read = await runtime.read(row)
+    readState.records += 1
+    if ('problem' in read) batch.problems.push({ ...read.problem, isDuplicate: false })
+    else if ('skipped' in read) batch.filtered += 1
+    else addItem(runtime, readState, batch, read.item)
+  }
+  return batch
+}
+
+function addItem(runtime: FlowRuntime, readState: ReadState, batch: ReadBatch, item: Item): void {
+  const { pk } = item
+  const { seen, repeated, records: record } = readState
+  if (seen.add(pk, record)) {
+    // A key that was repeated last time will be again. Sending its first record would change the item back and forth.
+    if (readState.known.has(pk)) repeated.set(pk, { item, first: record, last: record, times: 1 })
+    else batch.items.push(item)
+    return
+  }
+  if (runtime.groupBy) {
+    const { key } = runtime.flow.item
+    throw new SourceError({ code: 'GROUP_APART', data: { pk: shorten(pk), key: key.join(', ') } })
+  }
+  const before = repeated.get(pk)
+  const first = before?.first ?? seen.recordOf(pk)
+  if (fileOf(readState, first) !== fileOf(readState, record)) return
+  repeated.set(pk, { item, first, last: record, times: (before?.times ?? 1) + 1 })
+  if (before) return
+  const place = batch.items.findIndex((one) => one.pk === pk)
+  if (place >= 0) batch.items.splice(place, 1)
+}
+
+/**
+ * The last record of each repeated key, after everything was read. In a full read a repeated key is a problem,
+ * because one record is wrong. In an incremental read the later change follows the earlier one.
+ */
+export function repeatedItems(
+  { source }: Pick<FlowRuntime, 'source'>,
+  readState: ReadState,
+  { isFull }: { isFull: boolean },
+): ReadBatch {
+  const isProblem = isFull && source.repeatsKeys !== true
+  const batch: ReadBatch = { items: [], problems: [], filtered: 0 }
+  for (const [pk, { item, first, last, times }] of readState.repeated) {
+    batch.items.push(item)
+    if (!isProblem || times === 1) continue
+    const data = { times, first: placeOf(readState, first), last: placeOf(readState, last) }
+    batch.problems.push({ pk, why: { code: 'KEY_TWICE', data }, isDuplicate: true })
+  }
+  return batch
+}
+
+function fileOf({ files }: ReadState, record: number) {
+  return files.findLast(({ before }) => before < record)
+}
+
+function placeOf(readState: ReadState, record: number): Reason {
+  const file = fileOf(readState, record)
+  const data = { file: file?.name, record: record - (file?.before ?? 0) }
+  return { code: 'RECORD_PLACE', data }
+}
+
+/**
+ * Compares items with the stored hashes. `sendsChanges` false: only new items are sent; `sendsNewItems` false: these are
+ * not sent either.
+ */
+function changesOf(
+  { hashOver }: Pick<FlowRuntime, 'hashOver'>,
+  items: readonly Item[],
+  stored: ReadonlyMap<string, string>,
+  { sendsChanges, sendsNewItems = true, earlierForms, renewsHashes = false }: SendRules,
+): { changes: FoundChange[]; renewed: Renewed[] } {
+  const changes: FoundChange[] = []
+  const renewed: Renewed[] = []
+  for (const item of items) {
+    const { pk, hash } = item
+    const was = stored.get(pk)
+    if (was === undefined) changes.push({ item, kind: 'new', isQueued: sendsNewItems })
+    else if (!looksAs(hashOver, item, was, earlierForms)) {
+      changes.push({ item, kind: 'changed', isQueued: sendsChanges })
+    } else if (renewsHashes && !isContent(hash, was)) renewed.push({ pk, hash, was })
+  }
+  return { changes, renewed }
+}
+
+/** Whether two hashes cover the same content, even if the service now writes another form. */
+export function isContent(hash: string, other: string | undefined): boolean {
+  return other !== undefined && hash.endsWith(other.slice(Math.max(0, other.indexOf(':'))))
+}
+
+/** Whether an item equals the stored hash. A hash of an earlier version is compared over its fields. */
+function looksAs(
+  hashOver: FlowRuntime['hashOver'],
+  item: Item,
+  was: string | undefined,
+  earlierForms: EarlierForms,
+): boolean {
+  if (was === undefined) return false
+  if (isContent(item.hash, was)) return true
+  const form = was.slice(0, was.indexOf(':'))
+  const fields = earlierForms[form]
+  return fields !== undefined && hashOver(fields, item, form) === was
 }

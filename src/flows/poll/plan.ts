@@ -1,5 +1,6 @@
 import type { Db } from '../../db/database.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import { hasCome } from '../../repositories/due-work.ts'
 import { askFill } from '../../repositories/flows/destination-fills.ts'
 import {
@@ -22,7 +23,7 @@ import { definitionHash } from '../definition/definition-hash.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { readFrom } from './cursor.ts'
-import { type PollDeps, type PollLease, underLease } from './poll-lease.ts'
+import type { PollDeps } from './poll-writer.ts'
 
 /**
  * The kind of poll that is due. `normal` sends changes. The others follow a changed definition. `rebase` stores how
@@ -39,6 +40,21 @@ export function pollKindOf(runtime: FlowRuntime, state: FlowStateRow, isNew: boo
   // Resumed after the question: the operator does not want everything sent again.
   const isAnswered = state.pending_definition_hash === definitionHash
   return needsDecision(runtime, state) && isAnswered ? 'rebase' : flow.item.onDefinitionChange
+}
+
+type Identities = Pick<FlowRuntime, 'identities'>
+
+/** Whether the stored items come from another source. */
+export function isOtherSource({ identities }: Identities, state: FlowStateRow): boolean {
+  return state.source_identity !== null && state.source_identity !== identities.source
+}
+
+/** The destinations that were others when their deliveries were recorded. */
+export function otherDestinations({ identities }: Identities, state: FlowStateRow): string[] {
+  return Object.entries(identities.destinations).flatMap(([name, identity]) => {
+    const before = state.destination_identities[name]
+    return before !== undefined && before !== identity ? [name] : []
+  })
 }
 
 /** Whether no poll of the flow succeeded and nothing was sent: a changed definition then needs no decision. */
@@ -144,7 +160,7 @@ function mustReadAll(runtime: FlowRuntime, state: FlowStateRow, now: Date): bool
 export async function applyDefinition(
   deps: PollDeps,
   runtime: FlowRuntime,
-  lease: PollLease,
+  lease: HeldLease,
   state: FlowStateRow,
 ): Promise<{ pollKind: PollKind; state: FlowStateRow }> {
   const { flow, definitionHash } = runtime
@@ -237,7 +253,7 @@ const rowsAtOnce = 1_000
 export async function forgetItems(
   deps: Pick<PollDeps, 'database' | 'now'>,
   runtime: Pick<FlowRuntime, 'flow' | 'itemForm'>,
-  lease: PollLease,
+  lease: HeldLease,
   state: FlowStateRow,
   limit = rowsAtOnce,
 ): Promise<void> {

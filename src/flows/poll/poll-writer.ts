@@ -1,22 +1,92 @@
+import type { Database, Trx } from '../../db/database.ts'
+import { constraintOf } from '../../db/database-failures.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { findHashes, renewHashes } from '../../repositories/flows/flow-items.ts'
+import { type HeldLease, LeaseLostError, underLease } from '../../jobs/with-lease.ts'
+import {
+  findChangedSince,
+  recordChanges,
+  recordNewItems,
+} from '../../repositories/flows/deliveries.ts'
+import { type DestinationFill, listFills } from '../../repositories/flows/destination-fills.ts'
+import { wakeDestination } from '../../repositories/flows/flow-events.ts'
+import {
+  findHashes,
+  lockItems,
+  renewHashes,
+  upsertHashes,
+} from '../../repositories/flows/flow-items.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
 import { saveProgress } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import type { SourceWarning } from '../types.ts'
-import { type BatchProgress, type PollBatch, type SendRules, writeBatch } from './item-changes.ts'
+import type { Item, ItemChange, SourceWarning } from '../types.ts'
 import type { KeySet } from './key-set.ts'
 import type { FieldWatch } from './missing-fields.ts'
-import { type PassWriter, runPass } from './pass.ts'
-import { LeaseLostError, type PollDeps, type PollLease } from './poll-lease.ts'
+import { type FoundChange, isContent, type PassWriter, runPass, type SendRules } from './pass.ts'
+
+export type PollDeps = {
+  database: Database
+  now: () => Date
+  log: {
+    info(fields: object, message: string): void
+    warn(fields: object, message: string): void
+    error(fields: object, message: string): void
+  }
+  /** See createEnqueue. */
+  enqueue: Enqueue
+  /** Whether the flow files contain this definition, as far as they can be read. If not, they are read again soon. */
+  isOnFile: (runtime: FlowRuntime) => Promise<boolean>
+}
+
+/**
+ * Queues changes with distinct keys for the destinations of a flow, or for the one named `only`. `areNew`: items
+ * without any stored row, whose hashes are stored too; it rejects if a row exists.
+ */
+export type Enqueue = (
+  trx: Trx,
+  runtime: Pick<FlowRuntime, 'flow'>,
+  changes: readonly ItemChange[],
+  options?: { only?: string; areNew?: boolean },
+) => Promise<void>
+
+/** Queues changes as rows, and wakes the workers of the destinations when the transaction commits. */
+export function createEnqueue({ database, now }: Pick<PollDeps, 'database' | 'now'>): Enqueue {
+  return async (trx, { flow }, changes, { only, areNew = false } = {}) => {
+    if (changes.length === 0) return
+    // Sorted, so that two writers do not deadlock.
+    const destinations = flow.destinations
+      .map(({ name }) => name)
+      .filter((name) => only === undefined || name === only)
+      .sort()
+    // A destination that is being filled does not have items without a row.
+    const isGone = changes.some(({ kind }) => kind === 'delete')
+    const filled = isGone ? (await listFills(trx, flow.name)).map((one) => one.destination) : []
+    const keepsHistory = flow.queue.keepHistoryMs > 0
+    const to = { flow: flow.name, destinations, keepsHistory, filled }
+    await (areNew ? recordNewItems : recordChanges)(trx, to, changes, now())
+    for (const destination of destinations) {
+      wakeDestination(database, { flow: flow.name, destination })
+    }
+  }
+}
+
 /** The progress of a poll. */
-export type Progress = BatchProgress & {
+export type Progress = {
+  /** Orders it among other reads of the source. */
+  read: number
+  /** Destinations that must get every item. */
+  fills: readonly DestinationFill[]
+  /** True while this poll has found no stored item of the flow. */
+  isFirst: boolean
   startedAt: Date
   savedAtMs: number
   rowsRead: number
-  /** New, changed and deleted items; `changes` counts those that are sent. */
+  /** How many changes are sent. */
+  changes: number
+  /** New, changed and deleted items. */
   counts: { new: number; changed: number; deleted: number }
   problems: number
+  /** A record could not be read this time, so the next poll starts where this one did. */
+  mustReadAgain: boolean
   /** Warnings of the source. */
   warnings: SourceWarning[]
   /** The position before this poll; null if it reads everything. */
@@ -34,6 +104,14 @@ export type Progress = BatchProgress & {
   grouped: BufferedGroups | undefined
 }
 
+/** What is written for one batch. Unchanged items are included only when a destination must get all. */
+type PollBatch = {
+  items: readonly Item[]
+  changes: readonly FoundChange[]
+  /** These keys came more than once: the same read may have stored an earlier record. */
+  isLater?: boolean
+}
+
 /** `isFull`: too many to keep. The read only checks the groups, and the source is read again. */
 type BufferedGroups = { batches: PollBatch[]; size: number; isFull: boolean }
 
@@ -49,7 +127,7 @@ const writesAtOnce = 2
 export async function readSource(
   deps: PollDeps,
   runtime: FlowRuntime,
-  lease: PollLease,
+  lease: HeldLease,
   sendRules: SendRules,
   since: string | null,
   progress: Progress,
@@ -85,7 +163,7 @@ export async function readSource(
 function createPollWriter(
   deps: PollDeps,
   runtime: FlowRuntime,
-  lease: PollLease,
+  lease: HeldLease,
   progress: Progress,
 ): PassWriter & { end(): Promise<void>; settled(): Promise<void> } {
   const { db } = deps.database
@@ -154,6 +232,152 @@ async function noteProgress(deps: PollDeps, flow: string, progress: Progress): P
       updated_at: now,
     })
   }
+}
+
+/** The constraints that fail when an item or its delivery is already stored. */
+const known = new Set(['flow_items_pkey', 'deliveries_pkey'])
+
+/**
+ * Stores and queues the changes of a batch in one transaction. A first poll has no stored items, so it skips lookups,
+ * which take a third of the time. If an item exists after all, the batch is written normally.
+ */
+async function writeBatch(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: HeldLease,
+  batch: PollBatch,
+  progress: Progress,
+): Promise<void> {
+  const { items, changes } = batch
+  if (items.length + changes.length === 0) return
+  const write = (how: typeof writeChanges) =>
+    underLease(deps, lease, (trx) => how(deps, runtime, trx, { ...progress, ...batch }))
+  const areNew = progress.isFirst && !batch.isLater && items.length === 0 && changes.every(isNew)
+  const { queued, overtaken } = await write(areNew ? writeNewItems : writeChanges).catch(
+    (error: unknown) => {
+      if (!areNew || !known.has(constraintOf(error) ?? '')) throw error
+      progress.isFirst = false
+      return write(writeChanges)
+    },
+  )
+  progress.changes += queued
+  progress.mustReadAgain ||= overtaken
+}
+
+const isNew = ({ kind, isQueued }: PollBatch['changes'][number]) => kind === 'new' && isQueued
+
+type Batch = Pick<Progress, 'read' | 'fills'> & PollBatch
+type Written = { queued: number; overtaken: boolean }
+
+/** Stores and queues items without stored rows. Rejects if a row exists. */
+async function writeNewItems(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  trx: Trx,
+  { changes, read }: Batch,
+): Promise<Written> {
+  const upserts = changes.map(({ item }) => upsertOf(item, read, true))
+  await deps.enqueue(trx, runtime, upserts, { areNew: true })
+  return { queued: upserts.length, overtaken: false }
+}
+
+/**
+ * Stores and queues the changes of a batch. `overtaken`: a read that began later stored other content. This batch may
+ * be older or newer, because a poll reads on; only another read can decide.
+ */
+async function writeChanges(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  trx: Trx,
+  { items, changes, read, fills, isLater = false }: Batch,
+): Promise<Written> {
+  const { flow } = runtime
+  const now = deps.now()
+  const changed = changes.map(({ item }) => item)
+  // Only stored items have a row to lock.
+  const seen = changes.flatMap(({ item, kind }) => (kind === 'changed' ? [item] : []))
+  const locked = fills.length > 0 ? items : seen
+  const stored = await lockItems(
+    trx,
+    flow.name,
+    locked.map(({ pk }) => pk),
+  )
+  // Another process may have stored the same meanwhile.
+  const different = changed.filter(({ pk, hash }) => stored.get(pk)?.hash !== hash)
+  const { ours, same } = await upsertHashes(trx, flow.name, different, {
+    read,
+    at: now,
+    isLater,
+  })
+  const queued = changes.filter(({ item, isQueued }) => isQueued && ours.has(item.pk))
+  const upserts = queued.map(({ item, kind }) => upsertOf(item, read, kind === 'new'))
+  if (fills.length === 0) await deps.enqueue(trx, runtime, upserts)
+  else {
+    // If another read stored a different hash since, its newer content is already queued for all destinations.
+    const isLatest = ({ pk, hash }: Item) =>
+      isContent(hash, stored.get(pk)?.hash) || ours.has(pk) || same.has(pk)
+    await enqueueAndFill(deps, runtime, trx, {
+      fills,
+      upserts,
+      items: items.filter(isLatest),
+      read,
+    })
+  }
+  const others = different.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
+  const overtaken = await differs(trx, flow.name, others)
+  return { queued: queued.length, overtaken }
+}
+
+/** Whether a stored hash differs from one of these items. */
+async function differs(trx: Trx, flow: string, items: readonly Item[]): Promise<boolean> {
+  const stored = await lockItems(
+    trx,
+    flow,
+    items.map(({ pk }) => pk),
+  )
+  return items.some(({ pk, hash }) => stored.get(pk)?.hash !== hash)
+}
+
+/**
+ * Queues changes for all destinations, and unchanged items for those that are being filled. Items queued since the
+ * fill was requested are skipped, as after a crash. Destinations and keys are locked in order, as everywhere.
+ */
+async function enqueueAndFill(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  trx: Trx,
+  {
+    fills,
+    upserts,
+    items,
+    read,
+  }: {
+    fills: readonly DestinationFill[]
+    upserts: readonly ItemChange[]
+    items: readonly Item[]
+    read: number
+  },
+): Promise<void> {
+  const { name: flow, destinations } = runtime.flow
+  const sent = new Set(upserts.map(({ pk }) => pk))
+  const rest = items.filter(({ pk }) => !sent.has(pk))
+  const pks = rest.map(({ pk }) => pk)
+  for (const destination of destinations.map(({ name }) => name).sort()) {
+    const fill = fills.find((one) => one.destination === destination)
+    const has = fill && (await findChangedSince(trx, { flow, destination }, pks, fill.asked))
+    const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []
+    const queued = fill
+      ? [
+          ...upserts.map((one) => ({ ...one, isForced: true })),
+          ...missing.map((one) => upsertOf(one, read, true)),
+        ]
+      : upserts
+    await deps.enqueue(trx, runtime, queued, { only: destination })
+  }
+}
+
+function upsertOf({ pk, hash, value }: Item, change: number, isForced: boolean): ItemChange {
+  return { pk, kind: 'upsert', hash, value, change, isForced }
 }
 
 const problemsKept = 1_000

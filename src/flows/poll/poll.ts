@@ -1,13 +1,26 @@
 import type { Trx } from '../../db/database.ts'
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
+import {
+  type HeldLease,
+  type LeaseDeps,
+  LeaseLostError,
+  underLease,
+  withLease,
+} from '../../jobs/with-lease.ts'
 import { endFills, listFills } from '../../repositories/flows/destination-fills.ts'
 import { notifyDeliveries } from '../../repositories/flows/flow-events.ts'
 import { insertPoll } from '../../repositories/flows/flow-polls.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
-import { beginPollRead, endPoll, type FlowStateRow } from '../../repositories/flows/flow-state.ts'
-import { countRun } from '../../repositories/flows/flow-switches.ts'
+import {
+  beginPollRead,
+  endPoll,
+  type FlowStateRow,
+  requireFlowState,
+} from '../../repositories/flows/flow-state.ts'
+import { countRun, isPaused } from '../../repositories/flows/flow-switches.ts'
 import { pauseByService } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowTrace } from '../flow-trace.ts'
 import { FileNotReadyError, SourceError } from '../types.ts'
 import { forgetMissing, sendDeletes } from './deletes.ts'
 import { applyIdentity } from './identity.ts'
@@ -18,13 +31,93 @@ import {
   areChangesSent,
   areNewItemsSent,
   forgetItems,
+  isOtherSource,
   isWithoutItems,
+  OutdatedError,
+  otherDestinations,
   planScan,
 } from './plan.ts'
-import { LeaseLostError, type PollDeps, type PollLease, underLease } from './poll-lease.ts'
-import { isCutOff, type Progress, readSource, reportWarnings } from './poll-writer.ts'
-import type { PollOutcome } from './poller.ts'
-import { isGrouped } from './read-items.ts'
+import {
+  isCutOff,
+  type PollDeps,
+  type Progress,
+  readSource,
+  reportWarnings,
+} from './poll-writer.ts'
+import type { PollerDeps, PollOutcome } from './poller.ts'
+
+export type FlowPollDeps = PollDeps &
+  Pick<LeaseDeps, 'processId'> & {
+    trace?: Pick<FlowTrace, 'notePoll'> | undefined
+    /** Aborts when the service can wait no longer for the end of a poll. */
+    abandoned: AbortSignal
+  }
+
+/** After a process died during a poll, another one starts within 10 s. */
+const pollLeaseMs = 7_000
+
+/** The poll of a flow as its poller calls it: under the flow's lease, and not of a paused flow unless forced. */
+export function createPoll(deps: FlowPollDeps, runtime: FlowRuntime): PollerDeps['poll'] {
+  const { db } = deps.database
+  const { name } = runtime.flow
+  let hasPolled = false
+  return async ({ force, begun }) => {
+    const poll = async (lease: HeldLease): Promise<PollOutcome> => {
+      begun()
+      if (!force && (await isPaused(db, name))) {
+        return { changes: 0, rowsRead: 0, skipped: 'paused' }
+      }
+      const state = await requireFlowState(db, name)
+      if (hasPolled && isOutdated(runtime, state, deps.now())) throw new OutdatedError()
+      const signal = AbortSignal.any([lease.signal, deps.abandoned])
+      const outcome = await traced(deps, name, () =>
+        pollOnce(deps, runtime, { ...lease, signal }, state),
+      )
+      hasPolled ||= outcome.skipped !== 'paused'
+      return outcome
+    }
+    return (await withLease(deps, `flow:${name}`, poll, pollLeaseMs))?.result
+  }
+}
+
+/** A process with another definition is respected until it missed a poll and this time has passed. */
+const silenceMs = 60_000
+
+/**
+ * Whether another process uses another definition. Each would take the other's for a change and send everything
+ * again in alternation. The process that started later polls.
+ */
+function isOutdated(
+  { flow, definitionHash }: FlowRuntime,
+  { last_poll_at: last, definition_hash: accepted }: FlowStateRow,
+  now: Date,
+): boolean {
+  if (!last || accepted === definitionHash) return false
+  const silentMs = now.getTime() - last.getTime()
+  // A time ahead was written before the clock was set back, so it proves nothing.
+  return silentMs > -silenceMs && silentMs < 2 * flow.pollIntervalMs + silenceMs
+}
+
+async function traced(
+  { trace }: Pick<FlowPollDeps, 'trace'>,
+  flow: string,
+  poll: () => Promise<PollOutcome>,
+): Promise<PollOutcome> {
+  const beganAt = performance.now()
+  const note = (rowsRead: number, changes: number, failure: string | null) =>
+    trace?.notePoll({
+      ...{ flow, rowsRead, changes, failure },
+      durationMs: performance.now() - beganAt,
+    })
+  try {
+    const outcome = await poll()
+    if (outcome.skipped === undefined) note(outcome.rowsRead, outcome.changes, null)
+    return outcome
+  } catch (error) {
+    note(0, 0, error instanceof Error ? error.constructor.name : 'unknown')
+    throw error
+  }
+}
 
 /**
  * Reads the source once and queues changes. Hashes and deliveries of a batch share a transaction, so after a crash an
@@ -34,11 +127,12 @@ import { isGrouped } from './read-items.ts'
 export async function pollOnce(
   deps: PollDeps,
   runtime: FlowRuntime,
-  lease: PollLease,
+  lease: HeldLease,
   found: FlowStateRow,
 ): Promise<PollOutcome> {
   const { flow } = runtime
-  const bound = await applyIdentity(deps, runtime, lease, found)
+  const isElsewhere = isOtherSource(runtime, found) || otherDestinations(runtime, found).length > 0
+  const bound = isElsewhere ? await applyIdentity(deps, runtime, lease, found) : { state: found }
   if ('asked' in bound) {
     return { changes: 0, rowsRead: 0, skipped: 'paused', why: bound.asked }
   }
@@ -81,12 +175,12 @@ export async function pollOnce(
     fills,
     fields: watchFields(runtime, state),
     isAgain: false,
-    grouped: isGrouped(runtime) ? { batches: [], size: 0, isFull: false } : undefined,
+    grouped: runtime.groupBy ? { batches: [], size: 0, isFull: false } : undefined,
   }
   try {
     const seen = await readSource(deps, runtime, lease, sendRules, since, progress)
     await reportWarnings(deps, runtime, progress)
-    if (isFull && pollKind !== 'rebase') {
+    if (isFull && pollKind !== 'rebase' && flow.deletes.mode === 'delete') {
       const { read } = progress
       const isCut = isCutOff(progress)
       const problems = progress.problems - progress.duplicates
@@ -123,7 +217,7 @@ function logPoll(deps: PollDeps, flow: string, isFull: boolean, progress: Progre
 async function finish(
   deps: PollDeps,
   runtime: FlowRuntime,
-  lease: PollLease,
+  lease: HeldLease,
   state: FlowStateRow,
   isFull: boolean,
   progress: Progress,

@@ -1,6 +1,6 @@
 import type { StoredReason } from '../../domain/flow-reasons.ts'
+import { LeaseLostError } from '../../jobs/with-lease.ts'
 import { refusal } from '../refusal.ts'
-import { LeaseLostError } from './poll-lease.ts'
 
 /** `why`: the decision that a paused flow waits for. */
 export type PollOutcome = {

@@ -2,8 +2,7 @@ import { contentBytesKept } from '../../repositories/flows/item-versions.ts'
 import type { DeliveryPreview, PreviewedChange } from '../deliver/delivery-preview.ts'
 import type { DestinationPreview, SampledChange, SyncPreview } from '../flow-service.ts'
 import type { SourceWarning } from '../types.ts'
-import type { FoundChange } from './item-changes.ts'
-import type { ReadBatch } from './read-items.ts'
+import type { FoundChange, ReadBatch } from './pass.ts'
 
 /** `value` is null if the content was too large to keep. */
 export type Sampled = Pick<SampledChange, 'pk' | 'kind'> & { value: Record<string, unknown> | null }

@@ -20,7 +20,7 @@ import {
   scansToDelete,
   unreadable,
 } from './deletes.ts'
-import { isOtherSource, unapprovedDestinations } from './identity.ts'
+import { unapprovedDestinations } from './identity.ts'
 import type { KeySet } from './key-set.ts'
 import { watchFields } from './missing-fields.ts'
 import { type PassWriter, runPass } from './pass.ts'
@@ -28,6 +28,7 @@ import {
   areChangesSent,
   areNewItemsSent,
   hasOtherKey,
+  isOtherSource,
   isWithoutItems,
   type PollKind,
   planScan,

@@ -54,7 +54,8 @@ export function openSqlSource(
   const clock = timeZone === undefined ? undefined : wallClockOf(timeZone)
   const given = Object.entries(definition.parameters ?? {})
   const own = Object.fromEntries(given.map(([name, value]) => [name, value.reveal()]))
-  const secrets = [...secretsOf(definition.url.reveal()), ...referencedValues(given)]
+  const url = definition.url.reveal()
+  const secrets = [...secretsOf(url), ...referencedValues(given)]
   const query = withoutTail(scanSql(definition.query, driver))
   const itemQuery =
     definition.itemQuery === undefined
@@ -76,7 +77,6 @@ export function openSqlSource(
   async function* run(statement: SqlStatement, callerSignal: AbortSignal) {
     const signal = AbortSignal.any([callerSignal, closing.signal])
     const { timeoutMs, fetchSize } = limits
-    const url = definition.url.reveal()
     let release: (() => void) | undefined
     try {
       release = await connectionLimit(driver, url, 'read').acquire(signal)

@@ -5,9 +5,9 @@ import type { LoadedFlow } from '../definition/load.ts'
 import type { DestinationContext } from '../destinations/index.ts'
 import { openFlow } from '../engine/open-flow.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
+import { groupedRecords } from '../item/group-rows.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
 import { watchFields } from '../poll/missing-fields.ts'
-import { recordsOf } from '../poll/read-items.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import type { DryRunResponse } from '../workbench-schemas.ts'
@@ -86,8 +86,11 @@ async function firstRecords(
     }
   }
   const batches = counted(runtime.source.scan({ since: null, signal, warn, previewOnly: true }))
+  const records = runtime.groupBy
+    ? groupedRecords(runtime, batches, { since: null, signal })
+    : batches
   try {
-    for await (const some of recordsOf(runtime, batches, { since: null, signal })) {
+    for await (const some of records) {
       rows.push(...some)
       if (rows.length <= dryRunLimits.records) continue
       summary.cutOff = 'items'

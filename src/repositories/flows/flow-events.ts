@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { Db } from '../../db/database.ts'
+import type { Database, Db } from '../../db/database.ts'
+import type { DeliveryTarget } from './deliveries.ts'
 
 export const flowChannel = 'flow_changed'
 
@@ -25,4 +26,14 @@ export async function notifyDeliveries(db: Db, flows: readonly string[]): Promis
   await sql`select ${notifyFlow('deliveries')} from unnest(${flows}::text[]) as changed (flow)`.execute(
     db,
   )
+}
+
+export const deliveriesChannel = 'tillbridge_deliveries'
+
+/** Wakes the worker of a destination, in the process that delivers, when the current transaction commits. It is only a hint. */
+export function wakeDestination(
+  database: Pick<Database, 'announce'>,
+  { flow, destination }: DeliveryTarget,
+): void {
+  database.announce(deliveriesChannel, `${flow}/${destination}`)
 }

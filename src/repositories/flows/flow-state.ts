@@ -190,22 +190,6 @@ export async function hasPollBegunSince(trx: Trx, flow: string, read: number): P
   return row !== undefined && row.read_number > read
 }
 
-/** Whether the lease is valid under this token now. Locks it until the transaction ends. */
-export async function holdsLease(
-  trx: Trx,
-  lease: { name: string; token: number; now: Date },
-): Promise<boolean> {
-  const row = await trx
-    .selectFrom('leases')
-    .select('token')
-    .where('name', '=', lease.name)
-    .where('token', '=', lease.token)
-    .where('deadline', '>', lease.now)
-    .forUpdate()
-    .executeTakeFirst()
-  return row !== undefined
-}
-
 export async function saveProgress(db: Db, progress: Selectable<FlowProgressTable>): Promise<void> {
   const { flow, ...fields } = progress
   await db
