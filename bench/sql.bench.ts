@@ -7,6 +7,7 @@ import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { flowSchema } from '../src/flows/definition/schema.ts'
 import { createDeliveries } from '../src/flows/deliver/deliver.ts'
+import type { SavedDeliveries } from '../src/flows/deliver/destination-work.ts'
 import { createEnqueue } from '../src/flows/poll/poll-writer.ts'
 import { createLeader } from '../src/jobs/leader.ts'
 import { createTableMaintenance } from '../src/jobs/table-maintenance-job.ts'
@@ -126,7 +127,9 @@ async function compare(url: string, shop: Shop): Promise<void> {
   const quiet = { info: () => {}, warn: () => {}, error: () => {} }
   const leader = createLeader({ database, now: () => new Date(), processId: 'bench', log: quiet })
   const enqueue = createEnqueue({ database, now: () => new Date() })
+  let noteSaved = (_saved: SavedDeliveries) => {}
   const deliveries = createDeliveries({
+    onSaved: (saved) => noteSaved(saved),
     database,
     now: () => new Date(),
     random: Math.random,
@@ -182,15 +185,15 @@ async function compare(url: string, shop: Shop): Promise<void> {
     // The service's own word for what is written down as done: a question to the database would take part in what is measured.
     let left = items
     const all = Promise.withResolvers<void>()
-    const unhear = deliveries.onDelivered((told) => {
-      if (told.flow === name) left -= told.items
+    noteSaved = (saved) => {
+      if (saved.flow === name) left -= saved.delivered
       if (left === 0) all.resolve()
-    })
+    }
     const cost = await costOf(async () => {
       await deliveries.open(flow, context)
       await all.promise
     })
-    unhear()
+    noteSaved = () => {}
     const open = await database.db
       .selectFrom('deliveries')
       .select((eb) => eb.fn.countAll<number>().as('count'))

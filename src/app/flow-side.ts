@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
-import { createFlowChanges } from '../flows/control/flow-changes.ts'
+import { followFlowChanges } from '../flows/control/flow-changes.ts'
 import { createFlowContext } from '../flows/definition/context.ts'
 import { createDeliveries } from '../flows/deliver/deliver.ts'
 import { createFlowService } from '../flows/engine/create-flow-service.ts'
@@ -123,7 +123,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     isOpenToAll: config.syncAuth === 'none',
     engine,
   })
-  const flowChanges = await createFlowChanges({ database, deliveries, log })
+  const flowChanges = await followFlowChanges(database)
   const sessions = createControlSessions(
     payments,
     options.publicUrl,

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CompiledQuery, type Driver, Kysely, sql, type Transaction } from 'kysely'
-import { limitConnections } from './connection-share.ts'
 import { isRepeatable, OpenTransactionError } from './database-failures.ts'
 import type { Engine, Log } from './engine.ts'
 import { postgresEngine } from './postgres-engine.ts'
@@ -12,6 +11,7 @@ import {
   Gate,
   guarded,
   insideTransaction,
+  limitConnections,
 } from './transactions.ts'
 import { createWriteProof, type WriteProof } from './write-proof.ts'
 

@@ -1,5 +1,5 @@
 import type { Reason } from '../domain/flow-reasons.ts'
-import { type Answer, exchange, RequestFailure } from '../outbound/guarded-request.ts'
+import { type Answer, guardedRequest, RequestFailure } from '../outbound/guarded-request.ts'
 import type { ChannelDeps, SendResult } from './channel.ts'
 
 type Post = {
@@ -19,7 +19,8 @@ export async function post(
   explain: (answer: Answer) => string = () => '',
 ): Promise<SendResult> {
   try {
-    const answer = await exchange({
+    const answer = await guardedRequest({
+      mayCut: true,
       agent: deps.agent,
       method: 'POST',
       url,

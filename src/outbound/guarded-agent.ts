@@ -84,38 +84,8 @@ export async function dialGuarded(
   }
 }
 
-/**
- * The parsed address, if its scheme, its literal host and its form are allowed; names are checked when they are
- * resolved.
- *
- * @throws RefusedAddressError.
- */
-export function checkUrl(url: string | URL, policy: AddressPolicy): URL {
-  const parsed = parseHttpUrl(url)
-  const refusal = refusalOfHost(parsed.hostname, policy)
-  if (refusal) throw refusal
-  return parsed
-}
-
-/**
- * The parsed address, with any host.
- *
- * @throws RefusedAddressError unless it is a plain http or https address.
- */
-export function parseHttpUrl(url: string | URL): URL {
-  const parsed = URL.parse(String(url))
-  if (!parsed) throw new RefusedAddressError({ code: 'NOT_A_URL' })
-  if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') {
-    throw new RefusedAddressError({ code: 'NOT_HTTP' })
-  }
-  if (parsed.username || parsed.password) {
-    // undici drops them silently.
-    throw new RefusedAddressError({ code: 'URL_WITH_USER' })
-  }
-  return parsed
-}
-
-function refusalOfHost(host: string, policy: AddressPolicy): RefusedAddressError | null {
+/** Why the host of an address is refused; names are checked when they are resolved. */
+export function refusalOfHost(host: string, policy: AddressPolicy): RefusedAddressError | null {
   if (isMetadataName(host)) return refusal(host, 'never')
   const found = classOfLiteral(host)
   return found && isRefused(found, policy) ? refusal(host, found) : null

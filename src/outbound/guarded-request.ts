@@ -2,7 +2,7 @@ import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { type Dispatcher, request } from 'undici'
 import { type Reason, ReasonError } from '../domain/flow-reasons.ts'
-import { parseHttpUrl, RefusedAddressError } from './guarded-agent.ts'
+import { RefusedAddressError } from './guarded-agent.ts'
 import { atFirstByte, parseRetryAfter } from './send-attempt.ts'
 
 export type RequestMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -18,6 +18,8 @@ export type GuardedRequest = {
   timeoutMs: number
   /** Largest body of an answer that is read; 65,536 when absent. */
   maxBytes?: number
+  /** A larger body is dropped and is no failure, since the request is done or refused by then. */
+  mayCut?: boolean
   signal?: AbortSignal | undefined
   /** `same-origin` follows up to three for GET and HEAD; `none`, the default, returns the 3xx itself. */
   redirects?: 'none' | 'same-origin'
@@ -34,9 +36,13 @@ export type GuardedAnswer = {
   body: Buffer
   /** Seconds; null when absent or unreadable. */
   retryAfterSeconds: number | null
+  /** The body was larger than `maxBytes`, and is empty here. */
+  isCut?: boolean
   /** Of the answer, after redirects. */
   url: URL
 }
+
+export type Answer = Omit<GuardedAnswer, 'url'>
 
 /** Shops send 409 and 423 during another change of the same object; 425 is RFC 8470. */
 const passingStatuses = [408, 409, 423, 425, 429]
@@ -103,16 +109,37 @@ async function once(input: GuardedRequest, url: URL, signal: AbortSignal): Promi
     bodyTimeout: 0,
     signal,
   })
+  const { statusCode: status, headers } = answer
+  const nowMs = (input.now ?? Date.now)()
+  const retryAfterSeconds = parseRetryAfter(headers['retry-after'], nowMs)
   const maxBytes = input.maxBytes ?? 65_536
-  const packed = await readBounded(answer, maxBytes)
-  const body = await unpack(packed, answer.headers['content-encoding'], maxBytes)
-  return {
-    status: answer.statusCode,
-    headers: answer.headers,
-    body,
-    retryAfterSeconds: parseRetryAfter(answer.headers['retry-after'], (input.now ?? Date.now)()),
-    url,
+  try {
+    const packed = await readBounded(answer, maxBytes)
+    const body = await unpack(packed, headers['content-encoding'], maxBytes)
+    return { status, headers, body, retryAfterSeconds, url }
+  } catch (error) {
+    const isJustLarge = error instanceof RequestFailure && error.kind === 'too_large'
+    if (!input.mayCut || !isJustLarge) throw error
+    return { status, headers, body: Buffer.alloc(0), isCut: true, retryAfterSeconds, url }
   }
+}
+
+/**
+ * The parsed address, with any host.
+ *
+ * @throws RefusedAddressError unless it is a plain http or https address.
+ */
+export function parseHttpUrl(url: string | URL): URL {
+  const parsed = URL.parse(String(url))
+  if (!parsed) throw new RefusedAddressError({ code: 'NOT_A_URL' })
+  if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') {
+    throw new RefusedAddressError({ code: 'NOT_HTTP' })
+  }
+  if (parsed.username || parsed.password) {
+    // undici drops them silently.
+    throw new RefusedAddressError({ code: 'URL_WITH_USER' })
+  }
+  return parsed
 }
 
 const unpackers = new Map([
@@ -206,60 +233,4 @@ function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string'
     ? error.code
     : undefined
-}
-
-export type Answer = {
-  status: number
-  headers: Record<string, string | string[] | undefined>
-  /** Empty when the answer was larger than `maxBytes`; the status still counts. */
-  body: Buffer
-  /** Seconds; null when absent or unreadable. */
-  retryAfterSeconds: number | null
-  /** It was larger. */
-  isCut?: boolean
-}
-
-type Seen = Pick<Answer, 'headers'> & { status: number | undefined }
-
-/**
- * A guarded request that needs only the status of the answer. A body beyond the limit is dropped and is no failure,
- * since the request is done or refused by then.
- *
- * @throws RequestFailure when no status came.
- */
-export async function exchange(request: Omit<GuardedRequest, 'redirects'>): Promise<Answer> {
-  const seen: Seen = { status: undefined, headers: {} }
-  const agent = watched(request.agent, seen)
-  try {
-    return await guardedRequest({ ...request, agent, redirects: 'none' })
-  } catch (error) {
-    const isJustLarge = error instanceof RequestFailure && error.kind === 'too_large'
-    if (!isJustLarge || seen.status === undefined) throw error
-    const nowMs = (request.now ?? Date.now)()
-    return {
-      status: seen.status,
-      headers: seen.headers,
-      body: Buffer.alloc(0),
-      isCut: true,
-      retryAfterSeconds: parseRetryAfter(seen.headers['retry-after'], nowMs),
-    }
-  }
-}
-
-function watched(dispatcher: Dispatcher, seen: Seen): Dispatcher {
-  return dispatcher.compose((dispatch) => (options, handler) => {
-    const watching: Dispatcher.DispatchHandler = {
-      onRequestStart: (...args) => handler.onRequestStart?.(...args),
-      onRequestUpgrade: (...args) => handler.onRequestUpgrade?.(...args),
-      onResponseStart(controller, status, headers, message) {
-        seen.status = status
-        seen.headers = headers
-        handler.onResponseStart?.(controller, status, headers, message)
-      },
-      onResponseData: (...args) => handler.onResponseData?.(...args),
-      onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
-      onResponseError: (...args) => handler.onResponseError?.(...args),
-    }
-    return dispatch(options, watching)
-  })
 }

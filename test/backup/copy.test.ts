@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -14,7 +15,7 @@ import { type Database, openDatabase } from '../../src/db/database.ts'
 import { listMigrations, migrateWithin } from '../../src/db/migrate.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import type { EncryptionKey } from '../../src/domain/sealed.ts'
-import { createDeliveryQueue } from '../../src/flows/deliver/queue.ts'
+import { startWorker } from '../../src/flows/deliver/worker.ts'
 import { EncryptionKeysError } from '../../src/payments/encryption/encryption-keys.ts'
 import { insertClosing } from '../../src/repositories/closings/closing-queries.ts'
 import { walkDue } from '../../src/repositories/flows/due-deliveries.ts'
@@ -109,9 +110,6 @@ async function openEmpty(): Promise<Database> {
 const load = (target: Database, path = file) =>
   loadInto(target, readBackup(path), (trx) => checkLoaded(trx, atHand))
 
-const queueOn = (database: Database) =>
-  createDeliveryQueue({ database, now: () => new Date(), leader: leading, log: silent })
-
 /** Every row of every table, as text. */
 async function contentOf(database: Database): Promise<Record<string, string[]>> {
   const content: Record<string, string[]> = {}
@@ -133,9 +131,6 @@ async function tablesOf(database: Database): Promise<string[]> {
 }
 
 test('every table of a running service is copied, but for the list of migrations', async () => {
-  const queue = queueOn(source)
-  await queue.start()
-  await queue.stop()
   const copied = (await listTables(source.db)).map(({ name }) => `public.${name}`)
   const left = (await tablesOf(source)).filter((name) => !copied.includes(name))
   expect(left.toSorted()).toEqual(['public.kysely_migration', 'public.kysely_migration_lock'])
@@ -238,10 +233,9 @@ describe('a database that was filled from a backup', () => {
 
   test('what is owed to a destination is delivered from there', async () => {
     const tried = Promise.withResolvers<string>()
-    const queue = queueOn(target)
-    await queue.start()
     const owedTo = { flow: 'articulos', destination: 'tienda' }
-    await queue.work('articulos', 'tienda', {
+    const deps = { leader: leading, log: silent, pollMs: 1_000, sleep: wait }
+    const worker = startWorker(deps, {
       concurrency: 1,
       admit: () => ({ starts: 1, waitMs: 0 }),
       walk: () => {
@@ -257,7 +251,7 @@ describe('a database that was filled from a backup', () => {
       save: async () => [],
     })
     expect(await tried.promise).toBe('A|1')
-    await queue.stop()
+    await worker.stop(1_000)
   })
 
   test('it is refused when it is to be filled again, and stays as it is', async () => {

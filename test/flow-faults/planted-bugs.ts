@@ -34,7 +34,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'delivery sent under an expired lease not requeued',
-    'flows/deliver/save-outcomes',
+    'flows/deliver/send-again',
     `if (!row || row.state === 'failed' || row.version <= outcome.version) return 'fine'`,
     `if (row) return 'fine'`,
     { silences: 'what was sent under a lost claim was owed again' },

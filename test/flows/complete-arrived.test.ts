@@ -4,12 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { build, type Database } from '../../src/db/database.ts'
 import { openPglite } from '../../src/db/pglite-engine.ts'
 import type { Outcome } from '../../src/flows/deliver/outcome.ts'
-import {
-  DeliveryLeaseLostError,
-  type Fence,
-  type ItemOutcome,
-} from '../../src/flows/deliver/outcome-writer.ts'
-import { saveGroup } from '../../src/flows/deliver/save-outcomes.ts'
+import { type Fence, type ItemOutcome, saveGroup } from '../../src/flows/deliver/save-outcomes.ts'
+import { LeaseLostError } from '../../src/jobs/with-lease.ts'
 import { recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import { acquireLease, keepLease, type LeaseToken } from '../../src/repositories/leases.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -132,7 +128,7 @@ test('T50: of what is in hand when another process leads nothing is written, wha
   })
   for (const group of [[arrived('a')], [failed('a')], [arrived('a'), failed('b')]]) {
     await expect(saveGroup(database, target, group, at, fenceOf(lease))).rejects.toBeInstanceOf(
-      DeliveryLeaseLostError,
+      LeaseLostError,
     )
   }
   expect(await look(target.flow)).toEqual({
@@ -147,7 +143,7 @@ test('a process that has let go writes nothing either', async () => {
   const { target, lease } = await owe(['a'])
   const fence = { ...fenceOf(lease), proof: () => undefined, holds: async () => false }
   await expect(saveGroup(database, target, [arrived('a')], at, fence)).rejects.toBeInstanceOf(
-    DeliveryLeaseLostError,
+    LeaseLostError,
   )
   expect((await look(target.flow)).states).toEqual({ a: 'waiting' })
 })

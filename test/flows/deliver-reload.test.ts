@@ -1,6 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { FinalFailure } from '../../src/flows/deliver/outcome.ts'
 import { cleanDeliveries } from '../../src/flows/engine/housekeeping.ts'
 import { upsertHashes } from '../../src/repositories/flows/flow-items.ts'
 import { useService } from './deliver-service.ts'
@@ -175,8 +174,6 @@ test('housekeeping forgets what is old, but not what a destination has of a know
       maxWaiting: 10,
     },
   })
-  const finals: FinalFailure[] = []
-  own.onFinalFailures((some) => finals.push(...some))
   const web = receiver(async ({ pk }) => {
     if (pk === 'waits') return busy
     return pk === 'failed' ? invalid : { ok: true }
@@ -207,6 +204,6 @@ test('housekeeping forgets what is old, but not what a destination has of a know
   await expect
     .poll(() => rowOf(database, 'clean', 'gone'), soon)
     .toMatchObject({ state: 'done', delivered_hash: 'h1:b', version: 1 })
-  expect(finals).toHaveLength(1)
+  expect(own.saved.flatMap((one) => one.finals)).toHaveLength(1)
   await own.stop()
 })

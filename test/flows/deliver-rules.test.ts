@@ -7,7 +7,6 @@ import {
 } from '../../src/flows/deliver/attempt.ts'
 import { createGate } from '../../src/flows/deliver/gate.ts'
 import { compileItemBody } from '../../src/flows/deliver/item-body.ts'
-import { queueName } from '../../src/flows/deliver/queue.ts'
 import { backoffMs } from '../../src/outbound/backoff.ts'
 import type { SendPermit } from '../../src/outbound/outbound.ts'
 import type { PendingDelivery } from '../../src/repositories/flows/deliveries.ts'
@@ -147,18 +146,6 @@ test('keys and names that only look alike stay apart', () => {
   ]
   expect(new Set([one, { ...one }, ...others].map(jobKey)).size).toBe(8)
   expect(jobKey(one)).toMatch(/^[0-9a-f]{64}$/)
-
-  expect(queueName('stores', 'web')).toBe('stores/web')
-  const odd: [string, string][] = [
-    ['a/b', 'c'],
-    ['a', 'b/c'],
-    ['Ñandú', 'x'],
-    ['x'.repeat(300), 'y'],
-    ['', ''],
-  ]
-  const names = odd.map(([flow, destination]) => queueName(flow, destination))
-  expect(new Set(names).size).toBe(odd.length)
-  for (const name of names) expect(name).toMatch(/^\.\/[0-9a-f]{64}$/)
 })
 
 const row: PendingDelivery = {

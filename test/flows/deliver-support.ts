@@ -5,6 +5,7 @@ import {
   type Deliveries,
   type DeliveriesDeps,
 } from '../../src/flows/deliver/deliver.ts'
+import type { SavedDeliveries } from '../../src/flows/deliver/destination-work.ts'
 import type { DestinationContext } from '../../src/flows/destinations/index.ts'
 import { withheld } from '../../src/flows/destinations/result.ts'
 import { createEnqueue, type Enqueue } from '../../src/flows/poll/poll-writer.ts'
@@ -118,6 +119,8 @@ export function memoryLog() {
 }
 
 export type Service = Deliveries & {
+  /** What was committed of outcomes. */
+  saved: SavedDeliveries[]
   enqueue: Enqueue
   database: Database
   log: ReturnType<typeof memoryLog>
@@ -173,6 +176,7 @@ export function createService(
   const leader =
     deps.leader ?? createLeader({ database, now, processId, log, ...(leaseMs && { leaseMs }) })
   const receivers = new Map<string, Receiver>()
+  const saved: SavedDeliveries[] = []
   const deliveries = createDeliveries({
     database,
     now,
@@ -180,6 +184,7 @@ export function createService(
     leader,
     log,
     pollMs: 20,
+    onSaved: (one) => saved.push(one),
     openDestination: (definition, context) => {
       const found = receivers.get(`${(context.flow as Flow).name}/${definition.name}`)
       if (!found) throw new Error(`no receiver for ${definition.name}`)
@@ -201,6 +206,7 @@ export function createService(
   const enqueue = createEnqueue({ database, now: () => new Date() })
   return {
     ...deliveries,
+    saved,
     enqueue,
     database,
     log,

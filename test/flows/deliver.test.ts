@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { destinationIdentity } from '../../src/flows/definition/identity.ts'
 import { jobKey } from '../../src/flows/deliver/attempt.ts'
-import type { FinalFailure } from '../../src/flows/deliver/outcome.ts'
 import type { DeliveryResult } from '../../src/flows/types.ts'
 import { useService } from './deliver-service.ts'
 import {
@@ -26,16 +25,14 @@ test('a change reaches every destination with its mapped body and its key', asyn
     {},
   ])
   const receivers = [receiver(), receiver(), receiver()]
-  const delivered: unknown[] = []
-  const stopListening = service().onDelivered((event) => delivered.push(event))
+  const delivered = () => service().saved.filter((one) => one.flow === 'all')
   await service().run(flow, receivers)
   await service().change(flow, [
     { pk: '7', hash: 'h1:x', value: { id: '7', name: 'a' }, change: 5 },
   ])
   await expect.poll(() => statesOf(service().database, 'all'), soon).toEqual({ done: 3 })
   // Told after the commit that the rows show.
-  await expect.poll(() => delivered.length, soon).toBe(3)
-  stopListening()
+  await expect.poll(() => delivered().length, soon).toBe(3)
 
   expect(receivers.map(({ calls }) => calls.map(({ body }) => body))).toEqual([
     [{ code: '7', label: 'A' }],
@@ -68,8 +65,8 @@ test('a change reaches every destination with its mapped body and its key', asyn
     payload: null,
     version: 1,
   })
-  expect(delivered).toContainEqual(
-    expect.objectContaining({ flow: 'all', destination: 'web-2', items: 1 }),
+  expect(delivered()).toContainEqual(
+    expect.objectContaining({ flow: 'all', destination: 'web-2', delivered: 1 }),
   )
 })
 
@@ -139,20 +136,17 @@ test('different items run side by side, as many as the definition says', async (
 test('a failure is tried again under the same key; used up, it is recorded and told once', async () => {
   const flow = flowOf('used-up', [{ retry: { attempts: 3 } }])
   const web = receiver(async () => busy)
-  const finals: FinalFailure[] = []
-  const stopListening = service().onFinalFailures((some) => finals.push(...some))
-  const deaf = service().onFinalFailures(() => {
-    throw new Error('a bad listener')
-  })
+  const finals = () =>
+    service()
+      .saved.filter((one) => one.flow === 'used-up')
+      .flatMap((one) => one.finals)
   await service().run(flow, [web])
   await service().change(flow, [{ pk: 'x' }])
-  await expect.poll(() => finals.length, soon).toBe(1)
-  stopListening()
-  deaf()
+  await expect.poll(() => finals().length, soon).toBe(1)
 
   expect(web.calls.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
   expect(new Set(web.calls.map((call) => call.jobKey)).size).toBe(1)
-  expect(finals[0]).toMatchObject({
+  expect(finals()[0]).toMatchObject({
     flow: 'used-up',
     destination: 'web',
     pk: 'x',

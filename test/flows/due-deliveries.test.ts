@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { createDeliveryQueue, type DeliveryQueue } from '../../src/flows/deliver/queue.ts'
+import { startWorker } from '../../src/flows/deliver/worker.ts'
 import {
   beforeAllDue,
   dueDeliveries,
@@ -17,21 +18,11 @@ const hourMs = 3600_000
 const destination = 'web'
 
 let database: Database
-let queue: DeliveryQueue
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  queue = createDeliveryQueue({
-    database,
-    now: () => new Date(),
-    leader: leading,
-    log: memoryLog(),
-    pollMs: 20,
-  })
-  await queue.start()
 })
 afterAll(async () => {
-  await queue.stop({ timeoutMs: 0 })
   await database.close()
 })
 
@@ -104,7 +95,8 @@ test('a walk that has come to its end goes on with what has become owed behind i
 test('what nobody has announced is found, wherever it stands among very many', async () => {
   const target = await importItems()
   const worked: string[] = []
-  await queue.work<string, string>(target.flow, destination, {
+  const deps = { leader: leading, log: memoryLog(), pollMs: 20, sleep: wait }
+  const worker = startWorker<string, string>(deps, {
     concurrency: 8,
     batch: { most: 100, groupOf: () => ({ kind: 'upsert', most: 100 }) },
     admit: () => ({ starts: 10, waitMs: 0 }),
@@ -132,5 +124,5 @@ test('what nobody has announced is found, wherever it stands among very many', a
     where flow = ${target.flow} and pk = ${keyOf(1_234)}`.execute(database.db)
   await expect.poll(() => worked.at(-1), { timeout: 15_000 }).toBe(keyOf(1_234))
   expect(worked).toHaveLength(items + 1)
-  await queue.unwork(target.flow, destination)
+  await worker.stop(0)
 })

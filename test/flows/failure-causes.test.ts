@@ -178,7 +178,7 @@ test('causes that take long to be named hold up nobody, whether they are listed 
   expect(listed.ms).toBeLessThan(promisedMs)
   const again = await longestTurn(async () => {
     const isSelected = (error: string) => causes(error) === 'none'
-    return `${await retryFailed({ database, queue: { wake: () => {} }, now: () => new Date() }, { flow, isSelected })}`
+    return `${await retryFailed({ database, now: () => new Date() }, { flow, isSelected })}`
   })
   expect(again.said).toBe('0')
   expect(again.ms).toBeLessThan(promisedMs)

@@ -2,12 +2,25 @@ import { createServer, type Server } from 'node:http'
 import { type AddressInfo, isIP, type LookupFunction } from 'node:net'
 import { Agent } from 'undici'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { AddressPolicy } from '../../src/outbound/address-class.ts'
 import {
-  checkUrl,
   createGuardedAgent,
   RefusedAddressError,
+  refusalOfHost,
 } from '../../src/outbound/guarded-agent.ts'
-import { guardedRequest, type RequestFailure } from '../../src/outbound/guarded-request.ts'
+import {
+  guardedRequest,
+  parseHttpUrl,
+  type RequestFailure,
+} from '../../src/outbound/guarded-request.ts'
+
+/** What a request checks before the connection. */
+function checkUrl(url: string, policy: AddressPolicy): URL {
+  const parsed = parseHttpUrl(url)
+  const refusal = refusalOfHost(parsed.hostname, policy)
+  if (refusal) throw refusal
+  return parsed
+}
 
 // Notations of loopback, private, reserved, link-local and metadata addresses, and names for them.
 const privateHosts = [

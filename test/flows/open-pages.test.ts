@@ -144,8 +144,8 @@ test('causes that differ by item are kept up to a number, and the frequent one a
 test('one group of failures is sent again wherever its items are, each once, and wakes their destinations', async () => {
   const flow = await fill()
   const woken = new Set<string>()
-  const queue = { wake: (_: string, destination: string) => void woken.add(destination) }
-  const deps = { database, queue, now: () => now }
+  const announce = (_: string, payload: string) => void woken.add(payload.split('/')[1] ?? '')
+  const deps = { database: { ...database, announce }, now: () => now }
   const wanted = places((place) => place % 6 === 4).map(pkOf)
   const filter = { flow, error: 'refused 4' }
   expect(await retryFailed(deps, { ...filter, pk: wanted[3] }, 333)).toBe(2)

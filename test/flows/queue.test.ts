@@ -3,11 +3,11 @@ import { expect, test } from 'vitest'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
 import {
   createOutcomeWriter,
-  DeliveryLeaseLostError,
   type ItemOutcome,
   type WriterLimits,
-} from '../../src/flows/deliver/outcome-writer.ts'
+} from '../../src/flows/deliver/save-outcomes.ts'
 import { startWorker, type Work, type WorkerDeps } from '../../src/flows/deliver/worker.ts'
+import { LeaseLostError } from '../../src/jobs/with-lease.ts'
 import { latch, memoryLog, openTerm } from './deliver-support.ts'
 
 const soon = { timeout: 10_000, interval: 5 }
@@ -95,7 +95,7 @@ test('an outcome that cannot be written, or whose claim is lost, does not spoil 
     await hold.opened
     const pks = group.map(({ pk }) => pk)
     if (pks.includes('bad')) throw new Error('invalid byte sequence')
-    if (pks.includes('lost')) throw new DeliveryLeaseLostError()
+    if (pks.includes('lost')) throw new LeaseLostError()
     written.push(...pks)
   })
   for (const pk of ['first', 'a', 'bad', 'lost', 'b']) settlements.add(settledOf(pk))

@@ -26,7 +26,7 @@ export const queue: readonly Mistakes[] = [
     tests: [['test/flows/complete-arrived.test.ts']],
     made: {
       'what is no longer ours is written all the same': [
-        'if (!(await fence.holds(trx))) throw new DeliveryLeaseLostError()',
+        'if (!(await fence.holds(trx))) throw new LeaseLostError()',
         '',
       ],
     },

@@ -84,8 +84,7 @@ export function createWorld(database: Database) {
           .execute()
       })
     },
-    retry: (destination = 'web') =>
-      retryFailed({ database, queue: { wake: async () => {} }, now }, { flow: name, destination }),
+    retry: (destination = 'web') => retryFailed({ database, now }, { flow: name, destination }),
     deliver: (pks: readonly string[], destination = 'web') =>
       database.transaction(async (trx) => {
         const results = pks.map((pk) => ({ pk, became: 'delivered' as const }))

@@ -1,7 +1,7 @@
 import type { Database, Db } from '../../db/database.ts'
 import { type MinuteCounts, readRates } from '../../repositories/flows/delivery-rates.ts'
 import { listOpenDestinations } from '../../repositories/flows/delivery-reports.ts'
-import type { QueueLog } from '../deliver/queue.ts'
+import type { QueueLog } from '../deliver/worker.ts'
 import type { DestinationReport } from '../flow-service.ts'
 import type { DestinationDefinition } from '../types.ts'
 

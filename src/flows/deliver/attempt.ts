@@ -28,8 +28,7 @@ import {
   type Tried,
   traceOf,
 } from './outcome.ts'
-import type { QueueLog } from './queue.ts'
-import type { QueuedItem } from './worker.ts'
+import type { QueuedItem, QueueLog } from './worker.ts'
 
 export type AttemptDeps = {
   now: () => Date

@@ -1,61 +1,38 @@
-import { notify } from '../../db/database.ts'
-import { sentenceOf } from '../../domain/flow-reasons.ts'
-import { longestRetryAfterMs } from '../../outbound/backoff.ts'
-import {
-  type DeliveryTarget,
-  delayDeliveries,
-  findDeliveries,
-  findNeedsApproval,
-  mayBeThere,
-  type PendingDelivery,
-} from '../../repositories/flows/deliveries.ts'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Database, notify } from '../../db/database.ts'
+import type { Leader } from '../../jobs/leader.ts'
+import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
 import { countWaiting } from '../../repositories/flows/delivery-reports.ts'
 import { deleteDestinationState } from '../../repositories/flows/destination-states.ts'
-import { walkDue } from '../../repositories/flows/due-deliveries.ts'
 import type { FailedFilter } from '../../repositories/flows/failed-deliveries.ts'
-import { findRemembered } from '../../repositories/flows/remembered-values.ts'
-import { destinationIdentity } from '../definition/identity.ts'
+import { deliveriesChannel, notifyDeliveries } from '../../repositories/flows/flow-events.ts'
+import { countInFlight, saveInFlight } from '../../repositories/flows/leader-lease.ts'
 import type { Flow } from '../definition/schema.ts'
-import { type DestinationContext, openDestination } from '../destinations/index.ts'
-import type { Destination, DestinationDefinition, ItemChange } from '../types.ts'
-import {
-  type AttemptDeps,
-  attemptDelivery,
-  createBatchLimits,
-  hasBody,
-  type OpenDestination,
-  type Waiting,
-} from './attempt.ts'
+import type { DestinationContext } from '../destinations/index.ts'
+import type { DestinationDefinition } from '../types.ts'
+import type { AttemptDeps } from './attempt.ts'
 import { limiterOf, type RateLimiter } from './breaker.ts'
-import { type DeliveryPreview, type DeliveryRecord, previewDelivery } from './delivery-preview.ts'
+import { type DeliveryPreview, previewDelivery } from './delivery-preview.ts'
 import {
-  type ApprovalCheck,
-  approvalCheckMs,
-  createApprovalCheck,
-  createGate,
-  createStops,
-  type Gate,
-} from './gate.ts'
-import { type GateReports, reportGate } from './gate-reports.ts'
-import { compileItemBody } from './item-body.ts'
-import type { FinalFailure, Outcome } from './outcome.ts'
-import { DeliveryLeaseLostError } from './outcome-writer.ts'
-import { createDeliveryQueue, type DeliveryQueueDeps } from './queue.ts'
-import { requeueAfterLostLease, saveGroup } from './save-outcomes.ts'
+  type DestinationWork,
+  openWork,
+  type SavedDeliveries,
+  type WorkDeps,
+} from './destination-work.ts'
+import { createGate, createStops, type Gate } from './gate.ts'
 import { retryFailed, tryNow } from './send-again.ts'
-import type { QueuedItem, Work } from './worker.ts'
 
-export type DeliveriesDeps = DeliveryQueueDeps &
-  AttemptDeps & {
-    /** Replaces the product's destinations, for tests. */
-    openDestination?: (
-      definition: DestinationDefinition,
-      context: DestinationContext,
-    ) => Destination
+export type DeliveriesDeps = AttemptDeps &
+  Pick<WorkDeps, 'openDestination'> & {
+    database: Database
+    /** Deliveries run while this process leads. */
+    leader: Pick<Leader, 'current' | 'follow'>
+    sleep?: (ms: number) => Promise<void>
+    /** How often workers look for deliveries that became due. */
+    pollMs?: number
+    /** Called after the commit of outcomes; for tests. */
+    onSaved?: (saved: SavedDeliveries) => void
   }
-
-/** Items that have reached a destination. */
-export type Delivered = { flow: string; destination: string; items: number; at: Date }
 
 export type Deliveries = {
   /** Call it before anything else. Several processes may start together. */
@@ -87,45 +64,83 @@ export type Deliveries = {
   tryNow(target: DeliveryTarget): Promise<number>
   /** Deliveries that are being sent, over all processes. */
   countActive(): Promise<number>
-  /**
-   * Called after the commit in the process that delivers, once per failure. It is a hint for notifications: after a
-   * crash in between only the database has the failure. Returns a function that unsubscribes.
-   */
-  onFinalFailures(listener: (finals: FinalFailure[]) => void): () => void
-  /** Like onFinalFailures, for deliveries that arrived. */
-  onDelivered(listener: (delivered: Delivered) => void): () => void
-}
-
-type Running = OpenDestination & {
-  definition: DestinationDefinition
-  keyNames: readonly string[]
-  keepsHistory: boolean
-  approval: ApprovalCheck
-  reports: GateReports | undefined
 }
 
 /** Asks the process that delivers for an attempt now. */
 const tryChannel = 'tillbridge_try_now'
+const stopMs = 30_000
 const longestSwapMs = 60_000
 /** A timed-out attempt needs a moment to end. */
 const swapMarginMs = 5_000
+const inFlightEveryMs = 1_000
+/** Deliveries change by the thousand a second. Pages get one hint in this time. */
+const notifyAfterMs = 500
 
-/** Delivers the changes of flows: durably, in order per item, at least once. */
+/**
+ * Delivers the changes of flows: durably, in order per item, at least once. A row of `deliveries` is its own job. The
+ * leader walks over the rows of each destination: when a writer wakes it, and once a second. Only the leader sends, so
+ * concurrency, rate limit and breaker of a definition hold over all processes.
+ */
 export function createDeliveries(deps: DeliveriesDeps): Deliveries {
-  const { database, log, now } = deps
-  const queue = createDeliveryQueue(deps)
-  const stops = createStops(deps, () => queue.wakeAll())
-  const openOne = deps.openDestination ?? openDestination
+  const { database, log, now, leader } = deps
+  const stops = createStops(deps, () => wakeAll())
   /** Open destinations, by flow and name. */
-  const flows = new Map<string, Map<string, Running>>()
+  const flows = new Map<string, Map<string, DestinationWork>>()
+  /** With a worker, also one that finishes its attempts. */
+  const working = new Set<DestinationWork>()
   /** The last opening or closing of each flow. They run one after the other. */
   const turns = new Map<string, Promise<void>>()
-  const finalListeners = new Set<(finals: FinalFailure[]) => void>()
-  const deliveredListeners = new Set<(delivered: Delivered) => void>()
   /** By quota name and rate limit. */
   const limiters = new Map<string, RateLimiter>()
+  /** Flows with outcomes that pages were not notified of yet. */
+  const moved = new Set<string>()
+  let notifyTimer: NodeJS.Timeout | undefined
+  let notifying: Promise<void> | undefined
+  let inFlightTimer: NodeJS.Timeout | undefined
   let stopped = false
-  let unlisten: (() => Promise<void>) | undefined
+  let unlisten: (() => Promise<unknown>) | undefined
+
+  const find = ({ flow, destination }: DeliveryTarget) => flows.get(flow)?.get(destination)
+
+  const wakeAll = () => {
+    for (const work of working) work.wake()
+  }
+
+  const inFlight = () => [...working].reduce((sum, work) => sum + work.inFlight(), 0)
+
+  /** For /stats of other processes. */
+  let stored = 0
+  const storeInFlight = async () => {
+    const lease = leader.current()?.proof()
+    const count = inFlight()
+    if (!lease || count === stored) return
+    stored = count
+    await saveInFlight(database.db, lease, count).catch((error: unknown) =>
+      log.warn({ err: error }, 'claimed deliveries of this process not stored'),
+    )
+  }
+
+  const notifyPages = async () => {
+    notifyTimer = undefined
+    const names = [...moved]
+    moved.clear()
+    await notifyDeliveries(database.db, names).catch((error: unknown) =>
+      log.warn({ err: error }, 'delivery events not sent to the page'),
+    )
+  }
+
+  const workDeps: WorkDeps = {
+    ...deps,
+    sleep: deps.sleep ?? ((ms) => wait(ms)),
+    pollMs: deps.pollMs ?? 1_000,
+    onSaved(saved) {
+      deps.onSaved?.(saved)
+      moved.add(saved.flow)
+      notifyTimer ??= setTimeout(() => {
+        notifying = notifyPages()
+      }, notifyAfterMs)
+    },
+  }
 
   /** Kept for the life of the process, so that an unused quota does not start again at zero. */
   const limiterFor = (definition: DestinationDefinition): RateLimiter => {
@@ -137,6 +152,15 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     return limiter
   }
 
+  /** The gate outlives its destination: a reload must not close a breaker or double a rate limit. */
+  const gateFor = (flow: string, definition: DestinationDefinition): Gate => {
+    const { name: destination } = definition
+    const before = find({ flow, destination })
+    if (before && gateRules(before.definition) === gateRules(definition)) return before.gate
+    const isStopped = () => stops.isStopped(flow, destination)
+    return createGate(definition, steadyTime, limiterFor(definition), isStopped)
+  }
+
   const inTurn = (flow: string, work: () => Promise<void>): Promise<void> => {
     const turn = (turns.get(flow) ?? Promise.resolve()).then(work)
     const done = turn.catch(() => undefined)
@@ -145,231 +169,98 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     return turn
   }
 
-  const tryThrough = ({ flow, destination }: DeliveryTarget) =>
-    flows.get(flow)?.get(destination)?.gate.tryNow()
-
-  const notifyListeners = <T>(listeners: Iterable<(event: T) => void>, event: T) => {
-    for (const listener of listeners) {
-      try {
-        listener(event)
-      } catch (error) {
-        log.error({ err: error }, 'delivery event listener failed')
-      }
-    }
-  }
-
-  const workOf = (running: Running): Work<Waiting, Outcome> => {
-    const { flow, definition, keyNames, keepsHistory } = running
-    const target = { flow, destination: definition.name, identity: running.identity }
-    const furthestMs = 2 * Math.max(definition.retry.maxMs, longestRetryAfterMs)
-    // Values that an earlier definition remembered may be incomplete; then they are looked up again.
-    const names = 'remember' in definition ? Object.keys(definition.remember ?? {}) : []
-    const withRemembered = async (
-      rows: readonly PendingDelivery[],
-    ): Promise<QueuedItem<Waiting>[]> => {
-      const known = remembers(definition)
-        ? await findRemembered(
-            database.db,
-            target,
-            rows.map(({ pk }) => pk),
-          )
-        : undefined
-      return rows.map((row) => {
-        if (!known) return { pk: row.pk, row }
-        const values = known.get(row.pk)
-        const isWhole = values && names.every((name) => Object.hasOwn(values, name))
-        return { pk: row.pk, row: { ...row, remembered: isWhole ? values : undefined } }
-      })
-    }
-    return {
-      concurrency: definition.concurrency,
-      ...(running.destination.batches && {
-        batch: {
-          most: running.destination.batches.most('upsert'),
-          groupOf: (pk, row) => {
-            const { kind } = row
-            // A new item may need another request than an existing one.
-            const word = row.remembered ? `${kind} of one that is known` : kind
-            return { kind: word, most: running.batchLimits.most(pk, kind) }
-          },
-        },
-      }),
-      begun: () => {
-        running.termBeganAt = now()
-        running.reports?.write()
-      },
-      admit: () =>
-        running.approval.isClosed() ? { starts: 0, waitMs: approvalCheckMs } : running.gate.admit(),
-      walk: () => {
-        const walk = walkDue(database.db, target, furthestMs)
-        return {
-          next: async (limit) => withRemembered(running.approval.pass(await walk.next(limit))),
-        }
-      },
-      load: async (pks) => {
-        const rows = await findDeliveries(database.db, target, pks)
-        return withRemembered(
-          running.approval.pass(rows).filter(({ state }) => state === 'waiting'),
-        )
-      },
-      delayDeliveries: (pks, delayMs, fence) =>
-        database.transaction(async (trx) => {
-          await delayDeliveries(trx, target, pks, delayMs)
-          if (!(await fence.holds(trx))) throw new DeliveryLeaseLostError()
-        }),
-      attempt: (queued, signal, permit) => attemptDelivery(deps, running, queued, signal, permit),
-      save: async (group, fence) => {
-        const at = now()
-        const { delivered, finals, again } = await saveGroup(
-          database,
-          { ...target, keepsHistory },
-          group,
-          at,
-          fence,
-        )
-        if (delivered > 0) notifyListeners(deliveredListeners, { ...target, items: delivered, at })
-        if (finals.length > 0) {
-          logFinals(log, target, finals)
-          notifyListeners(finalListeners, finals)
-        }
-        return again
-      },
-      lost: (outcome) =>
-        requeueAfterLostLease({ database, queue, now, log }, { ...target, keyNames }, outcome),
-    }
-  }
-
-  /** The stored record of an item at a destination; undefined for an upsert that is sent in any case. */
-  const recordOf = async (
-    { flow, definition }: Running,
-    { pk, kind, isForced }: Pick<ItemChange, 'pk' | 'kind' | 'isForced'>,
-  ): Promise<DeliveryRecord | undefined> => {
-    if (kind === 'upsert' && isForced) return undefined
-    const target = { flow, destination: definition.name }
-    const [row] = await findDeliveries(database.db, target, [pk])
-    const remembered = remembers(definition)
-      ? (await findRemembered(database.db, target, [pk])).get(pk)
-      : undefined
-    return {
-      isThere: row !== undefined && mayBeThere(row),
-      has: (body) => row !== undefined && hasBody(row, body),
-      fields: row?.delivered_fields ?? null,
-      remembered,
-    }
-  }
-
-  const closeOne = async ({ flow, definition, destination }: Running) => {
-    try {
-      await destination.close()
-    } catch (error) {
-      log.warn({ err: error, flow, destination: definition.name }, 'destination not closed')
-    }
-  }
-
-  const prepare = (flow: Flow, context: Omit<DestinationContext, 'flow'>): Map<string, Running> => {
-    const before = flows.get(flow.name)
-    const prepared = new Map<string, Running>()
+  const openAll = (flow: Flow, context: Omit<DestinationContext, 'flow'>) => {
+    const opened = new Map<string, DestinationWork>()
     try {
       for (const definition of flow.destinations) {
-        const { name } = definition
-        const destination = openOne(definition, { ...context, flow })
-        const identity = destinationIdentity(definition)
-        prepared.set(name, {
-          flow: flow.name,
-          identity,
-          keyFields: flow.item.key.length,
-          keyNames: flow.item.key,
-          definition,
-          keepsHistory: keepsHistory(flow),
-          body: compileItemBody(definition, {
-            key: flow.item.key,
-            deletes: flow.deletes.mode === 'delete',
-          }),
-          destination,
-          batchLimits: createBatchLimits(destination),
-          approval: createApprovalCheck(() =>
-            findNeedsApproval(database.db, { flow: flow.name, destination: name, identity }),
-          ),
-          gate: gateFor(definition, before?.get(name), {
-            limiterFor,
-            isStopped: () => stops.isStopped(flow.name, name),
-          }),
-          reports: undefined,
-        })
+        const gate = gateFor(flow.name, definition)
+        opened.set(definition.name, openWork(workDeps, flow, definition, context, gate))
       }
     } catch (error) {
-      for (const running of prepared.values()) void closeOne(running)
+      for (const work of opened.values()) void work.close()
       throw error
     }
-    return prepared
+    return opened
   }
 
-  const end = async (running: Running) => {
-    const { flow, definition } = running
-    const timeoutMs = Math.min(definition.timeoutMs + swapMarginMs, longestSwapMs)
-    await queue.unwork(flow, definition.name, { timeoutMs })
-    await running.reports?.stop()
-    await closeOne(running)
+  const end = async (work: DestinationWork) => {
+    await work.stop(Math.min(work.definition.timeoutMs + swapMarginMs, longestSwapMs))
+    working.delete(work)
+    await work.close()
   }
 
   const open = async (flow: Flow, context: Omit<DestinationContext, 'flow'>) => {
     if (stopped) throw new Error('deliveries are stopped')
-    const next = prepare(flow, context)
-    const before = flows.get(flow.name) ?? new Map<string, Running>()
+    const next = openAll(flow, context)
+    const before = flows.get(flow.name) ?? new Map<string, DestinationWork>()
     flows.set(flow.name, next)
-    const swap = async (name: string) => {
-      const [old, running] = [before.get(name), next.get(name)]
+    const swap = async (destination: string) => {
+      const target = { flow: flow.name, destination }
+      const [old, work] = [before.get(destination), next.get(destination)]
       if (old) await end(old)
       if (stopped) return
-      if (!running)
-        return deleteDestinationState(database.db, { flow: flow.name, destination: name })
-      // Not earlier: the old definition would report the same block again.
-      const wasBlocked = running.gate.unblock()
-      running.reports = reportGate(deps, { flow: flow.name, destination: name }, running.gate)
-      await queue.work(flow.name, name, workOf(running))
-      if (wasBlocked) await tryNow({ database, queue, now }, { flow: flow.name, destination: name })
-      if (stopped) await queue.unwork(flow.name, name)
+      if (!work) return deleteDestinationState(database.db, target)
+      working.add(work)
+      const wasBlocked = work.start()
+      if (wasBlocked) await tryNow({ database, now }, target)
     }
     await Promise.all([...new Set([...before.keys(), ...next.keys()])].map(swap))
   }
 
   const close = async (flow: string) => {
-    const running = [...(flows.get(flow)?.values() ?? [])]
+    const before = [...(flows.get(flow)?.values() ?? [])]
     flows.delete(flow)
-    await Promise.all(running.map(end))
+    await Promise.all(before.map(end))
     await deleteDestinationState(database.db, { flow })
-  }
-
-  const stop = async (options?: { timeoutMs?: number }) => {
-    stopped = true
-    await unlisten?.()
-    unlisten = undefined
-    await queue.stop(options)
-    await stops.stop()
-    await Promise.all(turns.values())
-    const running = [...flows.values()].flatMap((destinations) => [...destinations.values()])
-    flows.clear()
-    await Promise.all(running.map(({ reports }) => reports?.stop()))
-    await Promise.all(running.map(closeOne))
   }
 
   return {
     async start() {
       await stops.start()
-      await queue.start()
-      unlisten = await database.listen(tryChannel, (payload) => {
+      const unlistenWakes = await database.listen(
+        deliveriesChannel,
+        (payload) => {
+          const [flow = '', destination = ''] = payload.split('/')
+          find({ flow, destination })?.wake()
+        },
+        wakeAll,
+      )
+      const unlistenTries = await database.listen(tryChannel, (payload) => {
         const [flow, destination] = JSON.parse(payload) as [string, string]
-        tryThrough({ flow, destination })
+        find({ flow, destination })?.gate.tryNow()
       })
+      const unfollow = leader.follow(() => {
+        stored = 0
+        wakeAll()
+      })
+      inFlightTimer = setInterval(() => void storeInFlight(), inFlightEveryMs).unref()
+      unlisten = () => {
+        unfollow()
+        return Promise.all([unlistenWakes(), unlistenTries()])
+      }
     },
-    stop,
+    async stop({ timeoutMs = stopMs } = {}) {
+      stopped = true
+      await Promise.all([...working].map((work) => work.stop(timeoutMs)))
+      clearInterval(inFlightTimer)
+      await unlisten?.()
+      unlisten = undefined
+      await stops.stop()
+      await Promise.all(turns.values())
+      const opened = [...flows.values()].flatMap((works) => [...works.values()])
+      flows.clear()
+      working.clear()
+      await Promise.all(opened.map((work) => work.close()))
+      clearTimeout(notifyTimer)
+      await notifying
+    },
     open: (flow, context) => inTurn(flow.name, () => open(flow, context)),
     close: (flow) => inTurn(flow, () => close(flow)),
     deliveryPreviews: (flow) =>
-      [...(flows.get(flow)?.values() ?? [])].map((running) => ({
-        name: running.definition.name,
-        type: running.definition.type,
-        check: async (change) => previewDelivery(running, change, await recordOf(running, change)),
+      [...(flows.get(flow)?.values() ?? [])].map((work) => ({
+        name: work.definition.name,
+        type: work.definition.type,
+        check: (change) => previewDelivery(database.db, work, change),
       })),
     waitingCount: ({ name, queue: { maxWaiting }, destinations }) =>
       countWaiting(
@@ -378,69 +269,26 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
         destinations.map((destination) => destination.name),
         maxWaiting,
       ),
-    retryFailed: (filter) => retryFailed({ database, queue, now }, filter),
+    retryFailed: (filter) => retryFailed({ database, now }, filter),
     async tryNow(target) {
-      tryThrough(target)
+      find(target)?.gate.tryNow()
       await database.transaction((trx) =>
         notify(trx, tryChannel, JSON.stringify([target.flow, target.destination])),
       )
-      return tryNow({ database, queue, now }, target)
+      return tryNow({ database, now }, target)
     },
-    countActive: () => queue.countActive(),
-    onFinalFailures: (listener) => added(finalListeners, listener),
-    onDelivered: (listener) => added(deliveredListeners, listener),
+    countActive: async () =>
+      leader.current() ? inFlight() : inFlight() + (await countInFlight(database.db, now())),
   }
 }
 
 /** A clock that is set back must not prolong an open breaker or a requested pause. */
 const steadyTime = () => new Date(performance.now())
 
-/** The gate outlives its destination: a reload must not close a breaker or double a rate limit. */
-function gateFor(
-  definition: DestinationDefinition,
-  before: Running | undefined,
-  by: {
-    limiterFor: (definition: DestinationDefinition) => RateLimiter
-    isStopped: () => boolean
-  },
-): Gate {
-  const rules = (one: DestinationDefinition) =>
-    JSON.stringify([one.rateLimit, one.breaker, budgetOf(one)])
-  const isSame = before && rules(before.definition) === rules(definition)
-  if (isSame) return before.gate
-  return createGate(definition, steadyTime, by.limiterFor(definition), by.isStopped)
+function gateRules(definition: DestinationDefinition): string {
+  return JSON.stringify([definition.rateLimit, definition.breaker, budgetOf(definition)])
 }
 
 function budgetOf(definition: DestinationDefinition): string | undefined {
   return definition.type === 'http' ? definition.budget : undefined
-}
-
-function remembers(definition: DestinationDefinition): boolean {
-  return definition.type === 'http' && definition.remember !== undefined
-}
-
-function keepsHistory({ queue }: Pick<Flow, 'queue'>): boolean {
-  return queue.keepHistoryMs > 0
-}
-
-const failuresShown = 3
-
-/**
- * One line for all permanent failures of a group, so that a receiver that refuses everything does not flood the log.
- */
-function logFinals(
-  log: DeliveriesDeps['log'],
-  target: { flow: string; destination: string },
-  finals: readonly FinalFailure[],
-): void {
-  const shown = finals.slice(0, failuresShown).map(({ pk, status, attempts, why }) => ({
-    ...{ pk, status, attempts, code: why.code },
-    reason: sentenceOf(why, 'en'),
-  }))
-  log.warn({ ...target, failed: finals.length, first: shown }, 'deliveries failed permanently')
-}
-
-function added<T>(listeners: Set<T>, listener: T): () => void {
-  listeners.add(listener)
-  return () => listeners.delete(listener)
 }

@@ -1,6 +1,10 @@
+import type { Db } from '../../db/database.ts'
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
-import type { ItemChange, Remembered } from '../types.ts'
-import { jobOf, neverSent, type OpenDestination, sameBody } from './attempt.ts'
+import { findDeliveries, mayBeThere } from '../../repositories/flows/deliveries.ts'
+import { findRemembered } from '../../repositories/flows/remembered-values.ts'
+import type { ItemChange } from '../types.ts'
+import { hasBody, jobOf, neverSent, sameBody } from './attempt.ts'
+import { type DestinationWork, remembers } from './destination-work.ts'
 import { isSkip, MappingError } from './item-body.ts'
 
 /** A change that no read has recorded. */
@@ -17,37 +21,27 @@ export type DeliveryPreview = {
 /** `skipped`: the destination must not get the item. */
 export type PreviewedOutcome = { refused: Reason } | { skipped: Reason } | undefined
 
-/** The stored record of an item at a destination. */
-export type DeliveryRecord = {
-  isThere: boolean
-  /** Whether the destination has this body. */
-  has(body: unknown): boolean
-  /** The part of the delivered body that a delete needs. */
-  fields: unknown
-  remembered: Remembered | undefined
-}
-
 /** See DeliveryPreview. It makes no request and writes nothing. */
 export async function previewDelivery(
-  target: Pick<
-    OpenDestination,
-    'flow' | 'identity' | 'keyFields' | 'definition' | 'destination' | 'body'
-  >,
-  { pk, kind, hash, value: item }: PreviewedChange,
-  record: DeliveryRecord | undefined,
+  db: Db,
+  target: DestinationWork,
+  { pk, kind, hash, value: item, isForced }: PreviewedChange,
 ): Promise<PreviewedOutcome> {
-  if (kind === 'delete' && record?.isThere === false) return { skipped: neverSent }
+  const record = kind === 'upsert' && isForced ? undefined : await findRecord(db, target, pk)
+  if (kind === 'delete' && record && !(record.row && mayBeThere(record.row))) {
+    return { skipped: neverSent }
+  }
   let body: unknown
   try {
     body = await (kind === 'delete'
-      ? target.body.ofDelete(item, record?.fields)
+      ? target.body.ofDelete(item, record?.row?.delivered_fields ?? null)
       : target.body.ofUpsert(item))
   } catch (error) {
     if (error instanceof MappingError) return { refused: keptReason(error.why) }
     throw error
   }
   if (isSkip(body)) return { skipped: body.why }
-  if (kind === 'upsert' && record?.has(body)) return { skipped: sameBody }
+  if (kind === 'upsert' && record?.row && hasBody(record.row, body)) return { skipped: sameBody }
   const job = jobOf(target, {
     pk,
     kind,
@@ -61,4 +55,14 @@ export async function previewDelivery(
   })
   const refusal = target.destination.refusalOf(job)
   return refusal === undefined ? undefined : { refused: keptReason(refusal) }
+}
+
+/** What is stored of an item at a destination. */
+async function findRecord(db: Db, { flow, definition }: DestinationWork, pk: string) {
+  const target = { flow, destination: definition.name }
+  const [row] = await findDeliveries(db, target, [pk])
+  const remembered = remembers(definition)
+    ? (await findRemembered(db, target, [pk])).get(pk)
+    : undefined
+  return { row, remembered }
 }

@@ -8,7 +8,7 @@ import {
 } from '../../repositories/flows/destination-states.ts'
 import { notifyDeliveries } from '../../repositories/flows/flow-events.ts'
 import type { Gate, GateState } from './gate.ts'
-import type { QueueLog } from './queue.ts'
+import type { QueueLog } from './worker.ts'
 
 export type GateReportDeps = {
   database: Database

@@ -15,7 +15,7 @@ import {
   neverOpen,
   type RateLimiter,
 } from './breaker.ts'
-import type { QueueLog } from './queue.ts'
+import type { QueueLog } from './worker.ts'
 
 /** More about an attempt that failed. */
 export type AttemptNote = {

@@ -1,10 +1,8 @@
 import type { Database, Db, Trx } from '../../db/database.ts'
-import { isRepeatable } from '../../db/database-failures.ts'
-import {
-  type DeliveryTarget,
-  lockDelivery,
-  requeueDelivery,
-} from '../../repositories/flows/deliveries.ts'
+import { isDatabaseUnavailable, isRepeatable } from '../../db/database-failures.ts'
+import type { Term } from '../../jobs/leader.ts'
+import { LeaseLostError } from '../../jobs/with-lease.ts'
+import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
 import {
   type DeliveryResultRow,
   type RowResult,
@@ -17,19 +15,16 @@ import {
   completeDelivered,
 } from '../../repositories/flows/due-deliveries.ts'
 import { insertFlowErrors } from '../../repositories/flows/flow-errors.ts'
-import { resetHashes } from '../../repositories/flows/flow-items.ts'
-import { requestFullScan } from '../../repositories/flows/flow-state.ts'
-import {
-  findContent,
-  insertItemAttempts,
-  type NewItemAttempt,
-} from '../../repositories/flows/item-versions.ts'
+import { insertItemAttempts, type NewItemAttempt } from '../../repositories/flows/item-versions.ts'
 import { forgetRemembered, writeRemembered } from '../../repositories/flows/remembered-values.ts'
-import { keyRecord } from '../item/item.ts'
 import { sameBody } from './attempt.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
-import { DeliveryLeaseLostError, type Fence, type ItemOutcome } from './outcome-writer.ts'
-import type { DeliveryQueue, QueueLog } from './queue.ts'
+import type { QueueLog } from './worker.ts'
+
+/** Proves that no other process has led since an item was read. */
+export type Fence = Pick<Term, 'holds' | 'proof'>
+
+export type ItemOutcome<Outcome> = { pk: string; outcome: Outcome }
 
 export type SavedOutcomes = {
   delivered: number
@@ -93,7 +88,7 @@ async function saveArrived(
 /**
  * Writes the outcomes of items in the given transaction. It locks the rows first: a change that came meanwhile is
  * seen here and makes the row due again, or waits for this transaction. For an older version only an arrival is
- * stored. `keepsHistory` records every attempt. Rejects with DeliveryLeaseLostError if another process has led since.
+ * stored. `keepsHistory` records every attempt. Rejects with LeaseLostError if another process has led since.
  */
 async function saveOutcomes(
   trx: Trx,
@@ -157,7 +152,7 @@ async function saveOutcomes(
     await history?.execute(trx)
   }
   // Last, because the lease stays locked until the commit.
-  if (!(await fence.holds(trx))) throw new DeliveryLeaseLostError()
+  if (!(await fence.holds(trx))) throw new LeaseLostError()
   return saved
 }
 
@@ -224,53 +219,114 @@ function attemptOf({ pk, outcome }: ItemOutcome<Outcome>): NewItemAttempt[] {
   }
 }
 
-export type LostLeaseDeps = {
-  database: Database
-  queue: Pick<DeliveryQueue, 'wake'>
-  now: () => Date
-  log: QueueLog
+export type OutcomeWriter<Outcome> = {
+  add(outcome: ItemOutcome<Outcome>): void
+  /** How many are not written yet. */
+  size(): number
+  /** Resolves when nothing is left to write. */
+  idle(): Promise<void>
 }
+
+export type OutcomeWriterOptions<Outcome> = {
+  /** Writes all of them or none. Rejects with LeaseLostError if another process has led since. */
+  save(group: readonly ItemOutcome<Outcome>[]): Promise<void>
+  /** Called with an outcome whose lease was lost, before onOver. */
+  lost(outcome: ItemOutcome<Outcome>): Promise<void>
+  /** Called once for each item that is finished: its outcome was written, or its lease was lost. */
+  onOver(pks: readonly string[]): void
+  /** Called with an item whose outcome cannot be written. This process still has the lease. */
+  onRefused(pk: string): Promise<void>
+  /** Whether to wait for a database that is unavailable. */
+  mayWait(): boolean
+  sleep(ms: number): Promise<void>
+  log: QueueLog
+  limits?: WriterLimits | undefined
+}
+
+/** The largest group of a transaction, and how many transactions run at a time. */
+export type WriterLimits = { groupSize: number; lanes: number }
+
+const oneByOne: WriterLimits = { groupSize: 500, lanes: 1 }
+
+const retryMs = 1_000
 
 /**
- * Handles an attempt after its lease was lost. Its request may arrive after a newer version of another process, for
- * example when this process was suspended. Then the newer version is queued again. Without its content the item is
- * forgotten, and the next poll (a full one) finds it again.
+ * Writes outcomes in groups. Outcomes that come during a transaction share the next one, so a fast receiver does not
+ * wait for a commit per item. A parallel transaction begins only with a full group. While the database restarts,
+ * outcomes wait.
  */
-export async function requeueAfterLostLease(
-  { database, queue, now, log }: LostLeaseDeps,
-  target: DeliveryTarget & { keyNames: readonly string[] },
-  { pk, outcome }: ItemOutcome<Outcome>,
-): Promise<void> {
-  if (outcome.kind === 'nothing' || outcome.kind === 'unchanged') return
-  if (outcome.kind === 'postponed' && !outcome.mayHaveArrived) return
-  const { flow, destination, keyNames } = target
-  const became = await database.transaction(async (trx) => {
-    const row = await lockDelivery(trx, target, pk)
-    // A permanent failure is visible as out of date. For the same version both processes sent the same body under one
-    // key.
-    if (!row || row.state === 'failed' || row.version <= outcome.version) return 'fine'
-    const kept = row.payload ?? (await findContent(trx, flow, row))
-    const payload = kept ?? (row.kind === 'delete' ? keyRecord(keyNames, pk) : undefined)
-    if (!payload) return 'not kept'
-    // A completed delete left no record of the item. The late request may have created it again.
-    const begun = { fields: fieldsOf(outcome) }
-    await writeResults(trx, target, [{ pk, became: 'begun', begun }], now())
-    await requeueDelivery(trx, target, { pk, payload, at: now() })
-    queue.wake(flow, destination)
-    return 'requeued'
-  })
-  if (became === 'fine') return
-  if (became === 'not kept') {
-    await database.transaction(async (trx) => {
-      await resetHashes(trx, flow, [pk])
-      await requestFullScan(trx, flow)
-    })
-  }
-  log.warn({ flow, destination, pk }, 'a late request may have arrived; the item is sent again')
-}
+export function createOutcomeWriter<Outcome>(
+  options: OutcomeWriterOptions<Outcome>,
+): OutcomeWriter<Outcome> {
+  const { groupSize, lanes } = options.limits ?? oneByOne
+  const waiting: ItemOutcome<Outcome>[] = []
+  const writing = new Set<Promise<void>>()
+  let unwritten = 0
 
-/** The fields of the sent body that a delete of the same item needs. */
-function fieldsOf(outcome: Outcome): unknown {
-  if (outcome.kind === 'delivered') return outcome.fields
-  return 'begun' in outcome ? outcome.begun?.fields : undefined
+  const over = (group: readonly ItemOutcome<Outcome>[]) => {
+    unwritten -= group.length
+    options.onOver(group.map(({ pk }) => pk))
+  }
+
+  /** Repeats a write while the database is unavailable. */
+  const untilAvailable = async (items: number, work: () => Promise<void>): Promise<void> => {
+    for (;;) {
+      try {
+        return await work()
+      } catch (error) {
+        if (!isDatabaseUnavailable(error) || !options.mayWait()) throw error
+        options.log.warn({ err: error, items }, 'delivery outcomes wait for the database')
+        await options.sleep(retryMs)
+      }
+    }
+  }
+
+  const write = async (group: readonly ItemOutcome<Outcome>[]): Promise<void> => {
+    try {
+      await untilAvailable(group.length, () => options.save(group))
+      over(group)
+    } catch (error) {
+      const [first] = group
+      // One item that cannot be written must not block the others.
+      if (group.length > 1) for (const one of group) await write([one])
+      else if (first) await writeOff(first, error)
+    }
+  }
+
+  const writeOff = async (one: ItemOutcome<Outcome>, error: unknown) => {
+    const { pk } = one
+    if (error instanceof LeaseLostError) {
+      options.log.warn({ pk }, 'delivery taken over by another process')
+      await untilAvailable(1, () => options.lost(one)).catch((cause: unknown) =>
+        options.log.error({ err: cause, pk }, 'delivery sent under an expired lease not requeued'),
+      )
+    } else {
+      options.log.error({ err: error, pk }, 'delivery outcome not stored')
+      await options.onRefused(pk)
+    }
+    over([one])
+  }
+
+  const openLane = async () => {
+    const lane = Promise.withResolvers<void>()
+    writing.add(lane.promise)
+    // Collects all outcomes that one attempt adds at the same time.
+    await undefined
+    while (waiting.length > 0) await write(waiting.splice(0, groupSize))
+    writing.delete(lane.promise)
+    lane.resolve()
+  }
+
+  return {
+    add: (outcome) => {
+      waiting.push(outcome)
+      unwritten += 1
+      if (writing.size === 0 || (writing.size < lanes && waiting.length > groupSize))
+        void openLane()
+    },
+    size: () => unwritten,
+    idle: async () => {
+      while (writing.size > 0) await Promise.all(writing)
+    },
+  }
 }

@@ -1,6 +1,11 @@
 import type { Database } from '../../db/database.ts'
 import { endPauses } from '../../repositories/flows/delayed-deliveries.ts'
-import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
+import {
+  type DeliveryTarget,
+  lockDelivery,
+  requeueDelivery,
+} from '../../repositories/flows/deliveries.ts'
+import { writeResults } from '../../repositories/flows/delivery-results.ts'
 import {
   beforeAllFailed,
   type FailedFilter,
@@ -9,8 +14,17 @@ import {
   requeueFailed,
   selectedAmong,
 } from '../../repositories/flows/failed-deliveries.ts'
+import { wakeDestination } from '../../repositories/flows/flow-events.ts'
+import { resetHashes } from '../../repositories/flows/flow-items.ts'
+import { requestFullScan } from '../../repositories/flows/flow-state.ts'
+import { findContent } from '../../repositories/flows/item-versions.ts'
 import { inKeyOrder } from '../../repositories/flows/key-order.ts'
-import type { DeliveryQueue } from './queue.ts'
+import { keyRecord } from '../item/item.ts'
+import type { Outcome } from './outcome.ts'
+import type { ItemOutcome } from './save-outcomes.ts'
+import type { QueueLog } from './worker.ts'
+
+export type SendAgainDeps = { database: Database; now: () => Date }
 
 const rowsAtOnce = 1_000
 
@@ -19,11 +33,11 @@ const rowsAtOnce = 1_000
  * failures. It walks once over the present failures, `limit` per transaction. Returns how many.
  */
 export async function retryFailed(
-  deps: { database: Database; queue: Pick<DeliveryQueue, 'wake'>; now: () => Date },
+  deps: SendAgainDeps,
   filter: FailedFilter,
   limit = rowsAtOnce,
 ): Promise<number> {
-  const { database, queue } = deps
+  const { database } = deps
   const { flow } = filter
   const at = deps.now()
   let total = 0
@@ -36,7 +50,9 @@ export async function retryFailed(
       if (group.pks.length === 0) continue
       total += await database.transaction(async (trx) => {
         const requeued = await requeueFailed(trx, filter, group, at)
-        if (requeued.length > 0) queue.wake(flow, group.destination)
+        if (requeued.length > 0) {
+          wakeDestination(database, { flow, destination: group.destination })
+        }
         return requeued.length
       })
     }
@@ -61,7 +77,7 @@ async function wanted(group: FailedRows, { isSelected, error }: FailedFilter): P
  * walks once over delayed deliveries, `limit` per transaction. Returns how many.
  */
 export async function tryNow(
-  deps: { database: Database; queue: Pick<DeliveryQueue, 'wake'>; now: () => Date },
+  deps: SendAgainDeps,
   { flow, destination }: DeliveryTarget,
   limit = rowsAtOnce,
 ): Promise<number> {
@@ -70,10 +86,54 @@ export async function tryNow(
   for (;;) {
     const pks = await deps.database.transaction(async (trx) => {
       const due = await endPauses(trx, { flow, destination }, { at, limit })
-      if (due.length > 0) deps.queue.wake(flow, destination)
+      if (due.length > 0) wakeDestination(deps.database, { flow, destination })
       return due
     })
     total += pks.length
     if (pks.length < limit) return total
   }
+}
+
+/**
+ * Handles an attempt after its lease was lost. Its request may arrive after a newer version of another process, for
+ * example when this process was suspended. Then the newer version is queued again. Without its content the item is
+ * forgotten, and the next poll (a full one) finds it again.
+ */
+export async function requeueAfterLostLease(
+  { database, now, log }: SendAgainDeps & { log: QueueLog },
+  target: DeliveryTarget & { keyNames: readonly string[] },
+  { pk, outcome }: ItemOutcome<Outcome>,
+): Promise<void> {
+  if (outcome.kind === 'nothing' || outcome.kind === 'unchanged') return
+  if (outcome.kind === 'postponed' && !outcome.mayHaveArrived) return
+  const { flow, destination, keyNames } = target
+  const became = await database.transaction(async (trx) => {
+    const row = await lockDelivery(trx, target, pk)
+    // A permanent failure is visible as out of date. For the same version both processes sent the same body under one
+    // key.
+    if (!row || row.state === 'failed' || row.version <= outcome.version) return 'fine'
+    const kept = row.payload ?? (await findContent(trx, flow, row))
+    const payload = kept ?? (row.kind === 'delete' ? keyRecord(keyNames, pk) : undefined)
+    if (!payload) return 'not kept'
+    // A completed delete left no record of the item. The late request may have created it again.
+    const begun = { fields: fieldsOf(outcome) }
+    await writeResults(trx, target, [{ pk, became: 'begun', begun }], now())
+    await requeueDelivery(trx, target, { pk, payload, at: now() })
+    wakeDestination(database, target)
+    return 'requeued'
+  })
+  if (became === 'fine') return
+  if (became === 'not kept') {
+    await database.transaction(async (trx) => {
+      await resetHashes(trx, flow, [pk])
+      await requestFullScan(trx, flow)
+    })
+  }
+  log.warn({ flow, destination, pk }, 'a late request may have arrived; the item is sent again')
+}
+
+/** The fields of the sent body that a delete of the same item needs. */
+function fieldsOf(outcome: Outcome): unknown {
+  if (outcome.kind === 'delivered') return outcome.fields
+  return 'begun' in outcome ? outcome.begun?.fields : undefined
 }

@@ -5,8 +5,13 @@ import {
   type Fence,
   type ItemOutcome,
   type WriterLimits,
-} from './outcome-writer.ts'
-import type { QueueLog } from './queue.ts'
+} from './save-outcomes.ts'
+
+export type QueueLog = {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
 
 /** A waiting delivery of an item. */
 export type QueuedItem<Row> = { pk: string; row: Row }
@@ -30,7 +35,7 @@ export type Work<Row, Outcome> = {
   /** The waiting deliveries of these keys. A key may be missing. */
   load(pks: readonly string[]): Promise<readonly QueuedItem<Row>[]>
   /**
-   * Delays these deliveries. Rejects with DeliveryLeaseLostError, and writes nothing, if another process has led
+   * Delays these deliveries. Rejects with LeaseLostError, and writes nothing, if another process has led
    * since.
    */
   delayDeliveries(pks: readonly string[], delayMs: number, fence: Fence): Promise<void>
@@ -50,7 +55,7 @@ export type Work<Row, Outcome> = {
     permit: SendPermit,
   ): Promise<readonly Outcome[]>
   /**
-   * Writes all outcomes or none. Rejects with DeliveryLeaseLostError, and writes nothing, if another process has led
+   * Writes all outcomes or none. Rejects with LeaseLostError, and writes nothing, if another process has led
    * since. Returns the keys with another delivery that is due at once.
    */
   save(group: readonly ItemOutcome<Outcome>[], fence: Fence): Promise<readonly string[]>

@@ -7,15 +7,7 @@ import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import type { DeliveryJob } from '../types.ts'
-import {
-  type BodyForm,
-  checkTemplate,
-  contentTypes,
-  fillHeader,
-  fillUrl,
-  TemplateError,
-  writeBody,
-} from './http-body.ts'
+import { type BodyForm, contentTypes, TemplateError, writeBody } from './http-body.ts'
 
 export type RequestTemplate = {
   method: RequestMethod
@@ -155,8 +147,7 @@ function fillRequest(
   const { method } = template
   // A DELETE has a body only with a body expression.
   const mayHaveBody = method !== 'GET' && (method !== 'DELETE' || template.body !== undefined)
-  const text =
-    mayHaveBody && body !== undefined && body !== null ? writeBody(rules.send, body) : undefined
+  const text = mayHaveBody && body !== undefined && body !== null ? written(rules, body) : undefined
   const url = fillUrl(template.url.reveal(), job)
   const made = { method, url, ...(text !== undefined && { body: text }) }
   return { ...made, headers: headersOf(template, job, made, rules) }
@@ -208,4 +199,85 @@ function sign(
   if (signing.timestampHeader !== undefined) {
     request.headers[signing.timestampHeader.toLowerCase()] = values.timestamp ?? ''
   }
+}
+
+function written({ send }: Rules, body: unknown): string {
+  return send === 'json' ? JSON.stringify(body) : writeBody(send, body)
+}
+
+/**
+ * Fills `{pk}`, `{body.name}` (a field of the mapped body), `{remembered.name}` (all percent-encoded) and `{jobKey}` into an
+ * address. `{+remembered.name}` keeps the slashes of a value with several path segments (RFC 6570, 3.2.3).
+ *
+ * Throws TemplateError for the values `.` and `..`: every client resolves such segments, encoded or not, so `stores/{pk}`
+ * would become another address.
+ */
+function fillUrl(template: string, job: RequestValues): string {
+  const url = fill(template, job)
+  const path = url.split(/[?#]/, 1)[0] ?? ''
+  if (/^[a-z]+:\/\/[^/]*.*\/\//i.test(path)) {
+    throw new TemplateError({ code: 'ADDRESS_EMPTY_SEGMENT' })
+  }
+  if (path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) {
+    throw new TemplateError({ code: 'ADDRESS_KEY', data: { pk: JSON.stringify(job.pk) } })
+  }
+  return url
+}
+
+/**
+ * Like `fillUrl`, for a header. Headers are ASCII only, so the key is percent-encoded too. A password from a reference is not
+ * encoded.
+ */
+function fillHeader(template: Secret, job: RequestValues): string {
+  return template.withWritten((written) => fill(written, job))
+}
+
+/** Throws TemplateError when the receiver's host depends on an item: an item must not choose the host. */
+function checkTemplate(template: string): void {
+  const origin = (value: string) => URL.parse(template.replace(placeholder, value))?.origin
+  if (origin('a') === undefined || origin('a') !== origin('b')) {
+    throw new TemplateError({ code: 'ADDRESS_HOST_OF_ITEM' })
+  }
+}
+
+const placeholder = /\{(\+)?(?:(pk|jobKey)|(body|remembered)\.([^{}]{1,128}))\}/g
+
+function fill(template: string, job: RequestValues): string {
+  return template.replace(placeholder, (whole, isPath, own, kind, name) => {
+    const text =
+      own === undefined
+        ? fieldOf(job, kind, name, whole)
+        : String(own === 'pk' ? job.pk : job.jobKey)
+    const data = { placeholder: whole }
+    if (text.trim() === '') throw new TemplateError({ code: 'PLACEHOLDER_EMPTY', data })
+    if (!text.isWellFormed()) {
+      throw new TemplateError(
+        own === 'pk' ? { code: 'PK_BROKEN_UNICODE' } : { code: 'PLACEHOLDER_BROKEN_UNICODE', data },
+      )
+    }
+    if (isPath === undefined) return encodeURIComponent(text)
+    return text.split('/').map(encodeURIComponent).join('/')
+  })
+}
+
+function fieldOf(
+  { body, remembered = {} }: RequestValues,
+  kind: 'body' | 'remembered',
+  name: string,
+  whole: string,
+): string {
+  const fields = kind === 'remembered' ? remembered : body
+  const isObject = typeof fields === 'object' && fields !== null && Object.hasOwn(fields, name)
+  const value = isObject ? (fields as Record<string, unknown>)[name] : undefined
+  const isText = typeof value === 'string' && value.trim() !== ''
+  if (
+    isText ||
+    typeof value === 'number' ||
+    typeof value === 'boolean' ||
+    typeof value === 'bigint'
+  ) {
+    return String(value)
+  }
+  const code = kind === 'remembered' ? 'PLACEHOLDER_NOT_REMEMBERED' : 'PLACEHOLDER_NOT_MAPPED'
+  throw new TemplateError({ code, data: { placeholder: whole } })
 }

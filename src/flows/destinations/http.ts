@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { Dispatcher } from 'undici'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { type Answer, exchange, orAborted, RequestFailure } from '../../outbound/guarded-request.ts'
+import {
+  type Answer,
+  guardedRequest,
+  orAborted,
+  RequestFailure,
+} from '../../outbound/guarded-request.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { hideTexts, secretsOf } from '../net/hidden-texts.ts'
 import type { GrantKeeper } from '../oauth/grant-keeper.ts'
@@ -116,8 +121,9 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     const token = await (tokens && orAborted(signal, tokens.get()))
     if (tokens) shown = [...secrets, ...tokens.secrets()]
     const bearer = token === undefined ? {} : { authorization: `Bearer ${token}` }
-    const answer = await exchange({
+    const answer = await guardedRequest({
       ...request,
+      mayCut: true,
       headers: { ...request.headers, ...bearer },
       agent,
       timeoutMs,
