@@ -5,6 +5,7 @@ import pg from 'pg'
 import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { recordChanges } from '../src/repositories/flows/deliveries.ts'
+import { deliveriesChannel } from '../src/repositories/flows/flow-events.ts'
 import { jsonFlow, startTarget, startTestFlows } from '../test/support/flows.ts'
 import { deliver, orderRow, refund } from '../test/support/money.ts'
 import { startTestService, type TestService } from '../test/support/service.ts'
@@ -77,6 +78,8 @@ export async function countPoll(server: string): Promise<Passed> {
             void (await source.query(`update ${table} set price = price + 1 where id = '7'`)),
           operation: () => poll(1),
           settle: async () => undefined,
+          // The worker that is woken belongs to the delivery.
+          leavesOut: 'flows/deliver/',
         },
       )
     } finally {
@@ -97,14 +100,14 @@ export async function countDelivery(): Promise<Passed> {
   const flow = jsonFlow('counted', target.url, { startPaused: true })
   const files = { 'counted.flow.yaml': flow, 'counted.json': [] }
   const flows = await startTestFlows({ database, files })
-  const queueOf = { flow: 'counted', destinations: ['web'], keepsHistory: true }
+  const queueOf = { flow: 'counted', destinations: ['web'], keepsHistory: false }
   let change = 0
   const deliverOne = async () => {
     change += 1
     const value = { id: 'A', price: change }
     const found = { pk: 'A', kind: 'upsert' as const, hash: `h${change}`, value, change }
     await database.transaction((trx) => recordChanges(trx, queueOf, [found], new Date()))
-    database.announce('tillbridge_deliveries', 'counted/web')
+    database.announce(deliveriesChannel, 'counted/web')
     for (let isPending = true; isPending; await wait(2)) {
       const { rows } = await sql`select from deliveries where state = 'waiting'`.execute(
         database.db,

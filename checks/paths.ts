@@ -11,6 +11,8 @@ export type Counted = {
   settle: () => Promise<void>
   /** These do not count. */
   before?: () => Promise<void>
+  /** A folder of the source whose files do not count. */
+  leavesOut?: string
   after?: () => Promise<void>
 }
 
@@ -24,7 +26,7 @@ const sandbox = `${source}sandbox/`
  */
 export async function countPassed(
   { warmUps, times }: { warmUps: number; times: number },
-  { operation, settle, before, after }: Counted,
+  { operation, settle, before, after, leavesOut }: Counted,
 ): Promise<Passed> {
   const session = new Session()
   session.connect()
@@ -52,7 +54,7 @@ export async function countPassed(
       idle.push(bySettling)
       rounds.push(byAll)
     }
-    return passedIn(rounds, idle)
+    return passedIn(rounds, idle, leavesOut)
   } finally {
     session.disconnect()
   }
@@ -80,12 +82,13 @@ function calledIn(scripts: Profiler.ScriptCoverage[]): Called {
 }
 
 /** The lines of functions that were called in each of these rounds, and not by settling alone. */
-function passedIn(rounds: Called[], idle: Called[]): Passed {
+function passedIn(rounds: Called[], idle: Called[], leavesOut: string | undefined): Passed {
   const isInAll = (all: Called[], file: string, span: string) =>
     all.every((called) => called.get(file)?.get(span))
   const files: string[] = []
   let lines = 0
   for (const [file, spans] of rounds[0] ?? []) {
+    if (leavesOut !== undefined && file.startsWith(source + leavesOut)) continue
     const functions = [...spans.keys()].map((span) => {
       const [begin = 0, end = 0] = span.split(' ').map(Number)
       return { begin, end, isPassed: isInAll(rounds, file, span) && !isInAll(idle, file, span) }

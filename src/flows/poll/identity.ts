@@ -6,6 +6,7 @@ import { forgetDeliveries, hasDelivered } from '../../repositories/flows/deliver
 import { askFill } from '../../repositories/flows/destination-fills.ts'
 import { countItems } from '../../repositories/flows/flow-items.ts'
 import {
+  type FlowState,
   type FlowStateRow,
   requestFullScan,
   requireFlowState,
@@ -51,8 +52,8 @@ export async function applyIdentity(
   deps: Deps,
   runtime: FlowRuntime,
   lease: HeldLease,
-  state: FlowStateRow,
-): Promise<{ state: FlowStateRow } | { asked: Reason }> {
+  state: FlowState,
+): Promise<{ state: FlowState } | { asked: Reason }> {
   const { db } = deps.database
   const { name } = runtime.flow
   const write = (work: (trx: Trx) => Promise<void>) => underLease(deps, lease, work)

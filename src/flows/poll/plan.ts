@@ -11,6 +11,7 @@ import {
 } from '../../repositories/flows/flow-items.ts'
 import {
   endForgetting,
+  type FlowState,
   type FlowStateRow,
   requestForgetting,
   requestFullScan,
@@ -161,8 +162,8 @@ export async function applyDefinition(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: HeldLease,
-  state: FlowStateRow,
-): Promise<{ pollKind: PollKind; state: FlowStateRow }> {
+  state: FlowState,
+): Promise<{ pollKind: PollKind; state: FlowState }> {
   const { flow, definitionHash } = runtime
   if (state.definition_hash === definitionHash) return { pollKind: 'normal', state }
   await refuseOutdated(deps, runtime, state)

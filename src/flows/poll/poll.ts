@@ -7,13 +7,14 @@ import {
   underLease,
   withLease,
 } from '../../jobs/with-lease.ts'
-import { endFills, listFills } from '../../repositories/flows/destination-fills.ts'
+import { type DestinationFill, endFill } from '../../repositories/flows/destination-fills.ts'
 import { notifyDeliveries } from '../../repositories/flows/flow-events.ts'
 import { insertPoll } from '../../repositories/flows/flow-polls.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
 import {
   beginPollRead,
   endPoll,
+  type FlowState,
   type FlowStateRow,
   requireFlowState,
 } from '../../repositories/flows/flow-state.ts'
@@ -128,7 +129,7 @@ export async function pollOnce(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: HeldLease,
-  found: FlowStateRow,
+  found: FlowState,
 ): Promise<PollOutcome> {
   const { flow } = runtime
   const isElsewhere = isOtherSource(runtime, found) || otherDestinations(runtime, found).length > 0
@@ -146,12 +147,9 @@ export async function pollOnce(
   const { isFull, since } = planScan(runtime, state, pollKind, startedAt)
   // A full read finds the position again, in case its value is wrong and hides changes.
   const from = isFull ? null : state.cursor
-  const destinations = new Set(flow.destinations.map(({ name }) => name))
-  const fills = isFull
-    ? (await listFills(deps.database.db, flow.name)).filter((one) =>
-        destinations.has(one.destination),
-      )
-    : []
+  const isDefined = (fill: DestinationFill) =>
+    flow.destinations.some(({ name }) => name === fill.destination)
+  const fills = isFull ? state.fills.filter(isDefined) : []
   const sendRules = {
     sendsChanges: areChangesSent(runtime, state, pollKind),
     sendsNewItems: areNewItemsSent(runtime, state, pollKind),
@@ -241,7 +239,8 @@ async function finish(
       ...(isFull && { last_full_scan_at: progress.startedAt }),
       scannedAfter: isFull && isWhole ? state.resets : undefined,
     })
-    if (isFull && isWhole) await endFills(trx, flow.name, progress.fills)
+    const ended = isFull && isWhole ? progress.fills : []
+    for (const fill of ended) await endFill(trx, flow.name, fill)
     await endRun(trx, flow.name, now)
   })
 }

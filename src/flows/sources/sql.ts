@@ -68,8 +68,8 @@ export function openSqlSource(
     clock,
     own,
   })
-  // Checked before the first scan, because an unknown name is an error of the definition.
-  bindParameters(query, driver, parameters(null))
+  // Made before the first scan, because an unknown name is an error of the definition.
+  const fullScan = bindParameters(query, driver, parameters(null))
   const noValues = keyFields.map(() => '')
   const usesOwn = itemQuery?.some(({ kind, text }) => kind === 'parameter' && text in own) ?? false
   if (itemQuery) bindParameters(itemQuery, driver, parameters(null, noValues))
@@ -98,7 +98,7 @@ export function openSqlSource(
     }
   }
   const scan: Source['scan'] = ({ since, signal }) =>
-    run(bindParameters(query, driver, parameters(since)), signal)
+    run(since === null ? fullScan : bindParameters(query, driver, parameters(since)), signal)
 
   return {
     scan,

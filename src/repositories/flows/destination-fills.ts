@@ -22,18 +22,16 @@ export async function askFill(trx: Trx, { flow, destination }: DeliveryTarget): 
     on conflict (flow, destination) do update set asked = excluded.asked`.execute(trx)
 }
 
-/** Ends these fills. One that was requested again meanwhile stays. */
-export async function endFills(
+/** Ends a fill, unless it was requested again meanwhile. */
+export async function endFill(
   trx: Trx,
   flow: string,
-  fills: readonly DestinationFill[],
+  { destination, asked }: DestinationFill,
 ): Promise<void> {
-  for (const { destination, asked } of fills) {
-    await trx
-      .deleteFrom('destination_fills')
-      .where('flow', '=', flow)
-      .where('destination', '=', destination)
-      .where('asked', '=', asked)
-      .execute()
-  }
+  await trx
+    .deleteFrom('destination_fills')
+    .where('flow', '=', flow)
+    .where('destination', '=', destination)
+    .where('asked', '=', asked)
+    .execute()
 }

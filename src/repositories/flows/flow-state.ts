@@ -1,16 +1,28 @@
 import { type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import type { FlowProgressTable, FlowStateTable } from '../../db/tables.ts'
+import type { DestinationFill } from './destination-fills.ts'
 import { notifyFlow } from './flow-events.ts'
 
 export type FlowStateRow = Selectable<FlowStateTable>
 
-export async function findFlowState(db: Db | Trx, flow: string): Promise<FlowStateRow | undefined> {
-  return db.selectFrom('flow_state').selectAll().where('flow', '=', flow).executeTakeFirst()
+/** The state of a flow, with the destinations that must get every item. */
+export type FlowState = FlowStateRow & { fills: readonly DestinationFill[] }
+
+export async function findFlowState(db: Db | Trx, flow: string): Promise<FlowState | undefined> {
+  const fills = sql<DestinationFill[]>`(
+    select coalesce(jsonb_agg(jsonb_build_object('destination', destination, 'asked', asked) order by destination), '[]')
+    from destination_fills where destination_fills.flow = flow_state.flow)`
+  return db
+    .selectFrom('flow_state')
+    .selectAll()
+    .select(fills.as('fills'))
+    .where('flow', '=', flow)
+    .executeTakeFirst()
 }
 
 /** Like findFlowState, for an opened flow. Throws if the row is missing. */
-export async function requireFlowState(db: Db | Trx, flow: string): Promise<FlowStateRow> {
+export async function requireFlowState(db: Db | Trx, flow: string): Promise<FlowState> {
   const state = await findFlowState(db, flow)
   if (!state) throw new Error(`the flow ${flow} has no state`)
   return state
