@@ -1,10 +1,10 @@
 import { hash as digest } from 'node:crypto'
-import { type Reason, ReasonError, withTexts } from '../../domain/flow-reasons.ts'
+import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import type { Flow } from '../definition/schema.ts'
 import { type DeleteNeeds, deleteNeeds, fieldsOfKey, madeFields } from '../mapping/delete-needs.ts'
 import { excerpt, shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
-import { ExpressionError, lineAndColumn } from '../mapping/expression-error.ts'
+import { ExpressionError, lineAndColumn, shortReason } from '../mapping/expression-error.ts'
 import { convertField } from '../mapping/field-values.ts'
 import type { DestinationDefinition } from '../types.ts'
 
@@ -50,7 +50,7 @@ function expressionMapping(map: string): Mapping {
         body = await expression.evaluate(value)
       } catch (error) {
         if (!(error instanceof ExpressionError)) throw error
-        const what = withTexts(error.why, (text) => shorten(text))
+        const what = shortReason(error)
         const data = { ...placeIn(map, error.position), what, item: excerpt(value) }
         throw new MappingError({ code: 'MAP_FAILED', data }, { cause: error })
       }
@@ -239,8 +239,10 @@ async function answerOf(
     return await filter.evaluate(item)
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error
-    const what = withTexts(error.why, (text) => shorten(text))
-    throw new MappingError({ code: 'FILTER_FAILED', data: { what } }, { cause: error })
+    throw new MappingError(
+      { code: 'FILTER_FAILED', data: { what: shortReason(error) } },
+      { cause: error },
+    )
   }
 }
 

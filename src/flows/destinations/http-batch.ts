@@ -1,8 +1,8 @@
-import { type Reason, ReasonError, withTexts } from '../../domain/flow-reasons.ts'
+import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import type { Answer } from '../../outbound/guarded-request.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
-import { ExpressionError } from '../mapping/expression-error.ts'
+import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
 import type { DeliveryJob, DeliveryResult, Remembered } from '../types.ts'
 import type { Judge as StatusJudge } from './http-judge.ts'
 import { jsonOf } from './http-text.ts'
@@ -142,7 +142,7 @@ async function evaluate(
     return await work()
   } catch (error) {
     if (!(error instanceof ExpressionError) || error.outOfTime) throw error
-    const what = withTexts(error.why, (text) => shorten(hide(text), 200))
+    const what = shortReason(error, { most: 200, hide })
     throw new BatchError({ code, data: { what } }, { cause: error })
   }
 }

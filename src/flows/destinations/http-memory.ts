@@ -1,8 +1,7 @@
-import { type Reason, withTexts } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Answer } from '../../outbound/guarded-request.ts'
-import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
-import { ExpressionError } from '../mapping/expression-error.ts'
+import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
 import type { Remembered } from '../types.ts'
 import { jsonOf } from './http-text.ts'
 
@@ -70,7 +69,7 @@ async function pick(
     value = await expression.evaluate(document, { pk, headers })
   } catch (error) {
     if (!(error instanceof ExpressionError) || error.outOfTime) throw error
-    const what = withTexts(error.why, (text) => shorten(hide(text), 200))
+    const what = shortReason(error, { most: 200, hide })
     return { unclear: { code: 'REMEMBER_FAILED', data: { name, what } } }
   }
   if (Array.isArray(value)) {

@@ -1,11 +1,10 @@
 import { createHmac, hash } from 'node:crypto'
-import { type Reason, withTexts } from '../../domain/flow-reasons.ts'
+import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Secret } from '../../domain/secret.ts'
 import type { RequestMethod } from '../../outbound/guarded-request.ts'
 import { namesUnder } from '../mapping/delete-needs.ts'
-import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
-import { ExpressionError } from '../mapping/expression-error.ts'
+import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
 import type { DeliveryJob } from '../types.ts'
 import { type BodyForm, contentTypes, TemplateError, writeBody } from './http-body.ts'
 
@@ -133,8 +132,7 @@ async function evaluate(expression: Expression, job: RequestValues): Promise<unk
     return await expression.evaluate({ body, remembered, pk, jobKey })
   } catch (error) {
     if (!(error instanceof ExpressionError) || error.outOfTime) throw error
-    const what = withTexts(error.why, (text) => shorten(text))
-    throw new TemplateError({ code: 'REQUEST_BODY_FAILED', data: { what } })
+    throw new TemplateError({ code: 'REQUEST_BODY_FAILED', data: { what: shortReason(error) } })
   }
 }
 

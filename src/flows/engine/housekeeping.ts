@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts'
 import type { Step } from '../../db/steps.ts'
+import { createBackgroundJob } from '../../jobs/background-job.ts'
 import { createSteps } from '../../jobs/small-steps.ts'
-import { withLease } from '../../jobs/with-lease.ts'
 import { deleteFinished } from '../../repositories/flows/finished-deliveries.ts'
 import { deleteFlowErrorsBefore } from '../../repositories/flows/flow-errors.ts'
 import { trimFlowActivity } from '../../repositories/flows/flow-switches.ts'
@@ -19,7 +19,7 @@ export type HousekeepingDeps = {
   processId: string
   log: {
     warn(fields: object, message: string): void
-    info(fields: object, message: string): void
+    error(fields: object, message: string): void
   }
   engine: FlowEngine
 }
@@ -32,43 +32,32 @@ const unusedGrantsMs = 400 * 24 * 3_600_000
 
 /** Deletes old data by the `queue` settings of each flow, once an hour and in one process at a time. */
 export function createHousekeeping(deps: HousekeepingDeps) {
-  const stopped = new AbortController()
-  let loop: Promise<void> | undefined
-
-  const clean = async () => {
-    await withLease(deps, 'flows:housekeeping', async ({ signal }) => {
-      const step = createSteps(deps, AbortSignal.any([signal, stopped.signal]))
-      for (const { loaded } of deps.engine.flows().values()) {
-        await cleanDeliveries(deps, loaded.flow, step)
+  let pauseMs = firstAfterMs
+  return createBackgroundJob(deps, {
+    name: 'flows:housekeeping',
+    intervalMs: everyMs,
+    waitsFirst: true,
+    async untilNextMs() {
+      const ms = pauseMs
+      pauseMs = everyMs
+      return ms
+    },
+    lease: { deps },
+    async run(signal) {
+      const step = createSteps(deps, signal)
+      const flows = [...deps.engine.flows().values()].map(({ loaded }) => loaded.flow)
+      try {
+        for (const flow of flows) await cleanDeliveries(deps, flow, step)
+      } catch (error) {
+        // The next run goes on.
+        if (!signal.aborted) throw error
+        return
       }
       await trimFlowActivity(deps.database.db, activityKept)
-      const flows = [...deps.engine.flows().values()].map(({ loaded }) => loaded.flow)
       const unusedSince = new Date(deps.now().getTime() - unusedGrantsMs)
       await deleteUnusedGrants(deps.database.db, flows.flatMap(grantIdsOf), unusedSince)
-    })
-  }
-
-  const run = async () => {
-    for (let pauseMs = firstAfterMs; !stopped.signal.aborted; pauseMs = everyMs) {
-      await deps.sleep(pauseMs, stopped.signal).catch(() => undefined)
-      if (stopped.signal.aborted) return
-      await clean().catch((error: unknown) => {
-        if (stopped.signal.aborted) return
-        deps.log.warn({ err: error }, 'flow housekeeping failed')
-      })
-    }
-  }
-
-  return {
-    clean,
-    start() {
-      loop ??= run()
     },
-    async stop() {
-      stopped.abort()
-      await loop
-    },
-  }
+  })
 }
 
 /** The numbers of deleted rows. */

@@ -1,4 +1,5 @@
-import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
+import { type Reason, ReasonError, withTexts } from '../../domain/flow-reasons.ts'
+import { shorten } from './excerpt.ts'
 
 /**
  * An expression failed on a value, or its syntax is invalid. `position` is an index into its text. `outOfTime`: it exceeded
@@ -14,6 +15,14 @@ export class ExpressionError extends ReasonError {
     this.position = options.position
     this.outOfTime = options.outOfTime ?? false
   }
+}
+
+/** The reason with its texts shortened; `hide` removes secrets from them before. */
+export function shortReason(
+  { why }: ExpressionError,
+  { most = 300, hide }: { most?: number; hide?: (text: string) => string } = {},
+): Reason {
+  return withTexts(why, (text) => shorten(hide?.(text) ?? text, most))
 }
 
 /** Converts an exception of jsonata (a plain object with a message) or of JavaScript. */

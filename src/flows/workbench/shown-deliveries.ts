@@ -1,16 +1,15 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import type { Model } from '../api-model.ts'
-import { identitiesOf } from '../definition/identity.ts'
+import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
-import { jobKey } from '../deliver/attempt.ts'
+import { jobOf } from '../deliver/attempt.ts'
 import { compileItemBody, isSkip, MappingError } from '../deliver/item-body.ts'
 import { BatchError } from '../destinations/http-batch.ts'
 import { TemplateError } from '../destinations/http-body.ts'
 import { type DestinationContext, openDestination } from '../destinations/index.ts'
 import { compileRequestPreviews } from '../destinations/request-preview.ts'
-import { splitKey } from '../item/item.ts'
-import type { DeliveryJob, Remembered } from '../types.ts'
+import type { Remembered } from '../types.ts'
 import type { ShownDelivery as ShownDeliverySchema } from '../workbench-schemas.ts'
 
 /** What a destination would get for an item: the mapped body and the requests, or why it gets nothing. */
@@ -39,13 +38,15 @@ export async function openShownDeliveries(
   context: Omit<DestinationContext, 'flow' | 'agent'>,
 ): Promise<ShownDeliveries> {
   const agent = createGuardedAgent({ allowPrivateNetwork: flow.allowPrivateNetwork })
-  const identities = identitiesOf(flow).destinations
   const close = async () => {
     await Promise.all(targets.map(({ destination }) => destination.close()))
     await agent.close()
   }
   const targets: ReturnType<typeof openOne>[] = []
   const openOne = (definition: Flow['destinations'][number]) => ({
+    flow: flow.name,
+    identity: destinationIdentity(definition),
+    keyFields: flow.item.key.length,
     definition,
     destination: openDestination(definition, { ...context, flow, agent }),
     body: compileItemBody(definition, { key: flow.item.key, deletes: false }),
@@ -61,28 +62,18 @@ export async function openShownDeliveries(
     close,
     of: (item, remembered) =>
       Promise.all(
-        targets.map(async ({ definition, destination, body, requestsOf }) => {
+        targets.map(async (target) => {
+          const { definition, destination, body, requestsOf } = target
           const { name, type } = definition
           const shown = { name, type, body: null, requests: [], skipped: null, refused: null }
           try {
             const made = await body.ofUpsert(item.value)
             if (isSkip(made)) return { ...shown, skipped: made.why }
-            const job: DeliveryJob = {
-              flow: flow.name,
-              destination: name,
-              pk: item.pk,
-              key: splitKey(item.pk, flow.item.key.length) ?? [item.pk],
-              kind: 'upsert',
-              item: item.value,
-              body: made,
-              remembered: remembered?.get(name),
-              jobKey: jobKey({
-                ...{ flow: flow.name, destination: name, pk: item.pk, hash: item.hash },
-                ...{ identity: identities[name] ?? '', change: 0, kind: 'upsert' },
-              }),
+            const job = jobOf(target, {
+              ...{ pk: item.pk, kind: 'upsert', hash: item.hash, change: 0, item: item.value },
+              ...{ body: made, remembered: remembered?.get(name), attempt: 1 },
               mayStart: () => false,
-              attempt: 1,
-            }
+            })
             const refused = destination.refusalOf(job) ?? null
             return { ...shown, body: made, refused, requests: await requestsOf(job) }
           } catch (error) {
