@@ -16,8 +16,6 @@ export type DestinationContext = {
   now: () => Date
   /** For destinations whose access uses refresh tokens. */
   grants?: Pick<GrantKeeper, 'tokens'> | undefined
-  /** Base folder of relative file paths; default: the working directory. */
-  baseDir?: string
 }
 
 /**
@@ -71,7 +69,7 @@ export function openDestination(
       return openFileDestination({
         path: definition.path,
         format: definition.format,
-        baseDir: context.baseDir ?? process.cwd(),
+        baseDir: process.cwd(),
         timezone: context.flow.window?.timezone ?? 'UTC',
         now: context.now,
       })
