@@ -49,6 +49,7 @@ const server = values.embedded ? undefined : process.env.TEST_DATABASE_URL
 const kills = [0.05, 0.1]
 const settledAt = 0.25
 const sampleMs = 10_000
+const longestFirstLoadMs = 20 * 60_000
 /** Growth of the median memory between the first and the last quarter of what is measured. */
 const mostGrowth = 0.1
 
@@ -121,13 +122,20 @@ async function run(folder: string, databaseUrl: string | undefined): Promise<str
     }),
   })
   let service: RealProcess = await startService(settings)
+  // The first load fills the shop as fast as it can, so that its polls wait.
+  const startedAt = Date.now()
+  while (shop.different() > 0) {
+    if (Date.now() - startedAt > longestFirstLoadMs) throw new Error('the first load did not end')
+    await wait(100)
+  }
+  say(`first load of ${shop.delivered} items: ${Math.round((Date.now() - startedAt) / 1_000)} s`)
   const beganAt = Date.now()
   const passedMs = () => Date.now() - beganAt
   const samples: Sample[] = []
   let rowsSettled: Map<string, number> | undefined
   let killed = 0
-  let longestGapMs = 0
-  let longestGapAtMs = 0
+  /** The longest time between polls of a flow, until memory is measured (kills included), and from then on. */
+  const longest = { early: { gapMs: 0, atMs: 0 }, settled: { gapMs: 0, atMs: 0 } }
   const lastSeen = shop.polledAt.map(() => beganAt)
   let changed = 0
   for (let sampleAt = 0; passedMs() < lengthMs; ) {
@@ -140,10 +148,8 @@ async function run(folder: string, databaseUrl: string | undefined): Promise<str
     shop.polledAt.forEach((at, flow) => {
       const seen = lastSeen[flow] ?? 0
       const gapMs = (at > seen ? at : Date.now()) - seen
-      if (gapMs > longestGapMs) {
-        longestGapMs = gapMs
-        longestGapAtMs = passedMs()
-      }
+      const part = passedMs() > settledAt * lengthMs ? longest.settled : longest.early
+      if (gapMs > part.gapMs) Object.assign(part, { gapMs, atMs: passedMs() })
       if (at > seen) lastSeen[flow] = at
     })
     const killAt = kills[killed]
@@ -169,7 +175,7 @@ async function run(folder: string, databaseUrl: string | undefined): Promise<str
     samples.push(sample)
     if (samples.length % 30 === 1) {
       say(
-        `minute ${Math.round(sample.atMs / 60_000)}: ${Math.round(memoryMb)} MB, ${sample.delivered} delivered, ${shop.different()} on their way, longest time between polls ${(longestGapMs / 1_000).toFixed(1)} s`,
+        `minute ${Math.round(sample.atMs / 60_000)}: ${Math.round(memoryMb)} MB, ${sample.delivered} delivered, ${shop.different()} on their way, longest time between polls ${(Math.max(longest.early.gapMs, longest.settled.gapMs) / 1_000).toFixed(1)} s`,
       )
     }
   }
@@ -183,10 +189,12 @@ async function run(folder: string, databaseUrl: string | undefined): Promise<str
 
   say(`${changed} changes, ${shop.delivered} delivered, ${lost} missing`)
   if (lost > 0) failures.push(`${lost} items did not arrive`)
-  say(
-    `longest time between polls of a flow: ${(longestGapMs / 1_000).toFixed(1)} s, at minute ${(longestGapAtMs / 60_000).toFixed(1)}; interval ${intervalMs / 1_000} s`,
-  )
-  if (longestGapMs > 2 * intervalMs) failures.push('a poll was later than twice its interval')
+  for (const [part, { gapMs, atMs }] of Object.entries(longest)) {
+    say(
+      `longest time between polls of a flow, ${part}: ${(gapMs / 1_000).toFixed(1)} s, at minute ${(atMs / 60_000).toFixed(1)}; interval ${intervalMs / 1_000} s`,
+    )
+    if (gapMs > 2 * intervalMs) failures.push('a poll was later than twice its interval')
+  }
   const settled = samples.filter(({ atMs }) => atMs > settledAt * lengthMs)
   const quarter = Math.ceil(settled.length / 4)
   const first = median(settled.slice(0, quarter).map(({ memoryMb }) => memoryMb))
