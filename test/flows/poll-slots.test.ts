@@ -4,6 +4,8 @@ import { createPollSlots } from '../../src/flows/engine/schedule.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
+/** The process works all the time. */
+const busy = () => performance.now()
 const never = new AbortController().signal
 
 /** What has begun by now, and how to end it. */
@@ -19,8 +21,8 @@ function begin(takeSlot: ReturnType<typeof createPollSlots>, names: readonly str
   return { begun, end: (name: string) => ends.get(name)?.() }
 }
 
-test('polls begin in turns, and a place rests for as long as its poll took', async () => {
-  const { begun, end } = begin(createPollSlots(2), ['a', 'b', 'c', 'd'])
+test('polls begin in turns, and a place pauses for as long as the process worked during its poll', async () => {
+  const { begun, end } = begin(createPollSlots(2, busy), ['a', 'b', 'c', 'd'])
   await vi.advanceTimersByTimeAsync(300)
   expect(begun).toEqual(['a', 'b'])
   end('b')
@@ -31,7 +33,7 @@ test('polls begin in turns, and a place rests for as long as its poll took', asy
 })
 
 test('a poll of hours keeps no other flow waiting', async () => {
-  const { begun, end } = begin(createPollSlots(1), ['long', 'b', 'c'])
+  const { begun, end } = begin(createPollSlots(1, busy), ['long', 'b', 'c'])
   await vi.advanceTimersByTimeAsync(1_000)
   expect(begun).toEqual(['long', 'b'])
   // Its end gives back nothing a second time.
@@ -40,8 +42,34 @@ test('a poll of hours keeps no other flow waiting', async () => {
   expect(begun).toEqual(['long', 'b'])
 })
 
+test('a poll that waits for a slow source keeps no other flow waiting', async () => {
+  const { begun } = begin(
+    createPollSlots(2, () => 0),
+    ['a', 'b', 'c', 'd', 'e'],
+  )
+  await vi.advanceTimersByTimeAsync(99)
+  expect(begun).toEqual(['a', 'b'])
+  await vi.advanceTimersByTimeAsync(1)
+  expect(begun).toEqual(['a', 'b', 'c', 'd'])
+  await vi.advanceTimersByTimeAsync(100)
+  expect(begun).toEqual(['a', 'b', 'c', 'd', 'e'])
+})
+
+test('a place pauses for the work of its poll, not for its waits', async () => {
+  const { begun, end } = begin(
+    createPollSlots(1, () => performance.now() / 4),
+    ['a', 'b'],
+  )
+  await vi.advanceTimersByTimeAsync(80)
+  end('a')
+  await vi.advanceTimersByTimeAsync(19)
+  expect(begun).toEqual(['a'])
+  await vi.advanceTimersByTimeAsync(1)
+  expect(begun).toEqual(['a', 'b'])
+})
+
 test('who stops waits for no turn', async () => {
-  const takeSlot = createPollSlots(1)
+  const takeSlot = createPollSlots(1, busy)
   await takeSlot(never)
   const stop = new AbortController()
   const waiting = takeSlot(stop.signal)

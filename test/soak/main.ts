@@ -21,6 +21,7 @@ const help: CommandHelp = {
     ['--items N', 'of each flow; 100 without it'],
     ['--changes N', 'of items in a second; 20 without it'],
     ['--interval S', 'seconds between polls of a flow; 30 without it'],
+    ['--latency MS', 'of each answer of the source; 300 without it'],
     ['--embedded', 'on the embedded database instead of the PostgreSQL of TEST_DATABASE_URL'],
   ],
   exitCodes: [
@@ -37,6 +38,7 @@ const values = readOptions(help, {
   items: { type: 'string', default: '100' },
   changes: { type: 'string', default: '20' },
   interval: { type: 'string', default: '30' },
+  latency: { type: 'string', default: '300' },
   embedded: { type: 'boolean', default: false },
 })
 const flows = Number(values.flows)
@@ -109,7 +111,7 @@ function median(numbers: number[]): number {
 
 async function run(folder: string, databaseUrl: string | undefined): Promise<string[]> {
   const failures: string[] = []
-  const shop = await startShop(flows, Number(values.items))
+  const shop = await startShop(flows, Number(values.items), Number(values.latency))
   const flowsDir = join(folder, 'flows')
   await writeFlows(flowsDir, shop)
   const settings = await settingsFor(join(folder, 'data'), {

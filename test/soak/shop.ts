@@ -15,8 +15,12 @@ export type Shop = {
   close(): Promise<void>
 }
 
-/** Starts the shop with this many flows and items of each. */
-export async function startShop(flows: number, itemsOfFlow: number): Promise<Shop> {
+/** Starts the shop with this many flows and items of each. Each answer of the source comes `latencyMs` late. */
+export async function startShop(
+  flows: number,
+  itemsOfFlow: number,
+  latencyMs: number,
+): Promise<Shop> {
   const source = Array.from({ length: flows }, () => new Array<number>(itemsOfFlow).fill(1))
   const arrived = source.map((items) => new Array<number>(items.length).fill(0))
   const server = createServer((request, response) => {
@@ -25,7 +29,10 @@ export async function startShop(flows: number, itemsOfFlow: number): Promise<Sho
       const prices = source[Number(flow)] ?? []
       shop.polledAt[Number(flow)] = Date.now()
       response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify(prices.map((price, id) => ({ id, price }))))
+      setTimeout(
+        () => response.end(JSON.stringify(prices.map((price, id) => ({ id, price })))),
+        latencyMs,
+      )
       return
     }
     let text = ''

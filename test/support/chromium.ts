@@ -4,7 +4,8 @@ import { type Browser, chromium } from 'playwright-core'
 /** The headless build starts nothing of a window, so it comes first; `CHROMIUM_PATH` names any other. */
 const known = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
 
-const executablePath = process.env.CHROMIUM_PATH ?? known.find(existsSync) ?? '/usr/bin/chromium'
+const executablePath =
+  process.env.CHROMIUM_PATH || (known.find((path) => existsSync(path)) ?? '/usr/bin/chromium')
 
 export const hasChromium = existsSync(executablePath)
 

@@ -36,20 +36,37 @@ export type PollSlots = (signal: AbortSignal) => Promise<() => void>
 /** A longer poll, such as a first import, no longer delays others. */
 const longestMs = 1_000
 
+/** How often it is checked whether a poll works, or waits for its source or the database. */
+const checkMs = 100
+
+const eventLoopBusyMs = () => performance.eventLoopUtilization().active
+
 /**
- * Limits timed polls to `places` at a time, in order of request. Each place then pauses for as long as its poll took.
- * Otherwise hundreds of flows that are due every second would occupy CPU and database. Charges come first; flows are
- * polled as often as that allows.
+ * Limits timed polls to `places` at a time, in order of request. Each place then pauses for as long as the process was busy during
+ * its poll. Otherwise hundreds of flows that are due every second would occupy the CPU. Charges come first; flows are polled as often
+ * as that allows. A poll during which the process is mostly idle waits for a slow source: it gives its place back, so that slow
+ * sources do not delay other flows. Its statements stay limited by the connections of the flow side.
+ *
+ * @param busyMs milliseconds that the process has worked since its start
  */
-export function createPollSlots(places: number): PollSlots {
+export function createPollSlots(places: number, busyMs = eventLoopBusyMs): PollSlots {
   const limit = createLimit(places)
   return async (signal) => {
     const release = await limit.acquire(signal)
     const beganAt = performance.now()
-    const timer = setTimeout(release, longestMs).unref()
+    const busyBefore = busyMs()
+    const timer = setInterval(() => {
+      const tookMs = performance.now() - beganAt
+      const isWaiting = busyMs() - busyBefore < tookMs / 2
+      if (isWaiting || tookMs >= longestMs) end()
+    }, checkMs).unref()
+    const end = () => {
+      clearInterval(timer)
+      release()
+    }
     return () => {
-      clearTimeout(timer)
-      setTimeout(release, Math.min(performance.now() - beganAt, longestMs)).unref()
+      clearInterval(timer)
+      setTimeout(release, Math.min(busyMs() - busyBefore, longestMs)).unref()
     }
   }
 }
