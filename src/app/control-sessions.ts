@@ -11,7 +11,7 @@ import type { PaymentDeps } from '../payments/deps.ts'
 import { serviceActor } from '../payments/operations/request-context.ts'
 import { endSession, findSession, signInPerson } from '../payments/people/sign-in.ts'
 import { iso } from '../routes/field-schemas.ts'
-import { mayUseCookie } from '../routes/guards.ts'
+import { mayUseCookie } from '../routes/session/browser-sessions.ts'
 import { endedCookie, personCookie, personSecretOf } from '../routes/session/session-cookie.ts'
 import {
   FlowSessionResponse,

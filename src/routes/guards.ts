@@ -1,48 +1,29 @@
-import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { mayCall, type Person, type RouteRule, ruleOfRoute } from '../domain/people.ts'
-import { hashSecret, isSecret, sameHash, sameSecret } from '../domain/secrets.ts'
+import { hashSecret, isSecret, sameHash } from '../domain/secrets.ts'
 import { AppError, type ErrorCode, invalid } from '../errors/app-error.ts'
 import type { AccessClass } from '../http/access-classes.ts'
-import { addressGroup, callerAddress, hasDisconnected } from '../http/connections.ts'
+import { callerAddress, hasDisconnected } from '../http/connections.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { createFailureLimit } from '../http/failure-limit.ts'
 import type { KnownHosts } from '../http/known-hosts.ts'
-import { isFromOwnPage } from '../http/same-origin.ts'
-import { type ActivityEntry, recordSuccess } from '../payments/audit/activity.ts'
-import { createRefusedSignIns } from '../payments/audit/refused-sign-ins.ts'
-import type { Actor, PaymentDeps } from '../payments/deps.ts'
-import { type RequestContext, requestContext } from '../payments/operations/request-context.ts'
-import { type LoadedOrder, loadedAt } from '../payments/orders/read.ts'
+import type { PaymentDeps } from '../payments/deps.ts'
 import {
-  type Begun,
-  type Credentials,
-  endSession,
-  type From,
-  findSession,
-  signInPerson,
-} from '../payments/people/sign-in.ts'
+  actorOf,
+  type RequestContext,
+  requestContext,
+} from '../payments/operations/request-context.ts'
+import { type LoadedOrder, loadedAt } from '../payments/orders/read.ts'
 import {
   type ActiveKey,
   type ApiKeyRow,
   findActiveKeyByHash,
-  findActiveKeyById,
-  findKeyById,
 } from '../repositories/api-keys/api-key-queries.ts'
 import { findClient } from '../repositories/connection/clients.ts'
 import { findKeyAndOrder } from '../repositories/orders/order-queries.ts'
-import { deleteSession, insertSession, isSessionOpen } from '../repositories/session/sessions.ts'
+import { type BrowserSessions, createBrowserSessions } from './session/browser-sessions.ts'
 import { requireWithin } from './session/confine.ts'
-import {
-  endedCookie,
-  personCookie,
-  personSecretOf,
-  type Session,
-  sessionCookie,
-  sessionOf,
-  sessionSeconds,
-} from './session/session-cookie.ts'
 
 /**
  * Whom a token or a session authenticates. `person`: who signed in with a name and a password, and what he may do decides
@@ -73,7 +54,7 @@ declare module 'fastify' {
   }
 }
 
-export type Guards = {
+export type Guards = BrowserSessions & {
   /**
    * Whom the token of the request, or without one its session, authenticates. Undefined when there is none, or it is unknown,
    * revoked or expired.
@@ -91,33 +72,12 @@ export type Guards = {
    * @throws RATE_LIMITED
    */
   countTry(request: FastifyRequest): void
-  /** A session for the principal of this token; undefined when the token is unknown or revoked. */
-  signIn(
-    token: string,
-    request: FastifyRequest,
-  ): Promise<{ principal: Principal; until: Date; cookie: string } | undefined>
-  /** A session for the person of this name; undefined when name, password or code is wrong. Throws RATE_LIMITED after too many tries. */
-  signInPerson(
-    credentials: Credentials,
-    request: FastifyRequest,
-  ): Promise<{ principal: Principal; until: Date; cookie: string } | undefined>
-  /** What a browser gets for a session of a person that has begun. */
-  begin(begun: Begun): { principal: Principal; until: Date; cookie: string }
-  /** The session of the request's cookie, if a page of this service sent it and it has not expired. */
-  session(request: FastifyRequest): Promise<{ principal: Principal; until: Date } | undefined>
-  /** @throws FORBIDDEN when the browser's headers show that a page of another origin sent the request */
-  refuseForeignPage(request: FastifyRequest): void
-  /** Ends the session of the request's cookie, if it has one, in every process. */
-  signOut(request: FastifyRequest): Promise<void>
-  /** The value of `set-cookie` that makes a browser forget its session. */
-  signedOut(): string
 }
 
 /** Whom a token of the header authenticates. */
-type TokenPrincipal = { type: 'admin' } | { type: 'client'; client: ClientName; keyId: string }
-
-/** Open sessions of one key, or of the administrator: repeated sign-ins must not fill the database. */
-const maxSessions = 100
+export type TokenPrincipal =
+  | { type: 'admin' }
+  | { type: 'client'; client: ClientName; keyId: string }
 
 /** The active key with a hash. */
 type FindKey = (hash: string) => Promise<ActiveKey | undefined>
@@ -150,32 +110,9 @@ export function installGuards(
   app.decorateRequest('foundOrder', null)
 
   const db = deps.database.db
-  const recordRefusal = createRefusedSignIns(deps)
-  const ownOrigin = new URL(deps.settings.publicUrl).origin
-  const cookies = { sealer: deps.sealer, isSecure: ownOrigin.startsWith('https:') }
-  // Binds sessions of the administrator to the token they were made with, without containing it.
   const isAdminToken = isSecret(options.adminToken)
   const isMetricsToken =
     options.metricsToken === undefined ? undefined : isSecret(options.metricsToken)
-  const adminProof = hashSecret(`session of ${options.adminToken}`)
-
-  const sessionEntry = (
-    action: 'session.started' | 'session.ended',
-    request: FastifyRequest,
-    principal: Principal,
-    id: string,
-  ): ActivityEntry => ({
-    client: principal.type === 'client' ? principal.client : null,
-    actor: actorOf(deps, request, principal),
-    action,
-    resourceId: id,
-  })
-
-  const begin: Guards['begin'] = ({ secret, sessionId, person, until }) => ({
-    principal: { ...principalOf(person), sessionId },
-    until,
-    cookie: personCookie(secret, cookies.isSecure),
-  })
 
   const principalOfKey = (key: Pick<ApiKeyRow, 'id' | 'client'>): TokenPrincipal => {
     deps.keyUses.note(key.id)
@@ -211,37 +148,15 @@ export function installGuards(
     })
   }
 
-  const session: Guards['session'] = async (request) => {
-    const { headers } = request
-    if (!mayUseCookie(request, ownOrigin)) return undefined
-    const secret = personSecretOf(headers.cookie, cookies.isSecure)
-    if (secret !== undefined) {
-      const open = await findSession(deps, secret)
-      return (
-        open && {
-          principal: { ...principalOf(open.person), sessionId: open.id },
-          until: open.expiresAt,
-        }
-      )
-    }
-    const found = sessionOf(headers.cookie, cookies, deps.now())
-    if (!found) return undefined
-    if (!(await isSessionOpen(db, found.id, deps.now()))) return undefined
-    const until = new Date(found.until)
-    if (found.type === 'admin') {
-      return sameSecret(found.proof, adminProof)
-        ? { principal: { type: 'admin', sessionId: found.id }, until }
-        : undefined
-    }
-    const key = await findActiveKeyById(db, found.keyId)
-    if (!key) return undefined
-    return { principal: { ...principalOfKey(key), sessionId: found.id }, until }
-  }
-
+  const sessions = createBrowserSessions(deps, {
+    adminToken: options.adminToken,
+    principalOfToken,
+    principalOfKey,
+  })
   const identify = async (request: FastifyRequest): Promise<Principal | undefined> => {
     const token = request.headers['x-api-token']
     if (token !== undefined) return principalOfToken(token)
-    return (await session(request))?.principal
+    return (await sessions.session(request))?.principal
   }
 
   const hasAdminToken = ({ headers }: FastifyRequest): boolean => {
@@ -286,6 +201,7 @@ export function installGuards(
   })
 
   return {
+    ...sessions,
     identify,
     async check(request) {
       const principal = await identify(request)
@@ -295,56 +211,6 @@ export function installGuards(
       if (principal?.type !== type || !isSame) throw new AppError('UNAUTHORIZED')
     },
     countTry,
-    begin,
-    async signInPerson(credentials, request) {
-      const begun = await signInPerson(deps, credentials, fromOf(deps, request), recordRefusal)
-      return begun && begin(begun)
-    },
-    async signIn(token, request) {
-      const principal = await principalOfToken(token)
-      if (!principal) {
-        await recordRefusal(actorOf(deps, request, null))
-        return undefined
-      }
-      const now = deps.now()
-      const until = new Date(now.getTime() + sessionSeconds * 1000)
-      const common = { id: randomUUID(), until: until.getTime() }
-      const begun: Session =
-        principal.type === 'admin'
-          ? { type: 'admin', proof: adminProof, ...common }
-          : { type: 'client', keyId: principal.keyId, ...common }
-      const row = {
-        id: common.id,
-        key_id: principal.type === 'client' ? principal.keyId : null,
-        created_at: now,
-        expires_at: until,
-      }
-      await deps.database.transaction(async (trx) => {
-        await insertSession(trx, row, maxSessions)
-        await recordSuccess(deps, trx, sessionEntry('session.started', request, principal, row.id))
-      })
-      return { principal, until, cookie: sessionCookie(begun, cookies) }
-    },
-    session,
-    refuseForeignPage({ headers }) {
-      if (isFromOwnPage(headers, { ownOrigin, isRead: true })) return
-      throw new AppError('FORBIDDEN', { message: 'Requests from other sites are refused' })
-    },
-    async signOut(request) {
-      const secret = personSecretOf(request.headers.cookie, cookies.isSecure)
-      if (secret !== undefined) return endSession(deps, secret, actorOf(deps, request, null))
-      const found = sessionOf(request.headers.cookie, cookies, deps.now())
-      if (!found) return
-      const key = found.type === 'client' ? await findKeyById(db, found.keyId) : undefined
-      const principal: Principal = key
-        ? { type: 'client', client: key.client, keyId: key.id }
-        : { type: 'admin' }
-      await deps.database.transaction(async (trx) => {
-        if (!(await deleteSession(trx, found.id))) return
-        await recordSuccess(deps, trx, sessionEntry('session.ended', request, principal, found.id))
-      })
-    },
-    signedOut: () => endedCookie(cookies.isSecure),
   }
 }
 
@@ -382,21 +248,6 @@ function limitRequests(most: number): (caller: string) => void {
   }
 }
 
-/**
- * Whether the cookie of the request counts: another page may have sent it. Other pages need a preflight for JSON, which is always
- * refused.
- */
-export function mayUseCookie({ headers, method }: FastifyRequest, ownOrigin: string): boolean {
-  const isRead = method === 'GET' || method === 'HEAD'
-  if (!isFromOwnPage(headers, { ownOrigin, isRead })) return false
-  return isRead || /^application\/json\b/i.test(headers['content-type'] ?? '')
-}
-
-function principalOf(person: Person): Principal {
-  if (person.client !== null) return { type: 'client', client: asClientName(person.client), person }
-  return { type: person.role === 'administrator' ? 'admin' : 'operator', person }
-}
-
 function ruleOf({ method, routeOptions }: FastifyRequest): RouteRule | undefined {
   return ruleOfRoute(method, String(routeOptions.url))
 }
@@ -413,15 +264,6 @@ export function clientOfManager(
   if (principal?.type !== 'client') return named === undefined ? undefined : asClientName(named)
   if (named !== undefined && named !== principal.client) throw new AppError('FORBIDDEN')
   return principal.client
-}
-
-/** Where a sign-in comes from. */
-export function fromOf(deps: PaymentDeps, request: FastifyRequest): From {
-  return {
-    actor: actorOf(deps, request, null),
-    group: addressGroup(request.arrivedFrom),
-    userAgent: request.headers['user-agent'],
-  }
 }
 
 async function tenantOf(
@@ -468,21 +310,6 @@ export const providerErrors: readonly ErrorCode[] = [
   'PROVIDER_ERROR',
   'PROVIDER_TIMEOUT',
 ]
-
-/** Who made the request, for the audit log. Time and address are those of its arrival. */
-export function actorOf(
-  deps: PaymentDeps,
-  request: FastifyRequest,
-  principal: Principal | null = request.principal,
-): Actor {
-  return {
-    ipAddress: request.arrivedFrom,
-    keyId: principal?.type === 'client' ? principal.keyId : undefined,
-    person: principal?.person,
-    sessionId: principal?.sessionId,
-    startedAt: new Date(deps.now().getTime() - Math.round(deps.stopwatch() - request.arrivedAt)),
-  }
-}
 
 /** The context of this request, with the reason that a person gave. Its deadline counts from its arrival. */
 export function contextOf(

@@ -124,7 +124,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/routes/guards.ts',
+    file: 'src/routes/session/browser-sessions.ts',
     tests: [['test/payment/session.test.ts', 'it ends with its key']],
     made: {
       'a session outlives its key': [
@@ -134,7 +134,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/routes/guards.ts',
+    file: 'src/routes/session/browser-sessions.ts',
     tests: [['test/payment/session.test.ts', 'signing out ends']],
     made: {
       'a session outlives its end': [
@@ -145,7 +145,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/routes/guards.ts',
+    file: 'src/routes/session/browser-sessions.ts',
     tests: [['test/payment/session.test.ts']],
     made: {
       'a session acts for any page': [

@@ -143,6 +143,7 @@ export function createEventReader(
           miss()
           wake()
         },
+        isAdmin ? allKinds : ['order'],
       ),
     take() {
       const taken = { missed, items: [...items.values()] }

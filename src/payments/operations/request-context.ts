@@ -28,6 +28,29 @@ type Stopwatch = Pick<PaymentDeps, 'stopwatch'>
 
 const always = async () => true
 
+/** A request as it arrived, and whom it authenticates. */
+type Arrived = {
+  /** By `deps.stopwatch`. */
+  arrivedAt: number
+  arrivedFrom: string
+  principal: Pick<Actor, 'keyId' | 'person' | 'sessionId'> | null
+}
+
+/** Who made the request, for the audit log. Time and address are those of its arrival. */
+export function actorOf(
+  deps: Pick<PaymentDeps, 'now' | 'stopwatch'>,
+  { arrivedAt, arrivedFrom, principal: itsOwn }: Arrived,
+  principal: Arrived['principal'] = itsOwn,
+): Actor {
+  return {
+    ipAddress: arrivedFrom,
+    keyId: principal?.keyId,
+    person: principal?.person,
+    sessionId: principal?.sessionId,
+    startedAt: new Date(deps.now().getTime() - Math.round(deps.stopwatch() - arrivedAt)),
+  }
+}
+
 /** The context of an HTTP request that arrived at `arrivedMs`. */
 export function requestContext(
   actor: Actor,

@@ -4,7 +4,7 @@ import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { recordSuccess } from '../../payments/audit/activity.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../guards.ts'
+import { actorOf } from '../../payments/operations/request-context.ts'
 
 export type TestAlerts = () => Promise<
   { type: string; target: string; ok: boolean; why?: Reason }[]

@@ -1,10 +1,10 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import { createApiKey, revokeApiKey, revokeClientKeys } from '../../payments/api-keys/api-keys.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { actorOf } from '../../payments/operations/request-context.ts'
 import { listApiKeys } from '../../repositories/api-keys/api-key-queries.ts'
 import { MessageResponse } from '../connection/oauth-schemas.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'
-import { actorOf } from '../guards.ts'
 import {
   ApiKeysResponse,
   CreateApiKeyBody,

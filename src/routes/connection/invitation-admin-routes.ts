@@ -2,6 +2,7 @@ import type { HttpServer } from '../../http/create-server.ts'
 import { revokeInvitation } from '../../payments/connection/invitations.ts'
 import { createInvitation } from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { actorOf } from '../../payments/operations/request-context.ts'
 import { listOpenInvitations } from '../../repositories/connection/invitation-queries.ts'
 import {
   InvitationBody,
@@ -10,7 +11,6 @@ import {
   InvitationsResponse,
 } from '../admin/admin-schemas.ts'
 import { iso } from '../field-schemas.ts'
-import { actorOf } from '../guards.ts'
 import { MessageResponse } from './oauth-schemas.ts'
 
 const tags = ['Administration']

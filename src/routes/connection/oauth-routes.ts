@@ -9,8 +9,9 @@ import {
   startLogin,
 } from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { actorOf } from '../../payments/operations/request-context.ts'
 import { ClientOnlyQuery, iso, isoOrNull } from '../field-schemas.ts'
-import { actorOf, type Guards, tenantOfRequest } from '../guards.ts'
+import { type Guards, tenantOfRequest } from '../guards.ts'
 import { browserTokenCookie, browserTokenOf } from './browser-cookie.ts'
 import { addInvitationRoutes } from './invitation-routes.ts'
 import { connectedPage, failurePage } from './oauth-pages.ts'

@@ -4,7 +4,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { AppError, OutcomeError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../guards.ts'
+import { actorOf } from '../../payments/operations/request-context.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { actorOf } from '../../payments/operations/request-context.ts'
 import {
   beginTotp,
   changePassword,
@@ -15,7 +16,8 @@ import {
   readSessionsOf,
   requirePerson,
 } from '../../payments/people/manage-people.ts'
-import { actorOf, fromOf, type Guards } from '../guards.ts'
+import type { Guards } from '../guards.ts'
+import { fromOf } from '../session/browser-sessions.ts'
 import { viewSession } from '../session/session-routes.ts'
 import { SessionResponse } from '../session/session-schemas.ts'
 import {

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { actorOf } from '../../payments/operations/request-context.ts'
 import {
   changePerson,
   endSessionsOf,
@@ -14,7 +15,7 @@ import {
 } from '../../payments/people/manage-people.ts'
 import type { PersonRow } from '../../repositories/people/people-queries.ts'
 import { iso } from '../field-schemas.ts'
-import { actorOf, clientOfManager } from '../guards.ts'
+import { clientOfManager } from '../guards.ts'
 import {
   ChangePersonBody,
   InvitedResponse,

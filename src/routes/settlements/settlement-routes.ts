@@ -5,6 +5,7 @@ import type { HttpServer } from '../../http/create-server.ts'
 import { refuseHostileText } from '../../http/json-body.ts'
 import { limitOpenRequests, type OpenRequestLimits } from '../../http/open-request-limit.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { actorOf } from '../../payments/operations/request-context.ts'
 import { setChargeClass } from '../../payments/settlements/charge-classes.ts'
 import { askForReport, readFetch } from '../../payments/settlements/fetch-reports.ts'
 import { handInReport } from '../../payments/settlements/hand-in.ts'
@@ -20,7 +21,7 @@ import {
   type SettlementFileRow,
 } from '../../repositories/settlements/settlement-queries.ts'
 import { ClientOnlyQuery, iso, isoOrNull } from '../field-schemas.ts'
-import { actorOf, tenantOfRequest } from '../guards.ts'
+import { tenantOfRequest } from '../guards.ts'
 import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
 import {
   ChargeClassBody,

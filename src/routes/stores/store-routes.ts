@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { actorOf } from '../../payments/operations/request-context.ts'
 import {
   addPos,
   createStore,
@@ -12,7 +13,7 @@ import {
 } from '../../payments/stores/manage-stores.ts'
 import type { PosRow } from '../../repositories/stores/store-queries.ts'
 import { ClientOnlyQuery, iso } from '../field-schemas.ts'
-import { actorOf, providerErrors, tenantOfRequest } from '../guards.ts'
+import { providerErrors, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import {
   AddPosBody,

@@ -1,8 +1,9 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { actorOf } from '../../payments/operations/request-context.ts'
 import { listTerminals, setOperatingMode } from '../../payments/terminals/list-terminals.ts'
 import { ClientOnlyQuery } from '../field-schemas.ts'
-import { actorOf, providerErrors, tenantOfRequest } from '../guards.ts'
+import { providerErrors, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import {
   OperatingModeBody,

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { pointFromCents } from '../../domain/money.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { actorOf } from '../../payments/operations/request-context.ts'
 import {
   adoptOrphan,
   dismissOrphan,
@@ -14,7 +15,7 @@ import {
   type OrphanRow,
 } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { ClientOnlyQuery, iso } from '../field-schemas.ts'
-import { actorOf, contextOf, providerErrors, tenantOfRequest } from '../guards.ts'
+import { contextOf, providerErrors, tenantOfRequest } from '../guards.ts'
 import { viewOutcome } from '../orders/order-answer.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import {
