@@ -118,7 +118,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
       },
     },
   })
-  const guards = installGuards(app, deps, options)
+  const guards = await installGuards(app, deps, options)
   const streams = createEventStreams(app, options.streams)
   addMetricsRoute(app, options.metrics.scrape)
   addHealthRoute(app, deps, guards, options.health)

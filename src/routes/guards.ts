@@ -1,3 +1,4 @@
+import rateLimit from '@fastify/rate-limit'
 import type { FastifyRequest } from 'fastify'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { mayCall, type Person, type RouteRule, ruleOfRoute } from '../domain/people.ts'
@@ -90,7 +91,7 @@ const idShape = /^[\w-]{1,100}$/
  * Checks every request before its body is read, by the access class that its route declares. Public routes pass. Client routes
  * need a key, or the administrator and a client's name. Admin routes need the admin token, and metrics that or their own.
  */
-export function installGuards(
+export async function installGuards(
   app: HttpServer,
   deps: PaymentDeps,
   options: {
@@ -100,8 +101,14 @@ export function installGuards(
     rateLimitPerSecond: number
     authFailuresPerMinute: number
   },
-): Guards {
-  const countRequest = limitRequests(options.rateLimitPerSecond)
+): Promise<Guards> {
+  await app.register(rateLimit, { global: false })
+  const perCaller = app.createRateLimit({
+    max: options.rateLimitPerSecond,
+    timeWindow: 1000,
+    keyGenerator: ({ principal }) =>
+      principal?.person?.id ?? (principal?.type === 'client' ? String(principal.keyId) : 'admin'),
+  })
   const failures = createFailureLimit({ perMinute: options.authFailuresPerMinute })
   app.decorateRequest('principal', null)
   app.decorateRequest('tenant', null)
@@ -159,6 +166,12 @@ export function installGuards(
     return (await sessions.session(request))?.principal
   }
 
+  const countRequest = async (request: FastifyRequest) => {
+    const state = await perCaller(request)
+    if (!state.isAllowed && state.isExceeded) {
+      throw new AppError('RATE_LIMITED', { extra: { retryAfterSeconds: state.ttlInSeconds } })
+    }
+  }
   const hasAdminToken = ({ headers }: FastifyRequest): boolean => {
     const token = headers['x-api-token']
     return typeof token === 'string' && isAdminToken(token)
@@ -184,7 +197,7 @@ export function installGuards(
       throw new AppError('UNAUTHORIZED')
     }
     request.principal = principal
-    countRequest(countedAs(principal))
+    await countRequest(request)
     const { person } = principal
     if (person && !mayCall(person, ruleOf(request))) throw new AppError('FORBIDDEN')
     if (access === 'client') request.tenant = await tenantOf(deps, principal, request)
@@ -211,40 +224,6 @@ export function installGuards(
       if (principal?.type !== type || !isSame) throw new AppError('UNAUTHORIZED')
     },
     countTry,
-  }
-}
-
-/** Who is counted: a person, a key, or the administrator. */
-function countedAs(principal: Principal): string {
-  return principal.person?.id ?? (principal.type === 'client' ? String(principal.keyId) : 'admin')
-}
-
-const secondMs = 1_000
-/** More than the number of callers in any second. Beyond it those whose second is over are forgotten. */
-const callersAtMost = 5_000
-
-/**
- * Counts the requests of each caller in seconds, which begin with the first request.
- *
- * @throws RATE_LIMITED, with the seconds until the next request is allowed.
- */
-function limitRequests(most: number): (caller: string) => void {
-  const seconds = new Map<string, { count: number; endsAt: number }>()
-  const forgetEnded = (at: number) => {
-    for (const [caller, { endsAt }] of seconds) if (endsAt <= at) seconds.delete(caller)
-  }
-  return (caller) => {
-    const at = performance.now()
-    const second = seconds.get(caller)
-    if (second === undefined || second.endsAt <= at) {
-      if (seconds.size >= callersAtMost) forgetEnded(at)
-      seconds.set(caller, { count: 1, endsAt: at + secondMs })
-      return
-    }
-    second.count += 1
-    if (second.count <= most) return
-    const retryAfterSeconds = Math.ceil((second.endsAt - at) / secondMs)
-    throw new AppError('RATE_LIMITED', { extra: { retryAfterSeconds } })
   }
 }
 
