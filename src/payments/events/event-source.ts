@@ -30,7 +30,7 @@ type Subscriber = { onItem: (item: EventItem) => void; onGap: () => void }
 
 const allKinds: readonly EventKind[] = ['order', 'webhook', 'activity']
 
-/** An event that nobody has subscribed to is not read. */
+/** An event without subscribers is not read. */
 export async function createEventSource(
   database: Database,
   changes: OrderChanges,
