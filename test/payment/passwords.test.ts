@@ -19,16 +19,18 @@ test('a password is itself only, whatever keyboard typed its letters', async () 
 test('T59: a name that nobody has costs as much of the processor as one with a password', async () => {
   const stored = await cheap.hash('canary-something')
   const costOf = async (of: string | null) => {
-    const costs: number[] = []
-    for (let round = 0; round < 3; round += 1) {
-      const before = process.cpuUsage()
-      expect(await cheap.matches('canary-wrong', of)).toBe(false)
-      const { user, system } = process.cpuUsage(before)
-      costs.push(user + system)
-    }
-    return Math.min(...costs)
+    const before = process.cpuUsage()
+    expect(await cheap.matches('canary-wrong', of)).toBe(false)
+    const { user, system } = process.cpuUsage(before)
+    return user + system
   }
-  const [known, unknown] = [await costOf(stored), await costOf(null)]
+  // The first checks get their memory from the system, which costs as much as they do. So both take turns.
+  const costs = { known: [] as number[], unknown: [] as number[] }
+  for (let round = 0; round < 5; round += 1) {
+    costs.known.push(await costOf(stored))
+    costs.unknown.push(await costOf(null))
+  }
+  const [known, unknown] = [Math.min(...costs.known), Math.min(...costs.unknown)]
   expect(unknown).toBeGreaterThan(known / 2)
   expect(known).toBeGreaterThan(unknown / 2)
 })
