@@ -96,7 +96,7 @@ test('every cause and every action of the fleet has its words in both languages,
     ...causeWords.map((cause) => `cause.${cause}`),
     ...actions.map((action) => `help.${action}`),
   ]
-  // In English an error is told as the service says it. The last ones are of actions that the service began itself.
+  // In English an error is shown as the service says it. The last ones are of actions that the service began itself.
   const codes = [...Object.keys(errorCatalogue), ...reportRefusals, 'REFUND_FAILED']
   const spanish = [...words, ...codes.map((code) => `error.${code}`)]
   for (const [language, wanted] of Object.entries({ es: spanish, en: words })) {

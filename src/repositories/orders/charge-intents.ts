@@ -17,9 +17,12 @@ export type ChargeStart = {
   isNew: boolean
 }
 
-/** The box and the connection have no column of the same name; those of one that does not exist are null. */
+/** A compile error unless the two share no column name: one row holds the columns of both. */
+type Apart<A, B> = Extract<keyof A, keyof B> extends never ? A : never
+
+/** A box and its connection; the columns of one that does not exist are null. */
 type StartRow = PosWithStore &
-  UsedConnection & {
+  Apart<UsedConnection, PosWithStore> & {
     has_earlier: boolean
     site_id: string | null
     is_site_read: boolean
