@@ -78,8 +78,8 @@ export async function createTestPoll(
     log: silentLog,
     isOnFile: async () => true,
     enqueue: async (trx, _runtime, changes, { areNew } = {}) => {
-      const nobody = { flow: name, destinations: [], keepsHistory: false }
-      if (areNew) await recordNewItems(trx, nobody, changes, options.now())
+      const queueOfNoDestination = { flow: name, destinations: [], keepsHistory: false }
+      if (areNew) await recordNewItems(trx, queueOfNoDestination, changes, options.now())
       // Into a table, so that a rollback takes it back.
       for (const change of changes) {
         await trx
