@@ -9,11 +9,15 @@ const busy = () => performance.now()
 const never = new AbortController().signal
 
 /** What has begun by now, and how to end it. */
-function begin(takeSlot: ReturnType<typeof createPollSlots>, names: readonly string[]) {
+function begin(
+  takeSlot: ReturnType<typeof createPollSlots>,
+  names: readonly string[],
+  lastPollAt: Record<string, Date> = {},
+) {
   const begun: string[] = []
   const ends = new Map<string, () => void>()
   for (const name of names) {
-    void takeSlot(never).then((end) => {
+    void takeSlot(never, lastPollAt[name] ?? null).then((end) => {
       begun.push(name)
       ends.set(name, end)
     })
@@ -70,9 +74,24 @@ test('a place pauses for the work of its poll, not for its waits', async () => {
 
 test('who stops waits for no turn', async () => {
   const takeSlot = createPollSlots(1, busy)
-  await takeSlot(never)
+  await takeSlot(never, null)
   const stop = new AbortController()
-  const waiting = takeSlot(stop.signal)
+  const waiting = takeSlot(stop.signal, null)
   stop.abort(new Error('stopped'))
   await expect(waiting).rejects.toThrow('stopped')
+})
+
+test('the flow that was polled longest ago comes first, so that after a start no flow waits for all others', async () => {
+  const { begun } = begin(
+    createPollSlots(1, () => 0),
+    ['running', 'recent', 'oldest', 'older', 'new', 'same'],
+    {
+      recent: new Date('2026-11-27T10:00:20Z'),
+      oldest: new Date('2026-11-27T10:00:00Z'),
+      older: new Date('2026-11-27T10:00:10Z'),
+      same: new Date('2026-11-27T10:00:10Z'),
+    },
+  )
+  await vi.advanceTimersByTimeAsync(600)
+  expect(begun).toEqual(['running', 'new', 'oldest', 'older', 'same', 'recent'])
 })

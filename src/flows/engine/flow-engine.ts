@@ -11,6 +11,7 @@ import type { Notifications } from '../../notifications/notifications.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import {
   adoptIdentities,
+  type FlowStateRow,
   findFlowState,
   insertFlowState,
   listFlowStates,
@@ -147,8 +148,11 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     }
   }
 
-  const lastPollAt = async ({ name, schedule }: LoadedFlow['flow']) => {
-    const state = await findFlowState(deps.database.db, name)
+  /** When the next poll is counted from. */
+  const countedFrom = (
+    schedule: LoadedFlow['flow']['schedule'],
+    state: FlowStateRow | undefined,
+  ) => {
     // A schedule decides, also after a start and before the first poll.
     if (schedule) return state?.last_poll_at ?? state?.first_seen_at ?? null
     // A process polls at once after its start, unless another process has polled since.
@@ -166,12 +170,17 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   const pollerOf = (loaded: LoadedFlow, runtime: FlowRuntime) => {
     const { flow } = loaded
     const { name } = flow
+    let lastPollAt: Date | null = null
     return createPoller({
       poll: createPoll(pollDeps, runtime),
       leads: () => deps.leader.current() !== undefined,
-      takeSlot,
+      takeSlot: (signal) => takeSlot(signal, lastPollAt),
       mayPoll: mayPollOf(loaded),
-      lastPollAt: () => lastPollAt(flow),
+      lastPollAt: async () => {
+        const state = await findFlowState(deps.database.db, name)
+        lastPollAt = state?.last_poll_at ?? null
+        return countedFrom(flow.schedule, state)
+      },
       intervalMs: () => flow.pollIntervalMs,
       plannedAfter: (last) => plannedAfter(flow, last),
       now: deps.now,

@@ -28,10 +28,10 @@ function cronOf({ cron, timeZone }: NonNullable<Flow['schedule']>): Cron {
 }
 
 /**
- * Waits until a poll may begin. Call the result at its end. Rejects with the reason of the signal if that aborts
- * first.
+ * Waits until a poll may begin: the flow whose last poll ended first comes first, one without a poll (null) before all others. Call
+ * the result at its end. Rejects with the reason of the signal if that aborts first.
  */
-export type PollSlots = (signal: AbortSignal) => Promise<() => void>
+export type PollSlots = (signal: AbortSignal, lastPollAt: Date | null) => Promise<() => void>
 
 /** A longer poll, such as a first import, no longer delays others. */
 const longestMs = 1_000
@@ -42,7 +42,7 @@ const checkMs = 100
 const eventLoopBusyMs = () => performance.eventLoopUtilization().active
 
 /**
- * Limits timed polls to `places` at a time, in order of request. Each place then pauses for as long as the process was busy during
+ * Limits timed polls to `places` at a time. Each place then pauses for as long as the process was busy during
  * its poll. Otherwise hundreds of flows that are due every second would occupy the CPU. Charges come first; flows are polled as often
  * as that allows. A poll during which the process is mostly idle waits for a slow source: it gives its place back, so that slow
  * sources do not delay other flows. Its statements stay limited by the connections of the flow side.
@@ -51,8 +51,8 @@ const eventLoopBusyMs = () => performance.eventLoopUtilization().active
  */
 export function createPollSlots(places: number, busyMs = eventLoopBusyMs): PollSlots {
   const limit = createLimit(places)
-  return async (signal) => {
-    const release = await limit.acquire(signal)
+  return async (signal, lastPollAt) => {
+    const release = await limit.acquire(signal, lastPollAt?.getTime() ?? Number.NEGATIVE_INFINITY)
     const beganAt = performance.now()
     const busyBefore = busyMs()
     const timer = setInterval(() => {

@@ -1,10 +1,10 @@
 /** Limits the connections to one address that are in use at a time, for reading or for writing. */
 export type ConnectionLimit = {
   /**
-   * Waits for a connection slot, first come, first served. Call the result when the connection is closed or returned. Rejects
-   * with the signal's reason when it aborts first.
+   * Waits for a connection slot: the lowest `rank` first, equal ones in order of request. Call the result when the connection is
+   * closed or returned. Rejects with the signal's reason when it aborts first.
    */
-  acquire(signal: AbortSignal): Promise<() => void>
+  acquire(signal: AbortSignal, rank?: number): Promise<() => void>
   /** Raises the limit to a flow's own setting. A lower value changes nothing. */
   raise(slots: number): void
 }
@@ -46,11 +46,22 @@ function serverOf(driver: string, address: string): string {
   return `${username}@${hostname.toLowerCase()}:${port || defaultPorts[driver]} ${socket}`
 }
 
-/** A semaphore that serves waiting callers in order. */
+/** A semaphore that serves waiting callers by rank. */
 export function createLimit(initial: number): ConnectionLimit {
   let slots = initial
-  const waiting = new Set<() => void>()
+  const waiting = new Map<() => void, number>()
   let used = 0
+
+  const startNext = () => {
+    let next: (() => void) | undefined
+    let lowest = Number.POSITIVE_INFINITY
+    for (const [start, rank] of waiting) {
+      if (next && rank >= lowest) continue
+      next = start
+      lowest = rank
+    }
+    next?.()
+  }
 
   const createRelease = () => {
     let isReleased = false
@@ -58,8 +69,7 @@ export function createLimit(initial: number): ConnectionLimit {
       if (isReleased) return
       isReleased = true
       used -= 1
-      const [next] = waiting
-      next?.()
+      startNext()
     }
   }
 
@@ -67,7 +77,7 @@ export function createLimit(initial: number): ConnectionLimit {
     raise: (more) => {
       slots = Math.max(slots, more)
     },
-    acquire: async (signal) => {
+    acquire: async (signal, rank = 0) => {
       signal.throwIfAborted()
       if (used < slots) {
         used += 1
@@ -83,7 +93,7 @@ export function createLimit(initial: number): ConnectionLimit {
         waiting.delete(start)
         given.reject(signal.reason)
       }
-      waiting.add(start)
+      waiting.set(start, rank)
       signal.addEventListener('abort', abort, { once: true })
       try {
         return await given.promise
