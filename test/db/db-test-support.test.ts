@@ -95,7 +95,7 @@ test('columns, functions, triggers, indexes, tables and names count as the schem
     'alter table settings alter column more set default 1',
     'create function twice(n int) returns int language sql as $$ select 2 * n $$',
     'alter table activity_log disable trigger all',
-    'alter table orders drop constraint orders_client_fkey',
+    'alter table pos drop constraint pos_client_fkey',
     'drop index deliveries_failed',
     'create table more (id int)',
     'alter table orders rename to orders_away',

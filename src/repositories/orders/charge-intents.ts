@@ -89,7 +89,8 @@ type UseRow = OrderRow & { repeated: number; attempts: number }
 
 const use = fixedStatement<Record<string, unknown>, UseRow>(`
   select open.*, counted.* from (
-    select (select count(*) from orders where request_key = :request_key)::integer as repeated,
+    select (select count(*) from orders
+        where left(request_key, 16) = left(:request_key::text, 16) and request_key = :request_key)::integer as repeated,
       (select coalesce(max(reference_attempt), 0) from orders
         where client = :client and normalize(external_reference) = normalize(:reference::text)) as attempts
   ) as counted

@@ -255,6 +255,8 @@ export async function countOrders(trx: Trx, requestKey: string): Promise<number>
     .selectFrom('orders')
     .select((eb) => eb.fn.countAll<number>().as('count'))
     .where('request_key', '=', requestKey)
+    // The index holds the beginning of the key.
+    .where(sql<boolean>`left(request_key, 16) = left(${requestKey}::text, 16)`)
     .executeTakeFirstOrThrow()
   return row.count
 }
