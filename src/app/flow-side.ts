@@ -2,7 +2,6 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
-import { followFlowChanges } from '../flows/control/flow-changes.ts'
 import { createFlowContext } from '../flows/definition/context.ts'
 import { createDeliveries } from '../flows/deliver/deliver.ts'
 import { createFlowService } from '../flows/engine/create-flow-service.ts'
@@ -123,7 +122,6 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     isOpenToAll: config.syncAuth === 'none',
     engine,
   })
-  const flowChanges = await followFlowChanges(database)
   const sessions = createControlSessions(
     payments,
     options.publicUrl,
@@ -133,7 +131,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
   const app = await buildControlApi({
     flows,
     workbench,
-    flowChanges,
+    listen: database.listen,
     streams: options.streams,
     now,
     requireDatabase: () => requireDatabase(database),
@@ -168,7 +166,6 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
       await engine.stop()
       await grants.stop()
       await housekeeping.stop()
-      await flowChanges.close()
     },
   }
 }

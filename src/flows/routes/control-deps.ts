@@ -1,10 +1,10 @@
 import type { FastifyRequest } from 'fastify'
 import type { Registry } from 'prom-client'
+import type { Database } from '../../db/database.ts'
 import { type StoredReason, sentenceOf, shownReason } from '../../domain/flow-reasons.ts'
 import { type Language, preferredLanguage } from '../../domain/language.ts'
 import { PlainErrorBody } from '../../http/error-body.ts'
 import type { StreamLimits } from '../../http/event-stream.ts'
-import type { FlowChanges } from '../control/flow-changes.ts'
 import { problemTexts } from '../definition/read-flow.ts'
 import type { FlowProblemView, FlowService, SyncOutcome } from '../flow-service.ts'
 import type { Workbench } from '../workbench/workbench.ts'
@@ -12,7 +12,8 @@ import type { Workbench } from '../workbench/workbench.ts'
 export type ControlDeps = {
   flows: FlowService
   workbench: Workbench
-  flowChanges: FlowChanges
+  /** Follows the changes of flows in all processes. */
+  listen: Database['listen']
   /** How long and how many streams of events may be; for tests. */
   streams?: Partial<StreamLimits> | undefined
   /** Address of the payments dashboard; undefined without one. */

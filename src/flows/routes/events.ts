@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { HttpServer } from '../../http/create-server.ts'
 import { createEventStreams, type StreamEvent } from '../../http/event-stream.ts'
-import type { FlowChange } from '../../repositories/flows/flow-events.ts'
+import { type FlowChange, flowChannel } from '../../repositories/flows/flow-events.ts'
 import type { ControlDeps } from './control-deps.ts'
 
 const description = `Server-sent events: short hints about changes. The client then reads the data that it shows. \`flow\` has
@@ -32,7 +32,7 @@ const changesAtMost = 100
 
 export function addFlowEvents(
   app: HttpServer,
-  { flowChanges, streams: limits, check }: ControlDeps,
+  { listen, streams: limits, check }: ControlDeps,
 ): void {
   const streams = createEventStreams(app, limits)
   app.get(
@@ -56,6 +56,7 @@ export function addFlowEvents(
     async (request, reply) => {
       const changes = new Map<string, FlowChange>()
       let missed = true
+      let listening: Promise<() => Promise<void>> | undefined
       const miss = () => {
         missed = true
         changes.clear()
@@ -64,9 +65,11 @@ export function addFlowEvents(
         owner: 'operators',
         paceMs,
         maxSeconds: request.query.max_seconds,
-        watch: (wake) =>
-          flowChanges.follow(
-            (change) => {
+        watch(wake) {
+          listening = listen(
+            flowChannel,
+            (payload) => {
+              const change = JSON.parse(payload) as FlowChange
               // After a change without details the reader reloads everything, so this one needs no event.
               if (!missed) changes.set(`${change.what} ${change.flow}`, change)
               if (changes.size > changesAtMost) miss()
@@ -76,10 +79,16 @@ export function addFlowEvents(
               miss()
               wake()
             },
-          ),
+          )
+          // An error is thrown by `read`.
+          listening.catch(() => undefined)
+          return () => void listening?.then((end) => end()).catch(() => undefined)
+        },
         isOver: () => false,
         checkAccess: () => check(request),
         async read(): Promise<StreamEvent[]> {
+          // What changes before that is in the first answer of the reader.
+          await listening
           const events = missed
             ? [{ event: 'resync', data: {} }]
             : [...changes.values()].map((data) => ({ event: 'flow', data }))
