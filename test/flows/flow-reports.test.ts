@@ -28,7 +28,11 @@ async function poll(
   const record = { flow, startedAt: now, durationMs: 5, rowsRead: 1, changes: 0, items: null }
   await database.transaction(async (trx) => {
     for (let count = 0; count < times; count += 1) {
-      await insertPoll(trx, { ...record, kind: 'full', why: null, ...fields })
+      await insertPoll(
+        trx,
+        { ...record, kind: 'full', why: null, ...fields },
+        { last_poll_at: now },
+      )
     }
   })
 }

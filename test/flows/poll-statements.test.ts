@@ -35,3 +35,18 @@ test('a poll reads the state of its flow once, and writes that it begins and how
     expect.stringMatching(/update "flow_state" set "definition_hash"/),
   ])
 })
+
+test('a poll that finds a change stores it in one transaction, and its own end in one statement of another', async () => {
+  await flows.write('shop.json', [{ id: 'x', price: 3 }])
+  const statements = await countStatements(() => flows.flows.sync('shop', { force: true }))
+  const transactions = statements.join(';').replaceAll('"', '').split(/begin/i).slice(1)
+  const written = transactions.map((one) => one.match(/(?:insert into|update) (?!set)\w+/g))
+  expect(written).toEqual([
+    ['insert into flow_items', 'insert into deliveries', 'insert into item_versions'],
+    [
+      ...['insert into flow_polls', 'update flow_state', 'update flow_limits'],
+      ...['insert into flow_totals', 'update leases'],
+    ],
+  ])
+  expect(statements).toHaveLength(14)
+})

@@ -293,18 +293,15 @@ async function writeChanges(
 ): Promise<Written> {
   const { flow } = runtime
   const now = deps.now()
-  const changed = changes.map(({ item }) => item)
-  // Only stored items have a row to lock.
-  const seen = changes.flatMap(({ item, kind }) => (kind === 'changed' ? [item] : []))
-  const locked = fills.length > 0 ? items : seen
+  // None unless a destination must get all.
   const stored = await lockItems(
     trx,
     flow.name,
-    locked.map(({ pk }) => pk),
+    items.map(({ pk }) => pk),
   )
+  const changed = changes.map(({ item }) => item)
   // Another process may have stored the same meanwhile.
-  const different = changed.filter(({ pk, hash }) => stored.get(pk)?.hash !== hash)
-  const { ours, same } = await upsertHashes(trx, flow.name, different, {
+  const { ours, same } = await upsertHashes(trx, flow.name, changed, {
     read,
     at: now,
     isLater,
@@ -323,7 +320,7 @@ async function writeChanges(
       read,
     })
   }
-  const others = different.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
+  const others = changed.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
   const overtaken = await differs(trx, flow.name, others)
   return { queued: queued.length, overtaken }
 }

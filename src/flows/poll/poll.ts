@@ -1,4 +1,3 @@
-import type { Trx } from '../../db/database.ts'
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import {
   type HeldLease,
@@ -18,7 +17,7 @@ import {
   type FlowStateRow,
   requireFlowState,
 } from '../../repositories/flows/flow-state.ts'
-import { countRun, isPaused } from '../../repositories/flows/flow-switches.ts'
+import { isPaused } from '../../repositories/flows/flow-switches.ts'
 import { pauseByService } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowTrace } from '../flow-trace.ts'
@@ -223,10 +222,10 @@ async function finish(
   const { flow } = runtime
   await underLease(deps, lease, async (trx) => {
     const now = deps.now()
-    await insertPoll(trx, pollRow(flow.name, isFull, progress, now))
     // Fills, requests and missing items stay open for the next read if this one was not whole.
     const isWhole = !progress.mustReadAgain && !isCutOff(progress)
-    await endPoll(trx, flow.name, {
+    const poll = pollRow(flow.name, isFull, progress, now)
+    const isLimitReached = await insertPoll(trx, poll, {
       ...acceptedBy(runtime),
       ...progress.fields.learned(),
       cursor: isWhole ? progress.cursor : progress.from,
@@ -241,7 +240,9 @@ async function finish(
     })
     const ended = isFull && isWhole ? progress.fills : []
     for (const fill of ended) await endFill(trx, flow.name, fill)
-    await endRun(trx, flow.name, now)
+    if (isLimitReached) {
+      await pauseByService(trx, [flow.name], { at: now, why: { code: 'RUN_LIMIT_REACHED' } })
+    }
   })
 }
 
@@ -255,12 +256,6 @@ function pollRow(flow: string, isFull: boolean, progress: Progress, now: Date) {
     changes: progress.changes,
     items: { ...progress.counts, refused: progress.problems },
     why: null,
-  }
-}
-
-async function endRun(trx: Trx, flow: string, at: Date): Promise<void> {
-  if (await countRun(trx, flow)) {
-    await pauseByService(trx, [flow], { at, why: { code: 'RUN_LIMIT_REACHED' } })
   }
 }
 
@@ -299,10 +294,10 @@ async function recordFailure(
   const why: Reason = error instanceof SourceError ? keptReason(error.why) : { code: 'POLL_FAILED' }
   const now = deps.now()
   try {
-    await deps.database.transaction(async (trx) => {
-      await insertPoll(trx, { ...pollRow(flow.name, isFull, progress, now), why })
-      await endPoll(trx, flow.name, { last_poll_at: now, waiting_why: null })
-    })
+    const poll = { ...pollRow(flow.name, isFull, progress, now), why }
+    await deps.database.transaction((trx) =>
+      insertPoll(trx, poll, { last_poll_at: now, waiting_why: null }),
+    )
     await insertSourceProblem(deps.database.db, {
       flow: flow.name,
       pk: '',

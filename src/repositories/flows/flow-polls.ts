@@ -3,6 +3,7 @@ import { type Db, json, type Trx } from '../../db/database.ts'
 import type { FlowTotalsTable } from '../../db/tables.ts'
 import { type Reason, type StoredReason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { notifyFlow } from './flow-events.ts'
+import { columnsOfEnd, type PollEnd } from './flow-state.ts'
 
 /** Durations are computed over this many latest polls of a flow. */
 const kept = 1_000
@@ -25,60 +26,82 @@ export type PollRecord = {
 /** Items of a poll. `refused`: invalid or duplicate records. */
 export type PollItems = { new: number; changed: number; deleted: number; refused: number }
 
-/** Records a poll, adds it to the lifetime totals, and deletes polls beyond the limit. */
-export async function insertPoll(trx: Trx, poll: PollRecord): Promise<void> {
-  await trx
-    .insertInto('flow_polls')
-    .values({
-      flow: poll.flow,
-      kind: poll.kind,
-      started_at: poll.startedAt,
-      duration_ms: poll.durationMs,
-      rows_read: poll.rowsRead,
-      changes: poll.changes,
-      error: poll.why && sentenceOf(poll.why, 'en'),
-      why: poll.why && json(poll.why),
-      items_new: poll.items?.new ?? null,
-      items_changed: poll.items?.changed ?? null,
-      items_deleted: poll.items?.deleted ?? null,
-      items_refused: poll.items?.refused ?? null,
-    })
-    .returning(notifyFlow('poll').as('notified'))
-    .execute()
-  const failed = poll.why === null ? 0 : 1
-  const { runs, poll_errors } = await trx
+/**
+ * Records the end of a poll in one statement: the poll, the lifetime totals, the flow's state without its progress, and
+ * for a completed poll the count of the flow's limit. Deletes polls beyond what is kept. Returns whether the limit is
+ * reached now.
+ */
+export async function insertPoll(trx: Trx, poll: PollRecord, state: PollEnd): Promise<boolean> {
+  const { flow } = poll
+  const isFailed = poll.why !== null
+  const failed = isFailed ? 1 : 0
+  const { polls, isLimitReached } = await trx
+    .with('recorded', (one) =>
+      one
+        .insertInto('flow_polls')
+        .values({
+          flow,
+          kind: poll.kind,
+          started_at: poll.startedAt,
+          duration_ms: poll.durationMs,
+          rows_read: poll.rowsRead,
+          changes: poll.changes,
+          error: poll.why && sentenceOf(poll.why, 'en'),
+          why: poll.why && json(poll.why),
+          items_new: poll.items?.new ?? null,
+          items_changed: poll.items?.changed ?? null,
+          items_deleted: poll.items?.deleted ?? null,
+          items_refused: poll.items?.refused ?? null,
+        })
+        .returning(notifyFlow('poll').as('notified')),
+    )
+    .with('cleared', (one) => one.deleteFrom('flow_progress').where('flow', '=', flow))
+    .with('ended', (one) =>
+      one.updateTable('flow_state').set(columnsOfEnd(state)).where('flow', '=', flow),
+    )
+    .with('limited', (one) =>
+      one
+        .updateTable('flow_limits')
+        .set((eb) => ({ run_count: eb('run_count', '+', 1) }))
+        .where('flow', '=', isFailed ? null : flow)
+        .returning(sql<boolean>`run_count >= run_limit`.as('is_reached')),
+    )
     .insertInto('flow_totals')
-    .values({ flow: poll.flow, runs: 1 - failed, poll_errors: failed })
+    .values({ flow, runs: 1 - failed, poll_errors: failed })
     .onConflict((conflict) =>
       conflict.column('flow').doUpdateSet((eb) => ({
         runs: eb('flow_totals.runs', '+', 1 - failed),
         poll_errors: eb('flow_totals.poll_errors', '+', failed),
       })),
     )
-    .returning(['runs', 'poll_errors'])
+    .returning((eb) => [
+      eb('runs', '+', eb.ref('poll_errors')).as('polls'),
+      eb.exists(eb.selectFrom('limited').where('is_reached', '=', true)).as('isLimitReached'),
+      eb.selectFrom('recorded').select('notified').as('notified'),
+    ])
     .executeTakeFirstOrThrow()
   // Every 100th poll is enough, because reports read only the newest. The flow's own count decides: with alternating
   // flows one might never get a round id.
-  if ((runs + poll_errors) % 100 === 0) {
-    await trx
-      .deleteFrom('flow_polls')
-      .where('flow', '=', poll.flow)
-      .where((eb) =>
-        eb.or([
-          eb('changes', '=', 0),
-          eb('started_at', '<', new Date(poll.startedAt.getTime() - dayMs)),
-        ]),
-      )
-      .where('id', 'not in', (eb) =>
-        eb
-          .selectFrom('flow_polls')
-          .select('id')
-          .where('flow', '=', poll.flow)
-          .orderBy('id', 'desc')
-          .limit(kept),
-      )
-      .execute()
-  }
+  if (polls % 100 === 0) await trimPolls(trx, poll)
+  return isLimitReached === true
+}
+
+async function trimPolls(trx: Trx, { flow, startedAt }: PollRecord): Promise<void> {
+  await trx
+    .deleteFrom('flow_polls')
+    .where('flow', '=', flow)
+    .where((eb) =>
+      eb.or([eb('changes', '=', 0), eb('started_at', '<', new Date(startedAt.getTime() - dayMs))]),
+    )
+    .where('id', 'not in', (eb) =>
+      eb
+        .selectFrom('flow_polls')
+        .select('id')
+        .where('flow', '=', flow)
+        .orderBy('id', 'desc')
+        .limit(kept),
+    )
+    .execute()
 }
 
 export type PollFigures = {

@@ -105,21 +105,24 @@ export async function updateFlowState(
 }
 
 /**
- * Stores the result of a poll and clears its progress. With `scannedAfter` the poll read everything and began after
- * that many resets. A later reset still needs its own full scan.
+ * What a poll stores at its end. With `scannedAfter` it read everything and began after that many resets. A later reset
+ * still needs its own full scan.
  */
-export async function endPoll(
-  trx: Trx,
-  flow: string,
-  { scannedAfter, ...fields }: FlowStateChange & { scannedAfter?: number | undefined },
-): Promise<void> {
-  const scanned = sql<boolean>`full_scan_due and resets <> ${scannedAfter ?? null}`
+export type PollEnd = FlowStateChange & { scannedAfter?: number | undefined }
+
+/** For a poll that is not recorded: stores its result and clears its progress. */
+export async function endPoll(trx: Trx, flow: string, end: PollEnd): Promise<void> {
   await trx
     .with('cleared', (one) => one.deleteFrom('flow_progress').where('flow', '=', flow))
     .updateTable('flow_state')
-    .set({ ...columnsOf(fields), ...(scannedAfter !== undefined && { full_scan_due: scanned }) })
+    .set(columnsOfEnd(end))
     .where('flow', '=', flow)
     .execute()
+}
+
+export function columnsOfEnd({ scannedAfter, ...fields }: PollEnd) {
+  const scanned = sql<boolean>`full_scan_due and resets <> ${scannedAfter ?? null}`
+  return { ...columnsOf(fields), ...(scannedAfter !== undefined && { full_scan_due: scanned }) }
 }
 
 function columnsOf(fields: FlowStateChange) {

@@ -171,17 +171,6 @@ export async function deleteAllLimits(trx: Trx): Promise<void> {
   await trx.deleteFrom('flow_limits').execute()
 }
 
-/** Counts a completed poll against the limit. Returns whether the limit is reached now. */
-export async function countRun(trx: Trx, flow: string): Promise<boolean> {
-  const row = await trx
-    .updateTable('flow_limits')
-    .set((eb) => ({ run_count: eb('run_count', '+', 1) }))
-    .where('flow', '=', flow)
-    .returning(['run_count', 'run_limit'])
-    .executeTakeFirst()
-  return row !== undefined && row.run_count >= row.run_limit
-}
-
 export type FlowActivity = {
   id: number
   at: Date
