@@ -18,6 +18,7 @@ import { onServer, urlOf } from '../test/support/postgres-template.ts'
 // As src/app/start.ts runs the service.
 import '../src/app/small-heap.ts'
 import { readOptions } from '../src/commands/run-command.ts'
+import { noFeeds } from '../test/flows/sources-support.ts'
 import { helpOf } from './whole-options.ts'
 
 // What does a poll cost in which nothing has changed? A process with both sides of the service polls a table of
@@ -154,7 +155,9 @@ async function learnHashes({ url, flowsDir }: Task): Promise<void> {
   })
   const [loaded] = flows
   if (!loaded) throw new Error('the flow file is wrong')
-  const { source, read } = openFlow(loaded, { now: () => new Date(), log: { warn: () => {} } })
+  const { source, read } = openFlow(loaded, {
+    ...{ payments: noFeeds, now: () => new Date(), log: { warn: () => {} } },
+  })
   const database = await openDatabase({ databaseUrl: url })
   const { signal } = new AbortController()
   for await (const rows of source.scan({ since: null, signal })) {

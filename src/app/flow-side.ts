@@ -90,9 +90,9 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     payments: createPaymentsPort(payments),
     grants,
     feeds: {
-      listOrderChanges: createOrderFeed(database.db),
-      listSettlementChanges: createSettlementFeed(database.db),
-      listClosingChanges: createClosingFeed(database.db),
+      'payments.orders': createOrderFeed(database.db),
+      'payments.settlements': createSettlementFeed(database.db),
+      'payments.closings': createClosingFeed(database.db),
     },
   }
   const engine = createFlowEngine({

@@ -42,7 +42,6 @@ const alike = new Set<string>([
   'IN_FILE',
   'KEY_AND_PROBLEM',
   'KIND_NULL',
-  'NEXT_PAGE_FAILED',
   'PRIVATE_KEY_UNREADABLE',
   'REMOVED_KEY, what to do',
   'SAID',

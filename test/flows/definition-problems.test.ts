@@ -417,6 +417,24 @@ const cases: Case[] = [
     '9:34 destinations[2].path: must not climb by .. (write the path from the root, or below the working directory)',
   ],
   [
+    'a file whose name has another word in braces',
+    { destinations: destinations('  - { name: a, type: file, path: "out/{date.ndjson" }') },
+    '7:34 destinations[0].path: out/{date.ndjson is not a placeholder here (there are {date})',
+  ],
+  [
+    'hosts that an item or a position would choose, and a batch to the address of one item',
+    {
+      source: 'source: { type: http, url: "https://{cursor}.example/", cursor: { field: at } }',
+      destinations: destinations(
+        '  - { name: a, type: http, request: { url: "https://{pk}.example/" } }',
+        '  - { name: b, type: http, request: { url: "https://b.example/{pk}" }, batch: { size: 2 } }',
+      ),
+    },
+    '4:28 source.url: has a host that depends on the item (placeholders belong to the path or the query)',
+    '7:44 destinations[0].request.url: has a host that depends on the item (placeholders belong to the path or the query)',
+    '8:79 destinations[1].batch: needs a request of its own: the address of the single one depends on the item (add request: { url: https://… })',
+  ],
+  [
     'deletes that no destination can do',
     {
       destinations: destinations(

@@ -4,7 +4,6 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { Secret } from '../../src/domain/secret.ts'
 import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
-import { TemplateError } from '../../src/flows/destinations/http-body.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { clock, job, never } from './destinations-job.ts'
 
@@ -91,11 +90,6 @@ test.each(['.', '..'])('the key %s never turns into another path', async (pk) =>
   const result = await open().deliver(job({ pk }), never)
   expect(result).toMatchObject({ ok: false, retryable: false, outage: false })
   expect(calls).toHaveLength(0)
-})
-
-test('a key may not choose the host', () => {
-  const request = { method: 'PUT', url: written('https://{pk}.example.com/'), headers: {} } as const
-  expect(() => open({ request })).toThrow(TemplateError)
 })
 
 test('nothing is sent when the mapping made nothing', async () => {

@@ -128,13 +128,6 @@ test('{cursor} is where to read from, percent-encoded, and initial for a read of
   ])
 })
 
-test('an address that contradicts the definition is an error at once', () => {
-  expect(() => open({ url: `${server.base}/{cursor}` })).toThrow('no cursor')
-  const cursor = { field: 'at' }
-  expect(() => open({ url: 'http://{cursor}.example.com/', cursor })).toThrow('host')
-  expect(() => open({ paging: { type: 'cursor', next: '$$$(' } })).toThrow(SourceError)
-})
-
 /** Serves `total` records in pages of at most `cap`. */
 function servePages(total: number, cap: number, beyond = 200) {
   server.handle = (request, response) => {

@@ -22,6 +22,15 @@ export function flowOf(source: object, more: object = {}, env: Record<string, st
   })
 }
 
+const noChanges = async () => ({ rows: [], next: null })
+
+/** A payment side on which nothing happens. */
+export const noFeeds: SourceContext['payments'] = {
+  'payments.orders': noChanges,
+  'payments.settlements': noChanges,
+  'payments.closings': noChanges,
+}
+
 /** Opens the source of a flow. Pauses end immediately, and warnings are recorded. */
 export function openTestSource(
   flow: Flow,
@@ -31,6 +40,7 @@ export function openTestSource(
   const warnings: string[] = []
   const source = openSource({
     flow,
+    payments: noFeeds,
     now: () => new Date(),
     log: { warn: (_fields, message) => warnings.push(message) },
     sleep: async (ms, signal) => {

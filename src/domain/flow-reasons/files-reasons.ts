@@ -44,10 +44,6 @@ export const fileReasons = {
     en: '{path} was replaced twice while the service moved it. The file in between was not read; it is {target} now',
     es: '{path} se reemplazó dos veces mientras se guardaba; el del medio no se leyó y ahora es {target}',
   },
-  STAR_IN_FOLDER: {
-    en: 'path: a * can only be in the name of the file, not in its folder',
-    es: 'path: un * sólo puede estar en el nombre del archivo, no en su carpeta',
-  },
   FILE_TOO_LARGE: {
     en: '{path} has {size} bytes, more than {most} MiB (source.maxMegabytes)',
     es: '{path} ocupa {size} bytes, más de {most} MiB (source.maxMegabytes)',

@@ -196,14 +196,6 @@ export const itemReasons = {
     en: 'the key {pk} cannot be in an address',
     es: 'la clave {pk} no puede estar en una dirección',
   },
-  ADDRESS_HOST_OF_ITEM: {
-    en: 'the host of an address must not depend on the item',
-    es: 'el host de una dirección no puede depender del ítem',
-  },
-  ADDRESS_OF_BATCH: {
-    en: 'the address of a batch cannot depend on an item: give batch a request of its own',
-    es: 'la dirección de un lote no puede depender de un ítem: dale a batch un pedido propio',
-  },
   PLACEHOLDER_EMPTY: {
     en: 'there is no value for {placeholder}',
     es: 'no hay un valor para {placeholder}',

@@ -24,10 +24,6 @@ export const sourceReasons = {
     en: 'no answer for {ms} ms (limits.timeout)',
     es: 'sin respuesta durante {ms} ms (limits.timeout)',
   },
-  NO_FEED: {
-    en: '{things} are not available as a source in this process',
-    es: '{things} no se pueden leer como origen en este proceso',
-  },
   LIST_STANDS_STILL: { en: 'the list does not advance', es: 'la lista no avanza' },
 
   // Databases.
@@ -89,14 +85,6 @@ export const sourceReasons = {
     en: 'a value cannot be in the path of the address (. or ..)',
     es: 'un valor no puede estar en la ruta de la dirección (. o ..)',
   },
-  URL_WITHOUT_CURSOR: {
-    en: 'the url has {placeholder}, but the source has no cursor',
-    es: 'la url tiene {placeholder}, pero el origen no tiene cursor',
-  },
-  HOST_NOT_FIXED: {
-    en: 'the host of an address must not depend on what is filled in',
-    es: 'el host de una dirección no puede depender de lo que se completa',
-  },
   PAGE_INFO_MISSING: {
     en: '{place} has no hasNextPage; the query must ask for hasNextPage and endCursor',
     es: '{place} no tiene hasNextPage; la consulta tiene que pedir hasNextPage y endCursor',
@@ -125,7 +113,6 @@ export const sourceReasons = {
     en: 'paging.next gives {kind}, not a text or a number',
     es: 'paging.next da {kind}, no un texto ni un número',
   },
-  NEXT_PAGE_FAILED: { en: 'paging.next: {what}', es: 'paging.next: {what}' },
   NEXT_LINK_NO_ADDRESS: {
     en: 'the link to the next page is no address',
     es: 'el enlace a la página siguiente no es una dirección',

@@ -162,6 +162,10 @@ function fileFindings(
   if (file.split(/[\\/]/).includes('..')) {
     return [{ path, why: { code: 'PATH_CLIMBS' } }]
   }
+  if (/[{}]/.test(file.replaceAll('{date}', ''))) {
+    const why = { code: 'UNKNOWN_PLACEHOLDER', data: { placeholder: file } } as const
+    return [{ path, why, hint: { code: 'THERE_ARE', data: { known: '{date}' } } }]
+  }
   if (!earlier.some((other) => other.type === 'file' && other.path === file)) return []
   return [{ path, why: { code: 'FILE_TAKEN' } }]
 }

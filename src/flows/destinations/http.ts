@@ -75,8 +75,6 @@ const maxMessageCharacters = 4_000
 /**
  * Sends each item by HTTP, by default as JSON. Every request has the header `idempotency-key`, unless the definition sets it:
  * one value for all attempts of a change. Redirects are not followed.
- *
- * @throws TemplateError when the host of an address depends on the item.
  */
 export function openHttpDestination(settings: HttpSettings): Destination {
   const { create, batch, agent, timeoutMs, respectRetryAfter } = settings
@@ -87,7 +85,6 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     delete: settings.delete && compileRequest(settings.delete, { ...rules, isDelete: true }),
     batch: batch && compileRequest(batch.request, rules),
   }
-  if (batch) checkBatchAddress(batch.request.url.reveal())
   const templates = [
     ...Object.values(requests).map((one) => one?.template),
     ...(settings.find ?? []),
@@ -341,13 +338,6 @@ const noDelete: Reason = { code: 'NO_DELETE_REQUEST' }
 function emptyProblem({ kind, body }: DeliveryJob): Reason | undefined {
   const isEmpty = body === undefined || body === null
   return isEmpty && kind === 'upsert' ? { code: 'MAPPING_EMPTY' } : undefined
-}
-
-/** @throws TemplateError when the address of a batch depends on an item: a batch has several items. */
-function checkBatchAddress(address: string): void {
-  if (/\{\+?(pk|body\.|remembered\.)/.test(address)) {
-    throw new TemplateError({ code: 'ADDRESS_OF_BATCH' })
-  }
 }
 
 function ofFailure(

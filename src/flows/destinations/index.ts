@@ -29,47 +29,27 @@ export function openDestination(
   switch (definition.type) {
     case 'http':
       return openHttpDestination({
-        request: definition.request,
-        create: definition.create,
-        find: definition.find,
-        delete: definition.delete,
-        remember: definition.remember,
-        send: definition.send,
-        sign: definition.sign,
-        auth: definition.auth,
-        grants: context.grants,
-        usedBy: { flow: context.flow.name ?? '', destination: definition.name },
-        answers: definition.answers,
+        ...definition,
+        ...definition.retry,
         batch: definition.batch && {
           ...definition.batch,
           request: definition.batch.request ?? definition.request,
         },
-        timeoutMs: definition.timeoutMs,
-        retryStatus: definition.retry.retryStatus,
-        respectRetryAfter: definition.retry.respectRetryAfter,
         agent: context.agent,
+        grants: context.grants,
+        usedBy: { flow: context.flow.name ?? '', destination: definition.name },
         now: context.now,
       })
     case 'sql':
-      return openSqlDestination(
-        {
-          driver: definition.driver,
-          table: definition.table,
-          upsertKey: definition.upsertKey,
-          binary: definition.binary,
-        },
-        {
-          url: definition.url.reveal(),
-          connections: definition.concurrency,
-          batch: definition.batch.size,
-          timeoutMs: definition.timeoutMs,
-        },
-      )
+      return openSqlDestination(definition, {
+        url: definition.url.reveal(),
+        connections: definition.concurrency,
+        batch: definition.batch.size,
+        timeoutMs: definition.timeoutMs,
+      })
     case 'file':
       return openFileDestination({
-        path: definition.path,
-        format: definition.format,
-        baseDir: process.cwd(),
+        ...definition,
         timezone: context.flow.window?.timezone ?? 'UTC',
         now: context.now,
       })

@@ -11,8 +11,8 @@ export type SourceContext = {
   /** Milliseconds of a clock that cannot be set. Default: the clock of this process. */
   monotonicMs?: (() => number) | undefined
   log: { warn(fields: object, message: string): void }
-  /** Only for sources of the payment types. */
-  payments?: PaymentFeeds | undefined
+  /** For sources of the payment types. */
+  payments: PaymentFeeds
   /** For HTTP sources whose access uses refresh tokens. */
   grants?: Pick<GrantKeeper, 'tokens'> | undefined
   /** Connections for HTTP, closed by the source. Default: createGuardedAgent with the flow's `allowPrivateNetwork`. */

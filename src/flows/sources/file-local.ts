@@ -19,7 +19,7 @@ import {
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
 
-/** Files of this machine. Throws SourceError for an invalid pattern. */
+/** Files of this machine. */
 export function localFiles(path: string): FileStore {
   const whole = resolve(path)
   const pattern = filePattern(dirname(whole), basename(whole))

@@ -62,11 +62,7 @@ export type FileStore = {
 /** The file of a source: a folder with a name or a pattern of names. */
 export type FilePattern = { folder: string; name: string; isGlob: boolean }
 
-/** Throws SourceError for a `*` outside the file name. */
 export function filePattern(folder: string, name: string): FilePattern {
-  if (folder.includes('*')) {
-    throw new SourceError({ code: 'STAR_IN_FOLDER' })
-  }
   return { folder, name, isGlob: name.includes('*') }
 }
 

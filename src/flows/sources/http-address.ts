@@ -19,19 +19,6 @@ export function fillAddress(template: string, values: Readonly<Record<string, st
   return url
 }
 
-/** Throws SourceError when a placeholder could change the host, or has no value. */
-export function checkAddress(template: string, names: readonly string[]): void {
-  const filled = (text: string) =>
-    fillAddress(template, Object.fromEntries(names.map((name) => [name, text])))
-  if (/\{\w+\}/.test(filled('a'))) {
-    throw new SourceError({ code: 'URL_WITHOUT_CURSOR', data: { placeholder: '{cursor}' } })
-  }
-  const origin = (text: string) => URL.parse(filled(text))?.origin
-  if (origin('a') === undefined || origin('a') !== origin('b')) {
-    throw new SourceError({ code: 'HOST_NOT_FIXED' })
-  }
-}
-
 /**
  * Sets one parameter of the address. The rest of the query stays as written, because some servers distinguish equal spellings,
  * such as a plus and a space.

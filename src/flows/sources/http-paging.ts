@@ -38,7 +38,7 @@ type WalkSource = {
   items: string | undefined
 }
 
-/** Creates the page walks of a source. Throws ExpressionError when `paging.next` is not valid JSONata. */
+/** Creates the page walks of a source. */
 export function pageWalks(
   paging: Paging,
   { hasPlaceholder, items }: WalkSource,

@@ -3,7 +3,6 @@ import type { Reason } from '../../domain/flow-reasons.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import type { GuardedAnswer } from '../../outbound/guarded-request.ts'
 import type { Flow } from '../definition/schema.ts'
-import { ExpressionError } from '../mapping/expression-error.ts'
 import { secretsOf } from '../net/hidden-texts.ts'
 import { openTokens } from '../oauth/tokens.ts'
 import { createKeySet } from '../poll/key-set.ts'
@@ -17,7 +16,7 @@ import {
 } from '../types.ts'
 import type { SourceContext } from './context.ts'
 import { describe } from './failures.ts'
-import { checkAddress, fillAddress } from './http-address.ts'
+import { fillAddress } from './http-address.ts'
 import {
   type AnswerClient,
   type AnswerForm,
@@ -86,9 +85,10 @@ export function openHttpSource(
     now: context.now,
     sleep: context.sleep ?? ((ms, signal) => wait(ms, undefined, { signal })),
   }
-  checkAddress(definition.url.reveal(), cursor ? ['cursor'] : [])
-  if (item) checkAddress(item.url.reveal(), ['pk'])
-  const startWalk = walksOf(definition)
+  const startWalk = pageWalks(definition.paging, {
+    hasPlaceholder: (name) => hasPlaceholder(definition.body, name),
+    items: definition.items,
+  })
   const isGraphql = definition.body?.graphql !== undefined
 
   const request = (
@@ -268,20 +268,6 @@ function isAbsent({ status }: GuardedAnswer): boolean {
 function itemRecords(value: unknown, path: string | undefined): SourceRow[] {
   if (value === null) return []
   return isRecord(value) ? [value] : recordsOf(value, path)
-}
-
-function walksOf(definition: HttpDefinition): (url: string) => PageWalk {
-  try {
-    return pageWalks(definition.paging, {
-      hasPlaceholder: (name) => hasPlaceholder(definition.body, name),
-      items: definition.items,
-    })
-  } catch (error) {
-    if (error instanceof ExpressionError) {
-      throw new SourceError({ code: 'NEXT_PAGE_FAILED', data: { what: error.why } })
-    }
-    throw error
-  }
 }
 
 function headersOf(definition: HttpDefinition): Record<string, string> {

@@ -17,27 +17,19 @@ export type ListChanges = (options: {
 
 /** The payment-side changes that flows can read. The application passes the functions in. */
 export type PaymentFeeds = {
-  listOrderChanges?: ListChanges
-  listSettlementChanges?: ListChanges
-  listClosingChanges?: ListChanges
+  'payments.orders': ListChanges
+  'payments.settlements': ListChanges
+  'payments.closings': ListChanges
 }
-
-const feedOf = {
-  'payments.orders': { list: 'listOrderChanges', things: 'orders' },
-  'payments.settlements': { list: 'listSettlementChanges', things: 'settlements' },
-  'payments.closings': { list: 'listClosingChanges', things: 'closings' },
-} as const
 
 const pageSize = 500
 
 /** Reads all changes of one kind of payment-side record. */
 export function openPaymentsSource(
-  definition: { type: keyof typeof feedOf; client?: string | undefined },
+  definition: { type: keyof PaymentFeeds; client?: string | undefined },
   { flow, payments }: Pick<SourceContext, 'flow' | 'payments'>,
 ): Source {
-  const feed = feedOf[definition.type]
-  const list = payments?.[feed.list]
-  if (!list) throw new SourceError({ code: 'NO_FEED', data: { things: feed.things } })
+  const list = payments[definition.type]
   const fields = flow.item.key
 
   const scan: Source['scan'] = async function* ({ since, signal }) {

@@ -68,11 +68,7 @@ export function openSqlSource(
     clock,
     own,
   })
-  // Made before the first scan, because an unknown name is an error of the definition.
-  const fullScan = bindParameters(query, driver, parameters(null))
-  const noValues = keyFields.map(() => '')
   const usesOwn = itemQuery?.some(({ kind, text }) => kind === 'parameter' && text in own) ?? false
-  if (itemQuery) bindParameters(itemQuery, driver, parameters(null, noValues))
 
   async function* run(statement: SqlStatement, callerSignal: AbortSignal) {
     const signal = AbortSignal.any([callerSignal, closing.signal])
@@ -98,7 +94,7 @@ export function openSqlSource(
     }
   }
   const scan: Source['scan'] = ({ since, signal }) =>
-    run(since === null ? fullScan : bindParameters(query, driver, parameters(since)), signal)
+    run(bindParameters(query, driver, parameters(since)), signal)
 
   return {
     scan,
