@@ -63,11 +63,11 @@ export function schemasAt(
 }
 
 /** The value at a path of the parsed file; undefined when there is none. */
-export function valueAt(value: unknown, path: readonly (string | number)[]): unknown {
+export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   let found = value
   for (const step of path) {
     if (typeof found !== 'object' || found === null || !Object.hasOwn(found, step)) return undefined
-    found = (found as Record<string | number, unknown>)[step]
+    found = (found as Record<PropertyKey, unknown>)[step]
   }
   return found
 }

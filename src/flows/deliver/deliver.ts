@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Database, notify } from '../../db/database.ts'
 import type { Leader } from '../../jobs/leader.ts'
+import { createOneByOne } from '../../jobs/one-by-one.ts'
 import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
 import { countWaiting } from '../../repositories/flows/delivery-reports.ts'
 import { deleteDestinationState } from '../../repositories/flows/destination-states.ts'
@@ -88,8 +89,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const flows = new Map<string, Map<string, DestinationWork>>()
   /** With a worker, also one that finishes its attempts. */
   const working = new Set<DestinationWork>()
-  /** The last opening or closing of each flow. They run one after the other. */
-  const turns = new Map<string, Promise<void>>()
+  /** Openings and closings of each flow. */
+  const swaps = createOneByOne()
   /** By quota name and rate limit. */
   const limiters = new Map<string, RateLimiter>()
   /** Flows with outcomes that pages were not notified of yet. */
@@ -159,14 +160,6 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     if (before && gateRules(before.definition) === gateRules(definition)) return before.gate
     const isStopped = () => stops.isStopped(flow, destination)
     return createGate(definition, steadyTime, limiterFor(definition), isStopped)
-  }
-
-  const inTurn = (flow: string, work: () => Promise<void>): Promise<void> => {
-    const turn = (turns.get(flow) ?? Promise.resolve()).then(work)
-    const done = turn.catch(() => undefined)
-    turns.set(flow, done)
-    void done.then(() => turns.get(flow) === done && turns.delete(flow))
-    return turn
   }
 
   const openAll = (flow: Flow, context: Omit<DestinationContext, 'flow'>) => {
@@ -246,7 +239,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       await unlisten?.()
       unlisten = undefined
       await stops.stop()
-      await Promise.all(turns.values())
+      await swaps.idle()
       const opened = [...flows.values()].flatMap((works) => [...works.values()])
       flows.clear()
       working.clear()
@@ -254,8 +247,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       clearTimeout(notifyTimer)
       await notifying
     },
-    open: (flow, context) => inTurn(flow.name, () => open(flow, context)),
-    close: (flow) => inTurn(flow, () => close(flow)),
+    open: (flow, context) => swaps.run(flow.name, () => open(flow, context)),
+    close: (flow) => swaps.run(flow, () => close(flow)),
     deliveryPreviews: (flow) =>
       [...(flows.get(flow)?.values() ?? [])].map((work) => ({
         name: work.definition.name,

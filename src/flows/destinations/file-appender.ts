@@ -9,8 +9,6 @@ const chunkBytes = 65_536
 
 /** Appends lines to files. A confirmed line survives a power cut. */
 export type Appender = {
-  /** Runs the work for one file sequentially. */
-  inSequence<T>(path: string, work: () => Promise<T>): Promise<T>
   /**
    * Writes `text`, which ends a line, and waits for the disk. First it removes an incomplete line that a crash left, because
    * that line was never confirmed. An incomplete line of another program gets a line end instead.
@@ -21,8 +19,6 @@ export type Appender = {
   append(path: string, text: string): Promise<void>
   /** At most 64 KiB; undefined when the file is missing or empty. */
   firstLine(path: string): Promise<FirstLine | undefined>
-  /** Resolves when no work is left. */
-  idle(): Promise<void>
 }
 
 export type LineFormat = {
@@ -34,21 +30,7 @@ export type LineFormat = {
 
 export function createAppender(format: LineFormat): Appender {
   const end = Buffer.from(format.end)
-  const running = new Map<string, Promise<unknown>>()
-
-  const inSequence = <T>(path: string, work: () => Promise<T>): Promise<T> => {
-    const result = (running.get(path) ?? Promise.resolve()).then(work)
-    const settled = result
-      .catch(() => undefined)
-      .then(() => {
-        if (running.get(path) === settled) running.delete(path)
-      })
-    running.set(path, settled)
-    return result
-  }
-
   return {
-    inSequence,
     append: async (path, text) => {
       const file = await openForAppend(path)
       try {
@@ -60,9 +42,6 @@ export function createAppender(format: LineFormat): Appender {
       }
     },
     firstLine: (path) => readFirstLine(path, end),
-    idle: async () => {
-      while (running.size > 0) await Promise.all(running.values())
-    },
   }
 }
 

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import type { ReasonValue } from '../../domain/flow-reasons.ts'
 import { dayIn } from '../../domain/time-zone.ts'
 import { GuardedFileError } from '../../files/guarded-file.ts'
+import { createOneByOne } from '../../jobs/one-by-one.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { createAppender } from './file-appender.ts'
 import { beginsNdjson, csvRow, firstLineOf, ndjsonLine, recordOf } from './file-lines.ts'
@@ -35,6 +36,8 @@ export function openFileDestination(settings: FileSettings): Destination {
     isCsv ? { end: '\r\n', isOurs: () => true } : { end: '\n', isOurs: beginsNdjson },
   )
 
+  const writes = createOneByOne()
+
   /** Builds the lines of the jobs in order, and the results of jobs that have no line. */
   const linesOf = async (jobs: readonly DeliveryJob[], path: string) => {
     let first = isCsv ? await appender.firstLine(path) : undefined
@@ -57,7 +60,7 @@ export function openFileDestination(settings: FileSettings): Destination {
   const write = async (jobs: readonly DeliveryJob[]): Promise<readonly DeliveryResult[]> => {
     const path = resolve(settings.path.replaceAll('{date}', dayIn(timezone, now())))
     try {
-      return await appender.inSequence(path, async () => {
+      return await writes.run(path, async () => {
         const { text, results } = await linesOf(jobs, path)
         if (text !== '') await appender.append(path, text)
         return results
@@ -81,7 +84,7 @@ export function openFileDestination(settings: FileSettings): Destination {
       const record = recordOf(job)
       return 'problem' in record ? record.problem : undefined
     },
-    close: () => appender.idle(),
+    close: writes.idle,
   }
 }
 

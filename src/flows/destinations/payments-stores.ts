@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import type { Reason, ReasonValue } from '../../domain/flow-reasons.ts'
+import { createOneByOne } from '../../jobs/one-by-one.ts'
 import { findingMessage } from '../definition/fields.ts'
+import { valueAt } from '../definition/json-schema.ts'
 import { findingsOf } from '../definition/schema-findings.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import type { PaymentsPort } from './payments-port.ts'
@@ -82,15 +84,6 @@ function reasonOf(issue: z.core.$ZodIssue, body: unknown): Reason {
     return { code: 'UNKNOWN_FIELDS', data: { fields: issue.keys.slice(0, 10).join(', ') } }
   }
   return findingsOf(issue, body, [])[0]?.why ?? { code: 'NOT_VALID', data: { said: issue.message } }
-}
-
-function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
-  let value: unknown = body
-  for (const step of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined
-    value = (value as Record<PropertyKey, unknown>)[step]
-  }
-  return value
 }
 
 function shown(value: unknown): ReasonValue {
@@ -180,25 +173,17 @@ function storeOf(body: unknown): { store: Parameters<PaymentsPort['upsertStore']
  * `concurrency` says. The payment side allows one change of a store at a time, and a refusal would cost an attempt.
  */
 export function openPaymentsPos(client: string, payments: PaymentsPort): Destination {
-  const running = new Map<string, Promise<unknown>>()
+  const changes = createOneByOne()
   const inSequence = (
     store: string,
     { mayStart }: DeliveryJob,
     signal: AbortSignal,
     work: () => Promise<DeliveryResult>,
-  ): Promise<DeliveryResult> => {
-    const result = (running.get(store) ?? Promise.resolve()).then(() => {
+  ): Promise<DeliveryResult> =>
+    changes.run(store, async () => {
       if (isAborted(signal)) return aborted()
       return mayStart() ? work() : withheld()
     })
-    const settled = result
-      .catch(() => undefined)
-      .then(() => {
-        if (running.get(store) === settled) running.delete(store)
-      })
-    running.set(store, settled)
-    return result
-  }
 
   const remove = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
     const checked = checkBody(DeletedPosBody, job.body)

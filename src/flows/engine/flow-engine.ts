@@ -7,6 +7,7 @@ import { createCachedCount } from '../../domain/cached-count.ts'
 import { Secret } from '../../domain/secret.ts'
 import { isInWindow } from '../../domain/time-window.ts'
 import type { Leader } from '../../jobs/leader.ts'
+import { createOneByOne } from '../../jobs/one-by-one.ts'
 import type { Notifications } from '../../notifications/notifications.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import {
@@ -121,7 +122,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   let stopped = false
   /** Reads that began after this process have greater numbers. */
   let startedRead = 0
-  let changing: Promise<void> = Promise.resolve()
+  const reloads = createOneByOne()
   const abandon = new AbortController()
   const takeSlot = createPollSlots(availableParallelism())
   const pollDeps: FlowPollDeps = {
@@ -369,13 +370,10 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   }
 
   /** Two parallel reloads would open a flow twice. */
-  const inTurn = (work: () => Promise<void>) => {
-    const turn = changing.then(async () => {
+  const inTurn = (work: () => Promise<void>) =>
+    reloads.run('', async () => {
       if (!stopped) await work()
     })
-    changing = turn.catch(() => undefined)
-    return turn
-  }
 
   return {
     flows: () => new Map([...open].sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -442,7 +440,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       }
       // Before a running reload ends, because it may wait for slow attempts of an old definition.
       await endDeliveries()
-      await changing
+      await reloads.idle()
       await endDeliveries()
       await Promise.all([...open.values()].map(({ poller }) => poller.stop()))
       unfollow()

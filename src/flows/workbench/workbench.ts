@@ -1,5 +1,6 @@
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { reference } from '../../domain/secret.ts'
+import { createOneByOne } from '../../jobs/one-by-one.ts'
 import { type LeaseDeps, withLease } from '../../jobs/with-lease.ts'
 import type { Model } from '../api-model.ts'
 import { recordAction, type SwitchDeps } from '../control/switches.ts'
@@ -106,7 +107,7 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
   const files = createFlowFiles(deps.flowsDir, deps.now)
   const readFlow = createFlowReader(deps.files)
   let isRunning = false
-  let saving: Promise<unknown> = Promise.resolve()
+  const saves = createOneByOne()
 
   const whyClosed = ({ isAnonymous }: Caller) => {
     if (deps.setting === false) return closed.off
@@ -266,12 +267,8 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
       if (!flow) throw refusal('NOT_FOUND', { code: 'FLOW_UNKNOWN' })
       return itemRequests(deps.database.db, flow, pk, deps)
     },
-    save(file, change, caller) {
-      // One after the other: each save is compared with the result of the previous one.
-      const turn = saving.then(() => save(file, change, caller))
-      saving = turn.catch(() => undefined)
-      return turn
-    },
+    // Each save is compared with the result of the previous one.
+    save: (...change) => saves.run('', () => save(...change)),
   }
 }
 
