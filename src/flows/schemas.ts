@@ -342,7 +342,8 @@ export const RetryBody = z
   .nullable()
   .meta({ example: { destination: 'copia' } })
 
-export const FailuresQuery = z.object({
+/** How many entries of a list. */
+export const ListQuery = z.object({
   limit: z.coerce.number().int().min(1).max(200).default(50).describe('1 to 200'),
 })
 
@@ -364,7 +365,7 @@ export const FailuresResponse = z
   .meta({ id: 'FlowFailures' })
 
 /** All flows or one. An unknown flow gives an empty list. */
-export const AllOpenQuery = FailuresQuery.extend({ flow: z.string().max(200).optional() })
+export const AllOpenQuery = ListQuery.extend({ flow: z.string().max(200).optional() })
 
 export const AllFailuresResponse = z
   .object({ failures: z.array(Failure.extend({ flow: z.string() })) })
@@ -388,10 +389,6 @@ export const TryResponse = z
     due: z.number().describe('Deliveries that waited for a later attempt and are due now'),
   })
   .meta({ id: 'DestinationsTried' })
-
-export const RunsQuery = z.object({
-  limit: z.coerce.number().int().min(1).max(200).default(50).describe('1 to 200'),
-})
 
 export const RunsResponse = z
   .object({
@@ -421,10 +418,6 @@ export const RunsResponse = z
     ),
   })
   .meta({ id: 'FlowRuns' })
-
-export const SkippedQuery = z.object({
-  limit: z.coerce.number().int().min(1).max(200).default(50).describe('1 to 200'),
-})
 
 export const SkippedResponse = z
   .object({

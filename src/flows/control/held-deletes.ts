@@ -1,4 +1,4 @@
-import type { Database, Db } from '../../db/database.ts'
+import type { Db } from '../../db/database.ts'
 import { approve, listApprovals } from '../../repositories/flows/approvals.ts'
 import { requestFullScan } from '../../repositories/flows/flow-state.ts'
 import { findContents } from '../../repositories/flows/item-versions.ts'
@@ -11,7 +11,7 @@ import {
 } from '../../repositories/flows/missed-items.ts'
 import type { FlowService, HeldDeletes } from '../flow-service.ts'
 import { refusal } from '../refusal.ts'
-import { recordAction, type SwitchDeps } from './switches.ts'
+import { recorded, type SwitchDeps } from './switches.ts'
 
 const keysShown = 100
 
@@ -65,7 +65,7 @@ export function heldOf({ items, known, reason, why, since }: HeldDeletesRow): He
  * how many. Throws BAD_REQUEST if there is nothing to approve, or an item exists.
  */
 export async function approveHeldDeletes(
-  deps: SwitchDeps & { database: Database },
+  deps: SwitchDeps,
   flow: string,
   pks: readonly string[] | undefined,
   actor: string,
@@ -76,8 +76,9 @@ export async function approveHeldDeletes(
   const [first] = approved
   const count =
     pks === undefined && first ? await countMissedSince(db, flow, first.since) : approved.length
-  const at = deps.now()
-  await deps.database.transaction(async (trx) => {
+  const detail = pks?.length === 1 ? `the delete of ${pks[0]}` : `${count} deletes`
+  const action = { flow, action: 'deletes approved', actor, detail }
+  await recorded(deps, action, async (trx, at) => {
     for (const { pk, since } of approved) {
       await approve(trx, {
         ...{ flow, subject: 'deletes', pk, read_number: since },
@@ -85,8 +86,6 @@ export async function approveHeldDeletes(
       })
     }
     await requestFullScan(trx, flow)
-    const detail = pks?.length === 1 ? `the delete of ${pks[0]}` : `${count} deletes`
-    await recordAction(deps, trx, { at, flow, action: 'deletes approved', actor, detail })
   })
   return count
 }

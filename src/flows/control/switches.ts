@@ -50,6 +50,20 @@ export async function recordAction(
   await deps.audit(trx, action)
 }
 
+/** Runs the work of an action and records the action, in one transaction. */
+export function recorded<T>(
+  deps: SwitchDeps,
+  action: Omit<FlowAction, 'at'>,
+  work: (trx: Trx, at: Date) => Promise<T>,
+): Promise<T> {
+  const at = deps.now()
+  return deps.database.transaction(async (trx) => {
+    const done = await work(trx, at)
+    await recordAction(deps, trx, { at, ...action })
+    return done
+  })
+}
+
 export type SwitchState = {
   paused: boolean
   pausedAt: Date | null
@@ -240,25 +254,13 @@ export async function limitFlow(
   count: number,
   actor: string,
 ): Promise<void> {
-  const at = deps.now()
-  await deps.database.transaction(async (trx) => {
-    await upsertLimit(trx, flow, count, at)
-    await recordAction(deps, trx, {
-      at,
-      flow,
-      action: 'limited',
-      actor,
-      detail: `${count} runs`,
-    })
-  })
+  const action = { flow, action: 'limited', actor, detail: `${count} runs` }
+  await recorded(deps, action, (trx, at) => upsertLimit(trx, flow, count, at))
 }
 
 export async function unlimitFlow(deps: SwitchDeps, flow: string, actor: string): Promise<void> {
-  const at = deps.now()
-  await deps.database.transaction(async (trx) => {
-    await deleteLimits(trx, [flow])
-    await recordAction(deps, trx, { at, flow, action: 'limit removed', actor, detail: null })
-  })
+  const action = { flow, action: 'limit removed', actor, detail: null }
+  await recorded(deps, action, (trx) => deleteLimits(trx, [flow]))
 }
 
 /** Run limits end with a restart. A pause that one caused stays. */
@@ -278,8 +280,8 @@ export async function resetFlow(
   actor: string,
   { resumes = false } = {},
 ): Promise<void> {
-  const at = deps.now()
-  await deps.database.transaction(async (trx) => {
+  const action = { flow, action: 'reset', actor, detail: null }
+  await recorded(deps, action, async (trx, at) => {
     if (!resumes) {
       const forgotten = { at, by: 'service', why: { code: 'EVERYTHING_FORGOTTEN' } } as const
       await takeOverPauses(trx, [flow], ['DEFINITION_CHANGED'], forgotten)
@@ -287,7 +289,6 @@ export async function resetFlow(
     await endQuestion(trx, flow, at)
     await updateFlowState(trx, flow, { definition_hash: definitionHash })
     await requestForgetting(trx, flow)
-    await recordAction(deps, trx, { at, flow, action: 'reset', actor, detail: null })
   })
 }
 
@@ -298,17 +299,10 @@ export async function refillDestination(
   destination: string,
   actor: string,
 ): Promise<void> {
-  const at = deps.now()
-  await deps.database.transaction(async (trx) => {
+  const action = { flow, action: 'destination reset', actor, detail: destination }
+  await recorded(deps, action, async (trx) => {
     await askFill(trx, { flow, destination })
     await requestFullScan(trx, flow)
-    await recordAction(deps, trx, {
-      at,
-      flow,
-      action: 'destination reset',
-      actor,
-      detail: destination,
-    })
   })
 }
 
@@ -319,11 +313,10 @@ export async function resetItem(
   pk: string,
   actor: string,
 ): Promise<boolean> {
-  const at = deps.now()
-  return deps.database.transaction(async (trx) => {
+  const action = { flow, action: 'item reset', actor, detail: pk }
+  return recorded(deps, action, async (trx) => {
     const existed = (await resetHashes(trx, flow, [pk])) > 0
     await requestFullScan(trx, flow)
-    await recordAction(deps, trx, { at, flow, action: 'item reset', actor, detail: pk })
     return existed
   })
 }

@@ -4,6 +4,7 @@ import type { Reason } from '../../domain/flow-reasons.ts'
 import { GuardedFileError, readGuardedFile } from '../../files/guarded-file.ts'
 import type { FlowProblemView } from '../flow-service.ts'
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
+import { codeOf } from '../sources/failures.ts'
 import type { FlowContext } from './context.ts'
 import { keyText, type PlacedFinding } from './findings.ts'
 import { createFlowReader, type LoadedFlow, problemOf, type ReadFlow } from './read-flow.ts'
@@ -89,10 +90,4 @@ function readBytes(path: string): Uint8Array | Finding {
 
 function wholeFile(finding: Finding): PlacedFinding {
   return { ...finding, key: '', line: 1, column: 1 }
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string'
-    ? error.code
-    : undefined
 }

@@ -1,4 +1,4 @@
-import type { Secret } from '../../domain/secret.ts'
+import { Secret } from '../../domain/secret.ts'
 
 /** Shorter texts are not secrets, and masking them would damage ordinary words. */
 const leastLength = 8
@@ -17,6 +17,13 @@ export function secretsOf({
   return [...values, ...afterScheme, ...query, ...referencedParts(url)].filter(
     ({ length }) => length >= leastLength,
   )
+}
+
+/** The secrets anywhere in a part of a definition. */
+export function secretsIn(part: unknown): Secret[] {
+  if (part instanceof Secret) return [part]
+  if (typeof part !== 'object' || part === null) return []
+  return Object.values(part).flatMap(secretsIn)
 }
 
 /** Parts of an address that come from a reference and are not in the template. */

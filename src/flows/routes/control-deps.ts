@@ -1,12 +1,15 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Registry } from 'prom-client'
 import type { Database } from '../../db/database.ts'
 import { type StoredReason, sentenceOf, shownReason } from '../../domain/flow-reasons.ts'
 import { type Language, preferredLanguage } from '../../domain/language.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { HttpServer } from '../../http/create-server.ts'
 import { PlainErrorBody } from '../../http/error-body.ts'
 import type { StreamLimits } from '../../http/event-stream.ts'
 import { problemTexts } from '../definition/read-flow.ts'
 import type { FlowProblemView, FlowService, SyncOutcome } from '../flow-service.ts'
+import { refusal } from '../refusal.ts'
 import type { Workbench } from '../workbench/workbench.ts'
 
 export type ControlDeps = {
@@ -41,6 +44,28 @@ export const forSyncs = { config: { ...forFlow.config, mayComeLate: true as cons
 /** An error response of a route in the API description, with its own text. */
 export function failureResponse(description: string) {
   return { description, content: { 'application/json': { schema: PlainErrorBody } } }
+}
+
+/** Runs work that ends when the client disconnects or the listener closes. */
+export async function whileConnected<T>(
+  app: HttpServer,
+  reply: FastifyReply,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const ended = new AbortController()
+  const why = { code: 'SERVICE_STOPPING' } as const
+  const forget = app.shutdown.onClosing(() =>
+    ended.abort(refusal('SERVICE_UNAVAILABLE', why, { extra: { retryAfterSeconds: 1 } })),
+  )
+  const hangUp = () => ended.abort(new AppError('CALLER_GONE'))
+  reply.raw.once('close', hangUp)
+  if (reply.raw.closed) hangUp()
+  try {
+    return await work(ended.signal)
+  } finally {
+    forget()
+    reply.raw.off('close', hangUp)
+  }
 }
 
 /** For routes that read the source of a flow. */

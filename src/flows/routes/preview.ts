@@ -1,11 +1,15 @@
 import { sentenceOf } from '../../domain/flow-reasons.ts'
-import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
 import { PreviewQuery, PreviewResponse } from '../preview-schemas.ts'
-import { refusal } from '../refusal.ts'
 import { FlowParams } from '../schemas.ts'
-import { type ControlDeps, failureResponse, languageOf, sourceResponses } from './control-deps.ts'
+import {
+  type ControlDeps,
+  failureResponse,
+  languageOf,
+  sourceResponses,
+  whileConnected,
+} from './control-deps.ts'
 
 const description = `Reads the source as \`POST /sync/{name}\` would now, compares, maps, and lists what would be sent.
 Nothing is written,
@@ -36,43 +40,27 @@ export function addPreview(app: HttpServer, { flows }: ControlDeps): void {
     async (request, reply) => {
       const { name } = request.params
       const { max_rows: maxRows, max_seconds: maxSeconds } = request.query
-      const ended = new AbortController()
-      const forget = app.shutdown.onClosing(() =>
-        ended.abort(
-          refusal(
-            'SERVICE_UNAVAILABLE',
-            { code: 'SERVICE_STOPPING' },
-            { extra: { retryAfterSeconds: 1 } },
-          ),
-        ),
+      const preview = await whileConnected(app, reply, (signal) =>
+        flows.preview(name, { maxRows, maxSeconds }, signal),
       )
-      const hangUp = () => ended.abort(new AppError('CALLER_GONE'))
-      reply.raw.once('close', hangUp)
-      if (reply.raw.closed) hangUp()
-      try {
-        const preview = await flows.preview(name, { maxRows, maxSeconds }, ended.signal)
-        const { deletes, destinations, problems } = preview
-        return toWire(
-          PreviewResponse,
-          {
-            ...preview,
-            name,
-            deletes: { ...deletes, reason: deletes.why && sentenceOf(deletes.why, 'en') },
-            destinations: destinations.map((one) => ({
-              ...one,
-              refusals: one.refusals.map((refused) => ({
-                ...refused,
-                reason: sentenceOf(refused.why, 'en'),
-              })),
+      const { deletes, destinations, problems } = preview
+      return toWire(
+        PreviewResponse,
+        {
+          ...preview,
+          name,
+          deletes: { ...deletes, reason: deletes.why && sentenceOf(deletes.why, 'en') },
+          destinations: destinations.map((one) => ({
+            ...one,
+            refusals: one.refusals.map((refused) => ({
+              ...refused,
+              reason: sentenceOf(refused.why, 'en'),
             })),
-            problems: problems.map((one) => ({ ...one, message: sentenceOf(one.why, 'en') })),
-          },
-          languageOf(request),
-        )
-      } finally {
-        forget()
-        reply.raw.off('close', hangUp)
-      }
+          })),
+          problems: problems.map((one) => ({ ...one, message: sentenceOf(one.why, 'en') })),
+        },
+        languageOf(request),
+      )
     },
   )
 }

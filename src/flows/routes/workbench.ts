@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import type { FastifyRequest } from 'fastify'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Language } from '../../domain/language.ts'
-import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
 import { templateNames, templateSources } from '../definition/flow-template.ts'
@@ -33,6 +32,7 @@ import {
   languageOf,
   sourceResponses,
   viewProblem,
+  whileConnected,
 } from './control-deps.ts'
 import { pkOf } from './diagnostics.ts'
 
@@ -186,31 +186,21 @@ export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void 
       },
     },
     async (request, reply) => {
-      const ended = new AbortController()
-      const forget = app.shutdown.onClosing(() =>
-        ended.abort(new AppError('SERVICE_UNAVAILABLE', { extra: { retryAfterSeconds: 1 } })),
+      const made = await whileConnected(app, reply, (signal) =>
+        workbench.dryRun(request.body.text, callerOf(request), signal),
       )
-      const hangUp = () => ended.abort(new AppError('CALLER_GONE'))
-      reply.raw.once('close', hangUp)
-      try {
-        const { text } = request.body
-        const made = await workbench.dryRun(text, callerOf(request), ended.signal)
-        const language = languageOf(request)
-        const answer = {
-          ...made,
-          warnings: made.warnings.map((why) => sentenceOf(why, language)),
-          records: made.records.map(({ deliveries, ...one }) => ({
-            ...one,
-            problem: said(one.problem, language),
-            skipped: said(one.skipped, language),
-            destinations: deliveries.map((each) => withSentences(each, language)),
-          })),
-        }
-        return toWire(DryRunResponse, answer, language)
-      } finally {
-        forget()
-        reply.raw.off('close', hangUp)
+      const language = languageOf(request)
+      const answer = {
+        ...made,
+        warnings: made.warnings.map((why) => sentenceOf(why, language)),
+        records: made.records.map(({ deliveries, ...one }) => ({
+          ...one,
+          problem: said(one.problem, language),
+          skipped: said(one.skipped, language),
+          destinations: deliveries.map((each) => withSentences(each, language)),
+        })),
       }
+      return toWire(DryRunResponse, answer, language)
     },
   )
 

@@ -1,6 +1,7 @@
 import { Secret } from '../../domain/secret.ts'
 import type { Flow } from '../definition/schema.ts'
 import { escapeXml } from '../destinations/http-body.ts'
+import { secretsIn } from '../net/hidden-texts.ts'
 
 export type RequestBody = NonNullable<Extract<Flow['source'], { type: 'http' }>['body']>
 type BodyValue = Exclude<RequestBody['json'], undefined>
@@ -46,14 +47,7 @@ export function writeRequestBody(body: RequestBody, values: BodyValues): string 
 
 /** Whether a text of the body contains the placeholder. */
 export function hasPlaceholder(body: RequestBody | undefined, name: string): boolean {
-  return (
-    body !== undefined && secretsIn(body).some(({ template }) => template.includes(`{${name}}`))
-  )
-}
-
-/** Referenced values of a body, which no message may contain. */
-export function bodySecrets(body: RequestBody | undefined): string[] {
-  return body === undefined ? [] : secretsIn(body).flatMap((secret) => secret.referenced())
+  return secretsIn(body).some(({ template }) => template.includes(`{${name}}`))
 }
 
 const placeholder = /\{(\w+)\}/g
@@ -77,10 +71,4 @@ function filled(value: BodyValue, values: BodyValues): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map((one) => filled(one, values))
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, filled(one, values)]))
-}
-
-function secretsIn(value: unknown): Secret[] {
-  if (value instanceof Secret) return [value]
-  if (typeof value !== 'object' || value === null) return []
-  return Object.values(value).flatMap(secretsIn)
 }

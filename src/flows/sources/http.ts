@@ -3,7 +3,7 @@ import type { Reason } from '../../domain/flow-reasons.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import type { GuardedAnswer } from '../../outbound/guarded-request.ts'
 import type { Flow } from '../definition/schema.ts'
-import { secretsOf } from '../net/hidden-texts.ts'
+import { secretsIn, secretsOf } from '../net/hidden-texts.ts'
 import { openTokens } from '../oauth/tokens.ts'
 import { createKeySet } from '../poll/key-set.ts'
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
@@ -26,7 +26,6 @@ import {
 } from './http-answer.ts'
 import {
   type BodyValues,
-  bodySecrets,
   contentTypeOf,
   hasPlaceholder,
   type RequestBody,
@@ -287,5 +286,6 @@ function hiddenTexts({ url, item, headers, body }: HttpDefinition): string[] {
   const inAddresses = [url, ...(item ? [item.url] : [])].flatMap((one) =>
     secretsOf({ url: one, headers }),
   )
-  return [...inAddresses, ...bodySecrets(body), ...bodySecrets(item?.body)]
+  const inBodies = secretsIn([body, item?.body]).flatMap((secret) => secret.referenced())
+  return [...inAddresses, ...inBodies]
 }

@@ -1,12 +1,11 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { Secret } from '../../domain/secret.ts'
 import type { Model } from '../api-model.ts'
 import type { LoadedFlow } from '../definition/load.ts'
 import type { DestinationContext } from '../destinations/index.ts'
 import { openFlow } from '../engine/open-flow.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupedRecords } from '../item/group-rows.ts'
-import { hideTexts } from '../net/hidden-texts.ts'
+import { hideTexts, secretsIn } from '../net/hidden-texts.ts'
 import { watchFields } from '../poll/missing-fields.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { SourceError, type SourceRow } from '../types.ts'
@@ -62,7 +61,8 @@ export async function dryRun(
     if (missing) read.summary.warnings.unshift(missing)
     const records: DryRunRecord[] = []
     for (const row of read.rows) records.push(await recordOf(runtime, deliveries, row))
-    return masked({ ...read.summary, records }, secretsIn(loaded.flow))
+    const secrets = secretsIn(loaded.flow).flatMap((secret) => secret.referenced())
+    return masked({ ...read.summary, records }, secrets)
   } finally {
     await deliveries?.close()
     await runtime.source.close()
@@ -145,13 +145,6 @@ export function plainValue(value: unknown): unknown {
   if (text === undefined) return null
   if (text.length <= mostShownCharacters) return JSON.parse(text)
   return `(${text.length} characters, too many to be shown)`
-}
-
-/** All values that the flow file references. */
-function secretsIn(part: unknown): string[] {
-  if (part instanceof Secret) return part.referenced()
-  if (typeof part !== 'object' || part === null) return []
-  return Object.values(part).flatMap(secretsIn)
 }
 
 const leastSecret = 8
