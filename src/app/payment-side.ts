@@ -25,6 +25,7 @@ import {
 import type { PaymentDeps } from '../payments/deps.ts'
 import { createEventSource } from '../payments/events/event-source.ts'
 import { createAccountPauses } from '../payments/operations/account-queues.ts'
+import { monotonicNow } from '../payments/operations/request-context.ts'
 import { createForeignOrders } from '../payments/orders/foreign-orders.ts'
 import { createOrderCalls } from '../payments/orders/order-calls.ts'
 import { createOrderChanges } from '../payments/orders/order-changes.ts'
@@ -41,8 +42,8 @@ import {
   type SettlementWork,
 } from '../payments/settlements/settlement-work.ts'
 import { createWebhookInbox, type WebhookInbox } from '../payments/webhooks/webhook-inbox.ts'
-import { createProviderHealth } from '../provider/client.ts'
-import { createProvider, type ProviderCallLog } from '../provider/provider.ts'
+import { createCallLog, createProviderHealth } from '../provider/client.ts'
+import { createProvider } from '../provider/provider.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 import { type Config, knownHostsOf } from './config.ts'
 import { buildPaymentApi } from './payment-api.ts'
@@ -125,22 +126,22 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const sleep =
     options.sleep ??
     ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))
-  const stopwatch = options.stopwatch ?? (() => performance.now())
+  const stopwatch = options.stopwatch ?? monotonicNow
   const health = createProviderHealth(now)
-  const calls = createOrderCalls(database, logger)
+  const calls = createOrderCalls(database, now, logger)
   const changes = await createOrderChanges(database)
+  const processId = randomUUID()
+  const fleet = createFleet({ database, now, sleep, processId, log: logger })
   const metrics = createPaymentMetrics({
     database,
     now,
-    waitingTills: () => changes.waiting(),
+    waitingTills: changes.waiting,
     publicUrl: options.publicUrl,
     dataDir: config.dataDir,
-    boxState: (client, cajaId) => fleet.troubleOf(client, cajaId)?.state ?? 'ok',
+    troubleOf: fleet.troubleOf,
     build: { version: product.version, commit: product.commit, mode: config.provider },
     log: logger,
   })
-  const processId = randomUUID()
-  const fleet = createFleet({ database, now, sleep, processId, log: logger })
   const provider = createProvider({
     apiUrl: options.providerAccess.apiUrl,
     authUrl: options.providerAccess.authUrl,
@@ -152,14 +153,14 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     monotonicMs: stopwatch,
     sleep,
     ...(options.providerTimer && { timer: options.providerTimer }),
-    log: (entry) => {
-      health.note(entry)
-      metrics.recordProviderCall(entry)
-      options.tracing?.recordProviderCall(entry)
-      fleet.recordCall(entry)
-      calls.recordProviderCall(entry, now())
-      logProviderCall(logger, entry)
-    },
+    observers: [
+      health.note,
+      metrics.recordProviderCall,
+      ...(options.tracing ? [options.tracing.recordProviderCall] : []),
+      fleet.recordCall,
+      calls.recordProviderCall,
+      createCallLog(logger),
+    ],
   })
   const events = await createEventSource(database, changes)
   const startedAt = now()
@@ -277,17 +278,4 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
       clock.stop()
     },
   }
-}
-
-/** Slower calls are logged even if they succeeded. */
-const slowCallMs = 2_000
-
-/** Fast successful calls are logged at debug: the line of the request names the order. */
-function logProviderCall(logger: Logger, { about, ...call }: ProviderCallLog): void {
-  const { status, attempt, durationMs } = call
-  const isFailed = status === null || status >= 500
-  const isNoted = !isFailed && (status >= 400 || attempt > 1 || durationMs >= slowCallMs)
-  const level = isFailed ? 'warn' : isNoted ? 'info' : 'debug'
-  if (!logger.isLevelEnabled(level)) return
-  logger[level]({ ...call, ...about }, isFailed ? 'provider call failed' : 'provider call')
 }

@@ -2,9 +2,8 @@ import { statfs } from 'node:fs/promises'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Database } from '../db/database.ts'
 import { whenCommitted } from '../db/transactions.ts'
-import type { ClientName } from '../domain/client-name.ts'
 import { isOpen, isPaid } from '../domain/order-state.ts'
-import type { HealthState } from '../fleet/states.ts'
+import type { Fleet } from '../fleet/fleet.ts'
 import type { ProviderCallLog } from '../provider/provider.ts'
 import {
   type PaymentFigures,
@@ -32,8 +31,7 @@ type PaymentMetricsDeps = {
   database: Database
   now: () => Date
   waitingTills: () => number
-  /** The last known state of a box. */
-  boxState: (client: ClientName, cajaId: string) => HealthState
+  troubleOf: Fleet['troubleOf']
   /** The address of the service for ERPs and the provider. */
   publicUrl: string
   /** The folder of the embedded database and of its backups. */
@@ -96,8 +94,10 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
   const countMove = (before: OrderRow, after: OrderRow) => {
     const isPaidLate = after.paid_after_close && !before.paid_after_close
     const hasEnded = isOpen(before.status) && !isOpen(after.status)
-    const count = (outcome: string) =>
-      charges.inc({ outcome, box_state: deps.boxState(after.client, after.caja_id) })
+    const count = (outcome: string) => {
+      const trouble = deps.troubleOf(after.client, after.caja_id)
+      charges.inc({ outcome, box_state: trouble?.state ?? 'ok' })
+    }
     if (isPaidLate) count('paid_after_close')
     if (before.status === 'created' && after.status === 'at_terminal') {
       toTerminal.observe(secondsBetween(after.created_at, after.last_updated_at))

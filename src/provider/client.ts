@@ -1,3 +1,4 @@
+import type { Logger } from 'pino'
 import type { z } from 'zod'
 import {
   createOutbound,
@@ -7,7 +8,12 @@ import {
 } from '../outbound/outbound.ts'
 import { judgeRefusal } from './judge-refusal.ts'
 import { fromOutbound, ProviderError, parseErrorBody } from './provider-error.ts'
-import type { CallOptions, ProviderCallLog, ProviderSettings } from './provider-types.ts'
+import type {
+  CallOptions,
+  ProviderCallLog,
+  ProviderCallObserver,
+  ProviderSettings,
+} from './provider-types.ts'
 import { requestIdOf } from './wire.ts'
 
 type ProviderCall<T> = {
@@ -48,7 +54,8 @@ export function createClient(settings: ProviderSettings): ProviderClient {
     ...(settings.random && { random: settings.random }),
     ...(settings.timer && { timer: settings.timer }),
   })
-  const sending = { outbound, apiUrl: settings.apiUrl.replace(/\/+$/, ''), log: settings.log }
+  const { apiUrl, observers = [] } = settings
+  const sending = { outbound, apiUrl: apiUrl.replace(/\/+$/, ''), observers }
   const cuttableBy = (signal: AbortSignal | undefined): ProviderClient => ({
     call: (call) => perform(sending, call, signal),
     cuttableBy,
@@ -63,10 +70,14 @@ export function segment(id: string | number): string {
   return encodeURIComponent(id)
 }
 
-type Sending = { outbound: Outbound; apiUrl: string; log: ProviderSettings['log'] | undefined }
+type Sending = {
+  outbound: Outbound
+  apiUrl: string
+  observers: readonly ProviderCallObserver[]
+}
 
 async function perform<T>(
-  { outbound, apiUrl, log }: Sending,
+  { outbound, apiUrl, observers }: Sending,
   call: ProviderCall<T>,
   signal: AbortSignal | undefined,
 ): Promise<T> {
@@ -82,8 +93,8 @@ async function perform<T>(
       maxAttempts: call.options?.maxAttempts,
       permit: call.options?.permit,
       judge: (status, body) => judgeRefusal(call.operation, status, body),
-      onAttempt: (report) =>
-        log?.({
+      onAttempt(report) {
+        const entry: ProviderCallLog = {
           operation: call.operation,
           method: call.method,
           path: call.path,
@@ -94,7 +105,9 @@ async function perform<T>(
           code: report.refusal === null ? null : parseErrorBody(report.refusal).code,
           failure: report.failure,
           about: call.options?.about ?? null,
-        }),
+        }
+        for (const observe of observers) observe(entry)
+      },
     })
     .catch((error: unknown) => {
       throw error instanceof OutboundError ? fromOutbound(error) : error
@@ -141,7 +154,7 @@ function headersOf(
 }
 
 type ProviderHealth = {
-  note(entry: ProviderCallLog): void
+  note: ProviderCallObserver
   read(): {
     status: 'ok' | 'degraded' | 'unknown'
     lastAnswerAt: Date | null
@@ -164,5 +177,20 @@ export function createProviderHealth(now: () => Date): ProviderHealth {
       const status = isFailing ? 'degraded' : lastAnswerAt === null ? 'unknown' : 'ok'
       return { status, lastAnswerAt, lastFailureAt }
     },
+  }
+}
+
+/** Slower calls are logged even if they succeeded. */
+const slowCallMs = 2_000
+
+/** Logs calls. Fast successful ones only at debug: the line of the request names the order. */
+export function createCallLog(logger: Logger): ProviderCallObserver {
+  return ({ about, ...call }) => {
+    const { status, attempt, durationMs } = call
+    const isFailed = status === null || status >= 500
+    const isNoted = !isFailed && (status >= 400 || attempt > 1 || durationMs >= slowCallMs)
+    const level = isFailed ? 'warn' : isNoted ? 'info' : 'debug'
+    if (!logger.isLevelEnabled(level)) return
+    logger[level]({ ...call, ...about }, isFailed ? 'provider call failed' : 'provider call')
   }
 }

@@ -33,10 +33,13 @@ export type ProviderSettings = {
   random?: () => number
   /** Ends an attempt whose time is over; for tests. */
   timer?: AttemptTimer
-  log?: (entry: ProviderCallLog) => void
+  /** Each is called after every attempt of a call, in this order, and must not throw. */
+  observers?: readonly ProviderCallObserver[]
 }
 
 /** One attempt of one call. Contains no body, token or key. */
+export type ProviderCallObserver = (entry: ProviderCallLog) => void
+
 export type ProviderCallLog = {
   operation: string
   method: string

@@ -13,12 +13,12 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import { AlwaysOnSampler, BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { FlowTrace } from '../flows/flow-trace.ts'
-import type { ProviderCallLog } from '../provider/provider.ts'
+import type { ProviderCallObserver } from '../provider/provider.ts'
 
 export type Tracing = FlowTrace & {
   /** Traces the requests of a listener. Call it before adding hooks that should be part of a request. */
   observe(app: FastifyInstance): void
-  recordProviderCall(entry: ProviderCallLog): void
+  recordProviderCall: ProviderCallObserver
   /** Sends the remaining spans, within some seconds. */
   close(): Promise<void>
 }

@@ -19,7 +19,7 @@ export function providerAt(apiUrl: string, settings: Partial<ProviderSettings> =
     posApi: 'v2',
     sleep: () => Promise.resolve(),
     random: () => 1,
-    log: (entry) => log.push(entry),
+    observers: [(entry) => log.push(entry)],
     ...settings,
   })
   onTestFinished(() => provider.close())

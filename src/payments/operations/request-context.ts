@@ -26,6 +26,11 @@ const checkMs = 15_000
 
 type Stopwatch = Pick<PaymentDeps, 'stopwatch'>
 
+/** The clock of deadlines: nobody sets it, as they set the time of day. */
+export function monotonicNow(): number {
+  return performance.now()
+}
+
 const always = async () => true
 
 /** A request as it arrived, and whom it authenticates. */

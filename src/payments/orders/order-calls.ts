@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts'
 import { isDatabaseUnavailable } from '../../db/database-failures.ts'
 import { createBatchingWriter } from '../../jobs/batching-writer.ts'
-import type { ProviderCallLog } from '../../provider/provider.ts'
+import type { ProviderCallObserver } from '../../provider/provider.ts'
 import {
   insertOrderCalls,
   type NewOrderCall,
@@ -12,7 +12,7 @@ import type { Log } from '../deps.ts'
 export type OrderCalls = {
   /** Writes a call a moment later, unless it is a plain one. The caller neither waits for it nor fails with it. */
   note(call: NewOrderCall): void
-  recordProviderCall(entry: ProviderCallLog, endedAt: Date): void
+  recordProviderCall: ProviderCallObserver
   /** Writes what is pending. Never fails. */
   flush(): Promise<void>
   /** Writes the rest, if the database is available. */
@@ -45,7 +45,7 @@ const longestText = 200
  * Calls wait in memory and are written in batches, so a crash loses only the last moments of this log. A call that succeeds at
  * once and is visible in the order is not logged: that would be most of a sale's writes.
  */
-export function createOrderCalls(database: Database, log: Log): OrderCalls {
+export function createOrderCalls(database: Database, now: () => Date, log: Log): OrderCalls {
   let pending: NewOrderCall[] = []
   let dropped = 0
 
@@ -83,7 +83,7 @@ export function createOrderCalls(database: Database, log: Log): OrderCalls {
 
   return {
     note,
-    recordProviderCall(entry, endedAt) {
+    recordProviderCall(entry) {
       if (!entry.about) return
       const { operation, status, attempt, durationMs } = entry
       // Before the entry is built: most calls are plain ones.
@@ -92,7 +92,7 @@ export function createOrderCalls(database: Database, log: Log): OrderCalls {
         order: entry.about.orderId,
         client: entry.about.client,
         kind: 'provider',
-        at: new Date(endedAt.getTime() - entry.durationMs),
+        at: new Date(now().getTime() - entry.durationMs),
         duration_ms: Math.round(entry.durationMs),
         operation: entry.operation,
         caller: entry.about.source,
