@@ -1,5 +1,5 @@
 import type { Payment, ProviderRefund } from './order.ts'
-import { wentThrough } from './provider-states.ts'
+import { isFailedRefund, wentThrough } from './provider-states.ts'
 
 /*
  * The three figures of a payment (see docs/reference/amounts.md): what was asked (`amountCents`), what the buyer paid
@@ -26,11 +26,7 @@ export function receivedApart(payment: Payment): number | undefined {
  * Marks the payments that went through and exceed the amount of their order, in the provider's order. The first one is
  * always the order's own. Parts of one amount are no surplus.
  */
-export function markSurplus(
-  payments: readonly Payment[],
-  orderCents: number | null,
-  wentThrough: (status: string) => boolean,
-): Payment[] {
+export function markSurplus(payments: readonly Payment[], orderCents: number | null): Payment[] {
   let sumCents = 0
   let isFirst = true
   return payments.map((payment) => {
@@ -55,18 +51,17 @@ export function isKeptSurplus(payment: Payment): boolean {
 
 /**
  * Refunds by what the shop returns. For a payment with interest the provider may name what the buyer gets, which is
- * more: that goes into `buyerCents`. `isFailed` selects refunds that move no money.
+ * more: that goes into `buyerCents`.
  */
 export function asShopRefunds(
   payments: readonly Payment[],
   refunds: readonly ProviderRefund[],
-  isFailed: (status: string) => boolean,
 ): ProviderRefund[] {
   const left = new Map<string, number>()
   return refunds.map((refund) => {
     const { transactionId: id, amountCents } = refund
     const payment = payments.find((one) => one.id === id) ?? onlyOf(payments, id)
-    if (!payment || amountCents === null || isFailed(refund.status)) return refund
+    if (!payment || amountCents === null || isFailedRefund(refund.status)) return refund
     const received = receivedCents(payment)
     const leftCents = left.get(payment.id) ?? received
     const isMore = received < (payment.paidCents ?? received) && amountCents > leftCents

@@ -31,14 +31,14 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
     paymentFrom(payment, refundsOf(payment, allRefunds, all.length)),
   )
   const caseIds = (order.transactions?.chargebacks ?? []).flatMap(({ case_id: id }) => id ?? [])
-  const payments = markSurplus(listed, order.total_amount ?? null, wentThrough)
+  const payments = markSurplus(listed, order.total_amount ?? null)
   const own = payments.filter(isOwn)
   // Refunds of a further payment are not refunds of the order's own.
   const mpRefunds = allRefunds.filter(
     ({ transaction_id: id }) => id == null || own.length === 0 || own.some((one) => one.id === id),
   )
   const hasOthers = own.length < payments.length || mpRefunds.length < allRefunds.length
-  const refunds = asShopRefunds(payments, mpRefunds.map(refundFrom), isFailedRefund)
+  const refunds = asShopRefunds(payments, mpRefunds.map(refundFrom))
   const paidCents = payments.length > 0 ? sum(own, paidThrough) : (order.total_paid_amount ?? 0)
   const hasFailed = mpRefunds.some(({ status }) => isFailedRefund(status ?? ''))
   // After a failed refund only the list is right: the sum may not have been lowered yet.

@@ -262,7 +262,7 @@ export async function settleRefundByReading(
 function shopRefundsOf(order: OrderRow, answered: RefundAnswer): ProviderRefund[] {
   const answeredIds = new Set(answered.refunds.map(({ id }) => id))
   const before = order.refunds.filter(({ id }) => !answeredIds.has(id))
-  const all = asShopRefunds(order.payments, [...before, ...answered.refunds], isFailedRefund)
+  const all = asShopRefunds(order.payments, [...before, ...answered.refunds])
   return all.slice(before.length)
 }
 
