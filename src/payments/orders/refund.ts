@@ -16,10 +16,7 @@ import {
 import { isRefundUnderWay, moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError, toAppError } from '../../provider/provider.ts'
 import { hasLosableChargeback } from '../../repositories/chargebacks/chargeback-queries.ts'
-import {
-  deleteIdempotencyKey,
-  type IdempotencyScope,
-} from '../../repositories/orders/idempotency-keys.ts'
+import type { IdempotencyScope } from '../../repositories/orders/idempotency-keys.ts'
 import type { OrderOperationRow } from '../../repositories/orders/order-operations.ts'
 import { noteDeniedRefund, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import {
@@ -27,6 +24,7 @@ import {
   insertRefund,
   linkRefund,
   type RefundStart,
+  unlinkRefund,
 } from '../../repositories/orders/refund-intents.ts'
 import { auditFailure } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
@@ -127,7 +125,7 @@ async function denyRefund(deps: PaymentDeps, asked: Asked): Promise<OrderOperati
 
 /** Forgets the key of an answered refund. A failure is logged only: the next equal request would count as a repetition. */
 async function forgetTie(deps: PaymentDeps, { scope, order }: Asked): Promise<void> {
-  await deleteIdempotencyKey(deps.database.db, scope).catch((error) =>
+  await unlinkRefund(deps.database.db, scope).catch((error) =>
     deps.log.warn({ err: error, orderId: order.id }, 'answered refund still open in the database'),
   )
 }

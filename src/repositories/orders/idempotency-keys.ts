@@ -78,16 +78,6 @@ export async function relinkIdempotencyKeys(
     .execute()
 }
 
-/** Deletes a key. */
-export async function deleteIdempotencyKey(db: Db | Trx, scope: IdempotencyScope): Promise<void> {
-  await db
-    .deleteFrom('idempotency_keys')
-    .where('client', '=', scope.client)
-    .where('route', '=', scope.route)
-    .where('key', '=', scope.key)
-    .execute()
-}
-
 /** Deletes at most `limit` keys that were made before a time. Returns how many. */
 export async function deleteIdempotencyKeys(db: Db, before: Date, limit: number): Promise<number> {
   const { numAffectedRows } = await sql`

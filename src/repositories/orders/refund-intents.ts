@@ -149,3 +149,13 @@ export async function linkRefund(
   })
   return rows.length > 0
 }
+
+/** Deletes the link of a key to its refund. */
+export async function unlinkRefund(db: Db, scope: IdempotencyScope): Promise<void> {
+  await db
+    .deleteFrom('idempotency_keys')
+    .where('client', '=', scope.client)
+    .where('route', '=', scope.route)
+    .where('key', '=', scope.key)
+    .execute()
+}
