@@ -31,12 +31,12 @@ import {
   within,
 } from '../operations/request-context.ts'
 import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/runner.ts'
+import { terminalBusy } from '../terminals/busy-terminal.ts'
 import {
   cancelForgottenOrders,
   checkWithinMs,
   chooseTerminal,
   freeTerminal,
-  terminalBusy,
 } from '../terminals/choose-terminal.ts'
 import {
   findEarlier,

@@ -1,14 +1,108 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { type Language, preferredLanguage } from '../../domain/language.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { moneyOutcome } from '../../errors/money-outcome.ts'
+import { lengthInWords } from '../../fleet/messages.ts'
 import { ProviderError } from '../../provider/provider.ts'
+import {
+  findOpenOrdersOnTerminal,
+  findOrderOfAnyClient,
+  type OrderRow,
+} from '../../repositories/orders/order-queries.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { type RequestContext, within } from '../operations/request-context.ts'
-import type { CashierAction } from '../orders/cashier-texts.ts'
+import { type CashierAction, silentForMs } from '../orders/cashier-texts.ts'
+
+/** TERMINAL_BUSY (409), with the order that keeps the terminal busy if it is this client's or another application's. */
+export async function terminalBusy(
+  deps: PaymentDeps,
+  client: ClientName,
+  terminalId: string,
+  context: RequestContext,
+  cause?: unknown,
+): Promise<AppError> {
+  const open = await findOpenOrdersOnTerminal(deps.database.db, terminalId)
+  const own = open.filter((order) => order.client === client)
+  const blocker = own.find((order) => order.creation === 'confirmed') ?? (await arriving(deps, own))
+  const ageSeconds = (since: Date) =>
+    Math.max(0, Math.floor((deps.now().getTime() - since.getTime()) / 1000))
+  if (blocker) {
+    return new AppError('TERMINAL_BUSY', {
+      message: busyText(deps, blocker),
+      cause,
+      extra: {
+        ...moneyOutcome('chargeNotMade'),
+        cashier: adviseOnBusy('own'),
+        openOrder: {
+          orderId: blocker.id,
+          externalReference: blocker.external_reference,
+          ageSeconds: ageSeconds(blocker.created_at),
+        },
+      },
+    })
+  }
+  // Another client's order is not shown.
+  const isOurs = open.some((order) => order.creation === 'confirmed')
+  const busyCause: BusyCause = isOurs
+    ? { kind: 'unknown' }
+    : await findBusyCause(deps, client, terminalId, context, cause)
+  return new AppError('TERMINAL_BUSY', {
+    message: busyCauseText(busyCause),
+    cause,
+    extra: {
+      ...moneyOutcome('chargeNotMade'),
+      cashier: adviseOnBusy(busyCause.kind),
+      ...(busyCause.kind === 'other_application' && {
+        openOrder: {
+          orderId: busyCause.mpOrderId,
+          externalReference: busyCause.reference,
+          ageSeconds: busyCause.createdAt ? ageSeconds(busyCause.createdAt) : 0,
+        },
+      }),
+    },
+  })
+}
+
+function busyCauseText(busyCause: BusyCause): string {
+  switch (busyCause.kind) {
+    case 'other_application':
+      return `The terminal is busy with an order of another application (${busyCause.mpOrderId}): finish or cancel it there, then charge again`
+    case 'print':
+      return 'The terminal is busy and no open order is listed: a print is pending, or another application made an order within the last minute. Wait, then charge again'
+    case 'unknown':
+      return 'The terminal is busy with a charge that did not come from here: finish it on the terminal, then charge again'
+    default:
+      return busyCause satisfies never
+  }
+}
+
+function busyText(deps: PaymentDeps, blocker: OrderRow): string {
+  const silentMs = silentForMs(deps, blocker)
+  return silentMs === undefined
+    ? 'The terminal is busy with another order: finish or cancel it, then charge again'
+    : `The terminal has not answered for ${lengthInWords(silentMs, 'en')} and holds another order: finish or cancel it, and charge at another box`
+}
+
+/** How long the provider's answer to another request may take to be stored. */
+const arrivingMs = 1_000
+
+/** The order that another request is making now, once the provider has confirmed it. */
+async function arriving(deps: PaymentDeps, own: OrderRow[]): Promise<OrderRow | undefined> {
+  const intent = own.find((order) => order.creation === 'intent')
+  if (!intent) return undefined
+  const read = () => findOrderOfAnyClient(deps.database.db, intent.id)
+  const enough = new AbortController()
+  const change = deps.changes.wait(intent.id, arrivingMs, enough.signal)
+  const first = await read()
+  if (first?.creation === 'intent') await change
+  else enough.abort()
+  const last = first?.creation === 'intent' ? await read() : first
+  return last?.creation === 'confirmed' ? last : undefined
+}
 
 /** Why the provider reports a terminal as busy while no order of this client is on it. */
-export type BusyCause =
+type BusyCause =
   | { kind: 'other_application'; mpOrderId: string; reference: string; createdAt: Date | null }
   /** No open order is listed, and the provider's code is the one that it also documents for prints. */
   | { kind: 'print' }
@@ -25,7 +119,7 @@ const printCode = 'already_queued_order_for_terminal'
  * Reads at the provider why the terminal is busy. An order of this service's application is never named: it may be another
  * client's. The provider's index lags by up to a minute, so `print` may be an order of that minute too.
  */
-export async function findBusyCause(
+async function findBusyCause(
   deps: PaymentDeps,
   client: ClientName,
   terminalId: string,
@@ -110,7 +204,7 @@ const busyTexts: Record<BusyCause['kind'] | 'own', Text> = {
 }
 
 /** The text for the cashier about a busy terminal; `own` is an order of this client. */
-export function adviseOnBusy(cause: BusyCause['kind'] | 'own') {
+function adviseOnBusy(cause: BusyCause['kind'] | 'own') {
   const { action, message } = busyTexts[cause]
   return (acceptLanguage: string | undefined) => ({
     message: message[preferredLanguage(acceptLanguage)],

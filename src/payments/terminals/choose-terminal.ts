@@ -1,12 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { moneyOutcome } from '../../errors/money-outcome.ts'
-import { lengthInWords } from '../../fleet/messages.ts'
-import {
-  findOpenOrdersOnTerminal,
-  findOrderOfAnyClient,
-  type OrderRow,
-} from '../../repositories/orders/order-queries.ts'
+import { findOpenOrdersOnTerminal, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 import {
   byService,
@@ -15,10 +9,9 @@ import {
   within,
 } from '../operations/request-context.ts'
 import { cancelAtProvider } from '../orders/cancel.ts'
-import { silentForMs } from '../orders/cashier-texts.ts'
 import { refreshOrder } from '../orders/read.ts'
 import { canBeReplaced } from '../orders/status-check-schedule.ts'
-import { adviseOnBusy, type BusyCause, findBusyCause } from './busy-terminal.ts'
+import { terminalBusy } from './busy-terminal.ts'
 
 /** The time that a charge may spend on checking its terminal first. */
 export const checkWithinMs = 6_000
@@ -120,91 +113,4 @@ export async function cancelForgotten(
   const read = await refreshOrder(deps, order, context)
   if (read.stale || read.isGone || !canBeReplaced(read.order, deps.now())) return false
   return tryCancel(deps, read.order, context)
-}
-
-/** TERMINAL_BUSY (409), with the order that keeps the terminal busy if it is this client's or another application's. */
-export async function terminalBusy(
-  deps: PaymentDeps,
-  client: ClientName,
-  terminalId: string,
-  context: RequestContext,
-  cause?: unknown,
-): Promise<AppError> {
-  const open = await findOpenOrdersOnTerminal(deps.database.db, terminalId)
-  const own = open.filter((order) => order.client === client)
-  const blocker = own.find((order) => order.creation === 'confirmed') ?? (await arriving(deps, own))
-  const ageSeconds = (since: Date) =>
-    Math.max(0, Math.floor((deps.now().getTime() - since.getTime()) / 1000))
-  if (blocker) {
-    return new AppError('TERMINAL_BUSY', {
-      message: busyText(deps, blocker),
-      cause,
-      extra: {
-        ...moneyOutcome('chargeNotMade'),
-        cashier: adviseOnBusy('own'),
-        openOrder: {
-          orderId: blocker.id,
-          externalReference: blocker.external_reference,
-          ageSeconds: ageSeconds(blocker.created_at),
-        },
-      },
-    })
-  }
-  // Another client's order is not shown.
-  const isOurs = open.some((order) => order.creation === 'confirmed')
-  const busyCause: BusyCause = isOurs
-    ? { kind: 'unknown' }
-    : await findBusyCause(deps, client, terminalId, context, cause)
-  return new AppError('TERMINAL_BUSY', {
-    message: busyCauseText(busyCause),
-    cause,
-    extra: {
-      ...moneyOutcome('chargeNotMade'),
-      cashier: adviseOnBusy(busyCause.kind),
-      ...(busyCause.kind === 'other_application' && {
-        openOrder: {
-          orderId: busyCause.mpOrderId,
-          externalReference: busyCause.reference,
-          ageSeconds: busyCause.createdAt ? ageSeconds(busyCause.createdAt) : 0,
-        },
-      }),
-    },
-  })
-}
-
-function busyCauseText(busyCause: BusyCause): string {
-  switch (busyCause.kind) {
-    case 'other_application':
-      return `The terminal is busy with an order of another application (${busyCause.mpOrderId}): finish or cancel it there, then charge again`
-    case 'print':
-      return 'The terminal is busy and no open order is listed: a print is pending, or another application made an order within the last minute. Wait, then charge again'
-    case 'unknown':
-      return 'The terminal is busy with a charge that did not come from here: finish it on the terminal, then charge again'
-    default:
-      return busyCause satisfies never
-  }
-}
-
-function busyText(deps: PaymentDeps, blocker: OrderRow): string {
-  const silentMs = silentForMs(deps, blocker)
-  return silentMs === undefined
-    ? 'The terminal is busy with another order: finish or cancel it, then charge again'
-    : `The terminal has not answered for ${lengthInWords(silentMs, 'en')} and holds another order: finish or cancel it, and charge at another box`
-}
-
-/** How long the provider's answer to another request may take to be stored. */
-const arrivingMs = 1_000
-
-/** The order that another request is making now, once the provider has confirmed it. */
-async function arriving(deps: PaymentDeps, own: OrderRow[]): Promise<OrderRow | undefined> {
-  const intent = own.find((order) => order.creation === 'intent')
-  if (!intent) return undefined
-  const read = () => findOrderOfAnyClient(deps.database.db, intent.id)
-  const enough = new AbortController()
-  const change = deps.changes.wait(intent.id, arrivingMs, enough.signal)
-  const first = await read()
-  if (first?.creation === 'intent') await change
-  else enough.abort()
-  const last = first?.creation === 'intent' ? await read() : first
-  return last?.creation === 'confirmed' ? last : undefined
 }
