@@ -16,8 +16,8 @@ const times = 40
 /** Before anything is counted: what is opened, asked for or compiled once. */
 const warmUps = 3
 
-/** What one charge, read, refund and webhook pass through, in the real service on the embedded database. */
-export async function countOperations(): Promise<[name: string, passed: Passed][]> {
+/** What one charge, read, refund and webhook pass through, or only the named one, in the real service on the embedded database. */
+export async function countOperations(named?: string): Promise<[name: string, passed: Passed][]> {
   const database = await openDatabase({ inMemory: true })
   try {
     await migrate(database)
@@ -26,6 +26,7 @@ export async function countOperations(): Promise<[name: string, passed: Passed][
       const till = await openShop(service, 'counted', '7600001')
       const passed: [string, Passed][] = []
       for (const [name, operation] of Object.entries(operationsOf(service, till))) {
+        if (named !== undefined && name !== named) continue
         passed.push([name, await countPassed({ warmUps, times }, operation)])
       }
       return passed
