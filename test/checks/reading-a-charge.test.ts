@@ -15,7 +15,6 @@ test('the page about a charge names each file that one passes through', {
   const counted = execFileSync(process.execPath, ['checks/main.ts', 'paths', 'charge'], {
     cwd: root,
     encoding: 'utf8',
-    env: { ...process.env, TEST_DATABASE_URL: '' },
   })
   const passed = [...counted.matchAll(/^ {2}(.+\.ts)$/gm)].map(([, file = '']) => file)
   expect(named.toSorted()).toEqual(passed)
