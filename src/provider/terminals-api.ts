@@ -1,27 +1,22 @@
 import type { ProviderClient } from './client.ts'
 import { terminalFrom } from './from-wire.ts'
 import type { Provider } from './provider-types.ts'
-import { MpAnything, MpTerminal, MpTerminalList, readEntries } from './wire.ts'
+import { MpAnything, MpTerminalList } from './wire.ts'
 
 /** Terminals (provider file 5). The API cannot pair one: that is done on the device. */
 export function createTerminals(client: ProviderClient): Provider['terminals'] {
   return {
     async list(token, { mpPosId, mpStoreId, limit, offset }, options) {
-      const page = await client.call({
+      const { terminals, ...page } = await client.call({
         operation: 'terminal.list',
         method: 'GET',
         path: '/terminals/v1/list',
         query: { limit, offset, store_id: mpStoreId, pos_id: mpPosId },
         token,
         schema: MpTerminalList,
-        // A list without a readable entry does not prove that there is no terminal.
-        accept: ({ data: { terminals } }) =>
-          terminals.length === 0 || readEntries(MpTerminal, terminals).items.length > 0,
         options,
       })
-      const rows = page.data.terminals.length
-      const terminals = readEntries(MpTerminal, page.data.terminals).items.map(terminalFrom)
-      return { terminals, rows, total: page.paging?.total ?? rows }
+      return { terminals: terminals.map(terminalFrom), ...page }
     },
     // The provider accepts one terminal per call; the device must be restarted to apply it.
     async setMode(token, terminalId, mode, options) {

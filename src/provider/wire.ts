@@ -166,10 +166,20 @@ export const MpTerminal = z.object({
   operating_mode: z.string().nullish(),
 })
 
-export const MpTerminalList = z.object({
-  data: z.object({ terminals: z.array(z.unknown()) }),
-  paging: z.object({ total: MpNumber.nullish() }).nullish(),
-})
+/** A list without a readable entry does not prove that there is no terminal. */
+export const MpTerminalList = z
+  .object({
+    data: z.object({ terminals: z.array(z.unknown()) }),
+    paging: z.object({ total: MpNumber.nullish() }).nullish(),
+  })
+  .transform(({ data, paging }, context) => {
+    const rows = data.terminals.length
+    const { items } = readEntries(MpTerminal, data.terminals)
+    if (items.length === 0 && rows > 0) {
+      context.addIssue({ code: 'custom', message: 'no terminal can be read' })
+    }
+    return { terminals: items, rows, total: paging?.total ?? rows }
+  })
 
 /** For answers whose body is not used. */
 export const MpAnything = z.unknown()
