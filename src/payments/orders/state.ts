@@ -191,42 +191,33 @@ export async function moveOrder(
   source: EvidenceSource,
   decide: (order: OrderRow) => NextState,
 ): Promise<Moved> {
-  const planned = (order: OrderRow) => planCheckAt(order, deps.now())
   for (let order = known; ; ) {
-    const { move, shown = null, along, check, plan = planned } = decide(order)
-    const reportOf = (before: OrderRow, after: OrderRow) => ({
-      reportedBy: check?.checkedAt ? reportedBy(before, after, source) : null,
-      now: deps.now(),
-      startedAt: deps.startedAt,
-    })
+    const { move, shown = null, along, check, plan } = decide(order)
+    const after = move?.after ?? order
+    const next = plan?.(after) ?? planCheckAt(after, deps.now())
     if (!move && check && 'notedLater' in check) {
       const { checkedAt } = check
-      deps.statusChecks.note(order, { checkedAt, next: plan(order) })
+      deps.statusChecks.note(order, { checkedAt, next })
       const seen = { ...order, checked_at: checkedAt, checks: order.checks + 1 }
       return { order: seen, changed: false, shown, hasEnded: false }
     }
-    if (!move) {
-      const report = reportOf(order, order)
-      const seen = check
-        ? await recordStatusCheck(db, order, { ...check, next: plan(order), report })
-        : order
-      if (seen) return { order: seen, changed: false, shown, hasEnded: false }
+    const report = {
+      reportedBy: check?.checkedAt ? reportedBy(order, after, source) : null,
+      now: deps.now(),
+      startedAt: deps.startedAt,
     }
-    const written =
-      move &&
-      (await writeOrderMove(db, {
-        before: order,
-        ...move,
-        source,
-        next: plan(move.after),
-        report: reportOf(order, move.after),
-        ...along,
-      }))
-    if (written) {
-      notifyOrderChanged(deps.database, written.order)
-      deps.recordMove(order, written.order)
-      if (along?.entries && (!along.ends || written.hasEnded)) notifyActivity(deps, along.entries)
-      return { ...written, changed: true, shown }
+    if (move) {
+      const before = order
+      const written = await writeOrderMove(db, { before, ...move, source, next, report, ...along })
+      if (written) {
+        notifyOrderChanged(deps.database, written.order)
+        deps.recordMove(before, written.order)
+        if (along?.entries && (!along.ends || written.hasEnded)) notifyActivity(deps, along.entries)
+        return { ...written, changed: true, shown }
+      }
+    } else {
+      const seen = check ? await recordStatusCheck(db, order, { ...check, next, report }) : order
+      if (seen) return { order: seen, changed: false, shown, hasEnded: false }
     }
     const now = await findOrderOfAnyClient(db, known.id)
     if (!now) throw new Error(`order ${known.id} is gone`)
