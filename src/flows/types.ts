@@ -169,6 +169,7 @@ export type Destination = {
 }
 
 export type DestinationDefinition = Flow['destinations'][number]
+export type HttpDefinition = Extract<DestinationDefinition, { type: 'http' }>
 
 /** A failure at the source, shown to operators. Contains no secrets. */
 export class SourceError extends ReasonError {}

@@ -6,7 +6,7 @@ import {
   type DeliveriesDeps,
 } from '../../src/flows/deliver/deliver.ts'
 import type { SavedDeliveries } from '../../src/flows/deliver/destination-work.ts'
-import type { DestinationContext } from '../../src/flows/destinations/index.ts'
+import type { DestinationContext } from '../../src/flows/destinations/context.ts'
 import { withheld } from '../../src/flows/destinations/result.ts'
 import { createEnqueue, type Enqueue } from '../../src/flows/poll/poll-writer.ts'
 import type {

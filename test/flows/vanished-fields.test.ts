@@ -160,7 +160,7 @@ describe.each(engines)('$driver', ({ driver, connect, available }) => {
 })
 
 test('SQL Server: a vanished field is left to the default of its column', () => {
-  const target = { driver: 'mssql', table: 'articulos', upsertKey: ['id'] } as const
+  const target = { driver: 'mssql' as const, table: 'articulos', upsertKey: ['id'] }
   const rows = ['1', '2'].map(
     (id) =>
       new Map([

@@ -9,7 +9,7 @@ import type { FailedFilter } from '../../repositories/flows/failed-deliveries.ts
 import { deliveriesChannel, notifyDeliveries } from '../../repositories/flows/flow-events.ts'
 import { countInFlight, saveInFlight } from '../../repositories/flows/leader-lease.ts'
 import type { Flow } from '../definition/schema.ts'
-import type { DestinationContext } from '../destinations/index.ts'
+import type { DestinationContext } from '../destinations/context.ts'
 import type { DestinationDefinition } from '../types.ts'
 import type { AttemptDeps } from './attempt.ts'
 import { limiterOf, type RateLimiter } from './breaker.ts'

@@ -13,7 +13,8 @@ import { walkDue } from '../../repositories/flows/due-deliveries.ts'
 import { findRemembered } from '../../repositories/flows/remembered-values.ts'
 import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
-import { type DestinationContext, openDestination } from '../destinations/index.ts'
+import type { DestinationContext } from '../destinations/context.ts'
+import { openDestination } from '../destinations/index.ts'
 import type { Destination, DestinationDefinition } from '../types.ts'
 import {
   type AttemptDeps,

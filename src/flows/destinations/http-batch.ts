@@ -3,18 +3,13 @@ import type { Answer } from '../../outbound/guarded-request.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
-import type { DeliveryJob, DeliveryResult, Remembered } from '../types.ts'
+import type { DeliveryJob, DeliveryResult, HttpDefinition, Remembered } from '../types.ts'
 import type { Judge as StatusJudge } from './http-judge.ts'
 import { jsonOf } from './http-text.ts'
 import { gone, postponed, refused } from './result.ts'
 
 /** How a batch request is built and its response is read. */
-export type BatchRules = {
-  /** JSONata over `{ items, pks, jobKeys, remembered }`; default: the list of the items' bodies. */
-  body?: string | undefined
-  /** JSONata over `{ status, body }` that returns a list with one entry per item; default: the status applies to all items. */
-  answers?: string | undefined
-}
+export type BatchRules = Pick<NonNullable<HttpDefinition['batch']>, 'body' | 'answers'>
 
 export type Batch = {
   /** The body of the request. Rejects with BatchError. */

@@ -3,26 +3,14 @@ import { type Answer, isPassingStatus } from '../../outbound/guarded-request.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
-import type { DeliveryJob, DeliveryResult } from '../types.ts'
+import type { DeliveryJob, DeliveryResult, HttpDefinition } from '../types.ts'
 import type { RequestTemplate } from './http-request.ts'
 import { describeRefusal, jsonOf, textOf } from './http-text.ts'
 import { gone, postponed, refused } from './result.ts'
 
-/** A receiver's own meaning of certain responses. */
-export type AnswerRule = {
-  /** Default: any status that is not retried. */
-  status?: readonly number[] | undefined
-  /** JSONata over `{ status, body, text, kind, sent, remembered }`; the rule applies when the result is true. */
-  when?: string | undefined
-  /** `gone`: the receiver no longer has the item, so its remembered values are deleted. */
-  is: 'done' | 'final' | 'retry' | 'gone'
-}
-
-export type JudgeSettings = {
-  /** Statuses that are retried; default: 408, 409, 423, 425, 429 and all from 500. */
-  retryStatus?: readonly number[] | undefined
-  respectRetryAfter: boolean
-  answers?: readonly AnswerRule[] | undefined
+export type JudgeSettings = Pick<HttpDefinition['retry'], 'retryStatus' | 'respectRetryAfter'> & {
+  /** A receiver's own meaning of certain responses. */
+  answers?: HttpDefinition['answers']
   /** Secrets that a response may repeat and no message may contain. */
   secrets: () => readonly string[]
 }

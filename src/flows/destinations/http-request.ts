@@ -5,7 +5,7 @@ import type { RequestMethod } from '../../outbound/guarded-request.ts'
 import { namesUnder } from '../mapping/delete-needs.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
-import type { DeliveryJob } from '../types.ts'
+import type { DeliveryJob, HttpDefinition } from '../types.ts'
 import { type BodyForm, contentTypes, TemplateError, writeBody } from './http-body.ts'
 
 export type RequestTemplate = {
@@ -21,16 +21,7 @@ export type RequestTemplate = {
 }
 
 /** How requests are signed: an HMAC over a text of the request. */
-export type Signing = {
-  secret: Secret
-  algorithm: 'sha1' | 'sha256' | 'sha512'
-  encoding: 'hex' | 'base64'
-  header: string
-  prefix: string
-  /** May contain `{body}`, `{timestamp}` (of `timestampHeader`), `{method}`, `{path}` and `{jobKey}`. */
-  text: string
-  timestampHeader?: string | undefined
-}
+type Signing = NonNullable<HttpDefinition['sign']>
 
 export type Request = {
   method: RequestMethod

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type { Dispatcher } from 'undici'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import {
   type Answer,
@@ -9,13 +8,19 @@ import {
 } from '../../outbound/guarded-request.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { hideTexts, secretsOf } from '../net/hidden-texts.ts'
-import type { GrantKeeper } from '../oauth/grant-keeper.ts'
 import { TokenError } from '../oauth/token-request.ts'
 import { type OAuthSettings, openTokens, TokenBlockedError } from '../oauth/tokens.ts'
-import type { DeliveryJob, DeliveryResult, Destination, Remembered } from '../types.ts'
+import type {
+  DeliveryJob,
+  DeliveryResult,
+  Destination,
+  HttpDefinition,
+  Remembered,
+} from '../types.ts'
+import type { DestinationContext } from './context.ts'
 import { BatchError, type BatchRules, compileBatch } from './http-batch.ts'
-import { type BodyForm, TemplateError } from './http-body.ts'
-import { type AnswerRule, createJudge } from './http-judge.ts'
+import { TemplateError } from './http-body.ts'
+import { createJudge, type JudgeSettings } from './http-judge.ts'
 import {
   compileLookups,
   type Lookups,
@@ -24,13 +29,7 @@ import {
   type SendRequest,
 } from './http-lookup.ts'
 import { compileMemory, type MemoryRules } from './http-memory.ts'
-import {
-  compileRequest,
-  type Request,
-  type RequestTemplate,
-  requestKey,
-  type Signing,
-} from './http-request.ts'
+import { compileRequest, type Request, type RequestTemplate, requestKey } from './http-request.ts'
 import { aborted, blocked, gone, postponed, refused } from './result.ts'
 
 export type { RequestTemplate } from './http-request.ts'
@@ -48,21 +47,12 @@ export type HttpSettings = {
   remember?: MemoryRules | undefined
   /** For upserts that are sent together. */
   batch?: (BatchRules & { size: number; request: RequestTemplate }) | undefined
-  send?: BodyForm
-  sign?: Signing | undefined
-  auth?: OAuthSettings | undefined
-  /** Needed when `auth` uses refresh tokens. */
-  grants?: Pick<GrantKeeper, 'tokens'> | undefined
   usedBy?: { flow: string; destination: string }
-  answers?: readonly AnswerRule[] | undefined
-  /** Per delivery. */
-  timeoutMs: number
-  /** Statuses that are retried; default: 408, 409, 423, 425, 429 and all from 500. */
-  retryStatus?: readonly number[] | undefined
-  respectRetryAfter: boolean
-  agent: Dispatcher
-  now: () => Date
-}
+  auth?: OAuthSettings | undefined
+} & Partial<Pick<HttpDefinition, 'send' | 'sign'>> &
+  Pick<HttpDefinition, 'timeoutMs'> &
+  Omit<JudgeSettings, 'secrets'> &
+  Pick<DestinationContext, 'agent' | 'grants' | 'now'>
 
 /** A response with a product, its variants and texts is long, and a value to remember may be anywhere in it. */
 const maxAnswerBytes = 1_048_576

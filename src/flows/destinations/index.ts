@@ -1,22 +1,9 @@
-import type { Dispatcher } from 'undici'
-import type { Flow } from '../definition/schema.ts'
-import type { GrantKeeper } from '../oauth/grant-keeper.ts'
 import type { Destination, DestinationDefinition } from '../types.ts'
+import type { DestinationContext } from './context.ts'
 import { openFileDestination } from './file.ts'
 import { openHttpDestination } from './http.ts'
-import type { PaymentsPort } from './payments-port.ts'
 import { openPaymentsPos, openPaymentsStores } from './payments-stores.ts'
 import { openSqlDestination } from './sql.ts'
-
-export type DestinationContext = {
-  flow: Pick<Flow, 'deletes' | 'window'> & Partial<Pick<Flow, 'name'>>
-  /** From createGuardedAgent with the flow's allowPrivateNetwork. The caller closes it. */
-  agent: Dispatcher
-  payments: PaymentsPort
-  now: () => Date
-  /** For destinations whose access uses refresh tokens. */
-  grants?: Pick<GrantKeeper, 'tokens'> | undefined
-}
 
 /**
  * Opens a destination of a flow. It connects only at the first delivery. Throws for a contradiction in the definition that

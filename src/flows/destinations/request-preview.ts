@@ -1,6 +1,6 @@
 import { reference, Secret } from '../../domain/secret.ts'
 import type { Model } from '../api-model.ts'
-import type { DeliveryJob, DestinationDefinition } from '../types.ts'
+import type { DeliveryJob, DestinationDefinition, HttpDefinition } from '../types.ts'
 import type { RequestPreview as RequestPreviewSchema } from '../workbench-schemas.ts'
 import { compileBatch } from './http-batch.ts'
 import { compileRequest, type RequestTemplate } from './http-request.ts'
@@ -9,7 +9,6 @@ import { compileRequest, type RequestTemplate } from './http-request.ts'
 export type RequestPreview = Model<typeof RequestPreviewSchema>
 
 type RequestPreviewer = (job: DeliveryJob) => Promise<RequestPreview[]>
-type HttpDefinition = Extract<DestinationDefinition, { type: 'http' }>
 
 /**
  * Creates the function that shows the requests for an upsert. It never shows a secret: templates are filled with the

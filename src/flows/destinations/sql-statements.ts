@@ -1,6 +1,7 @@
 import { ReasonError } from '../../domain/flow-reasons.ts'
+import type { DestinationDefinition } from '../types.ts'
 
-export type SqlDriver = 'postgres' | 'mysql' | 'mssql'
+export type SqlDriver = SqlTarget['driver']
 
 /** A value for a driver. Lists and objects are JSON text. */
 export type SqlValue = string | number | boolean | null | Date | Uint8Array | SqlList
@@ -10,13 +11,8 @@ export type SqlList = readonly unknown[]
 
 export type SqlStatement = { text: string; values: SqlValue[] }
 
-export type SqlTarget = {
-  driver: SqlDriver
-  table: string
-  upsertKey: readonly string[]
-  /** The encoding of texts for columns of bytes. */
-  binary?: Readonly<Record<string, 'base64' | 'text'>> | undefined
-}
+export type SqlTarget = Pick<SqlDefinition, 'driver' | 'table' | 'upsertKey' | 'binary'>
+type SqlDefinition = Extract<DestinationDefinition, { type: 'sql' }>
 
 /** Columns with types that need converted values. */
 export type SqlColumns = ReadonlyMap<string, 'bytes' | 'list' | 'json'>

@@ -1,11 +1,11 @@
 import type { Flow } from '../definition/schema.ts'
+import type { HttpDefinition } from '../types.ts'
 import { ExpressionError } from './expression-error.ts'
 import { compileGuarded } from './guarded.ts'
 
 type Destination = Flow['destinations'][number]
 type BodyRules = Pick<Destination, 'map' | 'fields'>
-type HttpDestination = Extract<Destination, { type: 'http' }>
-type HttpRequest = Pick<NonNullable<HttpDestination['delete']>, 'url' | 'headers' | 'body'>
+type HttpRequest = Pick<NonNullable<HttpDefinition['delete']>, 'url' | 'headers' | 'body'>
 type Node = { type?: unknown; value?: unknown; [name: string]: unknown }
 
 /** Fields of the delivered body that a delete needs; `all`: the whole body. */
@@ -32,7 +32,7 @@ export function deleteNeeds(destination: Destination): DeleteNeeds {
   }
 }
 
-function httpNeeds({ delete: remove, find = [] }: HttpDestination): DeleteNeeds {
+function httpNeeds({ delete: remove, find = [] }: HttpDefinition): DeleteNeeds {
   if (!remove) return new Set()
   if (remove.body === undefined && sendsBody(remove.method)) return 'all'
   if (find.some((one) => one.body === undefined && sendsBody(one.method))) return 'all'

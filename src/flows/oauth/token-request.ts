@@ -1,18 +1,14 @@
 import type { Dispatcher } from 'undici'
 import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
-import type { Secret } from '../../domain/secret.ts'
 import { guardedRequest, isPassingStatus } from '../../outbound/guarded-request.ts'
 import { jsonOf } from '../destinations/http-text.ts'
+import type { HttpDefinition } from '../types.ts'
 
 /** The token endpoint and the client (RFC 6749). */
-export type OAuthClient = {
-  tokenUrl: Secret
-  clientId: Secret
-  clientSecret: Secret
-  scope?: string | undefined
-  /** How the client authenticates: by HTTP Basic or in the form. */
-  clientAuth: 'basic' | 'form'
-}
+export type OAuthClient = Pick<
+  NonNullable<HttpDefinition['auth']>,
+  'tokenUrl' | 'clientId' | 'clientSecret' | 'scope' | 'clientAuth'
+>
 
 export type TokenGrant = {
   accessToken: string

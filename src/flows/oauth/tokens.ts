@@ -1,16 +1,12 @@
 import type { Dispatcher } from 'undici'
 import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
-import type { Secret } from '../../domain/secret.ts'
 import { sameSecret } from '../../domain/secrets.ts'
+import type { HttpDefinition } from '../types.ts'
 import type { GrantKeeper } from './grant-keeper.ts'
 import { type OAuthClient, requestToken } from './token-request.ts'
 
-export type OAuthSettings = OAuthClient & {
-  /** Default: client credentials (RFC 6749, 4.4). */
-  grant?: 'client_credentials' | 'refresh_token' | undefined
-  /** The first refresh token, for the grant `refresh_token`. */
-  refreshToken?: Secret | undefined
-}
+export type OAuthSettings = OAuthClient &
+  Partial<Pick<NonNullable<HttpDefinition['auth']>, 'grant' | 'refreshToken'>>
 
 /** No token is available until another process or an operator acts. Retrying an item does not help. */
 export class TokenBlockedError extends ReasonError {

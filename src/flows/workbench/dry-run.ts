@@ -1,7 +1,7 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Model } from '../api-model.ts'
 import type { LoadedFlow } from '../definition/load.ts'
-import type { DestinationContext } from '../destinations/index.ts'
+import type { DestinationContext } from '../destinations/context.ts'
 import { openFlow } from '../engine/open-flow.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupedRecords } from '../item/group-rows.ts'

@@ -4,7 +4,7 @@ import { type ItemVersionRow, listItemHistory } from '../../repositories/flows/i
 import { listRemembered } from '../../repositories/flows/remembered-values.ts'
 import type { Model } from '../api-model.ts'
 import type { Flow } from '../definition/schema.ts'
-import type { DestinationContext } from '../destinations/index.ts'
+import type { DestinationContext } from '../destinations/context.ts'
 import { compareVersions } from '../item/differences.ts'
 import type { ItemRequestsResponse } from '../workbench-schemas.ts'
 import { openShownDeliveries, type ShownDelivery } from './shown-deliveries.ts'
