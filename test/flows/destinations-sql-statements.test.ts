@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { mssqlConfig } from '../../src/flows/destinations/sql-mssql.ts'
 import { deletedKey, rowOf } from '../../src/flows/destinations/sql-row.ts'
 import {
   deleteStatement,
@@ -12,6 +11,7 @@ import {
   type SqlDriver,
   type SqlTarget,
 } from '../../src/flows/destinations/sql-statements.ts'
+import { mssqlConfig } from '../../src/flows/net/mssql-address.ts'
 import { job } from './destinations-job.ts'
 
 const drivers = ['postgres', 'mysql', 'mssql'] as const
@@ -182,6 +182,11 @@ test('an address of SQL Server is read as URL and as connection string', () => {
     password: 'p/w',
     database: 'er p',
     options: { encrypt: false, trustServerCertificate: true },
+  })
+  const named = mssqlConfig('mssql://db.local/erp?encrypt=1&instanceName=ERP')
+  expect(named).toEqual({
+    ...{ server: 'db.local', database: 'erp' },
+    options: { encrypt: true, trustServerCertificate: false, instanceName: 'ERP' },
   })
   expect(mssqlConfig('Server=db.local,1444;Database=erp;User Id=u;Password=p')).toMatchObject({
     server: 'db.local',

@@ -2,17 +2,11 @@ import { hash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { canonicalJson } from '../../domain/json.ts'
 import type { Secret } from '../../domain/secret.ts'
+import { defaultPorts } from '../net/connection-limit.ts'
 import type { Flow } from './schema.ts'
 
 type Source = Flow['source']
 type Destination = Flow['destinations'][number]
-
-const defaultPorts: Readonly<Record<string, string>> = {
-  postgres: '5432',
-  mysql: '3306',
-  mssql: '1433',
-  firebird: '3050',
-}
 
 /**
  * Identifies a source independently of its name (SHA-256, hex): by type, origin, database, tables and path. Secrets, headers

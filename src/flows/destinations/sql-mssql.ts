@@ -1,4 +1,5 @@
 import mssql from 'mssql'
+import { mssqlConfig } from '../net/mssql-address.ts'
 import { sharePool } from './shared-pool.ts'
 import {
   columnsOf,
@@ -43,8 +44,10 @@ export function openMssql(target: SqlTarget, settings: SqlClientSettings): SqlCl
 /** Connects on first use, and again after a failure. */
 function createPool({ url, timeoutMs }: SqlClientSettings) {
   const limits = timeLimits(timeoutMs)
+  const address = mssqlConfig(url)
   const config: mssql.config = {
-    ...mssqlConfig(url),
+    ...address,
+    options: { ...address.options, appName: 'tillbridge' },
     connectionTimeout: limits.connectMs,
     requestTimeout: limits.statementMs,
     pool: { max: poolConnections, min: 0, acquireTimeoutMillis: limits.connectMs },
@@ -70,36 +73,6 @@ function createPool({ url, timeoutMs }: SqlClientSettings) {
       const pool = await connected?.catch(() => undefined)
       connected = undefined
       await pool?.close()
-    },
-  }
-}
-
-/**
- * The driver's options from `mssql://user:password@host:port/database?encrypt=false&trustServerCertificate=true` or an ADO
- * connection string (`Server=…;Database=…`). Connections are encrypted, unless the address disables it.
- */
-export function mssqlConfig(address: string): mssql.config {
-  if (!/^(mssql|sqlserver):\/\//.test(address)) {
-    return mssql.ConnectionPool.parseConnectionString(address)
-  }
-  const url = new URL(address)
-  const flag = (name: string) => {
-    const value = url.searchParams.get(name)
-    return value === null ? undefined : value === 'true'
-  }
-  const encrypt = flag('encrypt')
-  const trustServerCertificate = flag('trustServerCertificate')
-  const database = decodeURIComponent(url.pathname.slice(1))
-  return {
-    server: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-    ...(url.port !== '' && { port: Number(url.port) }),
-    ...(url.username !== '' && { user: decodeURIComponent(url.username) }),
-    ...(url.password !== '' && { password: decodeURIComponent(url.password) }),
-    ...(database !== '' && { database }),
-    options: {
-      appName: 'tillbridge',
-      ...(encrypt !== undefined && { encrypt }),
-      ...(trustServerCertificate !== undefined && { trustServerCertificate }),
     },
   }
 }

@@ -16,7 +16,8 @@ export type ConnectionLimit = {
 const limitPerKind = 10
 
 const limits = new Map<string, ConnectionLimit>()
-const defaultPorts: Readonly<Record<string, string>> = {
+/** By kind of server. */
+export const defaultPorts: Readonly<Record<string, string>> = {
   postgres: '5432',
   mysql: '3306',
   mssql: '1433',

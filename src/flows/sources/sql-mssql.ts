@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import mssql from 'mssql'
 import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
 import { ExactTime, isoText } from '../item/exact-time.ts'
+import { mssqlConfig } from '../net/mssql-address.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { inBatches } from './record-batches.ts'
 import { type SqlRead, withRecordTimeout } from './sql-driver.ts'
@@ -19,7 +20,7 @@ export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
   const clock = read.timeZone === undefined ? undefined : wallClockOf(read.timeZone)
   const drops: (() => void)[] = []
   const pool = new mssql.ConnectionPool({
-    ...mssqlConfig(read.url, timeoutMs),
+    ...readingConfig(read.url, timeoutMs),
     beforeConnect: (connection: { close(): void }) => drops.push(() => connection.close()),
   })
   // The pending request receives the same error.
@@ -81,15 +82,10 @@ async function closeWithTimeout(pool: mssql.ConnectionPool, drop: () => void): P
 }
 
 /**
- * The driver's options from an address:
- * `mssql://user:password@host:1433/database?encrypt=true&trustServerCertificate=false&instanceName=…`, or a connection string
- * of `Key=value;`. The caller sets the timeouts. The connection declares ApplicationIntent read-only, by which an availability
- * group chooses a replica.
+ * The connection declares ApplicationIntent read-only, by which an availability group chooses a replica.
  */
-export function mssqlConfig(url: string, timeoutMs: number): mssql.config {
-  const config = /^(mssql|sqlserver):\/\//i.test(url)
-    ? fromUrl(new URL(url))
-    : mssql.ConnectionPool.parseConnectionString(url)
+function readingConfig(url: string, timeoutMs: number): mssql.config {
+  const config = mssqlConfig(url)
   return {
     ...config,
     connectionTimeout: timeoutMs,
@@ -97,26 +93,6 @@ export function mssqlConfig(url: string, timeoutMs: number): mssql.config {
     pool: { min: 0, max: 1 },
     arrayRowMode: true,
     options: { ...config.options, appName: 'tillbridge', readOnlyIntent: true, useUTC: true },
-  }
-}
-
-function fromUrl(url: URL): mssql.config {
-  const flag = (name: string, otherwise: boolean) => {
-    const given = url.searchParams.get(name)
-    return given === null ? otherwise : given !== 'false'
-  }
-  const instanceName = url.searchParams.get('instanceName')
-  return {
-    server: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-    ...(url.port && { port: Number(url.port) }),
-    user: decodeURIComponent(url.username),
-    password: decodeURIComponent(url.password),
-    ...(url.pathname.length > 1 && { database: decodeURIComponent(url.pathname.slice(1)) }),
-    options: {
-      encrypt: flag('encrypt', true),
-      trustServerCertificate: flag('trustServerCertificate', false),
-      ...(instanceName && { instanceName }),
-    },
   }
 }
 
