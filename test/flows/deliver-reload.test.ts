@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { waitingCount } from '../../src/flows/control/open-deliveries.ts'
 import { cleanDeliveries } from '../../src/flows/engine/housekeeping.ts'
 import { upsertHashes } from '../../src/repositories/flows/flow-items.ts'
 import { useService } from './deliver-service.ts'
@@ -54,10 +55,10 @@ test('a new definition takes over when the attempts under way have ended, and no
   expect(await rowOf(service().database, 'reload', 'd', 'web-1')).toMatchObject({
     state: 'waiting',
   })
-  expect(await service().waitingCount(after)).toBe(0)
+  expect(await waitingCount(service().database.db, after)).toBe(0)
   const returned = receiver()
   await service().run(before, [young, returned])
-  await service().retryFailed({ flow: 'reload' })
+  await service().retry({ flow: 'reload' })
   await expect.poll(() => statesOf(service().database, 'reload'), soon).toEqual({ done: 8 })
 })
 
@@ -106,9 +107,9 @@ test('what a closed flow owes waits until it is opened again', async () => {
   await service().close('closed')
   expect(web.closed).toBe(true)
   await service().change(flow, [{ pk: 'a' }, { pk: 'b' }])
-  expect(await service().waitingCount(flow)).toBe(2)
+  expect(await waitingCount(service().database.db, flow)).toBe(2)
   const few = { ...flow, queue: { ...flow.queue, maxWaiting: 1 } }
-  expect(await service().waitingCount(few)).toBe(1)
+  expect(await waitingCount(service().database.db, few)).toBe(1)
   await service().run(flow, [web])
   await expect.poll(() => statesOf(service().database, 'closed'), soon).toEqual({ done: 2 })
 })

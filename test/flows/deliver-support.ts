@@ -6,6 +6,7 @@ import {
   type DeliveriesDeps,
 } from '../../src/flows/deliver/deliver.ts'
 import type { SavedDeliveries } from '../../src/flows/deliver/destination-work.ts'
+import { retryFailed } from '../../src/flows/deliver/send-again.ts'
 import type { DestinationContext } from '../../src/flows/destinations/context.ts'
 import { withheld } from '../../src/flows/destinations/result.ts'
 import { createEnqueue, type Enqueue } from '../../src/flows/poll/poll-writer.ts'
@@ -128,6 +129,7 @@ export type Service = Deliveries & {
   run(flow: Flow, receivers: Receiver[]): Promise<void>
   /** Ends every flow that runs, so that idle ones do not slow down the next test. */
   closeAll(): Promise<void>
+  retry(filter: Parameters<typeof retryFailed>[1]): Promise<number>
   /** What a poll does with changes, in a transaction of its own. */
   change(flow: Flow, changes: (Partial<ItemChange> & { pk: string })[]): Promise<void>
 }
@@ -210,6 +212,7 @@ export function createService(
     enqueue,
     database,
     log,
+    retry: (filter) => retryFailed({ database, now: () => new Date() }, filter),
     start: async () => {
       await deliveries.start()
       await leader.start()

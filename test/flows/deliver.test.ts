@@ -358,17 +358,17 @@ test('failed deliveries are sent again: one, a kind of error, all', async () => 
   )
   await expect.poll(() => statesOf(service().database, 'letters'), soon).toEqual({ failed: 5 })
   healthy = true
-  expect(await service().retryFailed({ flow: 'letters', pk: 'nobody' })).toBe(0)
-  expect(await service().retryFailed({ flow: 'letters', destination: 'other' })).toBe(0)
-  expect(await service().retryFailed({ flow: 'letters', destination: 'web', pk: 'a' })).toBe(1)
+  expect(await service().retry({ flow: 'letters', pk: 'nobody' })).toBe(0)
+  expect(await service().retry({ flow: 'letters', destination: 'other' })).toBe(0)
+  expect(await service().retry({ flow: 'letters', destination: 'web', pk: 'a' })).toBe(1)
   await expect
     .poll(() => rowOf(service().database, 'letters', 'a'), soon)
     .toMatchObject({ state: 'done', attempts: 0, last_error: null })
-  expect(await service().retryFailed({ flow: 'letters', error: 'HTTP 422 zip' })).toBe(3)
+  expect(await service().retry({ flow: 'letters', error: 'HTTP 422 zip' })).toBe(3)
   await expect
     .poll(() => statesOf(service().database, 'letters'), soon)
     .toEqual({ done: 4, failed: 1 })
-  expect(await service().retryFailed({ flow: 'letters' })).toBe(1)
+  expect(await service().retry({ flow: 'letters' })).toBe(1)
   await expect.poll(() => statesOf(service().database, 'letters'), soon).toEqual({ done: 5 })
   expect(web.calls).toHaveLength(10)
   expect(web.calls.slice(5).every(({ attempt }) => attempt === 1)).toBe(true)

@@ -42,7 +42,7 @@ test('what somebody stores while a first poll is about to write it is sent once,
     [{ id: 'c', v: 1 }],
   ]
   poll.runtime.source.readItem = async () => [{ id: 'b', v: 1 }]
-  const deps = { ...poll.deps, retryItem: async () => 0 }
+  const deps = { ...poll.deps }
   const writes = beforeFirstWrite(poll, () => syncItem(deps, poll.runtime, 'b'))
   expect(await poll.poll()).toMatchObject({ rowsRead: 3, changes: 2 })
   expect(poll.enqueued.map(({ pk }) => pk).sort()).toEqual(['a', 'b', 'c'])

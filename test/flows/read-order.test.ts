@@ -17,8 +17,7 @@ afterAll(() => database.close())
 
 const create = (options: Omit<Parameters<typeof createTestPoll>[1], 'now'> = {}) =>
   createTestPoll(database, { now, ...options })
-const sync = (poll: TestPoll, pk: string) =>
-  syncItem({ ...poll.deps, retryItem: async () => 0 }, poll.runtime, pk)
+const sync = (poll: TestPoll, pk: string) => syncItem(poll.deps, poll.runtime, pk)
 const sent = (poll: TestPoll) =>
   poll.enqueued.map(({ pk, kind, value }) => [pk, kind === 'delete' ? kind : value.v])
 const cursor = async (poll: TestPoll) => (await findFlowState(database.db, poll.name))?.cursor

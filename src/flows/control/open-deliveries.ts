@@ -1,6 +1,6 @@
 import type { Db } from '../../db/database.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { listOpenDeliveries } from '../../repositories/flows/delivery-reports.ts'
+import { countWaiting, listOpenDeliveries } from '../../repositories/flows/delivery-reports.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowService, WaitingDelivery } from '../flow-service.ts'
 import { withMissing } from './destinations.ts'
@@ -8,7 +8,7 @@ import { readSending } from './sending.ts'
 
 /** The waiting deliveries of all destinations of a flow, the oldest first, and the state of each destination. */
 export async function listWaiting(
-  { db, now, waitingCount }: { db: Db; now: () => Date; waitingCount: () => Promise<number> },
+  { db, now }: { db: Db; now: () => Date },
   flow: Pick<Flow, 'name' | 'destinations' | 'queue'>,
   limit: number,
 ): ReturnType<FlowService['waiting']> {
@@ -37,8 +37,17 @@ export async function listWaiting(
   return {
     waiting: found.sort((a, b) => a.queuedAt.getTime() - b.queuedAt.getTime()).slice(0, limit),
     destinations: destinations.map((one) => ({ ...one, sending: sending(flow.name, one.name) })),
-    readingPausedWhy: backlogReason(flow, await waitingCount()),
+    readingPausedWhy: backlogReason(flow, await waitingCount(db, flow)),
   }
+}
+
+/** How many deliveries wait, counted up to `queue.maxWaiting`. */
+export function waitingCount(
+  db: Db,
+  { name, queue, destinations }: Pick<Flow, 'name' | 'queue' | 'destinations'>,
+): Promise<number> {
+  const names = destinations.map((destination) => destination.name)
+  return countWaiting(db, name, names, queue.maxWaiting)
 }
 
 /** Why a flow is not polled while too many deliveries wait; null if they are few enough. */

@@ -3,9 +3,7 @@ import { type Database, notify } from '../../db/database.ts'
 import type { Leader } from '../../jobs/leader.ts'
 import { createOneByOne } from '../../jobs/one-by-one.ts'
 import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
-import { countWaiting } from '../../repositories/flows/delivery-reports.ts'
 import { deleteDestinationState } from '../../repositories/flows/destination-states.ts'
-import type { FailedFilter } from '../../repositories/flows/failed-deliveries.ts'
 import { deliveriesChannel, notifyDeliveries } from '../../repositories/flows/flow-events.ts'
 import { countInFlight, saveInFlight } from '../../repositories/flows/leader-lease.ts'
 import type { Flow } from '../definition/schema.ts'
@@ -21,7 +19,7 @@ import {
   type WorkDeps,
 } from './destination-work.ts'
 import { createGate, createStops, type Gate } from './gate.ts'
-import { retryFailed, tryNow } from './send-again.ts'
+import { tryNow } from './send-again.ts'
 
 export type DeliveriesDeps = AttemptDeps &
   Pick<WorkDeps, 'openDestination'> & {
@@ -54,10 +52,6 @@ export type Deliveries = {
   close(flow: string): Promise<void>
   /** Previews for the destinations of a flow that is open in this process. */
   deliveryPreviews(flow: string): DeliveryPreview[]
-  /** How many deliveries wait, counted up to `queue.maxWaiting`. At that number polls must wait. */
-  waitingCount(flow: Pick<Flow, 'name' | 'queue' | 'destinations'>): Promise<number>
-  /** Queues failed deliveries again with all attempts. Returns how many. */
-  retryFailed(filter: FailedFilter): Promise<number>
   /**
    * Sends the waiting deliveries of a destination now. Ends pauses between attempts, and lets one start despite an
    * open breaker or a requested pause, in the process that delivers. Returns how many were delayed.
@@ -255,14 +249,6 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
         type: work.definition.type,
         check: (change) => previewDelivery(database.db, work, change),
       })),
-    waitingCount: ({ name, queue: { maxWaiting }, destinations }) =>
-      countWaiting(
-        database.db,
-        name,
-        destinations.map((destination) => destination.name),
-        maxWaiting,
-      ),
-    retryFailed: (filter) => retryFailed({ database, now }, filter),
     async tryNow(target) {
       find(target)?.gate.tryNow()
       await database.transaction((trx) =>

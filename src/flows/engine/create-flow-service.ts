@@ -27,6 +27,7 @@ import {
   resumeFlows,
   unlimitFlow,
 } from '../control/switches.ts'
+import { retryFailed } from '../deliver/send-again.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type {
   AlertResult,
@@ -37,7 +38,7 @@ import type {
 } from '../flow-service.ts'
 import { scansToDelete } from '../poll/deletes.ts'
 import { forgetItems, refuseOutdated } from '../poll/plan.ts'
-import { createEnqueue } from '../poll/poll-writer.ts'
+import { createEnqueue, type PollDeps } from '../poll/poll-writer.ts'
 import type { Poller } from '../poll/poller.ts'
 import { refusal } from '../refusal.ts'
 import { sourceUnreadable } from '../sources/failures.ts'
@@ -45,7 +46,7 @@ import { type DestinationDefinition, SourceError } from '../types.ts'
 import type { EngineDeps, FlowEngine, OpenFlow } from './flow-engine.ts'
 import { createFlowReports } from './flow-reports.ts'
 import { createPreviews } from './previews.ts'
-import { type ItemSyncDeps, syncItem } from './sync-item.ts'
+import { syncItem } from './sync-item.ts'
 
 export type FlowServiceDeps = Pick<
   EngineDeps,
@@ -75,13 +76,12 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     flows: openFlows,
     countActive: () => engine.countActive(),
   })
-  const itemDeps: ItemSyncDeps = {
+  const itemDeps: PollDeps = {
     database: deps.database,
     now: deps.now,
     log: deps.log,
     enqueue: createEnqueue(deps),
     isOnFile: engine.isOnFile,
-    retryItem: (flow, pk) => deliveries.retryFailed({ flow, pk }),
   }
 
   const previews = createPreviews({
@@ -316,7 +316,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
         cause === undefined
           ? undefined
           : (error: string, pk: string) => causeOf(error, pk) === cause
-      const retried = await deliveries.retryFailed({ ...plain, isSelected })
+      const retried = await retryFailed(deps, { ...plain, isSelected })
       const { flow, ...rest } = filter
       const detail = Object.entries(rest)
         .filter(([, value]) => value !== undefined)
@@ -366,8 +366,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     },
     waiting: async (name, limit) => {
       const { flow } = find(name).loaded
-      const waitingCount = () => deliveries.waitingCount(flow)
-      return listWaiting({ db: deps.database.db, now: deps.now, waitingCount }, flow, limit)
+      return listWaiting({ db: deps.database.db, now: deps.now }, flow, limit)
     },
     item: async (name, pk) =>
       reportItem({ db: deps.database.db, now: deps.now }, find(name).loaded.flow, pk),

@@ -22,6 +22,7 @@ import {
 } from '../../repositories/flows/flow-state.ts'
 import { isPaused } from '../../repositories/flows/flow-switches.ts'
 import { warnOfMissing, warnOfPending } from '../control/destinations.ts'
+import { waitingCount } from '../control/open-deliveries.ts'
 import {
   endDestinationQuestion,
   endQuestion,
@@ -138,14 +139,14 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
 
   const mayPollOf = ({ flow }: LoadedFlow) => {
     // A flow with a full queue asks every second, and counting a long queue is slow.
-    const waitingCount = createCachedCount(async () => {
-      const value = await deps.deliveries.waitingCount(flow)
+    const waiting = createCachedCount(async () => {
+      const value = await waitingCount(deps.database.db, flow)
       return { value, rows: value }
     })
     return async () => {
       if (!isInWindow(flow.window, deps.now())) return false
       if (await isPaused(deps.database.db, flow.name)) return false
-      return (await waitingCount()) < flow.queue.maxWaiting
+      return (await waiting()) < flow.queue.maxWaiting
     }
   }
 

@@ -7,6 +7,7 @@ import {
   nextRead,
   requireFlowState,
 } from '../../repositories/flows/flow-state.ts'
+import { retryFailed } from '../deliver/send-again.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { splitKey } from '../item/item.ts'
 import { watchFields } from '../poll/missing-fields.ts'
@@ -15,11 +16,6 @@ import { refuseUnknownDestinations } from '../poll/plan.ts'
 import type { PollDeps } from '../poll/poll-writer.ts'
 import { refusal } from '../refusal.ts'
 import { type Item, type Source, SourceError } from '../types.ts'
-
-export type ItemSyncDeps = PollDeps & {
-  /** Queues the failed deliveries of an item again. Returns how many. */
-  retryItem: (flow: string, pk: string) => Promise<number>
-}
 
 /** Longest read of one item. */
 const readWithinMs = 60_000
@@ -31,7 +27,7 @@ const mostReads = 5
  * delivery is sent again. An unreadable source is recorded as an error and thrown.
  */
 export async function syncItem(
-  deps: ItemSyncDeps,
+  deps: PollDeps,
   runtime: FlowRuntime,
   pk: string,
 ): Promise<{ found: boolean; changed: boolean; jobs: number }> {
@@ -50,7 +46,7 @@ export async function syncItem(
     if (became === 'not found') return { found: false, changed: false, jobs: 0 }
     if (became === 'changed') return { found: true, changed: true, jobs: flow.destinations.length }
     if (became === 'unchanged') {
-      return { found: true, changed: false, jobs: await deps.retryItem(flow.name, pk) }
+      return { found: true, changed: false, jobs: await retryFailed(deps, { flow: flow.name, pk }) }
     }
   }
   throw refusal('CONFLICT', { code: 'ITEM_POLLED_MEANWHILE' }, { extra: { retryAfterSeconds: 1 } })
@@ -60,7 +56,7 @@ type One = { pk: string; key: readonly string[]; read: number }
 type Became = 'changed' | 'unchanged' | 'overtaken' | 'not found'
 
 /** The pass of a poll, over the records of one item. */
-async function readAndStore(deps: ItemSyncDeps, runtime: FlowRuntime, one: One): Promise<Became> {
+async function readAndStore(deps: PollDeps, runtime: FlowRuntime, one: One): Promise<Became> {
   const signal = AbortSignal.timeout(readWithinMs)
   const rows = await runtime.source.readItem({ key: one.key, signal })
   const source: Source = {
@@ -87,7 +83,7 @@ async function readAndStore(deps: ItemSyncDeps, runtime: FlowRuntime, one: One):
  * seen no change in it.
  */
 function createItemWriter(
-  deps: ItemSyncDeps,
+  deps: PollDeps,
   runtime: FlowRuntime,
   trx: Trx,
   { pk, read }: One,
