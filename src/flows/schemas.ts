@@ -157,8 +157,6 @@ const skipped = z
     'Set when nothing is sent; polling: another poll goes on for longer than 20 s, and the one that was asked for follows it',
   )
 
-const why = FlowReason.optional()
-
 const reason = z
   .string()
   .optional()
@@ -166,9 +164,10 @@ const reason = z
     'The question of a paused flow: its definition changed. Only resume and /resync/{name}?force=true answer it',
   )
 
-export const SyncResponse = z
-  .object({ name: z.string(), changes: z.number(), skipped, reason, why })
-  .meta({ id: 'Synced' })
+/** What a poll on request has found, or why there was none. */
+const polled = { changes: z.number(), skipped, reason, why: FlowReason.optional() }
+
+export const SyncResponse = z.object({ name: z.string(), ...polled }).meta({ id: 'Synced' })
 
 export const SyncItemResponse = z
   .object({
@@ -189,26 +188,11 @@ export const ResetItemResponse = z
   .meta({ id: 'ItemReset' })
 
 export const ResyncResponse = z
-  .object({
-    name: z.string(),
-    status: z.literal('reset'),
-    changes: z.number(),
-    skipped,
-    reason,
-    why,
-  })
+  .object({ name: z.string(), status: z.literal('reset'), ...polled })
   .meta({ id: 'Resynced' })
 
 export const ResyncItemResponse = z
-  .object({
-    name: z.string(),
-    pk: z.string(),
-    status: z.literal('reset'),
-    changes: z.number(),
-    skipped,
-    reason,
-    why,
-  })
+  .object({ name: z.string(), pk: z.string(), status: z.literal('reset'), ...polled })
   .meta({ id: 'ItemResynced' })
 
 /** Optional: the reason for a pause, for the next operator. */
@@ -495,10 +479,8 @@ export const ApprovedResponse = z
     name: z.string(),
     status: z.literal('approved'),
     deletes: z.number().describe('Items whose delete is approved'),
+    ...polled,
     changes: z.number().describe('What the poll after it has found'),
-    skipped,
-    reason,
-    why,
   })
   .meta({ id: 'DeletesApproved' })
 

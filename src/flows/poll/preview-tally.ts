@@ -25,6 +25,8 @@ export type Tally = {
   report(): Pick<SyncPreview, 'rowsRead' | 'changes' | 'items' | 'destinations' | 'problems'>
 }
 
+type Refusals = DestinationPreview['refusals']
+
 const sampleSize = 20
 const problemsShown = 20
 const refusalsShown = 5
@@ -35,9 +37,10 @@ export function createTally(deliveryPreviews: readonly DeliveryPreview[]): Tally
   const items = { new: 0, changed: 0, unchanged: 0, filtered: 0, duplicate: 0, rejected: 0 }
   const problems: SyncPreview['problems'] = []
   const kinds: Record<SampledChange['kind'], Sampled[]> = { changed: [], new: [], deleted: [] }
-  const refusals = deliveryPreviews.map((): DestinationPreview['refusals'] => [])
-  const refused = deliveryPreviews.map(() => 0)
-  const skipped = deliveryPreviews.map(() => 0)
+  const targets = deliveryPreviews.map(({ name, type, check }) => {
+    const found = { name, type, skipped: 0, refused: 0, refusals: [] as Refusals }
+    return { check, found }
+  })
   let upserts = 0
   let incomplete = 0
   let deletes = 0
@@ -81,17 +84,16 @@ export function createTally(deliveryPreviews: readonly DeliveryPreview[]): Tally
     },
     async tryOut(change) {
       if (tried >= triedAtMost) return false
-      for (const [index, preview] of deliveryPreviews.entries()) {
-        const outcome = await preview.check(change)
+      for (const { check, found } of targets) {
+        const outcome = await check(change)
         if (outcome === undefined) continue
         if ('skipped' in outcome) {
-          skipped[index] = (skipped[index] ?? 0) + 1
+          found.skipped += 1
           continue
         }
-        refused[index] = (refused[index] ?? 0) + 1
-        const shown = refusals[index]
-        if (shown && shown.length < refusalsShown) {
-          shown.push({ pk: change.pk, why: outcome.refused })
+        found.refused += 1
+        if (found.refusals.length < refusalsShown) {
+          found.refusals.push({ pk: change.pk, why: outcome.refused })
         }
       }
       tried += 1
@@ -112,16 +114,7 @@ export function createTally(deliveryPreviews: readonly DeliveryPreview[]): Tally
       rowsRead: tally.rowsRead,
       changes: upserts + deletes,
       items: { ...items },
-      destinations: deliveryPreviews.map(({ name, type }, index) => ({
-        name,
-        type,
-        upserts: upserts,
-        deletes,
-        tried,
-        skipped: skipped[index] ?? 0,
-        refused: refused[index] ?? 0,
-        refusals: refusals[index] ?? [],
-      })),
+      destinations: targets.map(({ found }) => ({ ...found, upserts, deletes, tried })),
       problems,
     }),
   }
