@@ -7,7 +7,7 @@ import { encodeReference, providerKey, requestKey, saleKey } from '../../domain/
 import { hashSecret } from '../../domain/secrets.ts'
 import { AppError, addOutcome, type ErrorExtra } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
-import { asAppError, ProviderError, toAppError } from '../../provider/provider.ts'
+import { asAppError } from '../../provider/provider.ts'
 import {
   type ChargeStart,
   findChargeStart,
@@ -20,7 +20,7 @@ import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { noteDeniedCharge, type PosWithStore } from '../../repositories/stores/store-queries.ts'
 import { auditFailure } from '../audit/activity.ts'
 import { centsRefused, readSite } from '../connection/account-site.ts'
-import { type Access, type KnownConnection, withAccess } from '../connection/token-keeper.ts'
+import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import {
   inTime,
@@ -28,15 +28,14 @@ import {
   requireConnected,
   shortestCallMs,
   timeLeftMs,
-  within,
 } from '../operations/request-context.ts'
 import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/runner.ts'
 import { terminalBusy } from '../terminals/busy-terminal.ts'
 import {
   cancelForgottenOrders,
-  checkWithinMs,
   chooseTerminal,
   freeTerminal,
+  tooSlow,
 } from '../terminals/choose-terminal.ts'
 import {
   findEarlier,
@@ -206,7 +205,7 @@ async function chargeOnce(deps: PaymentDeps, sale: Sale, start: Start): Promise<
     site === undefined ? await readSite(deps, client, amountCents, known, context) : site,
   )
   if (currency !== undefined && amountCents % 100 !== 0) throw centsRefused(amountCents, currency)
-  const terminal = await findTerminal(deps, client, pos.mp_pos_id, known, context)
+  const terminal = await chooseTerminal(deps, client, pos.mp_pos_id, known, context)
   const repeated = repeatedAs(sale, terminal.mpUserId)
   const place: Place = { pos, repeated, isWhole: currency !== undefined, ...terminal }
   const use = await findUse(deps, sale, place)
@@ -225,25 +224,6 @@ async function chargeOnce(deps: PaymentDeps, sale: Sale, start: Start): Promise<
       // The terminal may be busy with a forgotten order of ours that is known only now: one more attempt then.
       if (!(await cancelForgottenOrders(deps, place.terminalId, context))) throw error
     }
-  }
-}
-
-async function findTerminal(
-  deps: PaymentDeps,
-  client: ClientName,
-  mpPosId: string,
-  known: KnownConnection | undefined,
-  context: RequestContext,
-): Promise<{ terminalId: string; mpUserId: number }> {
-  const check = within(deps, context, checkWithinMs)
-  const choose = async ({ token, mpUserId }: Access) => {
-    return { terminalId: await chooseTerminal(deps, token, mpPosId, check), mpUserId }
-  }
-  try {
-    return await withAccess(deps, client, choose, { known, untilMs: context.untilMs })
-  } catch (error) {
-    if (!(error instanceof ProviderError)) throw error
-    throw error.failure === 'deadline' ? tooSlow() : toAppError(error, 'terminal.list')
   }
 }
 
@@ -371,13 +351,6 @@ function newCharge(
 function repeatedAs({ client, request, key, guard }: Sale, mpUserId: number): string {
   if (key !== undefined) return requestKey('order', client, mpUserId, key)
   return guard ? saleKey(client, mpUserId, request) : requestKey('once', randomUUID())
-}
-
-function tooSlow(): AppError {
-  return new AppError('PROVIDER_TIMEOUT', {
-    message: 'The provider was too slow for the charge to begin; nothing was charged',
-    extra: moneyOutcome('chargeNotMade'),
-  })
 }
 
 function boxRemoved(): AppError {

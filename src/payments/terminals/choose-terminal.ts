@@ -1,6 +1,9 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { moneyOutcome } from '../../errors/money-outcome.ts'
+import { ProviderError, toAppError } from '../../provider/provider.ts'
 import { findOpenOrdersOnTerminal, type OrderRow } from '../../repositories/orders/order-queries.ts'
+import { type Access, type KnownConnection, withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import {
   byService,
@@ -14,26 +17,48 @@ import { canBeReplaced } from '../orders/status-check-schedule.ts'
 import { terminalBusy } from './busy-terminal.ts'
 
 /** The time that a charge may spend on checking its terminal first. */
-export const checkWithinMs = 6_000
+const checkWithinMs = 6_000
 
 /**
- * The terminal of a box that takes orders from the ERP. The provider allows one in PDV per box.
+ * The terminal of a box that takes orders from the ERP, and its account. The provider allows one in PDV per box. `known` is the
+ * client's connection, if it is already read.
  *
- * @throws TERMINAL_NOT_FOUND when none is paired, TERMINAL_NOT_PDV when the paired ones work standalone
+ * @throws TERMINAL_NOT_FOUND when none is paired, TERMINAL_NOT_PDV when the paired ones work standalone, PROVIDER_TIMEOUT and the
+ * other errors of a call
  */
 export async function chooseTerminal(
   deps: PaymentDeps,
-  token: string,
+  client: ClientName,
   mpPosId: string,
-  { untilMs }: RequestContext,
-): Promise<string> {
-  const { terminals } = await deps.provider.terminals.list(token, { mpPosId }, { untilMs })
+  known: KnownConnection | undefined,
+  context: RequestContext,
+): Promise<{ terminalId: string; mpUserId: number }> {
+  const { untilMs } = within(deps, context, checkWithinMs)
+  const list = async ({ token, mpUserId }: Access) => {
+    const { terminals } = await deps.provider.terminals.list(token, { mpPosId }, { untilMs })
+    return { terminals, mpUserId }
+  }
+  const { terminals, mpUserId } = await withAccess(deps, client, list, {
+    known,
+    untilMs: context.untilMs,
+  }).catch((error: unknown) => {
+    if (!(error instanceof ProviderError)) throw error
+    throw error.failure === 'deadline' ? tooSlow() : toAppError(error, 'terminal.list')
+  })
   // If the provider ignores the filter, terminals of other boxes are not used.
   const paired = terminals.filter((terminal) => terminal.mpPosId === mpPosId)
   if (paired.length === 0) throw new AppError('TERMINAL_NOT_FOUND')
   const ready = paired.find((terminal) => terminal.operatingMode === 'PDV')
   if (!ready) throw new AppError('TERMINAL_NOT_PDV')
-  return ready.id
+  return { terminalId: ready.id, mpUserId }
+}
+
+/** The charge has no time left to begin. */
+export function tooSlow(): AppError {
+  return new AppError('PROVIDER_TIMEOUT', {
+    message: 'The provider was too slow for the charge to begin; nothing was charged',
+    extra: moneyOutcome('chargeNotMade'),
+  })
 }
 
 /**
