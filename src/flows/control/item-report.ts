@@ -160,19 +160,9 @@ function attemptOf(
   attempt: ItemAttemptRow,
   versions: readonly ItemVersionRow[],
 ): ItemHistory['attempts'][number] {
-  const { at, destination, kind, hash, outcome, status, reason, why } = attempt
+  const { at, kind, hash } = attempt
   const sent = versions.find(
     (version) => version.hash === hash && version.kind === kind && version.seen_at <= at,
   )
-  return {
-    at,
-    destination,
-    version: sent?.id ?? null,
-    kind,
-    attempt: attempt.attempt,
-    outcome,
-    status,
-    reason,
-    why,
-  }
+  return { ...attempt, version: sent?.id ?? null }
 }

@@ -177,16 +177,7 @@ export function createFlowReports(
 
   const errors: FlowService['errors'] = async (filter) =>
     (await listFlowErrors(db, filter)).map(
-      (row): ErrorRecord => ({
-        id: row.id,
-        entity: row.flow,
-        adapter: row.adapter,
-        pk: row.pk,
-        error: row.error,
-        why: row.why,
-        timestamp: row.at,
-        attempts: row.attempts,
-      }),
+      ({ flow: entity, at: timestamp, ...row }): ErrorRecord => ({ ...row, entity, timestamp }),
     )
 
   /** Since the start of the day in each flow's time zone. */

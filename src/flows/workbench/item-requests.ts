@@ -54,17 +54,13 @@ export async function itemRequests(
         deliveredAt: row?.delivered_at ?? null,
         recordChanges: sent ? compareVersions(sent.payload, record) : null,
         bodyChanges: before ? compareVersions(asRecord(before.body), asRecord(shown.body)) : null,
-        answer: answer ? pickAnswer(answer) : null,
+        answer: answer ?? null,
       })
     }
     return { record, destinations }
   } finally {
     await deliveries.close()
   }
-}
-
-function pickAnswer({ at, outcome, status, reason, why }: NonNullable<ItemRequests['answer']>) {
-  return { at, outcome, status, reason, why }
 }
 
 /** A body may be a list or a single value. */
