@@ -43,6 +43,7 @@ const alike = new Set<string>([
   'KEY_AND_PROBLEM',
   'KIND_NULL',
   'PRIVATE_KEY_UNREADABLE',
+  'REMOVED_KEY, what to do',
   'SAID',
   'THE_ITEMS',
 ])

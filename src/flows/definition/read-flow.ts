@@ -5,6 +5,7 @@ import type { FlowContext } from './context.ts'
 import { definitionHash } from './definition-hash.ts'
 import { keyText, type Path, type PathFinding, type PlacedFinding } from './findings.ts'
 import { nearest } from './nearest.ts'
+import { besideRemoved, removedFindings } from './removed-keys.ts'
 import { addressFindings } from './rules-addresses.ts'
 import { destinationFindings } from './rules-destinations.ts'
 import { expressionFindings } from './rules-expressions.ts'
@@ -54,7 +55,9 @@ function readFlow(
     ? ruleFindings(parsed.data, context)
     : schemaFindings(parsed.error.issues, yaml.value)
   if (!parsed.success || findings.length > 0) {
-    return refuse(findings.map((finding) => placed(finding, yaml)))
+    const removed = removedFindings(yaml.value)
+    const all = [...removed, ...besideRemoved(findings, removed)]
+    return refuse(all.map((finding) => placed(finding, yaml)))
   }
   const flow = parsed.data
   return {
