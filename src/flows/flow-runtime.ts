@@ -28,6 +28,4 @@ export type FlowRuntime = {
   hashOver: ItemReader['hashOver']
   /** The fields that records must have; see poll/missing-fields.ts. */
   usedFields: readonly UsedField[]
-  /** The key fields of an item, for a delete without further data. */
-  keyValue: (pk: string) => Record<string, unknown>
 }

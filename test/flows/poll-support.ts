@@ -109,7 +109,6 @@ export async function createTestPoll(
       hashOver: reader.hashOver,
       usedFields: usedFieldsOf(flow),
       identities: { source: 'source', destinations: {} },
-      keyValue: (pk) => ({ id: pk }),
     },
     rows: [],
     beforeBatch: () => undefined,

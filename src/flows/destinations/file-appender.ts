@@ -7,20 +7,6 @@ import type { FirstLine } from './file-lines.ts'
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants
 const chunkBytes = 65_536
 
-/** Appends lines to files. A confirmed line survives a power cut. */
-export type Appender = {
-  /**
-   * Writes `text`, which ends a line, and waits for the disk. First it removes an incomplete line that a crash left, because
-   * that line was never confirmed. An incomplete line of another program gets a line end instead.
-   *
-   * Rejects with the system error, or with GuardedFileError for a file that is not regular. A failed write may leave an
-   * incomplete line.
-   */
-  append(path: string, text: string): Promise<void>
-  /** At most 64 KiB; undefined when the file is missing or empty. */
-  firstLine(path: string): Promise<FirstLine | undefined>
-}
-
 export type LineFormat = {
   /** The line end; it appears nowhere else. */
   end: string
@@ -28,20 +14,22 @@ export type LineFormat = {
   isOurs: (rest: string) => boolean
 }
 
-export function createAppender(format: LineFormat): Appender {
-  const end = Buffer.from(format.end)
-  return {
-    append: async (path, text) => {
-      const file = await openForAppend(path)
-      try {
-        const lineEnd = (await endsUnfinished(file, format)) ? format.end : ''
-        await file.appendFile(lineEnd + text)
-        await file.datasync()
-      } finally {
-        await file.close()
-      }
-    },
-    firstLine: (path) => readFirstLine(path, end),
+/**
+ * Appends `text`, which ends a line, and waits for the disk: a confirmed line survives a power cut. First it removes an
+ * incomplete line that a crash left, because that line was never confirmed. An incomplete line of another program gets a
+ * line end instead.
+ *
+ * Rejects with the system error, or with GuardedFileError for a file that is not regular. A failed write may leave an
+ * incomplete line.
+ */
+export async function appendLines(path: string, text: string, format: LineFormat): Promise<void> {
+  const file = await openForAppend(path)
+  try {
+    const lineEnd = (await endsUnfinished(file, format)) ? format.end : ''
+    await file.appendFile(lineEnd + text)
+    await file.datasync()
+  } finally {
+    await file.close()
   }
 }
 
@@ -112,7 +100,8 @@ async function endOfLastLine(file: FileHandle, size: number, end: Buffer): Promi
   return 0
 }
 
-async function readFirstLine(path: string, end: Buffer): Promise<FirstLine | undefined> {
+/** At most 64 KiB; undefined when the file is missing or empty. */
+export async function readFirstLine(path: string, end: string): Promise<FirstLine | undefined> {
   let file: FileHandle
   try {
     file = await openRegular(path, O_RDONLY | O_NOFOLLOW)

@@ -4,7 +4,7 @@ import { dayIn } from '../../domain/time-zone.ts'
 import { GuardedFileError } from '../../files/guarded-file.ts'
 import { createOneByOne } from '../../jobs/one-by-one.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
-import { createAppender } from './file-appender.ts'
+import { appendLines, readFirstLine } from './file-appender.ts'
 import { beginsNdjson, csvRow, firstLineOf, ndjsonLine, recordOf } from './file-lines.ts'
 import { postponed, refused, withheld } from './result.ts'
 
@@ -32,15 +32,13 @@ export function openFileDestination(settings: FileSettings): Destination {
   const { timezone, now } = settings
   const isCsv = settings.format === 'csv'
   // For CSV, csvRow has already checked the first line.
-  const appender = createAppender(
-    isCsv ? { end: '\r\n', isOurs: () => true } : { end: '\n', isOurs: beginsNdjson },
-  )
+  const lines = isCsv ? { end: '\r\n', isOurs: () => true } : { end: '\n', isOurs: beginsNdjson }
 
   const writes = createOneByOne()
 
   /** Builds the lines of the jobs in order, and the results of jobs that have no line. */
   const linesOf = async (jobs: readonly DeliveryJob[], path: string) => {
-    let first = isCsv ? await appender.firstLine(path) : undefined
+    let first = isCsv ? await readFirstLine(path, lines.end) : undefined
     let text = ''
     const results = jobs.map((job): DeliveryResult => {
       const record = recordOf(job)
@@ -62,7 +60,7 @@ export function openFileDestination(settings: FileSettings): Destination {
     try {
       return await writes.run(path, async () => {
         const { text, results } = await linesOf(jobs, path)
-        if (text !== '') await appender.append(path, text)
+        if (text !== '') await appendLines(path, text, lines)
         return results
       })
     } catch (error) {

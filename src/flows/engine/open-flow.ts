@@ -5,7 +5,7 @@ import { identitiesOf } from '../definition/identity.ts'
 import type { LoadedFlow } from '../definition/load.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { createItemReader, keyRecord } from '../item/item.ts'
+import { createItemReader } from '../item/item.ts'
 import { usedFieldsOf } from '../poll/missing-fields.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { isPaymentsSource, openSource } from '../sources/index.ts'
@@ -18,7 +18,7 @@ export function openFlow(
   { flow, definitionHash }: LoadedFlow,
   context: Omit<SourceContext, 'flow'>,
 ): FlowRuntime {
-  const { source, item } = flow
+  const { source } = flow
   const { read, hashOver } = createItemReader(flow)
   return {
     flow,
@@ -32,7 +32,6 @@ export function openFlow(
     read,
     hashOver,
     usedFields: usedFieldsOf(flow),
-    keyValue: (pk) => keyRecord(item.key, pk),
   }
 }
 

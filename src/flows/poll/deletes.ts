@@ -22,6 +22,7 @@ import {
 } from '../../repositories/flows/missed-items.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
+import { keyRecord } from '../item/item.ts'
 import type { KeySet } from './key-set.ts'
 import type { PollDeps } from './poll-writer.ts'
 
@@ -126,7 +127,7 @@ async function queueDeletes(
     trx,
     runtime,
     pks.map((pk) => {
-      const value = runtime.keyValue(pk)
+      const value = keyRecord(runtime.flow.item.key, pk)
       return { pk, kind: 'delete', hash: deletedHash, value, change: read }
     }),
   )

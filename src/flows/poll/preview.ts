@@ -10,6 +10,7 @@ import type { DeliveryPreview } from '../deliver/delivery-preview.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { DeletesPreview, SampledChange, SyncPreview } from '../flow-service.ts'
 import { compareVersions } from '../item/differences.ts'
+import { keyRecord } from '../item/item.ts'
 import type { SourceRow } from '../types.ts'
 import {
   approvedBy,
@@ -271,7 +272,7 @@ async function tryDeletes(
     for (const pk of await chosen(pks)) {
       await yieldToEventLoop()
       signal.throwIfAborted()
-      const value = runtime.keyValue(pk)
+      const value = keyRecord(runtime.flow.item.key, pk)
       const mayGoOn = await tally.tryOut({ pk, kind: 'delete', hash: deletedHash, value })
       if (!mayGoOn) return
     }

@@ -46,11 +46,6 @@ export async function endsItsLastLine(file: OpenedFile, size: number): Promise<b
   return !first.buffer.subarray(0, first.bytesRead).includes(lineFeed)
 }
 
-export type StabilityCheck = {
-  /** Whether the file has been unchanged for this many milliseconds. */
-  wasUnchangedFor(file: FoundFile, ms: number): boolean
-}
-
 /** Limit of files that are observed. Above it, all observations are discarded. */
 const maxObservedFiles = 10_000
 
@@ -58,13 +53,16 @@ const maxObservedFiles = 10_000
 const firstReadings = new WeakMap<() => Date, { atMs: number; monotonicMs: number }>()
 
 /**
- * Measures how long files have been unchanged, by their change time or by repeated observation.
+ * Makes the check whether a file has been unchanged for some milliseconds, by its change time or by repeated observation.
  *
  * The system clock can be set. A jump forward must not accept a file that is still being written. A jump back must not delay a
  * file. So the expected time is derived from the process's first clock reading and `monotonicMs`, a clock that cannot be set. The
  * first reading is shared, because each change of a definition opens the source again.
  */
-export function createStabilityCheck(now: () => Date, monotonicMs: () => number): StabilityCheck {
+export function createStabilityCheck(
+  now: () => Date,
+  monotonicMs: () => number,
+): (file: FoundFile, ms: number) => boolean {
   const reading = firstReadings.get(now) ?? { atMs: now().getTime(), monotonicMs: monotonicMs() }
   firstReadings.set(now, reading)
   const observations = new Map<string, { mark: string; atMs: number }>()
@@ -78,13 +76,11 @@ export function createStabilityCheck(now: () => Date, monotonicMs: () => number)
     return 0
   }
 
-  return {
-    wasUnchangedFor(file, ms) {
-      const observedMs = observedFor(file)
-      // The time the clock would show without adjustments. The earlier of both protects against a jump forward.
-      const expectedMs = reading.atMs + (monotonicMs() - reading.monotonicMs)
-      const earliestMs = Math.min(now().getTime(), expectedMs)
-      return ms === 0 || file.unchangedSinceMs <= earliestMs - ms || observedMs >= ms
-    },
+  return (file, ms) => {
+    const observedMs = observedFor(file)
+    // The time the clock would show without adjustments. The earlier of both protects against a jump forward.
+    const expectedMs = reading.atMs + (monotonicMs() - reading.monotonicMs)
+    const earliestMs = Math.min(now().getTime(), expectedMs)
+    return ms === 0 || file.unchangedSinceMs <= earliestMs - ms || observedMs >= ms
   }
 }

@@ -96,7 +96,7 @@ export function openFileSource(
     data: { source: store.name, what },
   })
   const inStore = placed(atStore)
-  const { wasUnchangedFor } = createStabilityCheck(now, monotonicMs)
+  const wasUnchangedFor = createStabilityCheck(now, monotonicMs)
   const markerOf = ({ path }: FoundFile, template: string): string =>
     store.beside(path, markerName(template, path))
 
