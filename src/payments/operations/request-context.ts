@@ -26,7 +26,7 @@ const checkMs = 15_000
 
 type Stopwatch = Pick<PaymentDeps, 'stopwatch'>
 
-/** The clock of deadlines: nobody sets it, as they set the time of day. */
+/** The clock of deadlines. It cannot be set. */
 export function monotonicNow(): number {
   return performance.now()
 }
