@@ -68,6 +68,8 @@ export function openSqlSource(
     clock,
     own,
   })
+  // Bound once: each poll without a cursor reads by it.
+  const fullScan = bindParameters(query, driver, parameters(null))
   const usesOwn = itemQuery?.some(({ kind, text }) => kind === 'parameter' && text in own) ?? false
 
   async function* run(statement: SqlStatement, callerSignal: AbortSignal) {
@@ -94,7 +96,7 @@ export function openSqlSource(
     }
   }
   const scan: Source['scan'] = ({ since, signal }) =>
-    run(bindParameters(query, driver, parameters(since)), signal)
+    run(since === null ? fullScan : bindParameters(query, driver, parameters(since)), signal)
 
   return {
     scan,
