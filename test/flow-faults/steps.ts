@@ -8,7 +8,7 @@ const statements = [
   ['hashes are written', /^insert into "flow_items"/],
   ['hashes are removed', /^delete from "flow_items"/],
   ['deliveries are written', /^with found as materialized .*insert into deliveries/s],
-  ['the poll is written', /^insert into "flow_polls"/],
+  ['the poll is written', /^with "recorded" as \(insert into "flow_polls"/],
   ['deliveries are claimed', /^\(select pk, version.* from deliveries/s],
   [
     'what arrived is written',
