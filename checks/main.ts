@@ -81,7 +81,7 @@ async function reportPaths(named: string | undefined): Promise<void> {
 }
 
 /** Measured figures with a little room. Other databases of the server must be quiet, since they share the log. */
-const mostOfSale = { walBytes: 8_500, rows: 11 }
+const mostOfSale = { walBytes: 9_000, rows: 10 }
 
 /** A figure that must not grow: the log and the rows of a sale are what its server works for. */
 async function reportWrites(): Promise<void> {
