@@ -287,7 +287,7 @@ test('an item that the source does not have is not found; an unknown one is rese
   const { flows, name } = await start([{ id: '1' }])
   expect(await post(flows, `/sync/${name}/nobody`)).toEqual({
     name,
-    pk: 'nobody',
+    pk: 'unknown',
     found: false,
     changed: false,
     jobs: 0,
@@ -295,7 +295,7 @@ test('an item that the source does not have is not found; an unknown one is rese
   const reset = await flows.call('DELETE', `/reset/${name}/nobody`)
   expect([reset.statusCode, reset.json()]).toEqual([
     200,
-    { name, pk: 'nobody', status: 'reset', existed: false },
+    { name, pk: 'unknown', status: 'reset', existed: false },
   ])
 })
 

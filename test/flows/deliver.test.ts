@@ -358,7 +358,7 @@ test('failed deliveries are sent again: one, a kind of error, all', async () => 
   )
   await expect.poll(() => statesOf(service().database, 'letters'), soon).toEqual({ failed: 5 })
   healthy = true
-  expect(await service().retry({ flow: 'letters', pk: 'nobody' })).toBe(0)
+  expect(await service().retry({ flow: 'letters', pk: 'unknown' })).toBe(0)
   expect(await service().retry({ flow: 'letters', destination: 'other' })).toBe(0)
   expect(await service().retry({ flow: 'letters', destination: 'web', pk: 'a' })).toBe(1)
   await expect

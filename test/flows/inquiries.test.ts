@@ -77,7 +77,7 @@ test('any key can be asked for, and one that was never seen has no record', asyn
     'delivered',
   ])
   expect(await get(itemUrl('nobody'))).toMatchObject({
-    pk: 'nobody',
+    pk: 'unknown',
     seen: null,
     destinations: [
       { name: 'web', state: 'unknown', in_sync: null, delivered_at: null },
