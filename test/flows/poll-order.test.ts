@@ -1,32 +1,70 @@
-import { expect, test } from 'vitest'
-import { jsonFlow, startTarget, startTestFlows } from '../support/flows.ts'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { availableParallelism } from 'node:os'
+import { expect, onTestFinished, test } from 'vitest'
+import { jsonFlow, startTestFlows } from '../support/flows.ts'
+
+/** So many polls begin at once, of whichever flows ask first. */
+const places = availableParallelism()
+
+/** A source whose answers wait for `open`. */
+async function startSource() {
+  const asked: string[] = []
+  const held: ServerResponse[] = []
+  let isOpen = true
+  const server = createServer((request, response) => {
+    asked.push(String(request.url).slice(1))
+    if (isOpen) response.end('[]')
+    else held.push(response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    asked,
+    hold: () => {
+      isOpen = false
+    },
+    open: () => {
+      isOpen = true
+      for (const response of held.splice(0)) response.end('[]')
+    },
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
 
 test('after a restart the flow whose last poll is oldest is polled before the one polled last', async () => {
-  const names = Array.from({ length: 12 }, (_, index) => `flow-${String(index).padStart(2, '0')}`)
-  const target = await startTarget()
-  const files = names.flatMap((name) => [
-    [`${name}.flow.yaml`, jsonFlow(name, target.url, { startPaused: false })],
-    [`${name}.json`, []],
-  ])
+  const names = Array.from(
+    { length: places + 10 },
+    (_, index) => `flow-${String(index).padStart(2, '0')}`,
+  )
+  const source = await startSource()
+  onTestFinished(source.close)
+  const files = names.map((name) => {
+    const flow = { startPaused: false, source: { type: 'http', url: `${source.url}/${name}` } }
+    return [`${name}.flow.yaml`, jsonFlow(name, source.url, flow)]
+  })
   const flows = await startTestFlows({ files: Object.fromEntries(files) })
   const { db } = flows.service.database
-  const polled = async () =>
-    (await db.selectFrom('flow_polls').select('flow').orderBy('id').execute()).map(
-      ({ flow }) => flow,
-    )
-  await expect.poll(polled).toHaveLength(names.length)
-  // The flows ask for their turn in the order of their files: of those that wait the first was polled last.
+  const polls = () => db.selectFrom('flow_polls').select('flow').execute()
+  await expect.poll(polls).toHaveLength(names.length)
+  // The flows ask for their turn about in the order of their files; the first was polled last.
   for (const [index, name] of names.entries()) {
     const last_poll_at = new Date(flows.service.clock.now().getTime() - (index + 1) * 60_000)
     await db.updateTable('flow_state').set({ last_poll_at }).where('flow', '=', name).execute()
   }
+  // No poll ends before all flows have asked for their turn.
+  source.hold()
   const restarted = await flows.restart()
-  try {
-    await expect.poll(polled).toHaveLength(2 * names.length)
-    const again = (await polled()).slice(names.length)
-    expect(again.indexOf('flow-11')).toBeLessThan(again.indexOf('flow-02'))
-  } finally {
-    await restarted.stop()
-    await target.close()
-  }
+  await expect.poll(() => source.asked).toHaveLength(2 * names.length)
+  const again = source.asked.slice(names.length)
+  source.open()
+  await restarted.stop()
+  const waited = again.slice(places)
+  const [newest = ''] = waited.toSorted()
+  const oldest = waited.toSorted().at(-1) ?? ''
+  expect(waited.indexOf(oldest)).toBeLessThan(waited.indexOf(newest))
 })
