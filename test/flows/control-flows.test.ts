@@ -285,14 +285,14 @@ test('T47: keys of any characters are synced, reset and resynced one by one', as
 
 test('an item that the source does not have is not found; an unknown one is reset without an error', async () => {
   const { flows, name } = await start([{ id: '1' }])
-  expect(await post(flows, `/sync/${name}/nobody`)).toEqual({
+  expect(await post(flows, `/sync/${name}/unknown`)).toEqual({
     name,
     pk: 'unknown',
     found: false,
     changed: false,
     jobs: 0,
   })
-  const reset = await flows.call('DELETE', `/reset/${name}/nobody`)
+  const reset = await flows.call('DELETE', `/reset/${name}/unknown`)
   expect([reset.statusCode, reset.json()]).toEqual([
     200,
     { name, pk: 'unknown', status: 'reset', existed: false },

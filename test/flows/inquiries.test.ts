@@ -76,7 +76,7 @@ test('any key can be asked for, and one that was never seen has no record', asyn
     'delivered',
     'delivered',
   ])
-  expect(await get(itemUrl('nobody'))).toMatchObject({
+  expect(await get(itemUrl('unknown'))).toMatchObject({
     pk: 'unknown',
     seen: null,
     destinations: [
