@@ -8,6 +8,8 @@ import type { CrashPoint } from './crashing-database.ts'
 const script = fileURLToPath(new URL('child.ts', import.meta.url))
 const longestStartMs = 120_000
 const longestAnswerMs = 5_000
+/** Whoever sends nothing in this time is not stopped at a request. */
+const longestWaitForRequestMs = 1_500
 /** Halves the time in which a process loads; there are hundreds of them. */
 const compileCache = join(tmpdir(), 'tillbridge-compile-cache')
 
@@ -30,6 +32,8 @@ export type Child = {
   findOwed(): Promise<string[] | undefined>
   /** It stands still until `wake`. */
   freeze(): void
+  /** As `freeze`, with a request that has its permit and is not sent; false when it sends none in that time. */
+  freezeAtRequest(): Promise<boolean>
   wake(): void
   kill(): void
   ended: Promise<void>
@@ -95,6 +99,13 @@ export function startChild(): Child {
       return owed.catch(() => undefined)
     },
     freeze: () => void child.kill('SIGSTOP'),
+    freezeAtRequest: () => {
+      const stopping = reported(child, longestAnswerMs, (report) =>
+        report === 'stopping' ? true : undefined,
+      )
+      send({ stopAtRequestUntil: Date.now() + longestWaitForRequestMs })
+      return stopping.catch(() => false)
+    },
     wake: () => void child.kill('SIGCONT'),
     kill: () => void child.kill('SIGKILL'),
     ended: new Promise((resolve) => child.once('exit', () => resolve())),

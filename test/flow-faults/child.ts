@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { flushCompileCache } from 'node:module'
 import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
@@ -17,8 +18,13 @@ export type Where = {
   child: string
 }
 
-/** To the child: begin, die at this point, go by a clock that is so much ahead, or say what is owed. */
-export type Order = { begin: Where } | { arm: CrashPoint } | { aheadMs: number } | 'what is owed'
+/** To the child: begin, die at this point, go by a clock that is so much ahead, say what is owed, or stop at a request until then. */
+export type Order =
+  | { begin: Where }
+  | { arm: CrashPoint }
+  | { aheadMs: number }
+  | 'what is owed'
+  | { stopAtRequestUntil: number }
 
 /** From the child. */
 export type Report =
@@ -31,6 +37,8 @@ export type Report =
   | { owed: string[] }
   /** It comes to this step for the first time. */
   | { passes: StatementStep }
+  /** It stops now, with a request to a target that has its permit and is not sent. */
+  | 'stopping'
 
 /** Sleeps are this short, so that many polls fit into a life. */
 const longestSleepMs = 20
@@ -51,6 +59,7 @@ async function begin({ database: place, flowsDir, tablesUrl, child }: Where) {
   let aheadMs = 0
   process.on('message', (order: Order) => {
     if (order === 'what is owed') void findOwed(database).then((owed) => report({ owed }))
+    else if ('stopAtRequestUntil' in order) stopAtRequest(order.stopAtRequestUntil)
     else if ('arm' in order) database.arm(order.arm)
     else if ('aheadMs' in order) aheadMs = order.aheadMs
   })
@@ -97,6 +106,26 @@ async function begin({ database: place, flowsDir, tablesUrl, child }: Where) {
           ]),
     ]),
   )
+}
+
+/** What undici publishes when it takes a request: the permit was given, and no byte is written. */
+const requestTaken = 'undici:request:create'
+
+/**
+ * Stops this process (SIGSTOP) within its next write to a target, if one begins until then: a time of the machine's own clock,
+ * since the order itself may be read late, when nobody would wake the process any more.
+ */
+function stopAtRequest(until: number): void {
+  const onRequest = (message: unknown) => {
+    const { method } = (message as { request: { method: string } }).request
+    const isLate = Date.now() > until
+    if (method === 'GET' && !isLate) return
+    unsubscribe(requestTaken, onRequest)
+    if (isLate) return
+    report('stopping')
+    process.kill(process.pid, 'SIGSTOP')
+  }
+  subscribe(requestTaken, onRequest)
 }
 
 function say(line: string): void {

@@ -72,6 +72,8 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     else if (part === 'item') giveItem(lane, path[0] ?? '', response)
     else void takeRequest(around, lane, receiver, path, request, response)
   })
+  // A process that stands still for longer than Node's 5 s finds its connections open.
+  server.keepAliveTimeout = 60_000
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const places = { url: `http://127.0.0.1:${port}`, filesDir }

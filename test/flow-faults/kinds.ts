@@ -72,6 +72,7 @@ function drawPolledBy(chance: Chance, source: SourceKind): PolledBy {
 /** What is counted of a run beside its kills; one that never takes effect proves nothing. */
 export const happenings = [
   'a process stood still while another took over',
+  'a process stood still before the first byte of a request',
   'a late request was overtaken by a newer one',
   'what was sent under a lost claim was owed again',
   'a clock was set',
@@ -96,6 +97,7 @@ export const happenings = [
 /** An embedded database is one process's alone, and no server where a source could have its table. */
 export const ofSeveralProcesses: ReadonlySet<Happening> = new Set([
   'a process stood still while another took over',
+  'a process stood still before the first byte of a request',
   'a late request was overtaken by a newer one',
   'what was sent under a lost claim was owed again',
 ])

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Database } from '../../src/db/database.ts'
+import { leaderLease } from '../../src/repositories/flows/leader-lease.ts'
 import { type Chance, createChance } from './chance.ts'
 import { type Crew, createCrew } from './crew.ts'
 import { type Deeds, startDeeds } from './deeds.ts'
@@ -108,7 +109,8 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
       }
       if (processes > 1 && 'database' in place && chance.maybe(`freeze ${life}`, 0.4)) {
         freezes += 1
-        await freezeOne(world, crew, place.database, chance, life)
+        const isBeforeByte = await freezeLeader(world, crew, place.database, chance, life)
+        if (isBeforeByte) note('a process stood still before the first byte of a request')
       }
       const step = await endLife(
         world,
@@ -169,25 +171,29 @@ const clockStepsMs = [-60_000, 60_000, -86_400_000, 86_400_000, 0] as const
 const frozenMs = 8_500
 
 /**
- * Has a process stand still for longer than its leases, while another takes over, and go on. What it was sending arrives when
- * the other one has sent what came after it.
+ * Has the process that sends stand still for longer than its leases, while another takes over, and go on: either with a request on
+ * its way, which arrives when the other one has sent what came after it, or before the first byte of one, which must not be sent
+ * any more. Returns whether it was the latter.
  */
-async function freezeOne(
+async function freezeLeader(
   world: World,
   crew: Crew,
   database: Database,
   chance: Chance,
   life: number,
-): Promise<void> {
-  const victim = crew.members[chance.whole(`frozen ${life}`, 0, crew.members.length - 1)]
-  if (!victim) throw new Error('nobody is alive')
+): Promise<boolean> {
   await Promise.all(crew.members.map(({ child }) => child.polling.catch(() => undefined)))
   await wait(chance.whole(`work before frost ${life}`, 0, longestWorkMs))
+  const leader = await leaderOf(database)
+  const victim = crew.members.find(({ processId }) => processId === leader) ?? crew.members[0]
+  if (!victim) throw new Error('no process runs')
   for (const { web, second } of world.lanes) {
     web.ledger.maySendOnceMore = true
     if (second) second.ledger.maySendOnceMore = true
   }
-  await world.onWay(victim.child.name)
+  const isBeforeByte =
+    chance.maybe(`before the first byte ${life}`, 0.5) && (await victim.child.freezeAtRequest())
+  if (!isBeforeByte) await world.onWay(victim.child.name)
   victim.child.freeze()
   const letThrough = world.holdUp(victim.child.name)
   await giveBackLeases(database, [victim.processId])
@@ -196,6 +202,17 @@ async function freezeOne(
   // What was held up is done by then, and its answer waits.
   await wait(lastWordsMs)
   victim.child.wake()
+  return isBeforeByte
+}
+
+/** The process that polls and delivers; undefined between two of them. */
+async function leaderOf({ db }: Database): Promise<string | undefined> {
+  const lease = await db
+    .selectFrom('leases')
+    .select('owner')
+    .where('name', '=', leaderLease)
+    .executeTakeFirst()
+  return lease?.owner
 }
 
 /** Has one process die as the seed says; answers at which step it did. */
