@@ -30,15 +30,21 @@ export const logins: readonly Mistakes[] = [
         "if (isBound && !sameSecret(mark, waiting.browser_hash ?? '')) {",
         'if (!isBound && waiting.client === null) {',
       ],
+      'the redirect address is not that of PUBLIC_URL': [
+        'deps.settings.publicUrl}/oauth/callback',
+        "deps.settings.publicUrl.replace('https', 'http')}/oauth/callback",
+      ],
+    },
+  },
+  {
+    file: 'src/payments/connection/invitations.ts',
+    tests: [['test/payment/oauth-invitation.test.ts']],
+    made: {
       'an invitation for one name is one for any': [
         'signInvitation(deps, invitation.id, client)',
         "signInvitation(deps, invitation.id, '')",
         'signInvitation(deps, id, client))',
         "signInvitation(deps, id, ''))",
-      ],
-      'the redirect address is not that of PUBLIC_URL': [
-        'deps.settings.publicUrl}/oauth/callback',
-        "deps.settings.publicUrl.replace('https', 'http')}/oauth/callback",
       ],
     },
   },

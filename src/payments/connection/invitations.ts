@@ -1,10 +1,85 @@
+import { createHmac, randomUUID } from 'node:crypto'
+import { asClientName } from '../../domain/client-name.ts'
+import { sameSecret } from '../../domain/secrets.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { countApiKeys } from '../../repositories/api-keys/api-key-queries.ts'
+import { findClient } from '../../repositories/connection/clients.ts'
 import {
   deleteOpenInvitation,
   findInvitation,
+  insertInvitation,
 } from '../../repositories/connection/invitation-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
+import { refuseConnected } from './connected-account.ts'
+
+const invitationLifeMs = 24 * 3600_000
+
+/**
+ * Makes a signed link that connects a client without an account, or without any key: once, within a day.
+ *
+ * @throws CONFLICT for a client that has both
+ */
+export async function createInvitation(
+  deps: PaymentDeps,
+  client: string,
+  actor: Actor,
+): Promise<{ id: string; url: string; expiresAt: Date }> {
+  const entry = {
+    client,
+    actor,
+    action: 'invitation.created',
+    resourceId: client,
+  }
+  const now = deps.now()
+  const invitation = {
+    id: randomUUID(),
+    client,
+    created_at: now,
+    expires_at: new Date(now.getTime() + invitationLifeMs),
+  }
+  await auditFailure(deps, entry, () =>
+    deps.database.transaction(async (trx) => {
+      const keys = await countApiKeys(trx, client)
+      const known = await findClient(trx, client)
+      if (keys.total > 0 && known?.mp_user_id !== null) {
+        throw new AppError('CONFLICT', {
+          message:
+            'The client has keys and an account: it needs no invitation, and another account only once this one is released',
+        })
+      }
+      await insertInvitation(trx, invitation)
+      await recordSuccess(deps, trx, entry)
+    }),
+  )
+  const url = new URL(`${deps.settings.publicUrl}/oauth/invitation`)
+  url.searchParams.set('client', client)
+  url.searchParams.set(
+    'invitation',
+    `${invitation.id}.${signInvitation(deps, invitation.id, client)}`,
+  )
+  return { id: invitation.id, url: url.href, expiresAt: invitation.expires_at }
+}
+
+/**
+ * Checks that the invitation could start a login now. It is not used up, since messengers open links too.
+ *
+ * @throws INVITATION_INVALID, OAUTH_ALREADY_CONNECTED
+ */
+export async function checkInvitation(
+  deps: PaymentDeps,
+  client: string,
+  invitation: string,
+): Promise<void> {
+  const id = readInvitation(deps, invitation, client)
+  if (id === undefined) throw new AppError('INVITATION_INVALID')
+  // First: a person who opens the link again needs the message that it is connected, not that the link is used up.
+  await refuseConnected(deps, asClientName(client))
+  const row = await findInvitation(deps.database.db, id)
+  if (!row || row.used_at !== null || row.expires_at <= deps.now()) {
+    throw new AppError('INVITATION_INVALID')
+  }
+}
 
 /**
  * Revokes an unused invitation: its link no longer starts a login.
@@ -28,4 +103,20 @@ export async function revokeInvitation(deps: PaymentDeps, id: string, actor: Act
       await recordSuccess(deps, trx, entry)
     }),
   )
+}
+
+function signInvitation(deps: PaymentDeps, id: string, client: string): string {
+  const { key } = deps.sealer.signingKey()
+  return createHmac('sha256', key).update(`invitation\n${id}\n${client}`).digest('base64url')
+}
+
+/** The id inside a link's token when its signature is valid; undefined otherwise. */
+export function readInvitation(
+  deps: PaymentDeps,
+  token: string,
+  client: string,
+): string | undefined {
+  const [id, signature] = token.split('.')
+  if (id === undefined || signature === undefined || !/^[0-9a-f-]{36}$/.test(id)) return undefined
+  return sameSecret(signature, signInvitation(deps, id, client)) ? id : undefined
 }

@@ -1,4 +1,3 @@
-import { createHmac, randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { codeChallenge, randomToken } from '../../domain/pkce.ts'
@@ -20,24 +19,19 @@ import {
 } from '../../repositories/connection/clients.ts'
 import {
   consumeState,
-  deleteConnection,
   deleteExpiredStates,
-  findConnection,
   findState,
   insertState,
   upsertConnection,
 } from '../../repositories/connection/connection-queries.ts'
-import {
-  findInvitation,
-  insertInvitation,
-  useInvitation,
-} from '../../repositories/connection/invitation-queries.ts'
+import { useInvitation } from '../../repositories/connection/invitation-queries.ts'
 import { type ActivityEntry, auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { renewConnection, sealContext, sealGrant } from './token-keeper.ts'
+import { refuseConnected } from './connected-account.ts'
+import { readInvitation } from './invitations.ts'
+import { sealContext, sealGrant } from './token-keeper.ts'
 
 const stateLifeMs = 10 * 60_000
-const invitationLifeMs = 24 * 3600_000
 
 type LoginRequest = {
   client: string
@@ -84,13 +78,6 @@ export async function startLogin(
     redirectUri: redirectUri(deps),
   })
   return { redirectTo, browserToken }
-}
-
-async function refuseConnected(deps: PaymentDeps, client: ClientName): Promise<void> {
-  const connection = await findConnection(deps.database.db, client)
-  if (connection?.status === 'connected' && connection.expires_at > deps.now()) {
-    throw new AppError('OAUTH_ALREADY_CONNECTED')
-  }
 }
 
 /**
@@ -301,199 +288,4 @@ async function nameAccount(deps: PaymentDeps, client: ClientName, token: string)
   } catch (error) {
     deps.log.warn({ client, err: error }, 'name of the connected account not read')
   }
-}
-
-type ConnectionStatus = {
-  authenticated: boolean
-  client: ClientName
-  mpUserId: number | null
-  liveMode: boolean | null
-  expiresAt: Date | null
-  expiresInHours: number | null
-  expired: boolean
-}
-
-export async function connectionStatus(
-  deps: PaymentDeps,
-  client: ClientName,
-): Promise<ConnectionStatus> {
-  const connection = await findConnection(deps.database.db, client)
-  if (!connection) {
-    return {
-      authenticated: false,
-      client,
-      mpUserId: null,
-      liveMode: null,
-      expiresAt: null,
-      expiresInHours: null,
-      expired: false,
-    }
-  }
-  const leftMs = connection.expires_at.getTime() - deps.now().getTime()
-  return {
-    authenticated: connection.status === 'connected' && leftMs > 0,
-    client,
-    mpUserId: connection.mp_user_id,
-    liveMode: connection.live_mode,
-    expiresAt: connection.expires_at,
-    expiresInHours: Math.max(0, Math.round(leftMs / 36_000) / 100),
-    expired: leftMs <= 0,
-  }
-}
-
-/**
- * Renews the tokens now, whatever their age.
- *
- * @throws CONFLICT for a valid access token without a valid refresh token: it stays in use, and only a new connection replaces it
- */
-export async function refreshConnection(
-  deps: PaymentDeps,
-  client: ClientName,
-  actor: Actor,
-): Promise<{ expiresAt: Date }> {
-  const entry = {
-    client,
-    actor,
-    action: 'oauth.refreshed',
-    resourceId: client,
-  }
-  return auditFailure(deps, entry, async () => {
-    const connection = await findConnection(deps.database.db, client)
-    if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
-    if (connection.refresh_token === null && connection.expires_at > deps.now()) {
-      throw notRenewable()
-    }
-    const renewed = await renewConnection(deps, client, connection.version, actor)
-    if (renewed.version === connection.version) throw notRenewable()
-    return { expiresAt: renewed.expires_at }
-  })
-}
-
-function notRenewable(): AppError {
-  return new AppError('CONFLICT', {
-    message:
-      'The provider has no valid refresh token for this client; the access token is used until it expires. Connect the client again to replace it',
-  })
-}
-
-/** Deletes the tokens. Keys and the pinned account stay. */
-export async function logout(deps: PaymentDeps, client: ClientName, actor: Actor): Promise<void> {
-  const entry = {
-    client,
-    actor,
-    action: 'oauth.logout',
-    resourceId: client,
-  }
-  await auditFailure(deps, entry, () =>
-    deps.database.transaction(async (trx) => {
-      if (!(await deleteConnection(trx, client))) throw new AppError('OAUTH_NOT_CONNECTED')
-      await recordSuccess(deps, trx, entry)
-    }),
-  )
-}
-
-/**
- * Lets the next connection of this client choose its account, which then needs an invitation or the administrator.
- *
- * @throws NOT_FOUND
- */
-export async function unpinAccount(
-  deps: PaymentDeps,
-  name: string,
-  actor: Actor,
-): Promise<{ mpUserId: number | null }> {
-  const client = asClientName(name)
-  const entry = {
-    client,
-    actor,
-    action: 'client.unpinned',
-    resourceId: client,
-  }
-  return auditFailure(deps, entry, () =>
-    deps.database.transaction(async (trx) => {
-      const row = await lockClient(trx, client)
-      if (!row) throw new AppError('NOT_FOUND', { message: 'There is no such client' })
-      await setPinnedAccount(trx, client, null)
-      await recordSuccess(deps, trx, { ...entry, metadata: { mp_user_id: row.mp_user_id } })
-      return { mpUserId: row.mp_user_id }
-    }),
-  )
-}
-
-/**
- * Makes a signed link that connects a client without an account, or without any key: once, within a day.
- *
- * @throws CONFLICT for a client that has both
- */
-export async function createInvitation(
-  deps: PaymentDeps,
-  client: string,
-  actor: Actor,
-): Promise<{ id: string; url: string; expiresAt: Date }> {
-  const entry = {
-    client,
-    actor,
-    action: 'invitation.created',
-    resourceId: client,
-  }
-  const now = deps.now()
-  const invitation = {
-    id: randomUUID(),
-    client,
-    created_at: now,
-    expires_at: new Date(now.getTime() + invitationLifeMs),
-  }
-  await auditFailure(deps, entry, () =>
-    deps.database.transaction(async (trx) => {
-      const keys = await countApiKeys(trx, client)
-      const known = await findClient(trx, client)
-      if (keys.total > 0 && known?.mp_user_id !== null) {
-        throw new AppError('CONFLICT', {
-          message:
-            'The client has keys and an account: it needs no invitation, and another account only once this one is released',
-        })
-      }
-      await insertInvitation(trx, invitation)
-      await recordSuccess(deps, trx, entry)
-    }),
-  )
-  const url = new URL(`${deps.settings.publicUrl}/oauth/invitation`)
-  url.searchParams.set('client', client)
-  url.searchParams.set(
-    'invitation',
-    `${invitation.id}.${signInvitation(deps, invitation.id, client)}`,
-  )
-  return { id: invitation.id, url: url.href, expiresAt: invitation.expires_at }
-}
-
-/**
- * Checks that the invitation could start a login now. It is not used up, since messengers open links too.
- *
- * @throws INVITATION_INVALID, OAUTH_ALREADY_CONNECTED
- */
-export async function checkInvitation(
-  deps: PaymentDeps,
-  client: string,
-  invitation: string,
-): Promise<void> {
-  const id = readInvitation(deps, invitation, client)
-  if (id === undefined) throw new AppError('INVITATION_INVALID')
-  // First: a person who opens the link again needs the message that it is connected, not that the link is used up.
-  await refuseConnected(deps, asClientName(client))
-  const row = await findInvitation(deps.database.db, id)
-  if (!row || row.used_at !== null || row.expires_at <= deps.now()) {
-    throw new AppError('INVITATION_INVALID')
-  }
-}
-
-function signInvitation(deps: PaymentDeps, id: string, client: string): string {
-  const { key } = deps.sealer.signingKey()
-  return createHmac('sha256', key).update(`invitation\n${id}\n${client}`).digest('base64url')
-}
-
-/** The id inside a link's token when its signature is valid; undefined otherwise. */
-function readInvitation(deps: PaymentDeps, token: string, client: string): string | undefined {
-  const [id, signature] = token.split('.')
-  if (id === undefined || signature === undefined || !/^[0-9a-f-]{36}$/.test(id)) return undefined
-  return sameSecret(signature, signInvitation(deps, id, client)) ? id : undefined
 }

@@ -4,7 +4,7 @@ import {
   readClientInformation,
   readClientSummaries,
 } from '../../payments/admin/client-information.ts'
-import { unpinAccount } from '../../payments/connection/oauth-login.ts'
+import { unpinAccount } from '../../payments/connection/connected-account.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import type { WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'

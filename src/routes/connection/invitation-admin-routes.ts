@@ -1,6 +1,5 @@
 import type { HttpServer } from '../../http/create-server.ts'
-import { revokeInvitation } from '../../payments/connection/invitations.ts'
-import { createInvitation } from '../../payments/connection/oauth-login.ts'
+import { createInvitation, revokeInvitation } from '../../payments/connection/invitations.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import { listOpenInvitations } from '../../repositories/connection/invitation-queries.ts'

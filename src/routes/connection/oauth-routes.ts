@@ -3,11 +3,10 @@ import type { HttpServer } from '../../http/create-server.ts'
 import { wantsHtml } from '../../http/html.ts'
 import {
   connectionStatus,
-  finishLogin,
   logout,
   refreshConnection,
-  startLogin,
-} from '../../payments/connection/oauth-login.ts'
+} from '../../payments/connection/connected-account.ts'
+import { finishLogin, startLogin } from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import { ClientOnlyQuery, iso, isoOrNull } from '../field-schemas.ts'
