@@ -22,7 +22,7 @@ import {
 import { listStores } from '../../repositories/stores/store-queries.ts'
 import { recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { type Begun, beginSession, type From, idleMs } from './sign-in.ts'
+import { type Begun, beginSession, type From, idleMs } from './sign-in-session.ts'
 
 /** Long enough for a weekend. */
 const invitationMs = 3 * 24 * 3_600_000

@@ -1,7 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto'
-import type { Trx } from '../../db/database.ts'
-import { asClientName } from '../../domain/client-name.ts'
-import { nameKey, type Person } from '../../domain/people.ts'
+import { nameKey } from '../../domain/people.ts'
 import { SealedError } from '../../domain/sealed.ts'
 import { hashSecret } from '../../domain/secrets.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -10,41 +7,19 @@ import {
   findPersonByName,
   type PersonRow,
   takeTotpStep,
-  updatePerson,
 } from '../../repositories/people/people-queries.ts'
-import {
-  countSignInTry,
-  deletePersonSession,
-  findPersonSession,
-  forgiveSignInTries,
-  insertPersonSession,
-  type OpenSession,
-  touchPersonSession,
-} from '../../repositories/people/person-sessions.ts'
-import { recordSuccess } from '../audit/activity.ts'
+import { countSignInTry, forgiveSignInTries } from '../../repositories/people/person-sessions.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
+import { type Begun, beginSession, type From } from './sign-in-session.ts'
 import { stepOfCode } from './totp.ts'
 
 const minuteMs = 60_000
-/** A long shift. */
-const sessionMs = 12 * 60 * minuteMs
-/** A page that is open asks every few seconds, so this counts from when the last page was closed. */
-export const idleMs = 2 * 60 * minuteMs
-/** `used_at` is not written at each request. */
-const touchMs = minuteMs
-const maxSessions = 20
-
 /** So many wrong passwords or codes of one name, or from one address, in the time below; the next ones are not checked. */
 export const triesOfName = 5
 export const triesOfAddress = 50
 export const lockMs = 15 * minuteMs
 
-/** Where a sign-in comes from. `group`: what counts as one address. */
-export type From = { actor: Actor; group: string; userAgent: string | undefined }
-
 export type Credentials = { name: string; password: string; code?: string | undefined }
-
-export type Begun = { secret: string; sessionId: string; person: Person; until: Date }
 
 /**
  * A new session for the person of this name. Undefined when the name, the password or the code is wrong, which are not distinguished:
@@ -129,78 +104,4 @@ export function openTotp(
     if (error instanceof SealedError) return undefined
     throw error
   }
-}
-
-/** Writes a new session of the person and its entry of the audit log. */
-export async function beginSession(
-  deps: PaymentDeps,
-  trx: Trx,
-  row: PersonRow,
-  { actor, userAgent }: From,
-): Promise<Begun | undefined> {
-  const now = deps.now()
-  // A person who was revoked meanwhile begins none.
-  if (!(await updatePerson(trx, row.id, { signed_in_at: now }))) return undefined
-  const secret = randomBytes(32).toString('base64url')
-  const sessionId = randomUUID()
-  const until = new Date(now.getTime() + sessionMs)
-  await insertPersonSession(
-    trx,
-    {
-      id: sessionId,
-      token_hash: hashSecret(secret),
-      person_id: row.id,
-      created_at: now,
-      used_at: now,
-      expires_at: until,
-      ip_address: actor.ipAddress,
-      user_agent: userAgent?.slice(0, 300).toWellFormed() ?? null,
-    },
-    maxSessions,
-  )
-  const person = personOf(row)
-  await recordSuccess(deps, trx, {
-    client: row.client,
-    actor: { ...actor, person, sessionId },
-    action: 'session.started',
-    resourceId: sessionId,
-  })
-  return { secret, sessionId, person, until }
-}
-
-/** The session with this secret, if it is open and its person is not revoked. Its use is recorded once a minute. */
-export async function findSession(
-  deps: Pick<PaymentDeps, 'database' | 'now'>,
-  secret: string,
-): Promise<OpenSession | undefined> {
-  const { db } = deps.database
-  const now = deps.now()
-  const found = await findPersonSession(db, hashSecret(secret), {
-    now,
-    idleSince: new Date(now.getTime() - idleMs),
-  })
-  if (found && now.getTime() - found.usedAt.getTime() >= touchMs) {
-    await touchPersonSession(db, found.id, now)
-  }
-  return found
-}
-
-/** Ends the session with this secret, if there is one. */
-export async function endSession(deps: PaymentDeps, secret: string, actor: Actor): Promise<void> {
-  const found = await findSession(deps, secret)
-  if (!found) return
-  const { id, person } = found
-  await deps.database.transaction(async (trx) => {
-    if (!(await deletePersonSession(trx, { id, personId: person.id }))) return
-    await recordSuccess(deps, trx, {
-      client: person.client,
-      actor: { ...actor, person, sessionId: id },
-      action: 'session.ended',
-      resourceId: id,
-    })
-  })
-}
-
-export function personOf({ id, name, role, client, stores }: PersonRow): Person {
-  return { id, name, role, client: client && asClientName(client), stores }
 }

@@ -10,14 +10,13 @@ import { type ActivityEntry, recordSuccess } from '../../payments/audit/activity
 import { createRefusedSignIns } from '../../payments/audit/refused-sign-ins.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
+import { type Credentials, signInPerson } from '../../payments/people/sign-in.ts'
 import {
   type Begun,
-  type Credentials,
   endSession,
   type From,
   findSession,
-  signInPerson,
-} from '../../payments/people/sign-in.ts'
+} from '../../payments/people/sign-in-session.ts'
 import {
   type ApiKeyRow,
   findActiveKeyById,
