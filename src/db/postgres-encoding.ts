@@ -1,6 +1,6 @@
 import { type ClientConfig, escapeIdentifier } from 'pg'
 import { DatabaseUnavailableError, UnfitDatabaseError } from './database-failures.ts'
-import { endProbe, openProbe } from './postgres-probe.ts'
+import { endStartConnection, openStartConnection } from './postgres-start-connection.ts'
 
 type Answer = { name: string; encoding: string }
 
@@ -19,7 +19,7 @@ export async function checkEncoding(config: ClientConfig): Promise<void> {
 }
 
 async function ask(config: ClientConfig): Promise<Answer> {
-  const client = await openProbe(config)
+  const client = await openStartConnection(config)
   try {
     const { rows } = await client.query<Answer>(
       `select current_database() as name, current_setting('server_encoding') as encoding`,
@@ -28,6 +28,6 @@ async function ask(config: ClientConfig): Promise<Answer> {
   } catch (cause) {
     throw new DatabaseUnavailableError('No connection to the database', { cause })
   } finally {
-    endProbe(client)
+    endStartConnection(client)
   }
 }

@@ -1,7 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, type ClientConfig, escapeIdentifier } from 'pg'
 import { DatabaseUnavailableError, UnfitDatabaseError } from './database-failures.ts'
-import { endProbe, openProbe, probeWithinMs } from './postgres-probe.ts'
+import {
+  endStartConnection,
+  openStartConnection,
+  startWithinMs,
+} from './postgres-start-connection.ts'
 
 /**
  * What is between the service and the server. `none`: nothing. `session`: a pooler with a session per connection.
@@ -23,7 +27,7 @@ const rounds = 5
  * @throws DatabaseUnavailableError.
  */
 export async function findPooling(config: ClientConfig): Promise<Pooling> {
-  const first = await openProbe(config)
+  const first = await openStartConnection(config)
   try {
     const pid = await pidOf(first)
     // Absent from the published types.
@@ -33,12 +37,12 @@ export async function findPooling(config: ClientConfig): Promise<Pooling> {
     if (cause instanceof DatabaseUnavailableError) throw cause
     throw new DatabaseUnavailableError('No connection to the database', { cause })
   } finally {
-    endProbe(first)
+    endStartConnection(first)
   }
 }
 
 async function sharesSessions(first: Client, pid: number, config: ClientConfig): Promise<boolean> {
-  const other = await openProbe(config)
+  const other = await openStartConnection(config)
   try {
     const shares = async () => {
       for (let round = 1; round <= rounds; round += 1) {
@@ -48,9 +52,9 @@ async function sharesSessions(first: Client, pid: number, config: ClientConfig):
       }
       return false
     }
-    return await Promise.race([shares(), sleep(probeWithinMs, true, { ref: false })])
+    return await Promise.race([shares(), sleep(startWithinMs, true, { ref: false })])
   } finally {
-    endProbe(other)
+    endStartConnection(other)
   }
 }
 
@@ -70,7 +74,7 @@ const forms = [
 export async function checkRole(
   config: ClientConfig,
 ): Promise<{ role: string; isLimited: boolean }> {
-  const client = await openProbe(config)
+  const client = await openStartConnection(config)
   try {
     const { rows } = await client.query<{ role: string; timeout: string; settings: string[] }>(
       `select current_user as role, current_setting('statement_timeout') as timeout,
@@ -90,7 +94,7 @@ export async function checkRole(
     }
     return { role, isLimited: timeout !== '0' }
   } finally {
-    endProbe(client)
+    endStartConnection(client)
   }
 }
 
@@ -102,20 +106,20 @@ export async function receivesNotifications(
   const clients: Client[] = []
   const channel = `tillbridge_probe_${process.pid}_${Date.now()}`
   try {
-    const listener = await openProbe(direct)
+    const listener = await openStartConnection(direct)
     clients.push(listener)
     const received = new Promise<boolean>((resolve) =>
       listener.once('notification', () => resolve(true)),
     )
     await listener.query(`listen ${channel}`)
-    const notifier = await openProbe(pooled)
+    const notifier = await openStartConnection(pooled)
     clients.push(notifier)
     await notifier.query(`notify ${channel}`)
-    return await Promise.race([received, sleep(probeWithinMs, false, { ref: false })])
+    return await Promise.race([received, sleep(startWithinMs, false, { ref: false })])
   } catch {
     return false
   } finally {
-    for (const client of clients) endProbe(client)
+    for (const client of clients) endStartConnection(client)
   }
 }
 

@@ -2,15 +2,15 @@ import { Client, type ClientConfig } from 'pg'
 import { DatabaseUnavailableError } from './database-failures.ts'
 
 /** The time limit of queries before the service uses the server. */
-export const probeWithinMs = 3_000
+export const startWithinMs = 3_000
 
 /**
- * A connection of its own for a query at the start; close it with `endProbe`.
+ * A connection of its own for a query at the start; close it with `endStartConnection`.
  *
  * @throws DatabaseUnavailableError.
  */
-export async function openProbe(config: ClientConfig): Promise<Client> {
-  const client = new Client({ ...config, query_timeout: probeWithinMs })
+export async function openStartConnection(config: ClientConfig): Promise<Client> {
+  const client = new Client({ ...config, query_timeout: startWithinMs })
   client.on('error', () => {})
   try {
     await client.connect()
@@ -20,6 +20,6 @@ export async function openProbe(config: ClientConfig): Promise<Client> {
   }
 }
 
-export function endProbe(client: Client): void {
+export function endStartConnection(client: Client): void {
   client.end().catch(() => {})
 }
