@@ -193,8 +193,11 @@ async function freezeLeader(
   }
   const isBeforeByte =
     chance.maybe(`before the first byte ${life}`, 0.5) && (await victim.child.freezeAtRequest())
-  if (!isBeforeByte) await world.onWay(victim.child.name)
-  victim.child.freeze()
+  // It stops itself in the other case: a second stop could take effect after it was woken.
+  if (!isBeforeByte) {
+    await world.onWay(victim.child.name)
+    victim.child.freeze()
+  }
   const letThrough = world.holdUp(victim.child.name)
   await giveBackLeases(database, [victim.processId])
   await wait(frozenMs)
