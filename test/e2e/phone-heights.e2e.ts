@@ -78,7 +78,9 @@ async function tooHigh(page: Page, base: string, views: readonly View[]) {
   for (const [view, shown] of views) {
     await page.goto(`${base}#/${view}`)
     await page.locator(shown).first().waitFor()
-    await expect.poll(() => page.locator('.loading').count(), { timeout: 20_000 }).toBe(0)
+    await expect
+      .poll(() => page.locator('.loading, [aria-busy="true"]').count(), { timeout: 20_000 })
+      .toBe(0)
     // Names and pictures that come a moment later may still change it.
     const until = performance.now() + 3_000
     let height = await heightOf(page)
