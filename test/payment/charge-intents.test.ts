@@ -4,6 +4,7 @@ import { asClientName } from '../../src/domain/client-name.ts'
 import { renewConnection } from '../../src/payments/connection/token-keeper.ts'
 import { serviceActor } from '../../src/payments/operations/request-context.ts'
 import { findConnection } from '../../src/repositories/connection/connection-queries.ts'
+import { findChargeStart, insertCharge } from '../../src/repositories/orders/charge-intents.ts'
 import { newAccount, openOwnShop, orderRow, ordersAtProvider } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
@@ -104,6 +105,33 @@ test('a reference that another client of the account has sent is not sent again'
   expect(second.statusCode, second.body).toBe(201)
   const references = ordersAtProvider(service, till).map((order) => order.external_reference)
   expect(new Set(references).size).toBe(2)
+})
+
+test('of two charges that looked at their box at the same time the later one is not begun', async () => {
+  const till = await openOwnShop(service, 'same time')
+  const { order_id: known } = (await charge(service, till, { reference: 'R' })).json()
+  const row = await orderRow(service, known)
+  const route = 'POST /orders'
+  const seen = await findChargeStart(service.database.db, row.client, {
+    ...{ route, key: undefined, byContent: false, cajaId: row.caja_id },
+    ...{ externalReference: 'S', amountCents: row.amount_cents },
+  })
+  const { pos, connection } = seen
+  if (!pos || !connection) throw new Error('the shop is open')
+  const begin = (reference: string) =>
+    insertCharge(
+      service.database.db,
+      {
+        ...row,
+        ...{ id: randomUUID(), request_key: randomUUID(), creation: 'intent' as const },
+        ...{ external_reference: reference, mp_external_reference: reference },
+      },
+      pos,
+      connection,
+      { route, key: undefined, fingerprint: reference },
+    )
+  expect((await begin('S')).order).toMatchObject({ external_reference: 'S' })
+  expect((await begin('T')).order).toBeUndefined()
 })
 
 test('a charge whose box is removed meanwhile is not begun', async () => {
