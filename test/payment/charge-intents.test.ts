@@ -134,6 +134,28 @@ test('of two charges that looked at their box at the same time the later one is 
   expect((await begin('T')).order).toBeUndefined()
 })
 
+test('a charge is not begun when one of its box was denied after the look', async () => {
+  const till = await openOwnShop(service, 'denied meanwhile')
+  const { order_id: known } = (await charge(service, till, { reference: 'R' })).json()
+  const row = await orderRow(service, known)
+  const { db } = service.database
+  const route = 'POST /orders'
+  const { pos, connection } = await findChargeStart(db, row.client, {
+    ...{ route, key: undefined, byContent: false, cajaId: row.caja_id },
+    ...{ externalReference: 'S', amountCents: row.amount_cents },
+  })
+  if (!pos || !connection) throw new Error('the shop is open')
+  const intent = {
+    ...row,
+    ...{ id: randomUUID(), request_key: randomUUID(), creation: 'intent' as const },
+    ...{ external_reference: 'S', mp_external_reference: 'S' },
+  }
+  const link = { route, key: undefined, fingerprint: 'S' }
+  const stale = { ...pos, denied_charges: pos.denied_charges - 1 }
+  expect((await insertCharge(db, intent, stale, connection, link)).order).toBeUndefined()
+  expect((await insertCharge(db, intent, pos, connection, link)).order).toBeDefined()
+})
+
 test('a charge whose box is removed meanwhile is not begun', async () => {
   const till = await openOwnShop(service, 'removed')
   holdBack(() =>

@@ -115,6 +115,17 @@ test('T34: two clients may use the same Idempotency-Key, and each is answered by
   }
 })
 
+test('T34: a key that a refund has used is free for a charge', async () => {
+  const till = await openOwnShop(service, 'key-of-refund')
+  const { order_id: sold } = (await charge(service, till, { reference: 'K-5' })).json()
+  await act(service, sold, payByCard)
+  await readOrder(service, till, sold)
+  expect((await refund(service, till, sold, undefined, 'refund-first')).statusCode).toBe(200)
+  const headers = keyed('refund-first')
+  const answer = await charge(service, till, { reference: 'K-6', headers })
+  expect([answer.statusCode, answer.json().order_id !== sold]).toEqual([201, true])
+})
+
 test('T34: equal requests of two clients are two sales, and neither shows in the other', async () => {
   const tills = [await openOwnShop(service, 'bare-one'), await openOwnShop(service, 'bare-two')]
   const made: string[] = []
