@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { asClientName } from '../../src/domain/client-name.ts'
+import { findIdempotencyKey } from '../../src/repositories/orders/idempotency-keys.ts'
 import {
   cancel,
   clearFaults,
@@ -124,6 +126,16 @@ test('T34: a key that a refund has used is free for a charge', async () => {
   const headers = keyed('refund-first')
   const answer = await charge(service, till, { reference: 'K-6', headers })
   expect([answer.statusCode, answer.json().order_id !== sold]).toEqual([201, true])
+  const { db } = service.database
+  const kept = await db
+    .selectFrom('idempotency_keys')
+    .selectAll()
+    .where('client', '=', asClientName(till.client))
+    .execute()
+  expect(kept.length).toBeGreaterThan(0)
+  for (const { client, key } of kept) {
+    expect(await findIdempotencyKey(db, { client, route: 'another route', key })).toBeUndefined()
+  }
 })
 
 test('T34: equal requests of two clients are two sales, and neither shows in the other', async () => {
