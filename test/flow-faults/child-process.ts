@@ -8,7 +8,7 @@ import type { CrashPoint } from './crashing-database.ts'
 const script = fileURLToPath(new URL('child.ts', import.meta.url))
 const longestStartMs = 120_000
 const longestAnswerMs = 5_000
-/** Whoever sends nothing in this time is not stopped at a request. */
+/** A process that sends nothing in this time is not stopped at a request. */
 const longestWaitForRequestMs = 1_500
 /** Halves the time in which a process loads; there are hundreds of them. */
 const compileCache = join(tmpdir(), 'tillbridge-compile-cache')

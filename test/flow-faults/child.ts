@@ -18,7 +18,7 @@ export type Where = {
   child: string
 }
 
-/** To the child: begin, die at this point, go by a clock that is so much ahead, say what is owed, or stop at a request until then. */
+/** To the child: begin, die at this point, set the clock so far ahead, list open deliveries, or stop at a request before this time. */
 export type Order =
   | { begin: Where }
   | { arm: CrashPoint }
@@ -113,7 +113,7 @@ const requestTaken = 'undici:request:create'
 
 /**
  * Stops this process (SIGSTOP) within its next write to a target, if one begins until then: a time of the machine's own clock,
- * since the order itself may be read late, when nobody would wake the process any more.
+ * since a process that reads the order late would stop after the run has woken it.
  */
 function stopAtRequest(until: number): void {
   const onRequest = (message: unknown) => {

@@ -107,35 +107,9 @@ test('a reference that another client of the account has sent is not sent again'
   expect(new Set(references).size).toBe(2)
 })
 
-test('of two charges that looked at their box at the same time the later one is not begun', async () => {
-  const till = await openOwnShop(service, 'same time')
-  const { order_id: known } = (await charge(service, till, { reference: 'R' })).json()
-  const row = await orderRow(service, known)
-  const route = 'POST /orders'
-  const seen = await findChargeStart(service.database.db, row.client, {
-    ...{ route, key: undefined, byContent: false, cajaId: row.caja_id },
-    ...{ externalReference: 'S', amountCents: row.amount_cents },
-  })
-  const { pos, connection } = seen
-  if (!pos || !connection) throw new Error('the shop is open')
-  const begin = (reference: string) =>
-    insertCharge(
-      service.database.db,
-      {
-        ...row,
-        ...{ id: randomUUID(), request_key: randomUUID(), creation: 'intent' as const },
-        ...{ external_reference: reference, mp_external_reference: reference },
-      },
-      pos,
-      connection,
-      { route, key: undefined, fingerprint: reference },
-    )
-  expect((await begin('S')).order).toMatchObject({ external_reference: 'S' })
-  expect((await begin('T')).order).toBeUndefined()
-})
-
-test('a charge is not begun when one of its box was denied after the look', async () => {
-  const till = await openOwnShop(service, 'denied meanwhile')
+/** Looks at the box of a new shop once; the function begins a charge on that look, or on a changed copy of its box. */
+async function lookOnce(name: string) {
+  const till = await openOwnShop(service, name)
   const { order_id: known } = (await charge(service, till, { reference: 'R' })).json()
   const row = await orderRow(service, known)
   const { db } = service.database
@@ -145,15 +119,28 @@ test('a charge is not begun when one of its box was denied after the look', asyn
     ...{ externalReference: 'S', amountCents: row.amount_cents },
   })
   if (!pos || !connection) throw new Error('the shop is open')
-  const intent = {
-    ...row,
-    ...{ id: randomUUID(), request_key: randomUUID(), creation: 'intent' as const },
-    ...{ external_reference: 'S', mp_external_reference: 'S' },
+  const begin = async (reference: string, seen = pos) => {
+    const intent = {
+      ...row,
+      ...{ id: randomUUID(), request_key: randomUUID(), creation: 'intent' as const },
+      ...{ external_reference: reference, mp_external_reference: reference },
+    }
+    const link = { route, key: undefined, fingerprint: reference }
+    return (await insertCharge(db, intent, seen, connection, link)).order
   }
-  const link = { route, key: undefined, fingerprint: 'S' }
-  const stale = { ...pos, denied_charges: pos.denied_charges - 1 }
-  expect((await insertCharge(db, intent, stale, connection, link)).order).toBeUndefined()
-  expect((await insertCharge(db, intent, pos, connection, link)).order).toBeDefined()
+  return { pos, begin }
+}
+
+test('of two charges that looked at their box at the same time the later one is not begun', async () => {
+  const { begin } = await lookOnce('same time')
+  expect(await begin('S')).toMatchObject({ external_reference: 'S' })
+  expect(await begin('T')).toBeUndefined()
+})
+
+test('a charge is not begun when one of its box was denied after the look', async () => {
+  const { pos, begin } = await lookOnce('denied meanwhile')
+  expect(await begin('S', { ...pos, denied_charges: pos.denied_charges - 1 })).toBeUndefined()
+  expect(await begin('S')).toMatchObject({ external_reference: 'S' })
 })
 
 test('a charge whose box is removed meanwhile is not begun', async () => {
