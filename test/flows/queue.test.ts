@@ -256,6 +256,40 @@ test('T50: when the term ends its attempts are broken off, and nothing more is c
   expect(jobs).toEqual(['c', 'd'])
 })
 
+test('an item that is finished while a read shows it as waiting is not sent again by that read', async () => {
+  const hold = latch()
+  const sent: string[] = []
+  const saved = latch()
+  let reads = 0
+  const { worker } = workerOver([], {
+    work: {
+      walk: () => ({
+        next: async () => {
+          reads += 1
+          if (reads === 2) {
+            hold.open()
+            await saved.opened
+            await expect.poll(() => worker.inFlight(), soon).toBe(0)
+          }
+          return reads <= 2 ? [{ pk: 'a', row: 'row a' }] : []
+        },
+      }),
+      attempt: alone(async (pk) => {
+        sent.push(pk)
+        await hold.opened
+        return pk
+      }),
+      save: async () => {
+        saved.open()
+        return []
+      },
+    },
+  })
+  await expect.poll(() => reads, soon).toBeGreaterThan(2)
+  await worker.stop(1_000)
+  expect(sent).toEqual(['a'])
+})
+
 test('what changes while it is sent is sent again right after that, though the walk has passed it', async () => {
   const owed = new Map([
     ['a', 1],
