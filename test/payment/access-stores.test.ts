@@ -197,21 +197,28 @@ test.each(attacks)(
 )
 
 test('T58: a supervisor acts on the own stores, by an order’s other id too, and a store taken away is foreign at once', async () => {
-  const read = () => by(service, supervisor, { url: `/orders/${own.order}` })
+  const { stores } = (await by(service, supervisor, { url: '/stores' })).json()
+  const moved = await join(service, {
+    name: 'eva',
+    role: 'supervisor',
+    client: 'acme',
+    stores: [stores[0].external_id],
+  })
+  const read = () => by(service, moved, { url: `/orders/${own.order}` })
   const { mp_order_id: providerId } = (await read()).json()
-  expect((await by(service, supervisor, { url: `/orders/${providerId}` })).statusCode).toBe(200)
-  const refund = await by(service, supervisor, {
+  expect((await by(service, moved, { url: `/orders/${providerId}` })).statusCode).toBe(200)
+  const refund = await by(service, moved, {
     url: '/orders/refund',
     body: { order_id: own.order, amount: '1,00' },
   })
   expect(refund.statusCode).toBe(200)
-  expect((await by(service, supervisor, { url: `/closings/${own.closing}` })).statusCode).toBe(200)
+  expect((await by(service, moved, { url: `/closings/${own.closing}` })).statusCode).toBe(200)
   await service.app.inject({
     method: 'PATCH',
-    url: `/people/${supervisor.id}`,
+    url: `/people/${moved.id}`,
     headers: { 'x-api-token': 'admin-token-for-tests-0123456789abcdef', ...ownPage },
     payload: { role: 'supervisor', stores: ['FOREIGN-STORE'] },
   })
   expect((await read()).statusCode).toBe(404)
-  expect((await by(service, supervisor, { url: `/orders/${foreign.order}` })).statusCode).toBe(200)
+  expect((await by(service, moved, { url: `/orders/${foreign.order}` })).statusCode).toBe(200)
 })

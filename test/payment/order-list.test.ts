@@ -9,13 +9,13 @@ import { act, asAdmin, call, charge, payByCard, readOrder, type Till } from '../
 
 /** Orders as people look for them: by where they stand, what they come to, and by amounts as they are written. */
 let service: TestService
+/** Has one order, `FIRST`, and copies of it. */
 let shop: Till
-let other: Till
 
 beforeAll(async () => {
   service = await startTestService()
-  shop = await openOwnShop(service, 'acme')
-  other = await openOwnShop(service, 'other')
+  shop = await openOwnShop(service, 'copies')
+  await charge(service, shop, { reference: 'FIRST', amount: '3,00' })
 })
 afterAll(() => service.stop())
 
@@ -37,15 +37,15 @@ async function list(query: string, till = shop): Promise<Listed> {
   return answer.json()
 }
 
-async function sell(reference: string, amount: string, till = shop): Promise<string> {
+async function sell(reference: string, amount: string, till: Till): Promise<string> {
   const { order_id: id } = (await charge(service, till, { reference, amount })).json()
   await act(service, id, payByCard)
   await readOrder(service, till, id)
   return id
 }
 
-/** Copies of an order with other contents, as the database holds them. */
-async function copies(reference: string, rows: Record<string, unknown>[]): Promise<void> {
+/** Copies of the order `FIRST` with other contents, as the database holds them. */
+async function copies(rows: Record<string, unknown>[]): Promise<void> {
   const whole = rows.map((row) => {
     const id = randomUUID()
     return { id, mp_order_id: `ORD${id}`, mp_external_reference: id, ...row }
@@ -53,12 +53,17 @@ async function copies(reference: string, rows: Record<string, unknown>[]): Promi
   await sql`insert into orders
     select (jsonb_populate_record(first, change)).* from orders as first,
       jsonb_array_elements(${JSON.stringify(whole)}::jsonb) as change
-    where first.external_reference = ${reference}`.execute(service.database.db)
+    where first.external_reference = 'FIRST'`.execute(service.database.db)
 }
 
 test('orders are counted and summed by where they stand, whatever standing is shown; each client its own', async () => {
-  await sell('PAID', '100,00')
-  const part = await sell('PART', '50,00')
+  const admin = async (query: string) =>
+    (await asAdmin(service, { url: `/admin/orders?totals=true${query}` })).json().totals
+  const before = (await admin('')).all.orders
+  const shop = await openOwnShop(service, 'acme')
+  const other = await openOwnShop(service, 'other')
+  await sell('PAID', '100,00', shop)
+  const part = await sell('PART', '50,00', shop)
   expect((await refund(service, shop, part, '20,00')).statusCode).toBe(200)
   const { order_id: declined } = (
     await charge(service, shop, { reference: 'POOR', amount: '7,00' })
@@ -79,27 +84,28 @@ test('orders are counted and summed by where they stand, whatever standing is sh
     in_doubt: none,
     received: { orders: 2, amount: '150.00', paid_amount: '150.00', refunded_amount: '20.00' },
   }
-  expect((await list('totals=true')).totals).toEqual(totals)
-  const shown = await list('standing=paid&totals=true')
+  expect((await list('totals=true', shop)).totals).toEqual(totals)
+  const shown = await list('standing=paid&totals=true', shop)
   expect(shown).toMatchObject({ total: 1, orders: [{ external_reference: 'PAID' }], totals })
-  const { orders } = await list('standing=received')
+  const { orders } = await list('standing=received', shop)
   expect(orders.map((one) => one.external_reference)).toEqual(['PART', 'PAID'])
   // As the statistics count what is paid.
   const from = new Date(service.clock.now().getTime() - 86_400_000).toISOString()
   const url = `/statistics?from=${from}`
   const { paid: counted } = (await call(service, { url, token: shop.key })).json()
   expect(counted).toBe(totals.received.orders)
-  expect((await list('q=PAI&totals=true')).totals).toMatchObject({ all: paid, paid })
-  for (const query of ['', 'totals=false']) expect(await list(query)).not.toHaveProperty('totals')
+  expect((await list('q=PAI&totals=true', shop)).totals).toMatchObject({ all: paid, paid })
+  for (const query of ['', 'totals=false']) {
+    expect(await list(query, shop)).not.toHaveProperty('totals')
+  }
 
-  const admin = async (query: string) =>
-    (await asAdmin(service, { url: `/admin/orders?totals=true${query}` })).json().totals
-  expect((await admin('')).all.orders).toBe(5)
+  expect((await admin('')).all.orders).toBe(before + 5)
   expect(await admin('&client=acme')).toEqual(totals)
   expect((await list('totals=true', other)).totals?.all).toMatchObject({ orders: 1 })
 })
 
 test('an amount is found however it is written', async () => {
+  const other = await openOwnShop(service, 'amounts')
   await sell('AMOUNT', '1234,50', other)
   for (const q of ['1234,50', '1.234,50', '1,234.50', '1234.5', '1234', '1.234']) {
     const { orders } = await list(`q=${encodeURIComponent(q)}`, other)
@@ -121,7 +127,7 @@ test.each([
 })
 
 test('an order that was given up before it had an answer is in doubt, and on its way no more', async () => {
-  await copies('OPEN', [
+  await copies([
     { external_reference: 'GIVEN-UP', creation: 'unknown', cancel_requested_at: new Date() },
     { external_reference: 'GIVEN-UP-2', creation: 'intent', cancel_requested_at: new Date() },
   ])
@@ -166,7 +172,7 @@ test('where an order stands is the same for who filters and for who reads it, wh
       ...(index % 5 === 0 && { refund_unclear: 'x' }),
       ...(index % 5 === 1 && { refund_contradicted: 'x' }),
     }))
-  await copies('OPEN', rows)
+  await copies(rows)
   const { totals } = await list('q=CROSSED&totals=true')
   expect(totals?.all?.orders).toBe(rows.length)
   for (const standing of standings) {

@@ -56,7 +56,7 @@ afterEach(async () => {
   proxy.alter = undefined
   await clearFaults(service)
   // The next test searches its own shops only.
-  await service.database.db.deleteFrom('oauth_connections').execute()
+  await service.database.db.deleteFrom('order_searches').execute()
 })
 
 const keyed = (key: string) => ({ 'idempotency-key': key })

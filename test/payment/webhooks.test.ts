@@ -306,9 +306,10 @@ test('T21: the body decides nothing: not the state, not the order, not what is a
   expect([await localStatus(till), await localStatus(other.till)]).toEqual(['created', 'created'])
   // Nor is there an order in the body of a delivery that was signed without one.
   const ts = String(service.clock.now().getTime())
+  const request = randomUUID()
   const unnamed = {
-    'x-request-id': requestId,
-    'x-signature': signature(vectorSecret, { requestId, ts }),
+    'x-request-id': request,
+    'x-signature': signature(vectorSecret, { requestId: request, ts }),
   }
   expect((await post('/webhooks?type=order', unnamed, lie)).statusCode).toBe(200)
   await service.inbox.idle()

@@ -66,7 +66,8 @@ const rowsOf = (client: string) =>
     .execute()
 
 test('a report settles the net of its charges, and read three times it adds nothing', async () => {
-  const sold = await sell('N-1')
+  const till = await openShop(service, 'three times', '6105')
+  const sold = await sell('N-1', '1000,00', till)
   const lines = [
     lineOf(sold),
     `,${sold.paymentId},${sold.mpOrderId},REFUND,-100.00,2026-11-22T10:00:00.000-04:00,4.39,0.00,0.00,,-95.61,`,
@@ -86,7 +87,7 @@ test('a report settles the net of its charges, and read three times it adds noth
     from: '2026-11-21T14:30:00.000Z',
     to: '2026-11-22T15:00:00.000Z',
   })
-  expect(await netOf(sold)).toEqual({
+  expect(await netOf(sold, till)).toEqual({
     state: 'settled',
     gross: '1000.00',
     fee: '43.90',
@@ -107,12 +108,12 @@ test('a report settles the net of its charges, and read three times it adds noth
     expected: null,
     charged_back: null,
   })
-  const before = await rowsOf('acme')
+  const before = await rowsOf(till.client)
   for (const _ of [2, 3]) {
     const again = await handIn(lines, till, '?name=dia.csv')
     expect(again.json()).toMatchObject({ id: first.json().id, added: 0, changed: 0, known: 3 })
   }
-  const after = await rowsOf('acme')
+  const after = await rowsOf(till.client)
   const content = (rows: typeof before) => rows.map(({ seen_in, ...row }) => row)
   expect(content(after)).toEqual(content(before))
   const { files, total } = (
@@ -278,9 +279,19 @@ test('T22: only a report may be larger than other bodies, and has its limit too'
 })
 
 test('taking in a report is told in the audit log', async () => {
-  const { logs } = (await asAdmin(service, { url: '/admin/activity?client=acme&limit=200' })).json()
+  const shop = await openShop(service, 'audited', '6106')
+  const lines = [1, 2, 3].map(
+    (id) => `,${id},,PAYOUTS,-1.00,2026-11-22T11:00:00.000-04:00,0.00,0.00,0.00,,-1.00,`,
+  )
+  const sold = await sell('N-10', '1000,00', shop)
+  for (const report of [lines, [lineOf(sold)], [lineOf(sold, '930.10')]]) {
+    expect((await handIn(report, shop)).statusCode).toBe(200)
+  }
+  const { logs } = (
+    await asAdmin(service, { url: '/admin/activity?client=audited&limit=200' })
+  ).json()
   const taken = logs.filter((entry: { action: string }) => entry.action === 'settlement.taken_in')
-  expect(taken.length).toBeGreaterThan(3)
+  expect(taken).toHaveLength(3)
   expect(taken.at(-1)).toMatchObject({
     resource_type: 'settlement',
     status: 'success',

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { openOwnShop, refund } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
@@ -12,9 +12,19 @@ import {
   type Till,
 } from '../support/till.ts'
 
+const classes = () => service.database.db.selectFrom('charge_classes').selectAll().execute()
+
 let service: TestService
+let classesAtStart: Awaited<ReturnType<typeof classes>>
 beforeAll(async () => {
   service = await startTestService()
+  classesAtStart = await classes()
+})
+// The rules for charges hold for every shop.
+afterEach(async () => {
+  const { db } = service.database
+  await db.deleteFrom('charge_classes').execute()
+  await db.insertInto('charge_classes').values(classesAtStart).execute()
 })
 afterAll(() => service.stop())
 
