@@ -29,16 +29,14 @@ const changes = () =>
     ...{ client: undefined, stores: undefined, cajaId: undefined, before: undefined, limit: 10 },
   })
 
-test('what the version before writes is read by the present names', async () => {
+test('what the version before writes is read by the present names, and the upgrade renames what is stored', async () => {
   await database.db.transaction().execute((trx) => writeFleetChanges(trx, [former]))
   const [row] = await changes()
   expect(row && toChange(row)).toMatchObject({
     from: { cause: 'destination_failing' },
     to: { cause: 'deliveries_late', about: { pending: 40 } },
   })
-})
 
-test('the upgrade renames what is stored', async () => {
   const migration = await readFile(`${migrationsFolder}0118_cause_names.sql`, 'utf8')
   await sql.raw(migration).execute(database.db)
   expect(await changes()).toMatchObject([

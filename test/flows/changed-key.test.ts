@@ -11,57 +11,65 @@ import {
 let target: TestTarget
 let flows: TestFlows
 
-const file = (extra: object) => {
-  const flow = jsonFlow('shop', target.url, {
+const file = (name: string, extra: object) => {
+  const flow = jsonFlow(name, target.url, {
     startPaused: false,
     deletes: { mode: 'delete', guard: { maxPercent: 100, minItems: 0, emptySource: 'allow' } },
     ...extra,
   }) as { destinations: object[] }
   const destinations = flow.destinations.map((one) => ({
     ...one,
-    delete: { url: `${target.url}/shop/{pk}` },
+    delete: { url: `${target.url}/${name}/{pk}` },
   }))
   return { ...flow, destinations }
 }
 const items = (ids: string[]) => ids.map((id) => ({ id, sku: `S-${id}`, price: 1 }))
-const sync = async () => (await flows.flows.sync('shop', { force: false })).changes
+const sync = (name: string) => flows.flows.sync(name, { force: false })
+const got = (name: string) => target.received.filter(({ path }) => path.startsWith(`/${name}/`))
+
+/** The flow has sent three items under the key `id`. */
+async function begin(name: string): Promise<void> {
+  await flows.write(`${name}.json`, items(['1', '2', '3']))
+  await flows.write(`${name}.flow.yaml`, file(name, {}))
+  await flows.call('POST', '/flows/reload')
+  await sync(name)
+  await flows.delivered()
+  expect(got(name)).toHaveLength(3)
+}
 
 beforeAll(async () => {
   target = await startTarget()
-  flows = await startTestFlows({
-    files: { 'shop.flow.yaml': file({}), 'shop.json': items(['1', '2', '3']) },
-  })
-  await sync()
-  await flows.delivered()
+  flows = await startTestFlows()
 })
 afterAll(async () => {
   await flows.stop()
   await target.close()
 })
 
-test('after a change of key a resumed flow sends nothing again and deletes nothing', async () => {
-  expect(target.received).toHaveLength(3)
-  await flows.write('shop.flow.yaml', file({ item: { key: 'sku' } }))
+test('after a change of key a resumed flow sends nothing again and deletes nothing, and what changes from then on under the new key', async () => {
+  await begin('shop')
+  await flows.write('shop.flow.yaml', file('shop', { item: { key: 'sku' } }))
   await flows.call('POST', '/flows/reload')
-  await flows.flows.sync('shop', { force: false })
+  await sync('shop')
   expect((await flows.flows.status()).get('shop')?.reason).toContain('Resume: keep what was sent')
   await flows.call('POST', '/flow/shop/resume')
-  await sync()
-  await sync()
+  await sync('shop')
+  await sync('shop')
   await flows.delivered()
-  expect(target.received).toHaveLength(3)
-  const [card] = (await flows.call('GET', '/flows')).json().flows
-  expect(card).toMatchObject({ items: 3, held_deletes: null })
-})
+  expect(got('shop')).toHaveLength(3)
+  const { flows: cards } = (await flows.call('GET', '/flows')).json()
+  expect(cards.find((card: { name: string }) => card.name === 'shop')).toMatchObject({
+    items: 3,
+    held_deletes: null,
+  })
 
-test('from then on changes, news and removals are sent under the new key', async () => {
   const [one, two, four] = items(['1', '2', '4'])
   await flows.write('shop.json', [one, { ...two, price: 2 }, four])
   // The poll that the resuming asked for may come first and find them.
-  await sync()
+  await sync('shop')
   await flows.delivered()
   expect(
-    target.received
+    got('shop')
       .slice(3)
       .map(({ method, path }) => `${method} ${path}`)
       .sort(),
@@ -69,10 +77,14 @@ test('from then on changes, news and removals are sent under the new key', async
 })
 
 test('a preview of a changed key says the same', async () => {
-  await flows.write('shop.flow.yaml', file({ item: { key: 'id', onDefinitionChange: 'rebase' } }))
-  await flows.call('POST', '/flow/shop/pause')
+  await begin('previewed')
+  await flows.write(
+    'previewed.flow.yaml',
+    file('previewed', { item: { key: 'sku', onDefinitionChange: 'rebase' } }),
+  )
+  await flows.call('POST', '/flow/previewed/pause')
   await flows.call('POST', '/flows/reload')
-  expect((await flows.call('GET', '/sync/shop/preview')).json()).toMatchObject({
+  expect((await flows.call('GET', '/sync/previewed/preview')).json()).toMatchObject({
     changes: 0,
     deletes: { verdict: 'not_asked' },
   })

@@ -72,9 +72,13 @@ test('T51: a bomb in a flow ends as an error record that names it, beside a flow
 }, 60_000)
 
 test('T51: a record that names prototypes is data like any other, or an error record, and reaches none', async () => {
-  const [body] = got('plain').filter(({ path }) => path.endsWith('__proto__'))
+  await load('prototypes', undefined)
+  await flows.flows.reload('test')
+  await flows.call('POST', '/sync/prototypes?force=true')
+  await flows.delivered()
+  const [body] = got('prototypes').filter(({ path }) => path.endsWith('__proto__'))
   expect(body?.body).toMatchObject({ constructor: { prototype: { isAdmin: true } } })
-  expect(await errorsOf('plain')).toMatchObject([
+  expect(await errorsOf('prototypes')).toMatchObject([
     { pk: '3', error: expect.stringContaining('__proto__') },
   ])
   expect(({} as Record<string, unknown>).isAdmin).toBeUndefined()

@@ -11,37 +11,42 @@ import {
 let target: TestTarget
 let flows: TestFlows
 
-beforeAll(async () => {
-  target = await startTarget()
-  const picky = jsonFlow('picky', target.url, {
+/** Sends what has a price. */
+function pickyFlow(name: string): object {
+  const flow = jsonFlow(name, target.url, {
     deletes: { mode: 'delete', guard: { maxPercent: 100 } },
   }) as { destinations: object[] }
-  const shop = jsonFlow('shop', target.url) as { destinations: object[] }
+  const destinations = flow.destinations.map((one) => ({
+    ...one,
+    filter: 'price > 0',
+    delete: { url: `${target.url}/${name}/{pk}` },
+  }))
+  return { ...flow, destinations }
+}
+
+/** Gives its destination a rest after three failures. */
+function patientFlow(name: string): object {
+  const flow = jsonFlow(name, target.url) as { destinations: object[] }
+  const destinations = flow.destinations.map((one) => ({
+    ...one,
+    concurrency: 1,
+    retry: { attempts: 9, initial: '1h', max: '1h', jitter: 0 },
+    breaker: { failures: 3, within: '1m', openFor: '10m' },
+  }))
+  return { ...flow, destinations }
+}
+
+/** Each test has flows of its own. */
+const picky = ['picky', 'unreadable', 'filtered', 'found', 'failed']
+const patient = ['found-too', 'resting', 'down', 'late']
+
+beforeAll(async () => {
+  target = await startTarget()
   flows = await startTestFlows({
-    files: {
-      'picky.flow.yaml': {
-        ...picky,
-        destinations: picky.destinations.map((one) => ({
-          ...one,
-          filter: 'price > 0',
-          delete: { url: `${target.url}/picky/{pk}` },
-        })),
-      },
-      'picky.json': [
-        { id: 'A', price: 1 },
-        { id: 'B', price: 0 },
-      ],
-      'shop.flow.yaml': {
-        ...shop,
-        destinations: shop.destinations.map((one) => ({
-          ...one,
-          concurrency: 1,
-          retry: { attempts: 9, initial: '1h', max: '1h', jitter: 0 },
-          breaker: { failures: 3, within: '1m', openFor: '10m' },
-        })),
-      },
-      'shop.json': ['a', 'b', 'c', 'd', 'e'].map((id) => ({ id })),
-    },
+    files: Object.fromEntries([
+      ...picky.map((name) => [`${name}.flow.yaml`, pickyFlow(name)]),
+      ...patient.map((name) => [`${name}.flow.yaml`, patientFlow(name)]),
+    ]),
   })
 })
 afterAll(async () => {
@@ -51,20 +56,37 @@ afterAll(async () => {
 
 const get = async (url: string) => (await flows.call('GET', url)).json()
 
+/** The flow reads this. */
+async function show(flow: string, content: object[] | string): Promise<void> {
+  await flows.write(`${flow}.json`, content)
+  await flows.flows.sync(flow, { force: true })
+}
+const withIds = (...ids: string[]) => ids.map((id) => ({ id }))
+
+/** The flow has items that its destination does not take, and gives it a rest. */
+async function bringDown(flow: string): Promise<void> {
+  target.answer(({ path }) => (path.startsWith(`/${flow}/`) ? 503 : 200))
+  await show(flow, withIds('a', 'b', 'c', 'd', 'e'))
+  await vi.waitFor(async () => expect((await destination(flow)).sending.state).toBe('open'), 20_000)
+}
+const destination = async (flow: string) =>
+  (await get('/flows')).flows.find(({ name }: { name: string }) => name === flow).destinations[0]
+
 test('each run tells what it read and what became of it, the newest first', async () => {
-  await flows.flows.sync('picky', { force: true })
-  await flows.write('picky.json', [
+  await show('picky', [
+    { id: 'A', price: 1 },
+    { id: 'B', price: 0 },
+  ])
+  await show('picky', [
     { id: 'A', price: 2 },
     { id: 'C', price: 3 },
     { id: 'D', price: 4 },
     { id: 'D', price: 4 },
   ])
-  await flows.flows.sync('picky', { force: true })
-  await flows.write('picky.json', [
+  await show('picky', [
     { id: 'A', price: 2 },
     { id: 'C', price: 3 },
   ])
-  await flows.flows.sync('picky', { force: true })
   const { name, runs } = await get('/flow/picky/runs')
   expect(name).toBe('picky')
   expect(runs.slice(0, 3)).toMatchObject([
@@ -76,9 +98,9 @@ test('each run tells what it read and what became of it, the newest first', asyn
 })
 
 test('a run that failed says why, and what it had read by then', async () => {
-  await flows.write('picky.json', 'not json')
-  await expect(flows.flows.sync('picky', { force: true })).rejects.toThrow()
-  const [run] = (await get('/flow/picky/runs')).runs
+  await show('unreadable', [{ id: 'A', price: 1 }])
+  await expect(show('unreadable', 'not json')).rejects.toThrow()
+  const [run] = (await get('/flow/unreadable/runs')).runs
   expect(run).toMatchObject({
     changes: 0,
     items: { new: 0 },
@@ -87,15 +109,14 @@ test('a run that failed says why, and what it had read by then', async () => {
 })
 
 test('what a filter leaves out is listed with the reason', async () => {
-  await flows.write('picky.json', [
+  await show('filtered', [
     { id: 'A', price: 2 },
     { id: 'C', price: 3 },
     { id: 'B', price: 0 },
   ])
-  await flows.flows.sync('picky', { force: true })
   await vi.waitFor(
     async () =>
-      expect((await get('/flow/picky/skipped')).skipped).toMatchObject([
+      expect((await get('/flow/filtered/skipped')).skipped).toMatchObject([
         { destination: 'web', pk: 'B', reason: expect.stringContaining('filter') },
       ]),
     20_000,
@@ -103,14 +124,13 @@ test('what a filter leaves out is listed with the reason', async () => {
 })
 
 test('an item is found in all flows by one question', async () => {
-  await flows.write(
-    'shop.json',
-    ['a', 'b', 'c', 'd', 'A'].map((id) => ({ id })),
-  )
-  target.answer(({ path }) => (path.startsWith('/shop') ? 503 : 200))
-  await flows.flows.sync('shop', { force: true })
-  const { pk, flows: found } = await get('/flows/items/A')
-  expect([pk, found.map((one: { name: string }) => one.name)]).toEqual(['A', ['picky', 'shop']])
+  await show('found', [{ id: 'Z', price: 2 }])
+  await show('found-too', withIds('a', 'Z'))
+  const { pk, flows: found } = await get('/flows/items/Z')
+  expect([pk, found.map((one: { name: string }) => one.name)]).toEqual([
+    'Z',
+    ['found', 'found-too'],
+  ])
   expect(found[0]).toMatchObject({
     changed_at: expect.stringMatching(/Z$/),
     destinations: [{ name: 'web', state: expect.any(String) }],
@@ -118,22 +138,19 @@ test('an item is found in all flows by one question', async () => {
   expect((await get('/flows/items/nobody')).flows).toEqual([])
 })
 
-const destination = async () =>
-  (await get('/flows')).flows.find(({ name }: { name: string }) => name === 'shop').destinations[0]
-
 test('a destination that rests is tried at once when somebody says so, and goes on when it answers', async () => {
-  await vi.waitFor(async () => expect((await destination()).sending.state).toBe('open'), 20_000)
-  expect((await destination()).health).toMatchObject({
+  await bringDown('resting')
+  expect((await destination('resting')).health).toMatchObject({
     state: 'down',
     cause: 'destination_failing',
     message: expect.stringContaining('envío suspendido'),
   })
   target.answer(200)
-  const answer = await flows.call('POST', '/flow/shop/try', { body: { destination: 'web' } })
-  expect(answer.json()).toEqual({ name: 'shop', due: 3 })
+  const answer = await flows.call('POST', '/flow/resting/try', { body: { destination: 'web' } })
+  expect(answer.json()).toEqual({ name: 'resting', due: 3 })
   await vi.waitFor(
     async () =>
-      expect(await destination()).toMatchObject({
+      expect(await destination('resting')).toMatchObject({
         waiting: 0,
         delayed: 0,
         sending: { state: 'flowing' },
@@ -141,25 +158,20 @@ test('a destination that rests is tried at once when somebody says so, and goes 
       }),
     20_000,
   )
-  expect((await get('/flows/activity?flow=shop')).activity[0]).toMatchObject({
+  expect((await get('/flows/activity?flow=resting')).activity[0]).toMatchObject({
     action: 'tried now',
     detail: 'web',
   })
 })
 
 test('a try that fails leaves the destination to its rest', async () => {
-  target.answer(({ path }) => (path.startsWith('/shop') ? 503 : 200))
-  await flows.write(
-    'shop.json',
-    ['a', 'b', 'c', 'd'].map((id) => ({ id, price: 1 })),
-  )
-  await flows.flows.sync('shop', { force: true })
-  await vi.waitFor(async () => expect((await destination()).sending.state).toBe('open'), 20_000)
-  const before = target.received.length
-  await flows.call('POST', '/flow/shop/try')
+  await bringDown('down')
+  const attempts = () => target.received.filter(({ path }) => path.startsWith('/down/')).length
+  const before = attempts()
+  await flows.call('POST', '/flow/down/try')
   await vi.waitFor(async () => {
-    expect(target.received.length).toBe(before + 1)
-    expect((await destination()).sending).toMatchObject({
+    expect(attempts()).toBe(before + 1)
+    expect((await destination('down')).sending).toMatchObject({
       state: 'open',
       cause: expect.stringContaining('the attempt that looked whether it is back failed'),
     })
@@ -167,46 +179,47 @@ test('a try that fails leaves the destination to its rest', async () => {
 })
 
 test('what is late in all flows is asked for once, or of one flow', async () => {
-  const { delayed } = await get('/flows/delayed?limit=2')
-  expect(delayed).toMatchObject([
-    {
-      flow: 'shop',
-      destination: 'web',
-      attempts: expect.any(Number),
-      queued_at: expect.any(String),
-    },
-    { flow: 'shop' },
-  ])
+  await bringDown('late')
+  const late = {
+    flow: 'late',
+    destination: 'web',
+    attempts: expect.any(Number),
+    queued_at: expect.any(String),
+  }
+  const { delayed } = await get('/flows/delayed?limit=200')
+  const ofFlow = delayed.filter(({ flow }: { flow: string }) => flow === 'late')
+  expect(ofFlow).toMatchObject([late, late, late])
+  expect((await get('/flows/delayed?flow=late')).delayed).toEqual(ofFlow)
+  expect((await get('/flows/delayed?limit=2')).delayed).toEqual(delayed.slice(0, 2))
   expect((await get('/flows/delayed?flow=picky')).delayed).toEqual([])
 })
 
 test('what failed in all flows is one list by cause, most items first', async () => {
-  target.answer(({ path }) => (path.startsWith('/picky') ? 422 : 200))
-  await flows.write('picky.json', [
+  target.answer(({ path }) => (path.startsWith('/failed/') ? 422 : 200))
+  await show('failed', [
     { id: 'A', price: 20 },
     { id: 'C', price: 30 },
     { id: 'D', price: 1 },
     { id: 'B', price: 0 },
   ])
-  await flows.flows.sync('picky', { force: true })
   await vi.waitFor(
     async () =>
       expect((await get('/flows/failures')).failures).toMatchObject([
-        { flow: 'picky', destination: 'web', status: 422, items: 3, pks: ['A', 'C', 'D'] },
+        { flow: 'failed', destination: 'web', status: 422, items: 3, pks: ['A', 'C', 'D'] },
       ]),
     { timeout: 20_000 },
   )
-  expect((await get('/flows/failures?flow=shop')).failures).toEqual([])
+  expect((await get('/flows/failures?flow=late')).failures).toEqual([])
 })
 
 test.each([
   ['GET', '/flows/failures?limit=0', 400],
   ['GET', '/flows/delayed?limit=201', 400],
   ['GET', '/flow/nobody/runs', 404],
-  ['GET', '/flow/shop/runs?limit=0', 400],
-  ['GET', '/flow/shop/runs?limit=201', 400],
+  ['GET', '/flow/late/runs?limit=0', 400],
+  ['GET', '/flow/late/runs?limit=201', 400],
   ['GET', '/flow/nobody/skipped', 404],
-  ['GET', '/flow/shop/skipped?limit=x', 400],
+  ['GET', '/flow/late/skipped?limit=x', 400],
   ['GET', '/flows/items/', 404],
 ] as const)('%s %s is %i', async (method, url, status) => {
   const answer = await flows.call(method, url)
@@ -215,9 +228,9 @@ test.each([
 
 test.each([
   ['/flow/nobody/try', { destination: 'web' }, 404],
-  ['/flow/shop/try', { destination: 'nowhere' }, 404],
-  ['/flow/shop/try', { destination: '' }, 400],
-  ['/flow/shop/try', { destination: 'web', force: true }, 400],
+  ['/flow/late/try', { destination: 'nowhere' }, 404],
+  ['/flow/late/try', { destination: '' }, 400],
+  ['/flow/late/try', { destination: 'web', force: true }, 400],
 ])('POST %s with %j is %i', async (url, body, status) => {
   const answer = await flows.call('POST', url, { body })
   expect([answer.statusCode, Object.keys(answer.json())]).toEqual([status, ['error']])

@@ -17,37 +17,43 @@ const items = (from: number, to: number) =>
     ...(from + index !== 6 && { Nombre: `Yerba ${from + index}` }),
   }))
 
-beforeAll(async () => {
-  target = await startTarget()
-  const flow = jsonFlow('shop', target.url, {
+const flowOf = (name: string) => {
+  const flow = jsonFlow(name, target.url, {
     startPaused: false,
     deletes: { mode: 'delete', guard: { maxPercent: 10, minItems: 1 } },
   }) as { destinations: object[] }
-  flows = await startTestFlows({
-    files: {
-      'shop.flow.yaml': {
-        ...flow,
-        destinations: flow.destinations.map((one) => ({
-          ...one,
-          delete: { url: `${target.url}/shop/{pk}` },
-        })),
-      },
-      'shop.json': items(1, 10),
-    },
-  })
-  await flows.flows.sync('shop', { force: false })
+  const destinations = flow.destinations.map((one) => ({
+    ...one,
+    delete: { url: `${target.url}/${name}/{pk}` },
+  }))
+  return { ...flow, destinations }
+}
+
+/** Deletes are held in `shop` and `approved`, in `whole` none. */
+beforeAll(async () => {
+  target = await startTarget()
+  const names = ['shop', 'approved', 'whole']
+  const files = names.flatMap((name) => [
+    [`${name}.flow.yaml`, flowOf(name)],
+    [`${name}.json`, items(1, 10)],
+  ])
+  flows = await startTestFlows({ files: Object.fromEntries(files) })
+  for (const name of names) await flows.flows.sync(name, { force: false })
   await flows.delivered()
-  await flows.write('shop.json', items(1, 5))
-  await flows.flows.sync('shop', { force: false })
+  for (const name of ['shop', 'approved']) {
+    await flows.write(`${name}.json`, items(1, 5))
+    await flows.flows.sync(name, { force: false })
+  }
 })
 afterAll(async () => {
   await flows.stop()
   await target.close()
 })
 
-const deletes = () => target.received.filter(({ method }) => method === 'DELETE')
+const deletes = (name: string) =>
+  target.received.filter(({ method, path }) => method === 'DELETE' && path.startsWith(`/${name}/`))
 const approve = (body?: object) =>
-  flows.call('POST', '/flow/shop/deletes/approve', body && { body })
+  flows.call('POST', '/flow/approved/deletes/approve', body && { body })
 
 test('what is held back is told, with its reason and the keys', async () => {
   const held = {
@@ -76,29 +82,30 @@ test('what is held back is told, with its reason and the keys', async () => {
     held,
     approved_at: null,
   })
-  expect((await flows.call('GET', '/flows')).json().flows[0].held_deletes).toEqual(held)
-  expect(deletes()).toEqual([])
+  const { flows: cards } = (await flows.call('GET', '/flows')).json()
+  expect(cards.find(({ name }: { name: string }) => name === 'shop').held_deletes).toEqual(held)
+  expect(deletes('shop')).toEqual([])
 })
 
 test('one is approved by its key, then the others; each is written down', async () => {
   expect((await approve({ pk: 'A-9' })).json()).toEqual({
-    name: 'shop',
+    name: 'approved',
     status: 'approved',
     deletes: 1,
     changes: 1,
   })
   await flows.delivered()
-  expect(deletes().map(({ path }) => path)).toEqual(['/shop/A-9'])
+  expect(deletes('approved').map(({ path }) => path)).toEqual(['/approved/A-9'])
   expect((await approve({ pks: ['A-7', 'A-1'] })).json()).toEqual({
     error: 'The item A-1 is not missing at the source',
   })
   expect((await approve({ pks: ['A-7', 'A-8'] })).json()).toMatchObject({ deletes: 2, changes: 2 })
   await flows.delivered()
-  expect(deletes()).toHaveLength(3)
+  expect(deletes('approved')).toHaveLength(3)
   expect((await approve()).json()).toMatchObject({ deletes: 2, changes: 2 })
   await flows.delivered()
-  expect(deletes()).toHaveLength(5)
-  const { activity } = (await flows.call('GET', '/flows/activity?flow=shop')).json()
+  expect(deletes('approved')).toHaveLength(5)
+  const { activity } = (await flows.call('GET', '/flows/activity?flow=approved')).json()
   expect(
     activity
       .filter(({ action }: { action: string }) => action === 'deletes approved')
@@ -113,7 +120,7 @@ test('one is approved by its key, then the others; each is written down', async 
 })
 
 test.each([
-  ['nothing is held', '/flow/shop/deletes/approve', undefined, 400],
+  ['nothing is held', '/flow/whole/deletes/approve', undefined, 400],
   ['the item is there', '/flow/shop/deletes/approve', { pk: 'A-1' }, 400],
   ['a key is unknown', '/flow/shop/deletes/approve', { all: true }, 400],
   ['there is no such flow', '/flow/none/deletes/approve', undefined, 404],

@@ -22,21 +22,24 @@ const items = (count: number, from = 1) =>
 const flowOf = (name: string) => {
   const flow = jsonFlow(name, target.url) as { destinations: { request: object }[] }
   const [web] = flow.destinations
-  const erp = { ...web, name: 'erp', request: { method: 'PUT', url: `${target.url}/erp/{pk}` } }
+  const request = { method: 'PUT', url: `${target.url}/${name}-erp/{pk}` }
+  const erp = { ...web, name: 'erp', request }
   return { ...flow, destinations: [web, erp] }
 }
+
+/** Most tests have a flow of their own. */
+const names = ['shop', 'stock', 'switched', 'paused', 'kept', 'waited']
 
 beforeAll(async () => {
   target = await startTarget()
   service = await startTestService()
+  const files = names.flatMap((name) => [
+    [`${name}.flow.yaml`, flowOf(name)],
+    [`${name}.json`, items(3)],
+  ])
   flows = await startTestFlows({
     service,
-    files: {
-      'shop.flow.yaml': flowOf('shop'),
-      'shop.json': items(3),
-      'stock.flow.yaml': flowOf('stock'),
-      'stock.json': items(3),
-    },
+    files: { ...Object.fromEntries(files), 'single.flow.yaml': jsonFlow('single', target.url) },
   })
 })
 afterAll(async () => {
@@ -64,7 +67,7 @@ test('a destination that is stopped is sent nothing by any flow, and all of it o
     ...{ by: '127.0.0.1', since: expect.stringMatching(/Z$/) },
   })
   for (const name of ['shop', 'stock']) await flows.flows.sync(name, { force: true })
-  await vi.waitFor(() => expect(got('erp')).toHaveLength(6), within)
+  await vi.waitFor(() => expect([...got('shop-erp'), ...got('stock-erp')]).toHaveLength(6), within)
   await meanwhile()
   expect([...got('shop'), ...got('stock')]).toEqual([])
   const card = await destination('shop', 'web')
@@ -110,8 +113,7 @@ test('a destination that is stopped is sent nothing by any flow, and all of it o
   ])
 })
 
-test('what is in progress completes, and what was claimed already waits', async () => {
-  const before = got('shop').length
+test('what is in progress completes, and what was claimed already waits; the destination tells its rate, what waits, and when nothing will', async () => {
   let release = () => {}
   const held = new Promise<void>((resolve) => {
     release = resolve
@@ -152,83 +154,14 @@ test('what is in progress completes, and what was claimed already waits', async 
     within,
   )
   await meanwhile()
-  expect([begun, got('shop').length]).toEqual([4, before])
+  expect(begun).toBe(4)
 
   await start({ flow: 'slow' })
   await vi.waitFor(() => expect(begun).toBe(60), within)
-  server.close()
-})
 
-test('each stop is a switch of its own; a start ends that one, and names those that still concern it', async () => {
-  await stop({ flow: 'shop' })
-  const first = await stop({ reason: 'maintenance' })
-  expect(await stop({ reason: 'another reason' })).toEqual(first)
-  await flows.write('shop.json', items(1, 100))
-  await flows.flows.sync('shop', { force: true })
-  expect(await start()).toMatchObject({ status: 'stopped', stops: [{ flow: 'shop' }] })
-  await meanwhile()
-  expect(got('shop').some(({ path }) => path.endsWith('A-100'))).toBe(false)
-  expect(await start({ destination: 'erp' })).toMatchObject({ stops: [{ flow: 'shop' }] })
-  expect(await start({ flow: 'shop' })).toMatchObject({ status: 'started', stops: [] })
-  await vi.waitFor(
-    () => expect(got('shop').some(({ path }) => path.endsWith('A-100'))).toBe(true),
-    within,
-  )
-})
-
-test('a paused flow is not polled, and what waits of it is sent', async () => {
-  await stop({ flow: 'shop', destination: 'web' })
-  await flows.write('shop.json', items(1, 200))
-  await flows.flows.sync('shop', { force: true })
-  await flows.call('POST', '/flow/shop/pause')
-  await start({ flow: 'shop', destination: 'web' })
-  await vi.waitFor(
-    () => expect(got('shop').some(({ path }) => path.endsWith('A-200'))).toBe(true),
-    within,
-  )
-})
-
-test.each([
-  ['an unknown flow', { flow: 'nowhere' }, 404],
-  ['an unknown destination', { destination: 'nowhere' }, 404],
-  ['a destination of another flow', { flow: 'slow', destination: 'erp' }, 404],
-  ['a misspelt field', { destiny: 'web' }, 400],
-  ['an empty name', { destination: '' }, 400],
-])('%s stops nothing', async (_, body, status) => {
-  expect((await flows.call('POST', '/sending/stop', { body })).statusCode).toBe(status)
-  expect((await flows.call('GET', '/sending')).json()).toEqual({ stops: [] })
-})
-
-test('who stopped and started what, and why, is kept', async () => {
-  await stop({ flow: 'shop', destination: 'web', reason: 'wrong prices' })
-  await start({ flow: 'shop', destination: 'web' })
-  const { activity } = (await flows.call('GET', '/flows/activity?flow=shop&limit=2')).json()
-  expect(activity).toMatchObject([
-    { action: 'sending started', actor: '127.0.0.1', detail: 'web' },
-    { action: 'sending stopped', actor: '127.0.0.1', detail: 'web: wrong prices' },
-  ])
-})
-
-test('what waited while sending was stopped is not owed for long once it is started', async () => {
-  await stop({ flow: 'shop' })
-  await flows.write('shop.json', items(1, 300))
-  await flows.flows.sync('shop', { force: true })
-  service.clock.advance(3_600_000)
-  expect((await destination('shop', 'web')).health).toMatchObject({ cause: 'sending_stopped' })
-  const oldest = async () => {
-    const { body } = await flows.call('GET', '/metrics', { headers: { accept: 'text/plain' } })
-    return /destination_oldest_pending_seconds{flow="shop",destination="web"} (.*)/.exec(body)?.[1]
-  }
-  expect(await oldest()).toBe('0')
-  target.answer(503)
-  await start({ flow: 'shop' })
-  expect((await destination('shop', 'web')).health.cause).not.toBe('deliveries_late')
-  expect(Number(await oldest())).toBeLessThan(60)
-  target.answer(200)
-})
-
-test('a destination tells of each flow its rate, what waits, and when nothing will', async () => {
-  const answer = (await flows.call('GET', '/destinations/slow')).json()
+  const ofFlow = async () => (await flows.call('GET', '/destinations/slow')).json()
+  await expect.poll(async () => (await ofFlow()).flows[0].done, within).toBe(60)
+  const answer = await ofFlow()
   expect(answer).toMatchObject({
     name: 'slow',
     flows: [{ flow: 'slow', waiting: 0, done: 60, ends_at: null, rate_limit: null }],
@@ -238,4 +171,66 @@ test('a destination tells of each flow its rate, what waits, and when nothing wi
     samples.reduce((total: number, one: Record<string, number>) => total + (one[of] ?? 0), 0)
   expect([samples.length, samples.at(-1).waiting, sum('failed')]).toEqual([60, 0, 0])
   expect((await flows.call('GET', '/destinations/nowhere')).statusCode).toBe(404)
+  server.close()
+})
+
+test('each stop is a switch of its own; a start ends that one, and names those that still concern it', async () => {
+  await stop({ flow: 'switched' })
+  const first = await stop({ reason: 'maintenance' })
+  expect(await stop({ reason: 'another reason' })).toEqual(first)
+  await flows.flows.sync('switched', { force: true })
+  expect(await start()).toMatchObject({ status: 'stopped', stops: [{ flow: 'switched' }] })
+  await meanwhile()
+  expect(got('switched')).toEqual([])
+  expect(await start({ destination: 'erp' })).toMatchObject({ stops: [{ flow: 'switched' }] })
+  expect(await start({ flow: 'switched' })).toMatchObject({ status: 'started', stops: [] })
+  await vi.waitFor(() => expect(got('switched')).toHaveLength(3), within)
+})
+
+test('a paused flow is not polled, and what waits of it is sent', async () => {
+  await stop({ flow: 'paused', destination: 'web' })
+  await flows.flows.sync('paused', { force: true })
+  await flows.call('POST', '/flow/paused/pause')
+  await start({ flow: 'paused', destination: 'web' })
+  await vi.waitFor(() => expect(got('paused')).toHaveLength(3), within)
+})
+
+test.each([
+  ['an unknown flow', { flow: 'nowhere' }, 404],
+  ['an unknown destination', { destination: 'nowhere' }, 404],
+  ['a destination of another flow', { flow: 'single', destination: 'erp' }, 404],
+  ['a misspelt field', { destiny: 'web' }, 400],
+  ['an empty name', { destination: '' }, 400],
+])('%s stops nothing', async (_, body, status) => {
+  expect((await flows.call('POST', '/sending/stop', { body })).statusCode).toBe(status)
+  expect((await flows.call('GET', '/sending')).json()).toEqual({ stops: [] })
+})
+
+test('who stopped and started what, and why, is kept', async () => {
+  await stop({ flow: 'kept', destination: 'web', reason: 'wrong prices' })
+  await start({ flow: 'kept', destination: 'web' })
+  const { activity } = (await flows.call('GET', '/flows/activity?flow=kept&limit=2')).json()
+  expect(activity).toMatchObject([
+    { action: 'sending started', actor: '127.0.0.1', detail: 'web' },
+    { action: 'sending stopped', actor: '127.0.0.1', detail: 'web: wrong prices' },
+  ])
+})
+
+test('what waited while sending was stopped is not owed for long once it is started', async () => {
+  await stop({ flow: 'waited' })
+  await flows.flows.sync('waited', { force: true })
+  service.clock.advance(3_600_000)
+  expect((await destination('waited', 'web')).health).toMatchObject({ cause: 'sending_stopped' })
+  const oldest = async () => {
+    const { body } = await flows.call('GET', '/metrics', { headers: { accept: 'text/plain' } })
+    return /destination_oldest_pending_seconds{flow="waited",destination="web"} (.*)/.exec(
+      body,
+    )?.[1]
+  }
+  expect(await oldest()).toBe('0')
+  target.answer(503)
+  await start({ flow: 'waited' })
+  expect((await destination('waited', 'web')).health.cause).not.toBe('deliveries_late')
+  expect(Number(await oldest())).toBeLessThan(60)
+  target.answer(200)
 })
