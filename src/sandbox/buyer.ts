@@ -1,5 +1,4 @@
-import { isRecord } from './problems.ts'
-import type { PaymentMethod } from './rows.ts'
+import type { Order, PaymentMethod } from './rows.ts'
 
 /** Reasons a payment can fail for (provider facts 2.6), the simulator's included. */
 export const failureDetails = [
@@ -16,46 +15,33 @@ export const failureDetails = [
   'invalid_installments',
   'in_review',
   'rejected_other_reason',
-]
+] as const
 
-const defaultIds = new Map([
-  ['credit_card', 'visa'],
-  ['debit_card', 'debvisa'],
-  ['prepaid_card', 'visa'],
-  ['voucher_card', 'sodexo'],
-  ['qr', 'account_money'],
-  ['digital_wallet', 'modo'],
-  ['bank_transfer', 'cvu'],
-])
-
-export const paymentTypes = [...defaultIds.keys()]
-
-/** The payment method of the buyer. Without one, the method that the order requires. */
-export function paymentMethod(fields: {
-  type?: string | undefined
-  id?: string | undefined
-  installments?: number | undefined
-}): PaymentMethod {
-  const type = fields.type ?? (fields.id?.startsWith('deb') === true ? 'debit_card' : 'credit_card')
-  return {
-    type,
-    id: fields.id ?? defaultIds.get(type) ?? 'visa',
-    installments: fields.installments ?? 1,
-  }
+const defaultIds = {
+  credit_card: 'visa',
+  debit_card: 'debvisa',
+  prepaid_card: 'visa',
+  voucher_card: 'sodexo',
+  qr: 'account_money',
+  digital_wallet: 'modo',
+  bank_transfer: 'cvu',
 }
 
-/** The three optional fields of the method, of simulated events and actions. */
-export function methodFields(body: unknown): {
-  type: string | undefined
-  id: string | undefined
-  installments: number | undefined
-} {
-  const fields = isRecord(body) ? body : {}
-  const text = (key: string) => (typeof fields[key] === 'string' ? fields[key] : undefined)
-  const installments = fields.installments
-  return {
-    type: text('payment_method_type'),
-    id: text('payment_method_id'),
-    installments: typeof installments === 'number' ? installments : undefined,
-  }
+export const paymentTypes = Object.keys(defaultIds) as (keyof typeof defaultIds)[]
+
+/** The payment method of a buyer, as simulated events and actions name it. */
+export type MethodFields = {
+  payment_method_type?: string | undefined
+  payment_method_id?: string | undefined
+  installments?: number | undefined
+}
+
+/** The payment method of the buyer; without a type or id, the type that the order requires. */
+export function paymentMethod(fields: MethodFields, order?: Order): PaymentMethod {
+  const { payment_method_type, payment_method_id: id, installments = 1 } = fields
+  const forced = id === undefined ? order?.paymentMethodConfig?.defaultType : undefined
+  const guessed = id?.startsWith('deb') === true ? 'debit_card' : 'credit_card'
+  const type = payment_method_type ?? forced ?? guessed
+  const usualId = paymentTypes.find((known) => known === type)
+  return { type, id: id ?? defaultIds[usualId ?? 'credit_card'], installments }
 }

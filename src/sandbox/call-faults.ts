@@ -1,16 +1,33 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { envelopeOf, errorBody } from './errors.ts'
-import type { CallFault, Fault } from './faults.ts'
+import { callFaults, type FaultRule, faultsOf } from './faults.ts'
 import { hasArrivedLate, holdCall } from './late-calls.ts'
-import type { LoggedRequest } from './request-log.ts'
-import { maskBody } from './request-log.ts'
+import { isRecord } from './problems.ts'
 import type { Context } from './sandbox-context.ts'
 
 /** How long a hanging call lasts when the rule has no time. Callers give up long before. */
 const hangMs = 60_000
 
-type Hit = { kind: CallFault; rule: Fault }
+type Hit = { kind: (typeof callFaults)[number]; rule: FaultRule }
+
+export type LoggedRequest = {
+  seq: number
+  at: string
+  method: string
+  path: string
+  query: string
+  headers: Record<string, unknown>
+  body: unknown
+  user_id: number | null
+  status: number | null
+  fault: string | null
+}
+
+/** How many requests the log shows. */
+export const keptRequests = 5000
+const secretHeaders = new Set(['authorization', 'cookie', 'proxy-authorization'])
+const secretFields = new Set(['client_secret', 'code', 'code_verifier', 'refresh_token'])
 
 /** Writes the request log and applies the fault rules to calls of the provider's API. */
 export function callHooks(app: FastifyInstance, ctx: Context): void {
@@ -19,23 +36,20 @@ export function callHooks(app: FastifyInstance, ctx: Context): void {
 
   app.addHook('onRequest', async (request) => {
     if (!isProviderCall(request)) return
-    const [path = '', query = ''] = request.url.split('?', 2)
-    const at = new Date(ctx.nowMs()).toISOString()
-    const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
-    const user_id = ctx.state.tables.accessTokens.get(token)?.userId ?? null
-    const entry = { at, method: request.method, path, query, body: null, user_id, status: null }
-    logged.set(request, ctx.requests.start({ ...entry, fault: null }, request.headers))
+    logged.set(request, logRequest(ctx, request))
   })
 
   app.addHook('preHandler', async (request, reply) => {
     const entry = logged.get(request)
     if (entry === undefined) return
-    entry.body = maskBody(request.body)
+    const { body = null } = request
+    entry.body = isRecord(body) ? mask(body, secretFields) : body
     if (hasArrivedLate(ctx, request)) {
       entry.fault = 'arrived_late'
       return
     }
-    const found = ctx.faults.onCall(request.method, entry.path, entry.user_id)
+    const { method, path, user_id: userId } = entry
+    const found = faultsOf(ctx, callFaults, { method, path, userId })
     if (found.length === 0) return
     hits.set(request, found)
     entry.fault = found.map(({ kind }) => kind).join(' ')
@@ -56,8 +70,38 @@ export function callHooks(app: FastifyInstance, ctx: Context): void {
   })
 }
 
+/** Adds a request to the log, which is bounded. Tests read headers and bodies; secrets are masked. */
+function logRequest({ requests, state, nowMs }: Context, request: FastifyRequest): LoggedRequest {
+  const [path = '', query = ''] = request.url.split('?', 2)
+  const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
+  requests.count += 1
+  const entry: LoggedRequest = {
+    seq: requests.count,
+    at: new Date(nowMs()).toISOString(),
+    method: request.method,
+    path,
+    query,
+    headers: mask(request.headers, secretHeaders),
+    body: null,
+    user_id: state.tables.accessTokens.get(token)?.userId ?? null,
+    status: null,
+    fault: null,
+  }
+  requests.entries.push(entry)
+  if (requests.entries.length > keptRequests * 2) {
+    requests.entries = requests.entries.slice(-keptRequests)
+  }
+  return entry
+}
+
+function mask(values: Record<string, unknown>, secrets: ReadonlySet<string>) {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, secrets.has(name) ? '***' : value]),
+  )
+}
+
 /** True for the provider's own paths: not the control surface, not the page. */
-export function isProviderCall(request: FastifyRequest): boolean {
+function isProviderCall(request: FastifyRequest): boolean {
   const path = request.url.split('?')[0] ?? ''
   return !/^\/($|_sandbox(\/|$)|page\/|terminals$|favicon\.ico$)/.test(path)
 }
@@ -70,12 +114,12 @@ async function beforeEffect(
 ): Promise<void> {
   switch (kind) {
     case 'latency':
-      return sleep(rule.delayMs ?? 1000, undefined, { ref: false })
+      return sleep(rule.delay_ms ?? 1000, undefined, { ref: false })
     case 'status':
       await reply.send(faultAnswer(request, reply, rule))
       return
     case 'arrive_late':
-      holdCall(ctx, request, rule.delayMs ?? 1000)
+      holdCall(ctx, request, rule.delay_ms ?? 1000)
       if (rule.answer === 'status') await reply.send(faultAnswer(request, reply, rule))
       else if (rule.answer === 'hang') await hang(ctx, request, null)
       else await cut(request)
@@ -86,7 +130,7 @@ async function beforeEffect(
       request.raw.socket.resetAndDestroy()
       return forever()
     case 'hang_before':
-      return hang(ctx, request, rule.delayMs)
+      return hang(ctx, request, rule.delay_ms)
     default:
   }
 }
@@ -101,14 +145,14 @@ async function afterEffect(
 ): Promise<unknown> {
   switch (kind) {
     case 'latency_after':
-      await sleep(rule.delayMs ?? 1000, undefined, { ref: false })
+      await sleep(rule.delay_ms ?? 1000, undefined, { ref: false })
       return payload
     case 'status_after':
       return faultAnswer(request, reply, rule)
     case 'drop_after':
       return cut(request)
     case 'hang_after':
-      return hang(ctx, request, rule.delayMs)
+      return hang(ctx, request, rule.delay_ms)
     case 'torn_body': {
       const body = Buffer.from(typeof payload === 'string' ? payload : '')
       reply.raw.writeHead(reply.statusCode, {
@@ -148,10 +192,10 @@ function forever(): Promise<never> {
 }
 
 /** Sets status and headers of `reply` by the rule and returns the body: the provider's, or a gateway's. */
-function faultAnswer(request: FastifyRequest, reply: FastifyReply, rule: Fault): string {
+function faultAnswer(request: FastifyRequest, reply: FastifyReply, rule: FaultRule): string {
   const message = `The sandbox is set to answer ${rule.status}.`
   reply.code(rule.status)
-  if (rule.retryAfter !== null) reply.header('retry-after', String(rule.retryAfter))
+  if (rule.retry_after !== null) reply.header('retry-after', String(rule.retry_after))
   if (rule.form === 'html') {
     reply.type('text/html')
     return `<html><head><title>${rule.status}</title></head><body><h1>${message}</h1></body></html>`

@@ -1,13 +1,21 @@
 import type { FastifyInstance } from 'fastify'
-import { parseAmount } from './amounts.ts'
+import { z } from 'zod'
 import { authenticate } from './auth.ts'
-import { badCall, ControlError } from './control-error.ts'
+import {
+  amount,
+  anything,
+  ControlError,
+  dateMs,
+  field,
+  odd,
+  oneOf,
+  readCall,
+} from './control-body.ts'
 import { apiError } from './errors.ts'
 import { nanoStamp, newNumber, ulid } from './ids.ts'
 import { chargebackDetail } from './order-view.ts'
 import { readPage } from './page.ts'
 import { isPaidEntry, paymentsOf } from './payment-view.ts'
-import { type Fields, isRecord } from './problems.ts'
 import type { Change, Chargeback, Order, Payment, Seller } from './rows.ts'
 import { applicationOf, type Context } from './sandbox-context.ts'
 import { mergeChanges } from './sandbox-state.ts'
@@ -94,51 +102,79 @@ function showCase(ctx: Context, seller: Seller, one: Chargeback): Record<string,
   }
 }
 
-const openKeys =
-  'order_id payment_id user_id amount reason coverage_eligible deadline webhooks form odd'.split(
-    ' ',
-  )
+const deadline = field(
+  (value) => (value === null ? null : dateMs(value)),
+  'must be a date, or null',
+)
+const webhooks = {
+  webhooks: z
+    .enum(['both', 'order', 'case', 'none'], 'must be both, order, case or none')
+    .default('both'),
+  form: z.enum(['actions', 'action'], 'must be actions or action').default('actions'),
+  odd,
+}
+type Webhooks = { webhooks: 'both' | 'order' | 'case' | 'none'; form: 'actions' | 'action' }
+
+const NewCase = z.strictObject(
+  {
+    ...webhooks,
+    order_id: z.coerce.string().optional(),
+    payment_id: z.coerce.string().optional(),
+    user_id: z.coerce.string().optional(),
+    amount: amount.optional(),
+    reason: z.coerce.string().default('general'),
+    coverage_eligible: anything,
+    deadline: deadline.optional(),
+  },
+  'send a JSON object',
+)
+const CaseAct = z.strictObject(
+  {
+    ...webhooks,
+    do: oneOf(['win', 'lose', 'documentation', 'deadline']),
+    status: anything,
+    deadline: deadline.optional(),
+  },
+  'send a JSON object',
+)
 
 /** Throws a control error: 404 for an unknown order or payment, 409 for a payment without money. */
 function openCase(ctx: Context, body: unknown): Chargeback {
-  const fields = fieldsOf(body, openKeys)
-  const { order, payment } = disputed(ctx, fields)
+  const call = readCall(NewCase, body)
+  const { order, payment } = disputed(ctx, call)
   const now = ctx.nowMs()
-  const amountCents =
-    fields.amount === undefined ? payment.amountCents : parseAmount(String(fields.amount))
-  if (amountCents === undefined) throw badCall('amount must be an amount such as "10.00"')
-  const deadlineAt = deadlineOf(fields.deadline, now + 7 * 86_400_000)
+  const { deadline: deadlineAt = now + 7 * 86_400_000 } = call
   const one: Chargeback = {
     id: `217000${newNumber(9)}000`,
     orderCaseId: `CBK${ulid(now)}`,
     userId: payment.userId,
     orderId: order?.id ?? null,
     paymentId: payment.id,
-    amountCents,
-    reason: fields.reason === undefined ? 'general' : String(fields.reason),
-    coverageEligible: fields.coverage_eligible !== false,
+    amountCents: call.amount ?? payment.amountCents,
+    reason: call.reason,
+    coverageEligible: call.coverage_eligible !== false,
     coverageApplied: null,
     documentationStatus: deadlineAt === null ? 'not_applicable' : 'pending',
     deadlineAt,
     openedAt: now,
     decidedAt: null,
     updatedAt: now,
-    ...(isRecord(fields.odd) && { odd: fields.odd }),
+    ...(call.odd && { odd: call.odd }),
   }
-  commitCase(ctx, one, 'chargeback.opened', fields)
+  commitCase(ctx, one, 'chargeback.opened', call)
   return one
 }
 
 /** The payment that is charged back, with its order if it has one. */
 function disputed(
   ctx: Context,
-  { order_id: orderId, payment_id: paymentId, user_id: user }: Fields,
+  { order_id: orderId, payment_id: paymentId, user_id: user }: z.output<typeof NewCase>,
 ) {
-  const wanted = orderId === undefined ? undefined : ctx.state.tables.orders.get(String(orderId))
+  const wanted = orderId === undefined ? undefined : ctx.state.tables.orders.get(orderId)
   if (orderId !== undefined && !wanted) throw new ControlError(404, 'there is no such order')
-  const number = wanted ? wanted.payment.referenceId : String(paymentId)
+  const number = wanted ? wanted.payment.referenceId : paymentId
   const sellers = [...ctx.state.tables.sellers.values()].filter(
-    ({ id }) => user === undefined || id === Number(user),
+    ({ id }) => user === undefined || String(id) === user,
   )
   const payment = sellers
     .flatMap(({ id }) => paymentsOf(ctx, id))
@@ -151,52 +187,33 @@ function disputed(
   return { order, payment }
 }
 
-const acts = ['win', 'lose', 'documentation', 'deadline']
-
 function actOnCase(ctx: Context, id: string, body: unknown): Chargeback {
-  const fields = fieldsOf(body, ['do', 'status', 'deadline', 'webhooks', 'form', 'odd'])
+  const call = readCall(CaseAct, body)
   const known = ctx.state.tables.chargebacks.get(id)
   if (known === undefined) throw new ControlError(404, `there is no case ${id}`)
-  if (!acts.includes(String(fields.do))) throw badCall(`do must be one of ${acts.join(', ')}`)
   const now = ctx.nowMs()
-  const after = { ...known, updatedAt: now, ...(isRecord(fields.odd) && { odd: fields.odd }) }
-  if (fields.do === 'win' || fields.do === 'lose') {
-    after.coverageApplied = fields.do === 'win'
+  const after = { ...known, updatedAt: now, ...(call.odd && { odd: call.odd }) }
+  if (call.do === 'win' || call.do === 'lose') {
+    after.coverageApplied = call.do === 'win'
     after.decidedAt = now
     if (after.documentationStatus === 'pending') after.documentationStatus = 'not_supplied'
-  } else if (fields.do === 'documentation') {
-    after.documentationStatus = String(fields.status ?? 'review_pending')
+  } else if (call.do === 'documentation') {
+    after.documentationStatus = String(call.status ?? 'review_pending')
   } else {
-    after.deadlineAt = deadlineOf(fields.deadline, now)
+    after.deadlineAt = call.deadline === undefined ? now : call.deadline
     after.documentationStatus = after.deadlineAt === null ? 'not_applicable' : 'pending'
   }
-  commitCase(ctx, after, `chargeback.${fields.do}`, fields)
+  commitCase(ctx, after, `chargeback.${call.do}`, call)
   return after
 }
 
-function fieldsOf(body: unknown, known: readonly string[]): Fields {
-  if (!isRecord(body)) throw badCall('send a JSON object')
-  const extra = Object.keys(body).find((key) => !known.includes(key))
-  if (extra !== undefined) throw badCall(`${extra} is not known`)
-  const { webhooks = 'both', form = 'actions' } = body
-  if (!['both', 'order', 'case', 'none'].includes(String(webhooks))) {
-    throw badCall('webhooks must be both, order, case or none')
-  }
-  if (!['actions', 'action'].includes(String(form))) throw badCall('form must be actions or action')
-  return body
-}
-
-function deadlineOf(value: unknown, usual: number): number | null {
-  if (value === null) return null
-  if (value === undefined) return usual
-  const ms = Date.parse(String(value))
-  if (Number.isNaN(ms)) throw badCall('deadline must be a date, or null')
-  return ms
-}
-
 /** Writes the case, its order or payment, and their webhooks as one effect. */
-function commitCase(ctx: Context, one: Chargeback, kind: string, fields: Fields): void {
-  const { webhooks = 'both', form = 'actions' } = fields
+function commitCase(
+  ctx: Context,
+  one: Chargeback,
+  kind: string,
+  { webhooks, form }: Webhooks,
+): void {
   const statusDetail = chargebackDetail(one.coverageApplied)
   const change: Change = { chargebacks: { [one.id]: one } }
   const order = one.orderId === null ? undefined : ctx.state.tables.orders.get(one.orderId)
@@ -225,14 +242,14 @@ function commitCase(ctx: Context, one: Chargeback, kind: string, fields: Fields)
   const isOfCase = webhooks === 'both' || webhooks === 'case'
   const rows = mergeChanges(
     { webhooks: isOfOrder ? orderWebhooks(ctx, after, 'charged_back') : {} },
-    { webhooks: isOfCase ? caseWebhooks(ctx, one, String(form)) : {} },
+    { webhooks: isOfCase ? caseWebhooks(ctx, one, form) : {} },
   )
   ctx.state.commit('chargeback.told', one.id, rows)
   ctx.wake()
 }
 
 /** `topic_chargebacks_wh`: both observed forms, with the case number as a number. */
-function caseWebhooks(ctx: Context, one: Chargeback, form: string) {
+function caseWebhooks(ctx: Context, one: Chargeback, form: Webhooks['form']) {
   const seller = sellerOf(ctx, one)
   return webhookRows(ctx, 'topic_chargebacks_wh', one.id, {
     ...(form === 'action'

@@ -1,8 +1,18 @@
 import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
 import { act } from './act.ts'
+import { keptRequests } from './call-faults.ts'
 import { chargebackControl } from './chargebacks.ts'
-import { badCall, ControlError } from './control-error.ts'
-import { type FaultRule, readFaultRules } from './faults.ts'
+import {
+  anything,
+  badCall,
+  ControlError,
+  numberIn,
+  oneOf,
+  positiveNumber,
+  readCall,
+} from './control-body.ts'
+import { readFaultRules, showFaults } from './faults.ts'
 import { oneText } from './form.ts'
 import { keyMemoryMs } from './idempotency.ts'
 import { readLedger } from './ledger.ts'
@@ -15,7 +25,7 @@ import { openOrderOn, placeOrder } from './orders.ts'
 import { pairTerminal } from './pairing.ts'
 import { actOnPayment } from './payment-refunds.ts'
 import { searchReach } from './payments.ts'
-import { isRecord } from './problems.ts'
+import { type Fields, isRecord } from './problems.ts'
 import { applicationOf, type Context, oddLists } from './sandbox-context.ts'
 import { createSeller, revokeSeller } from './sellers.ts'
 import { siteIds } from './sites.ts'
@@ -70,27 +80,30 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     return showOrder(ctx, commitOrder(ctx, { ...order, shown }, null, 'order.shown'))
   })
 
-  app.get('/_sandbox/faults', () => ({ rules: ctx.faults.list() }))
+  app.get('/_sandbox/faults', () => showFaults(ctx))
   app.put('/_sandbox/faults', (request) => {
-    ctx.faults.replace(readRules(request.body))
-    return { rules: ctx.faults.list() }
+    ctx.faults = readFaultRules(request.body)
+    return showFaults(ctx)
   })
   app.post('/_sandbox/faults', (request) => {
-    ctx.faults.add(readRules(request.body))
-    return { rules: ctx.faults.list() }
+    ctx.faults.push(...readFaultRules(request.body))
+    return showFaults(ctx)
   })
   // `?user_id=` ends the rules about one account only.
   app.delete('/_sandbox/faults', (request) => {
     const userId = oneText(request.query, 'user_id')
-    if (userId === undefined) ctx.faults.replace([])
-    else ctx.faults.endRulesOf(Number(userId))
-    return { rules: ctx.faults.list() }
+    ctx.faults = ctx.faults.filter(
+      ({ rule }) => userId !== undefined && rule.user_id !== Number(userId),
+    )
+    return showFaults(ctx)
   })
 
   app.get('/_sandbox/pace', () => showPace(ctx))
   app.put('/_sandbox/pace', (request) => {
-    const fetchMs = readMs(request.body, 'fetch_ms') ?? ctx.pace.fetchMs
-    const eventMs = readMs(request.body, 'event_ms') ?? ctx.pace.eventMs
+    const { fetch_ms: fetchMs = ctx.pace.fetchMs, event_ms: eventMs = ctx.pace.eventMs } = readCall(
+      Pace,
+      request.body,
+    )
     Object.assign(ctx.pace, { fetchMs, eventMs })
     ctx.wake()
     return showPace(ctx)
@@ -103,41 +116,25 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     actOnPayment(ctx, request.params.id, request.body),
   )
   app.put('/_sandbox/index', (request) => {
-    ctx.index.lagMs = readMs(request.body, 'lag_ms') ?? 0
-    ctx.index.chargesAfterMs = readMs(request.body, 'charges_after_ms') ?? 0
-    const { results_at_most: atMost = searchReach, total_step: step = 0 } = isRecord(request.body)
-      ? request.body
-      : {}
-    if (!Number.isSafeInteger(atMost) || Number(atMost) < 1) {
-      throw badCall('results_at_most must be a positive whole number')
-    }
-    if (!Number.isSafeInteger(step)) throw badCall('total_step must be a whole number')
-    Object.assign(ctx.index, { resultsAtMost: Number(atMost), totalStep: Number(step), drift: 0 })
-    return {
-      lag_ms: ctx.index.lagMs,
-      charges_after_ms: ctx.index.chargesAfterMs,
-      results_at_most: ctx.index.resultsAtMost,
-      total_step: ctx.index.totalStep,
-    }
+    const settings = readCall(Index, request.body)
+    ctx.index = { ...settings, drift: 0 }
+    return settings
   })
 
   // Whether the token answers of an account have no refresh token: at a connection, or only at a renewal.
   app.put('/_sandbox/tokens', (request) => {
-    const { user_id: userId, without_refresh: without } = isRecord(request.body) ? request.body : {}
-    if (!Number.isSafeInteger(userId)) throw badCall('user_id must be a whole number')
-    if (typeof without !== 'boolean') throw badCall('without_refresh must be boolean')
-    if (without) ctx.withoutRefresh.add(Number(userId))
-    else ctx.withoutRefresh.delete(Number(userId))
-    return { user_id: userId, without_refresh: without }
+    const call = readCall(Tokens, fieldsOf(request.body))
+    if (call.without_refresh) ctx.withoutRefresh.add(call.user_id)
+    else ctx.withoutRefresh.delete(call.user_id)
+    return call
   })
 
   // A print that another program sent to a terminal, or its end (`pending: false`).
   app.put('/_sandbox/prints', (request) => {
-    const { terminal_id: id, pending } = isRecord(request.body) ? request.body : {}
+    const { terminal_id: id, pending } = readCall(Prints, fieldsOf(request.body))
     if (!ctx.state.tables.terminals.has(String(id))) {
       throw new ControlError(404, 'there is no such terminal')
     }
-    if (typeof pending !== 'boolean') throw badCall('pending must be boolean')
     if (pending) ctx.prints.add(String(id))
     else ctx.prints.delete(String(id))
     return { terminal_id: id, pending }
@@ -145,57 +142,38 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
 
   // Rows that a list of an account shows before the real ones.
   app.put('/_sandbox/odd-rows', (request) => {
-    const { user_id: userId, list, rows } = isRecord(request.body) ? request.body : {}
-    const known = oddLists.find((one) => one === list)
-    if (known === undefined) throw badCall(`list must be one of ${oddLists.join(', ')}`)
-    if (!Array.isArray(rows)) throw badCall('rows must be a list')
-    ctx.oddRows.set(`${userId} ${known}`, rows)
-    return { user_id: userId, list, rows }
+    const call = readCall(OddRows, fieldsOf(request.body))
+    ctx.oddRows.set(`${call.user_id} ${call.list}`, call.rows)
+    return call
   })
 
   app.put('/_sandbox/keys', (request) => {
-    ctx.keyMemoryMs = readMs(request.body, 'memory_ms') ?? keyMemoryMs
+    ctx.keyMemoryMs = readCall(Keys, request.body).memory_ms
     return { memory_ms: ctx.keyMemoryMs }
   })
 
   // `?last=` limits the answer to the newest entries.
   app.get('/_sandbox/requests', (request) => {
     const last = Number(oneText(request.query, 'last') ?? Infinity)
-    return { requests: ctx.requests.list().slice(-last) }
+    return { requests: ctx.requests.entries.slice(-keptRequests).slice(-last) }
   })
   app.delete('/_sandbox/requests', () => {
-    ctx.requests.clear()
+    ctx.requests.entries = []
     return { requests: [] }
   })
 
   app.post('/_sandbox/users', (request, reply) => {
-    const {
-      id,
-      nickname,
-      live_mode: live,
-      site_id: site,
-    } = isRecord(request.body) ? request.body : {}
-    if (id !== undefined && !(Number.isSafeInteger(id) && Number(id) > 0)) {
-      throw badCall('id must be a positive whole number')
+    const call = readCall(NewUser, fieldsOf(request.body))
+    if (ctx.state.tables.sellers.has(String(call.id))) {
+      throw new ControlError(409, `user ${call.id} exists`)
     }
-    if (nickname !== undefined && typeof nickname !== 'string') {
-      throw badCall('nickname must be a string')
-    }
-    if (live !== undefined && typeof live !== 'boolean') throw badCall('live_mode must be boolean')
-    if (site !== undefined && !siteIds.includes(String(site))) {
-      throw badCall(`site_id must be one of ${siteIds.join(', ')}`)
-    }
-    if (ctx.state.tables.sellers.has(String(id))) {
-      throw new ControlError(409, `user ${id} exists`)
-    }
-    const seller = createSeller(ctx, {
-      ...(id !== undefined && { id: Number(id) }),
-      ...(nickname !== undefined && { nickname }),
-      ...(live !== undefined && { liveMode: live }),
-      ...(site !== undefined && { siteId: String(site) }),
+    const { id, nickname, liveMode } = createSeller(ctx, {
+      id: call.id,
+      nickname: call.nickname,
+      liveMode: call.live_mode,
+      siteId: call.site_id,
     })
-    const { id: made, nickname: name, liveMode } = seller
-    return reply.code(201).send({ id: made, nickname: name, live_mode: liveMode })
+    return reply.code(201).send({ id, nickname, live_mode: liveMode })
   })
   app.post<{ Params: { id: string } }>('/_sandbox/users/:id/revoke', (request) => {
     const seller = ctx.state.tables.sellers.get(request.params.id)
@@ -208,26 +186,45 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
   webhookControl(app, ctx)
 }
 
-const longestMs = 86_400_000
+const milliseconds = numberIn(0, 86_400_000, ' of milliseconds')
+const withTimes = 'send a JSON object with times in milliseconds'
 
-function readRules(body: unknown): FaultRule[] {
-  try {
-    return readFaultRules(body)
-  } catch (error) {
-    throw badCall(error instanceof Error ? error.message : 'bad rules')
-  }
+const Pace = z.object(
+  { fetch_ms: milliseconds.optional(), event_ms: milliseconds.optional() },
+  withTimes,
+)
+const Keys = z.object({ memory_ms: milliseconds.default(keyMemoryMs) }, withTimes)
+const Index = z.object(
+  {
+    lag_ms: milliseconds.default(0),
+    charges_after_ms: milliseconds.default(0),
+    results_at_most: positiveNumber.default(searchReach),
+    total_step: z.int('must be a whole number').default(0),
+  },
+  withTimes,
+)
+const Tokens = z.object({
+  user_id: z.int('must be a whole number'),
+  without_refresh: z.boolean('must be boolean'),
+})
+const Prints = z.object({ terminal_id: anything, pending: z.boolean('must be boolean') })
+const OddRows = z.object({
+  user_id: anything,
+  list: oneOf(oddLists),
+  rows: z.array(z.unknown(), 'must be a list'),
+})
+const NewUser = z.object({
+  id: positiveNumber.optional(),
+  nickname: z.string('must be a string').optional(),
+  live_mode: z.boolean('must be boolean').optional(),
+  site_id: oneOf(siteIds).optional(),
+})
+
+/** The fields of a body that may be absent. */
+function fieldsOf(body: unknown): Fields {
+  return isRecord(body) ? body : {}
 }
 
 function showPace(ctx: Context): object {
   return { fetch_ms: ctx.pace.fetchMs, event_ms: ctx.pace.eventMs }
-}
-
-function readMs(body: unknown, key: string): number | undefined {
-  if (!isRecord(body)) throw badCall('send a JSON object with times in milliseconds')
-  const value = body[key]
-  if (value === undefined) return undefined
-  if (typeof value !== 'number' || !(value >= 0 && value <= longestMs)) {
-    throw badCall(`${key} must be a number of milliseconds from 0 to ${longestMs}`)
-  }
-  return value
 }

@@ -1,4 +1,7 @@
+import { z } from 'zod'
+import { badCall, field, numberIn, oneOf, readCall } from './control-body.ts'
 import { isRecord } from './problems.ts'
+import type { Context } from './sandbox-context.ts'
 
 /**
  * The effect of a rule on a call. `*_before`: the call has no effect. `*_after`: it has its effect, and the answer is
@@ -21,7 +24,7 @@ export const callFaults = [
 export const webhookFaults = ['duplicate', 'late', 'reorder', 'missing', 'bad_signature'] as const
 
 /** Refunds begin as `processing` and end as `ends` says, `delay_ms` later or by an action. */
-const refundFaults = ['refund_processing'] as const
+export const refundFaults = ['refund_processing'] as const
 /** Bodies of an error: the provider's envelope, JSON without a code, or a gateway's page. */
 const answerForms = ['provider', 'bare', 'html'] as const
 /** What the caller of a late call receives. */
@@ -31,46 +34,63 @@ const refundEnds = ['processed', 'failed'] as const
 export type CallFault = (typeof callFaults)[number]
 export type WebhookFault = (typeof webhookFaults)[number]
 
-export type FaultRule = {
-  path: string
-  method: string | null
-  /** Only calls with a token of this account, and webhooks about it; null for all accounts. */
-  userId: number | null
-  kind: CallFault | WebhookFault | (typeof refundFaults)[number]
-  chance: number
-  count: number | null
-  /** The number of matching calls without a fault before the first one. */
-  skip: number
-  seed: number
-  delayMs: number | null
-  status: number
-  retryAfter: number | null
-  code: string | null
-  form: (typeof answerForms)[number]
-  answer: (typeof lateAnswers)[number]
-  ends: (typeof refundEnds)[number]
+const kinds = [...callFaults, ...webhookFaults, ...refundFaults]
+/** Other names of kinds, some with a status. */
+const aliases = new Map<string, { kind: CallFault; status?: number }>([
+  ['429', { kind: 'status', status: 429 }],
+  ['500', { kind: 'status', status: 500 }],
+  ['502', { kind: 'status', status: 502 }],
+  ['503', { kind: 'status', status: 503 }],
+  ['5xx', { kind: 'status' }],
+  ['hang', { kind: 'hang_before' }],
+  ['timeout', { kind: 'hang_before' }],
+])
+
+function kindOf(value: unknown) {
+  const kind = kinds.find((known) => known === value)
+  return aliases.get(String(value)) ?? (kind && { kind, status: undefined })
 }
 
-export type Fault = Omit<FaultRule, 'kind'>
-export type FaultBox = {
-  replace: (rules: FaultRule[]) => void
-  add: (rules: FaultRule[]) => void
-  /** Ends the rules about this account. */
-  endRulesOf: (userId: number) => void
-  /** The rules, with how often each matched and fired. */
-  list: () => object[]
-  /** The faults of this call, in the order of the rules. Draws one random number for each matching rule. */
-  onCall: (
-    method: string,
-    path: string,
-    userId: number | null,
-  ) => { kind: CallFault; rule: Fault }[]
-  onWebhook: (action: string, userId: number | null) => { kind: WebhookFault; rule: Fault }[]
-  /** The rule that makes the refund of this call `processing` first; undefined for none. */
-  onRefund: (path: string, userId: number | null) => Fault | undefined
+/** A field that may be absent or null. */
+function orElse<T, F>(schema: z.ZodType<T>, fallback: F) {
+  return schema.nullish().transform((value) => value ?? fallback)
 }
 
-type Armed = {
+const text = z.string('must be a string')
+const number = numberIn(0, 1e9)
+
+const FaultRule = z
+  .strictObject(
+    {
+      kind: field(kindOf, `must be one of ${[...kinds, ...aliases.keys()].join(', ')}`),
+      path: orElse(text.refine(isPath, 'is not a valid regular expression'), ''),
+      method: orElse(text.toUpperCase(), null),
+      /** Only calls with a token of this account, and webhooks about it; null for all accounts. */
+      user_id: orElse(numberIn(1, Number.MAX_SAFE_INTEGER), null),
+      chance: orElse(numberIn(0, 1), 1),
+      count: orElse(number, null),
+      /** The number of matching calls without a fault before the first one. */
+      skip: orElse(number, 0),
+      seed: orElse(numberIn(0, 2 ** 32), 1),
+      delay_ms: orElse(numberIn(0, 7 * 86_400_000), null),
+      status: orElse(numberIn(400, 599), null),
+      retry_after: orElse(numberIn(0, 86_400), null),
+      code: orElse(text, null),
+      form: orElse(oneOf(answerForms), answerForms[0]),
+      answer: orElse(oneOf(lateAnswers), lateAnswers[0]),
+      ends: orElse(oneOf(refundEnds), refundEnds[0]),
+    },
+    'must be an object',
+  )
+  .transform(({ kind: { kind, status: usual }, status, ...rule }) => {
+    // A late call was delayed by a gateway, which answered 504.
+    return { ...rule, kind, status: status ?? usual ?? (kind === 'arrive_late' ? 504 : 500) }
+  })
+
+export type FaultRule = z.output<typeof FaultRule>
+
+/** A rule, with how often it matched and fired. */
+export type ArmedRule = {
   rule: FaultRule
   matches: (path: string) => boolean
   draw: () => number
@@ -78,53 +98,45 @@ type Armed = {
   fired: number
 }
 
-/** Stores the fault rules. The same rules and the same calls in the same order give the same faults. */
-export function createFaultBox(): FaultBox {
-  let armed: Armed[] = []
-
-  function pick<K extends string>(
-    kinds: readonly K[],
-    method: string | null,
-    path: string,
-    userId: number | null,
-  ) {
-    const hits: { kind: K; rule: Fault }[] = []
-    for (const entry of armed) {
-      const { rule } = entry
-      const kind = kinds.find((known) => known === rule.kind)
-      if (kind === undefined || !entry.matches(path)) continue
-      if (rule.method !== null && method !== null && rule.method !== method) continue
-      if (rule.userId !== null && rule.userId !== userId) continue
-      entry.met += 1
-      if (entry.met <= rule.skip) continue
-      if (entry.draw() >= rule.chance) continue
-      if (rule.count !== null && entry.fired >= rule.count) continue
-      entry.fired += 1
-      hits.push({ kind, rule })
-    }
-    return hits
-  }
-
-  return {
-    replace: (rules) => {
-      armed = rules.map(arm)
-    },
-    add: (rules) => {
-      armed.push(...rules.map(arm))
-    },
-    endRulesOf: (userId) => {
-      armed = armed.filter(({ rule }) => rule.userId !== userId)
-    },
-    list: () => armed.map(({ rule, met, fired }) => ({ ...showRule(rule), met, fired })),
-    onCall: (method, path, userId) => pick(callFaults, method, path, userId),
-    onWebhook: (action, userId) => pick(webhookFaults, null, action, userId),
-    onRefund: (path, userId) => pick(refundFaults, 'POST', path, userId)[0]?.rule,
-  }
+/** Reads the body of PUT /_sandbox/faults: a list of rules, or `{rules: […]}`. Throws a control error. */
+export function readFaultRules(body: unknown): ArmedRule[] {
+  const list = isRecord(body) && 'rules' in body ? body.rules : body
+  if (!Array.isArray(list)) throw badCall('send a list of rules, or {"rules": […]}')
+  const { rules } = readCall(z.object({ rules: z.array(FaultRule) }), { rules: list })
+  return rules.map((rule) => {
+    const { path, seed } = rule
+    return { rule, matches: pathMatcher(path), draw: seededRandom(seed), met: 0, fired: 0 }
+  })
 }
 
-function arm(rule: FaultRule): Armed {
-  const { path, seed } = rule
-  return { rule, matches: pathMatcher(path), draw: seededRandom(seed), met: 0, fired: 0 }
+export function showFaults(ctx: Context) {
+  return { rules: ctx.faults.map(({ rule, met, fired }) => ({ ...rule, met, fired })) }
+}
+
+/**
+ * The faults of these kinds in a call or webhook, in the order of the rules. Draws one random number for each matching
+ * rule, so the same rules and the same calls in the same order give the same faults.
+ */
+export function faultsOf<K extends FaultRule['kind']>(
+  ctx: Context,
+  kinds: readonly K[],
+  { method, path, userId }: { method: string | null; path: string; userId: number | null },
+): { kind: K; rule: FaultRule }[] {
+  const hits: { kind: K; rule: FaultRule }[] = []
+  for (const entry of ctx.faults) {
+    const { rule } = entry
+    const kind = kinds.find((known) => known === rule.kind)
+    if (kind === undefined || !entry.matches(path)) continue
+    if (rule.method !== null && method !== null && rule.method !== method) continue
+    if (rule.user_id !== null && rule.user_id !== userId) continue
+    entry.met += 1
+    if (entry.met <= rule.skip) continue
+    if (entry.draw() >= rule.chance) continue
+    if (rule.count !== null && entry.fired >= rule.count) continue
+    entry.fired += 1
+    hits.push({ kind, rule })
+  }
+  return hits
 }
 
 /** A path with characters of a pattern is a regular expression; another path is a prefix. */
@@ -145,96 +157,11 @@ function seededRandom(seed: number): () => number {
   }
 }
 
-function showRule(rule: FaultRule): object {
-  const { delayMs, retryAfter, userId, ...rest } = rule
-  return { ...rest, user_id: userId, delay_ms: delayMs, retry_after: retryAfter }
-}
-
-const statusKinds = new Map([
-  ['429', 429],
-  ['500', 500],
-  ['502', 502],
-  ['503', 503],
-  ['5xx', 500],
-  ['status', 500],
-])
-const aliases = new Map<string, CallFault>([
-  ['hang', 'hang_before'],
-  ['timeout', 'hang_before'],
-])
-
-/**
- * Reads the body of PUT /_sandbox/faults: a list of rules, or `{rules: […]}`.
- * Throws a plain Error with a message for the caller when a rule is wrong.
- */
-export function readFaultRules(body: unknown): FaultRule[] {
-  const list = isRecord(body) && 'rules' in body ? body.rules : body
-  if (!Array.isArray(list)) throw new Error('send a list of rules, or {"rules": […]}')
-  return list.map((item, index) => readRule(item, `rules[${index}]`))
-}
-
-const kinds = [...callFaults, ...webhookFaults, ...refundFaults]
-const ruleKeys =
-  'path method user_id kind chance count skip seed delay_ms status retry_after code form answer ends'.split(
-    ' ',
-  )
-
-function readRule(item: unknown, where: string): FaultRule {
-  if (!isRecord(item)) throw new Error(`${where} must be an object`)
-  const unknown = Object.keys(item).find((key) => !ruleKeys.includes(key))
-  if (unknown !== undefined) throw new Error(`${where}.${unknown} is not known`)
-  const named = String(item.kind)
-  const byStatus = statusKinds.get(named)
-  const alias = aliases.get(named) ?? named
-  const kind = byStatus !== undefined ? 'status' : kinds.find((known) => known === alias)
-  if (kind === undefined) {
-    const known = [...kinds, ...statusKinds.keys(), ...aliases.keys()]
-    throw new Error(`${where}.kind must be one of ${[...new Set(known)].join(', ')}`)
-  }
-  const number = (key: string, fallback: number | null, low: number, high: number) => {
-    const value = item[key] ?? fallback
-    if (value === null) return null
-    if (typeof value !== 'number' || !(value >= low && value <= high)) {
-      throw new Error(`${where}.${key} must be a number from ${low} to ${high}`)
-    }
-    return value
-  }
-  const text = (key: string) => {
-    const value = item[key] ?? null
-    if (value !== null && typeof value !== 'string') {
-      throw new Error(`${where}.${key} must be a string`)
-    }
-    return value
-  }
-  const choice = <K extends string>(key: string, choices: readonly [K, ...K[]]): K => {
-    const value = item[key] ?? choices[0]
-    const chosen = choices.find((each) => each === value)
-    if (chosen === undefined)
-      throw new Error(`${where}.${key} must be one of ${choices.join(', ')}`)
-    return chosen
-  }
-  const path = text('path') ?? ''
+function isPath(path: string): boolean {
   try {
     pathMatcher(path)
+    return true
   } catch {
-    throw new Error(`${where}.path is not a valid regular expression`)
-  }
-  return {
-    path,
-    method: text('method')?.toUpperCase() ?? null,
-    userId: number('user_id', null, 1, Number.MAX_SAFE_INTEGER),
-    kind,
-    chance: number('chance', 1, 0, 1) ?? 1,
-    count: number('count', null, 0, 1e9),
-    skip: number('skip', 0, 0, 1e9) ?? 0,
-    seed: number('seed', 1, 0, 2 ** 32) ?? 1,
-    delayMs: number('delay_ms', null, 0, 7 * 86_400_000),
-    // A late call was delayed by a gateway, which answered 504.
-    status: number('status', byStatus ?? (kind === 'arrive_late' ? 504 : 500), 400, 599) ?? 500,
-    retryAfter: number('retry_after', null, 0, 86_400),
-    code: text('code'),
-    form: choice('form', answerForms),
-    answer: choice('answer', lateAnswers),
-    ends: choice('ends', refundEnds),
+    return false
   }
 }

@@ -1,15 +1,39 @@
-import { parseAmount } from './amounts.ts'
+import { z } from 'zod'
 import { paymentMethod, paymentTypes } from './buyer.ts'
-import { badCall, ControlError } from './control-error.ts'
+import {
+  amount,
+  anything,
+  ControlError,
+  dateMs,
+  field,
+  odd,
+  oneOf,
+  positiveNumber,
+  readCall,
+} from './control-body.ts'
 import { newNumber } from './ids.ts'
-import { type Fields, isRecord } from './problems.ts'
-import type { PaymentWithoutOrder, Pos } from './rows.ts'
+import type { Fields } from './problems.ts'
+import type { PaymentWithoutOrder } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 
-const keys =
-  'user_id pos_id external_pos_id id amount at status status_detail external_reference payment_method_type payment_method_id installments odd'.split(
-    ' ',
-  )
+const NewPayment = z.strictObject(
+  {
+    user_id: anything,
+    pos_id: anything,
+    external_pos_id: anything,
+    amount,
+    id: positiveNumber.optional(),
+    at: field(dateMs, 'must be a date').optional(),
+    status: z.coerce.string().default('approved'),
+    status_detail: z.coerce.string().default('accredited'),
+    external_reference: z.coerce.string().optional(),
+    payment_method_type: oneOf(paymentTypes).optional(),
+    payment_method_id: z.coerce.string().optional(),
+    installments: z.int().optional().catch(undefined),
+    odd,
+  },
+  'send a JSON object, or a list of them',
+)
 
 /**
  * Charges without an order of the Orders API: entered at a terminal of a box, or without a box an online sale. Takes
@@ -24,11 +48,9 @@ export function addPayments(ctx: Context, body: unknown): { id: number }[] {
   return made.map(({ id }) => ({ id }))
 }
 
-type BoxFinder = (fields: Fields) => Pos | undefined
-
-function boxFinder(ctx: Context): BoxFinder {
+function boxFinder(ctx: Context) {
   const all = [...ctx.state.tables.pos.values()]
-  return ({ user_id: userId, pos_id: id, external_pos_id: externalId }) =>
+  return ({ user_id: userId, pos_id: id, external_pos_id: externalId }: Fields) =>
     all.find(
       (pos) =>
         pos.userId === userId &&
@@ -36,43 +58,33 @@ function boxFinder(ctx: Context): BoxFinder {
     )
 }
 
-function readPayment(ctx: Context, fields: unknown, boxes: BoxFinder): PaymentWithoutOrder {
-  if (!isRecord(fields)) throw badCall('send a JSON object, or a list of them')
-  const extra = Object.keys(fields).find((key) => !keys.includes(key))
-  if (extra !== undefined) throw badCall(`${extra} is not known`)
-  const { user_id: userId, id, amount, at, status, external_reference: reference } = fields
-  if (!ctx.state.tables.sellers.has(String(userId))) throw new ControlError(404, 'no such user')
-  const cents = parseAmount(String(amount))
-  if (cents === undefined) throw badCall('amount must be an amount such as "10.00"')
-  if (id !== undefined && !(Number.isSafeInteger(id) && Number(id) > 0)) {
-    throw badCall('id must be a positive whole number')
+function readPayment(
+  ctx: Context,
+  body: unknown,
+  boxes: ReturnType<typeof boxFinder>,
+): PaymentWithoutOrder {
+  const call = readCall(NewPayment, body)
+  const userId = Number(call.user_id)
+  if (!ctx.state.tables.sellers.has(String(call.user_id))) {
+    throw new ControlError(404, 'no such user')
   }
-  const ms = at === undefined ? ctx.nowMs() : Date.parse(String(at))
-  if (Number.isNaN(ms)) throw badCall('at must be a date')
-  const { payment_method_type: type, payment_method_id: methodId, installments } = fields
-  if (type !== undefined && !paymentTypes.includes(String(type))) {
-    throw badCall(`payment_method_type must be one of ${paymentTypes.join(', ')}`)
-  }
-  const isOnline = fields.pos_id === undefined && fields.external_pos_id === undefined
-  const box = isOnline ? undefined : boxes(fields)
+  const isOnline = call.pos_id === undefined && call.external_pos_id === undefined
+  const box = isOnline ? undefined : boxes(call)
   if (!isOnline && box === undefined) throw new ControlError(404, 'there is no such box')
+  const at = call.at ?? ctx.nowMs()
   return {
-    id: Number(id ?? newNumber(12)),
-    userId: Number(userId),
+    id: call.id ?? newNumber(12),
+    userId,
     posId: box?.id ?? null,
     storeId: box?.storeId ?? null,
-    externalReference: reference === undefined ? null : String(reference),
-    amountCents: cents,
-    status: status === undefined ? 'approved' : String(status),
-    statusDetail: fields.status_detail === undefined ? 'accredited' : String(fields.status_detail),
-    method: paymentMethod({
-      type: type === undefined ? undefined : String(type),
-      id: methodId === undefined ? undefined : String(methodId),
-      installments: Number.isInteger(installments) ? Number(installments) : undefined,
-    }),
-    createdAt: ms,
-    updatedAt: ms,
+    externalReference: call.external_reference ?? null,
+    amountCents: call.amount,
+    status: call.status,
+    statusDetail: call.status_detail,
+    method: paymentMethod(call),
+    createdAt: at,
+    updatedAt: at,
     refunds: [],
-    ...(isRecord(fields.odd) && { odd: fields.odd }),
+    ...(call.odd && { odd: call.odd }),
   }
 }

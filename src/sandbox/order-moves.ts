@@ -1,3 +1,4 @@
+import { faultsOf, refundFaults } from './faults.ts'
 import { nanoStamp, newNumber, ulid } from './ids.ts'
 import { paymentsOfOrder, returnableCents } from './order-payments.ts'
 import type { Change, Order, Payment, PaymentMethod, Refund } from './rows.ts'
@@ -162,10 +163,19 @@ export function payAgain(
 }
 
 /** How a refund continues: done at once, or `processing` until `endsAt` or until an action ends it. */
-export type RefundCourse = {
+type RefundCourse = {
   status: 'processed' | 'processing'
   endsAt: number | null
   ends: 'processed' | 'failed'
+}
+
+/** How the refund of this call continues, if a rule delays its end. */
+export function refundCourse(ctx: Context, url: string, userId: number): RefundCourse | undefined {
+  const about = { method: 'POST', path: url.split('?')[0] ?? '', userId }
+  const rule = faultsOf(ctx, refundFaults, about)[0]?.rule
+  if (!rule) return undefined
+  const endsAt = rule.delay_ms === null ? null : ctx.nowMs() + rule.delay_ms
+  return { status: 'processing', endsAt, ends: rule.ends }
 }
 
 /**

@@ -50,7 +50,7 @@ export function searchOrders(ctx: Context, seller: Seller, query: unknown): obje
   if (to - from > longestWindowMs) {
     throw apiError(400, 'invalid_parameter', 'The maximum allowed range is 1 month.')
   }
-  const newest = ctx.nowMs() - ctx.index.lagMs
+  const newest = ctx.nowMs() - ctx.index.lag_ms
   const wanted = (name: string, value: string | undefined) => {
     const text = oneText(query, name)
     return text === undefined || text === value

@@ -175,7 +175,7 @@ function cancelOrder(ctx: Context, seller: Seller, request: FastifyRequest, id: 
         orderId: id,
         fetchAt: answerAt,
         applyAt: answerAt,
-        event: { status: 'canceled', by: 'api' },
+        event: { status: 'canceled', by: 'api' as const },
       },
     },
   }

@@ -1,34 +1,39 @@
-import { badCall, ControlError } from './control-error.ts'
+import { z } from 'zod'
+import { anything, badCall, ControlError, readCall } from './control-body.ts'
 import { newFreeNumber } from './ids.ts'
-import { isRecord } from './problems.ts'
 import type { Pos, Terminal } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 import { pdvOn } from './terminals.ts'
 
 const models = { NEWLAND_N950: 'N950NCB', PAX_A910: 'SMARTPOS' }
 
+const NewTerminal = z.strictObject(
+  {
+    pos_id: z.coerce.string().optional(),
+    external_pos_id: anything,
+    user_id: z.coerce.string().optional(),
+    operating_mode: z
+      .enum(['PDV', 'STANDALONE', 'UNDEFINED'], 'must be PDV, STANDALONE or UNDEFINED')
+      .nullish(),
+    model: z.enum(['NEWLAND_N950', 'PAX_A910'], 'must be NEWLAND_N950 or PAX_A910').nullish(),
+    cancel_by_api: anything,
+  },
+  'send a JSON object with pos_id or external_pos_id',
+)
+
 /**
  * Pairs a new virtual terminal with a box, as the seller does on the device. Without `operating_mode` the first
  * terminal of a box is in PDV and any further one STANDALONE. Throws a control error: 400, 404 for an unknown box, 409.
  */
 export function pairTerminal(ctx: Context, body: unknown): Terminal {
-  if (!isRecord(body)) throw badCall('send a JSON object with pos_id or external_pos_id')
-  const known = 'pos_id external_pos_id user_id operating_mode model cancel_by_api'.split(' ')
-  const extra = Object.keys(body).find((key) => !known.includes(key))
-  if (extra !== undefined) throw badCall(`${extra} is not known`)
-  const pos = findBox(ctx, body)
+  const call = readCall(NewTerminal, body)
+  const pos = findBox(ctx, call)
   const other = pdvOn(ctx, pos.id)
-  const mode = body.operating_mode ?? (other === undefined ? 'PDV' : 'STANDALONE')
-  if (mode !== 'PDV' && mode !== 'STANDALONE' && mode !== 'UNDEFINED') {
-    throw badCall('operating_mode must be PDV, STANDALONE or UNDEFINED')
-  }
+  const mode = call.operating_mode ?? (other === undefined ? 'PDV' : 'STANDALONE')
   if (mode === 'PDV' && other !== undefined) {
     throw new ControlError(409, `box ${pos.id} has a terminal in PDV already: ${other.id}`)
   }
-  const model = body.model ?? 'NEWLAND_N950'
-  if (model !== 'NEWLAND_N950' && model !== 'PAX_A910') {
-    throw badCall('model must be NEWLAND_N950 or PAX_A910')
-  }
+  const model = call.model ?? 'NEWLAND_N950'
   const idOf = (serial: number) => `${model}__${models[model]}${serial}`
   const serial = newFreeNumber(9, (candidate) => ctx.state.tables.terminals.has(idOf(candidate)))
   const terminal: Terminal = {
@@ -36,22 +41,24 @@ export function pairTerminal(ctx: Context, body: unknown): Terminal {
     userId: pos.userId,
     posId: pos.id,
     operatingMode: mode,
-    cancelByApi: body.cancel_by_api !== false,
+    cancelByApi: call.cancel_by_api !== false,
   }
   ctx.state.commit('terminal.paired', terminal.id, { terminals: { [terminal.id]: terminal } })
   return terminal
 }
 
-function findBox(ctx: Context, body: Record<string, unknown>): Pos {
-  const { pos_id: id, external_pos_id: externalId, user_id: userId } = body
+function findBox(
+  ctx: Context,
+  { pos_id: id, external_pos_id: externalId, user_id: userId }: z.output<typeof NewTerminal>,
+): Pos {
   if (id === undefined && externalId === undefined) {
     throw badCall('pos_id or external_pos_id is required')
   }
   const boxes = [...ctx.state.tables.pos.values()].filter(
     (pos) =>
-      (id === undefined || String(pos.id) === String(id)) &&
+      (id === undefined || String(pos.id) === id) &&
       (externalId === undefined || pos.externalId === externalId) &&
-      (userId === undefined || String(pos.userId) === String(userId)),
+      (userId === undefined || String(pos.userId) === userId),
   )
   const [pos] = boxes
   if (pos === undefined) throw new ControlError(404, 'there is no such box')

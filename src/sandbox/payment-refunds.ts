@@ -1,11 +1,12 @@
 import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
 import { parseAmount } from './amounts.ts'
 import { authenticate } from './auth.ts'
-import { badCall, ControlError } from './control-error.ts'
+import { ControlError, readCall } from './control-body.ts'
 import { apiError } from './errors.ts'
 import { useOrderKey } from './idempotency.ts'
 import { newNumber } from './ids.ts'
-import { type RefundCourse, refundOrder } from './order-moves.ts'
+import { refundCourse, refundOrder } from './order-moves.ts'
 import { paymentsOfOrder, refundableCents } from './order-payments.ts'
 import { isRecord } from './problems.ts'
 import type { Order, Payment, PaymentRefund, PaymentWithoutOrder, Refund, Seller } from './rows.ts'
@@ -32,7 +33,7 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
         made = refund
         return use.remember(201, refund.id)
       }
-      refundOrder(ctx, order, cents, remember, courseOf(ctx, request.url, seller.id), paid)
+      refundOrder(ctx, order, cents, remember, refundCourse(ctx, request.url, seller.id), paid)
       return reply.code(201).send(showOrderRefund(paid, made as unknown as Refund))
     }
     const kept = ctx.state.tables.payments.get(request.params.id)
@@ -46,7 +47,7 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
     }
     const left = payment.amountCents - standingCents(payment.refunds)
     const cents = centsOf(request.body, left, siteOf(ctx, seller.id).hasCents)
-    const course = courseOf(ctx, request.url, seller.id)
+    const course = refundCourse(ctx, request.url, seller.id)
     const refund: PaymentRefund = {
       id: newNumber(10),
       amountCents: cents,
@@ -69,14 +70,6 @@ export const paymentRefundStatus = {
   processed: 'approved',
   failed: 'rejected',
 } as const
-
-/** How the refund of this call continues, if a rule delays its end. */
-function courseOf(ctx: Context, url: string, userId: number): RefundCourse | undefined {
-  const rule = ctx.faults.onRefund(url.split('?')[0] ?? '', userId)
-  if (!rule) return undefined
-  const endsAt = rule.delayMs === null ? null : ctx.nowMs() + rule.delayMs
-  return { status: 'processing', endsAt, ends: rule.ends }
-}
 
 function centsOf(body: unknown, left: number, hasCents: boolean): number {
   const wanted = isRecord(body) ? body.amount : undefined
@@ -124,6 +117,15 @@ export function endDueRefunds(payment: PaymentWithoutOrder, nowMs: number): Paym
   return withRefunds(payment, refunds, last)
 }
 
+const EndRefund = z.object(
+  {
+    do: z.literal('end_refund', 'must be end_refund'),
+    as: z.enum(['approved', 'rejected'], 'must be approved or rejected'),
+    refund_id: z.coerce.string().optional(),
+  },
+  'do must be end_refund',
+)
+
 /**
  * An action of a person or the bank on a payment without an order: `{"do":"end_refund","as":"approved"|"rejected"}`
  * ends its last refund in process, or the one of `refund_id`. Throws a control error.
@@ -131,16 +133,10 @@ export function endDueRefunds(payment: PaymentWithoutOrder, nowMs: number): Paym
 export function actOnPayment(ctx: Context, id: string, body: unknown): object {
   const kept = ctx.state.tables.payments.get(id)
   if (!kept) throw new ControlError(404, 'there is no such payment without an order')
-  if (!isRecord(body) || body.do !== 'end_refund') throw badCall('do must be end_refund')
-  if (body.as !== 'approved' && body.as !== 'rejected') {
-    throw badCall('as must be approved or rejected')
-  }
-  const as = body.as
-  const wanted = body.refund_id
+  const { as, refund_id: wanted } = readCall(EndRefund, body)
   const payment = endDueRefunds(kept, ctx.nowMs())
   const refund = payment.refunds.findLast(
-    (one) =>
-      one.status === 'in_process' && (wanted === undefined || String(one.id) === String(wanted)),
+    (one) => one.status === 'in_process' && (wanted ?? String(one.id)) === String(one.id),
   )
   if (!refund) throw new ControlError(409, 'no such refund is in process')
   const refunds = payment.refunds.map(

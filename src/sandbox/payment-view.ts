@@ -99,7 +99,7 @@ export function isPaidEntry({ status }: PaymentEntry): boolean {
 export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<string, unknown> {
   const { method, createdAt } = entry
   const isPaid = isPaidEntry(entry)
-  const areShown = ctx.nowMs() - createdAt >= ctx.index.chargesAfterMs
+  const areShown = ctx.nowMs() - createdAt >= ctx.index.charges_after_ms
   const charges = isPaid && areShown ? chargesOf(entry) : []
   const kept = charges.reduce((sum, { cents, payer }) => sum + (payer ? 0 : cents), 0)
   const refunded = entry.refunds

@@ -32,15 +32,15 @@ export function paymentRoutes(app: FastifyInstance, ctx: Context): void {
 /** Reading one payment shows its current state. The search lags behind, and misses the newest payments. */
 function searchPayments(ctx: Context, seller: Seller, query: unknown): object {
   const page = readPage(query, filters, { limit: 30, highest: 1000 })
-  if (page.offset + page.limit > ctx.index.resultsAtMost) {
-    throw apiError(400, 'bad_request', `offset plus limit exceeds ${ctx.index.resultsAtMost}`)
+  if (page.offset + page.limit > ctx.index.results_at_most) {
+    throw apiError(400, 'bad_request', `offset plus limit exceeds ${ctx.index.results_at_most}`)
   }
   const range = oneText(query, 'range') ?? 'date_created'
   const timeOf = times[range]
   if (timeOf === undefined) throw apiError(400, 'bad_request', 'Invalid range')
   const from = dateOf(query, 'begin_date') ?? Number.NEGATIVE_INFINITY
   const to = dateOf(query, 'end_date') ?? Number.POSITIVE_INFINITY
-  const newest = ctx.nowMs() - ctx.index.lagMs
+  const newest = ctx.nowMs() - ctx.index.lag_ms
   const fits = (name: string, value: string | number | null) => {
     const wanted = page.filters.get(name)
     return wanted === undefined || wanted === String(value)
@@ -69,7 +69,7 @@ function searchPayments(ctx: Context, seller: Seller, query: unknown): object {
 
 /** The true number, plus what each answer so far has added to it. */
 function totalOf(ctx: Context, found: number): number {
-  ctx.index.drift += ctx.index.totalStep
+  ctx.index.drift += ctx.index.total_step
   return found + ctx.index.drift
 }
 

@@ -3,7 +3,7 @@ import { authenticate } from './auth.ts'
 import { apiError } from './errors.ts'
 import { useOrderKey } from './idempotency.ts'
 import { readRefundBody } from './order-body.ts'
-import { refundOrder } from './order-moves.ts'
+import { refundCourse, refundOrder } from './order-moves.ts'
 import { paymentsOfOrder, refundableCents } from './order-payments.ts'
 import { showRefundAnswer } from './order-view.ts'
 import { findOrder } from './orders.ts'
@@ -45,12 +45,7 @@ function refund(ctx: Context, seller: Seller, request: FastifyRequest, id: strin
           amountCents: refundableCents(order, payment),
         }))
       : [partOf(order, part)]
-  const rule = ctx.faults.onRefund(request.url.split('?')[0] ?? '', seller.id)
-  const course = rule && {
-    status: 'processing' as const,
-    endsAt: rule.delayMs === null ? null : ctx.nowMs() + rule.delayMs,
-    ends: rule.ends,
-  }
+  const course = refundCourse(ctx, request.url, seller.id)
   const refundIds: string[] = []
   let after = order
   for (const { payment, amountCents } of parts) {

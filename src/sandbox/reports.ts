@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { authenticate } from './auth.ts'
-import { badCall, ControlError } from './control-error.ts'
+import { badCall, ControlError } from './control-body.ts'
 import { ApiError, apiError } from './errors.ts'
 import { newNumber } from './ids.ts'
 import { paymentsOf } from './payment-view.ts'

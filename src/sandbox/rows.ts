@@ -1,3 +1,5 @@
+import type { MethodFields } from './buyer.ts'
+
 /** The application of the service at the provider. `ownerId` is the account of client_credentials tokens. */
 export type Application = {
   clientId: string
@@ -248,7 +250,12 @@ export type PendingEvent = {
   orderId: string
   fetchAt: number
   applyAt: number
-  event: Record<string, unknown>
+  event: MethodFields & {
+    status: string
+    status_detail?: unknown
+    by?: 'api'
+    as?: Refund['status']
+  }
 }
 
 export type ReportKind = 'settlement' | 'release'

@@ -1,17 +1,9 @@
-import type { FaultBox } from './faults.ts'
+import type { LoggedRequest } from './call-faults.ts'
+import type { ArmedRule } from './faults.ts'
 import type { LateCall } from './late-calls.ts'
-import type { RequestLog } from './request-log.ts'
 import type { Application } from './rows.ts'
 import type { SandboxState } from './sandbox-state.ts'
-
-export type WebhookSettings = {
-  url: string | null
-  /** The case of `data.id` in the signature: real order webhooks matched lower case only (provider facts 6.4). */
-  case: 'lower' | 'as_received'
-  /** `auto`: milliseconds for orders, seconds for other topics, as in the provider's samples. */
-  tsUnit: 'auto' | 'ms' | 's'
-  secret: 'right' | 'wrong'
-}
+import type { WebhookSettings } from './webhook-control.ts'
 
 export type Delivery = {
   at: string
@@ -40,8 +32,9 @@ export type Context = {
   redirectUris: string[]
   webhooks: WebhookSettings
   webhookRetryMs: number[]
-  faults: FaultBox
-  requests: RequestLog
+  faults: ArmedRule[]
+  /** The requests of callers, newest last; `count` is of all that ever came. */
+  requests: { count: number; entries: LoggedRequest[] }
   deliveries: Delivery[]
   /** Webhooks that wait until a later one was sent; `after` names it once it exists. */
   waitingForNext: Map<string, { after: string | null }>
@@ -57,10 +50,10 @@ export type Context = {
    * offset plus limit of a search of payments; and by how much each answer's total differs from the last.
    */
   index: {
-    lagMs: number
-    chargesAfterMs: number
-    resultsAtMost: number
-    totalStep: number
+    lag_ms: number
+    charges_after_ms: number
+    results_at_most: number
+    total_step: number
     drift: number
   }
   /** Rows that lists show before the real ones, by account and list, for invalid rows. */

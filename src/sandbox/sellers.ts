@@ -8,11 +8,11 @@ import { connectWebhooks } from './webhooks.ts'
 export function createSeller(
   ctx: Context,
   options: {
-    id?: number
-    nickname?: string
-    liveMode?: boolean
+    id?: number | undefined
+    nickname?: string | undefined
+    liveMode?: boolean | undefined
     isDefault?: boolean
-    siteId?: string
+    siteId?: string | undefined
   } = {},
 ): Seller {
   const { sellers } = ctx.state.tables

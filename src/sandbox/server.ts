@@ -5,10 +5,9 @@ import { callHooks } from './call-faults.ts'
 import { chargebackRoutes } from './chargebacks.ts'
 import { consentRoutes } from './consent.ts'
 import { controlRoutes } from './control.ts'
-import { ControlError } from './control-error.ts'
+import { ControlError } from './control-body.ts'
 import { runDue } from './due.ts'
 import { ApiError, envelopeOf, errorBody } from './errors.ts'
-import { createFaultBox } from './faults.ts'
 import { keyMemoryMs } from './idempotency.ts'
 import { newNumber } from './ids.ts'
 import { fileJournal, memoryJournal } from './journal.ts'
@@ -24,7 +23,6 @@ import { posRoutes } from './pos.ts'
 import { posV2Routes } from './pos-v2.ts'
 import { refundRoute } from './refunds.ts'
 import { reportRoutes } from './reports.ts'
-import { createRequestLog } from './request-log.ts'
 import { applicationOf, type Context, type HangingCall } from './sandbox-context.ts'
 import { createSandboxState } from './sandbox-state.ts'
 import { createScheduler } from './scheduler.ts'
@@ -89,10 +87,15 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       nowMs,
       pace: { ...(options.pace ?? humanPace) },
       redirectUris: options.redirectUris ?? [],
-      webhooks: { url: options.webhookUrl ?? null, case: 'lower', tsUnit: 'auto', secret: 'right' },
+      webhooks: {
+        url: options.webhookUrl ?? null,
+        case: 'lower',
+        ts_unit: 'auto',
+        secret: 'right',
+      },
       webhookRetryMs: options.webhookRetryMs ?? providerRetryMs,
-      faults: createFaultBox(),
-      requests: createRequestLog(),
+      faults: [],
+      requests: { count: 0, entries: [] },
       deliveries: [],
       waitingForNext: new Map(),
       lateCalls: [],
@@ -104,10 +107,10 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       withoutRefresh: new Set(),
       onHang: options.onHang ?? (() => {}),
       index: {
-        lagMs: 0,
-        chargesAfterMs: 0,
-        resultsAtMost: searchReach,
-        totalStep: 0,
+        lag_ms: 0,
+        charges_after_ms: 0,
+        results_at_most: searchReach,
+        total_step: 0,
         drift: 0,
       },
       keyMemoryMs,

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { authenticate } from './auth.ts'
-import { failureDetails, methodFields, paymentMethod } from './buyer.ts'
+import { failureDetails, paymentMethod } from './buyer.ts'
 import { ApiError, apiError } from './errors.ts'
 import { canMove, endRefund, type Move, moveOrder, refundOrder } from './order-moves.ts'
 import { refundableCents } from './order-payments.ts'
 import { findOrder, orderNotFound } from './orders.ts'
-import { type Fields, isRecord } from './problems.ts'
+import { isRecord } from './problems.ts'
 import type { Order, PendingEvent } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 import { isOpen } from './sandbox-state.ts'
@@ -41,7 +41,7 @@ function badRequest(message: string): ApiError {
   return apiError(400, 'bad_request', message)
 }
 
-function readEvent(body: unknown): Fields & { status: string } {
+function readEvent(body: unknown): PendingEvent['event'] {
   if (!isRecord(body)) throw badRequest('the body must be an object')
   const extra = Object.keys(body).find((key) => !keys.includes(key))
   if (extra !== undefined) throw badRequest(`${extra} is not allowed`)
@@ -50,17 +50,17 @@ function readEvent(body: unknown): Fields & { status: string } {
     throw badRequest(`status must be one of ${statuses.join(', ')}`)
   }
   const paid = status === 'processed' || status === 'failed'
-  const oneOf = (key: string, allowed: string[], fits: boolean) => {
+  const oneOf = (key: string, allowed: readonly string[]) => {
     const value = body[key]
     if (value === undefined) return
-    if (!fits) throw badRequest(`${key} is not allowed with status ${status}`)
+    if (!paid) throw badRequest(`${key} is not allowed with status ${status}`)
     if (typeof value !== 'string' || !allowed.includes(value)) {
       throw badRequest(`${key} must be one of ${allowed.join(', ')}`)
     }
   }
-  oneOf('payment_method_type', types, paid)
-  oneOf('payment_method_id', ids, paid)
-  oneOf('status_detail', status === 'processed' ? ['accredited'] : failureDetails, paid)
+  oneOf('payment_method_type', types)
+  oneOf('payment_method_id', ids)
+  oneOf('status_detail', status === 'processed' ? ['accredited'] : failureDetails)
   const { installments } = body
   if (installments !== undefined) {
     if (!Number.isInteger(installments) || Number(installments) < 1 || Number(installments) > 99) {
@@ -73,7 +73,7 @@ function readEvent(body: unknown): Fields & { status: string } {
   return { ...body, status }
 }
 
-function simulate(ctx: Context, order: Order, event: Fields & { status: string }): void {
+function simulate(ctx: Context, order: Order, event: PendingEvent['event']): void {
   const possible = event.status === 'refunded' ? order.status === 'processed' : isOpen(order)
   if (!possible) {
     throw badRequest(`an order in ${order.status} cannot become ${event.status}`)
@@ -102,7 +102,7 @@ export function applyEvent(ctx: Context, pending: PendingEvent): void {
   const { event } = pending
   if (order === undefined) return
   if (event.status === 'refund_ended') {
-    endRefund(ctx, order, pending.id, event.as === 'failed' ? 'failed' : 'processed')
+    endRefund(ctx, order, pending.id, event.as ?? 'processed')
     return
   }
   if (event.status === 'refunded') {
@@ -116,7 +116,7 @@ export function applyEvent(ctx: Context, pending: PendingEvent): void {
     ctx.state.commit('event.dropped', order.id, done)
     return
   }
-  const method = paymentMethod({ ...methodOf(order, event) })
+  const method = paymentMethod(event, order)
   switch (event.status) {
     case 'processed':
       moveOrder(ctx, order, { to: 'processed', method, tipCents: 0 }, done)
@@ -137,11 +137,4 @@ export function applyEvent(ctx: Context, pending: PendingEvent): void {
     default:
       moveOrder(ctx, order, { to: 'action_required' }, done)
   }
-}
-
-/** The buyer's choice, or the one that the order requires. */
-export function methodOf(order: Order, body: unknown) {
-  const fields = methodFields(body)
-  const forced = fields.id === undefined ? order.paymentMethodConfig?.defaultType : undefined
-  return { ...fields, type: fields.type ?? forced ?? undefined }
 }

@@ -1,18 +1,19 @@
 import type { FastifyInstance } from 'fastify'
-import { badCall, ControlError } from './control-error.ts'
-import { type Fields, isRecord } from './problems.ts'
+import { z } from 'zod'
+import { badCall, ControlError, oneOf, readCall } from './control-body.ts'
+import { isRecord } from './problems.ts'
 import type { Webhook } from './rows.ts'
-import type { Context, WebhookSettings } from './sandbox-context.ts'
+import type { Context } from './sandbox-context.ts'
 import { webhookRows } from './webhooks.ts'
 
 /** Where webhooks go, how they are signed, what was sent, and sending one by hand. */
 export function webhookControl(app: FastifyInstance, ctx: Context): void {
-  app.get('/_sandbox/webhooks', () => ({ ...showSettings(ctx), ...showQueue(ctx) }))
+  app.get('/_sandbox/webhooks', () => ({ ...ctx.webhooks, ...showQueue(ctx) }))
 
   app.put('/_sandbox/webhooks', (request) => {
-    Object.assign(ctx.webhooks, readSettings(request.body))
+    Object.assign(ctx.webhooks, readCall(Settings.partial(), request.body))
     ctx.wake()
-    return showSettings(ctx)
+    return ctx.webhooks
   })
 
   // Any topic with any body: legacy topics, the panel's own test, forged owners.
@@ -41,48 +42,24 @@ export function webhookControl(app: FastifyInstance, ctx: Context): void {
   })
 }
 
-const choices: { [K in 'case' | 'ts_unit' | 'secret']: readonly string[] } = {
-  case: ['lower', 'as_received'],
-  ts_unit: ['auto', 'ms', 's'],
-  secret: ['right', 'wrong'],
-}
+const http = 'must be an http address, or null'
 
-function readSettings(body: unknown): Partial<WebhookSettings> {
-  if (!isRecord(body)) throw badCall('send a JSON object with url, case, ts_unit or secret')
-  const extra = Object.keys(body).find((key) => key !== 'url' && !Object.hasOwn(choices, key))
-  if (extra !== undefined) throw badCall(`${extra} is not known`)
-  for (const [key, allowed] of Object.entries(choices)) {
-    const value = body[key]
-    if (value !== undefined && !allowed.includes(String(value))) {
-      throw badCall(`${key} must be one of ${allowed.join(', ')}`)
-    }
-  }
-  return { ...readUrl(body), ...pick(body) }
-}
+const Settings = z.strictObject(
+  {
+    /** The case of `data.id` in the signature: real order webhooks matched lower case only (provider facts 6.4). */
+    case: oneOf(['lower', 'as_received']),
+    /** `auto`: milliseconds for orders, seconds for other topics, as in the provider's samples. */
+    ts_unit: oneOf(['auto', 'ms', 's']),
+    secret: oneOf(['right', 'wrong']),
+    url: z
+      .string(http)
+      .refine((url) => /^https?:\/\//.test(url) && URL.canParse(url), http)
+      .nullable(),
+  },
+  'send a JSON object with url, case, ts_unit or secret',
+)
 
-function readUrl(body: Fields): Partial<WebhookSettings> {
-  const { url } = body
-  if (url === undefined) return {}
-  if (url === null) return { url }
-  if (typeof url !== 'string' || !/^https?:\/\//.test(url) || !URL.canParse(url)) {
-    throw badCall('url must be an http address, or null')
-  }
-  return { url }
-}
-
-function pick(body: Fields): Partial<WebhookSettings> {
-  const settings: Partial<WebhookSettings> = {}
-  if (body.case !== undefined) settings.case = body.case === 'lower' ? 'lower' : 'as_received'
-  if (body.secret !== undefined) settings.secret = body.secret === 'right' ? 'right' : 'wrong'
-  const unit = body.ts_unit
-  if (unit === 'ms' || unit === 's' || unit === 'auto') settings.tsUnit = unit
-  return settings
-}
-
-function showSettings(ctx: Context): object {
-  const { url, case: letters, tsUnit, secret } = ctx.webhooks
-  return { url, case: letters, ts_unit: tsUnit, secret }
-}
+export type WebhookSettings = z.output<typeof Settings>
 
 function showQueue(ctx: Context): object {
   const pending = [...ctx.state.tables.webhooks.values()].map((webhook) => ({

@@ -107,9 +107,9 @@ export function createWebhookSender(ctx: Context): WebhookSender {
 }
 
 function webhookHeaders(ctx: Context, webhook: Webhook): Record<string, string> {
-  const { case: letters, tsUnit, secret: which } = ctx.webhooks
+  const { case: letters, ts_unit: unit, secret: which } = ctx.webhooks
   const now = ctx.nowMs()
-  const seconds = tsUnit === 's' || (tsUnit === 'auto' && webhook.type !== 'order')
+  const seconds = unit === 's' || (unit === 'auto' && webhook.type !== 'order')
   const ts = String(seconds ? Math.floor(now / 1000) : now)
   const id = letters === 'lower' ? webhook.dataId.toLowerCase() : webhook.dataId
   const right = applicationOf(ctx).webhookSecrets[0] ?? ''

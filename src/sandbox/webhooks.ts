@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { formatCents } from './amounts.ts'
+import { faultsOf, webhookFaults } from './faults.ts'
 import { nanoStamp, newNumber } from './ids.ts'
 import { showChargebacksOf, showMethod } from './order-view.ts'
 import type { Order, Seller, Webhook } from './rows.ts'
@@ -90,10 +91,6 @@ export function connectWebhooks(
   return webhookRows(ctx, 'mp-connect', String(seller.id), body)
 }
 
-function accountOf(body: Record<string, unknown>): number | null {
-  return body.user_id === undefined ? null : Number(body.user_id)
-}
-
 /**
  * The rows of one notification after the webhook faults: none, one or two. Without a configured address the provider
  * sends nothing, also not later.
@@ -121,14 +118,16 @@ export function webhookRows(
   const first = row()
   const rows = [first]
   for (const waiting of ctx.waitingForNext.values()) waiting.after ??= first.id
-  for (const { kind, rule } of ctx.faults.onWebhook(action, accountOf(body))) {
+  const userId = body.user_id === undefined ? null : Number(body.user_id)
+  const about = { method: null, path: action, userId }
+  for (const { kind, rule } of faultsOf(ctx, webhookFaults, about)) {
     if (kind === 'missing') return {}
     if (kind === 'duplicate') rows.push(row())
     if (kind === 'bad_signature') first.badSignature = true
-    if (kind === 'late') first.nextAt = now + (rule.delayMs ?? 5000)
+    if (kind === 'late') first.nextAt = now + (rule.delay_ms ?? 5000)
     if (kind === 'reorder') {
       // Sent after the next notification, or after this time without one.
-      first.nextAt = now + (rule.delayMs ?? 2000)
+      first.nextAt = now + (rule.delay_ms ?? 2000)
       ctx.waitingForNext.set(first.id, { after: null })
     }
   }
