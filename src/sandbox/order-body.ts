@@ -1,215 +1,125 @@
+import { z } from 'zod'
 import { parseAmount, parseDuration } from './amounts.ts'
-import { ApiError, apiError } from './errors.ts'
-import { type Fields, isRecord, Problems } from './problems.ts'
-import type { Order } from './rows.ts'
-
-/** The content of a valid body of POST /v1/orders. Amount in cents, expiry in seconds. */
-export type OrderRequest = Pick<
-  Order,
-  | 'externalReference'
-  | 'description'
-  | 'expirationTime'
-  | 'terminalId'
-  | 'printOnTerminal'
-  | 'ticketNumber'
-  | 'paymentMethodConfig'
-  | 'integrationData'
-  | 'taxes'
-> & { amountCents: number; expirySeconds: number }
+import { apiError } from './errors.ts'
+import { isRecord, readBody, single, text } from './problems.ts'
 
 const defaultExpirySeconds = 900
-const defaultTypes = ['credit_card', 'debit_card', 'qr', 'voucher_card']
 
-/** Checks the body by the table of provider facts 2.1. Throws one 400 that names every error. */
-export function readOrderBody(body: unknown, hasCents = true): OrderRequest {
+function amountText(hasCents: boolean) {
+  return text((value) => parseAmount(value, hasCents) !== undefined).transform(
+    (value) => parseAmount(value) ?? 0,
+  )
+}
+
+function isExpiry(value: string): boolean {
+  const seconds = parseDuration(value)
+  return seconds !== undefined && seconds >= 30 && seconds <= 10_800
+}
+
+const PaymentMethod = z
+  .strictObject({
+    default_type: text((type) =>
+      ['credit_card', 'debit_card', 'qr', 'voucher_card'].includes(type),
+    ).optional(),
+    default_installments: z.int().nullish(),
+    installments_cost: text((payer) => payer === 'seller' || payer === 'buyer').optional(),
+  })
+  .refine(
+    ({ default_type: type, default_installments: count }) =>
+      count == null || (type === 'credit_card' && count >= 1 && count <= 99),
+    {
+      path: ['default_installments'],
+      error: 'goes with credit_card only',
+      when: ({ value }) =>
+        isRecord(value) &&
+        (value.default_installments == null || Number.isInteger(value.default_installments)),
+    },
+  )
+
+/** The table of provider facts 2.1. */
+function orderBody(hasCents: boolean) {
+  return z.strictObject({
+    type: text((type) => type === 'point'),
+    external_reference: text((reference) => /^[A-Za-z0-9_-]{1,64}$/.test(reference)),
+    description: text((description) => [...description].length <= 150).optional(),
+    expiration_time: text(isExpiry).optional(),
+    transactions: z.strictObject({
+      payments: single(z.strictObject({ amount: amountText(hasCents) })),
+    }),
+    config: z.strictObject({
+      payment_method: PaymentMethod.optional(),
+      point: z.strictObject({
+        terminal_id: text(),
+        // The provider prints by default.
+        print_on_terminal: text(
+          (print) => print === 'seller_ticket' || print === 'no_ticket',
+        ).default('seller_ticket'),
+        ticket_number: text().optional(),
+      }),
+    }),
+    integration_data: z
+      .strictObject({
+        platform_id: text().optional(),
+        integrator_id: text().optional(),
+        sponsor: z.strictObject({ id: text() }).optional(),
+      })
+      .optional(),
+    taxes: z.array(z.strictObject({ payer_condition: text() })).default([]),
+  })
+}
+const OrderBody = orderBody(true)
+const WholeOrderBody = orderBody(false)
+
+/** The content of a valid body of POST /v1/orders. Amount in cents, expiry in seconds. */
+export type OrderRequest = ReturnType<typeof readOrderBody>
+
+/** Checks the body. Throws one 400 that names every error. */
+export function readOrderBody(body: unknown, hasCents = true) {
   if (body === undefined) {
     throw apiError(400, 'required_properties', 'The request body is required.')
   }
   if (isRecord(body) && Object.keys(body).length === 0) {
     throw apiError(400, 'minimum_properties', 'The object has fewer properties than allowed.')
   }
-  const problems = new Problems()
-  const root = problems.record(
-    body,
-    'body',
-    ['type', 'external_reference', 'transactions', 'config'],
-    ['expiration_time', 'description', 'integration_data', 'taxes'],
-  )
-  problems.text(root, 'type', 'type', (text) => text === 'point')
-  const externalReference = problems.text(
-    root,
-    'external_reference',
-    'external_reference',
-    (text) => /^[A-Za-z0-9_-]{1,64}$/.test(text),
-  )
-  const description = problems.text(
-    root,
-    'description',
-    'description',
-    (text) => [...text].length <= 150,
-  )
-  const expirationTime = problems.text(root, 'expiration_time', 'expiration_time', (text) => {
-    const seconds = parseDuration(text)
-    return seconds !== undefined && seconds >= 30 && seconds <= 10_800
-  })
-  const amountCents = readPayment(problems, root, hasCents)
-  const config = readConfig(problems, root)
-  const integrationData = readIntegration(problems, root)
-  const taxes = readTaxes(problems, root)
-  problems.throwIfAny()
-  const seconds = expirationTime === undefined ? undefined : parseDuration(expirationTime)
+  const order = readBody(hasCents ? OrderBody : WholeOrderBody, body)
+  const { point, payment_method: method } = order.config
   return {
-    externalReference: externalReference ?? '',
-    description: description ?? null,
-    expirationTime: expirationTime ?? null,
-    expirySeconds: seconds ?? defaultExpirySeconds,
-    amountCents: amountCents ?? 0,
-    ...config,
-    integrationData,
-    taxes,
+    externalReference: order.external_reference,
+    description: order.description ?? null,
+    expirationTime: order.expiration_time ?? null,
+    expirySeconds: parseDuration(order.expiration_time ?? '') ?? defaultExpirySeconds,
+    amountCents: order.transactions.payments[0]?.amount ?? 0,
+    terminalId: point.terminal_id,
+    printOnTerminal: point.print_on_terminal,
+    ticketNumber: point.ticket_number ?? null,
+    paymentMethodConfig: method
+      ? {
+          defaultType: method.default_type ?? null,
+          defaultInstallments: method.default_installments ?? null,
+          installmentsCost: method.installments_cost ?? null,
+        }
+      : null,
+    integrationData: {
+      platformId: order.integration_data?.platform_id ?? null,
+      integratorId: order.integration_data?.integrator_id ?? null,
+      sponsorId: order.integration_data?.sponsor?.id ?? null,
+    },
+    taxes: order.taxes.map((tax) => ({ payerCondition: tax.payer_condition })),
   }
 }
 
-function has(fields: Fields | undefined, key: string): fields is Fields {
-  return fields !== undefined && Object.hasOwn(fields, key)
+function refundBody(hasCents: boolean) {
+  const part = z.strictObject({ id: text(), amount: amountText(hasCents) })
+  return z.strictObject({ transactions: single(part) })
 }
-
-function readPayment(
-  problems: Problems,
-  root: Fields | undefined,
-  hasCents: boolean,
-): number | undefined {
-  if (!has(root, 'transactions')) return undefined
-  const transactions = problems.record(root.transactions, 'transactions', ['payments'], [])
-  if (!has(transactions, 'payments')) return undefined
-  const payment = problems.single(transactions.payments, 'transactions.payments')
-  if (payment === undefined) return undefined
-  const path = 'transactions.payments[0]'
-  const fields = problems.record(payment, path, ['amount'], [])
-  const amount = problems.text(fields, 'amount', `${path}.amount`, (text) => {
-    return parseAmount(text, hasCents) !== undefined
-  })
-  return amount === undefined ? undefined : parseAmount(amount)
-}
-
-function readConfig(problems: Problems, root: Fields | undefined) {
-  const config = has(root, 'config')
-    ? problems.record(root.config, 'config', ['point'], ['payment_method'])
-    : undefined
-  const point = has(config, 'point')
-    ? problems.record(
-        config.point,
-        'config.point',
-        ['terminal_id'],
-        ['print_on_terminal', 'ticket_number'],
-      )
-    : undefined
-  const method = has(config, 'payment_method')
-    ? problems.record(
-        config.payment_method,
-        'config.payment_method',
-        [],
-        ['default_type', 'default_installments', 'installments_cost'],
-      )
-    : undefined
-  const at = 'config.payment_method'
-  const defaultType = problems.text(method, 'default_type', `${at}.default_type`, (text) =>
-    defaultTypes.includes(text),
-  )
-  const installments = has(method, 'default_installments') ? method.default_installments : null
-  if (installments !== null) {
-    if (typeof installments !== 'number' || !Number.isInteger(installments)) {
-      problems.add('property_type', `${at}.default_installments must be an integer`)
-    } else if (installments < 1 || installments > 99 || defaultType !== 'credit_card') {
-      problems.add('property_value', `${at}.default_installments goes with credit_card only`)
-    }
-  }
-  const installmentsCost = problems.text(
-    method,
-    'installments_cost',
-    `${at}.installments_cost`,
-    (text) => text === 'seller' || text === 'buyer',
-  )
-  const print = problems.text(
-    point,
-    'print_on_terminal',
-    'config.point.print_on_terminal',
-    (text) => text === 'seller_ticket' || text === 'no_ticket',
-  )
-  return {
-    terminalId: problems.text(point, 'terminal_id', 'config.point.terminal_id') ?? '',
-    // The provider prints by default (provider facts 2.1).
-    printOnTerminal: print ?? 'seller_ticket',
-    ticketNumber: problems.text(point, 'ticket_number', 'config.point.ticket_number') ?? null,
-    paymentMethodConfig:
-      method === undefined
-        ? null
-        : {
-            defaultType: defaultType ?? null,
-            defaultInstallments: typeof installments === 'number' ? installments : null,
-            installmentsCost: installmentsCost ?? null,
-          },
-  }
-}
-
-function readIntegration(problems: Problems, root: Fields | undefined): Order['integrationData'] {
-  const data = has(root, 'integration_data')
-    ? problems.record(
-        root.integration_data,
-        'integration_data',
-        [],
-        ['platform_id', 'integrator_id', 'sponsor'],
-      )
-    : undefined
-  const sponsor = has(data, 'sponsor')
-    ? problems.record(data.sponsor, 'integration_data.sponsor', ['id'], [])
-    : undefined
-  const text = (fields: Fields | undefined, key: string, path: string) =>
-    problems.text(fields, key, `integration_data.${path}`) ?? null
-  return {
-    platformId: text(data, 'platform_id', 'platform_id'),
-    integratorId: text(data, 'integrator_id', 'integrator_id'),
-    sponsorId: text(sponsor, 'id', 'sponsor.id'),
-  }
-}
-
-function readTaxes(problems: Problems, root: Fields | undefined): Order['taxes'] {
-  if (!has(root, 'taxes')) return []
-  if (!Array.isArray(root.taxes)) {
-    problems.add('property_type', 'taxes must be an array')
-    return []
-  }
-  return root.taxes.flatMap((item, index) => {
-    const fields = problems.record(item, `taxes[${index}]`, ['payer_condition'], [])
-    const value = problems.text(fields, 'payer_condition', `taxes[${index}].payer_condition`)
-    return value === undefined ? [] : [{ payerCondition: value }]
-  })
-}
+const RefundBody = refundBody(true)
+const WholeRefundBody = refundBody(false)
 
 /**
  * Reads the body of a refund: none or `{}` for everything, else exactly one payment with its amount in cents
  * (provider facts 2.4).
  */
-export function readRefundBody(
-  body: unknown,
-  hasCents: boolean,
-): { paymentId: string; amountCents: number } | null {
-  if (body === undefined || (isRecord(body) && Object.keys(body).length === 0)) return null
-  const problems = new Problems()
-  const root = problems.record(body, 'body', ['transactions'], [])
-  const item = has(root, 'transactions')
-    ? problems.single(root.transactions, 'transactions')
-    : undefined
-  const fields =
-    item === undefined ? undefined : problems.record(item, 'transactions[0]', ['id', 'amount'], [])
-  const paymentId = problems.text(fields, 'id', 'transactions[0].id')
-  const amount = problems.text(fields, 'amount', 'transactions[0].amount', (text) => {
-    return parseAmount(text, hasCents) !== undefined
-  })
-  problems.throwIfAny()
-  const amountCents = amount === undefined ? undefined : parseAmount(amount)
-  if (paymentId === undefined || amountCents === undefined) {
-    throw new ApiError(400, { code: 'property_value', message: 'The refund is not valid.' })
-  }
-  return { paymentId, amountCents }
+export function readRefundBody(body: unknown, hasCents: boolean) {
+  if (body === undefined || (isRecord(body) && Object.keys(body).length === 0)) return undefined
+  return readBody(hasCents ? RefundBody : WholeRefundBody, body).transactions[0]
 }

@@ -38,7 +38,7 @@ function refund(ctx: Context, seller: Seller, request: FastifyRequest, id: strin
   if (use.first !== undefined) return showRefundAnswer(ctx, order, [use.first.resourceId])
   checkState(ctx, order)
   const parts =
-    part === null
+    part === undefined
       ? // Which payments a refund without a body returns is not documented: all of them is the worst.
         paymentsOfOrder(order).map((payment) => ({
           payment,
@@ -73,18 +73,18 @@ function checkState(ctx: Context, order: Order): void {
 
 function partOf(
   order: Order,
-  part: { paymentId: string; amountCents: number },
+  part: { id: string; amount: number },
 ): { payment: Payment; amountCents: number } {
-  const payment = paymentsOfOrder(order).find(({ id }) => id === part.paymentId)
+  const payment = paymentsOfOrder(order).find(({ id }) => id === part.id)
   if (payment === undefined || payment.isHidden) {
     throw apiError(404, 'transaction_not_found', 'Transaction not found.')
   }
   const left = refundableCents(order, payment)
-  if (part.amountCents > left) {
+  if (part.amount > left) {
     throw apiError(400, 'refund_amount_exceeds', 'The amount exceeds what can be refunded.')
   }
   // The whole amount at once is not a partial refund, whatever the form of the request.
-  if (part.amountCents === left && payment.refundedCents === 0) {
+  if (part.amount === left && payment.refundedCents === 0) {
     return { payment, amountCents: left }
   }
   if (payment.tipCents > 0) {
@@ -101,5 +101,5 @@ function partOf(
       'The order does not support partial refunds.',
     )
   }
-  return { payment, amountCents: part.amountCents }
+  return { payment, amountCents: part.amount }
 }

@@ -1,4 +1,5 @@
 import type { MethodFields } from './buyer.ts'
+import type { OrderRequest } from './order-body.ts'
 
 /** The application of the service at the provider. `ownerId` is the account of client_credentials tokens. */
 export type Application = {
@@ -163,27 +164,10 @@ export type Refund = {
   createdDate: string
 }
 
-export type Order = {
+export type Order = Omit<OrderRequest, 'amountCents' | 'expirySeconds'> & {
   id: string
   userId: number
-  externalReference: string
-  description: string | null
-  expirationTime: string | null
   expiresAt: number
-  terminalId: string
-  printOnTerminal: string
-  ticketNumber: string | null
-  paymentMethodConfig: {
-    defaultType: string | null
-    defaultInstallments: number | null
-    installmentsCost: string | null
-  } | null
-  integrationData: {
-    platformId: string | null
-    integratorId: string | null
-    sponsorId: string | null
-  }
-  taxes: { payerCondition: string }[]
   status: OrderStatus
   statusDetail: string
   createdAt: number

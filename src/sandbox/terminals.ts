@@ -1,29 +1,41 @@
 import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
 import { authenticate } from './auth.ts'
 import { apiError } from './errors.ts'
 import { oneText } from './form.ts'
-import { Problems } from './problems.ts'
+import { isRecord, readBody, single, text } from './problems.ts'
 import type { OperatingMode, Seller, Terminal } from './rows.ts'
 import { type Context, oddRowsOf } from './sandbox-context.ts'
+
+function whole(fallback: number, low: number) {
+  return text((value) => /^\d{1,9}$/.test(value) && Number(value) >= low)
+    .optional()
+    .transform((value) => Number(value ?? fallback))
+}
+
+const Query = z.object({
+  // A larger limit is lowered silently.
+  limit: whole(50, 1).transform((limit) => Math.min(50, limit)),
+  offset: whole(0, 0),
+})
+const Setup = z.strictObject({
+  terminals: single(
+    z.strictObject({
+      id: text(),
+      operating_mode: text((mode) => mode === 'PDV' || mode === 'STANDALONE').pipe(
+        z.enum(['PDV', 'STANDALONE']),
+      ),
+    }),
+  ),
+})
 
 /** Terminals of a seller: list and operating mode (provider facts 5). Pairing is done on the device, here by /_sandbox. */
 export function terminalRoutes(app: FastifyInstance, ctx: Context): void {
   app.get('/terminals/v1/list', (request) => {
     const seller = authenticate(ctx, request)
-    const problems = new Problems()
-    const query = { ...Object(request.query) }
-    const whole = (name: string, fallback: number, low: number) => {
-      const text = problems.text(query, name, name, (value) => {
-        return /^\d{1,9}$/.test(value) && Number(value) >= low
-      })
-      return text === undefined ? fallback : Number(text)
-    }
-    // A larger limit is lowered silently.
-    const limit = Math.min(50, whole('limit', 50, 1))
-    const offset = whole('offset', 0, 0)
-    problems.throwIfAny()
-    const posId = oneText(query, 'pos_id')
-    const storeId = oneText(query, 'store_id')
+    const { limit, offset } = readBody(Query, { ...Object(request.query) })
+    const posId = oneText(request.query, 'pos_id')
+    const storeId = oneText(request.query, 'store_id')
     const found = [...ctx.state.tables.terminals.values()]
       .filter((terminal) => terminal.userId === seller.id)
       .map((terminal) => showTerminal(ctx, terminal))
@@ -44,24 +56,12 @@ export function terminalRoutes(app: FastifyInstance, ctx: Context): void {
   })
 }
 
-function readSetup(body: unknown): { id: string; mode: OperatingMode } {
-  const problems = new Problems()
-  const root = problems.record(body, 'body', ['terminals'], [])
-  const listed = root === undefined ? undefined : root.terminals
-  if (Array.isArray(listed) && listed.length !== 1) {
+function readSetup(body: unknown) {
+  if (isRecord(body) && Array.isArray(body.terminals) && body.terminals.length !== 1) {
     throw apiError(400, 'invalid_payload', 'Exactly one terminal per request is supported.')
   }
-  const item = listed === undefined ? undefined : problems.single(listed, 'terminals')
-  const fields =
-    item === undefined
-      ? undefined
-      : problems.record(item, 'terminals[0]', ['id', 'operating_mode'], [])
-  const id = problems.text(fields, 'id', 'terminals[0].id')
-  const mode = problems.text(fields, 'operating_mode', 'terminals[0].operating_mode', (text) =>
-    ['PDV', 'STANDALONE'].includes(text),
-  )
-  problems.throwIfAny()
-  return { id: id ?? '', mode: mode === 'PDV' ? 'PDV' : 'STANDALONE' }
+  const [terminal] = readBody(Setup, body).terminals
+  return { id: terminal?.id ?? '', mode: terminal?.operating_mode ?? 'STANDALONE' }
 }
 
 function setMode(ctx: Context, seller: Seller, id: string, mode: OperatingMode): Terminal {
