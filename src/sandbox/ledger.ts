@@ -1,43 +1,14 @@
 import { formatCents } from './amounts.ts'
 import { paymentsOfOrder } from './order-payments.ts'
 import { showPayment, showRefund } from './order-view.ts'
-import type { Effect, Order, OrderStatus, Payment } from './rows.ts'
+import type { Order, Payment } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 
-export type LedgerOrder = {
-  id: string
-  external_reference: string
-  user_id: number
-  terminal_id: string
-  amount: string
-  status: OrderStatus
-  status_detail: string
-  paid_amount: string | null
-  refunded_amount: string
-  payments: Record<string, unknown>[]
-  refunds: Record<string, unknown>[]
-  idempotency_key: string
-  version: number
-  created_date: string
-  last_updated_date: string
-}
+export type LedgerOrder = ReturnType<typeof showLedgerOrder>
+export type SandboxLedger = ReturnType<typeof readLedger>
 
-/** All orders and payments of the provider, for comparison. Amounts are decimal text with two places. */
-export type SandboxLedger = {
-  orders: LedgerOrder[]
-  /** Payments that buyers made, refunded or not. */
-  charges: number
-  charged_total: string
-  refunds: number
-  refunded_total: string
-  webhooks_pending: number
-  /** Number of the last effect. */
-  seq: number
-  effects: Effect[]
-}
-
-/** Every order as the provider knows it, oldest first, and the sequence of effects. */
-export function readLedger(ctx: Context): SandboxLedger {
+/** All orders of the provider, oldest first, and the sequence of effects. Amounts are decimal text with two places. */
+export function readLedger(ctx: Context) {
   const orders = [...ctx.state.tables.orders.values()]
   const payments = orders.flatMap(paymentsOfOrder)
   const sum = (cents: (payment: Payment) => number) => {
@@ -45,6 +16,7 @@ export function readLedger(ctx: Context): SandboxLedger {
   }
   return {
     orders: orders.map(showLedgerOrder),
+    // Payments that buyers made, refunded or not.
     charges: payments.filter(({ paidCents }) => paidCents !== null).length,
     charged_total: sum(({ paidCents }) => paidCents ?? 0),
     refunds: orders.reduce((total, { refunds }) => total + refunds.length, 0),
@@ -55,7 +27,7 @@ export function readLedger(ctx: Context): SandboxLedger {
   }
 }
 
-function showLedgerOrder(order: Order): LedgerOrder {
+function showLedgerOrder(order: Order) {
   const { payment } = order
   return {
     id: order.id,

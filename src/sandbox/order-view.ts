@@ -117,7 +117,7 @@ export function showMethod(method: NonNullable<Payment['method']>): object {
   return { type: method.type, installments: method.installments, id: method.id }
 }
 
-export function showRefund(refund: Refund, hasCents: boolean): Record<string, unknown> {
+export function showRefund(refund: Refund, hasCents: boolean) {
   return {
     id: refund.id,
     transaction_id: refund.transactionId,
