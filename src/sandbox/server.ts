@@ -20,7 +20,6 @@ import { pageRoutes } from './page-routes.ts'
 import { paymentRefundRoute } from './payment-refunds.ts'
 import { paymentRoutes, searchReach } from './payments.ts'
 import { posRoutes } from './pos.ts'
-import { posV2Routes } from './pos-v2.ts'
 import { refundRoute } from './refunds.ts'
 import { reportRoutes } from './reports.ts'
 import { applicationOf, type Context, type HangingCall } from './sandbox-context.ts'
@@ -226,7 +225,6 @@ function buildServer(ctx: Context): FastifyInstance {
     eventRoute,
     storeRoutes,
     posRoutes,
-    posV2Routes,
     terminalRoutes,
     userRoutes,
   ]) {
