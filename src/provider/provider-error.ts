@@ -55,18 +55,8 @@ const texts: Record<FailureKind, string> = {
   invalid_answer: 'the provider gave an answer that cannot be read',
 }
 
-export type ProviderErrorFields = {
-  kind: FailureKind
-  effect: Effect
+export type ProviderErrorFields = Omit<ProviderError, keyof Error | 'provesAbsence'> & {
   provesAbsence?: boolean
-  status: number | null
-  failure: AttemptFailure | null
-  providerCode: string | null
-  codes: readonly string[]
-  providerMessage: string | null
-  retryAfterSeconds: number | null
-  requestId: string | null
-  attempts: number
 }
 
 /**
@@ -74,38 +64,28 @@ export type ProviderErrorFields = {
  * all attempts of the call. `providerMessage` is the provider's own text: for the log only.
  */
 export class ProviderError extends Error {
-  readonly kind: FailureKind
-  readonly effect: Effect
+  declare readonly kind: FailureKind
+  declare readonly effect: Effect
   /**
    * A definite refusal under the idempotency key: no earlier call under this key had an effect, or else the provider
    * would have answered with the first resource. `effect: 'none'` covers this call alone.
    */
-  readonly provesAbsence: boolean
-  readonly status: number | null
+  declare readonly provesAbsence: boolean
+  declare readonly status: number | null
   /** Why the last attempt had no answer; null when it had one. */
-  readonly failure: AttemptFailure | null
-  readonly providerCode: string | null
+  declare readonly failure: AttemptFailure | null
+  declare readonly providerCode: string | null
   /** The main code first, then the codes of its causes. */
-  readonly codes: readonly string[]
-  readonly providerMessage: string | null
-  readonly retryAfterSeconds: number | null
-  readonly requestId: string | null
-  readonly attempts: number
+  declare readonly codes: readonly string[]
+  declare readonly providerMessage: string | null
+  declare readonly retryAfterSeconds: number | null
+  declare readonly requestId: string | null
+  declare readonly attempts: number
 
   constructor(fields: ProviderErrorFields, cause?: unknown) {
     super(texts[fields.kind], { cause })
     this.name = 'ProviderError'
-    this.kind = fields.kind
-    this.effect = fields.effect
-    this.provesAbsence = fields.provesAbsence ?? false
-    this.status = fields.status
-    this.failure = fields.failure
-    this.providerCode = fields.providerCode
-    this.codes = fields.codes
-    this.providerMessage = fields.providerMessage
-    this.retryAfterSeconds = fields.retryAfterSeconds
-    this.requestId = fields.requestId
-    this.attempts = fields.attempts
+    Object.assign(this, { provesAbsence: false }, fields)
   }
 }
 
