@@ -14,8 +14,8 @@ import {
 import { apiError } from './errors.ts'
 import { nanoStamp, newNumber, ulid } from './ids.ts'
 import { chargebackDetail } from './order-view.ts'
-import { readPage } from './page.ts'
-import { isPaidEntry, paymentsOf } from './payment-view.ts'
+import { pageOf, readPage } from './page.ts'
+import { isPaidEntry, paymentsOf, stamp } from './payment-view.ts'
 import type { Change, Chargeback, Order, Payment, Seller } from './rows.ts'
 import { applicationOf, type Context } from './sandbox-context.ts'
 import { mergeChanges } from './sandbox-state.ts'
@@ -31,12 +31,8 @@ export function chargebackRoutes(app: FastifyInstance, ctx: Context): void {
     const found = casesOf(ctx, seller).filter(
       (one) => paymentId === undefined || String(one.paymentId) === paymentId,
     )
-    return {
-      paging: { total: found.length, limit: page.limit, offset: page.offset },
-      results: found
-        .slice(page.offset, page.offset + page.limit)
-        .map((one) => showCase(ctx, seller, one)),
-    }
+    const shown = found.map((one) => showCase(ctx, seller, one))
+    return pageOf(page, shown)
   })
 
   app.get<{ Params: { id: string } }>('/v1/chargebacks/:id', (request) => {
@@ -264,9 +260,4 @@ function caseWebhooks(ctx: Context, one: Chargeback, form: Webhooks['form']) {
     type: 'topic_chargebacks_wh',
     user_id: seller.id,
   })
-}
-
-/** Times in this call are GMT-4, as those of payments. */
-function stamp(ms: number): string {
-  return `${new Date(ms - 4 * 3_600_000).toISOString().slice(0, -1)}-04:00`
 }

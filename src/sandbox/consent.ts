@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { consentPage, problemPage } from './consent-page.ts'
-import { oneText, parseForm } from './form.ts'
+import { oneText } from './form.ts'
 import { newGrant } from './ids.ts'
-import { isLoopbackName, sameOriginPost } from './loopback-guard.ts'
+import { isLoopbackName, notCrossSite } from './loopback-guard.ts'
 import { pageHeaders } from './page-routes.ts'
 import type { AuthorizationCode, Seller } from './rows.ts'
 import { applicationOf, type Context } from './sandbox-context.ts'
@@ -23,12 +23,6 @@ type Attempt = {
  * `x-sandbox-consent: approve|deny` the GET redirects at once, for `x-sandbox-user` or the default account.
  */
 export function consentRoutes(app: FastifyInstance, ctx: Context): void {
-  app.addContentTypeParser(
-    'application/x-www-form-urlencoded',
-    { parseAs: 'string' },
-    (_request, body, done) => done(null, parseForm(String(body))),
-  )
-
   app.get('/authorization', (request, reply) => {
     const attempt = readAttempt(ctx, request)
     if (typeof attempt === 'string') return html(reply, 400, problemPage(attempt))
@@ -50,7 +44,7 @@ export function consentRoutes(app: FastifyInstance, ctx: Context): void {
   })
 
   app.post('/authorization', (request, reply) => {
-    if (!sameOriginPost(request)) return html(reply, 403, problemPage('Solicitud de otro sitio'))
+    if (!notCrossSite(request)) return html(reply, 403, problemPage('Solicitud de otro sitio'))
     const attempt = readAttempt(ctx, request)
     if (typeof attempt === 'string') return html(reply, 400, problemPage(attempt))
     const decision = oneText(request.body, 'decision')

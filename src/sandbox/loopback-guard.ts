@@ -20,8 +20,3 @@ export function notCrossSite(request: FastifyRequest): boolean {
   if (origin !== undefined && origin !== `http://${host}`) return false
   return site === undefined || site === 'same-origin' || site === 'none'
 }
-
-/** The consent page's own form, or a program. */
-export function sameOriginPost(request: FastifyRequest): boolean {
-  return hostIsLoopback(request) && notCrossSite(request)
-}

@@ -1,7 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type ApiError, apiError } from './errors.ts'
-import { parseForm } from './form.ts'
 import { newAccessToken, newGrant } from './ids.ts'
 import { isRecord } from './problems.ts'
 import type { Change, Seller } from './rows.ts'
@@ -24,11 +23,6 @@ type TokenFields = Map<string, string>
 
 /** POST /oauth/token (provider facts 1.2): JSON or form, all fields in the body, unknown fields refused. */
 export function tokenRoute(app: FastifyInstance, ctx: Context): void {
-  app.addContentTypeParser(
-    'application/x-www-form-urlencoded',
-    { parseAs: 'string' },
-    (_request, body, done) => done(null, parseForm(String(body))),
-  )
   app.post('/oauth/token', (request) => {
     const fields = readFields(request)
     const grantType = required(fields, 'grant_type')

@@ -1,7 +1,7 @@
 import { apiError } from './errors.ts'
 import { oneText } from './form.ts'
 
-export type Page = { limit: number; offset: number; filters: Map<string, string> }
+type Page = { limit: number; offset: number; filters: Map<string, string> }
 
 /** Reads filters and paging of a list. Throws 400 `INVALID_LIMIT`, `INVALID_OFFSET` or `INVALID_<FILTER>`. */
 export function readPage(
@@ -30,5 +30,13 @@ export function readPage(
     limit: Math.min(bounds.highest, whole('limit', bounds.limit, 1)),
     offset: whole('offset', 0, 0),
     filters,
+  }
+}
+
+/** Results of a list with their paging. */
+export function pageOf(page: Page, results: unknown[]): object {
+  return {
+    paging: { total: results.length, offset: page.offset, limit: page.limit },
+    results: results.slice(page.offset, page.offset + page.limit),
   }
 }

@@ -22,7 +22,7 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
     if (behind) {
       const { order, payment: paid } = behind
       const before = order.refunds.find(({ id }) => id === use.first?.resourceId)
-      if (before) return reply.code(201).send(showOrderRefund(paid, before))
+      if (before) return reply.code(201).send(showRefund(paid.referenceId, paymentRefundOf(before)))
       const cents = centsOf(
         request.body,
         refundableCents(order, paid),
@@ -34,13 +34,15 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
         return use.remember(201, refund.id)
       }
       refundOrder(ctx, order, cents, remember, refundCourse(ctx, request.url, seller.id), paid)
-      return reply.code(201).send(showOrderRefund(paid, made as unknown as Refund))
+      return reply
+        .code(201)
+        .send(showRefund(paid.referenceId, paymentRefundOf(made as unknown as Refund)))
     }
     const kept = ctx.state.tables.payments.get(request.params.id)
     if (kept?.userId !== seller.id) throw apiError(404, 'not_found', 'Payment not found')
     const payment = endDueRefunds(kept, ctx.nowMs())
     const first = payment.refunds.find(({ id }) => String(id) === use.first?.resourceId)
-    if (first) return reply.code(201).send(showRefund(payment, first))
+    if (first) return reply.code(201).send(showRefund(payment.id, first))
     if (payment.status === 'charged_back') {
       const message = 'The action requested is not valid for the current payment state'
       throw apiError(400, 'bad_request', message)
@@ -60,12 +62,12 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
       payments: { [payment.id]: after },
       ...use.remember(201, String(refund.id)),
     })
-    return reply.code(201).send(showRefund(after, refund))
+    return reply.code(201).send(showRefund(after.id, refund))
   })
 }
 
 /** The refund states of the Payments API, by those of the Orders API. */
-export const paymentRefundStatus = {
+const paymentRefundStatus = {
   processing: 'in_process',
   processed: 'approved',
   failed: 'rejected',
@@ -94,13 +96,13 @@ function behindOrder(
   return undefined
 }
 
-function showOrderRefund({ referenceId }: Payment, refund: Refund): object {
+/** A refund of an order as the Payments API knows it. */
+export function paymentRefundOf(refund: Refund): PaymentRefund {
   return {
     id: Number(refund.referenceId),
-    payment_id: Number(referenceId),
-    amount: refund.amountCents / 100,
+    amountCents: refund.amountCents,
+    at: Date.parse(refund.createdDate),
     status: paymentRefundStatus[refund.status],
-    date_created: new Date(refund.createdDate).toISOString(),
   }
 }
 
@@ -144,7 +146,7 @@ export function actOnPayment(ctx: Context, id: string, body: unknown): object {
   )
   const after = withRefunds(payment, refunds, ctx.nowMs())
   ctx.state.commit(`payment.refund_${as}`, id, { payments: { [id]: after } })
-  return showRefund(after, { ...refund, status: as })
+  return showRefund(after.id, { ...refund, status: as })
 }
 
 /** The refunded amount, including refunds in process. */
@@ -172,13 +174,10 @@ function withRefunds(
   }
 }
 
-function showRefund(
-  payment: PaymentWithoutOrder,
-  refund: PaymentWithoutOrder['refunds'][number],
-): object {
+function showRefund(paymentId: number | string | null, refund: PaymentRefund): object {
   return {
     id: refund.id,
-    payment_id: payment.id,
+    payment_id: Number(paymentId),
     amount: refund.amountCents / 100,
     status: refund.status,
     date_created: new Date(refund.at).toISOString(),

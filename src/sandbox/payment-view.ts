@@ -1,6 +1,6 @@
 import { boxOf } from './order-moves.ts'
 import { paymentsOfOrder, receivedCents } from './order-payments.ts'
-import { endDueRefunds, paymentRefundStatus } from './payment-refunds.ts'
+import { endDueRefunds, paymentRefundOf } from './payment-refunds.ts'
 import type { Order, Payment, PaymentMethod, PaymentRefund } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 import { siteOf } from './sites.ts'
@@ -61,16 +61,10 @@ function behindOrder(ctx: Context, order: Order, payment: Payment): PaymentEntry
   const amountCents = payment.paidCents === null ? payment.amountCents : receivedCents(payment)
   // These refunds are of the payment's amount, without the interest.
   let left = amountCents
-  const refunds = own.map((refund) => {
-    const refundStatus = paymentRefundStatus[refund.status]
+  const refunds = own.map(paymentRefundOf).map((refund) => {
     const cents = Math.min(left, refund.amountCents)
-    if (refundStatus !== 'rejected') left -= cents
-    return {
-      id: Number(refund.referenceId),
-      amountCents: cents,
-      at: Date.parse(refund.createdDate),
-      status: refundStatus,
-    }
+    if (refund.status !== 'rejected') left -= cents
+    return { ...refund, amountCents: cents }
   })
   const isPart = refunds.some((refund) => refund.status === 'approved') && status === 'approved'
   return {
@@ -204,7 +198,16 @@ function releaseDays({ type }: PaymentMethod): number {
   return type === 'debit_card' ? 3 : 1
 }
 
-/** Payments have times in GMT-4 in every country. */
-function stamp(ms: number): string {
-  return `${new Date(ms - 4 * 3_600_000).toISOString().slice(0, -1)}-04:00`
+/** Payments and their charge-backs have times in GMT-4 in every country; a report has its own zone. */
+export function stamp(ms: number, zone = 'GMT-04'): string {
+  const minutes = zoneMinutes(zone)
+  const sign = minutes < 0 ? '-' : '+'
+  const hours = String(Math.abs(minutes) / 60).padStart(2, '0')
+  return `${new Date(ms + minutes * 60_000).toISOString().slice(0, -1)}${sign}${hours}:00`
+}
+
+/** Minutes of `GMT-03`; the provider's own zone is GMT-4. */
+export function zoneMinutes(zone: string): number {
+  const [, sign, hours] = /^GMT([+-])(\d{1,2})$/.exec(zone) ?? []
+  return (sign === '+' ? 1 : -1) * Number(hours ?? 4) * 60
 }

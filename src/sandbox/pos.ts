@@ -3,13 +3,12 @@ import type { FastifyInstance } from 'fastify'
 import { authenticate } from './auth.ts'
 import { apiError } from './errors.ts'
 import { newFreeNumber } from './ids.ts'
-import { readPage } from './page.ts'
+import { pageOf, readPage } from './page.ts'
 import { type Generation, type PosFields, posV1 } from './pos-v1.ts'
 import { posV2 } from './pos-v2.ts'
 import type { Pos, Seller, Store, Terminal } from './rows.ts'
 import { type Context, oddRowsOf } from './sandbox-context.ts'
 import { mergeChanges } from './sandbox-state.ts'
-import { pageOf } from './stores.ts'
 
 const filters = ['external_id', 'external_store_id', 'store_id', 'category']
 

@@ -1,10 +1,17 @@
 import { formatCents } from './amounts.ts'
-import { chargesOf, isPaidEntry, type PaymentEntry, releaseAtOf } from './payment-view.ts'
+import {
+  chargesOf,
+  isPaidEntry,
+  type PaymentEntry,
+  releaseAtOf,
+  stamp,
+  zoneMinutes,
+} from './payment-view.ts'
 import type { Report, ReportConfig, ReportKind } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 
 /** The columns of a report when the shop has not chosen any (provider facts 6). */
-export const usualColumns: Record<ReportKind, readonly string[]> = {
+const usualColumns: Record<ReportKind, readonly string[]> = {
   settlement: [
     'EXTERNAL_REFERENCE',
     'SOURCE_ID',
@@ -39,14 +46,8 @@ export const usualColumns: Record<ReportKind, readonly string[]> = {
 
 const hourMs = 3_600_000
 
-/** Minutes of `GMT-03`; the provider's own zone is GMT-4. */
-export function zoneMinutes(zone: string | undefined): number {
-  const [, sign, hours] = /^GMT([+-])(\d{1,2})$/.exec(zone ?? 'GMT-04') ?? []
-  return (sign === '+' ? 1 : -1) * Number(hours ?? 4) * 60
-}
-
 /** The end of the local day of a time: a report is extended to it. */
-export function endOfDay(ms: number, zone: string | undefined): number {
+export function endOfDay(ms: number, zone = 'GMT-04'): number {
   const offsetMs = zoneMinutes(zone) * 60_000
   const day = Math.floor((ms + offsetMs) / (24 * hourMs))
   return (day + 1) * 24 * hourMs - offsetMs - 1
@@ -100,7 +101,7 @@ function settlementRows(ctx: Context, entry: PaymentEntry, config: ReportConfig)
       ...common,
       TRANSACTION_TYPE: 'SETTLEMENT',
       TRANSACTION_AMOUNT: formatCents(entry.amountCents),
-      TRANSACTION_DATE: stamp(entry.createdAt, config),
+      TRANSACTION_DATE: stamp(entry.createdAt, config.display_timezone),
       FEE_AMOUNT: signed(-fee),
       FINANCING_FEE_AMOUNT: signed(-financing),
       TAXES_AMOUNT: signed(-taxes.reduce((sum, { cents }) => sum + cents, 0)),
@@ -108,7 +109,7 @@ function settlementRows(ctx: Context, entry: PaymentEntry, config: ReportConfig)
       METADATA: '[{}]',
       SETTLEMENT_NET_AMOUNT: signed(net),
       INSTALLMENTS: String(entry.method.installments),
-      MONEY_RELEASE_DATE: stamp(releaseAt, config),
+      MONEY_RELEASE_DATE: stamp(releaseAt, config.display_timezone),
       IS_RELEASED: String(releaseAt <= ctx.nowMs()),
     },
   }
@@ -120,7 +121,7 @@ function settlementRows(ctx: Context, entry: PaymentEntry, config: ReportConfig)
         ...common,
         TRANSACTION_TYPE: 'REFUND',
         TRANSACTION_AMOUNT: signed(-amountCents),
-        TRANSACTION_DATE: stamp(at, config),
+        TRANSACTION_DATE: stamp(at, config.display_timezone),
         FEE_AMOUNT: '0.00',
         FINANCING_FEE_AMOUNT: '0.00',
         TAXES_AMOUNT: '0.00',
@@ -154,7 +155,7 @@ function disputeRows(
         ...common,
         TRANSACTION_TYPE: type,
         TRANSACTION_AMOUNT: signed(sign * cents),
-        TRANSACTION_DATE: stamp(at, config),
+        TRANSACTION_DATE: stamp(at, config.display_timezone),
         FEE_AMOUNT: signed(part(fee)),
         FINANCING_FEE_AMOUNT: signed(part(financing)),
         TAXES_AMOUNT: signed(part(taxCents)),
@@ -201,7 +202,7 @@ function releaseRows(
   const balance = (at: number, type: string, credit: string, cents: number): Row => ({
     at,
     values: {
-      DATE: stamp(at, config),
+      DATE: stamp(at, config.display_timezone),
       RECORD_TYPE: type,
       NET_CREDIT_AMOUNT: credit,
       NET_DEBIT_AMOUNT: '0.00',
@@ -215,7 +216,7 @@ function releaseRows(
     return {
       at,
       values: {
-        DATE: stamp(at, config),
+        DATE: stamp(at, config.display_timezone),
         SOURCE_ID: String(entry.id),
         EXTERNAL_REFERENCE: entry.externalReference ?? '',
         RECORD_TYPE: 'release',
@@ -251,11 +252,4 @@ function costsOf(entry: PaymentEntry) {
 
 function signed(cents: number): string {
   return cents < 0 ? `-${formatCents(-cents)}` : formatCents(Math.abs(cents))
-}
-
-function stamp(ms: number, { display_timezone: zone }: ReportConfig): string {
-  const minutes = zoneMinutes(zone)
-  const sign = minutes < 0 ? '-' : '+'
-  const hours = String(Math.abs(minutes) / 60).padStart(2, '0')
-  return `${new Date(ms + minutes * 60_000).toISOString().slice(0, -1)}${sign}${hours}:00`
 }

@@ -6,8 +6,8 @@ import { chargebackRoutes } from './chargebacks.ts'
 import { consentRoutes } from './consent.ts'
 import { controlRoutes } from './control.ts'
 import { ControlError } from './control-body.ts'
-import { runDue } from './due.ts'
 import { ApiError, envelopeOf, errorBody } from './errors.ts'
+import { parseForm } from './form.ts'
 import { keyMemoryMs } from './idempotency.ts'
 import { newNumber } from './ids.ts'
 import { fileJournal, memoryJournal } from './journal.ts'
@@ -24,11 +24,11 @@ import { refundRoute } from './refunds.ts'
 import { reportRoutes } from './reports.ts'
 import { applicationOf, type Context, type HangingCall } from './sandbox-context.ts'
 import { createSandboxState } from './sandbox-state.ts'
-import { createScheduler } from './scheduler.ts'
+import { createScheduler, runDue } from './scheduler.ts'
+import { userRoutes } from './sellers.ts'
 import { storeRoutes } from './stores.ts'
 import { eventRoute } from './terminal-events.ts'
 import { terminalRoutes } from './terminals.ts'
-import { userRoutes } from './users.ts'
 import { createWebhookSender } from './webhook-sender.ts'
 
 export type { SandboxLedger } from './ledger.ts'
@@ -211,8 +211,15 @@ function buildServer(ctx: Context): FastifyInstance {
     return reply.code(404).send(errorBody(404, items, envelopeOf(request.url)))
   })
 
-  app.register(async (scope) => tokenRoute(scope, ctx))
-  app.register(async (scope) => consentRoutes(scope, ctx))
+  app.register(async (scope) => {
+    scope.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string' },
+      (_request, body, done) => done(null, parseForm(String(body))),
+    )
+    tokenRoute(scope, ctx)
+    consentRoutes(scope, ctx)
+  })
   app.register(async (scope) => controlRoutes(scope, ctx))
   app.register(async (scope) => pageRoutes(scope))
   for (const routes of [

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { authenticate } from './auth.ts'
 import { apiError } from './errors.ts'
 import { newFreeNumber } from './ids.ts'
-import { type Page, readPage } from './page.ts'
+import { pageOf, readPage } from './page.ts'
 import type { Seller, Store } from './rows.ts'
 import { type Context, oddRowsOf } from './sandbox-context.ts'
 import { readStoreBody } from './store-body.ts'
@@ -93,14 +93,6 @@ function refuseDuplicate(ctx: Context, seller: Seller, externalId: string | null
       const message = `external id '${externalId}' is already assigned to this user`
       throw apiError(400, 'validation_error', message)
     }
-  }
-}
-
-/** Results of a list with their paging. */
-export function pageOf(page: Page, results: unknown[]): object {
-  return {
-    paging: { total: results.length, offset: page.offset, limit: page.limit },
-    results: results.slice(page.offset, page.offset + page.limit),
   }
 }
 
