@@ -1,7 +1,7 @@
 import type { OrderStatus } from '../../domain/order.ts'
 import { isUntouchable } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { asAppError, type SimulatedEvent } from '../../provider/provider.ts'
+import type { SimulatedEvent } from '../../provider/provider.ts'
 import { findConnection } from '../../repositories/connection/connection-queries.ts'
 import {
   findOrderOfAnyClient,
@@ -9,7 +9,7 @@ import {
   planCheck,
 } from '../../repositories/orders/order-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { callForClient } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
 import { refreshOrder } from '../orders/read.ts'
@@ -48,13 +48,11 @@ export async function simulateOrder(
     if (mpOrderId === null) {
       throw new AppError('CONFLICT', { message: 'The provider has not confirmed this order yet' })
     }
-    await withAccess(deps, order.client, (access) =>
-      deps.provider.orders.simulate(access.token, mpOrderId, request.event, {
+    await callForClient(deps, order.client, 'order.simulate', ({ token }) =>
+      deps.provider.orders.simulate(token, mpOrderId, request.event, {
         about: { client: order.client, orderId: order.id, source: 'api' },
       }),
-    ).catch((error) => {
-      throw asAppError(error, 'order.simulate')
-    })
+    )
     await deps.database.transaction((trx) => recordSuccess(deps, trx, entry))
     await planCheck(db, order.id, {
       checkedAt: null,

@@ -13,12 +13,11 @@ import {
   findPayment,
   type ProviderPaymentRow,
 } from '../../repositories/provider-payments/provider-payments.ts'
+import { callForShop, type Shop } from '../connection/account-calls.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { readPayment } from '../provider-payments/read-payments.ts'
 import { keepCase, keepWithoutCase, postponeCase } from './keep-case.ts'
-
-type Shop = { client: ClientName; mpUserId: number }
 
 const callWithinMs = 15_000
 const casesAtOnce = 20
@@ -145,23 +144,21 @@ async function ownPayment(
 }
 
 function readCase(deps: PaymentDeps, shop: Shop, caseId: string, signal?: AbortSignal) {
-  return withAccess(deps, shop.client, ({ token, mpUserId }) => {
-    if (mpUserId !== shop.mpUserId) throw new AppError('ACCOUNT_MISMATCH')
-    const untilMs = deps.stopwatch() + callWithinMs
-    return deps.provider.chargebacks.get(token, mpUserId, caseId, {
-      untilMs,
-      ...(signal && { signal }),
-    })
-  })
+  const { chargebacks } = deps.provider
+  return callForShop(
+    deps,
+    shop,
+    (token, options) => chargebacks.get(token, shop.mpUserId, caseId, options),
+    signal,
+  )
 }
 
 function searchCases(deps: PaymentDeps, shop: Shop, paymentId: string, signal?: AbortSignal) {
-  return withAccess(deps, shop.client, ({ token, mpUserId }) => {
-    if (mpUserId !== shop.mpUserId) throw new AppError('ACCOUNT_MISMATCH')
-    const untilMs = deps.stopwatch() + callWithinMs
-    return deps.provider.chargebacks.search(token, mpUserId, paymentId, {
-      untilMs,
-      ...(signal && { signal }),
-    })
-  })
+  const { chargebacks } = deps.provider
+  return callForShop(
+    deps,
+    shop,
+    (token, options) => chargebacks.search(token, shop.mpUserId, paymentId, options),
+    signal,
+  )
 }

@@ -1,4 +1,3 @@
-import type { ClientName } from '../../domain/client-name.ts'
 import type { ClosingLine } from '../../domain/closing.ts'
 import { rowWithoutId, unreadableStatus } from '../../domain/provider-payment.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -16,13 +15,12 @@ import {
   findRead,
   planRead,
 } from '../../repositories/provider-payments/payment-reads.ts'
+import type { Shop } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
 import { refreshOrder } from '../orders/read.ts'
 import { readPayment, readPayments } from '../provider-payments/read-payments.ts'
 import { compareClosing, queryOf, readsOf } from './compare-closing.ts'
-
-type Shop = { client: ClientName; mpUserId: number }
 
 const minuteMs = 60_000
 /** A payment may be made some time before it is approved; its money counts from the approval. */

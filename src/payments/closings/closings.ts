@@ -5,7 +5,6 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import { isTimeZone, timeZoneOfSite } from '../../domain/time-zone.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
-import { asAppError } from '../../provider/provider.ts'
 import { type ChargesQuery, findFirstCharge } from '../../repositories/closings/closing-charges.ts'
 import {
   type AmendmentRow,
@@ -28,7 +27,7 @@ import { findConnection } from '../../repositories/connection/connection-queries
 import { deleteReads } from '../../repositories/provider-payments/payment-reads.ts'
 import { findPos, findStore, type StoreRow } from '../../repositories/stores/store-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { callForClient } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { requestedSpanOf, resolveSpan } from './closing-span.ts'
 import { compareClosing, queryOf, readsOf } from './compare-closing.ts'
@@ -194,11 +193,9 @@ async function timeZoneOf(
   const { db } = deps.database
   const known = await findSite(db, mpUserId)
   if (known) return timeZoneOfSite(known.site_id)
-  const { siteId } = await withAccess(deps, client, ({ token }) =>
+  const { siteId } = await callForClient(deps, client, 'user.read', ({ token }) =>
     deps.provider.users.me(token, { untilMs: deps.stopwatch() + siteWithinMs }),
-  ).catch((error: unknown) => {
-    throw asAppError(error, 'user.read')
-  })
+  )
   await keepSite(db, { mpUserId, siteId, at: deps.now() })
   return timeZoneOfSite(siteId)
 }

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { json, type Trx } from '../../db/database.ts'
-import type { ClientName } from '../../domain/client-name.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { isEncodedReference } from '../../domain/provider-names.ts'
 import {
@@ -20,10 +19,9 @@ import {
   savePayments,
 } from '../../repositories/provider-payments/provider-payments.ts'
 import { separateSurplus } from '../../repositories/unclaimed-payments/surplus-payments.ts'
+import type { Shop } from '../connection/account-calls.ts'
 import { clockMarginMs } from '../orders/found-order.ts'
 import { refreshNets } from '../settlements/nets.ts'
-
-type Owner = { client: ClientName; mpUserId: number }
 
 /** A charge is paid while its order is open, three hours at most. */
 const orderBeforeMs = 4 * 3_600_000
@@ -36,7 +34,7 @@ const orderAfterMs = 3_600_000
  */
 export async function keepPayments(
   trx: Trx,
-  { client, mpUserId }: Owner,
+  { client, mpUserId }: Shop,
   shown: readonly ProviderPayment[],
   now: Date,
 ): Promise<number> {

@@ -1,5 +1,4 @@
 import type { ClientName } from '../../domain/client-name.ts'
-import { AppError } from '../../errors/app-error.ts'
 import { ProviderError } from '../../provider/provider.ts'
 import {
   advanceRead,
@@ -7,7 +6,7 @@ import {
   type PaymentReadRow,
   type ReadProgress,
 } from '../../repositories/provider-payments/payment-reads.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { callForShop, type Shop } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { keepPayments, unreadableAsPayment } from './keep-payments.ts'
 
@@ -15,7 +14,6 @@ import { keepPayments, unreadableAsPayment } from './keep-payments.ts'
 const pageSize = 50
 /** With one reader per account at a time: at most four searches a second of the account's rate limit. */
 const betweenPagesMs = 250
-const callWithinMs = 15_000
 /**
  * With more results than this the span is split instead of paged. If the provider refuses a smaller offset, the span is split
  * there.
@@ -90,22 +88,20 @@ class ListTooLongError extends Error {
 }
 
 async function askPage(deps: PaymentDeps, read: PaymentReadRow, signal: AbortSignal) {
-  const page = await withAccess(deps, read.client, ({ token, mpUserId }) => {
-    // Another account's payments say nothing about this one's.
-    if (mpUserId !== read.mp_user_id) throw new AppError('ACCOUNT_MISMATCH')
-    return deps.provider.payments.search(
-      token,
-      {
-        range: read.range,
-        ...partOf(read),
-        mpPosId: read.mp_pos_id ?? undefined,
-        mpStoreId: read.mp_store_id ?? undefined,
-        limit: pageSize,
-        offset: read.next_offset,
-      },
-      { untilMs: deps.stopwatch() + callWithinMs, signal },
-    )
-  }).catch((error: unknown) => {
+  const wanted = {
+    range: read.range,
+    ...partOf(read),
+    mpPosId: read.mp_pos_id ?? undefined,
+    mpStoreId: read.mp_store_id ?? undefined,
+    limit: pageSize,
+    offset: read.next_offset,
+  }
+  const page = await callForShop(
+    deps,
+    { client: read.client, mpUserId: read.mp_user_id },
+    (token, options) => deps.provider.payments.search(token, wanted, options),
+    signal,
+  ).catch((error: unknown) => {
     // The same search with a smaller offset was answered.
     const isRefused = error instanceof ProviderError && error.status === 400
     if (isRefused && read.next_offset > 0) return 'too_long' as const
@@ -185,15 +181,16 @@ function overlapped(read: PaymentReadRow, length: number): number {
  */
 export async function readPayment(
   deps: PaymentDeps,
-  owner: { client: ClientName; mpUserId: number },
+  owner: Shop,
   paymentId: string,
   signal?: AbortSignal,
 ): Promise<'read' | 'absent'> {
-  const payment = await withAccess(deps, owner.client, ({ token, mpUserId }) => {
-    if (mpUserId !== owner.mpUserId) throw new AppError('ACCOUNT_MISMATCH')
-    const untilMs = deps.stopwatch() + callWithinMs
-    return deps.provider.payments.get(token, paymentId, { untilMs, ...(signal && { signal }) })
-  }).catch((error: unknown) => {
+  const payment = await callForShop(
+    deps,
+    owner,
+    (token, options) => deps.provider.payments.get(token, paymentId, options),
+    signal,
+  ).catch((error: unknown) => {
     if (!(error instanceof ProviderError)) throw error
     if (error.status === 404) return undefined
     // What the search showed of it stays, and the others are read.

@@ -11,6 +11,7 @@ import {
 } from '../../repositories/provider-payments/payment-reads.ts'
 import { watchChargebacks } from '../chargebacks/watch-cases.ts'
 import { checkDueClosings } from '../closings/check-closing.ts'
+import type { Shop } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { findOrphans } from '../unclaimed-payments/unclaimed-payments.ts'
 import { readPayments } from './read-payments.ts'
@@ -45,8 +46,6 @@ const longestRetryMs = 60 * minuteMs
 
 /** The name of a shop's read of what was made or changed. */
 const changes = 'changes'
-
-type Shop = { client: ClientName; mpUserId: number }
 
 export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
   /** Shops that failed. In memory, so each process has its own list. */

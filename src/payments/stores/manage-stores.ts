@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { StoresSeen } from '../../domain/people.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -6,14 +7,11 @@ import { withLease } from '../../jobs/with-lease.ts'
 import {
   deletePos,
   deleteStore,
-  findStore,
   listPos,
-  listPosOfStore,
   listStores,
   type PosRow,
-  type StoreRow,
-  setPosState,
-  setStoreState,
+  updatePos,
+  updateStore,
 } from '../../repositories/stores/store-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
@@ -22,16 +20,18 @@ import {
   dropPlan,
   type NewPos,
   type NewStore,
-  noStore,
+  type Plan,
   planBoxes,
   planStore,
   writePlan,
 } from './store-plan.ts'
-import { deletePosAtProvider, deleteStoreAtProvider, finishCreation } from './store-provider.ts'
-
-export type { NewPos, NewStore } from './store-plan.ts'
-
-export type StoreWithPos = { store: StoreRow; pos: PosRow[] }
+import {
+  deletePosAtProvider,
+  deleteStoreAtProvider,
+  finishCreation,
+  readStore,
+  type StoreWithPos,
+} from './store-provider.ts'
 
 export async function readStores(
   deps: PaymentDeps,
@@ -42,17 +42,6 @@ export async function readStores(
   const stores = await listStores(db, client, seen)
   const boxes = Map.groupBy(await listPos(db, client), (pos) => pos.store_id)
   return stores.map((store) => ({ store, pos: boxes.get(store.id) ?? [] }))
-}
-
-/** @throws NOT_FOUND, also for another client's store */
-export async function readStore(
-  deps: PaymentDeps,
-  client: ClientName,
-  externalId: string,
-): Promise<StoreWithPos> {
-  const store = await findStore(deps.database.db, client, externalId)
-  if (!store) throw noStore()
-  return { store, pos: await listPosOfStore(deps.database.db, client, store.id) }
 }
 
 /**
@@ -75,16 +64,29 @@ export async function createStore(
     action: 'store.created',
     resourceId: store.externalId,
   }
-  const wanted = new Set(pos.map((box) => box.externalId))
   return auditFailure(deps, entry, () =>
-    alone(deps, client, store.externalId, async () => {
-      const plan = await writePlan(deps, (trx) => planStore(deps, trx, client, request))
-      return finishCreation(deps, client, store.externalId, wanted, actor).catch(async (error) => {
-        await dropPlan(deps, client, plan, error)
-        throw error
-      })
-    }),
+    alone(deps, client, store.externalId, () =>
+      create(deps, client, { storeExternalId: store.externalId, pos }, actor, (trx) =>
+        planStore(deps, trx, client, request),
+      ),
+    ),
   )
+}
+
+/** Writes a plan and carries it out. The plan of a request that certainly created nothing is deleted again. */
+async function create(
+  deps: PaymentDeps,
+  client: ClientName,
+  { storeExternalId, pos }: { storeExternalId: string; pos: NewPos[] },
+  actor: Actor,
+  plan: (trx: Trx) => Promise<Plan>,
+): Promise<StoreWithPos> {
+  const written = await writePlan(deps, plan)
+  const wanted = new Set(pos.map((box) => box.externalId))
+  return finishCreation(deps, client, storeExternalId, wanted, actor).catch(async (error) => {
+    await dropPlan(deps, client, written, error)
+    throw error
+  })
 }
 
 /**
@@ -106,21 +108,14 @@ export async function addPos(
     resourceId: pos.map((box) => box.externalId).join(','),
     metadata: { sucursal_id: storeExternalId },
   }
-  const wanted = new Set(pos.map((box) => box.externalId))
-  return auditFailure(deps, entry, () =>
-    aloneWith(deps, client, storeExternalId, async () => {
-      const plan = await writePlan(deps, (trx) =>
+  const created = await auditFailure(deps, entry, () =>
+    aloneWith(deps, client, storeExternalId, () =>
+      create(deps, client, { storeExternalId, pos }, actor, (trx) =>
         planBoxes(deps, trx, client, storeExternalId, pos),
-      )
-      const created = await finishCreation(deps, client, storeExternalId, wanted, actor).catch(
-        async (error) => {
-          await dropPlan(deps, client, plan, error)
-          throw error
-        },
-      )
-      return created.pos
-    }),
+      ),
+    ),
   )
+  return created.pos
 }
 
 /**
@@ -175,8 +170,8 @@ export async function removeStore(
       // Without a connection nothing can be deleted, and boxes marked for deletion would accept no orders.
       await withAccess(deps, client, async () => undefined)
       await deps.database.transaction(async (trx) => {
-        await setStoreState(trx, client, store.id, 'deleting')
-        for (const box of pos) await setPosState(trx, client, box.id, 'deleting')
+        await updateStore(trx, client, store.id, { state: 'deleting' })
+        for (const box of pos) await updatePos(trx, client, box.id, { state: 'deleting' })
       })
       let deleted = 0
       for (const box of pos) {

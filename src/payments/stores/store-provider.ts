@@ -1,6 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { asAppError, ProviderError } from '../../provider/provider.ts'
+import { ProviderError } from '../../provider/provider.ts'
 import {
   findStore,
   isMpPosKnown,
@@ -8,12 +8,26 @@ import {
   listPosOfStore,
   type PosRow,
   type StoreRow,
-  setPosCreated,
-  setStoreCreated,
+  updatePos,
+  updateStore,
 } from '../../repositories/stores/store-queries.ts'
 import { recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { callForClient } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
+import { noStore } from './store-plan.ts'
+
+export type StoreWithPos = { store: StoreRow; pos: PosRow[] }
+
+/** @throws NOT_FOUND, also for another client's store */
+export async function readStore(
+  deps: PaymentDeps,
+  client: ClientName,
+  externalId: string,
+): Promise<StoreWithPos> {
+  const store = await findStore(deps.database.db, client, externalId)
+  if (!store) throw noStore()
+  return { store, pos: await listPosOfStore(deps.database.db, client, store.id) }
+}
 
 /**
  * Creates a planned store and its wanted boxes, where the provider does not have them yet. Each step is stored as soon as the
@@ -26,7 +40,7 @@ export async function finishCreation(
   externalId: string,
   wanted: ReadonlySet<string>,
   actor: Actor,
-): Promise<{ store: StoreRow; pos: PosRow[] }> {
+): Promise<StoreWithPos> {
   const { store, pos } = await load(deps, client, externalId, wanted)
   try {
     const mpStoreId = store.mp_store_id ?? (await createStoreRow(deps, client, store, actor))
@@ -49,10 +63,8 @@ async function load(
   externalId: string,
   wanted: ReadonlySet<string>,
 ) {
-  const store = await findStore(deps.database.db, client, externalId)
-  if (!store) throw new AppError('NOT_FOUND', { message: 'There is no such store' })
-  const boxes = await listPosOfStore(deps.database.db, client, store.id)
-  const byId = new Map(boxes.map((box) => [box.external_id, box]))
+  const { store, pos } = await readStore(deps, client, externalId)
+  const byId = new Map(pos.map((box) => [box.external_id, box]))
   return { store, pos: [...wanted].flatMap((id) => byId.get(id) ?? []) }
 }
 
@@ -63,8 +75,8 @@ async function createStoreRow(
   actor: Actor,
 ): Promise<string> {
   const { stores } = deps.provider
-  const mpStoreId = await withAccess(deps, client, async ({ token, mpUserId }) => {
-    const created = await stores
+  const created = await callForClient(deps, client, 'store.create', ({ token, mpUserId }) =>
+    stores
       .create(token, mpUserId, {
         name: store.name,
         externalId: store.mp_external_id,
@@ -76,13 +88,11 @@ async function createStoreRow(
         )
         if (await isMpStoreKnown(deps.database.db, found.mpStoreId)) throw sharedAccount(error)
         return found
-      })
-    return created.mpStoreId
-  }).catch((error) => {
-    throw asAppError(error, 'store.create')
-  })
+      }),
+  )
+  const { mpStoreId } = created
   await deps.database.transaction(async (trx) => {
-    await setStoreCreated(trx, client, store.id, mpStoreId)
+    await updateStore(trx, client, store.id, { mp_store_id: mpStoreId, state: 'active' })
     await recordSuccess(deps, trx, {
       client,
       actor,
@@ -103,8 +113,8 @@ async function createPosRow(
   actor: Actor,
 ): Promise<void> {
   const { pos } = deps.provider
-  const mpPosId = await withAccess(deps, client, async ({ token }) => {
-    const created = await pos
+  const created = await callForClient(deps, client, 'pos.create', ({ token }) =>
+    pos
       .create(token, box.id, {
         name: box.name,
         externalId: box.mp_external_id,
@@ -121,13 +131,11 @@ async function createPosRow(
         })
         if (await isMpPosKnown(deps.database.db, found.mpPosId)) throw sharedAccount(error)
         return found
-      })
-    return created.mpPosId
-  }).catch((error) => {
-    throw asAppError(error, 'pos.create')
-  })
+      }),
+  )
+  const { mpPosId } = created
   await deps.database.transaction(async (trx) => {
-    await setPosCreated(trx, client, box.id, mpPosId)
+    await updatePos(trx, client, box.id, { mp_pos_id: mpPosId, state: 'active' })
     await recordSuccess(deps, trx, {
       client,
       actor,
@@ -191,7 +199,7 @@ export async function deletePosAtProvider(
   box: PosRow,
   store: StoreRow,
 ): Promise<void> {
-  await withAccess(deps, client, async ({ token }) => {
+  await callForClient(deps, client, 'pos.delete', async ({ token }) => {
     const found =
       box.mp_pos_id ??
       (await deps.provider.pos
@@ -200,8 +208,6 @@ export async function deletePosAtProvider(
           candidate?.mpStoreId === store.mp_store_id ? candidate?.mpPosId : undefined,
         ))
     if (found != null) await deps.provider.pos.delete(token, found)
-  }).catch((error) => {
-    throw asAppError(error, 'pos.delete')
   })
 }
 
@@ -211,7 +217,7 @@ export async function deleteStoreAtProvider(
   client: ClientName,
   store: StoreRow,
 ): Promise<void> {
-  await withAccess(deps, client, async ({ token, mpUserId }) => {
+  await callForClient(deps, client, 'store.delete', async ({ token, mpUserId }) => {
     if (store.mp_store_id !== null) {
       await deps.provider.stores.delete(token, mpUserId, store.mp_store_id)
       return
@@ -220,7 +226,5 @@ export async function deleteStoreAtProvider(
     if (found && !(await isMpStoreKnown(deps.database.db, found.mpStoreId))) {
       await deps.provider.stores.delete(token, mpUserId, found.mpStoreId)
     }
-  }).catch((error) => {
-    throw asAppError(error, 'store.delete')
   })
 }

@@ -1,20 +1,20 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { asAppError } from '../../provider/provider.ts'
 import {
   findPos,
   findStore,
   listPosOfStore,
   type PosRow,
-  renamePos,
-  renameStore,
   type StoreRow,
+  updatePos,
+  updateStore,
 } from '../../repositories/stores/store-queries.ts'
 import { recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { callForClient } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { addPos, createStore, type NewPos, type NewStore } from './manage-stores.ts'
+import { addPos, createStore } from './manage-stores.ts'
+import type { NewPos, NewStore } from './store-plan.ts'
 
 /**
  * Makes a store and its boxes match the request: creates what is missing and changes what differs. It may be repeated: what
@@ -81,13 +81,11 @@ async function changeStore(
   store: NewStore,
   actor: Actor,
 ): Promise<void> {
-  await withAccess(deps, client, ({ token, mpUserId }) =>
+  await callForClient(deps, client, 'store.create', ({ token, mpUserId }) =>
     deps.provider.stores.update(token, mpUserId, row.mp_store_id as string, store),
-  ).catch((error) => {
-    throw asAppError(error, 'store.create')
-  })
+  )
   await deps.database.transaction(async (trx) => {
-    await renameStore(trx, client, row.id, {
+    await updateStore(trx, client, row.id, {
       name: store.name,
       location: JSON.stringify(store.location),
     })
@@ -107,13 +105,11 @@ async function changePos(
   name: string,
   actor: Actor,
 ): Promise<void> {
-  await withAccess(deps, client, ({ token }) =>
+  await callForClient(deps, client, 'pos.create', ({ token }) =>
     deps.provider.pos.rename(token, row.mp_pos_id as string, name),
-  ).catch((error) => {
-    throw asAppError(error, 'pos.create')
-  })
+  )
   await deps.database.transaction(async (trx) => {
-    await renamePos(trx, client, row.id, name)
+    await updatePos(trx, client, row.id, { name })
     await recordSuccess(deps, trx, {
       client,
       actor,

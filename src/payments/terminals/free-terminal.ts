@@ -2,7 +2,6 @@ import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
 import { isCancelRequested, isOpen } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { asAppError } from '../../provider/provider.ts'
 import { findClient } from '../../repositories/connection/clients.ts'
 import {
   findOpenOrdersOnTerminal,
@@ -10,7 +9,7 @@ import {
   type OrderRow,
 } from '../../repositories/orders/order-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { callForClient } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { type RequestContext, serviceContext } from '../operations/request-context.ts'
 import { cancelOrder } from '../orders/cancel.ts'
@@ -119,11 +118,9 @@ async function requireTerminal(
   terminalId: string,
 ): Promise<void> {
   for (let offset = 0; ; offset += pageSize) {
-    const page = await withAccess(deps, client, ({ token }) =>
+    const page = await callForClient(deps, client, 'terminal.list', ({ token }) =>
       deps.provider.terminals.list(token, { limit: pageSize, offset }),
-    ).catch((error) => {
-      throw asAppError(error, 'terminal.list')
-    })
+    )
     if (page.terminals.some(({ id }) => id === terminalId)) return
     if (page.rows < pageSize) {
       throw new AppError('TERMINAL_NOT_FOUND', { message: 'The client has no such terminal' })

@@ -1,9 +1,9 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OperatingMode } from '../../domain/order.ts'
 import type { StoresSeen } from '../../domain/people.ts'
-import { asAppError, type ProviderTerminal } from '../../provider/provider.ts'
+import type { ProviderTerminal } from '../../provider/provider.ts'
 import { findPos, findStore, listPos, listStores } from '../../repositories/stores/store-queries.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { callForClient } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
 
 export type Terminal = {
@@ -43,11 +43,9 @@ export async function listTerminals(
     if (query.mpStoreId !== undefined && pos.mp_store_id !== query.mpStoreId) return []
     query.mpPosId = pos.mp_pos_id
   }
-  const { terminals, rows } = await withAccess(deps, client, ({ token }) =>
+  const { terminals, rows } = await callForClient(deps, client, 'terminal.list', ({ token }) =>
     deps.provider.terminals.list(token, { ...query, limit, offset }),
-  ).catch((error) => {
-    throw asAppError(error, 'terminal.list')
-  })
+  )
   const names = await erpNames(deps, client)
   noteTerminals(deps, client, terminals, {
     cajaOf: (terminal) => names(terminal).cajaId,

@@ -25,7 +25,7 @@ import {
   settleOrphan,
 } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { callForShop, type Shop } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { type RequestContext, serviceActor, serviceContext } from '../operations/request-context.ts'
 import { applyEvidence } from '../orders/apply-evidence.ts'
@@ -37,8 +37,6 @@ import { readPayment } from '../provider-payments/read-payments.ts'
 import { refreshNets } from '../settlements/nets.ts'
 import { readLatePayments } from './late-payments.ts'
 import { endSurplus, openSurplus, separateLateSurplus } from './surplus.ts'
-
-type Shop = { client: ClientName; mpUserId: number }
 
 /** Only closings find older ones. */
 const reachMs = 32 * 24 * 3_600_000
@@ -205,11 +203,12 @@ export async function adoptOrphan(
     if (!payment || orphan.caja_id === null || orphan.sucursal_id === null) {
       throw new AppError('ORPHAN_SETTLED', { message: 'The box of this payment is unknown' })
     }
-    const evidence = await withAccess(deps, client, ({ token, mpUserId }) => {
-      if (mpUserId !== payment.mp_user_id) throw new AppError('ACCOUNT_MISMATCH')
-      const untilMs = deps.stopwatch() + readWithinMs
-      return deps.provider.orders.get(token, orderIdOfPayment(payment.payment_id), { untilMs })
-    }).catch((error: unknown) => {
+    const shop = { client, mpUserId: payment.mp_user_id }
+    const evidence = await callForShop(deps, shop, (token) =>
+      deps.provider.orders.get(token, orderIdOfPayment(payment.payment_id), {
+        untilMs: deps.stopwatch() + readWithinMs,
+      }),
+    ).catch((error: unknown) => {
       throw asAppError(error, 'order.read')
     })
     const adopted = await deps.database.transaction(async (trx) => {

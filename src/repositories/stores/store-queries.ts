@@ -1,6 +1,6 @@
 import type { Insertable, Selectable, Updateable } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
-import type { CreationState, PosTable, StoresTable } from '../../db/tables.ts'
+import type { PosTable, StoresTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { StoresSeen } from '../../domain/people.ts'
 import { inStores } from './stores-seen.ts'
@@ -28,12 +28,7 @@ export async function findStore(
   client: ClientName,
   externalId: string,
 ): Promise<StoreRow | undefined> {
-  return db
-    .selectFrom('stores')
-    .selectAll()
-    .where('client', '=', client)
-    .where('external_id', '=', externalId)
-    .executeTakeFirst()
+  return storeOf(db, client, externalId).executeTakeFirst()
 }
 
 /** Locks the store, so that two requests never change it together. */
@@ -42,20 +37,22 @@ export async function lockStore(
   client: ClientName,
   externalId: string,
 ): Promise<StoreRow | undefined> {
-  return trx
+  return storeOf(trx, client, externalId).forUpdate().executeTakeFirst()
+}
+
+function storeOf(db: Db | Trx, client: ClientName, externalId: string) {
+  return db
     .selectFrom('stores')
     .selectAll()
     .where('client', '=', client)
     .where('external_id', '=', externalId)
-    .forUpdate()
-    .executeTakeFirst()
 }
 
 export async function insertStore(trx: Trx, store: Insertable<StoresTable>): Promise<void> {
   await trx.insertInto('stores').values(store).execute()
 }
 
-async function updateStore(
+export async function updateStore(
   trx: Trx,
   client: ClientName,
   id: string,
@@ -82,24 +79,6 @@ export async function updateUnfinishedStore(
     .where('id', '=', id)
     .where('mp_store_id', 'is', null)
     .execute()
-}
-
-export async function setStoreCreated(
-  trx: Trx,
-  client: ClientName,
-  id: string,
-  mpStoreId: string,
-): Promise<void> {
-  await updateStore(trx, client, id, { mp_store_id: mpStoreId, state: 'active' })
-}
-
-export async function setStoreState(
-  trx: Trx,
-  client: ClientName,
-  id: string,
-  state: CreationState,
-): Promise<void> {
-  await updateStore(trx, client, id, { state })
 }
 
 export async function deleteStore(trx: Trx, client: ClientName, id: string): Promise<boolean> {
@@ -193,7 +172,7 @@ export async function insertPos(trx: Trx, boxes: Insertable<PosTable>[]): Promis
   if (boxes.length > 0) await trx.insertInto('pos').values(boxes).execute()
 }
 
-async function updatePos(
+export async function updatePos(
   trx: Trx,
   client: ClientName,
   id: string,
@@ -205,24 +184,6 @@ async function updatePos(
     .where('client', '=', client)
     .where('id', '=', id)
     .execute()
-}
-
-export async function setPosCreated(
-  trx: Trx,
-  client: ClientName,
-  id: string,
-  mpPosId: string,
-): Promise<void> {
-  await updatePos(trx, client, id, { mp_pos_id: mpPosId, state: 'active' })
-}
-
-export async function setPosState(
-  trx: Trx,
-  client: ClientName,
-  id: string,
-  state: CreationState,
-): Promise<void> {
-  await updatePos(trx, client, id, { state })
 }
 
 /** Deletes the boxes of a store that were not created at the provider. */
@@ -266,22 +227,4 @@ export async function deletePos(trx: Trx, client: ClientName, id: string): Promi
     .where('id', '=', id)
     .executeTakeFirst()
   return result.numDeletedRows === 1n
-}
-
-export async function renameStore(
-  trx: Trx,
-  client: ClientName,
-  id: string,
-  fields: { name: string; location: string },
-): Promise<void> {
-  await updateStore(trx, client, id, fields)
-}
-
-export async function renamePos(
-  trx: Trx,
-  client: ClientName,
-  id: string,
-  name: string,
-): Promise<void> {
-  await updatePos(trx, client, id, { name })
 }

@@ -5,12 +5,11 @@ import { actorOf } from '../../payments/operations/request-context.ts'
 import {
   addPos,
   createStore,
-  readStore,
   readStores,
   removePos,
   removeStore,
-  type StoreWithPos,
 } from '../../payments/stores/manage-stores.ts'
+import { readStore, type StoreWithPos } from '../../payments/stores/store-provider.ts'
 import type { PosRow } from '../../repositories/stores/store-queries.ts'
 import { ClientOnlyQuery, iso } from '../field-schemas.ts'
 import { providerErrors, tenantOfRequest } from '../guards.ts'
