@@ -88,11 +88,7 @@ type FleetDeps = {
   now: () => Date
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
   processId: string
-  log: {
-    info(fields: object, message: string): void
-    warn(fields: object, message: string): void
-    error(fields: object, message: string): void
-  }
+  log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>
 }
 
 /** The delay until a change is seen. A silent terminal must be known within half a minute. */
@@ -107,7 +103,7 @@ export function createFleet(deps: FleetDeps): Fleet {
   const { database, now } = deps
   const { db } = database
   const observations = createObservationWriter(database, now, deps.log)
-  const usual = createUsualCharges()
+  const withUsual = createUsualCharges()
   let pageOfFlows: string | undefined
   let flows: (() => Promise<readonly FlowSeen[]>) | undefined
   let troubles = new Map<string, Health>()
@@ -116,7 +112,7 @@ export function createFleet(deps: FleetDeps): Fleet {
   const derive = async (client?: ClientName) => {
     await observations.flush()
     const at = now()
-    const seen = await observe(db, { usual, flows }, at, client)
+    const seen = await observe(db, { withUsual, flows }, at, client)
     return deriveHealth(seen, at)
   }
 
@@ -249,7 +245,7 @@ function createObservationWriter(
       let counts = callCounts.get(key)
       if (!counts) {
         const none = { answered: 0, failed: 0, throttled: 0, lastCode: null }
-        counts = { operation, slot: new Date(slotAt), ...none }
+        counts = { operation, at: new Date(slotAt), ...none }
         callCounts.set(key, counts)
         writer.later()
       }

@@ -1,6 +1,11 @@
 import type { ClientName } from '../domain/client-name.ts'
 import type { ErrorCode } from '../errors/app-error.ts'
-import type { BoxChargeRow, UndecidedRow } from '../repositories/fleet/fleet-observations.ts'
+import type {
+  BoxChargeRow,
+  CallCounts,
+  ClientConnectionRow,
+  UndecidedRow,
+} from '../repositories/fleet/fleet-observations.ts'
 
 /** The fields of a charge that show the state of its box. */
 export type ChargeSeen = Omit<BoxChargeRow, 'client' | 'cajaId'>
@@ -30,16 +35,7 @@ export type BoxSeen = {
   usualPerHour: number | null
 }
 
-export type ConnectionSeen = {
-  client: ClientName
-  status: 'connected' | 'lost' | 'none'
-  /** Whether it may be connected to one account only. */
-  isPinned: boolean
-  expiresAt: Date | null
-  isRenewable: boolean
-  refreshedAt: Date | null
-  /** When the unfinished renewal was begun. */
-  refreshStartedAt: Date | null
+export type ConnectionSeen = ClientConnectionRow & {
   /** Ends of orders that status checks found since the last webhook, and when the first was found. */
   withoutWebhook: { count: number; since: Date } | null
   /** Payments of the provider that cannot be read, and when the first was seen. */
@@ -47,13 +43,7 @@ export type ConnectionSeen = {
 }
 
 /** Attempts of one kind of call within a short time. */
-export type CallSlot = {
-  at: Date
-  answered: number
-  failed: number
-  throttled: number
-  lastCode: string | null
-}
+export type CallSlot = Omit<CallCounts, 'operation'>
 
 /** The slots of one kind of call, newest first. */
 export type OperationSeen = { operation: string; slots: readonly CallSlot[] }

@@ -5,7 +5,6 @@ import {
   type BoxChargeRow,
   type BoxSightingRow,
   type CallCounts,
-  type ClientConnectionRow,
   listBoxCharges,
   listCallCounts,
   listClientConnections,
@@ -19,13 +18,7 @@ import {
 } from '../repositories/provider-payments/provider-payments.ts'
 import { chargingCalls } from './derive-health.ts'
 import { callsCountForMs, missingWebhooks, slotMs } from './health-limits.ts'
-import type {
-  BoxSeen,
-  ConnectionSeen,
-  FlowSeen,
-  Observations,
-  OperationSeen,
-} from './observations.ts'
+import type { BoxSeen, FlowSeen, Observations, OperationSeen } from './observations.ts'
 import type { UsualCharges } from './usual-charges.ts'
 
 /** How many of the newest charges of a box are read: the ERP may cancel and repeat some without a sign of the terminal. */
@@ -40,7 +33,7 @@ const undecidedWithinMs = 32 * 24 * 3_600_000
 const knownCalls = [...chargingCalls, 'order.read', 'order.cancel', 'order.refund']
 
 type Observer = {
-  usual: UsualCharges
+  withUsual: UsualCharges
   /** The flows of this process; undefined before they are loaded. */
   flows: (() => Promise<readonly FlowSeen[]>) | undefined
 }
@@ -48,7 +41,7 @@ type Observer = {
 /** The current observations, of one client or of all. Flows belong to no client. */
 export async function observe(
   db: Db,
-  { usual, flows }: Observer,
+  { withUsual, flows }: Observer,
   now: Date,
   client?: ClientName,
 ): Promise<Observations> {
@@ -73,9 +66,9 @@ export async function observe(
   const unreadableOf = new Map(unreadable.map(({ client: of, ...rows }) => [of, rows]))
   const withoutWebhookOf = new Map(withoutWebhook.map(({ client: of, ...ends }) => [of, ends]))
   return {
-    boxes: await usual.addTo(db, boxes, now),
+    boxes: await withUsual(db, boxes, now),
     connections: connections.map((row) => ({
-      ...connectionOf(row),
+      ...row,
       withoutWebhook: withoutWebhookOf.get(row.client) ?? null,
       unreadable: unreadableOf.get(row.client) ?? null,
     })),
@@ -131,25 +124,11 @@ function boxOf(
   }
 }
 
-function connectionOf(
-  row: ClientConnectionRow,
-): Omit<ConnectionSeen, 'withoutWebhook' | 'unreadable'> {
-  return {
-    client: row.client,
-    status: row.status ?? 'none',
-    isPinned: row.isPinned,
-    expiresAt: row.expiresAt,
-    isRenewable: row.isRenewable ?? false,
-    refreshedAt: row.refreshedAt,
-    refreshStartedAt: row.refreshStartedAt,
-  }
-}
-
 function operationsOf(callCounts: readonly CallCounts[]): OperationSeen[] {
   const slots = Map.groupBy(callCounts, ({ operation }) => operation)
   const names = new Set([...knownCalls, ...[...slots.keys()].sort()])
   return [...names].map((operation) => ({
     operation,
-    slots: (slots.get(operation) ?? []).map(({ slot, ...counts }) => ({ ...counts, at: slot })),
+    slots: slots.get(operation) ?? [],
   }))
 }

@@ -3,11 +3,11 @@ import { listUsualCharges } from '../repositories/fleet/fleet-observations.ts'
 import { freshMs } from './health-limits.ts'
 import type { BoxSeen } from './observations.ts'
 
-/** The usual number of charges of a box at this time of the week. */
-export type UsualCharges = {
-  /** The boxes with their usual number, where it matters: for those without a charge for a while. */
-  addTo(db: Db, boxes: readonly BoxSeen[], now: Date): Promise<BoxSeen[]>
-}
+/**
+ * Adds the usual number of charges at this time of the week to the boxes where it matters: those without a charge for a
+ * while.
+ */
+export type UsualCharges = (db: Db, boxes: readonly BoxSeen[], now: Date) => Promise<BoxSeen[]>
 
 const weeks = 4
 /** The usual number changes slowly, and counting it is expensive. */
@@ -17,25 +17,23 @@ const boxesAtOnce = 200
 
 export function createUsualCharges(): UsualCharges {
   const known = new Map<string, { perHour: number; at: number }>()
-  return {
-    async addTo(db, boxes, now) {
-      const nowMs = now.getTime()
-      const isQuiet = ({ charges: [newest] }: BoxSeen) =>
-        newest !== undefined && nowMs - newest.changedAt.getTime() >= freshMs
-      const isKnown = (box: BoxSeen) =>
-        Math.abs(nowMs - (known.get(keyOf(box))?.at ?? Number.NEGATIVE_INFINITY)) < keptMs
-      const quiet = boxes.filter(isQuiet)
-      const asked = quiet.filter((box) => !isKnown(box)).slice(0, boxesAtOnce)
-      if (asked.length > 0) {
-        const names = asked.map(({ client, cajaId }) => ({ client, cajaId }))
-        for (const { perHour, ...box } of await listUsualCharges(db, names, now, weeks)) {
-          known.set(keyOf(box), { perHour, at: nowMs })
-        }
+  return async (db, boxes, now) => {
+    const nowMs = now.getTime()
+    const isQuiet = ({ charges: [newest] }: BoxSeen) =>
+      newest !== undefined && nowMs - newest.changedAt.getTime() >= freshMs
+    const isKnown = (box: BoxSeen) =>
+      Math.abs(nowMs - (known.get(keyOf(box))?.at ?? Number.NEGATIVE_INFINITY)) < keptMs
+    const quiet = boxes.filter(isQuiet)
+    const asked = quiet.filter((box) => !isKnown(box)).slice(0, boxesAtOnce)
+    if (asked.length > 0) {
+      const names = asked.map(({ client, cajaId }) => ({ client, cajaId }))
+      for (const { perHour, ...box } of await listUsualCharges(db, names, now, weeks)) {
+        known.set(keyOf(box), { perHour, at: nowMs })
       }
-      return boxes.map((box) =>
-        isQuiet(box) ? { ...box, usualPerHour: known.get(keyOf(box))?.perHour ?? null } : box,
-      )
-    },
+    }
+    return boxes.map((box) =>
+      isQuiet(box) ? { ...box, usualPerHour: known.get(keyOf(box))?.perHour ?? null } : box,
+    )
   }
 }
 

@@ -1,10 +1,8 @@
 import { isIP } from 'node:net'
 import { connect } from 'node:tls'
 
-export type CertificateWatch = {
-  /** When the certificate ends; undefined without a certificate or an answer. Never fails, and takes at most 3 s. */
-  endsAt(): Promise<Date | undefined>
-}
+/** When the certificate ends; undefined without a certificate or an answer. Never fails, and takes at most 3 s. */
+export type CertificateEnd = () => Promise<Date | undefined>
 
 const answerWithinMs = 3_000
 /** Certificates change every few weeks. */
@@ -12,22 +10,20 @@ const rereadMs = 3_600_000
 const rereadAfterFailureMs = 300_000
 
 /** Reads the certificate of an https address as a client sees it: that of the proxy in front of us, also when it has expired. */
-export function createCertificateWatch(
+export function createCertificateEnd(
   address: string,
   stopwatch = () => performance.now(),
-): CertificateWatch {
+): CertificateEnd {
   const url = new URL(address)
   let last: { endsAt: Promise<Date | undefined>; untilMs: number } | undefined
-  return {
-    async endsAt() {
-      if (url.protocol !== 'https:') return undefined
-      if (!last || stopwatch() >= last.untilMs) {
-        const seen = { endsAt: read(url), untilMs: stopwatch() + rereadMs }
-        last = seen
-        if (!(await seen.endsAt)) seen.untilMs = stopwatch() + rereadAfterFailureMs
-      }
-      return await last.endsAt
-    },
+  return async () => {
+    if (url.protocol !== 'https:') return undefined
+    if (!last || stopwatch() >= last.untilMs) {
+      const seen = { endsAt: read(url), untilMs: stopwatch() + rereadMs }
+      last = seen
+      if (!(await seen.endsAt)) seen.untilMs = stopwatch() + rereadAfterFailureMs
+    }
+    return await last.endsAt
   }
 }
 

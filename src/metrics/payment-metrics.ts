@@ -1,11 +1,10 @@
-import { Counter, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { whenCommitted } from '../db/transactions.ts'
 import { isOpen, isPaid } from '../domain/order-state.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { ProviderCallLog } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
-import { createCertificateWatch } from './certificate.ts'
-import { processMetrics } from './process-metrics.ts'
+import { createCertificateEnd } from './certificate.ts'
 import { describeState, type StateDeps } from './state-metrics.ts'
 
 export type Scrape = { body: string; contentType: string }
@@ -97,11 +96,11 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
     }
   }
 
-  const certificate = createCertificateWatch(deps.publicUrl)
+  const certificateEnd = createCertificateEnd(deps.publicUrl)
   let scraping: Promise<Scrape> | undefined
   const scrape = async () => {
     const state = new Registry()
-    await describeState(state, deps, certificate)
+    await describeState(state, deps, certificateEnd)
     const bodies = [registry, state, processMetrics()].map((one) => one.metrics())
     return { body: (await Promise.all(bodies)).join('\n'), contentType: registry.contentType }
   }
@@ -155,4 +154,18 @@ function resultOf(status: number | null, failure: string | null): string {
 
 function secondsBetween(from: Date, to: Date): number {
   return (to.getTime() - from.getTime()) / milliseconds
+}
+
+let ofProcess: Registry | undefined
+
+/**
+ * The standard metrics of a Node process: memory, processor time, delays of the event loop. One registry a process. It
+ * measures from the first scrape on, so without scrapes it costs nothing.
+ */
+function processMetrics(): Registry {
+  if (!ofProcess) {
+    ofProcess = new Registry()
+    collectDefaultMetrics({ register: ofProcess })
+  }
+  return ofProcess
 }

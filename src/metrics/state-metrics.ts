@@ -7,7 +7,7 @@ import {
   readServerFigures,
   type ServerFigures,
 } from '../repositories/metrics/metric-figures.ts'
-import type { CertificateWatch } from './certificate.ts'
+import type { CertificateEnd } from './certificate.ts'
 
 export type StateDeps = {
   database: Database
@@ -28,7 +28,7 @@ const milliseconds = 1_000
 export async function describeState(
   registry: Registry,
   deps: StateDeps,
-  certificate: CertificateWatch,
+  certificateEnd: CertificateEnd,
 ): Promise<void> {
   const gauge: DefineGauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name: `tillbridge_${name}`, help, labelNames, registers: [registry] })
@@ -61,7 +61,7 @@ export async function describeState(
     ),
     // With PostgreSQL the folder may not exist.
     statfs(deps.dataDir).catch(() => undefined),
-    certificate.endsAt(),
+    certificateEnd(),
   ])
   // As in /health: without writes no charge can be made.
   const isUp = figures !== undefined && takesWrites

@@ -12,7 +12,8 @@ import {
 /** Attempts of one kind of call, counted over a time. */
 export type CallCounts = {
   operation: string
-  slot: Date
+  /** The beginning of a short time. */
+  at: Date
   answered: number
   failed: number
   throttled: number
@@ -25,10 +26,10 @@ export async function addCallCounts(db: Db, callCounts: readonly CallCounts[]): 
   const rows = callCounts.toSorted((a, b) => (a.operation < b.operation ? -1 : 1))
   await sql`
     insert into provider_tallies (operation, slot, answered, failed, throttled, last_code)
-    select operation, slot, answered, failed, throttled, "lastCode"
+    select operation, at, answered, failed, throttled, "lastCode"
     from jsonb_to_recordset(${json(rows)}::jsonb) as one
-      (operation text, slot timestamptz, answered integer, failed integer, throttled integer, "lastCode" text)
-    order by operation, slot
+      (operation text, at timestamptz, answered integer, failed integer, throttled integer, "lastCode" text)
+    order by operation, at
     on conflict (operation, slot) do update set
       answered = provider_tallies.answered + excluded.answered,
       failed = provider_tallies.failed + excluded.failed,
@@ -40,7 +41,7 @@ export async function addCallCounts(db: Db, callCounts: readonly CallCounts[]): 
 export async function listCallCounts(db: Db, since: Date): Promise<CallCounts[]> {
   return db
     .selectFrom('provider_tallies')
-    .select(['operation', 'slot', 'answered', 'failed', 'throttled', 'last_code as lastCode'])
+    .select(['operation', 'slot as at', 'answered', 'failed', 'throttled', 'last_code as lastCode'])
     .where('slot', '>=', since)
     .orderBy('slot', 'desc')
     .orderBy('operation')
@@ -291,11 +292,13 @@ export async function listUndecided(
 
 export type ClientConnectionRow = {
   client: ClientName
-  status: 'connected' | 'lost' | null
+  status: 'connected' | 'lost' | 'none'
+  /** Whether it may be connected to one account only. */
   isPinned: boolean
   expiresAt: Date | null
-  isRenewable: boolean | null
+  isRenewable: boolean
   refreshedAt: Date | null
+  /** When the unfinished renewal was begun. */
   refreshStartedAt: Date | null
 }
 
@@ -311,7 +314,7 @@ export async function listClientConnections(
   return query
     .select((eb) => [
       'clients.name as client',
-      'status',
+      sql<ClientConnectionRow['status']>`coalesce(status, 'none')`.as('status'),
       eb('clients.mp_user_id', 'is not', null).as('isPinned'),
       'expires_at as expiresAt',
       eb('refresh_token', 'is not', null).as('isRenewable'),
