@@ -22,16 +22,6 @@ export async function findActiveKeyByHash(db: Db, keyHash: string): Promise<Acti
   return key
 }
 
-/** The active key with this id; for sessions, which end with it. */
-export async function findActiveKeyById(db: Db, id: string): Promise<ApiKeyRow | undefined> {
-  return db
-    .selectFrom('api_keys')
-    .selectAll()
-    .where('id', '=', id)
-    .where('active', '=', true)
-    .executeTakeFirst()
-}
-
 const touch = fixedStatement<{ uses: string }, never>(`
   update api_keys set last_used_at = greatest(last_used_at, use.at)
   from jsonb_to_recordset(:uses::jsonb) as use (id uuid, at timestamptz)
@@ -81,14 +71,17 @@ export async function findKeyById(db: Db | Trx, id: string): Promise<ApiKeyRow |
   return db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** Revokes this key. Returns whether it was active. */
-export async function revokeKeyById(trx: Trx, id: string, now: Date): Promise<boolean> {
-  const result = await trx
+/** The active keys, which the statement revokes. */
+function revoking(trx: Trx, now: Date) {
+  return trx
     .updateTable('api_keys')
     .set({ active: false, revoked_at: now })
-    .where('id', '=', id)
     .where('active', '=', true)
-    .executeTakeFirst()
+}
+
+/** Revokes this key. Returns whether it was active. */
+export async function revokeKeyById(trx: Trx, id: string, now: Date): Promise<boolean> {
+  const result = await revoking(trx, now).where('id', '=', id).executeTakeFirst()
   return result.numUpdatedRows === 1n
 }
 
@@ -99,11 +92,8 @@ export async function revokeKeysOfOtherAccounts(
   mpUserId: number,
   now: Date,
 ): Promise<number> {
-  const result = await trx
-    .updateTable('api_keys')
-    .set({ active: false, revoked_at: now })
+  const result = await revoking(trx, now)
     .where('client', '=', client)
-    .where('active', '=', true)
     .where('mp_user_id', 'is distinct from', mpUserId)
     .executeTakeFirst()
   return Number(result.numUpdatedRows)
@@ -111,11 +101,8 @@ export async function revokeKeysOfOtherAccounts(
 
 /** Revokes all active keys of the client. Returns how many there were. */
 export async function revokeApiKeys(trx: Trx, client: string, now: Date): Promise<number> {
-  const result = await trx
-    .updateTable('api_keys')
-    .set({ active: false, revoked_at: now })
+  const result = await revoking(trx, now)
     .where('client', '=', client as ClientName)
-    .where('active', '=', true)
     .executeTakeFirst()
   return Number(result.numUpdatedRows)
 }

@@ -17,11 +17,7 @@ import {
   type From,
   findSession,
 } from '../../payments/people/sign-in-session.ts'
-import {
-  type ApiKeyRow,
-  findActiveKeyById,
-  findKeyById,
-} from '../../repositories/api-keys/api-key-queries.ts'
+import { type ApiKeyRow, findKeyById } from '../../repositories/api-keys/api-key-queries.ts'
 import { deleteSession, insertSession, isSessionOpen } from '../../repositories/session/sessions.ts'
 import type { Principal, TokenPrincipal } from '../guards.ts'
 import {
@@ -118,8 +114,8 @@ export function createBrowserSessions(
         ? { principal: { type: 'admin', sessionId: found.id }, until }
         : undefined
     }
-    const key = await findActiveKeyById(db, found.keyId)
-    if (!key) return undefined
+    const key = await findKeyById(db, found.keyId)
+    if (!key?.active) return undefined
     return { principal: { ...principalOfKey(key), sessionId: found.id }, until }
   }
 
