@@ -11,11 +11,9 @@ import {
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import {
-  deleteAllLimits,
   deleteLimits,
   deletePauseFor,
   deletePauses,
-  deleteSpentLimits,
   type FlowActivity,
   findPauseFor,
   insertFlowActivity,
@@ -241,7 +239,7 @@ export async function resumeFlows(
   await deps.database.transaction(async (trx) => {
     for (const flow of flows) await approveDestinations(deps, trx, flow, { actor, at })
     await deletePauses(trx, flows)
-    await deleteSpentLimits(trx, flows)
+    await deleteLimits(trx, flows, { areSpent: true })
     for (const flow of flows) {
       await recordAction(deps, trx, { at, flow, action: 'resumed', actor, detail: null })
     }
@@ -265,7 +263,7 @@ export async function unlimitFlow(deps: SwitchDeps, flow: string, actor: string)
 
 /** Run limits end with a restart. A pause that one caused stays. */
 export async function forgetLimits(deps: SwitchDeps): Promise<void> {
-  await deps.database.transaction((trx) => deleteAllLimits(trx))
+  await deps.database.transaction((trx) => deleteLimits(trx))
 }
 
 /**

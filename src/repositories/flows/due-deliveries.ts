@@ -104,19 +104,6 @@ export type CompletedRow = Pick<DeliveryRow, 'pk' | 'version' | 'state' | 'may_h
 export type CompletionTarget = DeliveryTarget & { keepsHistory: boolean }
 
 /**
- * Locks the rows in key order until the transaction ends. A waiting row whose current version arrived is done, and
- * its payload is removed. Returns the rows as they were, and whether they are done.
- */
-export async function completeDelivered(
-  trx: Trx,
-  target: CompletionTarget,
-  tried: readonly AttemptedRow[],
-  at: Date,
-): Promise<CompletedRow[]> {
-  return await complete(trx, target, tried, at)
-}
-
-/**
  * Like completeDelivered, as a single statement, so that rows are not locked during a round trip. It checks the lease
  * first and writes nothing without it (null: no check), and adds to the totals. Returns the keys that are done; other
  * rows stay unchanged.
@@ -128,11 +115,15 @@ export async function completeArrived(
   at: Date,
   lease: LeaseToken | null,
 ): Promise<Set<string>> {
-  const rows = await complete(db, target, arrived, at, { lease })
+  const rows = await completeDelivered(db, target, arrived, at, { lease })
   return new Set(rows.filter(({ isDone }) => isDone).map(({ pk }) => pk))
 }
 
-async function complete(
+/**
+ * Locks the rows in key order until the transaction ends. A waiting row whose current version arrived is done, and
+ * its payload is removed. Returns the rows as they were, and whether they are done.
+ */
+export async function completeDelivered(
   db: Db | Trx,
   { flow, destination, keepsHistory }: CompletionTarget,
   tried: readonly AttemptedRow[],

@@ -113,14 +113,9 @@ export type PollFigures = {
 
 /** Durations of the last 1,000 completed polls of each flow. The percentile is the nearest rank. */
 export async function readPollFigures(db: Db): Promise<PollFigures[]> {
-  const { rows } = await sql<{
-    flow: string
-    last_run: Date | null
-    average: number | null
-    p95: number | null
-  }>`
-    select flow, max(started_at) as last_run, avg(duration_ms)::float8 as average,
-      percentile_disc(0.95) within group (order by duration_ms) as p95
+  const { rows } = await sql<PollFigures>`
+    select flow, max(started_at) as "lastRun", round(avg(duration_ms))::float8 as "avgDurationMs",
+      percentile_disc(0.95) within group (order by duration_ms) as "p95DurationMs"
     from (
       select flow, started_at, duration_ms,
         row_number() over (partition by flow order by id desc) as age
@@ -128,12 +123,7 @@ export async function readPollFigures(db: Db): Promise<PollFigures[]> {
     ) as newest
     where age <= ${kept}
     group by flow`.execute(db)
-  return rows.map((row) => ({
-    flow: row.flow,
-    lastRun: row.last_run,
-    avgDurationMs: Math.round(row.average ?? 0),
-    p95DurationMs: row.p95 ?? 0,
-  }))
+  return rows
 }
 
 export type LatestPolls = {

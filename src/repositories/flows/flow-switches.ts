@@ -149,26 +149,17 @@ export async function upsertLimit(trx: Trx, flow: string, limit: number, now: Da
     .execute()
 }
 
-export async function deleteLimits(trx: Trx, flows: readonly string[]): Promise<void> {
-  if (flows.length === 0) return
+/** Of all flows, if none is named. */
+export async function deleteLimits(
+  trx: Trx,
+  flows?: readonly string[],
+  { areSpent = false }: { areSpent?: boolean } = {},
+): Promise<void> {
   await trx
     .deleteFrom('flow_limits')
-    .where('flow', 'in', [...flows])
+    .$if(flows !== undefined, (query) => query.where(sql<boolean>`flow = any(${flows}::text[])`))
+    .$if(areSpent, (query) => query.where((eb) => eb('run_count', '>=', eb.ref('run_limit'))))
     .execute()
-}
-
-/** Deletes limits that are used up, when the flow is resumed. */
-export async function deleteSpentLimits(trx: Trx, flows: readonly string[]): Promise<void> {
-  if (flows.length === 0) return
-  await trx
-    .deleteFrom('flow_limits')
-    .where('flow', 'in', [...flows])
-    .where((eb) => eb('run_count', '>=', eb.ref('run_limit')))
-    .execute()
-}
-
-export async function deleteAllLimits(trx: Trx): Promise<void> {
-  await trx.deleteFrom('flow_limits').execute()
 }
 
 export type FlowActivity = {

@@ -1,4 +1,4 @@
-import { type Insertable, type RawBuilder, type Selectable, sql } from 'kysely'
+import { type Insertable, type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import type { HeldDeletesTable } from '../../db/tables.ts'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
@@ -40,25 +40,18 @@ export async function countMissed(
 }
 
 /** The items of a flow that its last full scan missed, after a key, in key order. */
-export function missedAfter(
-  flow: string,
-  after: string | undefined,
-  limit: number,
-): RawBuilder<{ pk: string }> {
-  return sql<{ pk: string }>`
-    select pk from flow_items
-    where flow = ${flow} and missed_since is not null ${after === undefined ? sql`` : sql`and pk > ${after}`}
-    order by flow, pk
-    limit ${limit}`
-}
-
 export async function listMissed(
   db: Db,
   flow: string,
   after: string | undefined,
   limit: number,
 ): Promise<string[]> {
-  return (await missedAfter(flow, after, limit).execute(db)).rows.map(({ pk }) => pk)
+  const { rows } = await sql<{ pk: string }>`
+    select pk from flow_items
+    where flow = ${flow} and missed_since is not null ${after === undefined ? sql`` : sql`and pk > ${after}`}
+    order by flow, pk
+    limit ${limit}`.execute(db)
+  return rows.map(({ pk }) => pk)
 }
 
 /** How many were missing in this read or before, and still are. */
