@@ -13,3 +13,11 @@ export function changePositionOf(text: string): ChangePosition | null {
 export function positionBehind(row: { last_updated_at: Date; id: string }): string {
   return `${row.last_updated_at.toISOString()}|${row.id}`
 }
+
+/** Reads what changed, page by page, for a flow that sends it to the ERP. */
+export type ChangeFeed = (query: {
+  client?: string | undefined
+  /** `next` of a page, or a plain time; null begins at the oldest. */
+  after: string | null
+  limit: number
+}) => Promise<{ rows: Record<string, unknown>[]; next: string | null }>

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { listPaymentsSold } from '../../src/repositories/provider-payments/provider-payments.ts'
 import { openHttpReceiver } from '../notifications/receivers.ts'
 import { openOwnShop, retireShops } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -18,9 +17,13 @@ afterAll(() => service.stop())
 const dayMs = 86_400_000
 
 async function paymentsOf(till: Till) {
-  const now = service.clock.now().getTime()
-  const span = { from: new Date(now - 30 * dayMs), to: new Date(now + dayMs) }
-  return listPaymentsSold(service.database.db, asClientName(till.client), span)
+  return service.database.db
+    .selectFrom('provider_payments')
+    .selectAll()
+    .where('client', '=', asClientName(till.client))
+    .orderBy('sold_at')
+    .orderBy('payment_id')
+    .execute()
 }
 
 const unreadable: [string, Record<string, unknown>, string][] = [

@@ -4,9 +4,9 @@ import {
   advanceRead,
   beginReadAgain,
   findRead,
+  type PaymentReadRow,
   planRead,
 } from '../../src/repositories/provider-payments/payment-reads.ts'
-import { listPaymentsSold } from '../../src/repositories/provider-payments/provider-payments.ts'
 import {
   clearFaults,
   forgetRequests,
@@ -51,9 +51,13 @@ async function watchAfter(ms: number, by: TestService = service) {
 }
 
 async function paymentsOf(till: Till) {
-  const now = service.clock.now().getTime()
-  const span = { from: new Date(now - 30 * dayMs), to: new Date(now + dayMs) }
-  return listPaymentsSold(service.database.db, asClientName(till.client), span)
+  return service.database.db
+    .selectFrom('provider_payments')
+    .selectAll()
+    .where('client', '=', asClientName(till.client))
+    .orderBy('sold_at')
+    .orderBy('payment_id')
+    .execute()
 }
 
 async function pay(till: Till, reference: string): Promise<string> {
@@ -359,9 +363,9 @@ test('a page of another time does not advance a reading that was begun anew', as
   const till = await openOwnShop(service, 'two times')
   const { db } = service.database
   const from = new Date(service.clock.now().getTime() - dayMs)
-  const read = await planRead(db, {
-    client: asClientName(till.client),
-    name: 'two times',
+  const name = { client: asClientName(till.client), name: 'two times' }
+  await planRead(db, {
+    ...name,
     mp_user_id: till.mpUserId,
     range: 'date_created',
     begins_at: from,
@@ -369,6 +373,7 @@ test('a page of another time does not advance a reading that was begun anew', as
     mp_pos_id: null,
     mp_store_id: null,
   })
+  const read = (await findRead(db, name)) as PaymentReadRow
   const until = (ms: number) => ({
     mpUserId: till.mpUserId,
     from: read.ends_at,

@@ -1,20 +1,13 @@
 import type { Db } from '../../db/database.ts'
-import { changePositionOf, positionBehind } from '../../domain/change-position.ts'
+import { type ChangeFeed, changePositionOf, positionBehind } from '../../domain/change-position.ts'
 import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
 import {
   type ChangedClosing,
   listChangedClosings,
 } from '../../repositories/closings/closing-changes.ts'
 
-type ClosingFeed = (query: {
-  client?: string | undefined
-  /** `next` of a page, or a plain time; null begins at the oldest closing. */
-  after: string | null
-  limit: number
-}) => Promise<{ rows: Record<string, unknown>[]; next: string | null }>
-
 /** Closings in the sequence of their last changes, amendments included, for a flow that sends them to the ERP. */
-export function createClosingFeed(db: Db): ClosingFeed {
+export function createClosingFeed(db: Db): ChangeFeed {
   return async ({ client, after, limit }) => {
     const closings = await listChangedClosings(db, {
       client,

@@ -1,4 +1,4 @@
-import type { Db, Trx } from '../../db/database.ts'
+import type { Trx } from '../../db/database.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import {
   type Charge,
@@ -142,7 +142,11 @@ export async function applyChargeClasses(
   let before: { at: Date; id: string } | null = null
   for (;;) {
     if (signal?.aborted || deps.stopwatch() >= untilMs) return false
-    const orders: Awaited<ReturnType<typeof nextOrders>> = await nextOrders(db, before)
+    const orders: { id: string; created_at: Date }[] = await listOrdersWithNet(
+      db,
+      before,
+      ordersAtOnce,
+    )
     const last = orders.at(-1)
     if (!last) break
     await deps.database.transaction((trx) =>
@@ -155,8 +159,4 @@ export async function applyChargeClasses(
   }
   await markClassesApplied(db, asOf)
   return true
-}
-
-function nextOrders(db: Db, before: { at: Date; id: string } | null) {
-  return listOrdersWithNet(db, before, ordersAtOnce)
 }

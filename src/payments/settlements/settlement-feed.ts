@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts'
-import { changePositionOf, positionBehind } from '../../domain/change-position.ts'
+import { type ChangeFeed, changePositionOf, positionBehind } from '../../domain/change-position.ts'
 import { asClientName } from '../../domain/client-name.ts'
 import { signedPointFromCents } from '../../domain/money.ts'
 import {
@@ -7,15 +7,8 @@ import {
   type SettlementRow,
 } from '../../repositories/settlements/settlement-queries.ts'
 
-type SettlementFeed = (query: {
-  client?: string | undefined
-  /** `next` of a page, or a plain time; null begins at the oldest movement. */
-  after: string | null
-  limit: number
-}) => Promise<{ rows: Record<string, unknown>[]; next: string | null }>
-
 /** Movements of the reports in the sequence of their last changes, for a flow that sends them to the ERP. */
-export function createSettlementFeed(db: Db): SettlementFeed {
+export function createSettlementFeed(db: Db): ChangeFeed {
   return async ({ client, after, limit }) => {
     const rows = await listChangedSettlements(db, {
       client: client === undefined ? undefined : asClientName(client),

@@ -8,7 +8,7 @@ import { createTurns } from '../../db/event-loop-turns.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { addCents } from '../../domain/money.ts'
 import { isOwn } from '../../domain/payment-figures.ts'
-import { findOrdersOfPayments } from '../../repositories/provider-payments/provider-payments.ts'
+import { findLinksOfPayments } from '../../repositories/provider-payments/provider-payments.ts'
 import {
   findOrdersOfReport,
   findSettlementRows,
@@ -20,7 +20,6 @@ import {
   type SettlementRow,
   updateSettlementRows,
 } from '../../repositories/settlements/settlement-queries.ts'
-import { findSurplusPayments } from '../../repositories/unclaimed-payments/surplus-payments.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { refreshNets } from './nets.ts'
 import {
@@ -80,7 +79,8 @@ export async function takeReportText(
   }
   // Lines of one SOURCE_ID together: then one batch reads its known movements, instead of all.
   lines.sort((a, b) => (a.sourceId < b.sourceId ? -1 : a.sourceId > b.sourceId ? 1 : 0))
-  return takeReport(deps, client, [text], about, lines)
+  const digest = createHash('sha256').update(text).digest('hex')
+  return keep(deps, client, about, digest, await takeLines(deps, client, lines))
 }
 
 function tooManyText({ line, sourceId }: ReportLine): string {
@@ -121,24 +121,8 @@ export async function takeReportStream(
   }
 }
 
-async function takeReport(
-  deps: TakeDeps,
-  client: ClientName,
-  parts: readonly string[],
-  about: ReportToTake,
-  lines: readonly ReportLine[],
-): Promise<TakenReport> {
-  const digest = createHash('sha256')
-  for (const part of parts) digest.update(part)
-  return keep(deps, client, about, digest.digest('hex'), await takeLines(deps, client, lines))
-}
-
-type Taken = {
+type Taken = Omit<TakenReport, 'file'> & {
   report: ReportKind
-  rows: number
-  added: number
-  changed: number
-  withoutOrder: number
   totals: SettlementFileRow['totals']
   from: Date | null
   to: Date | null
@@ -152,24 +136,24 @@ async function keep(
   taken: Taken,
 ): Promise<TakenReport> {
   const now = deps.now()
-  const { rows, added, changed, withoutOrder } = taken
+  const { report, totals, from, to, ...counts } = taken
   return deps.database.transaction(async (trx) => {
     const file = await keepSettlementFile(trx, {
       id: randomUUID(),
       client,
-      report: taken.report,
+      report,
       origin: about.origin,
       name: about.name,
       digest,
-      rows: taken.rows,
-      added: taken.added,
-      totals: JSON.stringify(taken.totals),
-      from_at: taken.from,
-      to_at: taken.to,
+      rows: counts.rows,
+      added: counts.added,
+      totals: JSON.stringify(totals),
+      from_at: from,
+      to_at: to,
       created_at: now,
       last_read_at: now,
     })
-    const kept = { file, rows, added, changed, withoutOrder }
+    const kept = { file, ...counts }
     await about.along(trx, kept)
     return kept
   })
@@ -372,12 +356,12 @@ async function ordersOf(
     ) as [string, string][],
   )
   const sourceIds = [...new Set(lines.map(({ sourceId }) => sourceId))]
-  const read = await findOrdersOfPayments(trx, client, sourceIds)
-  // A further payment of an order names that order too, but does not belong to it.
-  const surplus = await findSurplusPayments(trx, client, sourceIds)
+  const read = await findLinksOfPayments(trx, client, sourceIds)
   return ({ mpOrderId, sourceId }) => {
-    if (surplus.has(sourceId)) return read.get(sourceId)
+    const { order_id: linked, surplus_of: surplusOf } = read.get(sourceId) ?? {}
+    // A further payment of an order names that order too, but does not belong to it.
+    if (surplusOf != null) return linked ?? undefined
     const named = mpOrderId === null ? undefined : byId.get(mpOrderId)
-    return named ?? byPayment.get(sourceId) ?? read.get(sourceId)
+    return named ?? byPayment.get(sourceId) ?? linked ?? undefined
   }
 }

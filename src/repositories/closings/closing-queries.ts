@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type Selectable, sql } from 'kysely'
+import { type Insertable, type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import type { ClosingAmendmentsTable, ClosingsTable } from '../../db/tables.ts'
@@ -11,24 +11,11 @@ import { inStores } from '../stores/stores-seen.ts'
 export type ClosingRow = Selectable<ClosingsTable>
 export type AmendmentRow = Selectable<ClosingAmendmentsTable>
 
-export type NewClosing = Pick<
-  ClosingRow,
-  | 'id'
-  | 'client'
-  | 'place'
-  | 'caja_id'
-  | 'sucursal_id'
-  | 'mp_user_id'
-  | 'business_day'
-  | 'from_at'
-  | 'to_at'
-  | 'requested_from'
-  | 'requested_to'
-  | 'time_zone'
-  | 'declared'
-  | 'created_at'
-> & { next_check_at: Date }
-
+/** Without what the database counts, and what a comparison or a signature sets. */
+export type NewClosing = Omit<
+  Insertable<ClosingsTable>,
+  'number' | 'state' | 'declared' | 'next_check_at' | 'failures' | 'lines'
+> & { declared: Record<string, number>; next_check_at: Date }
 /** A box or a store: its closings follow each other. */
 export type ClosingPlace = { client: ClientName; place: string }
 
@@ -53,18 +40,20 @@ export function isSpanRaced(error: unknown): boolean {
  * @throws an error for which `isSpanRaced` is true, when the span no longer begins where the last one ends.
  */
 export async function insertClosing(trx: Trx, closing: NewClosing): Promise<ClosingRow> {
-  await sql`
-        insert into closings (id, client, place, number, caja_id, sucursal_id, mp_user_id, business_day, from_at, to_at,
-          requested_from, requested_to, time_zone, declared, state, created_at, next_check_at)
-        select ${closing.id}::uuid, ${closing.client}::text, ${closing.place}::text,
-          coalesce((select max(number) from closings
-            where client = ${closing.client} and place = ${closing.place}), 0) + 1,
-          ${closing.caja_id}::text, ${closing.sucursal_id}::text, ${closing.mp_user_id}::bigint,
-          ${closing.business_day}::date, ${closing.from_at}::timestamptz, ${closing.to_at}::timestamptz,
-          ${closing.requested_from}::timestamptz, ${closing.requested_to}::timestamptz,
-          ${closing.time_zone}::text, ${json(closing.declared)}::jsonb, 'open',
-          ${closing.created_at}::timestamptz, ${closing.next_check_at}::timestamptz`.execute(trx)
-  return (await findClosing(trx, closing.client, closing.id)) as ClosingRow
+  const { client, place } = closing
+  await trx
+    .insertInto('closings')
+    .values({
+      ...closing,
+      declared: json(closing.declared),
+      state: 'open',
+      failures: 0,
+      lines: json([]),
+      number: sql<number>`coalesce((select max(number) from closings
+        where client = ${client} and place = ${place}), 0) + 1`,
+    })
+    .execute()
+  return (await findClosing(trx, client, closing.id)) as ClosingRow
 }
 
 function closings(db: Db | Trx, client: ClientName) {

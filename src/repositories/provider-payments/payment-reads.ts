@@ -17,17 +17,13 @@ export type ReadProgress = Pick<
 >
 type Name = { client: ClientName; name: string }
 
-/** Plans a read of payments. An unfinished one of this name stays unchanged. Returns the row. */
-export async function planRead(
-  db: Db,
-  read: Insertable<PaymentReadsTable>,
-): Promise<PaymentReadRow> {
+/** Plans a read of payments. An unfinished one of this name stays unchanged. */
+export async function planRead(db: Db, read: Insertable<PaymentReadsTable>): Promise<void> {
   await db
     .insertInto('payment_reads')
     .values(read)
     .onConflict((conflict) => conflict.columns(['client', 'name']).doNothing())
     .execute()
-  return findRead(db, read).then((row) => row as PaymentReadRow)
 }
 
 export async function findRead(

@@ -214,37 +214,18 @@ export async function findPayment(
     .executeTakeFirst()
 }
 
-/** Payments of a client that were sold in this time span, oldest first. */
-export async function listPaymentsSold(
-  db: Db | Trx,
-  client: ClientName,
-  { from, to }: { from: Date; to: Date },
-): Promise<ProviderPaymentRow[]> {
-  return db
-    .selectFrom('provider_payments')
-    .selectAll()
-    .where('client', '=', client)
-    .where('sold_at', '>=', from)
-    .where('sold_at', '<', to)
-    .orderBy('sold_at')
-    .orderBy('payment_id')
-    .execute()
-}
-
-/** The orders of these payments of a client, by payment id. */
-export async function findOrdersOfPayments(
+/** What these payments of a client belong to, by payment id: an order, or an order that they are further payments of. */
+export async function findLinksOfPayments(
   db: Db | Trx,
   client: ClientName,
   paymentIds: readonly string[],
-): Promise<Map<string, string>> {
+): Promise<Map<string, Pick<ProviderPaymentRow, 'order_id' | 'surplus_of'>>> {
   if (paymentIds.length === 0) return new Map()
   const rows = await db
     .selectFrom('provider_payments')
-    .select(['payment_id', 'order_id'])
+    .select(['payment_id', 'order_id', 'surplus_of'])
     .where('client', '=', client)
     .where('payment_id', 'in', [...paymentIds])
-    .where('order_id', 'is not', null)
-    .$narrowType<{ order_id: string }>()
     .execute()
-  return new Map(rows.map(({ payment_id, order_id }) => [payment_id, order_id]))
+  return new Map(rows.map(({ payment_id, ...links }) => [payment_id, links]))
 }

@@ -164,23 +164,6 @@ async function moveMovements(
     .execute()
 }
 
-/** Which of these payments are further payments of an order. */
-export async function findSurplusPayments(
-  trx: Trx,
-  client: ClientName,
-  paymentIds: readonly string[],
-): Promise<Set<string>> {
-  if (paymentIds.length === 0) return new Set()
-  const rows = await trx
-    .selectFrom('provider_payments')
-    .select('payment_id')
-    .where('client', '=', client)
-    .where('payment_id', 'in', [...paymentIds])
-    .where('surplus_of', 'is not', null)
-    .execute()
-  return new Set(rows.map(({ payment_id }) => payment_id))
-}
-
 /** Whether a further payment of this order waits for a decision. */
 export async function hasOpenSurplus(trx: Trx, orderId: string): Promise<boolean> {
   const row = await trx
