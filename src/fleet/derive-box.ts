@@ -10,7 +10,13 @@ import {
   silentAfterMs,
 } from './health-limits.ts'
 import type { BoxSeen, ChargeSeen, RefusalSeen } from './observations.ts'
-import type { BoxHealth, ConnectionHealth, Health, OperationHealth } from './states.ts'
+import {
+  type BoxHealth,
+  type ConnectionHealth,
+  type Health,
+  healthOf,
+  type OperationHealth,
+} from './states.ts'
 
 /** The states that a box depends on, apart from its own terminal. */
 export type Around = {
@@ -23,7 +29,7 @@ export type Around = {
 
 /** Whether a box can charge, by its newest observation. A declined card shows that the box works. */
 export function deriveBox(seen: BoxSeen, around: Around, now: Date): BoxHealth {
-  const health = healthOf(seen, around, now)
+  const health = stateOf(seen, around, now)
   return {
     client: seen.client,
     cajaId: seen.cajaId,
@@ -33,9 +39,9 @@ export function deriveBox(seen: BoxSeen, around: Around, now: Date): BoxHealth {
   }
 }
 
-function healthOf(seen: BoxSeen, { connection, charging, charged }: Around, now: Date): Health {
+function stateOf(seen: BoxSeen, { connection, charging, charged }: Around, now: Date): Health {
   if (connection?.state === 'down') {
-    return trouble('down', connection.cause ?? 'connection_lost', connection.since)
+    return healthOf('down', connection.cause ?? 'connection_lost', connection.since)
   }
   const own = ownTrouble(seen, charged, now)
   if (own?.state === 'down') return own
@@ -44,7 +50,7 @@ function healthOf(seen: BoxSeen, { connection, charging, charged }: Around, now:
     charging.find(({ state }) => state === 'attention')
   if (failing?.cause && (failing.state === 'down' || !own)) {
     const state = failing.state === 'down' ? 'down' : 'attention'
-    return trouble(state, failing.cause, failing.since, failing.about)
+    return healthOf(state, failing.cause, failing.since, failing.about)
   }
   return own ?? withoutTrouble(seen, now)
 }
@@ -68,7 +74,7 @@ function unseenCharges({ charges }: BoxSeen): Health | undefined {
   const unseen = (lastSeen === -1 ? charges : charges.slice(0, lastSeen)).filter(wasUnseen)
   const [newest] = unseen
   if (!newest) return undefined
-  return trouble('down', 'terminal_silent', unseen.at(-1)?.confirmedAt ?? null, aboutOf(newest))
+  return healthOf('down', 'terminal_silent', unseen.at(-1)?.confirmedAt ?? null, aboutOf(newest))
 }
 
 /** The provider had the charge for long enough, was asked, and no terminal had taken it. */
@@ -111,26 +117,26 @@ function refusal(seen: BoxSeen, charged: Date | null, now: Date): Health | undef
     case 'terminal_missing':
       // The terminal was read since: the newer finding counts.
       if (seen.terminal && seen.terminal.at > refused.at) return undefined
-      return trouble('down', cause, refused.since, { ...terminalOf(seen), count: refused.count })
+      return healthOf('down', cause, refused.since, { ...terminalOf(seen), count: refused.count })
     case 'not_connected':
     case 'connection_lost':
       // The state of the connection is newer.
       return undefined
     case 'refused':
-      return trouble(refused.count >= manyRefusals ? 'down' : 'attention', cause, refused.since, {
+      return healthOf(refused.count >= manyRefusals ? 'down' : 'attention', cause, refused.since, {
         count: refused.count,
         code: refused.code,
       })
     case 'provider_failing':
     case 'throttled':
       if (hasAnsweredSince(seen, charged, refused.at) || isOld(refused, now)) return undefined
-      return trouble(refused.count > 1 ? 'down' : 'attention', cause, refused.since, {
+      return healthOf(refused.count > 1 ? 'down' : 'attention', cause, refused.since, {
         count: refused.count,
         code: refused.code,
       })
     default:
       if (isOld(refused, now)) return undefined
-      return trouble('attention', cause, refused.since, { code: refused.code })
+      return healthOf('attention', cause, refused.since, { code: refused.code })
   }
 }
 
@@ -151,11 +157,11 @@ function terminalBusy(seen: BoxSeen, refused: RefusalSeen, now: Date): Health | 
   const occupying = seen.charges.find(occupiesTerminal)
   if (!occupying) {
     const hasEnded = seen.charges.some(({ endedAt }) => endedAt !== null && endedAt > refused.at)
-    return hasEnded ? undefined : trouble('down', 'terminal_busy', refused.since, terminalOf(seen))
+    return hasEnded ? undefined : healthOf('down', 'terminal_busy', refused.since, terminalOf(seen))
   }
   const since = occupying.confirmedAt ?? occupying.createdAt
   const isPaying = occupying.lifeAt !== null && now.getTime() - since.getTime() < payingForMs
-  return trouble(isPaying ? 'attention' : 'down', 'terminal_busy', since, aboutOf(occupying))
+  return healthOf(isPaying ? 'attention' : 'down', 'terminal_busy', since, aboutOf(occupying))
 }
 
 function isOnTerminal(status: ChargeSeen['status']): boolean {
@@ -176,7 +182,7 @@ function terminal(seen: BoxSeen): Health | undefined {
   const { refusal: refused } = seen
   const about = terminalOf(seen)
   const isSame = refused && causeOfCode[refused.code] === cause
-  return trouble('down', cause, finding.since, isSame ? { ...about, count: refused.count } : about)
+  return healthOf('down', cause, finding.since, isSame ? { ...about, count: refused.count } : about)
 }
 
 /** A charge that stays on the terminal beyond its time, or that needs a person there. */
@@ -184,11 +190,11 @@ function overdueOnTerminal({ charges }: BoxSeen, now: Date): Health | undefined 
   for (const charge of charges) {
     const about = aboutOf(charge)
     if (charge.settledAs === null && charge.status === 'action_required') {
-      return trouble('attention', 'terminal_waits', charge.lifeAt, about)
+      return healthOf('attention', 'terminal_waits', charge.lifeAt, about)
     }
     const overMs = now.getTime() - charge.expiresAt.getTime()
     if (charge.status === 'at_terminal' && overMs > expiryGraceMs) {
-      return trouble('attention', 'terminal_busy', charge.confirmedAt, about)
+      return healthOf('attention', 'terminal_busy', charge.confirmedAt, about)
     }
     // A later charge has run on the terminal, so an older one does not occupy it.
     if (charge.lifeAt !== null) return undefined
@@ -202,7 +208,7 @@ function doubt({ charges }: BoxSeen, now: Date): Health | undefined {
     const cause = chargeDoubtOf(charge, now)
     if (cause !== null) {
       const since = cause === 'in_doubt' ? charge.createdAt : charge.changedAt
-      return trouble('attention', cause, since, aboutOf(charge))
+      return healthOf('attention', cause, since, aboutOf(charge))
     }
     if (charge.lifeAt !== null) return undefined
   }
@@ -214,22 +220,22 @@ function undecided({ undecided: order }: BoxSeen): Health | undefined {
   if (!order) return undefined
   const { orderId, reference, instead, decision, since } = order
   const about = { orderId, reference, ...(instead !== null && { instead }) }
-  return trouble('attention', decision, since, about)
+  return healthOf('attention', decision, since, about)
 }
 
 function withoutTrouble(seen: BoxSeen, now: Date): Health {
   const [newest] = seen.charges
-  if (!newest) return trouble('unknown', 'never_charged', null)
+  if (!newest) return healthOf('unknown', 'never_charged')
   const running = seen.charges.find(occupiesTerminal)
   const shown = seen.charges.find(({ lifeAt }) => lifeAt !== null)
   const at = shown?.endedAt ?? shown?.lifeAt ?? running?.confirmedAt
-  if (!at) return trouble('unknown', 'never_charged', null)
+  if (!at) return healthOf('unknown', 'never_charged')
   const quietMs = now.getTime() - at.getTime()
-  if (quietMs < freshMs) return { state: 'ok', cause: null, since: null, about: {} }
+  if (quietMs < freshMs) return healthOf('ok', null)
   const missed = ((seen.usualPerHour ?? 0) * quietMs) / 3_600_000
   return missed >= missedCharges
-    ? trouble('attention', 'box_silent', at)
-    : trouble('unknown', 'quiet', at)
+    ? healthOf('attention', 'box_silent', at)
+    : healthOf('unknown', 'quiet', at)
 }
 
 function aboutOf({ terminalId, reference, orderId }: ChargeSeen): Health['about'] {
@@ -239,13 +245,4 @@ function aboutOf({ terminalId, reference, orderId }: ChargeSeen): Health['about'
 function terminalOf({ terminal: finding, charges }: BoxSeen): Health['about'] {
   const terminalId = finding?.terminalId ?? charges[0]?.terminalId
   return terminalId === undefined ? {} : { terminalId }
-}
-
-function trouble(
-  state: Exclude<Health['state'], 'ok'>,
-  cause: Cause,
-  since: Date | null,
-  about: Health['about'] = {},
-): Health {
-  return { state, cause, since, about }
 }

@@ -1,6 +1,6 @@
 import { pollGraceMs, waitingForMs } from './health-limits.ts'
 import type { AccessLost, DestinationSeen, FlowSeen } from './observations.ts'
-import type { DestinationHealth, FlowHealth, Health } from './states.ts'
+import { type DestinationHealth, type FlowHealth, type Health, healthOf } from './states.ts'
 
 /**
  * Whether a flow reads its source, and whether each destination receives its deliveries. A flow is shown no better than
@@ -28,70 +28,55 @@ export function deriveFlow(seen: FlowSeen, now: Date): FlowHealth {
 const rank = { ok: 0, unknown: 0, attention: 1, down: 2 } as const
 
 function ownHealth(seen: FlowSeen, now: number): Health {
-  const health = (
-    state: Health['state'],
-    cause: Health['cause'],
-    since: Date | null,
-    about: Health['about'] = {},
-  ): Health => ({ state, cause, since, about })
-  if (seen.isPaused) return health('attention', 'flow_paused', seen.pausedAt)
-  if (seen.isLimited) return health('attention', 'flow_limited', null)
-  if (seen.accessLost !== null) return { state: 'down', ...lostAccess(seen.accessLost) }
+  if (seen.isPaused) return healthOf('attention', 'flow_paused', seen.pausedAt)
+  if (seen.isLimited) return healthOf('attention', 'flow_limited')
+  if (seen.accessLost !== null) return lostAccess(seen.accessLost)
   const patienceMs = 2 * seen.pollIntervalMs + pollGraceMs
   if (seen.lastError !== null) {
     const isLong = now - (seen.lastSuccessAt?.getTime() ?? 0) > patienceMs
     const state = isLong ? 'down' : 'attention'
-    return health(state, 'source_failing', seen.lastSuccessAt, { code: seen.lastError })
+    return healthOf(state, 'source_failing', seen.lastSuccessAt, { code: seen.lastError })
   }
-  if (seen.isReadingPaused) return health('attention', 'too_many_waiting', null)
-  if (seen.lastPollAt === null) return health('unknown', 'never_polled', null)
+  if (seen.isReadingPaused) return healthOf('attention', 'too_many_waiting')
+  if (seen.lastPollAt === null) return healthOf('unknown', 'never_polled')
   const { dueSince } = seen
   if (dueSince !== null && !seen.isPolling && now - dueSince.getTime() > patienceMs) {
-    return health('down', 'not_polled', dueSince)
+    return healthOf('down', 'not_polled', dueSince)
   }
-  return health('ok', null, null)
+  return healthOf('ok', null)
 }
 
-function lostAccess({ since, code, place }: AccessLost): Omit<Health, 'state'> {
-  return { cause: 'access_lost', since, about: { place, ...(code !== null && { code }) } }
+function lostAccess({ since, code, place }: AccessLost): Health {
+  return healthOf('down', 'access_lost', since, { place, ...(code !== null && { code }) })
 }
 
 function deriveDestination(seen: DestinationSeen, now: Date): DestinationHealth {
-  const { name, sending, pending, oldestWaitingAt, failed, accessLost } = seen
-  const base = { name, nextTryAt: sending.nextAttemptAt, pending }
-  if (accessLost !== null) return { ...base, state: 'down', ...lostAccess(accessLost) }
+  const { name, pending, sending } = seen
+  return { name, nextTryAt: sending.nextAttemptAt, pending, ...destinationHealth(seen, now) }
+}
+
+function destinationHealth(seen: DestinationSeen, now: Date): Health {
+  const { sending, pending, oldestWaitingAt, failed, accessLost } = seen
+  const { since } = sending
+  if (accessLost !== null) return lostAccess(accessLost)
+  if (sending.state === 'stopped') {
+    return healthOf('attention', 'sending_stopped', since, { pending })
+  }
   const about = {
     pending,
     ...(sending.cause !== null && { code: sending.cause }),
     ...(sending.nextAttemptAt && { nextTryAt: sending.nextAttemptAt.toISOString() }),
   }
-  if (sending.state === 'stopped') {
-    const { since } = sending
-    return { ...base, state: 'attention', cause: 'sending_stopped', since, about: { pending } }
-  }
   if (sending.state === 'open' || sending.state === 'probing') {
-    return { ...base, state: 'down', cause: 'destination_failing', since: sending.since, about }
+    return healthOf('down', 'destination_failing', since, about)
   }
   if (sending.state === 'silent' && pending > 0) {
-    return {
-      ...base,
-      state: 'attention',
-      cause: 'destination_asked_to_wait',
-      since: sending.since,
-      about,
-    }
+    return healthOf('attention', 'destination_asked_to_wait', since, about)
   }
   if (oldestWaitingAt !== null && now.getTime() - oldestWaitingAt.getTime() > waitingForMs) {
-    return { ...base, state: 'attention', cause: 'deliveries_late', since: oldestWaitingAt, about }
+    return healthOf('attention', 'deliveries_late', oldestWaitingAt, about)
   }
-  if (failed > 0) {
-    return {
-      ...base,
-      state: 'attention',
-      cause: 'deliveries_failed',
-      since: null,
-      about: { ...about, count: failed },
-    }
-  }
-  return { ...base, state: 'ok', cause: null, since: null, about: {} }
+  if (failed > 0)
+    return healthOf('attention', 'deliveries_failed', null, { ...about, count: failed })
+  return healthOf('ok', null)
 }

@@ -8,7 +8,7 @@ import {
   slotMs,
 } from './health-limits.ts'
 import type { CallSlot, OperationSeen } from './observations.ts'
-import type { OperationHealth } from './states.ts'
+import { healthOf, type OperationHealth } from './states.ts'
 
 /**
  * The state of a kind of call to the provider, by its newest attempts: a single answer among failures, or a single
@@ -17,7 +17,7 @@ import type { OperationHealth } from './states.ts'
 export function deriveOperation({ operation, slots }: OperationSeen, now: Date): OperationHealth {
   const recent = slots.filter(({ at }) => now.getTime() - at.getTime() < callsCountForMs)
   if (hasRecovered(recent, now)) {
-    return { operation, state: 'ok', cause: null, since: null, about: {} }
+    return { operation, ...healthOf('ok', null) }
   }
   const weighed = newest(recent)
   const sum = (of: (slot: CallSlot) => number) => weighed.reduce((all, slot) => all + of(slot), 0)
@@ -25,7 +25,7 @@ export function deriveOperation({ operation, slots }: OperationSeen, now: Date):
   const throttled = sum((slot) => slot.throttled)
   const all = failed + throttled + sum((slot) => slot.answered)
   if (all === 0) {
-    return { operation, state: 'unknown', cause: 'not_called', since: null, about: {} }
+    return { operation, ...healthOf('unknown', 'not_called') }
   }
   const code = weighed.find(({ lastCode }) => lastCode !== null)?.lastCode
   const trouble = { operation, about: { operation, ...(code != null && { code }) } }
@@ -39,7 +39,7 @@ export function deriveOperation({ operation, slots }: OperationSeen, now: Date):
   if (throttled >= 2 && (failed + throttled) / all >= failingShare) {
     return { ...trouble, state: 'attention', cause: 'throttled', since }
   }
-  return { operation, state: 'ok', cause: null, since: null, about: {} }
+  return { operation, ...healthOf('ok', null) }
 }
 
 /** Whether some calls were answered and none failed for a while. */

@@ -67,6 +67,16 @@ export type FleetHealth = {
   flows: FlowHealth[]
 }
 
+/** A state with its reason. */
+export function healthOf(
+  state: HealthState,
+  cause: Cause | null,
+  since: Date | null = null,
+  about: Particulars = {},
+): Health {
+  return { state, cause, since, about }
+}
+
 /** Whether a person should act. */
 export function isProblem({ state }: Pick<Health, 'state'>): boolean {
   return state === 'attention' || state === 'down'
