@@ -17,25 +17,9 @@ import {
 } from '../../repositories/sales/sales-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 
-/** Sales by both records. Sums are in cents. */
-export type SalesFigures = {
-  /** Orders that were paid, with or without a later refund. */
-  paid: number
-  paidCents: StoredSum
-  refundedCents: StoredSum
-  /** Those of them that the provider's list cannot have yet. */
-  unread: number
-  unreadCents: StoredSum
-  /** Payments of the provider. */
-  payments: number
-  paymentCents: StoredSum
-  paymentRefundedCents: StoredSum
-  /** Payments whose amount cannot be read; they count as 0. */
-  withoutAmount: number
-  /** Orders whose net is known, and what Mercado Pago keeps of them. */
-  netOrders: number
-  feeCents: StoredSum
-}
+/** The figures of `RecordedSales`. */
+export type SalesFigures = Record<(typeof counts)[number], number> &
+  Record<(typeof sums)[number], StoredSum>
 
 type ClosingProgress = ClosedPlace['state'] | 'none'
 
@@ -181,10 +165,7 @@ export async function readSalesByStore(
   ])
   const triedBy = new Map(tried.map((one) => [keyOf(one.client, one.storeId), one]))
   const known = new Set(stores.map(({ client, storeId }) => keyOf(client, storeId)))
-  const soldBy = stores.map(({ client, storeId, name, ...figures }) => ({
-    ...{ key: storeId, client, name },
-    ...figures,
-  }))
+  const soldBy = stores.map(({ storeId, ...store }) => ({ key: storeId, ...store }))
   const unsold = tried
     .filter(({ client, storeId }) => !known.has(keyOf(client, storeId)))
     .map(({ client, storeId }) => ({ key: storeId, client, name: null, ...noSales() }))
@@ -237,10 +218,7 @@ function figuresOf(row: RecordedSales | undefined): SalesFigures {
   return sumOf(row ? [row] : [])
 }
 
-type Addable = Record<(typeof counts)[number], number> &
-  Record<(typeof sums)[number], StoredSum | bigint>
-
-function sumOf(rows: readonly Addable[]): SalesFigures {
+function sumOf(rows: readonly (SalesFigures | RecordedSales)[]): SalesFigures {
   const figures = {} as SalesFigures
   for (const name of counts) figures[name] = rows.reduce((sum, row) => sum + row[name], 0)
   for (const name of sums) {
