@@ -2,7 +2,7 @@ import type { ChargebackState } from '../domain/chargeback.ts'
 import { pointFromCents } from '../domain/money.ts'
 import type { ChargebackRow } from '../repositories/chargebacks/chargeback-queries.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
-import { messageId, oneLine } from './message-parts.ts'
+import { firstPlaces, oneLine, plainText, toMessages } from './message-parts.ts'
 
 /** Charge-backs that were opened, wait for documents or were decided, in the stored form of a message. */
 export type ChargebackMessage = {
@@ -25,25 +25,16 @@ export type ChargebackMessage = {
   }[]
 }
 
-/** Readers skip longer mails; further cases get separate messages. */
-const namedAtMost = 20
-
-/** The id derives from content and time, so it is the same for every attempt to send. */
 export function composeChargebackMessages(
   kind: ChargebackMessage['kind'],
   rows: readonly ChargebackRow[],
   now: Date,
 ): ChargebackMessage[] {
-  const at = now.toISOString()
-  const sorted = rows.toSorted((a, b) => a.found_at.getTime() - b.found_at.getTime())
-  const messages: ChargebackMessage[] = []
-  for (let from = 0; from < sorted.length; from += namedAtMost) {
-    const chargebacks = sorted.slice(from, from + namedAtMost)
-    messages.push({
-      id: messageId('chargebacks', kind, at, ...chargebacks.map(({ id }) => id)),
-      at,
-      kind,
-      chargebacks: chargebacks.map((row) => ({
+  const timeOf = (row: ChargebackRow) => row.found_at
+  return toMessages('chargebacks', kind, rows, { now, timeOf }).map(
+    ({ rows: named, ...message }) => ({
+      ...message,
+      chargebacks: named.map((row) => ({
         id: row.id,
         client: row.client,
         caja_id: row.caja_id,
@@ -55,9 +46,8 @@ export function composeChargebackMessages(
         state: row.state,
         documents_due_at: row.documents_due_at?.toISOString() ?? null,
       })),
-    })
-  }
-  return messages
+    }),
+  )
 }
 
 type Words = {
@@ -152,23 +142,19 @@ export function chargebackNotification(message: ChargebackMessage): Notification
 
 function textOf({ kind, chargebacks }: ChargebackMessage, locale: Locale): MessageText {
   const words = languages[locale]
-  const places = [...new Set(chargebacks.map((one) => words.box(one.client, one.caja_id)))]
-  const where = `${places.slice(0, 2).join('; ')}${places.length > 2 ? '; …' : ''}`
+  const where = firstPlaces(chargebacks.map((one) => words.box(one.client, one.caja_id)))
+  const title = oneLine(`${where}: ${words.titles[kind](chargebacks.length)}`)
+  const facts = chargebacks.map((one) => {
+    const line = words.line(one.payment_id, one.case_id, one.amount)
+    const time = one.documents_due_at
+    const isWaiting = time !== null && (one.state === 'open' || one.state === 'unknown')
+    const due = isWaiting ? `, ${words.due(`${time.slice(0, 16).replace('T', ' ')} UTC`)}` : ''
+    return oneLine(
+      `${words.box(one.client, one.caja_id)}: ${line}: ${words.states[one.state]}${due}`,
+    )
+  })
   return {
-    title: oneLine(`${where}: ${words.titles[kind](chargebacks.length)}`),
-    facts: [
-      ...chargebacks.map((one) => {
-        const line = words.line(one.payment_id, one.case_id, one.amount)
-        const time = one.documents_due_at
-        const isWaiting = time !== null && (one.state === 'open' || one.state === 'unknown')
-        const due = isWaiting ? `, ${words.due(`${time.slice(0, 16).replace('T', ' ')} UTC`)}` : ''
-        return oneLine(
-          `${words.box(one.client, one.caja_id)}: ${line}: ${words.states[one.state]}${due}`,
-        )
-      }),
-      words.help[kind],
-    ],
-    examples: [],
+    ...plainText(title, [...facts, words.help[kind]]),
     advice: [words.look],
     command: 'GET /chargebacks',
   }

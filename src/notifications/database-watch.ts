@@ -2,7 +2,7 @@ import type { Database } from '../db/database.ts'
 import { sentenceOf } from '../domain/flow-reasons.ts'
 import type { Channel, Locale, Notification, SendResult } from './channel.ts'
 import { databaseDownMs } from './conditions.ts'
-import { clockTime, messageId } from './message-parts.ts'
+import { clockTime, messageId, plainText } from './message-parts.ts'
 
 type DatabaseWatch = {
   /** Checks whether the database takes writes, and notifies the receivers of an outage and of its end. Never fails. */
@@ -91,13 +91,8 @@ function notificationOf(kind: Kind, since: Date, at: Date): Notification {
     at: at.toISOString(),
     text(locale) {
       const words = languages[locale]
-      return {
-        title: isDown ? words.down : words.recovered,
-        facts: [`${words.since}: ${clockTime(begun)}`, ...(isDown ? [words.help] : [])],
-        examples: [],
-        advice: [],
-        command: null,
-      }
+      const time = `${words.since}: ${clockTime(begun)}`
+      return isDown ? plainText(words.down, [time, words.help]) : plainText(words.recovered, [time])
     },
     event: {
       type: isDown ? 'service.database_down' : 'service.database_recovered',

@@ -1,6 +1,6 @@
 import { type StoredReason, sentenceOf } from '../domain/flow-reasons.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
-import { clockTime, oneLine } from './message-parts.ts'
+import { clockTime, oneLine, plainText, testNotification } from './message-parts.ts'
 
 /** A failed delivery. Texts are as recorded; each channel escapes them. */
 export type FailureExample = {
@@ -104,16 +104,12 @@ export function failureNotification(message: FailureMessage): Notification {
 }
 
 /** A test message for a receiver of a flow. */
-export function flowTestNotification(flow: string, { id, at }: { id: string; at: string }) {
-  return {
-    id,
-    at,
-    text(locale: Locale): MessageText {
-      const [title, fact] = languages[locale].test(flow)
-      return { title, facts: [fact], examples: [], advice: [], command: null }
-    },
-    event: { type: 'flow.test', data: { flow } },
-  } satisfies Notification
+export function flowTestNotification(
+  flow: string,
+  message: { id: string; at: string },
+): Notification {
+  const event = { type: 'flow.test', data: { flow } }
+  return testNotification(message, event, (locale) => languages[locale].test(flow))
 }
 
 function textOf(message: FailureMessage, locale: Locale): MessageText {
@@ -121,13 +117,7 @@ function textOf(message: FailureMessage, locale: Locale): MessageText {
   const { flow, destination } = message
   const since = clockTime(message.since)
   if (message.kind === 'deliveries_recovered') {
-    return {
-      title: words.recovered(flow, destination),
-      facts: [words.recoveredFact(since)],
-      examples: [],
-      advice: [],
-      command: null,
-    }
+    return plainText(words.recovered(flow, destination), [words.recoveredFact(since)])
   }
   const { open, examples } = message
   const { method, path, body } = retryCall(message)

@@ -4,7 +4,7 @@ import { messageOf } from '../fleet/messages.ts'
 import type { Particulars } from '../fleet/states.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
 import type { Concerned, FleetMessage } from './fleet-message.ts'
-import { clockTime, oneLine } from './message-parts.ts'
+import { clockTime, oneLine, plainText, testNotification } from './message-parts.ts'
 
 type Words = {
   test: [string, string]
@@ -66,16 +66,9 @@ export function fleetNotification(stored: FleetMessage): Notification {
 }
 
 /** A test message for a receiver of the settings. */
-export function fleetTestNotification({ id, at }: { id: string; at: string }): Notification {
-  return {
-    id,
-    at,
-    text(locale) {
-      const [title, fact] = languages[locale].test
-      return { title, facts: [fact], examples: [], advice: [], command: null }
-    },
-    event: { type: 'fleet.test', data: {} },
-  }
+export function fleetTestNotification(message: { id: string; at: string }): Notification {
+  const event = { type: 'fleet.test', data: {} }
+  return testNotification(message, event, (locale) => languages[locale].test)
 }
 
 function dataOf(message: FleetMessage): object {
@@ -110,31 +103,26 @@ function textOf(message: FleetMessage, locale: Locale): MessageText {
     [first, second].flatMap((one) => (one ? [nameOf(one, words)] : [])).join('; '),
     ...(others > 0 ? [words.more(others)] : []),
   ].join(' ')
-  const { advice, command } = lookOf(message, words)
-  return {
-    title: oneLine(`${names}: ${isOver ? words.recovered : clause(message, locale)}`),
-    facts: [
-      ...subjects.map((one) => {
-        const text = sentence(message, one, locale, about)
-        const time = one.since === null ? '' : ` ${words.since(clockTime(one.since))}.`
-        return oneLine(`${nameOf(one, words)}: ${isOver ? words.was(text) : text}${time}`)
-      }),
-      ...(more > 0 ? [words.more(more)] : []),
-      ...(dependents > 0 ? [words.dependents(dependents)] : []),
-    ],
-    examples: [],
-    advice: isOver ? [] : [advice],
-    command: isOver ? null : command,
-  }
+  const title = oneLine(`${names}: ${isOver ? words.recovered : clause(message, locale)}`)
+  const text = plainText(title, [
+    ...subjects.map((one) => {
+      const said = sentence(message, one, locale, about)
+      const time = one.since === null ? '' : ` ${words.since(clockTime(one.since))}.`
+      return oneLine(`${nameOf(one, words)}: ${isOver ? words.was(said) : said}${time}`)
+    }),
+    ...(more > 0 ? [words.more(more)] : []),
+    ...(dependents > 0 ? [words.dependents(dependents)] : []),
+  ])
+  return isOver ? text : { ...text, ...lookOf(message, words) }
 }
 
 /** Where to see more: for a single flow, its errors. */
-function lookOf({ subjects }: FleetMessage, words: Words): { advice: string; command: string } {
+function lookOf({ subjects }: FleetMessage, words: Words): Pick<MessageText, 'advice' | 'command'> {
   const flows = new Set(subjects.map(flowOf))
   const [flow] = flows
   return flows.size === 1 && flow !== undefined
-    ? { advice: words.lookAtFlow, command: `GET /errors?flow=${flow}` }
-    : { advice: words.look, command: 'GET /health/fleet?only=problems' }
+    ? { advice: [words.lookAtFlow], command: `GET /errors?flow=${flow}` }
+    : { advice: [words.look], command: 'GET /health/fleet?only=problems' }
 }
 
 function flowOf({ kind, scope, name }: Concerned): string | undefined {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Locale, MessageText, Notification } from './channel.ts'
 
 /** An id that is the same for the same parts. */
 export function messageId(...parts: readonly (string | number)[]): string {
@@ -18,4 +19,52 @@ export function oneLine(text: string): string {
 /** `2026-11-21 14:30:05 UTC`. */
 export function clockTime(iso: string): string {
   return `${iso.slice(0, 19).replace('T', ' ')} UTC`
+}
+
+/** A text without examples, and without anything to do. */
+export function plainText(title: string, facts: string[]): MessageText {
+  return { title, facts, examples: [], advice: [], command: null }
+}
+
+/** A test message for a receiver; `words` are its title and its fact. */
+export function testNotification(
+  { id, at }: { id: string; at: string },
+  event: Notification['event'],
+  words: (locale: Locale) => [string, string],
+): Notification {
+  const text = (locale: Locale) => {
+    const [title, fact] = words(locale)
+    return plainText(title, [fact])
+  }
+  return { id, at, text, event }
+}
+
+/** Readers skip longer mails; further payments get separate messages. */
+const namedAtMost = 20
+
+/**
+ * Divides rows into messages, oldest first. The id derives from content and time, so it is the same for every attempt to
+ * send.
+ */
+export function toMessages<Kind extends string, Row extends { id: string }>(
+  subject: string,
+  kind: Kind,
+  rows: readonly Row[],
+  { now, timeOf }: { now: Date; timeOf: (row: Row) => Date },
+): { id: string; at: string; kind: Kind; rows: Row[] }[] {
+  const at = now.toISOString()
+  const left = rows.toSorted((a, b) => timeOf(a).getTime() - timeOf(b).getTime())
+  const messages: { id: string; at: string; kind: Kind; rows: Row[] }[] = []
+  while (left.length > 0) {
+    const named = left.splice(0, namedAtMost)
+    const id = messageId(subject, kind, at, ...named.map((row) => row.id))
+    messages.push({ id, at, kind, rows: named })
+  }
+  return messages
+}
+
+/** The first places of a message. */
+export function firstPlaces(places: readonly string[]): string {
+  const [first, second, ...others] = new Set(places)
+  return `${[first, second].filter((one) => one !== undefined).join('; ')}${others.length > 0 ? '; …' : ''}`
 }

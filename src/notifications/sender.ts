@@ -32,11 +32,7 @@ export type SenderDeps = {
   database: Database
   now: () => Date
   processId: string
-  log: {
-    info(fields: object, message: string): void
-    warn(fields: object, message: string): void
-    error(fields: object, message: string): void
-  }
+  log: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>
 }
 
 /** Without a limit, because a notification is never given up. No jitter, because only one process sends. */

@@ -1,7 +1,7 @@
 import { pointFromCents } from '../domain/money.ts'
 import type { OrphanRow } from '../repositories/unclaimed-payments/unclaimed-queries.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
-import { clockTime, messageId, oneLine } from './message-parts.ts'
+import { clockTime, firstPlaces, oneLine, plainText, toMessages } from './message-parts.ts'
 
 /** Charges without an order, or their outcome, in the stored form of a message. */
 export type UnclaimedMessage = {
@@ -23,40 +23,28 @@ export type UnclaimedMessage = {
   }[]
 }
 
-/** Readers skip longer mails; further charges get separate messages. */
-const namedAtMost = 20
-
-/** The id derives from content and time, so it is the same for every attempt to send. */
 export function composeUnclaimedMessages(
   kind: UnclaimedMessage['kind'],
   rows: readonly OrphanRow[],
   now: Date,
-  references: ReadonlyMap<string, string> = new Map(),
+  references: ReadonlyMap<string, string>,
 ): UnclaimedMessage[] {
-  const at = now.toISOString()
-  const sorted = rows.toSorted((a, b) => a.sold_at.getTime() - b.sold_at.getTime())
-  const messages: UnclaimedMessage[] = []
-  for (let from = 0; from < sorted.length; from += namedAtMost) {
-    const orphans = sorted.slice(from, from + namedAtMost)
-    messages.push({
-      id: messageId('orphans', kind, at, ...orphans.map(({ id }) => id)),
-      at,
-      kind,
-      orphans: orphans.map((orphan) => ({
-        ...(orphan.surplus_of !== null && {
-          surplus_of: references.get(orphan.surplus_of) ?? orphan.surplus_of,
-        }),
-        id: orphan.id,
-        client: orphan.client,
-        caja_id: orphan.caja_id,
-        payment_id: orphan.payment_id,
-        amount: pointFromCents(orphan.amount_cents),
-        at: orphan.sold_at.toISOString(),
-        state: orphan.state,
-      })),
-    })
-  }
-  return messages
+  const timeOf = (row: OrphanRow) => row.sold_at
+  return toMessages('orphans', kind, rows, { now, timeOf }).map(({ rows: named, ...message }) => ({
+    ...message,
+    orphans: named.map((orphan) => ({
+      ...(orphan.surplus_of !== null && {
+        surplus_of: references.get(orphan.surplus_of) ?? orphan.surplus_of,
+      }),
+      id: orphan.id,
+      client: orphan.client,
+      caja_id: orphan.caja_id,
+      payment_id: orphan.payment_id,
+      amount: pointFromCents(orphan.amount_cents),
+      at: orphan.sold_at.toISOString(),
+      state: orphan.state,
+    })),
+  }))
 }
 
 type Words = {
@@ -119,24 +107,20 @@ export function unclaimedNotification(message: UnclaimedMessage): Notification {
 function textOf({ kind, orphans }: UnclaimedMessage, locale: Locale): MessageText {
   const words = languages[locale]
   const isOver = kind === 'orphans_settled'
-  const places = [...new Set(orphans.map(({ client, caja_id: box }) => words.box(client, box)))]
-  const where = `${places.slice(0, 2).join('; ')}${places.length > 2 ? '; …' : ''}`
+  const where = firstPlaces(orphans.map((one) => words.box(one.client, one.caja_id)))
   const howMany = isOver ? words.settled(orphans.length) : words.found(orphans.length)
+  const facts = orphans.map((orphan) => {
+    const line = words.line(orphan.payment_id, orphan.amount, clockTime(orphan.at))
+    const { surplus_of: reference } = orphan
+    const further = reference === undefined ? '' : words.further(reference)
+    const end = isOver ? `: ${words.states[orphan.state]}` : ''
+    return oneLine(`${words.box(orphan.client, orphan.caja_id)}: ${line}${further}${end}`)
+  })
+  const title = oneLine(`${where}: ${howMany}`)
+  if (isOver) return plainText(title, facts)
   return {
-    title: oneLine(`${where}: ${howMany}`),
-    facts: [
-      ...orphans.map((orphan) => {
-        const time = clockTime(orphan.at)
-        const line = words.line(orphan.payment_id, orphan.amount, time)
-        const { surplus_of: reference } = orphan
-        const further = reference === undefined ? '' : words.further(reference)
-        const end = isOver ? `: ${words.states[orphan.state]}` : ''
-        return oneLine(`${words.box(orphan.client, orphan.caja_id)}: ${line}${further}${end}`)
-      }),
-      ...(isOver ? [] : [words.help]),
-    ],
-    examples: [],
-    advice: isOver ? [] : [words.look],
-    command: isOver ? null : 'GET /orphans?state=open',
+    ...plainText(title, [...facts, words.help]),
+    advice: [words.look],
+    command: 'GET /orphans?state=open',
   }
 }
