@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
-import { access, rename, rm } from 'node:fs/promises'
+import { createReadStream, createWriteStream, existsSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -38,7 +38,7 @@ export type Content = { header: Header; totals: Totals }
  * @throws CopyError when a file of the name exists.
  */
 export async function writeBackup(path: string, source: BackupParts): Promise<Content> {
-  if (await isThere(path)) throw new CopyError(`${path} is there already. Name a new file`)
+  if (existsSync(path)) throw new CopyError(`${path} is there already. Name a new file`)
   const unfinished = `${path}.unfinished-${process.pid}`
   try {
     await pipeline(
@@ -152,11 +152,4 @@ async function* linesOf(path: string): AsyncGenerator<Buffer> {
     if (from < chunk.length) rest.push(chunk.subarray(from))
   }
   if (rest.length > 0) yield Buffer.concat(rest)
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
-  )
 }

@@ -1,32 +1,21 @@
 import type { Trx } from '../db/database.ts'
-import { createSealer, type EncryptionKey } from '../domain/sealed.ts'
+import { createSealer } from '../domain/sealed.ts'
 import { signHeadAgainWithin } from '../payments/audit/seal-activity.ts'
 import { type ChainCheck, verifyActivityChain } from '../payments/audit/verify-activity.ts'
-import { checkEncryptionKeys, EncryptionKeysError } from '../payments/encryption/encryption-keys.ts'
-
-export type KeysAtHand = {
-  keys: readonly EncryptionKey[]
-  /** The origin of the keys, as text for the operator. */
-  source: string
-  /** Ids of keys that no longer exist anywhere. */
-  lost: readonly string[]
-  /** The folder of the audit log's archive files; undefined where none is set. */
-  archiveDir?: string | undefined
-}
+import { type KeysAtHand, requireFittingKeys } from '../payments/encryption/encryption-keys.ts'
 
 /**
- * Whether the configured keys open what was copied, and the result of verifying the audit log. A log that does not
+ * Whether the configured keys open what was copied, and the result of verifying the audit log; `archiveDir` is the folder of its archive files. A log that does not
  * verify is reported by the caller: it was copied unchanged, and did not verify before either.
  *
  * @throws EncryptionKeysError for a missing key that is not declared lost: a service would refuse to start.
  */
 export async function checkLoaded(
   trx: Trx,
-  { keys, source, lost, archiveDir }: KeysAtHand,
+  { archiveDir, ...atHand }: KeysAtHand & { archiveDir?: string | undefined },
 ): Promise<ChainCheck | undefined> {
-  const troubles = await checkEncryptionKeys(trx, keys)
-  const left = troubles.filter(({ id }) => !lost.includes(id))
-  if (left.length > 0) throw new EncryptionKeysError(left, source)
+  const { keys, lost = [] } = atHand
+  await requireFittingKeys(trx, atHand)
   // Without a key nothing was ever signed, or the key is lost.
   if (keys.length === 0) return undefined
   const sealer = createSealer(keys)

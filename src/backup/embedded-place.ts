@@ -1,4 +1,5 @@
-import { access, rename, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type Database, openDatabase } from '../db/database.ts'
 import { lockFolder } from '../db/folder-lock.ts'
@@ -20,7 +21,7 @@ export async function makeEmbedded<T>(
   const folder = resolve(dataDir)
   const unlock = lockFolder(folder)
   try {
-    if (await hasEmbedded(folder)) {
+    if (hasEmbedded(folder)) {
       throw new CopyError(
         `${folder} holds a database already. Nothing was changed. Move its folder pglite away, or restore into another folder: --into FOLDER`,
       )
@@ -28,7 +29,7 @@ export async function makeEmbedded<T>(
     const unfinished = join(folder, 'restore.unfinished')
     await rm(unfinished, { recursive: true, force: true })
     try {
-      const result = await fillNew(unfinished, fill)
+      const result = await withDatabase({ dataDir: unfinished }, fill)
       await syncTree(filesOf(unfinished))
       await rename(filesOf(unfinished), filesOf(folder))
       await syncFolder(folder)
@@ -41,17 +42,24 @@ export async function makeEmbedded<T>(
   }
 }
 
-export async function hasEmbedded(dataDir: string): Promise<boolean> {
-  return await access(filesOf(dataDir)).then(
-    () => true,
-    () => false,
-  )
+export function hasEmbedded(dataDir: string): boolean {
+  return existsSync(filesOf(dataDir))
 }
 
-async function fillNew<T>(folder: string, fill: (database: Database) => Promise<T>): Promise<T> {
-  const database = await openDatabase({ dataDir: folder })
+/** @throws CopyError when the folder has no database. */
+export function requireEmbedded(dataDir: string): void {
+  if (hasEmbedded(dataDir)) return
+  throw new CopyError(`There is no database in ${resolve(dataDir)} (DATA_DIR)`)
+}
+
+/** Opens a database for some work, and closes it. */
+export async function withDatabase<T>(
+  where: Parameters<typeof openDatabase>[0],
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  const database = await openDatabase(where)
   try {
-    return await fill(database)
+    return await work(database)
   } finally {
     await database.close()
   }

@@ -1,12 +1,11 @@
 import { rm } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Config } from '../app/config.ts'
 import { writeBackup } from '../backup/backup-file.ts'
-import { hasEmbedded } from '../backup/embedded-place.ts'
+import { requireEmbedded } from '../backup/embedded-place.ts'
 import { describeHeader, describeTables } from '../backup/report.ts'
 import { reportBackup, requestSnapshot } from '../backup/snapshot-door.ts'
-import { CopyError, withSource } from '../backup/source.ts'
+import { withSource } from '../backup/source.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { DatabaseLockedError } from '../db/database-failures.ts'
 import { product } from '../http/product.ts'
@@ -39,9 +38,7 @@ async function openUndisturbed(config: Config): Promise<Opened> {
     return own(await openDatabase({ databaseUrl: config.databaseUrl }))
   }
   const { dataDir } = config
-  if (!(await hasEmbedded(dataDir))) {
-    throw new CopyError(`There is no database in ${resolve(dataDir)} (DATA_DIR)`)
-  }
+  requireEmbedded(dataDir)
   try {
     return own(await openDatabase({ dataDir }))
   } catch (error) {

@@ -1,14 +1,11 @@
-import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { findSecrets, keysSource } from '../app/secrets-file.ts'
 import { checkLoaded } from '../backup/check-loaded.ts'
-import { hasEmbedded } from '../backup/embedded-place.ts'
+import { requireEmbedded, withDatabase } from '../backup/embedded-place.ts'
 import { loadInto } from '../backup/load-tables.ts'
 import { describeLoaded } from '../backup/report.ts'
-import { CopyError, withSource } from '../backup/source.ts'
-import { openDatabase } from '../db/database.ts'
+import { withSource } from '../backup/source.ts'
 import { product } from '../http/product.ts'
-import { readSettings } from './read-settings.ts'
+import { readKeys, readSettings } from './read-settings.ts'
 import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {
@@ -44,34 +41,20 @@ await runCommand(help, async () => {
   const to = named ?? config.databaseUrl
   if (to === undefined) throw new UsageError('Where to? DATABASE_URL is not set')
   const { dataDir } = config
-  if (!(await hasEmbedded(dataDir))) {
-    throw new CopyError(`There is no database in ${resolve(dataDir)} (DATA_DIR)`)
-  }
-  const source = await openDatabase({ dataDir })
+  requireEmbedded(dataDir)
   const takenAt = new Date().toISOString()
-  try {
-    const secrets = await findSecrets(dataDir)
-    const keys = {
-      keys: config.encryptionKeys ?? secrets?.encryptionKeys ?? [],
-      source: keysSource(config, secrets),
-      lost: [],
-      archiveDir: config.auditArchiveDir,
-    }
-    const target = await openDatabase({ databaseUrl: to })
-    try {
-      const loaded = await withSource(source.db, { version: product.version, takenAt }, (parts) =>
+  const loaded = await withDatabase({ dataDir }, async (source) => {
+    const keys = { ...(await readKeys(config, [dataDir])), archiveDir: config.auditArchiveDir }
+    return withDatabase({ databaseUrl: to }, (target) =>
+      withSource(source.db, { version: product.version, takenAt }, (parts) =>
         loadInto(target, parts, (trx) => checkLoaded(trx, keys)),
-      )
-      const { lines, code } = describeLoaded(loaded)
-      for (const line of lines) say(line)
-      say(
-        'Start the service with this DATABASE_URL, and with the ADMIN_TOKEN and ENCRYPTION_KEYS that it had. The embedded database is as it was.',
-      )
-      return code
-    } finally {
-      await target.close()
-    }
-  } finally {
-    await source.close()
-  }
+      ),
+    )
+  })
+  const { lines, code } = describeLoaded(loaded)
+  for (const line of lines) say(line)
+  say(
+    'Start the service with this DATABASE_URL, and with the ADMIN_TOKEN and ENCRYPTION_KEYS that it had. The embedded database is as it was.',
+  )
+  return code
 })

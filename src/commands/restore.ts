@@ -1,16 +1,15 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { Config } from '../app/config.ts'
-import { findSecrets, keysSource } from '../app/secrets-file.ts'
+import { findSecrets } from '../app/secrets-file.ts'
 import { checkBackup, readBackup } from '../backup/backup-file.ts'
-import { checkLoaded, type KeysAtHand } from '../backup/check-loaded.ts'
-import { makeEmbedded } from '../backup/embedded-place.ts'
+import { checkLoaded } from '../backup/check-loaded.ts'
+import { makeEmbedded, withDatabase } from '../backup/embedded-place.ts'
 import { loadInto } from '../backup/load-tables.ts'
 import { describeHeader, describeLoaded } from '../backup/report.ts'
 import { CopyError } from '../backup/source.ts'
-import { type Database, openDatabase } from '../db/database.ts'
-import { readSettings } from './read-settings.ts'
+import type { Database } from '../db/database.ts'
+import { readKeys, readSettings } from './read-settings.ts'
 import { type CommandHelp, needFolder, runCommand, say, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {
@@ -42,23 +41,6 @@ function readRestoreOptions(): RestoreOptions {
   return { path, into: values.into, lost: values.lost ?? [] }
 }
 
-async function keysAtHand(
-  config: Config,
-  folder: string | undefined,
-  lost: string[],
-): Promise<KeysAtHand> {
-  const secrets =
-    folder === undefined
-      ? undefined
-      : ((await findSecrets(folder)) ?? (await findSecrets(config.dataDir)))
-  return {
-    keys: config.encryptionKeys ?? secrets?.encryptionKeys ?? [],
-    source: keysSource({ ...config, dataDir: folder ?? config.dataDir }, secrets),
-    lost,
-    archiveDir: config.auditArchiveDir,
-  }
-}
-
 await runCommand(help, async () => {
   const { path, into, lost } = readRestoreOptions()
   const config = readSettings()
@@ -67,12 +49,16 @@ await runCommand(help, async () => {
   if ((await stat(path)).isDirectory()) throw new CopyError(`${path} is a folder, not a backup`)
   const { header } = await checkBackup(path)
   say(`${path} is whole: ${describeHeader(header)}`)
-  const keys = await keysAtHand(config, folder, lost)
+  const keys = {
+    ...(await readKeys(config, folder === undefined ? [] : [folder, config.dataDir])),
+    lost,
+    archiveDir: config.auditArchiveDir,
+  }
   const load = (target: Database) =>
     loadInto(target, readBackup(path), (trx) => checkLoaded(trx, keys))
   const loaded =
     folder === undefined
-      ? await loadIntoPostgres(config.databaseUrl as string, load)
+      ? await withDatabase({ databaseUrl: config.databaseUrl as string }, load)
       : await makeEmbedded(folder, load)
   const { lines, code } = describeLoaded(loaded)
   for (const line of lines) say(line)
@@ -81,15 +67,3 @@ await runCommand(help, async () => {
   }
   return code
 })
-
-async function loadIntoPostgres<T>(
-  databaseUrl: string,
-  load: (target: Database) => Promise<T>,
-): Promise<T> {
-  const database = await openDatabase({ databaseUrl })
-  try {
-    return await load(database)
-  } finally {
-    await database.close()
-  }
-}

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Config, ConfigError } from '../app/config.ts'
-import { findSecrets, keysSource } from '../app/secrets-file.ts'
-import { openDatabase } from '../db/database.ts'
+import { withDatabase } from '../backup/embedded-place.ts'
 import { migrate, refuseNewerDatabase } from '../db/migrate.ts'
-import { checkEncryptionKeys, EncryptionKeysError } from '../payments/encryption/encryption-keys.ts'
+import { requireFittingKeys } from '../payments/encryption/encryption-keys.ts'
 import { type Rotation, rotateSecrets } from '../payments/encryption/seal-again.ts'
 import { hasTables } from '../repositories/encryption/sealed-values.ts'
-import { readSettings } from './read-settings.ts'
+import { databaseOf, readKeys, readSettings } from './read-settings.ts'
 import { type CommandHelp, runCommand, say } from './run-command.ts'
 
 const help: CommandHelp = {
@@ -24,64 +23,55 @@ const help: CommandHelp = {
 }
 
 async function rotate(config: Config, lost: readonly string[]): Promise<Rotation> {
-  const secrets = config.databaseUrl === undefined ? await findSecrets(config.dataDir) : undefined
-  const source = keysSource(config, secrets)
-  const keys = config.encryptionKeys ?? secrets?.encryptionKeys ?? []
+  const { keys, source } = await readKeys(config)
   const present = lost.filter((id) => keys.some((key) => key.id === id))
   if (keys.length === 0 || present.length > 0) {
     const what =
       present.length > 0 ? `has ${present.join(', ')}, which is not lost then` : 'is empty'
     throw new ConfigError([{ variable: 'ENCRYPTION_KEYS', message: `${what} (from ${source})` }])
   }
-  const database = await openDatabase(
-    config.databaseUrl === undefined
-      ? { dataDir: config.dataDir }
-      : { databaseUrl: config.databaseUrl },
-  )
-  try {
+  return withDatabase(databaseOf(config), async (database) => {
     await refuseNewerDatabase(database.db)
-    const troubles = (await checkEncryptionKeys(database.db, keys)).filter(
-      ({ id }) => !lost.includes(id),
-    )
-    if (troubles.length > 0) throw new EncryptionKeysError(troubles, source)
+    await requireFittingKeys(database.db, { keys, source, lost })
     if (await hasTables(database.db)) await migrate(database, { anyway: config.migrateAnyway })
     return await rotateSecrets({ database, now: () => new Date(), sleep }, keys, lost)
-  } finally {
-    await database.close()
-  }
+  })
 }
 
-function describe(rotation: Rotation): string[] {
-  const { first, renewed, givenUp, givenUpFlows, unreadable, unreadableFlows, stillUsed } = rotation
-  const { givenUpPeople, unreadablePeople } = rotation
+function describe({ first, renewed, givenUp, unreadable, stillUsed }: Rotation): string[] {
   const lines = [`${renewed} values were encrypted again with ${first}.`]
-  if (givenUp > 0)
-    lines.push(`${givenUp} clients lost their connection with the key: they must connect again.`)
-  if (givenUpFlows.length > 0) {
-    lines.push(
-      `The access of ${givenUpFlows.join(', ')} was lost with the key: these destinations need a new refresh token in their flow files.`,
-    )
+  const { length: disconnected } = givenUp.clients
+  const about = (names: readonly string[], textOf: (list: string) => string) => {
+    if (names.length > 0) lines.push(textOf(names.join(', ')))
   }
-  if (givenUpPeople.length > 0) {
-    lines.push(
-      `The codes of ${givenUpPeople.join(', ')} were lost with the key: an administrator must reset these people.`,
-    )
-  }
-  if (unreadablePeople.length > 0) {
-    lines.push(
-      `No key opens the codes of: ${unreadablePeople.join(', ')}. An administrator must reset these people.`,
-    )
-  }
-  if (unreadable.length > 0) {
-    lines.push(
-      `No key opens what is stored of: ${unreadable.join(', ')}. These clients must log out and connect again.`,
-    )
-  }
-  if (unreadableFlows.length > 0) {
-    lines.push(
-      `No key opens the access of: ${unreadableFlows.join(', ')}. These destinations need a new refresh token in their flow files.`,
-    )
-  }
+  about(
+    givenUp.clients,
+    () => `${disconnected} clients lost their connection with the key: they must connect again.`,
+  )
+  about(
+    givenUp.flows,
+    (list) =>
+      `The access of ${list} was lost with the key: these destinations need a new refresh token in their flow files.`,
+  )
+  about(
+    givenUp.people,
+    (list) =>
+      `The codes of ${list} were lost with the key: an administrator must reset these people.`,
+  )
+  about(
+    unreadable.people,
+    (list) => `No key opens the codes of: ${list}. An administrator must reset these people.`,
+  )
+  about(
+    unreadable.clients,
+    (list) =>
+      `No key opens what is stored of: ${list}. These clients must log out and connect again.`,
+  )
+  about(
+    unreadable.flows,
+    (list) =>
+      `No key opens the access of: ${list}. These destinations need a new refresh token in their flow files.`,
+  )
   if (stillUsed.length > 0) {
     lines.push(
       `Still in use: ${stillUsed.join(', ')}. Restart every process with ${first} first in ENCRYPTION_KEYS, then run this again.`,

@@ -1,16 +1,13 @@
-import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Config } from '../app/config.ts'
-import { findSecrets, keysSource } from '../app/secrets-file.ts'
 import { readMigrationLevel } from '../backup/copied-tables.ts'
-import { hasEmbedded } from '../backup/embedded-place.ts'
+import { requireEmbedded, withDatabase } from '../backup/embedded-place.ts'
 import { CopyError } from '../backup/source.ts'
-import { openDatabase } from '../db/database.ts'
 import { listMigrations } from '../db/migrate.ts'
 import { createSealer } from '../domain/sealed.ts'
 import { type ChainCheck, verifyActivityChain } from '../payments/audit/verify-activity.ts'
 import { requireFittingKeys } from '../payments/encryption/encryption-keys.ts'
-import { readSettings } from './read-settings.ts'
+import { databaseOf, readKeys, readSettings } from './read-settings.ts'
 import { type CommandHelp, runCommand, say } from './run-command.ts'
 
 const help: CommandHelp = {
@@ -27,25 +24,19 @@ const help: CommandHelp = {
 }
 
 async function check(config: Config): Promise<ChainCheck> {
-  const { databaseUrl, dataDir, auditArchiveDir: archiveDir } = config
-  if (databaseUrl === undefined && !(await hasEmbedded(dataDir))) {
-    throw new CopyError(`There is no database in ${resolve(dataDir)} (DATA_DIR)`)
-  }
-  const secrets = databaseUrl === undefined ? await findSecrets(dataDir) : undefined
-  const keys = config.encryptionKeys ?? secrets?.encryptionKeys ?? []
-  const database = await openDatabase(databaseUrl === undefined ? { dataDir } : { databaseUrl })
-  try {
-    const [known, applied] = [await listMigrations(), await readMigrationLevel(database.db)]
+  if (config.databaseUrl === undefined) requireEmbedded(config.dataDir)
+  const atHand = await readKeys(config)
+  return withDatabase(databaseOf(config), async ({ db }) => {
+    const [known, applied] = [await listMigrations(), await readMigrationLevel(db)]
     if (known.at(-1) !== applied.at(-1)) {
       throw new CopyError(
         `The database was made by another version (its schema is ${applied.at(-1) ?? 'empty'}, not ${known.at(-1)}). Use that version, or start this one first`,
       )
     }
-    await requireFittingKeys(database.db, { keys, source: keysSource(config, secrets) })
-    return await verifyActivityChain({ sealer: createSealer(keys), db: database.db, archiveDir })
-  } finally {
-    await database.close()
-  }
+    await requireFittingKeys(db, atHand)
+    const archiveDir = config.auditArchiveDir
+    return await verifyActivityChain({ sealer: createSealer(atHand.keys), db, archiveDir })
+  })
 }
 
 await runCommand(help, async () => {

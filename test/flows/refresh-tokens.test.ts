@@ -284,7 +284,7 @@ test('T14: secrets:rotate seals it anew; with a lost key the access is given up 
   ])
   const deps = { database, now: () => new Date(one.clock.at), sleep: async () => {} }
   const rotated = await rotateSecrets(deps, [fresh, key])
-  expect(rotated).toMatchObject({ unreadableFlows: [], stillUsed: [] })
+  expect(rotated).toMatchObject({ unreadable: { flows: [] }, stillUsed: [] })
   expect(rotated.renewed).toBeGreaterThanOrEqual(2)
   // A process without the new key waits and loses nothing.
   await expect(one.process('old').get()).rejects.toThrow('sealed with the key k2')
@@ -296,7 +296,7 @@ test('T14: secrets:rotate seals it anew; with a lost key the access is given up 
   const third = { id: 'k3', key: randomBytes(32) }
   const givenUp = await rotateSecrets(deps, [third], ['k2'])
   expect(givenUp).toMatchObject({ stillUsed: [] })
-  expect(givenUp.givenUpFlows).toContain((await one.row())?.used_by)
+  expect(givenUp.givenUp.flows).toContain((await one.row())?.used_by)
   const last = one.process('new', { sealer: createSealer([third]) })
   await expect(last.get()).rejects.toThrow(
     'the encryption key of the newest refresh token was lost',

@@ -169,12 +169,8 @@ describe('after an exchange', () => {
     expect(await rotateSecrets(deps, [fresh, old])).toEqual({
       first: 'k2',
       renewed: 9,
-      givenUp: 0,
-      givenUpFlows: [],
-      unreadable: [],
-      unreadableFlows: [],
-      givenUpPeople: [],
-      unreadablePeople: [],
+      givenUp: { clients: [], flows: [], people: [] },
+      unreadable: { clients: [], flows: [], people: [] },
       stillUsed: [],
     })
     expect(await chain(database, [fresh])).toMatchObject({ valid: true, entries: 4 })
@@ -221,7 +217,10 @@ describe('after an exchange', () => {
         uses: ['tokens of clients', 'logins under way', 'the audit log'],
       },
     ])
-    expect(await rotateSecrets(deps, [fresh], ['k1'])).toMatchObject({ givenUp: 1, stillUsed: [] })
+    expect(await rotateSecrets(deps, [fresh], ['k1'])).toMatchObject({
+      givenUp: { clients: [expect.any(String)] },
+      stillUsed: [],
+    })
     expect(await checkEncryptionKeys(database.db, [fresh])).toEqual([])
     const rows = await database.db
       .selectFrom('oauth_connections')
@@ -249,7 +248,7 @@ describe('after an exchange', () => {
     expect(await checkEncryptionKeys(database.db, [old])).toEqual([])
     expect(await rotateSecrets(deps, [fresh, old])).toMatchObject({
       renewed: 5,
-      unreadable: ['shop 1'],
+      unreadable: { clients: ['shop 1'] },
       stillUsed: ['k1'],
     })
     await database.close()

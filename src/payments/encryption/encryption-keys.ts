@@ -5,6 +5,7 @@ import {
   findHeadKey,
   findSealingKeys,
   findSigningKeys,
+  grantContext,
   hasTables,
   listSealedColumns,
   readEntriesSignedBy,
@@ -12,10 +13,11 @@ import {
   readSealedBy,
   type SealedColumn,
   type SealedValue,
+  totpContext,
 } from '../../repositories/encryption/sealed-values.ts'
 import { isSignedWith } from '../audit/activity.ts'
 import { openKeptSigningKeys, signingKeyContext } from '../audit/kept-signing-keys.ts'
-import { sealedContext } from './sealed-context.ts'
+import { sealContext } from '../connection/token-keeper.ts'
 
 /** A key that the database needs and that is missing, or is another key with the same id. */
 type KeyTrouble = {
@@ -114,16 +116,25 @@ function canOpen(sealer: Sealer, sealed: string, context: string): boolean {
   }
 }
 
+/** The keys of a process. */
+export type KeysAtHand = {
+  keys: readonly EncryptionKey[]
+  /** Where they came from, as text for the operator. */
+  source: string
+  /** Ids of keys that no longer exist anywhere. */
+  lost?: readonly string[]
+}
+
 /**
- * Like checkEncryptionKeys, but throws. `source`: where the keys came from.
+ * Like checkEncryptionKeys, but throws.
  *
- * @throws EncryptionKeysError for what it finds
+ * @throws EncryptionKeysError for what it finds, without the lost keys
  */
 export async function requireFittingKeys(
   db: Db,
-  { keys, source }: { keys: readonly EncryptionKey[]; source: string },
+  { keys, source, lost = [] }: KeysAtHand,
 ): Promise<void> {
-  const troubles = await checkEncryptionKeys(db, keys)
+  const troubles = (await checkEncryptionKeys(db, keys)).filter(({ id }) => !lost.includes(id))
   if (troubles.length > 0) throw new EncryptionKeysError(troubles, source)
 }
 
@@ -146,4 +157,13 @@ export class EncryptionKeysError extends OperatorError {
     )
     this.name = 'EncryptionKeysError'
   }
+}
+
+/** The context that a sealed value is bound to. */
+export function sealedContext(
+  { table, column }: SealedColumn,
+  { row, owner }: Pick<SealedValue, 'row' | 'owner'>,
+): string {
+  if (table === 'people' || column === 'totp_secret') return totpContext(row)
+  return table === 'oauth_grants' ? grantContext(row) : sealContext(owner, column)
 }

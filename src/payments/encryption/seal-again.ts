@@ -22,7 +22,7 @@ import { sealSigningKey, signingKeyContext } from '../audit/kept-signing-keys.ts
 import { sealWaiting, signHeadAgain } from '../audit/seal-activity.ts'
 import { sealContext } from '../connection/token-keeper.ts'
 import { serviceActor } from '../operations/request-context.ts'
-import { sealedContext } from './sealed-context.ts'
+import { sealedContext } from './encryption-keys.ts'
 
 type RotateDeps = {
   database: Database
@@ -30,23 +30,18 @@ type RotateDeps = {
   sleep: (ms: number) => Promise<void>
 }
 
+/** Names of clients, of flows with their destinations, and of people. */
+type Owners<Names = string[]> = Record<'clients' | 'flows' | 'people', Names>
+
 export type Rotation = {
   /** The key with which everything is encrypted now. */
   first: string
   /** Values that were encrypted again in this run. */
   renewed: number
-  /** Connections that were removed because their keys are lost. */
-  givenUp: number
-  /** Flows and destinations whose credentials were removed for the same reason. */
-  givenUpFlows: string[]
-  /** Clients with values that no configured key decrypts. */
-  unreadable: string[]
-  /** People whose codes were removed for the same reason: an administrator must reset them. */
-  givenUpPeople: string[]
-  /** People with codes that no configured key decrypts. */
-  unreadablePeople: string[]
-  /** Flows and destinations with credentials that no configured key decrypts. */
-  unreadableFlows: string[]
+  /** Owners of values that were removed because their keys are lost. */
+  givenUp: Owners
+  /** Owners of values that no configured key decrypts. */
+  unreadable: Owners
   /** Keys that still encrypt stored values: other processes use them, or some values are unreadable. */
   stillUsed: string[]
 }
@@ -74,15 +69,8 @@ export async function rotateSecrets(
   const sealer = createSealer(keys)
   const first = sealer.signingKey().id
   if (!(await hasTables(db))) {
-    const nothing = {
-      unreadable: [],
-      unreadableFlows: [],
-      unreadablePeople: [],
-      stillUsed: [],
-      givenUpFlows: [],
-      givenUpPeople: [],
-    }
-    return { first, renewed: 0, givenUp: 0, ...nothing }
+    const [givenUp, unreadable] = [sorted(nobodys()), sorted(nobodys())]
+    return { first, renewed: 0, givenUp, unreadable, stillUsed: [] }
   }
   const columns = await listSealedColumns(db)
   const givenUp = await giveUp(deps, sealer, columns, lost)
@@ -109,24 +97,21 @@ export async function rotateSecrets(
   if (renewed + all > 0) {
     await record(deps, sealer, { renewed, givenUp: all, lost: [...lost] })
   }
-  return {
-    first,
-    renewed,
-    givenUp: givenUp.clients.size,
-    givenUpFlows: [...givenUp.flows].toSorted(),
-    unreadable: [...unreadable.clients].toSorted(),
-    unreadableFlows: [...unreadable.flows].toSorted(),
-    givenUpPeople: [...givenUp.people].toSorted(),
-    unreadablePeople: [...unreadable.people].toSorted(),
-    stillUsed,
-  }
+  return { first, renewed, givenUp: sorted(givenUp), unreadable: sorted(unreadable), stillUsed }
 }
 
-/** The owners of the values. */
-type Unreadable = { clients: Set<string>; flows: Set<string>; people: Set<string> }
+type OwnerSets = Owners<Set<string>>
 
-function nobodys(): Unreadable {
+function nobodys(): OwnerSets {
   return { clients: new Set(), flows: new Set(), people: new Set() }
+}
+
+function sorted({ clients, flows, people }: OwnerSets): Owners {
+  return {
+    clients: [...clients].toSorted(),
+    flows: [...flows].toSorted(),
+    people: [...people].toSorted(),
+  }
 }
 
 async function renewColumn(
@@ -134,7 +119,7 @@ async function renewColumn(
   sealer: Sealer,
   column: SealedColumn,
   keyId: string,
-  unreadable: Unreadable,
+  unreadable: OwnerSets,
 ): Promise<number> {
   let renewed = 0
   for (let after = ''; ; ) {
@@ -150,7 +135,7 @@ async function renewColumn(
   }
 }
 
-function ownersOf({ table }: SealedColumn, { clients, flows, people }: Unreadable): Set<string> {
+function ownersOf({ table }: SealedColumn, { clients, flows, people }: OwnerSets): Set<string> {
   if (table === 'people') return people
   return table === 'oauth_grants' ? flows : clients
 }
@@ -207,7 +192,7 @@ async function giveUp(
   sealer: Sealer,
   columns: readonly SealedColumn[],
   lost: readonly string[],
-): Promise<Unreadable> {
+): Promise<OwnerSets> {
   const { db } = deps.database
   const givenUp = nobodys()
   const kept = await readKeptSigningKeys(db)
