@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { askFill, listFills } from '../../src/repositories/flows/destination-fills.ts'
+import { askFill, listFills } from '../../src/repositories/flows/flow-state.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { createTestPoll, records, storeOverFields, type TestPoll } from './poll-support.ts'
 

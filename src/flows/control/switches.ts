@@ -2,9 +2,9 @@ import type { Database, Db, Trx } from '../../db/database.ts'
 import type { Reason, ReasonCode, StoredReason } from '../../domain/flow-reasons.ts'
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { approve } from '../../repositories/flows/approvals.ts'
-import { askFill } from '../../repositories/flows/destination-fills.ts'
 import { resetHashes } from '../../repositories/flows/flow-items.ts'
 import {
+  askFill,
   findFlowState,
   requestForgetting,
   requestFullScan,

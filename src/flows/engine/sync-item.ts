@@ -1,6 +1,6 @@
 import type { Trx } from '../../db/database.ts'
+import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
 import { confirmItem, lockItems, upsertHashes } from '../../repositories/flows/flow-items.ts'
-import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
 import {
   findFlowState,
   hasPollBegunSince,

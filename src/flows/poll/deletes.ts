@@ -7,8 +7,8 @@ import {
   listApprovals,
 } from '../../repositories/flows/approvals.ts'
 import { deletedHash } from '../../repositories/flows/deliveries.ts'
+import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
 import { countItems, deleteHashes, listPksAfter } from '../../repositories/flows/flow-items.ts'
-import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
 import { requestFullScan, updateFlowState } from '../../repositories/flows/flow-state.ts'
 import {
   clearHeldDeletes,

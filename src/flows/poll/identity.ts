@@ -2,10 +2,10 @@ import type { Db, Trx } from '../../db/database.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import { endApprovals, listApprovals } from '../../repositories/flows/approvals.ts'
-import { forgetDeliveries, hasDelivered } from '../../repositories/flows/delivery-memory.ts'
-import { askFill } from '../../repositories/flows/destination-fills.ts'
+import { forgetDeliveries, hasDelivered } from '../../repositories/flows/deliveries.ts'
 import { countItems } from '../../repositories/flows/flow-items.ts'
 import {
+  askFill,
   type FlowState,
   type FlowStateRow,
   requestFullScan,

@@ -2,7 +2,6 @@ import type { Db } from '../../db/database.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import { hasCome } from '../../repositories/due-work.ts'
-import { askFill } from '../../repositories/flows/destination-fills.ts'
 import {
   deleteHashes,
   isOnRecord,
@@ -10,6 +9,7 @@ import {
   resetHashes,
 } from '../../repositories/flows/flow-items.ts'
 import {
+  askFill,
   endForgetting,
   type FlowState,
   type FlowStateRow,

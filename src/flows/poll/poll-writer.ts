@@ -7,7 +7,7 @@ import {
   recordChanges,
   recordNewItems,
 } from '../../repositories/flows/deliveries.ts'
-import { type DestinationFill, listFills } from '../../repositories/flows/destination-fills.ts'
+import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
 import { wakeDestination } from '../../repositories/flows/flow-events.ts'
 import {
   findHashes,
@@ -15,8 +15,11 @@ import {
   renewHashes,
   upsertHashes,
 } from '../../repositories/flows/flow-items.ts'
-import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
-import { saveProgress } from '../../repositories/flows/flow-state.ts'
+import {
+  type DestinationFill,
+  listFills,
+  saveProgress,
+} from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Item, ItemChange, SourceWarning } from '../types.ts'
 import type { KeySet } from './key-set.ts'

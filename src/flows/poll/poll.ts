@@ -6,12 +6,13 @@ import {
   underLease,
   withLease,
 } from '../../jobs/with-lease.ts'
-import { type DestinationFill, endFill } from '../../repositories/flows/destination-fills.ts'
+import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
 import { notifyDeliveries } from '../../repositories/flows/flow-events.ts'
 import { insertPoll } from '../../repositories/flows/flow-polls.ts'
-import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
 import {
   beginPollRead,
+  type DestinationFill,
+  endFill,
   endPoll,
   type FlowState,
   type FlowStateRow,
