@@ -27,19 +27,23 @@ export async function terminalBusy(
   const blocker = own.find((order) => order.creation === 'confirmed') ?? (await arriving(deps, own))
   const ageSeconds = (since: Date) =>
     Math.max(0, Math.floor((deps.now().getTime() - since.getTime()) / 1000))
-  if (blocker) {
+  const busy = (
+    kind: BusyCause['kind'] | 'own',
+    message: string,
+    openOrder?: { orderId: string; externalReference: string; ageSeconds: number },
+  ) => {
+    const extra = { ...moneyOutcome('chargeNotMade'), cashier: adviseOnBusy(kind) }
     return new AppError('TERMINAL_BUSY', {
-      message: busyText(deps, blocker),
+      message,
       cause,
-      extra: {
-        ...moneyOutcome('chargeNotMade'),
-        cashier: adviseOnBusy('own'),
-        openOrder: {
-          orderId: blocker.id,
-          externalReference: blocker.external_reference,
-          ageSeconds: ageSeconds(blocker.created_at),
-        },
-      },
+      extra: { ...extra, ...(openOrder && { openOrder }) },
+    })
+  }
+  if (blocker) {
+    return busy('own', busyText(deps, blocker), {
+      orderId: blocker.id,
+      externalReference: blocker.external_reference,
+      ageSeconds: ageSeconds(blocker.created_at),
     })
   }
   // Another client's order is not shown.
@@ -47,20 +51,12 @@ export async function terminalBusy(
   const busyCause: BusyCause = isOurs
     ? { kind: 'unknown' }
     : await findBusyCause(deps, client, terminalId, context, cause)
-  return new AppError('TERMINAL_BUSY', {
-    message: busyCauseText(busyCause),
-    cause,
-    extra: {
-      ...moneyOutcome('chargeNotMade'),
-      cashier: adviseOnBusy(busyCause.kind),
-      ...(busyCause.kind === 'other_application' && {
-        openOrder: {
-          orderId: busyCause.mpOrderId,
-          externalReference: busyCause.reference,
-          ageSeconds: busyCause.createdAt ? ageSeconds(busyCause.createdAt) : 0,
-        },
-      }),
-    },
+  const { kind } = busyCause
+  if (kind !== 'other_application') return busy(kind, busyCauseText(busyCause))
+  return busy(kind, busyCauseText(busyCause), {
+    orderId: busyCause.mpOrderId,
+    externalReference: busyCause.reference,
+    ageSeconds: busyCause.createdAt ? ageSeconds(busyCause.createdAt) : 0,
   })
 }
 
@@ -166,48 +162,34 @@ async function findBusyCause(
   }
 }
 
-type Text = { action: CashierAction; message: Readonly<Record<Language, string>> }
-
-const busyTexts: Record<BusyCause['kind'] | 'own', Text> = {
+/** The texts for the cashier about a busy terminal; `own` is an order of this client. */
+const busyTexts: Record<BusyCause['kind'] | 'own', Readonly<Record<Language, string>>> = {
   own: {
-    action: 'look_at_terminal',
-    message: {
-      es: 'La terminal tiene otro cobro. Terminalo o anulalo y cobrá de nuevo.',
-      en: 'The terminal has another charge. Finish or cancel it, then charge again.',
-      pt: 'A maquininha tem outra cobrança. Termine ou cancele e cobre de novo.',
-    },
+    es: 'La terminal tiene otro cobro. Terminalo o anulalo y cobrá de nuevo.',
+    en: 'The terminal has another charge. Finish or cancel it, then charge again.',
+    pt: 'A maquininha tem outra cobrança. Termine ou cancele e cobre de novo.',
   },
   other_application: {
-    action: 'look_at_terminal',
-    message: {
-      es: 'La terminal está ocupada por un cobro de otro programa. Terminalo o anulalo en ese programa o en la terminal, y cobrá de nuevo.',
-      en: 'The terminal is busy with a charge of another program. Finish or cancel it in that program or on the terminal, then charge again.',
-      pt: 'A maquininha está ocupada por uma cobrança de outro programa. Termine ou cancele nesse programa ou na maquininha, e cobre de novo.',
-    },
+    es: 'La terminal está ocupada por un cobro de otro programa. Terminalo o anulalo en ese programa o en la terminal, y cobrá de nuevo.',
+    en: 'The terminal is busy with a charge of another program. Finish or cancel it in that program or on the terminal, then charge again.',
+    pt: 'A maquininha está ocupada por uma cobrança de outro programa. Termine ou cancele nesse programa ou na maquininha, e cobre de novo.',
   },
   print: {
-    action: 'look_at_terminal',
-    message: {
-      es: 'La terminal está ocupada: tiene una impresión pendiente o un cobro de otro programa. Esperá a que termine o mirá la pantalla, y cobrá de nuevo.',
-      en: 'The terminal is busy: it has a pending print, or a charge of another program. Wait until it ends or look at its screen, then charge again.',
-      pt: 'A maquininha está ocupada: tem uma impressão pendente ou uma cobrança de outro programa. Espere terminar ou olhe a tela, e cobre de novo.',
-    },
+    es: 'La terminal está ocupada: tiene una impresión pendiente o un cobro de otro programa. Esperá a que termine o mirá la pantalla, y cobrá de nuevo.',
+    en: 'The terminal is busy: it has a pending print, or a charge of another program. Wait until it ends or look at its screen, then charge again.',
+    pt: 'A maquininha está ocupada: tem uma impressão pendente ou uma cobrança de outro programa. Espere terminar ou olhe a tela, e cobre de novo.',
   },
   unknown: {
-    action: 'look_at_terminal',
-    message: {
-      es: 'La terminal está ocupada con una operación que no es de esta caja. Mirá la pantalla, terminala ahí y cobrá de nuevo.',
-      en: 'The terminal is busy with an operation of another program. Look at its screen, finish it there, then charge again.',
-      pt: 'A maquininha está ocupada por algo que não saiu deste caixa. Olhe a tela, termine ali e cobre de novo.',
-    },
+    es: 'La terminal está ocupada con una operación que no es de esta caja. Mirá la pantalla, terminala ahí y cobrá de nuevo.',
+    en: 'The terminal is busy with an operation of another program. Look at its screen, finish it there, then charge again.',
+    pt: 'A maquininha está ocupada por algo que não saiu deste caixa. Olhe a tela, termine ali e cobre de novo.',
   },
 }
 
-/** The text for the cashier about a busy terminal; `own` is an order of this client. */
 function adviseOnBusy(cause: BusyCause['kind'] | 'own') {
-  const { action, message } = busyTexts[cause]
+  const action: CashierAction = 'look_at_terminal'
   return (acceptLanguage: string | undefined) => ({
-    message: message[preferredLanguage(acceptLanguage)],
+    message: busyTexts[cause][preferredLanguage(acceptLanguage)],
     action,
   })
 }

@@ -2,7 +2,8 @@ import type { ClientName } from '../../domain/client-name.ts'
 import type { OperatingMode } from '../../domain/order.ts'
 import type { StoresSeen } from '../../domain/people.ts'
 import type { ProviderTerminal } from '../../provider/provider.ts'
-import { findPos, findStore, listPos, listStores } from '../../repositories/stores/store-queries.ts'
+import { listPlaces } from '../../repositories/provider-payments/provider-payments.ts'
+import { findPos, findStore } from '../../repositories/stores/store-queries.ts'
 import { callForClient } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
 
@@ -84,14 +85,11 @@ function noteTerminals(
 }
 
 async function erpNames(deps: PaymentDeps, client: ClientName) {
-  const { db } = deps.database
-  const stores = await listStores(db, client)
-  const byMpStore = new Map(stores.map((store) => [store.mp_store_id, store.external_id]))
-  const byMpPos = new Map(
-    (await listPos(db, client)).map((pos) => [pos.mp_pos_id, pos.external_id]),
-  )
-  return (terminal: ProviderTerminal) => ({
-    sucursalId: (terminal.mpStoreId !== null && byMpStore.get(terminal.mpStoreId)) || null,
-    cajaId: (terminal.mpPosId !== null && byMpPos.get(terminal.mpPosId)) || null,
+  const { boxes, stores } = await listPlaces(deps.database.db, client)
+  const storeOf = new Map(stores.map((store) => [store.mp_store_id, store.sucursal_id]))
+  const boxOf = new Map(boxes.map((box) => [box.mp_pos_id, box.caja_id]))
+  return ({ mpStoreId, mpPosId }: ProviderTerminal) => ({
+    sucursalId: storeOf.get(mpStoreId ?? '') ?? null,
+    cajaId: boxOf.get(mpPosId ?? '') ?? null,
   })
 }
