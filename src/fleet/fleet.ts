@@ -36,7 +36,7 @@ import {
 import { concernsBox } from './derive-box.ts'
 import { deriveHealth } from './derive-health.ts'
 import { slotMs } from './health-limits.ts'
-import type { FlowSeen } from './observations.ts'
+import { boxKey, type FlowSeen } from './observations.ts'
 import { observe } from './observe.ts'
 import { type FleetHealth, type Health, subjectKey } from './states.ts'
 import { createUsualCharges } from './usual-charges.ts'
@@ -122,7 +122,9 @@ export function createFleet(deps: FleetDeps): Fleet {
     const boxes = rows.filter(
       ({ kind, state }) => kind === 'box' && (state === 'down' || state === 'attention'),
     )
-    troubles = new Map(boxes.map((row) => [boxKey(row.scope, row.name), revive(row)]))
+    troubles = new Map(
+      boxes.map((row) => [boxKey({ client: row.scope, cajaId: row.name }), revive(row)]),
+    )
   }
 
   const keepChanges = async (trx: Trx, health: FleetHealth, token: number) => {
@@ -186,7 +188,7 @@ export function createFleet(deps: FleetDeps): Fleet {
         return sinceBegan(health, known)
       }),
     troubleOf: (client, cajaId) =>
-      troubles.size === 0 ? undefined : troubles.get(boxKey(client, cajaId)),
+      troubles.size === 0 ? undefined : troubles.get(boxKey({ client, cajaId })),
     async changesAfter(id, limit) {
       return (await listFleetChangesAfter(db, id, limit)).map(toChange)
     },
@@ -258,7 +260,7 @@ function createObservationWriter(
     },
     recordRefusal(client, cajaId, code) {
       if (!concernsBox(code)) return
-      const key = boxKey(client, cajaId)
+      const key = boxKey({ client, cajaId })
       if (!hasCapacity(refusals, key)) return
       const at = now()
       const known = refusals.get(key)
@@ -274,18 +276,13 @@ function createObservationWriter(
       writer.later()
     },
     recordFinding(finding) {
-      const key = boxKey(finding.client, finding.cajaId)
+      const key = boxKey(finding)
       if (!hasCapacity(findings, key)) return
       findings.set(key, { ...finding, at: now() })
       writer.later()
     },
     flush: writer.flush,
   }
-}
-
-/** The key of a box in a map. */
-function boxKey(client: string, cajaId: string): string {
-  return JSON.stringify([client, cajaId])
 }
 
 /** The provider's text without the characters that the database refuses. */

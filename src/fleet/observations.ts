@@ -91,3 +91,8 @@ export type Observations = {
   operations: readonly OperationSeen[]
   flows: readonly FlowSeen[]
 }
+
+/** The key of a box in a map. */
+export function boxKey({ client, cajaId }: { client: string; cajaId: string }): string {
+  return JSON.stringify([client, cajaId])
+}

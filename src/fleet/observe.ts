@@ -18,7 +18,13 @@ import {
 } from '../repositories/provider-payments/provider-payments.ts'
 import { chargingCalls } from './derive-health.ts'
 import { callsCountForMs, missingWebhooks, slotMs } from './health-limits.ts'
-import type { BoxSeen, FlowSeen, Observations, OperationSeen } from './observations.ts'
+import {
+  type BoxSeen,
+  boxKey,
+  type FlowSeen,
+  type Observations,
+  type OperationSeen,
+} from './observations.ts'
 import type { UsualCharges } from './usual-charges.ts'
 
 /** How many of the newest charges of a box are read: the ERP may cancel and repeat some without a sign of the terminal. */
@@ -89,10 +95,6 @@ async function readCharges(db: Db, client: ClientName | undefined): Promise<BoxC
   if (among.length === 0) return newest
   const more = await listBoxCharges(db, chargesRead, { client, among })
   return [...newest.filter(({ lifeAt }) => lifeAt !== null), ...more]
-}
-
-function boxKey({ client, cajaId }: { client: ClientName; cajaId: string }): string {
-  return JSON.stringify([client, cajaId])
 }
 
 function boxOf(

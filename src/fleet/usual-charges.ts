@@ -1,7 +1,7 @@
 import type { Db } from '../db/database.ts'
 import { listUsualCharges } from '../repositories/fleet/fleet-observations.ts'
 import { freshMs } from './health-limits.ts'
-import type { BoxSeen } from './observations.ts'
+import { type BoxSeen, boxKey } from './observations.ts'
 
 /**
  * Adds the usual number of charges at this time of the week to the boxes where it matters: those without a charge for a
@@ -22,21 +22,17 @@ export function createUsualCharges(): UsualCharges {
     const isQuiet = ({ charges: [newest] }: BoxSeen) =>
       newest !== undefined && nowMs - newest.changedAt.getTime() >= freshMs
     const isKnown = (box: BoxSeen) =>
-      Math.abs(nowMs - (known.get(keyOf(box))?.at ?? Number.NEGATIVE_INFINITY)) < keptMs
+      Math.abs(nowMs - (known.get(boxKey(box))?.at ?? Number.NEGATIVE_INFINITY)) < keptMs
     const quiet = boxes.filter(isQuiet)
     const asked = quiet.filter((box) => !isKnown(box)).slice(0, boxesAtOnce)
     if (asked.length > 0) {
       const names = asked.map(({ client, cajaId }) => ({ client, cajaId }))
       for (const { perHour, ...box } of await listUsualCharges(db, names, now, weeks)) {
-        known.set(keyOf(box), { perHour, at: nowMs })
+        known.set(boxKey(box), { perHour, at: nowMs })
       }
     }
     return boxes.map((box) =>
-      isQuiet(box) ? { ...box, usualPerHour: known.get(keyOf(box))?.perHour ?? null } : box,
+      isQuiet(box) ? { ...box, usualPerHour: known.get(boxKey(box))?.perHour ?? null } : box,
     )
   }
-}
-
-function keyOf({ client, cajaId }: Pick<BoxSeen, 'client' | 'cajaId'>): string {
-  return JSON.stringify([client, cajaId])
 }
