@@ -306,10 +306,7 @@ export async function sign(
 ): Promise<ClosingRow> {
   const { closing } = await readClosing(deps, client, id)
   const entry = {
-    client,
-    actor,
-    action: 'closing.signed',
-    resourceId: id,
+    ...entryOf(closing, actor, 'closing.signed'),
     metadata: { place: closing.place, number: closing.number, result: closing.state },
   }
   return auditFailure(deps, entry, async () => {
@@ -340,10 +337,7 @@ export async function amend(
 ): Promise<AmendmentRow> {
   const { closing } = await readClosing(deps, client, id)
   const entry = {
-    client,
-    actor,
-    action: 'closing.amended',
-    resourceId: id,
+    ...entryOf(closing, actor, 'closing.amended'),
     metadata: { place: closing.place, number: closing.number, reason },
   }
   return auditFailure(deps, entry, async () => {

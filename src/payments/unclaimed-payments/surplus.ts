@@ -4,11 +4,14 @@ import { findOrderOfAnyClient, type OrderRow } from '../../repositories/orders/o
 import {
   hasOpenSurplus,
   listOrdersWithSurplus,
+  listUnpaidWithPayment,
   separateSurplus,
 } from '../../repositories/unclaimed-payments/surplus-payments.ts'
 import type { OrphanRow } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
+import { serviceContext } from '../operations/request-context.ts'
 import { furtherPaymentNote } from '../orders/apply-evidence.ts'
+import { refreshOrder } from '../orders/read.ts'
 import { moveOrder } from '../orders/state.ts'
 import { refreshNets } from '../settlements/nets.ts'
 
@@ -63,4 +66,20 @@ async function setSurplus(
     return { move: { after: { ...before, surplus, version, last_updated_at: deps.now() }, note } }
   })
   return changed ? order : undefined
+}
+
+/**
+ * Reads orders again that ended without a payment and now have an approved one at the provider: their webhook may be lost, and no
+ * other job reads them. Each is read once for each change of the payment.
+ */
+export async function readLatePayments(
+  deps: PaymentDeps,
+  client: ClientName,
+  signal: AbortSignal,
+): Promise<void> {
+  const since = new Date(deps.now().getTime() - reachMs)
+  for (const order of await listUnpaidWithPayment(deps.database.db, client, since)) {
+    if (signal.aborted) return
+    await refreshOrder(deps, order, serviceContext(deps, 'search'))
+  }
 }

@@ -35,8 +35,7 @@ import { refundOrder } from '../orders/refund.ts'
 import { moveOrder } from '../orders/state.ts'
 import { readPayment } from '../provider-payments/read-payments.ts'
 import { refreshNets } from '../settlements/nets.ts'
-import { readLatePayments } from './late-payments.ts'
-import { endSurplus, openSurplus, separateLateSurplus } from './surplus.ts'
+import { endSurplus, openSurplus, readLatePayments, separateLateSurplus } from './surplus.ts'
 
 /** Only closings find older ones. */
 const reachMs = 32 * 24 * 3_600_000

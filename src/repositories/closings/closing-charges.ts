@@ -107,42 +107,17 @@ export async function listPlacesToRead(
   db: Db,
   { client, place, from, to }: ChargesQuery,
 ): Promise<{ mpPosId?: string; mpStoreId?: string }[]> {
-  if (place.column === 'sucursal_id') {
-    const now = await db
-      .selectFrom('stores')
-      .select('mp_store_id')
-      .where('client', '=', client)
-      .where('external_id', '=', place.id)
-      .execute()
-    const then = await db
-      .selectFrom('provider_payments')
-      .select('mp_store_id')
-      .distinct()
-      .where('client', '=', client)
-      .where('sucursal_id', '=', place.id)
-      .where('sold_at', '>=', from)
-      .where('sold_at', '<', to)
-      .execute()
-    const ids = new Set([...now, ...then].flatMap(({ mp_store_id }) => mp_store_id ?? []))
-    return [...ids].map((mpStoreId) => ({ mpStoreId }))
-  }
-  const now = await db
-    .selectFrom('pos')
-    .select('mp_pos_id')
-    .where('client', '=', client)
-    .where('external_id', '=', place.id)
-    .execute()
-  const then = await db
-    .selectFrom('provider_payments')
-    .select('mp_pos_id')
-    .distinct()
-    .where('client', '=', client)
-    .where('caja_id', '=', place.id)
-    .where('sold_at', '>=', from)
-    .where('sold_at', '<', to)
-    .execute()
-  const ids = new Set([...now, ...then].flatMap(({ mp_pos_id }) => mp_pos_id ?? []))
-  return [...ids].map((mpPosId) => ({ mpPosId }))
+  const isStore = place.column === 'sucursal_id'
+  const [table, mpId] = isStore ? ['stores', 'mp_store_id'] : ['pos', 'mp_pos_id']
+  const { rows } = await sql<{ id: string }>`
+    select ${sql.ref(mpId)} as id from ${sql.table(table)}
+    where client = ${client} and external_id = ${place.id} and ${sql.ref(mpId)} is not null
+    union
+    select ${sql.ref(mpId)} from provider_payments
+    where client = ${client} and ${sql.ref(place.column)} = ${place.id} and ${sql.ref(mpId)} is not null
+      and sold_at >= ${from} and sold_at < ${to}
+    order by 1`.execute(db)
+  return rows.map(({ id }) => (isStore ? { mpStoreId: id } : { mpPosId: id }))
 }
 
 /** Payments that brought no money. */

@@ -12,22 +12,11 @@ export async function insertPersonSession(
   keep: number,
 ): Promise<void> {
   await trx.insertInto('person_sessions').values(session).execute()
-  await trx
-    .deleteFrom('person_sessions')
-    .where('expires_at', '<=', session.created_at as Date)
-    .execute()
-  await trx
-    .deleteFrom('person_sessions')
-    .where('id', 'in', (eb) =>
-      eb
-        .selectFrom('person_sessions')
-        .select('id')
-        .where('person_id', '=', session.person_id)
-        .orderBy('created_at', 'desc')
-        .orderBy('id')
-        .offset(keep),
-    )
-    .execute()
+  const { person_id, created_at } = session
+  await sql`
+    delete from person_sessions where expires_at <= ${created_at} or id in (
+      select id from person_sessions where person_id = ${person_id}
+      order by created_at desc, id offset ${keep})`.execute(trx)
 }
 
 export type OpenSession = { id: string; usedAt: Date; expiresAt: Date; person: Person }

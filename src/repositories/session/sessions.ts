@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { SessionsTable } from '../../db/tables.ts'
 
@@ -9,19 +9,11 @@ export async function insertSession(
   keep: number,
 ): Promise<void> {
   await trx.insertInto('sessions').values(session).execute()
-  await trx.deleteFrom('sessions').where('expires_at', '<=', session.created_at).execute()
-  await trx
-    .deleteFrom('sessions')
-    .where('id', 'in', (eb) =>
-      eb
-        .selectFrom('sessions')
-        .select('id')
-        .where('key_id', 'is not distinct from', session.key_id)
-        .orderBy('created_at', 'desc')
-        .orderBy('id')
-        .offset(keep),
-    )
-    .execute()
+  const { key_id, created_at } = session
+  await sql`
+    delete from sessions where expires_at <= ${created_at} or id in (
+      select id from sessions where key_id is not distinct from ${key_id}
+      order by created_at desc, id offset ${keep})`.execute(trx)
 }
 
 /** Whether the session exists and has not expired. */

@@ -84,10 +84,10 @@ export async function countOpenOrphans(
 }
 
 /** Stores an unclaimed payment. Returns whether it is new. */
-export async function insertOrphan(trx: Trx, orphan: OrphanRow): Promise<boolean> {
+export async function insertOrphan(trx: Trx, row: OrphanRow): Promise<boolean> {
   const result = await trx
     .insertInto('orphans')
-    .values(orphan)
+    .values(row)
     .onConflict((conflict) => conflict.columns(['client', 'payment_id']).doNothing())
     .executeTakeFirst()
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n
@@ -98,12 +98,11 @@ export async function findOrphan(
   client: ClientName,
   id: string,
 ): Promise<OrphanRow | undefined> {
-  return db
-    .selectFrom('orphans')
-    .selectAll()
-    .where('client', '=', client)
-    .where('id', '=', id)
-    .executeTakeFirst()
+  return orphan(db, client, id).executeTakeFirst()
+}
+
+function orphan(db: Db | Trx, client: ClientName, id: string) {
+  return db.selectFrom('orphans').selectAll().where('client', '=', client).where('id', '=', id)
 }
 
 /** Adopted payments whose own refund is done: the one with the key of `refundOrphan`. */
@@ -131,13 +130,7 @@ export async function lockOrphan(
   client: ClientName,
   id: string,
 ): Promise<OrphanRow | undefined> {
-  return trx
-    .selectFrom('orphans')
-    .selectAll()
-    .where('client', '=', client)
-    .where('id', '=', id)
-    .forUpdate()
-    .executeTakeFirst()
+  return orphan(trx, client, id).forUpdate().executeTakeFirst()
 }
 
 export async function settleOrphan(
