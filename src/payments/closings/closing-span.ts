@@ -95,10 +95,10 @@ function overlapWith(closing: ClosingRow, until: Date, end: Date): AppError {
   const { id, number, state, from_at: from, to_at: to } = closing
   const which =
     from >= until
-      ? `The closings of this place begin at ${textOf(from)}`
-      : `Closing ${number} of this place covers ${textOf(from)} to ${textOf(to)}`
+      ? `The closings of this place begin at ${from.toISOString()}`
+      : `Closing ${number} of this place covers ${from.toISOString()} to ${to.toISOString()}`
   return new AppError('CLOSING_OVERLAPS', {
-    message: `${which}. Ask for a time from ${textOf(end)} on`,
+    message: `${which}. Ask for a time from ${end.toISOString()} on`,
     extra: { closing: { id, number, state, from, to }, nextFrom: end },
   })
 }
@@ -106,13 +106,9 @@ function overlapWith(closing: ClosingRow, until: Date, end: Date): AppError {
 /** `businessDay` is that of the first charge. */
 function gapOf({ from, to }: { from: Date; to: Date }, businessDay: string): AppError {
   return new AppError('CLOSING_GAP', {
-    message: `There are charges from ${textOf(from)} to ${textOf(to)} that no closing covers. Close ${businessDay} first`,
+    message: `There are charges from ${from.toISOString()} to ${to.toISOString()} that no closing covers. Close ${businessDay} first`,
     extra: { uncovered: { from, to, businessDay }, nextFrom: from },
   })
-}
-
-function textOf(at: Date): string {
-  return at.toISOString()
 }
 
 function earlier(one: Date, other: Date): Date {

@@ -2,16 +2,9 @@ import type { Db } from '../../db/database.ts'
 import { decisionOf } from '../../domain/order-state.ts'
 import { isOwn } from '../../domain/payment-figures.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
-import {
-  type Charges,
-  type ChargesQuery,
-  readCharges,
-} from '../../repositories/closings/closing-charges.ts'
+import { type ChargesQuery, readCharges } from '../../repositories/closings/closing-charges.ts'
 import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
-import {
-  type ChargedInstead,
-  findChargedInstead,
-} from '../../repositories/orders/order-operations.ts'
+import { findChargedInstead } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { ProviderPaymentRow } from '../../repositories/provider-payments/provider-payments.ts'
 import {
@@ -41,23 +34,15 @@ export function readsOf({ id }: ClosingRow): string {
 
 /** Compares a closing's span by the records of both sides at this moment. */
 export async function compareClosing(db: Db, closing: ClosingRow): Promise<Comparison> {
-  const charges = await readCharges(db, queryOf(closing))
-  const late = charges.orders.filter((order) => decisionOf(order) === 'paid_late')
-  const ids = late.map(({ id }) => id)
-  return compare(closing, charges, await findChargedInstead(db, ids))
-}
-
-function compare(
-  closing: ClosingRow,
-  { payments, orders }: Charges,
-  instead: ReadonlyMap<string, ChargedInstead>,
-): Comparison {
+  const { payments, orders } = await readCharges(db, queryOf(closing))
+  const late = orders.filter((order) => decisionOf(order) === 'paid_late')
+  const instead = await findChargedInstead(
+    db,
+    late.map(({ id }) => id),
+  )
   return compareCharges({
     theirs: payments.map(theirChargeOf),
-    ours: orders.map((order) => ({
-      ...ourChargeOf(order),
-      insteadOrderId: instead.get(order.id)?.id ?? null,
-    })),
+    ours: orders.map((order) => ourChargeOf(order, instead.get(order.id)?.id ?? null)),
     span: { from: closing.from_at, to: closing.to_at },
     cajaId: closing.caja_id,
     sucursalId: closing.sucursal_id,
@@ -86,13 +71,8 @@ function theirChargeOf(row: ProviderPaymentRow): TheirCharge {
   }
 }
 
-/** A further payment has a line of its own. */
-function undecidedOf(order: OrderRow): OurCharge['undecided'] {
+function ourChargeOf(order: OrderRow, insteadOrderId: string | null): OurCharge {
   const decision = decisionOf(order)
-  return decision === 'paid_twice' ? null : decision
-}
-
-function ourChargeOf(order: OrderRow): OurCharge {
   const own = order.payments.filter(isOwn)
   const paid = own.find(({ paidCents }) => paidCents !== null) ?? own.at(-1)
   return {
@@ -110,8 +90,9 @@ function ourChargeOf(order: OrderRow): OurCharge {
     method: paid?.methodType ?? null,
     installments: paid?.installments ?? null,
     paymentIds: own.flatMap(({ referenceId }) => referenceId ?? []),
-    undecided: undecidedOf(order),
-    insteadOrderId: null,
+    // A further payment has a line of its own.
+    undecided: decision === 'paid_twice' ? null : decision,
+    insteadOrderId,
     createdAt: order.created_at,
   }
 }

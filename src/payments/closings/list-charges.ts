@@ -64,8 +64,7 @@ function rowsOf(
   { our, theirs }: PairedCharge,
   lineOf: (orderId: string | undefined, paymentId: string | undefined) => ClosingLine | null,
 ): ListedCharge[] {
-  const [first, ...others] = our ? [theirs[0], ...theirs.slice(1)] : [undefined, ...theirs]
-  const rowOfPayment = (their: NonNullable<typeof first>) => ({
+  const rowOfPayment = (their: PairedCharge['theirs'][number]) => ({
     at: their.soldAt,
     cajaId: their.cajaId,
     reference: null,
@@ -77,22 +76,21 @@ function rowsOf(
     there: sideOf(their),
     line: lineOf(undefined, their.paymentId),
   })
-  if (!our) return others.flatMap((their) => (their ? [rowOfPayment(their)] : []))
-  return [
-    {
-      at: first?.soldAt ?? our.createdAt,
-      cajaId: our.cajaId,
-      reference: our.reference,
-      orderId: our.orderId,
-      paymentId: first?.paymentId ?? our.paymentIds[0] ?? null,
-      method: our.method ?? first?.method ?? null,
-      installments: first?.installments ?? our.installments,
-      here: our.paidCents > 0 ? { cents: our.paidCents, refundedCents: our.refundedCents } : null,
-      there: first ? sideOf(first) : null,
-      line: lineOf(our.orderId, first?.paymentId),
-    },
-    ...others.flatMap((their) => (their ? [rowOfPayment(their)] : [])),
-  ]
+  if (!our) return theirs.map(rowOfPayment)
+  const [first, ...others] = theirs
+  const row = {
+    at: first?.soldAt ?? our.createdAt,
+    cajaId: our.cajaId,
+    reference: our.reference,
+    orderId: our.orderId,
+    paymentId: first?.paymentId ?? our.paymentIds[0] ?? null,
+    method: our.method ?? first?.method ?? null,
+    installments: first?.installments ?? our.installments,
+    here: our.paidCents > 0 ? { cents: our.paidCents, refundedCents: our.refundedCents } : null,
+    there: first ? sideOf(first) : null,
+    line: lineOf(our.orderId, first?.paymentId),
+  }
+  return [row, ...others.map(rowOfPayment)]
 }
 
 function sideOf({ amountCents, refundedCents, netCents }: PairedCharge['theirs'][number]) {

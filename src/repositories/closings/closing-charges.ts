@@ -20,7 +20,7 @@ const longestOrderMs = 4 * 3_600_000
 /** How long a charge may be refunded. */
 const refundPeriodMs = 370 * 24 * 3_600_000
 
-export type Charges = { payments: ProviderPaymentRow[]; orders: OrderRow[] }
+type Charges = { payments: ProviderPaymentRow[]; orders: OrderRow[] }
 
 /**
  * Both sides of a place and time: payments sold or refunded in it, and orders that could be paid or were refunded in
