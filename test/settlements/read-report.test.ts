@@ -11,9 +11,7 @@ async function read(text: string, chunk = text.length, offset?: string): Promise
   const parts: string[] = []
   for (let at = 0; at < text.length; at += chunk) parts.push(text.slice(at, at + chunk))
   const lines: ReportLine[] = []
-  for await (const line of readReport(parts, offset === undefined ? {} : { offset })) {
-    lines.push(line)
-  }
+  for await (const line of readReport(parts, offset)) lines.push(line)
   return lines
 }
 

@@ -194,7 +194,7 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
     await takeReportStream(deps, client, reports.file(token, report, fileName, signal), {
       origin: 'fetched',
       name: fileName,
-      options: { offset: offsetOfZone(config.zone ?? '') ?? reportZone },
+      offset: offsetOfZone(config.zone ?? ''),
       async along(trx, { file, rows, added }) {
         await move(trx, job, {
           state: 'taken_in',

@@ -31,7 +31,7 @@ export async function handInReport(
     return takeReportText(deps, client, given.text, {
       origin: 'handed_in',
       name: given.name,
-      ...(offset !== undefined && { options: { offset } }),
+      offset,
       along: (trx, { file, rows, added, changed }) =>
         recordSuccess(deps, trx, {
           ...entry,

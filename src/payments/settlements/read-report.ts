@@ -42,11 +42,6 @@ export type ReportLine = {
   others: Record<string, string>
 }
 
-export type ReportOptions = {
-  /** The offset of times without one; GMT-4 is the provider's. */
-  offset?: string
-}
-
 /** Far more than any line of a report; an unclosed quote would otherwise consume the file. */
 const longestLine = 65_536
 const mostColumns = 500
@@ -90,13 +85,13 @@ export function missingColumns(report: ReportKind, columns: readonly string[]): 
 
 /**
  * The movements of a settlement or release report (CSV). It accepts a byte order mark, four separators and a decimal comma. Lists
- * of taxes may be JSON without quotes, in a quoted cell or bare between separators.
+ * of taxes may be JSON without quotes, in a quoted cell or bare between separators. `offset` is that of times without one.
  *
  * @throws ReportError with the line: a file is read completely or not at all
  */
 export async function* readReport(
   text: AsyncIterable<string> | Iterable<string>,
-  { offset = reportZone }: ReportOptions = {},
+  offset = reportZone,
 ): AsyncGenerator<ReportLine> {
   const parts = toIterator(text)
   const { delimiter, rest } = await findDelimiter(parts)

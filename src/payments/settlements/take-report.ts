@@ -22,13 +22,7 @@ import {
 } from '../../repositories/settlements/settlement-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { refreshNets } from './nets.ts'
-import {
-  ReportError,
-  type ReportKind,
-  type ReportLine,
-  type ReportOptions,
-  readReport,
-} from './read-report.ts'
+import { ReportError, type ReportKind, type ReportLine, readReport } from './read-report.ts'
 
 type TakeDeps = Pick<PaymentDeps, 'database' | 'now'>
 
@@ -44,7 +38,8 @@ export type TakenReport = {
 type ReportToTake = {
   origin: SettlementFileRow['origin']
   name: string | null
-  options?: ReportOptions
+  /** The offset of times without one; the provider's if it is not given. */
+  offset?: string | undefined
   /** Further writes in the transaction that stores the report, such as its audit entry. */
   along: (trx: Trx, taken: TakenReport) => Promise<void>
 }
@@ -70,7 +65,7 @@ export async function takeReportText(
   const lines: ReportLine[] = []
   const counts = new Map<string, number>()
   const turn = createTurns(longestTurnMs)
-  for await (const line of readReport([text], about.options)) {
+  for await (const line of readReport([text], about.offset)) {
     const count = (counts.get(line.sourceId) ?? 0) + 1
     counts.set(line.sourceId, count)
     if (count > mostOfSource) throw new ReportError(tooManyText(line))
@@ -109,12 +104,12 @@ export async function takeReportStream(
     }
   })()
   try {
-    for await (const _ of readReport(counted, about.options));
+    for await (const _ of readReport(counted, about.offset));
     zip.end()
     const text = Readable.from([await zipped])
       .pipe(createGunzip())
       .setEncoding('utf8')
-    const taken = await takeLines(deps, client, readReport(text, about.options))
+    const taken = await takeLines(deps, client, readReport(text, about.offset))
     return await keep(deps, client, about, digest.digest('hex'), taken)
   } finally {
     zip.destroy()

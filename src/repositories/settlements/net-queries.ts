@@ -80,17 +80,17 @@ export async function findSettlementsOfOrders(
     .execute()
 }
 
-export type PaymentToNet = Pick<
-  Selectable<ProviderPaymentsTable>,
-  | 'order_id'
-  | 'status'
-  | 'amount_cents'
-  | 'refunded_cents'
-  | 'net_cents'
-  | 'charges'
-  | 'fees'
-  | 'release_at'
->
+const paymentColumns = [
+  'order_id',
+  'status',
+  'amount_cents',
+  'refunded_cents',
+  'net_cents',
+  'charges',
+  'fees',
+  'release_at',
+] as const
+export type PaymentToNet = Pick<Selectable<ProviderPaymentsTable>, (typeof paymentColumns)[number]>
 
 export async function findPaymentsOfOrders(
   trx: Trx,
@@ -98,16 +98,7 @@ export async function findPaymentsOfOrders(
 ): Promise<PaymentToNet[]> {
   return trx
     .selectFrom('provider_payments')
-    .select([
-      'order_id',
-      'status',
-      'amount_cents',
-      'refunded_cents',
-      'net_cents',
-      'charges',
-      'fees',
-      'release_at',
-    ])
+    .select(paymentColumns)
     .where('order_id', 'in', [...ids])
     .orderBy('sold_at')
     .orderBy('payment_id')
@@ -197,13 +188,8 @@ export async function listNotClassed(
   db: Db,
   since: Date,
   limit: number,
-): Promise<{ name: string; entity: string | null; orders: number; cents: number | bigint }[]> {
-  const { rows } = await sql<{
-    name: string
-    entity: string | null
-    orders: number
-    cents: number | bigint
-  }>`
+): Promise<(Omit<NamedSum, 'part'> & { orders: number })[]> {
+  const { rows } = await sql<Omit<NamedSum, 'part'> & { orders: number }>`
     select one ->> 'name' as name, one ->> 'entity' as entity, count(*)::integer as orders,
       sum((one ->> 'cents')::bigint)::bigint as cents
     from orders, jsonb_array_elements(net -> 'notClassed') as one
