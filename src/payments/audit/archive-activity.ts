@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Database, Db } from '../../db/database.ts'
+import type { Db } from '../../db/database.ts'
 import type { Sealer } from '../../domain/sealed.ts'
 import {
   type ArchiveRow,
@@ -9,15 +9,10 @@ import {
   readSealed,
   type SealedEntry,
 } from '../../repositories/audit/activity-chain.ts'
+import type { PaymentDeps } from '../deps.ts'
 import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity.ts'
 import { type ArchivedEntry, readArchive, writeArchive, yieldTurn } from './archive-file.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
-
-type ArchiveDeps = {
-  database: Database
-  sealer: Sealer
-  now: () => Date
-}
 
 /** Clocks of processes differ, and one may have been wrong: this many further entries may show that the ones before are old. */
 const extraRows = 10
@@ -31,7 +26,7 @@ const rowsAtOnce = 200
  * @throws Error when an entry is not as it was written: it stays, for the check to report.
  */
 export async function archiveEntries(
-  { database, sealer, now }: ArchiveDeps,
+  { database, sealer, now }: Pick<PaymentDeps, 'database' | 'sealer' | 'now'>,
   folder: string,
   before: Date,
   size: number,

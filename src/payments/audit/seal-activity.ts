@@ -1,4 +1,4 @@
-import type { Database, Trx } from '../../db/database.ts'
+import type { Trx } from '../../db/database.ts'
 import type { Sealer } from '../../domain/sealed.ts'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
 import {
@@ -13,16 +13,10 @@ import {
   tryLockHead,
   writeHead,
 } from '../../repositories/audit/activity-chain.ts'
-import type { Log } from '../deps.ts'
+import type { PaymentDeps } from '../deps.ts'
 import { isHeadAuthentic, isSignedWith, sealEntry, signHead } from './activity.ts'
 
-type SealDeps = {
-  database: Database
-  sealer: Sealer
-  now: () => Date
-  sleep: (ms: number, signal?: AbortSignal) => Promise<void>
-  log: Log
-}
+type SealDeps = Pick<PaymentDeps, 'database' | 'sealer' | 'now' | 'sleep' | 'log'>
 
 /** The chain of the audit log: gives each committed entry its place, in one process at a time. */
 export type ActivityChain = {
@@ -160,7 +154,7 @@ async function writeCheckpoint({ database, sealer, log }: SealDeps): Promise<voi
  * checked.
  */
 export async function signHeadAgain(
-  { database, sealer, log }: Pick<SealDeps, 'database' | 'sealer'> & { log?: Log },
+  { database, sealer, log }: Pick<SealDeps, 'database' | 'sealer'> & Partial<Pick<SealDeps, 'log'>>,
   given: readonly string[] = [],
 ): Promise<void> {
   const isTaken = await database.transaction((trx) => signHeadAgainWithin(trx, sealer, given))

@@ -1,4 +1,4 @@
-import type { Database, Db } from '../../db/database.ts'
+import type { Db } from '../../db/database.ts'
 import { createSealer, type EncryptionKey, SealedError, type Sealer } from '../../domain/sealed.ts'
 import { markUnreadable } from '../../repositories/connection/connection-queries.ts'
 import {
@@ -21,12 +21,11 @@ import { recordSuccess } from '../audit/activity.ts'
 import { sealSigningKey, signingKeyContext } from '../audit/kept-signing-keys.ts'
 import { sealWaiting, signHeadAgain } from '../audit/seal-activity.ts'
 import { sealContext } from '../connection/token-keeper.ts'
+import type { PaymentDeps } from '../deps.ts'
 import { serviceActor } from '../operations/request-context.ts'
 import { sealedContext } from './encryption-keys.ts'
 
-type RotateDeps = {
-  database: Database
-  now: () => Date
+type RotateDeps = Pick<PaymentDeps, 'database' | 'now'> & {
   sleep: (ms: number) => Promise<void>
 }
 

@@ -37,11 +37,11 @@ export async function keepPayments(
   { client, mpUserId }: Shop,
   shown: readonly ProviderPayment[],
   now: Date,
-): Promise<number> {
+): Promise<void> {
   const named = shown.filter(({ paymentId }) => !paymentId.startsWith(rowWithoutId))
   await deleteRowsWithoutId(trx, client, named)
   const dated = newestOfEach(shown.filter((payment) => soldAt(payment) !== null))
-  if (dated.length === 0) return 0
+  if (dated.length === 0) return
   const places = await listPlaces(trx, client)
   const boxOf = new Map(places.boxes.map((box) => [box.mp_pos_id, box]))
   const storeOf = new Map(places.stores.map((store) => [store.mp_store_id, store.sucursal_id]))
@@ -72,7 +72,6 @@ export async function keepPayments(
   const orderIds = await savePayments(trx, rows)
   await separateSurplus(trx, client, orderIds, now)
   await refreshNets(trx, orderIds)
-  return rows.length
 }
 
 /** A page may show a payment twice. The last one counts, unless an earlier one has a later change time. */

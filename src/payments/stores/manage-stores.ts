@@ -17,13 +17,13 @@ import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import {
+  conflictOf,
   dropPlan,
   type NewPos,
   type NewStore,
   type Plan,
   planBoxes,
   planStore,
-  writePlan,
 } from './store-plan.ts'
 import {
   deletePosAtProvider,
@@ -81,7 +81,9 @@ async function create(
   actor: Actor,
   plan: (trx: Trx) => Promise<Plan>,
 ): Promise<StoreWithPos> {
-  const written = await writePlan(deps, plan)
+  const written = await deps.database.transaction(plan).catch((error) => {
+    throw conflictOf(error)
+  })
   const wanted = new Set(pos.map((box) => box.externalId))
   return finishCreation(deps, client, storeExternalId, wanted, actor).catch(async (error) => {
     await dropPlan(deps, client, written, error)

@@ -40,17 +40,6 @@ export type Plan = {
 }
 
 /**
- * Writes a plan, in one transaction.
- *
- * @throws CONFLICT when another request planned the same id meanwhile
- */
-export function writePlan(deps: PaymentDeps, plan: (trx: Trx) => Promise<Plan>): Promise<Plan> {
-  return deps.database.transaction(plan).catch((error) => {
-    throw conflictOf(error)
-  })
-}
-
-/**
  * Deletes the plan of a request that certainly created nothing: a refusal leaves no trace. As soon as one part exists, or may
  * exist, the plan stays for a repeat of the request.
  */
@@ -225,7 +214,7 @@ function beingDeleted(): AppError {
 }
 
 /** Two requests planned the same id at once: the database accepted one of them. */
-function conflictOf(error: unknown): unknown {
+export function conflictOf(error: unknown): unknown {
   const constraint = constraintOf(error)
   return constraint?.startsWith('stores_') || constraint?.startsWith('pos_')
     ? new AppError('CONFLICT', { cause: error })

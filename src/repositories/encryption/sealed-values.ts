@@ -51,13 +51,16 @@ const sealedColumns: readonly SealedColumn[] = [
 
 /** The existing columns with sealed values: before the latest migrations some are missing. */
 export async function listSealedColumns(db: Db): Promise<readonly SealedColumn[]> {
-  const tables = [...new Set(sealedColumns.map(({ table }) => table))]
+  const found = await existing(db, [...new Set(sealedColumns.map(({ table }) => table))])
+  return sealedColumns.filter(({ table }) => found.has(table))
+}
+
+async function existing(db: Db, tables: readonly string[]): Promise<Set<string>> {
   const { rows } = await sql<{ name: string }>`
     select name from unnest(${tables}::text[]) as name where to_regclass(name) is not null`.execute(
     db,
   )
-  const found = new Set(rows.map(({ name }) => name))
-  return sealedColumns.filter(({ table }) => found.has(table))
+  return new Set(rows.map(({ name }) => name))
 }
 
 /** The context that the secret of a person's codes is bound to. */
@@ -86,9 +89,7 @@ export type SealedValue = { row: string; owner: string; sealed: string }
 
 /** False before the first migration. */
 export async function hasTables(db: Db): Promise<boolean> {
-  const { rows } = await sql<{ found: boolean }>`
-    select to_regclass('activity_log') is not null as found`.execute(db)
-  return rows[0]?.found === true
+  return (await existing(db, ['activity_log'])).size > 0
 }
 
 /** The ids of the keys that sealed the column's values; one step of the index per id, with any number of rows. */
@@ -104,9 +105,7 @@ export async function findSigningKeys(db: Db): Promise<string[]> {
 
 /** None before the migration for archives. */
 async function findArchivedKeys(db: Db): Promise<string[]> {
-  const { rows: tables } = await sql<{ found: boolean }>`
-    select to_regclass('activity_archives') is not null as found`.execute(db)
-  if (!tables[0]?.found) return []
+  if ((await existing(db, ['activity_archives'])).size === 0) return []
   const { rows } = await sql<{ id: string }>`
     select distinct unnest(key_ids) as id from activity_archives`.execute(db)
   return rows.map(({ id }) => id)

@@ -181,35 +181,26 @@ export async function forgetDelivered(
       for update skip locked))`.execute(db)
 }
 
-/** Whether an item whose failure was counted is still failed or waits for another attempt. */
-export async function hasUnresolved(
-  db: Db | Trx,
-  { flow, destination }: DeliveryTarget,
-): Promise<boolean> {
-  const row = await db
+/** Items whose failure was counted, and that are still failed or wait for another attempt. */
+function unresolved(db: Db | Trx, { flow, destination }: DeliveryTarget) {
+  return db
     .selectFrom('deliveries')
-    .select('pk')
     .where('flow', '=', flow)
     .where('destination', '=', destination)
     .where('told_version', 'is not', null)
     .where('state', 'in', ['failed', 'waiting'])
-    .limit(1)
-    .executeTakeFirst()
+}
+
+/** Whether there are such items. */
+export async function hasUnresolved(db: Db | Trx, target: DeliveryTarget): Promise<boolean> {
+  const row = await unresolved(db, target).select('pk').limit(1).executeTakeFirst()
   return row !== undefined
 }
 
 /** The number of these items. */
-export async function countUnresolved(
-  db: Db | Trx,
-  { flow, destination }: DeliveryTarget,
-): Promise<number> {
-  const { count } = await db
-    .selectFrom('deliveries')
+export async function countUnresolved(db: Db | Trx, target: DeliveryTarget): Promise<number> {
+  const { count } = await unresolved(db, target)
     .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('flow', '=', flow)
-    .where('destination', '=', destination)
-    .where('told_version', 'is not', null)
-    .where('state', 'in', ['failed', 'waiting'])
     .executeTakeFirstOrThrow()
   return count
 }
