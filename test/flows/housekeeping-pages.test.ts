@@ -5,11 +5,7 @@ import type { Database } from '../../src/db/database.ts'
 import type { Step } from '../../src/db/steps.ts'
 import { cleanDeliveries } from '../../src/flows/engine/housekeeping.ts'
 import { createSteps } from '../../src/jobs/small-steps.ts'
-import {
-  beforeAllDeliveries,
-  deleteFinished,
-  finishedRows,
-} from '../../src/repositories/flows/finished-deliveries.ts'
+import { deleteFinished, finishedRows } from '../../src/repositories/flows/finished-deliveries.ts'
 import { deleteFlowErrorsBefore } from '../../src/repositories/flows/flow-errors.ts'
 import {
   attemptsKept,
@@ -18,7 +14,7 @@ import {
   trimItemHistory,
   versionsKept,
 } from '../../src/repositories/flows/item-versions.ts'
-import { inKeyOrder } from '../../src/repositories/flows/key-order.ts'
+import { beforeAllDeliveries, inKeyOrder } from '../../src/repositories/flows/key-order.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { rowsRead } from './explained.ts'
 

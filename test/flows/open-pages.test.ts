@@ -9,12 +9,11 @@ import {
   openParts,
 } from '../../src/repositories/flows/delivery-reports.ts'
 import {
-  beforeAllFailed,
   failedRows,
   failureParts,
   groupFailures,
 } from '../../src/repositories/flows/failed-deliveries.ts'
-import { inKeyOrder } from '../../src/repositories/flows/key-order.ts'
+import { beforeAllDeliveries, inKeyOrder } from '../../src/repositories/flows/key-order.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { rowsRead } from './explained.ts'
 
@@ -59,7 +58,7 @@ const read = (statement: Parameters<typeof rowsRead>[1]) =>
 
 test('a page of what is open, or failed, reads about as many rows as it answers for', async () => {
   const flow = await fill()
-  const page = { after: beforeAllFailed, limit: pageRows }
+  const page = { after: beforeAllDeliveries, limit: pageRows }
   const { waiting, failed } = beforeAllOpen
   const after = { waiting: { ...waiting, flow }, failed: { ...failed, flow } }
   const parts = openParts(now, { after, limit: pageRows })
@@ -73,7 +72,7 @@ test('a page of what is open, or failed, reads about as many rows as it answers 
 
 test('a page in key order is not compiled, and what is forbidden for it is allowed again afterwards', async () => {
   const flow = await fill()
-  const page = failureParts(flow, { after: beforeAllFailed, limit: pageRows })
+  const page = failureParts(flow, { after: beforeAllDeliveries, limit: pageRows })
   const plans = await inKeyOrder(database, (trx) =>
     sql<{ 'QUERY PLAN': object[] }>`explain (analyze, format json) ${page}`.execute(trx),
   )

@@ -7,7 +7,6 @@ import {
 } from '../../repositories/flows/deliveries.ts'
 import { writeResults } from '../../repositories/flows/delivery-results.ts'
 import {
-  beforeAllFailed,
   type FailedFilter,
   type FailedRows,
   failedRows,
@@ -18,7 +17,7 @@ import { wakeDestination } from '../../repositories/flows/flow-events.ts'
 import { resetHashes } from '../../repositories/flows/flow-items.ts'
 import { requestFullScan } from '../../repositories/flows/flow-state.ts'
 import { findContent } from '../../repositories/flows/item-versions.ts'
-import { inKeyOrder } from '../../repositories/flows/key-order.ts'
+import { deliveryPages } from '../../repositories/flows/key-order.ts'
 import { keyRecord } from '../item/item.ts'
 import type { Outcome } from './outcome.ts'
 import type { ItemOutcome } from './save-outcomes.ts'
@@ -41,10 +40,7 @@ export async function retryFailed(
   const { flow } = filter
   const at = deps.now()
   let total = 0
-  let after: typeof beforeAllFailed | undefined = beforeAllFailed
-  while (after) {
-    const page = failedRows(filter, { after, limit })
-    const { rows } = await inKeyOrder(database, (trx) => page.execute(trx))
+  for await (const rows of deliveryPages(database, limit, (page) => failedRows(filter, page))) {
     for (const one of rows) {
       const group = await wanted(one, filter)
       if (group.pks.length === 0) continue
@@ -56,10 +52,6 @@ export async function retryFailed(
         return requeued.length
       })
     }
-    const scanned = rows.reduce((sum, one) => sum + one.scanned, 0)
-    const last = rows.at(-1)
-    after =
-      last && scanned === limit ? { destination: last.destination, pk: last.lastPk } : undefined
   }
   return total
 }

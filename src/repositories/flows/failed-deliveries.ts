@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Database, Trx } from '../../db/database.ts'
 import { createTurns } from '../../db/event-loop-turns.ts'
 import type { StoredReason } from '../../domain/flow-reasons.ts'
-import { inKeyOrder } from './key-order.ts'
+import { type DeliveryPlace, deliveryPages } from './key-order.ts'
 
 export type FailureGroup = {
   destination: string
@@ -21,11 +21,6 @@ export type FailureGroup = {
 /** Reduces the error text of an item to its cause. */
 export type NameCause = (error: string, pk: string) => string
 
-/** The place of a failed delivery of a flow, in key order. */
-type Place = { destination: string; pk: string }
-
-export const beforeAllFailed: Place = { destination: '', pk: '' }
-
 /** A long error text takes time to classify, and charges run on the same thread. */
 const yieldToEventLoop = createTurns(10)
 const samplePks = 20
@@ -34,12 +29,12 @@ const rowsAtOnce = 2_000
 const groupsKept = 500
 
 /** Failures of one destination with the same error text. `lastPk` is the last key that was read. */
-type GroupPart = FailureGroup & { lastPk: string }
+type GroupPart = FailureGroup & { lastPk: string; scanned: number }
 
 /** Reads the next failed deliveries after a place, grouped. Run it through inKeyOrder. */
 export function failureParts(
   flow: string,
-  page: { after: Place; limit: number },
+  page: { after: DeliveryPlace; limit: number },
 ): RawBuilder<GroupPart> {
   return sql<GroupPart>`
     with page as materialized (
@@ -50,7 +45,7 @@ export function failureParts(
       order by destination, pk
       limit ${page.limit}
     )
-    select destination, error, last_status as status, count(*) as items,
+    select destination, error, last_status as status, count(*) as items, count(*) as scanned,
       max(finished_at) as "lastAt", max(pk) as "lastPk",
       (array_agg(pk order by pk))[1:${sql.lit(samplePks)}] as pks, (array_agg(why order by pk))[1] as why
     from page
@@ -71,22 +66,15 @@ export async function groupFailures(
 ): Promise<{ value: FailureGroup[]; rows: number }> {
   let groups = new Map<string, FailureGroup>()
   let read = 0
-  let after: Place | undefined = beforeAllFailed
-  while (after) {
-    const page = failureParts(flow, { after, limit })
-    const { rows } = await inKeyOrder(database, (trx) => page.execute(trx))
+  for await (const rows of deliveryPages(database, limit, (page) => failureParts(flow, page))) {
     for (const part of rows) {
       await yieldToEventLoop()
       addPart(groups, part, causeOf)
+      read += part.scanned
     }
     if (groups.size > 2 * groupsKept) {
       groups = new Map(byItems(groups).slice(0, groupsKept))
     }
-    const scanned = rows.reduce((sum, { items }) => sum + items, 0)
-    const last = rows.at(-1)
-    after =
-      last && scanned === limit ? { destination: last.destination, pk: last.lastPk } : undefined
-    read += scanned
   }
   const most = byItems(groups).slice(0, groupsKept)
   return { value: most.map(([, group]) => group), rows: read }
@@ -94,7 +82,7 @@ export async function groupFailures(
 
 function addPart(
   groups: Map<string, FailureGroup>,
-  { lastPk, ...part }: GroupPart,
+  { lastPk, scanned, ...part }: GroupPart,
   causeOf?: NameCause,
 ): void {
   // A text that names an item belongs to that item only.
@@ -152,7 +140,7 @@ export type FailedRows = {
 /** Reads the next failed deliveries after a place, and which of them are selected. Run it through inKeyOrder. */
 export function failedRows(
   filter: FailedFilter,
-  page: { after: Place; limit: number },
+  page: { after: DeliveryPlace; limit: number },
 ): RawBuilder<FailedRows> {
   const { destination, pk, error, isSelected } = filter
   return sql<FailedRows>`

@@ -1,15 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Trx } from '../../db/database.ts'
 import { atOnce, type Step } from '../../db/steps.ts'
-import { inKeyOrder } from './key-order.ts'
+import { type DeliveryPlace, deliveryPages } from './key-order.ts'
 
 /** The times before which finished deliveries may be deleted. */
 export type FinishedBefore = { doneBefore: Date; failedBefore: Date }
-
-/** The place of a delivery of a flow, in key order. */
-type Place = { destination: string; pk: string }
-
-export const beforeAllDeliveries: Place = { destination: '', pk: '' }
 
 /** A page of rows of one destination: the last key, the number of rows, and the keys that may be deleted. */
 export type FinishedRows = { destination: string; lastPk: string; scanned: number; pks: string[] }
@@ -24,7 +19,7 @@ const rowsAtOnce = 5_000
 export function finishedRows(
   flow: string,
   before: FinishedBefore,
-  page: { after: Place; limit: number },
+  page: { after: DeliveryPlace; limit: number },
 ): RawBuilder<FinishedRows> {
   return sql<FinishedRows>`
     with page as materialized (
@@ -61,19 +56,13 @@ export async function deleteFinished(
   { limit = rowsAtOnce, step = atOnce }: { limit?: number; step?: Step } = {},
 ): Promise<number> {
   let deleted = 0
-  let after: Place | undefined = beforeAllDeliveries
-  while (after) {
-    const page = finishedRows(flow, before, { after, limit })
-    const { rows } = await step(() => inKeyOrder(database, (trx) => page.execute(trx)))
+  const pages = deliveryPages(database, limit, (page) => finishedRows(flow, before, page), step)
+  for await (const rows of pages) {
     for (const { destination, pks } of rows.filter((one) => one.pks.length > 0)) {
       deleted += await step(() =>
         database.transaction((trx) => deleteIfFinished(trx, { flow, destination, pks }, before)),
       )
     }
-    const last = rows.at(-1)
-    const scanned = rows.reduce((sum, one) => sum + one.scanned, 0)
-    after =
-      last && scanned === limit ? { destination: last.destination, pk: last.lastPk } : undefined
   }
   return deleted
 }
