@@ -94,31 +94,51 @@ export async function invitePerson(
  */
 export async function changePerson(
   deps: PaymentDeps,
-  { among, actor }: Manager,
+  manager: Manager,
   id: string,
   { role, stores }: { role: Role; stores: readonly string[] | null },
 ): Promise<PersonRow> {
-  const { client, ...before } = await requirePerson(deps, among, id)
-  await requireFittingRole(deps, { role, client, stores })
+  const before = await requirePerson(deps, manager.among, id)
+  await requireFittingRole(deps, { role, client: before.client, stores })
+  return change(deps, manager, before, {
+    action: 'person.changed',
+    fields: { role, stores: stores && JSON.stringify(stores) },
+    metadata: {
+      role,
+      role_before: before.role,
+      ...(stores && { stores }),
+      ...(before.stores && { stores_before: before.stores }),
+    },
+  })
+}
+
+/** Changes a person, with an entry of the audit log. */
+async function change(
+  deps: PaymentDeps,
+  { among, actor }: Manager,
+  { id, client, name }: PersonRow,
+  {
+    action,
+    fields,
+    metadata,
+    endsSessions = false,
+  }: {
+    action: string
+    fields: Parameters<typeof updatePerson>[2]
+    metadata?: Record<string, unknown>
+    endsSessions?: boolean
+  },
+): Promise<PersonRow> {
   await deps.database.transaction(async (trx) => {
-    const fields = { role, stores: stores && JSON.stringify(stores) }
     if (!(await updatePerson(trx, id, fields))) throw noSuchPerson()
-    await recordSuccess(deps, trx, {
-      client,
-      actor,
-      action: 'person.changed',
-      resourceId: id,
-      metadata: {
-        name: before.name,
-        role,
-        role_before: before.role,
-        ...(stores && { stores }),
-        ...(before.stores && { stores_before: before.stores }),
-      },
-    })
+    if (endsSessions) await deletePersonSessions(trx, id)
+    const entry = { client, actor, action, resourceId: id, metadata: { name, ...metadata } }
+    await recordSuccess(deps, trx, entry)
   })
   return requirePerson(deps, among, id)
 }
+
+const withoutAccess = { password_hash: null, totp_secret: null, totp_on: false } as const
 
 /**
  * Takes password, codes and sessions away and makes a new invitation.
@@ -127,24 +147,16 @@ export async function changePerson(
  */
 export async function resetPerson(
   deps: PaymentDeps,
-  { among, actor }: Manager,
+  manager: Manager,
   id: string,
 ): Promise<{ person: PersonRow; invitation: Invitation }> {
-  const { client, name } = await requirePerson(deps, among, id)
   const { invitation, columns } = newInvitation(deps.now())
-  await deps.database.transaction(async (trx) => {
-    const cleared = { password_hash: null, totp_secret: null, totp_on: false, ...columns }
-    if (!(await updatePerson(trx, id, cleared))) throw noSuchPerson()
-    await deletePersonSessions(trx, id)
-    await recordSuccess(deps, trx, {
-      client,
-      actor,
-      action: 'person.reset',
-      resourceId: id,
-      metadata: { name },
-    })
+  const person = await change(deps, manager, await requirePerson(deps, manager.among, id), {
+    action: 'person.reset',
+    fields: { ...withoutAccess, ...columns },
+    endsSessions: true,
   })
-  return { person: await requirePerson(deps, among, id), invitation }
+  return { person, invitation }
 }
 
 /**
@@ -154,30 +166,19 @@ export async function resetPerson(
  */
 export async function revokePerson(
   deps: PaymentDeps,
-  { among, actor }: Manager,
+  manager: Manager,
   id: string,
 ): Promise<PersonRow> {
-  const { client, name } = await requirePerson(deps, among, id)
-  await deps.database.transaction(async (trx) => {
-    const ended = {
+  return change(deps, manager, await requirePerson(deps, manager.among, id), {
+    action: 'person.revoked',
+    fields: {
+      ...withoutAccess,
       revoked_at: deps.now(),
-      password_hash: null,
-      totp_secret: null,
-      totp_on: false,
       invitation_hash: null,
       invitation_expires_at: null,
-    }
-    if (!(await updatePerson(trx, id, ended))) throw noSuchPerson()
-    await deletePersonSessions(trx, id)
-    await recordSuccess(deps, trx, {
-      client,
-      actor,
-      action: 'person.revoked',
-      resourceId: id,
-      metadata: { name },
-    })
+    },
+    endsSessions: true,
   })
-  return requirePerson(deps, among, id)
 }
 
 /** The open sessions of a person. Throws NOT_FOUND. */
