@@ -1,5 +1,4 @@
 import { rm } from 'node:fs/promises'
-import { parseArgs } from 'node:util'
 import type { Config } from '../app/config.ts'
 import { writeBackup } from '../backup/backup-file.ts'
 import { requireEmbedded } from '../backup/embedded-place.ts'
@@ -11,7 +10,7 @@ import { DatabaseLockedError } from '../db/database-failures.ts'
 import { product } from '../http/product.ts'
 import { rememberBackup } from '../repositories/settings.ts'
 import { readSettings } from './read-settings.ts'
-import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
+import { type CommandHelp, readArgument, runCommand, say, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {
   usage: 'npm run backup -- FILE',
@@ -74,14 +73,9 @@ async function openSnapshot(dataDir: string): Promise<Opened> {
   }
 }
 
-function readFileName(): string {
-  const [path, ...more] = parseArgs({ allowPositionals: true, options: {} }).positionals
-  if (path === undefined || more.length > 0) throw new UsageError()
-  return path
-}
-
 await runCommand(help, async () => {
-  const path = readFileName()
+  const path = readArgument()
+  if (path === undefined) throw new UsageError()
   const startedAt = new Date()
   const takenAt = startedAt.toISOString()
   const { database, remember, close } = await openUndisturbed(readSettings())

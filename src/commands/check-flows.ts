@@ -1,8 +1,7 @@
-import { parseArgs } from 'node:util'
 import { settingsSchema } from '../app/config-schema.ts'
 import { ownSecrets } from '../app/secrets-file.ts'
 import { checkFlows } from '../flows/definition/check.ts'
-import { type CommandHelp, runCommand, UsageError } from './run-command.ts'
+import { type CommandHelp, readArgument, runCommand } from './run-command.ts'
 
 const help: CommandHelp = {
   usage: 'npm run flows:check [-- folder]',
@@ -16,14 +15,8 @@ const help: CommandHelp = {
   example: 'npm run flows:check -- examples/flows',
 }
 
-function readFolder(): string | undefined {
-  const { positionals } = parseArgs({ allowPositionals: true, options: {} })
-  if (positionals.length > 1) throw new UsageError()
-  return positionals[0]
-}
-
 await runCommand(help, async () => {
-  const folder = readFolder()
+  const folder = readArgument()
   const dataDir = settingsSchema.shape.DATA_DIR.parse(process.env.DATA_DIR?.trim() || undefined)
   const { lines, isGood } = await checkFlows(process.env, folder, ownSecrets(dataDir))
   process.stdout.write(`${lines.join('\n')}\n`)

@@ -72,6 +72,13 @@ export function readOptions<const Options extends ParseArgsOptionsConfig>(
   }
 }
 
+/** The argument of a command that takes one. */
+export function readArgument(): string | undefined {
+  const [given, ...more] = parseArgs({ allowPositionals: true, options: {} }).positionals
+  if (more.length > 0) throw new UsageError()
+  return given
+}
+
 /** Includes what `parseArgs` throws for an unknown option or argument. */
 function isUsageError(error: unknown): error is Error {
   if (error instanceof UsageError) return true

@@ -19,13 +19,17 @@ import {
   listAmendments,
   listShopPlaces,
   lockClosing,
-  setTimeZone,
   signClosing,
   updateClosing,
 } from '../../repositories/closings/closing-queries.ts'
 import { findConnection } from '../../repositories/connection/connection-queries.ts'
 import { deleteReads } from '../../repositories/provider-payments/payment-reads.ts'
-import { findPos, findStore, type StoreRow } from '../../repositories/stores/store-queries.ts'
+import {
+  findPos,
+  findStore,
+  type StoreRow,
+  updateStore,
+} from '../../repositories/stores/store-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { callForClient } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
@@ -380,7 +384,7 @@ export async function setStoreTimeZone(
     throw invalid('time_zone', { code: 'TIME_ZONE_UNKNOWN' })
   }
   await deps.database.transaction(async (trx) => {
-    await setTimeZone(trx, client, store.id, timeZone)
+    await updateStore(trx, client, store.id, { time_zone: timeZone })
     await recordSuccess(deps, trx, {
       client,
       actor,

@@ -54,25 +54,19 @@ export async function createEventSource(
       missOf('order'),
     )
   }
+  const listen = (kind: 'webhook' | 'activity', channel: string) =>
+    database.listen(
+      channel,
+      (payload) => {
+        if (subscribers[kind].size === 0) return
+        const data = JSON.parse(payload) as WebhookNotice & ActivityNotice
+        publish({ kind, key: `${kind} ${data.id}`, client: data.client, data })
+      },
+      missOf(kind),
+    )
   const unlisten = await Promise.all([
-    database.listen(
-      webhookChannel,
-      (payload) => {
-        if (subscribers.webhook.size === 0) return
-        const data = JSON.parse(payload) as WebhookNotice
-        publish({ kind: 'webhook', key: `webhook ${data.id}`, client: data.client, data })
-      },
-      missOf('webhook'),
-    ),
-    database.listen(
-      activityChannel,
-      (payload) => {
-        if (subscribers.activity.size === 0) return
-        const data = JSON.parse(payload) as ActivityNotice
-        publish({ kind: 'activity', key: `activity ${data.id}`, client: data.client, data })
-      },
-      missOf('activity'),
-    ),
+    listen('webhook', webhookChannel),
+    listen('activity', activityChannel),
   ])
   const unwatchOrders = () => {
     forgetOrders?.()

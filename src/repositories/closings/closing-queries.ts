@@ -357,17 +357,3 @@ export async function listShopPlaces(
     .$if(client !== null, (query) => query.where('clients.name', '=', client as ClientName))
     .execute()
 }
-
-export async function setTimeZone(
-  trx: Trx,
-  client: ClientName,
-  storeId: string,
-  timeZone: string | null,
-): Promise<void> {
-  await trx
-    .updateTable('stores')
-    .set({ time_zone: timeZone })
-    .where('client', '=', client)
-    .where('id', '=', storeId)
-    .execute()
-}
