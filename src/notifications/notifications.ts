@@ -10,7 +10,7 @@ import {
   takeDueDocuments,
   takeNewChargebacks,
 } from '../repositories/chargebacks/chargeback-queries.ts'
-import { listPauses } from '../repositories/flows/flow-switches.ts'
+import { listPausedFlows } from '../repositories/flows/flow-switches.ts'
 import {
   deleteOtherReceivers,
   listOpenGroups,
@@ -212,7 +212,7 @@ export function createNotifications(
       notified.map(({ flow }) => flow.name),
     )
     if (groups.length === 0) return
-    const paused = new Set((await listPauses(db)).map(({ flow }) => flow))
+    const paused = new Set(await listPausedFlows(db))
     for (const row of groups) {
       const receiver = flows
         .get(row.flow)

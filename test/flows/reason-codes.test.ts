@@ -6,7 +6,7 @@ import { pauseByService, resumeByService } from '../../src/flows/control/switche
 import { failureNotification } from '../../src/notifications/failure-message.ts'
 import {
   findPauseFor,
-  listPauses,
+  readSwitches,
   takeOverPauses,
 } from '../../src/repositories/flows/flow-switches.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -25,8 +25,10 @@ const pauseBefore = (flow: string, by: string, reason: string, code: string | nu
   sql`insert into flow_pause (flow, paused_at, paused_by, reason, code)
     values (${flow}, ${at}, ${by}, ${reason}, ${code})`.execute(database.db)
 
-const pauseOf = async (flow: string) =>
-  (await listPauses(database.db)).find((pause) => pause.flow === flow)
+const pauseOf = async (flow: string) => {
+  const state = (await readSwitches(database.db, [flow])).get(flow)
+  return state?.paused ? state : undefined
+}
 
 test('a pause of the service has a code, and its sentence stays for the version before', async () => {
   await database.transaction((trx) =>

@@ -18,8 +18,6 @@ import {
   findPauseFor,
   insertFlowActivity,
   insertPauses,
-  listLimits,
-  listPauses,
   takeOverPauses,
   upsertLimit,
 } from '../../repositories/flows/flow-switches.ts'
@@ -60,44 +58,6 @@ export function recorded<T>(
     await recordAction(deps, trx, { at, ...action })
     return done
   })
-}
-
-export type SwitchState = {
-  paused: boolean
-  pausedAt: Date | null
-  pausedBy: string | null
-  reason: string | null
-  why: StoredReason | null
-  runLimit: number | null
-  runCount: number
-}
-
-/** Pause and limit of each of these flows. */
-export async function readSwitches(
-  deps: Pick<SwitchDeps, 'database'>,
-  flows: readonly string[],
-): Promise<Map<string, SwitchState>> {
-  const { db } = deps.database
-  const pauses = new Map((await listPauses(db)).map((pause) => [pause.flow, pause]))
-  const limits = new Map((await listLimits(db)).map((limit) => [limit.flow, limit]))
-  return new Map(
-    flows.map((flow) => {
-      const pause = pauses.get(flow)
-      const limit = limits.get(flow)
-      return [
-        flow,
-        {
-          paused: pause !== undefined,
-          pausedAt: pause?.pausedAt ?? null,
-          pausedBy: pause?.pausedBy ?? null,
-          reason: pause?.reason ?? null,
-          why: pause?.why ?? null,
-          runLimit: limit?.runLimit ?? null,
-          runCount: limit?.runCount ?? 0,
-        },
-      ]
-    }),
-  )
 }
 
 /**

@@ -21,12 +21,12 @@ import {
   listFlowStates,
   listProgress,
 } from '../../repositories/flows/flow-state.ts'
+import { readSwitches, type SwitchState } from '../../repositories/flows/flow-switches.ts'
 import { listHeldDeletes } from '../../repositories/flows/missed-items.ts'
 import { withOpen } from '../control/destinations.ts'
 import { heldOf } from '../control/held-deletes.ts'
 import { backlogReason } from '../control/open-deliveries.ts'
 import { readSending, waitingSince } from '../control/sending.ts'
-import { readSwitches, type SwitchState } from '../control/switches.ts'
 import type {
   ErrorRecord,
   FileWait,
@@ -93,7 +93,7 @@ export function createFlowReports(
 
   const status = async () => {
     const flows = deps.flows()
-    const switches = await readSwitches(deps, [...flows.keys()])
+    const switches = await readSwitches(db, [...flows.keys()])
     const since = new Date(deps.now().getTime() - freshMs)
     const progress = await listProgress(db)
     const elsewhere = new Set(

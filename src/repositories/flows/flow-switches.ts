@@ -8,13 +8,29 @@ import {
 } from '../../domain/flow-reasons.ts'
 import { notifyFlow } from './flow-events.ts'
 
-/** `why`: the reason of a pause that the service set. */
-export type Pause = {
-  flow: string
-  pausedAt: Date
-  pausedBy: string
+/** Pause and limit of a flow. `why`: the reason of a pause that the service set. */
+export type SwitchState = {
+  paused: boolean
+  pausedAt: Date | null
+  pausedBy: string | null
   reason: string | null
   why: StoredReason | null
+  runLimit: number | null
+  runCount: number
+}
+
+/** The state of each of these flows. */
+export async function readSwitches(
+  db: Db,
+  flows: readonly string[],
+): Promise<Map<string, SwitchState>> {
+  const { rows } = await sql<SwitchState & { flow: string }>`
+    select wanted.flow, pause.flow is not null as paused, paused_at as "pausedAt", paused_by as "pausedBy",
+      reason, why, run_limit as "runLimit", coalesce(run_count, 0) as "runCount"
+    from unnest(${flows}::text[]) as wanted (flow)
+    left join flow_pause as pause on pause.flow = wanted.flow
+    left join flow_limits on flow_limits.flow = wanted.flow`.execute(db)
+  return new Map(rows.map(({ flow, ...state }) => [flow, state]))
 }
 
 /** Who pauses a flow: an operator, with an optional text, or the service, with a reason code. */
@@ -23,15 +39,9 @@ export type PausedBy = { at: Date } & (
   | { by: 'service'; why: Reason }
 )
 
-export async function listPauses(db: Db): Promise<Pause[]> {
-  const rows = await db.selectFrom('flow_pause').selectAll().orderBy('flow').execute()
-  return rows.map((row) => ({
-    flow: row.flow,
-    pausedAt: row.paused_at,
-    pausedBy: row.paused_by,
-    reason: row.reason,
-    why: row.why,
-  }))
+export async function listPausedFlows(db: Db): Promise<string[]> {
+  const rows = await db.selectFrom('flow_pause').select('flow').execute()
+  return rows.map(({ flow }) => flow)
 }
 
 export async function isPaused(db: Db | Trx, flow: string): Promise<boolean> {
@@ -126,17 +136,6 @@ export async function deletePauseFor(trx: Trx, flow: string, code: ReasonCode): 
 
 function isFor(codes: readonly ReasonCode[]): Expression<boolean> {
   return sql<boolean>`paused_by = 'service' and why->>'code' = any(${codes}::text[])`
-}
-
-export type RunLimit = { flow: string; runLimit: number; runCount: number }
-
-export async function listLimits(db: Db | Trx): Promise<RunLimit[]> {
-  const rows = await db.selectFrom('flow_limits').selectAll().execute()
-  return rows.map((row) => ({
-    flow: row.flow,
-    runLimit: row.run_limit,
-    runCount: row.run_count,
-  }))
 }
 
 /** Sets the limit and starts counting at 0. */
