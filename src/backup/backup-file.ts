@@ -8,23 +8,23 @@ import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
 import { codeOf } from '../db/database-failures.ts'
 import { syncFolder } from '../files/durable-files.ts'
-import { type BackupParts, CopyError, type Header, type Part, type Totals } from './source.ts'
+import {
+  type BackupParts,
+  CopyError,
+  type Header,
+  headerForm,
+  type Part,
+  rowsForm,
+  type Totals,
+  totalsForm,
+} from './source.ts'
 
 const formatName = 'tillbridge backup'
 const format = 1
 
-const headerLine = z.object({
+const headerLine = headerForm.extend({
   format: z.literal(formatName),
   formatVersion: z.number(),
-  version: z.string(),
-  takenAt: z.string(),
-  migrations: z.array(z.string()),
-  tables: z.array(z.object({ name: z.string(), columns: z.array(z.string()) })),
-})
-const rowsLine = z.object({ table: z.string(), rows: z.array(z.string()) })
-const totalsLine = z.object({
-  tables: z.record(z.string(), z.object({ rows: z.number(), digest: z.string() })),
-  sequences: z.array(z.object({ name: z.string(), value: z.string() })),
 })
 const checksumLine = z.object({ sha256: z.string() })
 
@@ -95,8 +95,8 @@ export async function* readBackup(path: string): AsyncGenerator<Part> {
       hash.update(line).update('\n')
       if (isFirst) yield { header: readHeader(path, value) }
       else if (typeof value === 'object' && value !== null && 'rows' in value) {
-        yield rowsLine.parse(value)
-      } else totals = totalsLine.parse(value)
+        yield rowsForm.parse(value)
+      } else totals = totalsForm.parse(value)
       isFirst = false
     }
   } catch (error) {
@@ -111,13 +111,13 @@ export async function* readBackup(path: string): AsyncGenerator<Part> {
 function readHeader(path: string, value: unknown): Header {
   const parsed = headerLine.safeParse(value)
   if (!parsed.success) throw new CopyError(`${path} is no backup of tillbridge`)
-  const { formatVersion, version, takenAt, migrations, tables } = parsed.data
+  const { format: _, formatVersion, ...header } = parsed.data
   if (formatVersion !== format) {
     throw new CopyError(
-      `${path} was made by version ${version} in a form that this one cannot read. Install that version first`,
+      `${path} was made by version ${header.version} in a form that this one cannot read. Install that version first`,
     )
   }
-  return { version, takenAt, migrations, tables }
+  return header
 }
 
 async function* toLines(source: BackupParts): AsyncGenerator<string> {
