@@ -181,19 +181,25 @@ function rowOf({ label, before = 'created', payment = '', detail, body }: Case):
 }
 
 function closingOf(after: OrderRow, payment: string, refundedCents: number, isGiven: boolean) {
+  const refund = {
+    id: null,
+    amount: { cents: refundedCents, text: null },
+    at: now.toISOString(),
+    status: 'approved',
+  }
   const their: TheirCharge = {
-    paymentId: '1',
-    orderId: 'order-1',
-    surplusOf: null,
-    cajaId: 'CAJA-1',
+    payment_id: '1',
+    order_id: 'order-1',
+    surplus_of: null,
+    caja_id: 'CAJA-1',
     status: paymentStatusFrom(payment),
-    amountCents: cents,
-    refundedCents,
-    netCents: null,
-    method: 'credit_card',
+    amount_cents: cents,
+    refunded_cents: refundedCents,
+    net_cents: null,
+    method_type: 'credit_card',
     installments: 1,
-    refunds: isGiven ? [{ cents: refundedCents, at: now, status: 'approved' }] : [],
-    soldAt: now,
+    refunds: isGiven ? [refund] : [],
+    sold_at: now,
   }
   const { lines, totals } = compareCharges({
     ours: [

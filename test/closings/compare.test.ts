@@ -29,21 +29,44 @@ const our = (id: number, change: Partial<OurCharge> = {}): OurCharge => ({
   createdAt: noon,
   ...change,
 })
-const their = (id: number, change: Partial<TheirCharge> = {}): TheirCharge => ({
-  paymentId: String(id),
-  orderId: null,
-  surplusOf: null,
-  cajaId: 'CAJA-1',
-  status: 'approved',
-  amountCents: 1_000,
-  refundedCents: 0,
-  netCents: 940,
-  method: 'credit_card',
-  installments: 1,
-  refunds: [],
-  soldAt: noon,
-  ...change,
-})
+type TheirShort = {
+  orderId: string | null
+  surplusOf: string | null
+  cajaId: string | null
+  status: string
+  amountCents: number | null
+  refundedCents: number
+  netCents: number | null
+  method: string | null
+  installments: number | null
+  refunds: readonly { cents: number | null; at: Date | null; status: string | null }[]
+  soldAt: Date
+}
+const their = (id: number, change: Partial<TheirShort> = {}): TheirCharge => {
+  const usual = { orderId: null, surplusOf: null, cajaId: 'CAJA-1', status: 'approved' }
+  const money = { amountCents: 1_000, refundedCents: 0, netCents: 940, refunds: [] }
+  const paid = { method: 'credit_card', installments: 1, soldAt: noon }
+  const one: TheirShort = { ...usual, ...money, ...paid, ...change }
+  return {
+    payment_id: String(id),
+    order_id: one.orderId,
+    surplus_of: one.surplusOf,
+    caja_id: one.cajaId,
+    status: one.status,
+    amount_cents: one.amountCents,
+    refunded_cents: one.refundedCents,
+    net_cents: one.netCents,
+    method_type: one.method,
+    installments: one.installments,
+    refunds: one.refunds.map(({ cents, at, status }) => ({
+      id: null,
+      status,
+      amount: { cents, text: null },
+      at: at?.toISOString() ?? null,
+    })),
+    sold_at: one.soldAt,
+  }
+}
 const unpaid = { status: 'expired', outcome: 'not_charged', paidCents: 0, paymentIds: [] } as const
 
 function compare(

@@ -8,6 +8,7 @@ import type {
 import { addCents } from '../../domain/money.ts'
 import { endedUnpaid, refundWords, wentThrough } from '../../domain/provider-states.ts'
 import type { Outcome } from '../../errors/app-error.ts'
+import type { ProviderPaymentRow } from '../../repositories/provider-payments/provider-payments.ts'
 
 /** A charge in our order. */
 export type OurCharge = {
@@ -35,27 +36,23 @@ export type OurCharge = {
   createdAt: Date
 }
 
-/** A refund as the provider lists it. A null status was not given, and counts as made. */
-type TheirRefund = { cents: number | null; at: Date | null; status: string | null }
-
-/** A charge at the provider. */
-export type TheirCharge = {
-  paymentId: string
-  /** The order that it was matched with when it was read. */
-  orderId: string | null
-  /** The order that it is a further payment of. */
-  surplusOf: string | null
-  cajaId: string | null
-  status: string
-  amountCents: number | null
-  refundedCents: number
-  netCents: number | null
-  method: string | null
-  installments: number | null
-  /** Without a readable refund in the list it is unknown when `refundedCents` were refunded. */
-  refunds: readonly TheirRefund[]
-  soldAt: Date
-}
+/** A charge at the provider. Without a readable refund in the list it is unknown when its refunds were made. */
+export type TheirCharge = Pick<
+  ProviderPaymentRow,
+  | 'payment_id'
+  | 'order_id'
+  | 'surplus_of'
+  | 'caja_id'
+  | 'status'
+  | 'amount_cents'
+  | 'refunded_cents'
+  | 'net_cents'
+  | 'method_type'
+  | 'installments'
+  | 'refunds'
+  | 'sold_at'
+>
+type TheirRefund = TheirCharge['refunds'][number]
 
 /** A charge of the span with the provider's payments of it; one side may be missing. */
 export type PairedCharge = { our: OurCharge | null; theirs: readonly TheirCharge[] }
@@ -101,12 +98,12 @@ export function compareCharges(input: {
     const unclear = tried.filter(
       (their) => !wentThrough(their.status) && !endedUnpaid(their.status),
     )
-    const at = paid[0]?.soldAt ?? unclear[0]?.soldAt ?? our.createdAt
+    const at = paid[0]?.sold_at ?? unclear[0]?.sold_at ?? our.createdAt
     const isOwn = cajaId === null ? our.sucursalId === sucursalId : our.cajaId === cajaId
     if (isOwn) for (const their of paid) count.refunds(their, isNow)
     const refundsNow = paid
       .flatMap(({ refunds }) => refunds)
-      .filter(({ at }) => at !== null && isNow(at))
+      .filter(({ at }) => at !== null && isNow(new Date(at)))
     const isGivenBackNow = refundsNow.some((refund) => refundState(refund) !== 'failed')
     if (!isNow(at) && !isGivenBackNow) return
     const line = (kind: LineKind, their: TheirCharge | undefined) =>
@@ -118,7 +115,7 @@ export function compareCharges(input: {
     const isRefundOpen =
       our.isRefundOpen || refundsNow.some((refund) => refundState(refund) === 'open')
     if (our.outcome === 'unknown' || isRefundOpen || unclear.length > 0) {
-      const isContradicted = our.hasConflict && paid[0] && paid[0].amountCents !== our.amountCents
+      const isContradicted = our.hasConflict && paid[0] && paid[0].amount_cents !== our.amountCents
       line(isContradicted ? 'amount_differs' : 'pending', paid[0] ?? unclear[0])
       return
     }
@@ -135,10 +132,11 @@ export function compareCharges(input: {
     }
     // Further payments that were not separated yet.
     for (const extra of more) line('missing_here', extra)
-    const isEqual = their.amountCents === our.paidCents && their.refundedCents === our.refundedCents
+    const isEqual =
+      their.amount_cents === our.paidCents && their.refunded_cents === our.refundedCents
     if (!isEqual) line('amount_differs', their)
-    if (isOtherMedium(our.method, their.method)) line('other_medium', their)
-    if (their.cajaId !== null && their.cajaId !== our.cajaId) line('other_box', their)
+    if (isOtherMedium(our.method, their.method_type)) line('other_medium', their)
+    if (their.caja_id !== null && their.caja_id !== our.cajaId) line('other_box', their)
     const { undecided } = our
     if (undecided !== null && undecided !== 'settled_unpaid' && isNow(at)) line(undecided, their)
   }
@@ -147,7 +145,7 @@ export function compareCharges(input: {
   for (const their of pairs.alone) {
     const isMoney = wentThrough(their.status)
     if (isMoney) count.refunds(their, isNow)
-    if (!isNow(their.soldAt) || endedUnpaid(their.status)) continue
+    if (!isNow(their.sold_at) || endedUnpaid(their.status)) continue
     if (isMoney) {
       count.pair(null, [their])
       charges.push({ our: null, theirs: [their] })
@@ -180,7 +178,7 @@ function pairUp(theirs: readonly TheirCharge[], ours: readonly OurCharge[]) {
   const byOrder = new Map<string, TheirCharge[]>()
   const alone: TheirCharge[] = []
   for (const their of theirs) {
-    const orderId = byNumber.get(their.paymentId) ?? their.orderId
+    const orderId = byNumber.get(their.payment_id) ?? their.order_id
     if (orderId === null || !known.has(orderId)) alone.push(their)
     else byOrder.set(orderId, [...(byOrder.get(orderId) ?? []), their])
   }
@@ -190,8 +188,9 @@ function pairUp(theirs: readonly TheirCharge[], ours: readonly OurCharge[]) {
     of: (our: OurCharge): TheirCharge[] =>
       (byOrder.get(our.orderId) ?? []).toSorted(
         (a, b) =>
-          Number(our.paymentIds.includes(b.paymentId)) -
-            Number(our.paymentIds.includes(a.paymentId)) || a.soldAt.getTime() - b.soldAt.getTime(),
+          Number(our.paymentIds.includes(b.payment_id)) -
+            Number(our.paymentIds.includes(a.payment_id)) ||
+          a.sold_at.getTime() - b.sold_at.getTime(),
       ),
   }
 }
@@ -220,18 +219,20 @@ function lineOf(
   }
   const there: LineSide | null = their
     ? {
-        cents: their.amountCents,
-        refundedCents: their.refundedCents,
-        method: their.method,
+        cents: their.amount_cents,
+        refundedCents: their.refunded_cents,
+        method: their.method_type,
         status: their.status,
-        cajaId: their.cajaId,
-        at: their.soldAt.toISOString(),
+        cajaId: their.caja_id,
+        at: their.sold_at.toISOString(),
       }
     : null
+  // A further payment of an order, while it belongs to no order itself.
+  const surplusOf = their?.order_id === null ? their.surplus_of : null
   return {
     kind,
-    orderId: our?.orderId ?? their?.surplusOf ?? null,
-    paymentId: their?.paymentId ?? our?.paymentIds[0] ?? null,
+    orderId: our?.orderId ?? surplusOf,
+    paymentId: their?.payment_id ?? our?.paymentIds[0] ?? null,
     reference: our?.reference ?? null,
     here,
     there,
@@ -265,21 +266,21 @@ function createTotals(declared: Readonly<Record<string, number>>) {
   return {
     /** A charge of this span: our side of it, and theirs. */
     pair(our: OurCharge | null, paid: readonly TheirCharge[]) {
-      const medium = our?.method ?? paid[0]?.method ?? 'unknown'
+      const medium = our?.method ?? paid[0]?.method_type ?? 'unknown'
       if (our && our.paidCents > 0) {
         add(here, our.paidCents)
         here.refundedCents = addCents(here.refundedCents, our.refundedCents)
         add(mediumOf(medium).here, our.paidCents)
       }
       for (const their of paid) {
-        const cents = their.amountCents ?? 0
+        const cents = their.amount_cents ?? 0
         add(there, cents)
-        there.refundedCents = addCents(there.refundedCents, their.refundedCents)
+        there.refundedCents = addCents(there.refundedCents, their.refunded_cents)
         there.netCents =
-          there.netCents === null || their.netCents === null
+          there.netCents === null || their.net_cents === null
             ? null
-            : addCents(there.netCents, their.netCents)
-        add(mediumOf(our ? medium : (their.method ?? 'unknown')).there, cents)
+            : addCents(there.netCents, their.net_cents)
+        add(mediumOf(our ? medium : (their.method_type ?? 'unknown')).there, cents)
         const plan = their.installments ?? our?.installments ?? 1
         const entry = installments.get(plan) ?? { count: 0, cents: 0 }
         add(entry, cents)
@@ -288,8 +289,9 @@ function createTotals(declared: Readonly<Record<string, number>>) {
     },
     refunds(their: TheirCharge, isNow: (at: Date) => boolean) {
       for (const refund of their.refunds) {
-        const { cents, at } = refund
-        if (at && isNow(at) && refundState(refund) === 'done') add(refunds, cents ?? 0)
+        const { amount, at } = refund
+        const isMade = at !== null && isNow(new Date(at)) && refundState(refund) === 'done'
+        if (isMade) add(refunds, amount.cents ?? 0)
       }
     },
     totals: (): ClosingTotals => ({

@@ -6,13 +6,7 @@ import { type ChargesQuery, readCharges } from '../../repositories/closings/clos
 import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
 import { findChargedInstead } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
-import type { ProviderPaymentRow } from '../../repositories/provider-payments/provider-payments.ts'
-import {
-  type Comparison,
-  compareCharges,
-  type OurCharge,
-  type TheirCharge,
-} from './compare-charges.ts'
+import { type Comparison, compareCharges, type OurCharge } from './compare-charges.ts'
 
 /** The charges that a closing compares. */
 export function queryOf(closing: ClosingRow): ChargesQuery {
@@ -41,34 +35,13 @@ export async function compareClosing(db: Db, closing: ClosingRow): Promise<Compa
     late.map(({ id }) => id),
   )
   return compareCharges({
-    theirs: payments.map(theirChargeOf),
+    theirs: payments,
     ours: orders.map((order) => ourChargeOf(order, instead.get(order.id)?.id ?? null)),
     span: { from: closing.from_at, to: closing.to_at },
     cajaId: closing.caja_id,
     sucursalId: closing.sucursal_id,
     declared: closing.declared,
   })
-}
-
-function theirChargeOf(row: ProviderPaymentRow): TheirCharge {
-  return {
-    paymentId: row.payment_id,
-    orderId: row.order_id,
-    surplusOf: row.order_id === null ? row.surplus_of : null,
-    cajaId: row.caja_id,
-    status: row.status,
-    amountCents: row.amount_cents,
-    refundedCents: row.refunded_cents,
-    netCents: row.net_cents,
-    method: row.method_type,
-    installments: row.installments,
-    refunds: row.refunds.map(({ amount, at, status }) => ({
-      status,
-      cents: amount.cents,
-      at: at === null ? null : new Date(at),
-    })),
-    soldAt: row.sold_at,
-  }
 }
 
 function ourChargeOf(order: OrderRow, insteadOrderId: string | null): OurCharge {

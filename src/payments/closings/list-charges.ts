@@ -65,36 +65,37 @@ function rowsOf(
   lineOf: (orderId: string | undefined, paymentId: string | undefined) => ClosingLine | null,
 ): ListedCharge[] {
   const rowOfPayment = (their: PairedCharge['theirs'][number]) => ({
-    at: their.soldAt,
-    cajaId: their.cajaId,
+    at: their.sold_at,
+    cajaId: their.caja_id,
     reference: null,
     orderId: null,
-    paymentId: their.paymentId,
-    method: their.method,
+    paymentId: their.payment_id,
+    method: their.method_type,
     installments: their.installments,
     here: null,
     there: sideOf(their),
-    line: lineOf(undefined, their.paymentId),
+    line: lineOf(undefined, their.payment_id),
   })
   if (!our) return theirs.map(rowOfPayment)
   const [first, ...others] = theirs
   const row = {
-    at: first?.soldAt ?? our.createdAt,
+    at: first?.sold_at ?? our.createdAt,
     cajaId: our.cajaId,
     reference: our.reference,
     orderId: our.orderId,
-    paymentId: first?.paymentId ?? our.paymentIds[0] ?? null,
-    method: our.method ?? first?.method ?? null,
+    paymentId: first?.payment_id ?? our.paymentIds[0] ?? null,
+    method: our.method ?? first?.method_type ?? null,
     installments: first?.installments ?? our.installments,
     here: our.paidCents > 0 ? { cents: our.paidCents, refundedCents: our.refundedCents } : null,
     there: first ? sideOf(first) : null,
-    line: lineOf(our.orderId, first?.paymentId),
+    line: lineOf(our.orderId, first?.payment_id),
   }
   return [row, ...others.map(rowOfPayment)]
 }
 
-function sideOf({ amountCents, refundedCents, netCents }: PairedCharge['theirs'][number]) {
-  return { cents: amountCents, refundedCents, netCents }
+function sideOf(their: PairedCharge['theirs'][number]) {
+  const { amount_cents: cents, refunded_cents: refundedCents, net_cents: netCents } = their
+  return { cents, refundedCents, netCents }
 }
 
 function rowOfLine(line: ClosingLine): ListedCharge {
