@@ -11,7 +11,6 @@ import type { PaymentDeps } from '../payments/deps.ts'
 import { serviceActor } from '../payments/operations/request-context.ts'
 import { signInPerson } from '../payments/people/sign-in.ts'
 import { endSession, findSession } from '../payments/people/sign-in-session.ts'
-import { iso } from '../routes/field-schemas.ts'
 import { mayUseCookie } from '../routes/session/browser-sessions.ts'
 import { endedCookie, personCookie, personSecretOf } from '../routes/session/session-cookie.ts'
 import {
@@ -63,7 +62,7 @@ export function createControlSessions(
   const view = (person: Person, until: Date) => ({
     valid: true,
     person: { id: person.id, name: person.name, role: person.role },
-    expires_at: iso(until),
+    expires_at: until,
     may: permissionsOf(person),
   })
 

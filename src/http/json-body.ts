@@ -117,7 +117,7 @@ let isChecked = false
 export const serializerCompiler: FastifySerializerCompiler<z.ZodType> = ({ schema }) => {
   let write: Write | undefined
   return (answer) => {
-    if (isChecked) schema.parse(answer)
+    if (isChecked) schema.parse(JSON.parse(JSON.stringify(answer)))
     write ??= writerOf(schema)
     return write(answer)
   }

@@ -59,7 +59,10 @@ export const SignedAmount = z
 /** A calendar day, without a time. */
 export const Day = z.iso.date().meta({ example: '2026-12-05' })
 
-export const Timestamp = z.iso.datetime().meta({ example: '2026-11-21T14:30:00.000Z' })
+/** A time of an answer. Handlers may give a Date: the serializer writes it in this form. */
+export const Timestamp: z.ZodType<Date | string, Date | string> = z.iso
+  .datetime()
+  .meta({ example: '2026-11-21T14:30:00.000Z' })
 
 /** A whole number in a query string. Only here coercion is right: a query contains only text. */
 export function queryInteger(min: number, max: number) {

@@ -3,7 +3,7 @@ import type { HttpServer } from '../http/create-server.ts'
 import { product } from '../http/product.ts'
 import { requireDatabase } from '../http/require-database.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
-import { iso, isoOrNull, Timestamp } from './field-schemas.ts'
+import { Timestamp } from './field-schemas.ts'
 import type { Guards } from './guards.ts'
 
 const HealthResponse = z
@@ -86,7 +86,7 @@ export function addHealthRoute(
     },
     async (request) => {
       await requireDatabase(deps.database)
-      const answer = { status: 'ok' as const, timestamp: iso(deps.now()), mode: source.mode }
+      const answer = { status: 'ok' as const, timestamp: deps.now(), mode: source.mode }
       const principal = await guards.identify(request)
       if (!principal && request.headers['x-api-token'] !== undefined) guards.countTry(request)
       const flowsPage = { flows_page: deps.fleet.flowsPage() ?? null }
@@ -109,8 +109,8 @@ export function addHealthRoute(
           writes: { status: 'ok' as const },
           provider: {
             status: provider.status,
-            last_answer_at: isoOrNull(provider.lastAnswerAt),
-            last_failure_at: isoOrNull(provider.lastFailureAt),
+            last_answer_at: provider.lastAnswerAt,
+            last_failure_at: provider.lastFailureAt,
           },
           waiting_tills: deps.changes.waiting(),
         },

@@ -11,7 +11,6 @@ import type { WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'
 import { listWebhooks } from '../../repositories/webhooks/webhook-log.ts'
 import { addActivityRoutes } from '../audit/activity-routes.ts'
 import { addInvitationAdminRoutes } from '../connection/invitation-admin-routes.ts'
-import { iso, isoOrNull } from '../field-schemas.ts'
 import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
 import { findOrderPage } from '../orders/order-page.ts'
 import { OrdersResponse } from '../orders/order-schemas.ts'
@@ -27,7 +26,6 @@ import {
   WebhookLogsResponse,
   WebhookParams,
 } from './admin-schemas.ts'
-import { viewWebhook } from './admin-views.ts'
 import { addAlertRoutes, type TestAlerts } from './notification-routes.ts'
 import { addSimulateRoutes } from './simulate-routes.ts'
 
@@ -91,9 +89,9 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
           nickname: client.nickname,
           connection: client.connection,
           live_mode: client.liveMode,
-          expires_at: isoOrNull(client.expiresAt),
+          expires_at: client.expiresAt,
           active_keys: client.activeKeys,
-          created_at: iso(client.createdAt),
+          created_at: client.createdAt,
         })),
         total: clients.length,
       }
@@ -123,12 +121,12 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
         client: found.client,
         nickname: found.nickname,
         pinned_mp_user_id: found.pinnedMpUserId,
-        created_at: iso(found.createdAt),
+        created_at: found.createdAt,
         oauth: {
           authenticated: connection?.authenticated ?? false,
           mp_user_id: connection?.mpUserId ?? null,
           live_mode: connection?.liveMode ?? null,
-          expires_at: isoOrNull(connection?.expiresAt ?? null),
+          expires_at: connection?.expiresAt ?? null,
           access_token: connection?.accessToken ?? null,
           refresh_token: connection?.refreshToken ?? null,
           public_key: connection?.publicKey ?? null,
@@ -136,7 +134,7 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
         api_key: {
           active: key !== undefined,
           key: key?.mask ?? null,
-          last_used_at: isoOrNull(key?.lastUsedAt ?? null),
+          last_used_at: key?.lastUsedAt ?? null,
         },
       }
     },
@@ -181,7 +179,7 @@ function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookI
       const { client } = request.query
       const page = await listWebhooks(deps.database.db, { client }, timePageOf(request.query))
       return {
-        logs: page.rows.map(viewWebhook),
+        logs: page.rows,
         total: page.total,
         ...cursorsOf(page, (row) => timePlace(row.received_at, row.id)),
       }
@@ -202,7 +200,7 @@ function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookI
     },
     async (request) => {
       const row = await inbox.replay(request.params.id, actorOf(deps, request))
-      return { message: 'The webhook was processed again', webhook: viewWebhook(row) }
+      return { message: 'The webhook was processed again', webhook: row }
     },
   )
 }

@@ -4,7 +4,6 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import { listApiKeys } from '../../repositories/api-keys/api-key-queries.ts'
 import { MessageResponse } from '../connection/oauth-schemas.ts'
-import { iso, isoOrNull } from '../field-schemas.ts'
 import {
   ApiKeysResponse,
   CreateApiKeyBody,
@@ -35,8 +34,8 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
           client: key.client,
           description: key.description,
           active: key.active,
-          created_at: iso(key.created_at),
-          last_used_at: isoOrNull(key.last_used_at),
+          created_at: key.created_at,
+          last_used_at: key.last_used_at,
           key: key.key_mask,
           mp_user_id: key.mp_user_id,
         })),

@@ -10,7 +10,6 @@ import {
   VerifyQuery,
   VerifyResponse,
 } from '../admin/admin-schemas.ts'
-import { viewActivity, viewCheck } from '../admin/admin-views.ts'
 import { clientOfManager } from '../guards.ts'
 import { cursorsOf, sequencePageOf } from '../list-cursor.ts'
 
@@ -58,7 +57,12 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
       const shown = page.rows.filter(({ isForged }) => !isForged)
       const whoOf = await createWhoOf(deps.database.db, shown)
       return {
-        logs: shown.map((row) => viewActivity(row, whoOf(row))),
+        logs: shown.map((row) => ({
+          ...row,
+          who: whoOf(row),
+          seq: row.seal?.seq ?? null,
+          hash: row.seal?.hash ?? null,
+        })),
         total: page.total,
         ...cursorsOf(page, (row) => String(row.seq)),
       }
@@ -100,7 +104,7 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
       if (reply.raw.closed) hangUp()
       checks += 1
       try {
-        const check = await verifyActivityChain(
+        const { brokenAt, findings, ...check } = await verifyActivityChain(
           {
             sealer: deps.sealer,
             db: deps.database.db,
@@ -111,7 +115,11 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
             signal: ended.signal,
           },
         )
-        return viewCheck(check)
+        return {
+          ...check,
+          broken_at: brokenAt,
+          findings: findings.map((one) => ({ ...one, entry_id: one.entryId })),
+        }
       } finally {
         checks -= 1
         forget()

@@ -8,7 +8,7 @@ import {
   findChargebackAnyhow,
   listChargebacks,
 } from '../../repositories/chargebacks/chargeback-queries.ts'
-import { ClientOnlyQuery, iso, isoOrNull } from '../field-schemas.ts'
+import { ClientOnlyQuery } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import {
@@ -73,26 +73,5 @@ export function addChargebackRoutes(app: HttpServer, deps: PaymentDeps): void {
 }
 
 function viewChargeback(row: ChargebackRow): z.input<typeof ChargebackResponse> {
-  return {
-    id: row.id,
-    client: row.client,
-    state: row.state,
-    case_id: row.case_id,
-    payment_id: row.payment_id,
-    payment_ids: row.payment_ids,
-    order_id: row.order_id,
-    caja_id: row.caja_id,
-    sucursal_id: row.sucursal_id,
-    amount: row.amount_cents === null ? null : pointFromCents(row.amount_cents),
-    currency: row.currency,
-    reason: row.reason,
-    coverage_eligible: row.coverage_eligible,
-    coverage_applied: row.coverage_applied,
-    documentation_status: row.documentation_status,
-    documents_due_at: isoOrNull(row.documents_due_at),
-    opened_at: isoOrNull(row.opened_at),
-    found_at: iso(row.found_at),
-    read_at: isoOrNull(row.read_at),
-    decided_at: isoOrNull(row.decided_at),
-  }
+  return { ...row, amount: row.amount_cents === null ? null : pointFromCents(row.amount_cents) }
 }

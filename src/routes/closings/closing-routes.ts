@@ -38,7 +38,7 @@ import {
   TimeZoneBody,
   TimeZoneResponse,
 } from './closing-schemas.ts'
-import { viewAmendment, viewClosing, viewOpened, viewWholeClosing } from './closing-view.ts'
+import { viewAmendment, viewClosing, viewWholeClosing } from './closing-view.ts'
 import { makeFile } from './make-file.ts'
 
 const tags = ['Closings']
@@ -94,7 +94,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       }
       const actor = actorOf(deps, request)
       const { closing, isNew } = await openClosing(deps, tenantOfRequest(request), wanted, actor)
-      return reply.code(isNew ? 202 : 200).send(viewOpened(closing))
+      return reply.code(isNew ? 202 : 200).send(viewClosing(closing))
     },
   )
 
@@ -258,7 +258,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { closingId } = request.params
       const declared = request.body.declared && centsByMedium(request.body.declared)
       const client = tenantOfRequest(request)
-      return viewOpened(
+      return viewClosing(
         await countClosing(deps, client, closingId, declared, actorOf(deps, request)),
       )
     },

@@ -4,8 +4,7 @@ import type { Language } from '../../domain/language.ts'
 import { addCents, negated, pointFromCents, signedPointFromCents } from '../../domain/money.ts'
 import { adviseOnLine } from '../../payments/closings/line-texts.ts'
 import type { AmendmentRow, ClosingRow } from '../../repositories/closings/closing-queries.ts'
-import { iso, isoOrNull } from '../field-schemas.ts'
-import type { AmendmentResponse, ClosingOpened, ClosingResponse } from './closing-schemas.ts'
+import type { AmendmentResponse, ClosingResponse } from './closing-schemas.ts'
 
 export type ClosingView = z.input<typeof ClosingResponse>
 export type LineView = ClosingView['lines'][number]
@@ -13,31 +12,11 @@ export type LineView = ClosingView['lines'][number]
 /** A closing without its lines. */
 export function viewClosing(closing: ClosingRow) {
   return {
-    id: closing.id,
-    number: closing.number,
-    state: closing.state,
-    result: closing.result,
-    reason: closing.reason,
-    caja_id: closing.caja_id,
-    sucursal_id: closing.sucursal_id,
-    business_day: closing.business_day,
-    time_zone: closing.time_zone,
-    from: iso(closing.from_at),
-    to: iso(closing.to_at),
-    requested_from: isoOrNull(closing.requested_from),
-    requested_to: isoOrNull(closing.requested_to),
-    read_at: isoOrNull(closing.read_at),
-    next_check_at: isoOrNull(closing.next_check_at),
+    ...closing,
+    from: closing.from_at,
+    to: closing.to_at,
     totals: closing.totals && viewTotals(closing.totals),
-    created_at: iso(closing.created_at),
-    signed_at: isoOrNull(closing.signed_at),
   }
-}
-
-/** The response to a request for a closing. */
-export function viewOpened(closing: ClosingRow): z.input<typeof ClosingOpened> {
-  const { id, number, state, business_day, from_at, to_at } = closing
-  return { id, number, state, business_day, from: iso(from_at), to: iso(to_at) }
 }
 
 export function viewWholeClosing(
@@ -57,14 +36,9 @@ export function viewAmendment(
   language: Language,
 ): z.input<typeof AmendmentResponse> {
   return {
-    id: amendment.id,
-    closing_id: amendment.closing_id,
-    number: amendment.number,
-    reason: amendment.reason,
-    result: amendment.result,
+    ...amendment,
     totals: viewTotals(amendment.totals),
     lines: amendment.lines.map((line) => viewLine(line, language)),
-    created_at: iso(amendment.created_at),
   }
 }
 

@@ -9,7 +9,6 @@ import {
   InvitationResponse,
   InvitationsResponse,
 } from '../admin/admin-schemas.ts'
-import { iso } from '../field-schemas.ts'
 import { MessageResponse } from './oauth-schemas.ts'
 
 const tags = ['Administration']
@@ -36,8 +35,8 @@ export function addInvitationAdminRoutes(app: HttpServer, deps: PaymentDeps): vo
         invitations: open.map(({ id, client, created_at, expires_at }) => ({
           id,
           client,
-          created_at: iso(created_at),
-          expires_at: iso(expires_at),
+          created_at: created_at,
+          expires_at: expires_at,
         })),
       }
     },
@@ -60,7 +59,7 @@ export function addInvitationAdminRoutes(app: HttpServer, deps: PaymentDeps): vo
       const { id, url, expiresAt } = await createInvitation(deps, client, actorOf(deps, request))
       return reply
         .code(201)
-        .send({ message: 'The link works once', id, client, url, expires_at: iso(expiresAt) })
+        .send({ message: 'The link works once', id, client, url, expires_at: expiresAt })
     },
   )
 

@@ -9,7 +9,7 @@ import {
 import { finishLogin, startLogin } from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
-import { ClientOnlyQuery, iso, isoOrNull } from '../field-schemas.ts'
+import { ClientOnlyQuery } from '../field-schemas.ts'
 import { type Guards, tenantOfRequest } from '../guards.ts'
 import { browserTokenCookie, browserTokenOf } from './browser-cookie.ts'
 import { addInvitationRoutes } from './invitation-routes.ts'
@@ -183,7 +183,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         client: status.client,
         mp_user_id: status.mpUserId,
         live_mode: status.liveMode,
-        expires_at: isoOrNull(status.expiresAt),
+        expires_at: status.expiresAt,
         expires_in_hours: status.expiresInHours,
         expired: status.expired,
       }
@@ -215,7 +215,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     async (request) => {
       const client = tenantOfRequest(request)
       const { expiresAt } = await refreshConnection(deps, client, actorOf(deps, request))
-      return { message: 'The tokens were renewed', clientName: client, expiresAt: iso(expiresAt) }
+      return { message: 'The tokens were renewed', clientName: client, expiresAt: expiresAt }
     },
   )
 

@@ -11,7 +11,6 @@ import {
 } from '../../fleet/states.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { iso, isoOrNull } from '../field-schemas.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import {
   causeTable,
@@ -95,7 +94,7 @@ export function viewFleet(
 ) {
   const view = (one: Health) => viewHealth(one, language, health.at)
   return {
-    at: iso(health.at),
+    at: health.at,
     boxes: health.boxes.filter(isWanted).map((box) => ({
       client: box.client,
       caja_id: box.cajaId,
@@ -116,7 +115,7 @@ export function viewFleet(
         destinations: flow.destinations.filter(isWanted).map((one) => ({
           name: one.name,
           ...view(one),
-          next_try_at: isoOrNull(one.nextTryAt),
+          next_try_at: one.nextTryAt,
           pending: one.pending,
         })),
       })),
@@ -140,7 +139,7 @@ function viewChange({ id, at, subject, from, to }: FleetChange, language: Langua
   const hasLasted = to.since !== null && at.getTime() - to.since.getTime() >= lastingMs
   return {
     id,
-    at: iso(at),
+    at: at,
     kind,
     client: kind === 'box' || kind === 'connection' ? scope : null,
     flow: kind === 'destination' ? scope : null,
@@ -155,7 +154,7 @@ function viewHealth(health: Health, language: Language, at: Date) {
   return {
     state: health.state,
     cause: health.cause,
-    since: isoOrNull(health.since),
+    since: health.since,
     action: actionOf(health.cause),
     message: messageOf(health, language, at),
   }

@@ -14,7 +14,6 @@ import {
   revokePerson,
 } from '../../payments/people/manage-people.ts'
 import type { PersonRow } from '../../repositories/people/people-queries.ts'
-import { iso } from '../field-schemas.ts'
 import { clientOfManager } from '../guards.ts'
 import {
   ChangePersonBody,
@@ -45,7 +44,7 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
     person: viewPerson(person, deps.now()),
     invitation: {
       link: `${deps.settings.publicUrl}/dashboard#/invitation/${invitation.code}`,
-      expires_at: iso(invitation.expiresAt),
+      expires_at: invitation.expiresAt,
     },
   })
 

@@ -1,6 +1,5 @@
 import type { PersonRow } from '../../repositories/people/people-queries.ts'
 import type { PersonSessionRow } from '../../repositories/people/person-sessions.ts'
-import { iso, isoOrNull } from '../field-schemas.ts'
 
 export function viewPerson(row: PersonRow, now: Date) {
   return {
@@ -11,9 +10,9 @@ export function viewPerson(row: PersonRow, now: Date) {
     stores: row.stores,
     state: stateOf(row, now),
     totp: row.totp_on,
-    created_at: iso(row.created_at),
-    signed_in_at: isoOrNull(row.signed_in_at),
-    invitation_expires_at: isoOrNull(row.invitation_expires_at),
+    created_at: row.created_at,
+    signed_in_at: row.signed_in_at,
+    invitation_expires_at: row.invitation_expires_at,
   }
 }
 
@@ -28,9 +27,9 @@ export function viewPersonSession(row: PersonSessionRow, current: string | undef
   return {
     id: row.id,
     is_current: row.id === current,
-    created_at: iso(row.created_at),
-    used_at: iso(row.used_at),
-    expires_at: iso(row.expires_at),
+    created_at: row.created_at,
+    used_at: row.used_at,
+    expires_at: row.expires_at,
     ip_address: row.ip_address,
     user_agent: row.user_agent,
   }

@@ -13,7 +13,6 @@ import {
   type SalesFigures,
   type SalesOfStore,
 } from '../../payments/sales/sales.ts'
-import { iso, isoOrNull } from '../field-schemas.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import { longestSpanMs } from '../statistics/statistics-routes.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
@@ -48,9 +47,9 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
       const span = spanOf(deps, request, request.query)
       const { total, stores, readUntil } = await readSales(deps, span)
       return {
-        from: iso(span.from),
-        to: iso(span.to),
-        read_until: isoOrNull(readUntil),
+        from: span.from,
+        to: span.to,
+        read_until: readUntil,
         total: viewFigures(total),
         stores: stores.map(viewStore),
       }
@@ -118,8 +117,8 @@ export function addSalesOverTimeRoute(app: HttpServer, deps: PaymentDeps): void 
         ...viewFigures(one),
       })
       return {
-        from: iso(span.from),
-        to: iso(span.to),
+        from: span.from,
+        to: span.to,
         time_zone: timeZone,
         total: view(total),
         groups: groups.map((one) => ({

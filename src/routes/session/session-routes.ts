@@ -3,7 +3,6 @@ import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { shopTimeZone } from '../../payments/closings/closings.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { iso } from '../field-schemas.ts'
 import type { Guards, Principal } from '../guards.ts'
 import { SessionResponse, SignedOutResponse, SignInBody } from './session-schemas.ts'
 
@@ -17,7 +16,7 @@ export async function viewSession(deps: PaymentDeps, principal: Principal, until
     valid: true,
     type: type === 'operator' ? null : type,
     client,
-    expires_at: iso(until),
+    expires_at: until,
     time_zone: type === 'operator' ? null : await shopTimeZone(deps, client),
     person: person
       ? {

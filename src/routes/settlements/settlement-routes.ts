@@ -20,7 +20,7 @@ import {
   listSettlementFiles,
   type SettlementFileRow,
 } from '../../repositories/settlements/settlement-queries.ts'
-import { ClientOnlyQuery, iso, isoOrNull } from '../field-schemas.ts'
+import { ClientOnlyQuery } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
 import {
@@ -91,14 +91,7 @@ export function addSettlementRoutes(app: HttpServer, deps: PaymentDeps): void {
       const client = tenantOfRequest(request)
       const page = await listSettlementFiles(deps.database.db, client, timePageOf(request.query))
       return {
-        files: page.rows.map((file) => ({
-          ...viewFile(file),
-          origin: file.origin,
-          added: file.added,
-          readings: file.readings,
-          created_at: iso(file.created_at),
-          last_read_at: iso(file.last_read_at),
-        })),
+        files: page.rows.map(viewFile),
         total: page.total,
         ...cursorsOf(page, (file) => timePlace(file.created_at, file.id)),
       }
@@ -267,17 +260,7 @@ function addFetchRoutes(app: HttpServer, deps: PaymentDeps): void {
 }
 
 function viewFetch(fetch: SettlementFetchRow) {
-  return {
-    id: fetch.id,
-    report: fetch.report,
-    from: fetch.from_day,
-    to: fetch.to_day,
-    state: fetch.state,
-    reason: fetch.reason,
-    file_id: fetch.file_id,
-    created_at: iso(fetch.created_at),
-    ended_at: isoOrNull(fetch.ended_at),
-  }
+  return { ...fetch, from: fetch.from_day, to: fetch.to_day }
 }
 
 function addClassRoutes(app: HttpServer, deps: PaymentDeps): void {
@@ -298,21 +281,10 @@ function addClassRoutes(app: HttpServer, deps: PaymentDeps): void {
       const classes = await listChargeClasses(db)
       const unknown = await listNotClassed(db, since, mostNames)
       return {
-        classes: classes.map(
-          ({ name, entity, class: chargeClass, origin, updated_at, applied }) => ({
-            name,
-            entity: entity || null,
-            class: chargeClass,
-            origin,
-            updated_at: iso(updated_at),
-            applied,
-          }),
-        ),
-        not_classed: unknown.map(({ name, entity, orders, cents }) => ({
-          name,
-          entity,
-          orders,
-          amount: signedPointFromCents(cents),
+        classes: classes.map((rule) => ({ ...rule, entity: rule.entity || null })),
+        not_classed: unknown.map((charge) => ({
+          ...charge,
+          amount: signedPointFromCents(charge.cents),
         })),
       }
     },
@@ -341,9 +313,8 @@ function addClassRoutes(app: HttpServer, deps: PaymentDeps): void {
       )
       return {
         message: 'The rule for charges of this name is stored',
-        name: rule.name,
+        ...rule,
         entity: rule.entity || null,
-        class: rule.class,
         applied: isApplied,
       }
     },
@@ -353,10 +324,7 @@ function addClassRoutes(app: HttpServer, deps: PaymentDeps): void {
 function viewFile(file: SettlementFileRow) {
   const { totals } = file
   return {
-    id: file.id,
-    report: file.report,
-    name: file.name,
-    rows: file.rows,
+    ...file,
     totals: {
       gross: signedPointFromCents(totals.grossCents),
       fee: signedPointFromCents(totals.feeCents),
@@ -364,8 +332,8 @@ function viewFile(file: SettlementFileRow) {
       taxes: signedPointFromCents(totals.taxesCents),
       net: signedPointFromCents(totals.netCents),
     },
-    from: isoOrNull(file.from_at),
-    to: isoOrNull(file.to_at),
+    from: file.from_at,
+    to: file.to_at,
   }
 }
 
@@ -389,8 +357,8 @@ function viewSpan(
       .slice(0, mostNames)
       .map(({ name, entity, cents }) => ({ name, entity, amount: signedPointFromCents(cents) }))
   return {
-    from: iso(from),
-    to: iso(to),
+    from: from,
+    to: to,
     orders: known.reduce((total, { orders }) => total + orders, 0),
     estimated: ordersIn('estimated'),
     settled: ordersIn('settled'),

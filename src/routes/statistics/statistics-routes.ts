@@ -17,7 +17,6 @@ import {
 } from '../../repositories/statistics/order-statistics.ts'
 import { countOpenOrphans } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { countWebhooks } from '../../repositories/webhooks/webhook-log.ts'
-import { iso, isoOrNull } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import {
@@ -101,8 +100,8 @@ export async function readStatistics(
   const sum = (of: (hour: (typeof hours)[number]) => number) =>
     hours.reduce((total, hour) => total + of(hour), 0)
   return {
-    from: iso(from),
-    to: iso(to),
+    from: from,
+    to: to,
     orders: sum(({ orders }) => orders),
     paid: sum(({ paid }) => paid),
     declined: sum(({ declined }) => declined),
@@ -120,16 +119,16 @@ export async function readStatistics(
       client: order.client,
       caja_id: order.cajaId,
       external_reference: order.externalReference,
-      created_at: iso(order.createdAt),
+      created_at: order.createdAt,
     })),
     orphans,
     chargebacks: {
       undecided: chargebacks.undecided,
-      documents_due_at: isoOrNull(chargebacks.documentsDueAt),
+      documents_due_at: chargebacks.documentsDueAt,
     },
     median_charge_seconds: medianMs === null ? null : medianMs / 1000,
     hours: hours.map(({ hour, orders, paid, paidCents }) => ({
-      from: iso(new Date(from.getTime() + hour * 3_600_000)),
+      from: new Date(from.getTime() + hour * 3_600_000),
       orders,
       paid,
       paid_amount: pointFromCents(paidCents),
@@ -139,7 +138,7 @@ export async function readStatistics(
       received: webhooks.received,
       failed: webhooks.failed,
       rejected: webhooks.rejected,
-      last_received_at: isoOrNull(webhooks.lastReceivedAt),
+      last_received_at: webhooks.lastReceivedAt,
     },
   }
 }
@@ -167,11 +166,11 @@ function viewBox(box: BoxRow) {
           external_reference: openReference,
           amount: pointFromCents(openCents),
           status: openStatus,
-          created_at: iso(openAt),
+          created_at: openAt,
         }
       : null,
     last_status: box.lastStatus,
     last_status_detail: box.lastDetail,
-    last_order_at: isoOrNull(box.lastAt),
+    last_order_at: box.lastAt,
   }
 }

@@ -11,7 +11,7 @@ import {
 } from '../../payments/stores/manage-stores.ts'
 import { readStore, type StoreWithPos } from '../../payments/stores/store-provider.ts'
 import type { PosRow } from '../../repositories/stores/store-queries.ts'
-import { ClientOnlyQuery, iso } from '../field-schemas.ts'
+import { ClientOnlyQuery } from '../field-schemas.ts'
 import { providerErrors, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import {
@@ -213,10 +213,7 @@ function viewCreatedPos(box: PosRow) {
 function viewStore({ store, pos }: StoreWithPos): z.input<typeof StoreResponse> {
   const { location } = store
   return {
-    id: store.id,
-    external_id: store.external_id,
-    name: store.name,
-    mp_store_id: store.mp_store_id,
+    ...store,
     location: {
       street_name: location.streetName,
       street_number: location.streetNumber,
@@ -226,14 +223,6 @@ function viewStore({ store, pos }: StoreWithPos): z.input<typeof StoreResponse> 
       longitude: location.longitude,
       reference: location.reference,
     },
-    pos: pos.map((box) => ({
-      id: box.id,
-      external_id: box.external_id,
-      name: box.name,
-      mp_pos_id: box.mp_pos_id,
-      state: box.state,
-    })),
-    created_at: iso(store.created_at),
-    state: store.state,
+    pos,
   }
 }

@@ -8,7 +8,6 @@ import {
   freeTerminalByHand,
   type TerminalVerdict,
 } from '../../payments/terminals/free-terminal.ts'
-import { iso } from '../field-schemas.ts'
 import { contextOf, providerErrors } from '../guards.ts'
 import { FreeTerminalBody, FreeTerminalResponse, TerminalParams } from './free-terminal-schemas.ts'
 
@@ -78,15 +77,10 @@ export function addFreeTerminalRoute(app: HttpServer, deps: PaymentDeps): void {
 function viewBusyOrder({ order, action, done, failure }: BusyOrder, now: Date) {
   const ageMs = now.getTime() - order.created_at.getTime()
   return {
+    ...order,
     order_id: order.id,
-    mp_order_id: order.mp_order_id,
-    client: order.client,
-    caja_id: order.caja_id,
-    external_reference: order.external_reference,
     amount: pointFromCents(order.amount_cents),
-    status: order.status,
     age_seconds: Math.max(0, Math.floor(ageMs / 1000)),
-    expires_at: iso(order.expires_at),
     action,
     done,
     message: messageOf(action, done, failure?.message),

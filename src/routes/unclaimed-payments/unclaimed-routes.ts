@@ -14,7 +14,7 @@ import {
   type OrphanPayment,
   type OrphanRow,
 } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
-import { ClientOnlyQuery, iso } from '../field-schemas.ts'
+import { ClientOnlyQuery } from '../field-schemas.ts'
 import { contextOf, providerErrors, tenantOfRequest } from '../guards.ts'
 import { viewOutcome } from '../orders/order-answer.ts'
 import { storesOfRequest } from '../session/confine.ts'
@@ -171,19 +171,11 @@ async function viewOne(deps: PaymentDeps, orphan: OrphanRow): Promise<OrphanView
 
 function viewOrphan(orphan: OrphanRow, payment: OrphanPayment | undefined): OrphanView {
   return {
-    id: orphan.id,
-    state: orphan.state,
-    payment_id: orphan.payment_id,
-    caja_id: orphan.caja_id,
-    sucursal_id: orphan.sucursal_id,
+    ...orphan,
     amount: pointFromCents(orphan.amount_cents),
-    at: iso(orphan.sold_at),
-    found_at: iso(orphan.found_at),
-    order_id: orphan.order_id,
-    surplus_of: orphan.surplus_of,
+    at: orphan.sold_at,
     external_reference: payment?.external_reference ?? null,
     mp_order_id: payment?.mp_order_id ?? null,
     similar_order_ids: payment?.similar_order_ids ?? [],
-    reason: orphan.reason,
   }
 }
