@@ -20,6 +20,7 @@ import { addChargebackRoutes } from '../routes/chargebacks/chargeback-routes.ts'
 import { addClosingRoutes } from '../routes/closings/closing-routes.ts'
 import { addOauthRoutes } from '../routes/connection/oauth-routes.ts'
 import { addEventRoutes } from '../routes/events/event-routes.ts'
+import { ClientOnlyQuery } from '../routes/field-schemas.ts'
 import { addFleetRoutes } from '../routes/fleet/fleet-routes.ts'
 import { installGuards } from '../routes/guards.ts'
 import { addHealthRoute, type HealthSource } from '../routes/health-route.ts'
@@ -90,23 +91,68 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   observeRequests(app, options.metrics.registry)
   options.tracing?.observe(app)
   await installCompression(app)
+  app.addHook('onRoute', (route) => {
+    if (route.config?.access === 'client') {
+      route.schema = { querystring: ClientOnlyQuery, ...route.schema }
+    }
+  })
   await registerOpenApi(app, {
     title: 'tillbridge payment API',
     description,
     publicUrl: deps.settings.publicUrl,
     tags: [
-      { name: 'Orders', description: 'Charges on the terminal of a box' },
-      { name: 'Stores', description: 'Stores and their boxes' },
-      { name: 'Closings', description: 'Days of boxes and stores, compared with the provider' },
-      { name: 'Terminals', description: 'Card terminals paired with boxes' },
-      { name: 'Settlements', description: 'What charges leave to the seller' },
-      { name: 'OAuth', description: 'Connection of a client to its provider account' },
-      { name: 'API keys', description: 'Keys of clients, for the administrator' },
-      { name: 'Administration', description: 'Clients, webhooks, audit log, simulation' },
-      { name: 'Webhooks', description: 'Messages from the provider' },
-      { name: 'People', description: 'Named users of the dashboard, and their own account' },
-      { name: 'Session', description: 'Sessions of browsers, for the dashboard' },
-      { name: 'Service', description: 'State of the service' },
+      {
+        name: 'Orders',
+        description: 'Charges on the terminal of a box',
+        paths: ['orders', 'statistics', 'sales', 'sales-over-time'],
+      },
+      { name: 'Stores', description: 'Stores and their boxes', paths: ['stores'] },
+      {
+        name: 'Closings',
+        description: 'Days of boxes and stores, compared with the provider',
+        paths: ['closings', 'orphans', 'chargebacks'],
+      },
+      {
+        name: 'Terminals',
+        description: 'Card terminals paired with boxes',
+        paths: ['terminals'],
+      },
+      {
+        name: 'Settlements',
+        description: 'What charges leave to the seller',
+        paths: ['settlements'],
+      },
+      {
+        name: 'OAuth',
+        description: 'Connection of a client to its provider account',
+        paths: ['oauth'],
+      },
+      {
+        name: 'API keys',
+        description: 'Keys of clients, for the administrator',
+        paths: ['api-keys'],
+      },
+      {
+        name: 'Administration',
+        description: 'Clients, webhooks, audit log, simulation',
+        paths: ['admin'],
+      },
+      { name: 'Webhooks', description: 'Messages from the provider', paths: ['webhooks'] },
+      {
+        name: 'People',
+        description: 'Named users of the dashboard, and their own account',
+        paths: ['people', 'account'],
+      },
+      {
+        name: 'Session',
+        description: 'Sessions of browsers, for the dashboard',
+        paths: ['session'],
+      },
+      {
+        name: 'Service',
+        description: 'State of the service',
+        paths: ['metrics', 'health', 'events', 'overview'],
+      },
     ],
     tokens: {
       client: 'A client key: mk_ and 64 hexadecimal characters',

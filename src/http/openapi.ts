@@ -19,7 +19,8 @@ type OpenApiOptions = {
   description: string
   /** Address under which clients reach this listener. */
   publicUrl: string
-  tags: readonly { name: string; description: string }[]
+  /** `paths`: the first parts of the paths whose routes have the tag. Other routes name theirs. */
+  tags: readonly { name: string; description: string; paths?: readonly string[] }[]
   /** What the token of each access class is, for readers of the description. */
   tokens: {
     client?: string
@@ -33,12 +34,16 @@ type OpenApiOptions = {
 /**
  * Publishes the listener's description as OpenAPI 3.1 at /openapi.json and as pages at /docs. Call it, awaited, before
  * the routes are added: it completes each of them with the error answers and the security of its `config.access`.
- * Routes set their own `operationId`, `summary` and `tags`.
+ * Routes set their own `operationId` and `summary`.
  */
 export async function registerOpenApi(app: HttpServer, options: OpenApiOptions): Promise<void> {
   const coded = app.errorStyle === 'coded'
   const listSchemas = createJsonSchemaTransformObject({})
 
+  const tagsOf = (url: string) =>
+    options.tags
+      .filter(({ paths }) => paths?.includes(url.split('/')[1] ?? ''))
+      .map(({ name }) => name)
   const withOptionalBody = new Set<string>()
   const errorExamples: ErrorExamples = new Map()
 
@@ -50,6 +55,7 @@ export async function registerOpenApi(app: HttpServer, options: OpenApiOptions):
     if (operationId) errorExamples.set(operationId, () => exampleErrors(asAdded, app.errorStyle))
     route.schema = {
       ...route.schema,
+      tags: route.schema?.tags ?? tagsOf(route.url),
       security: route.schema?.security ?? securityOf(route.config?.access ?? 'public'),
       response: {
         ...errorResponses(route, app.errorStyle),
@@ -74,7 +80,7 @@ export async function registerOpenApi(app: HttpServer, options: OpenApiOptions):
         { url: app.publicPath || '/', description: 'where this description was read' },
         { url: options.publicUrl, description: 'for clients' },
       ],
-      tags: [...options.tags],
+      tags: options.tags.map(({ name, description }) => ({ name, description })),
       components: { securitySchemes: securitySchemes(options.tokens) },
     },
     // A new one for each listener: the shared one keeps what it saw first.

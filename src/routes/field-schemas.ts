@@ -93,6 +93,7 @@ export const ClientQuery = {
   ),
 }
 
+/** That of client routes that name no other. */
 export const ClientOnlyQuery = z.object(ClientQuery)
 
 export function iso(date: Date): string {

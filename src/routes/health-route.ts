@@ -80,7 +80,6 @@ export function addHealthRoute(
         summary: 'Whether the service can work',
         description:
           '503 when the database cannot be reached or commits no writes (a standby, a full disk, a lost quorum). Trouble at the provider is a degraded check and still 200.',
-        tags: ['Service'],
         response: { 200: HealthResponse },
       },
     },

@@ -29,8 +29,6 @@ import {
 import { addAlertRoutes, type TestAlerts } from './notification-routes.ts'
 import { addSimulateRoutes } from './simulate-routes.ts'
 
-const tags = ['Administration']
-
 export function addAdminRoutes(
   app: HttpServer,
   deps: PaymentDeps,
@@ -52,7 +50,6 @@ export function addAdminRoutes(
       schema: {
         operationId: 'listAllOrders',
         summary: 'Orders of all clients, newest first',
-        tags,
         querystring: AdminOrdersQuery,
         response: { 200: OrdersResponse },
       },
@@ -77,7 +74,6 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'listClients',
         summary: 'All clients, without their tokens',
-        tags,
         response: { 200: ClientsResponse },
       },
     },
@@ -105,7 +101,6 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'readClient',
         summary: 'Connection, tokens and key of a client; every look at tokens is audited',
-        tags,
         params: ClientParams,
         response: { 200: ClientResponse },
       },
@@ -149,7 +144,6 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Let the next connection of a client choose its account',
         description:
           'The next connection then needs an invitation or the admin token. Keys that were made for the released account end when the client is connected on another one.',
-        tags,
         params: ClientParams,
         response: { 200: UnpinResponse },
       },
@@ -170,7 +164,6 @@ function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookI
       schema: {
         operationId: 'listWebhooks',
         summary: 'Latest webhooks, newest first',
-        tags,
         querystring: WebhookLogsQuery,
         response: { 200: WebhookLogsResponse },
       },
@@ -193,7 +186,6 @@ function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookI
       schema: {
         operationId: 'replayWebhook',
         summary: 'Work a stored webhook again; the provider is read, so it is harmless',
-        tags,
         params: WebhookParams,
         response: { 200: ReplayResponse },
       },

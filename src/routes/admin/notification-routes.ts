@@ -47,7 +47,6 @@ export function addAlertRoutes(app: HttpServer, deps: PaymentDeps, test: TestAle
         summary: 'Send a test message to every receiver of alerts',
         description:
           '409 when the settings (`ALERT_…`) name none. Quiet hours do not keep it back.',
-        tags: ['Administration'],
         response: {
           200: AlertsTested,
           207: {

@@ -26,7 +26,6 @@ export function addSimulateRoutes(app: HttpServer, deps: PaymentDeps): void {
           summary: 'Play a provider event on an order of test credentials',
           description:
             'The order passes through at_terminal. The change takes up to 10 seconds, up to 40 for action_required.',
-          tags: ['Administration'],
           params: SimulateParams,
           querystring: SimulateQuery,
           body: SimulateBody,

@@ -11,8 +11,6 @@ import {
   RevokeBody,
 } from './api-key-schemas.ts'
 
-const tags = ['API keys']
-
 export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/api-keys',
@@ -21,7 +19,6 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'listApiKeys',
         summary: 'All keys of all clients, newest first',
-        tags,
         response: { 200: ApiKeysResponse },
       },
     },
@@ -52,7 +49,6 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Make a key for a connected client',
         description:
           'The value is shown in this answer only. Earlier keys stay valid until they are revoked, so keys can be changed without a gap.',
-        tags,
         body: CreateApiKeyBody,
         response: { 201: CreateApiKeyResponse },
       },
@@ -84,7 +80,6 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'End all keys of a client at once, or one key',
         description:
           'This cannot be undone. With `client` all of its keys stop working, with `key_id` that one alone; exactly one of the two is given.',
-        tags,
         body: RevokeBody,
         response: { 200: MessageResponse },
       },

@@ -13,8 +13,6 @@ import {
 import { clientOfManager } from '../guards.ts'
 import { cursorsOf, sequencePageOf } from '../list-cursor.ts'
 
-const tags = ['Administration']
-
 /** Each check reads the whole log, beside tills on the same database. */
 const checksAtOnce = 2
 
@@ -33,7 +31,6 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'listActivity',
         summary: 'The audit log, newest first',
-        tags,
         querystring: ActivityQuery,
         response: { 200: ActivityResponse },
       },
@@ -78,7 +75,6 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'verifyActivity',
         summary: 'Check that no entry of the audit log was changed, removed or added',
         description: verifyDescription,
-        tags,
         querystring: VerifyQuery,
         response: { 200: VerifyResponse },
       },

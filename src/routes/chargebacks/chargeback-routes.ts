@@ -8,7 +8,6 @@ import {
   findChargebackAnyhow,
   listChargebacks,
 } from '../../repositories/chargebacks/chargeback-queries.ts'
-import { ClientOnlyQuery } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import {
@@ -17,8 +16,6 @@ import {
   ChargebacksResponse,
   ListChargebacksQuery,
 } from './chargeback-schemas.ts'
-
-const tags = ['Closings']
 
 /** Disputes that buyers opened at their banks, as last read at the provider. */
 export function addChargebackRoutes(app: HttpServer, deps: PaymentDeps): void {
@@ -30,7 +27,6 @@ export function addChargebackRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'listChargebacks',
         summary: 'Charge-backs, those found last first',
         description: 'The administrator need not name a client, and then sees those of all.',
-        tags,
         querystring: ListChargebacksQuery,
         response: { 200: ChargebacksResponse },
       },
@@ -56,9 +52,7 @@ export function addChargebackRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'readChargeback',
         summary: 'One charge-back, as it was last read',
-        tags,
         params: ChargebackParams,
-        querystring: ClientOnlyQuery,
         response: { 200: ChargebackResponse },
       },
     },

@@ -15,7 +15,6 @@ import { describeClosing, listCharges } from '../../payments/closings/list-charg
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import { listClosings } from '../../repositories/closings/closing-queries.ts'
-import { ClientOnlyQuery } from '../field-schemas.ts'
 import { providerErrors, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
@@ -41,7 +40,6 @@ import {
 import { viewAmendment, viewClosing, viewWholeClosing } from './closing-view.ts'
 import { makeFile } from './make-file.ts'
 
-const tags = ['Closings']
 const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 const spanErrors = ['CLOSING_OVERLAPS', 'CLOSING_GAP', 'CLOSING_SIGNED'] as const
 const json = <Schema>(schema: Schema) => ({ 'application/json': { schema } })
@@ -70,8 +68,6 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Close the day of a box or a store',
         description:
           'The closings of a box or store follow each other: no overlap, no gap, several a day. `business_day` closes what is left of the day, up to this moment while it is not over; `from` and `to` name another time, such as a shift. The same time again is the same closing, with its count corrected while it is not signed. Time before it without charges is joined to it. 409 CLOSING_OVERLAPS names the closing in the way, CLOSING_GAP the time that must be closed first. The provider is read from a minute after the end of the time; read the closing until it has a result.',
-        tags,
-        querystring: ClientOnlyQuery,
         body: OpenClosingBody,
         response: {
           200: {
@@ -105,7 +101,6 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'listClosings',
         summary: 'Closings of the client, newest day first',
-        tags,
         querystring: ListClosingsQuery,
         response: { 200: ClosingsResponse },
       },
@@ -135,9 +130,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'readClosing',
         summary: 'A closing with what differs, and its amendments',
-        tags,
         params: ClosingParams,
-        querystring: ClientOnlyQuery,
         response: { 200: ClosingResponse },
       },
     },
@@ -153,7 +146,6 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'All charges of a closing, for a spreadsheet',
         description:
           'Both sides of each charge and what differs, with titles in the language, times by the clock of the store and the separators of the language.',
-        tags,
         params: ClosingParams,
         querystring: PaperQuery,
         response: {
@@ -179,7 +171,6 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'downloadClosingWorkbook',
         summary: 'A closing with all its charges as a workbook',
-        tags,
         params: ClosingParams,
         querystring: PaperQuery,
         response: {
@@ -211,7 +202,6 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'printClosing',
         summary: 'A closing as a page to print and sign on paper',
-        tags,
         params: ClosingParams,
         querystring: PaperQuery,
         response: {
@@ -247,9 +237,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Correct what was counted for a closing that is not signed',
         description:
           'The service compares it again; without `declared` it keeps its count. The last closing of a box or store, of a time that was not over, is extended when something was sold since.',
-        tags,
         params: ClosingParams,
-        querystring: ClientOnlyQuery,
         body: CountClosingBody,
         response: { 200: ClosingOpened },
       },
@@ -273,9 +261,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Sign a closing',
         description:
           'This cannot be undone. A signed closing never changes. Also one that differs or is unverified: its result is signed with it.',
-        tags,
         params: ClosingParams,
-        querystring: ClientOnlyQuery,
         response: { 200: ClosingResponse },
       },
     },
@@ -295,9 +281,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Add to a signed closing what its time looks like now',
         description:
           'This cannot be undone. Such as money that came after it. The closing itself stays as it was signed.',
-        tags,
         params: ClosingParams,
-        querystring: ClientOnlyQuery,
         body: AmendBody,
         response: { 201: AmendmentResponse },
       },
@@ -318,9 +302,8 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'setStoreTimeZone',
         summary: 'Set by whose clock the days of a store begin',
-        tags,
+        tags: ['Closings'],
         params: StoreParams,
-        querystring: ClientOnlyQuery,
         body: TimeZoneBody,
         response: { 200: TimeZoneResponse },
       },

@@ -11,7 +11,6 @@ import {
 } from '../admin/admin-schemas.ts'
 import { MessageResponse } from './oauth-schemas.ts'
 
-const tags = ['Administration']
 /** Each is valid for a day, so there are rarely more than a few. */
 const listedAtMost = 200
 
@@ -25,7 +24,6 @@ export function addInvitationAdminRoutes(app: HttpServer, deps: PaymentDeps): vo
         operationId: 'listInvitations',
         summary: 'Unused invitations, newest first',
         description: `Without their links, which are shown when they are made. At most ${listedAtMost}.`,
-        tags,
         response: { 200: InvitationsResponse },
       },
     },
@@ -49,7 +47,6 @@ export function addInvitationAdminRoutes(app: HttpServer, deps: PaymentDeps): vo
       schema: {
         operationId: 'createInvitation',
         summary: 'Make a single-use link that connects a client without an account',
-        tags,
         body: InvitationBody,
         response: { 201: InvitationResponse },
       },
@@ -70,7 +67,6 @@ export function addInvitationAdminRoutes(app: HttpServer, deps: PaymentDeps): vo
       schema: {
         operationId: 'revokeInvitation',
         summary: 'End an unused invitation: its link stops working',
-        tags,
         params: InvitationParams,
         response: { 200: MessageResponse },
       },

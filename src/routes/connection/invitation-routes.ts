@@ -17,7 +17,6 @@ import {
   LoginBegunResponse,
 } from './oauth-schemas.ts'
 
-const tags = ['OAuth']
 const path = '/oauth/invitation'
 const html = 'text/html; charset=utf-8'
 
@@ -40,7 +39,6 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
       schema: {
         operationId: 'showInvitation',
         summary: 'The page of an invitation link; looking at it changes nothing',
-        tags,
         querystring: InvitationQuery,
         response: {
           200: {
@@ -87,7 +85,6 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
           summary: 'Begin the login of an invitation, which is used up',
           description:
             'The button of the invitation’s page. Only that page may send it (`Sec-Fetch-Site` or `Origin`), so that another site cannot start a login. A browser gets a page that leads on to the provider.',
-          tags,
           consumes: ['application/x-www-form-urlencoded', 'application/json'],
           body: AcceptInvitationBody,
           response: {

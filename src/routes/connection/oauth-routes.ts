@@ -9,7 +9,6 @@ import {
 import { finishLogin, startLogin } from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
-import { ClientOnlyQuery } from '../field-schemas.ts'
 import { type Guards, tenantOfRequest } from '../guards.ts'
 import { browserTokenCookie, browserTokenOf } from './browser-cookie.ts'
 import { addInvitationRoutes } from './invitation-routes.ts'
@@ -25,8 +24,6 @@ import {
   StatusResponse,
   ValidateResponse,
 } from './oauth-schemas.ts'
-
-const tags = ['OAuth']
 
 /** A response without a body. An empty `content` instead would break the description of the whole API. */
 function redirectTo(place: string) {
@@ -50,7 +47,6 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         summary: 'Connect the provider account of a client',
         description:
           'Stores a state and a PKCE verifier and sends the browser to the provider. Allowed for a client with an active key and no valid token, and for a first connection (in invite mode only with an invitation link or the admin token). A client whose account was released needs an invitation or the admin token too. With an invitation the browser is sent to its page, which begins. Over https the browser that begins gets a cookie that it must bring back. On a failure, a browser gets a page in its language.',
-        tags,
         querystring: LoginQuery,
         response: {
           200: LoginBegunResponse,
@@ -104,7 +100,6 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         summary: 'Return address for the provider; not for manual calls',
         description:
           'Exchanges the code for tokens and stores them. A browser (`Accept: text/html`) gets a page in its language, whether it worked or not; the status is the same. Over https the browser must be the one that began. An `iss` that is not the provider is refused.',
-        tags,
         querystring: CallbackQuery,
         response: {
           200: {
@@ -146,7 +141,6 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
       schema: {
         operationId: 'validateToken',
         summary: 'Say whether the x-api-token is valid and whose it is',
-        tags,
         response: { 200: ValidateResponse },
       },
     },
@@ -171,8 +165,6 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
       schema: {
         operationId: 'readConnection',
         summary: 'State of the client’s connection',
-        tags,
-        querystring: ClientOnlyQuery,
         response: { 200: StatusResponse },
       },
     },
@@ -207,8 +199,6 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
       schema: {
         operationId: 'refreshConnection',
         summary: 'Renew the tokens now',
-        tags,
-        querystring: ClientOnlyQuery,
         response: { 200: RefreshResponse },
       },
     },
@@ -227,8 +217,6 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         operationId: 'logout',
         summary: 'Delete the client’s tokens',
         description: 'This cannot be undone. The owner of the account must connect it again.',
-        tags,
-        querystring: ClientOnlyQuery,
         response: { 200: MessageResponse },
       },
     },

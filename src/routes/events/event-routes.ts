@@ -50,7 +50,6 @@ export function addEventRoutes(
         operationId: 'followEvents',
         summary: 'Follow everything that happens live, as server-sent events',
         description,
-        tags: ['Service'],
         querystring: EventsQuery,
         response: {
           200: {

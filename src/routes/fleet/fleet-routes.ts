@@ -36,7 +36,6 @@ export function addFleetRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'readFleetHealth',
         summary: 'Whether every box can sell, and if not, why',
         description,
-        tags: ['Service'],
         querystring: FleetQuery,
         response: { 200: FleetResponse },
       },
@@ -61,7 +60,6 @@ export function addFleetRoutes(app: HttpServer, deps: PaymentDeps): void {
           'What has changed in the states of boxes, connections, provider and flows, newest first',
         description:
           'Kept for 90 days. A key sees the changes of its own boxes and connection; those of the provider and of flows belong to no client, so only the administrator sees them, when he asks for no client.',
-        tags: ['Service'],
         querystring: FleetChangesQuery,
         response: { 200: FleetChangesResponse },
       },

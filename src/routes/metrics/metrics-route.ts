@@ -20,7 +20,6 @@ export function addMetricsRoute(
         summary: 'Figures for Prometheus',
         description:
           'Requests, calls to the provider, charges, what waits and for how long. Answers without the database too: `tillbridge_database_up` is 0 then.',
-        tags: ['Service'],
         response: {
           200: {
             description: 'Figures in the text format of Prometheus',

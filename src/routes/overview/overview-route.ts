@@ -21,7 +21,6 @@ export function addOverviewRoute(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'readOverview',
         summary: 'The numbers of a span, and the most urgent problems',
         description,
-        tags: ['Service'],
         querystring: OverviewQuery,
         response: { 200: OverviewResponse },
       },

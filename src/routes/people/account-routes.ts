@@ -32,8 +32,6 @@ import {
 } from './people-schemas.ts'
 import { viewPerson, viewPersonSession } from './person-views.ts'
 
-const tags = ['People']
-
 /** What a signed-in person changes of his own, and the first password of an invited one. */
 export function addAccountRoutes(app: HttpServer, deps: PaymentDeps, guards: Guards): void {
   const ownerOf = (request: FastifyRequest): Owner => {
@@ -55,7 +53,6 @@ export function addAccountRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
         summary: 'Set the first password with an invitation, and begin a session',
         description:
           'The invitation is used up. An address has so many tries as with wrong tokens.',
-        tags,
         body: AcceptInvitationBody,
         response: { 200: SessionResponse },
       },
@@ -77,7 +74,6 @@ export function addAccountRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       schema: {
         operationId: 'readAccount',
         summary: 'The person who is signed in, and where else',
-        tags,
         response: { 200: AccountResponse },
       },
     },
@@ -99,7 +95,6 @@ export function addAccountRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       schema: {
         operationId: 'changePassword',
         summary: 'Set another password, which ends the other sessions',
-        tags,
         body: PasswordBody,
         response: { 200: DoneResponse },
       },
@@ -117,7 +112,6 @@ export function addAccountRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       schema: {
         operationId: 'beginTotp',
         summary: 'A new secret for an authenticator app; confirm a code of it next',
-        tags,
         response: { 200: TotpResponse },
       },
     },
@@ -132,7 +126,6 @@ export function addAccountRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       schema: {
         operationId: 'confirmTotp',
         summary: 'Ask for a code at each sign-in from now on',
-        tags,
         body: ConfirmTotpBody,
         response: { 200: DoneResponse },
       },
@@ -150,7 +143,6 @@ export function addAccountRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       schema: {
         operationId: 'removeTotp',
         summary: 'Ask for no code any more',
-        tags,
         body: RemoveTotpBody,
         response: { 200: DoneResponse },
       },
@@ -168,7 +160,6 @@ export function addAccountRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       schema: {
         operationId: 'endOwnSession',
         summary: 'Sign out somewhere else',
-        tags,
         params: SessionParams,
         response: { 200: DoneResponse },
       },

@@ -28,8 +28,6 @@ import {
 } from './people-schemas.ts'
 import { viewPerson, viewPersonSession } from './person-views.ts'
 
-const tags = ['People']
-
 /** Named users, for the administrator and for administrators of a client, who reach their own people alone. */
 export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
   const managerOf = (request: FastifyRequest): Manager => ({
@@ -55,7 +53,6 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'listPeople',
         summary: 'The named users of a client, or of the service',
-        tags,
         querystring: PeopleQuery,
         response: { 200: PeopleResponse },
       },
@@ -75,7 +72,6 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Invite a person by a link that sets the password',
         description:
           'The link works once, for three days. Give it to the person yourself: nothing is sent.',
-        tags,
         body: NewPersonBody,
         response: { 201: InvitedResponse },
       },
@@ -96,7 +92,6 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'changePerson',
         summary: 'Change the role and the stores of a person, from the next request on',
-        tags,
         params: PersonParams,
         body: ChangePersonBody,
         response: { 200: Person },
@@ -118,7 +113,6 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'resetPerson',
         summary: 'Delete password, codes and sessions, and invite the person again',
-        tags,
         params: PersonParams,
         response: { 200: InvitedResponse },
       },
@@ -139,7 +133,6 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'revokePerson',
         summary: 'End all access of a person at once',
         description: 'This cannot be undone.',
-        tags,
         params: PersonParams,
         response: { 200: Person },
       },
@@ -155,7 +148,6 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'listSessionsOfPerson',
         summary: 'Where a person is signed in',
-        tags,
         params: PersonParams,
         response: { 200: SessionsResponse },
       },
@@ -175,7 +167,6 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'endSessionsOfPerson',
         summary: 'Sign a person out everywhere',
-        tags,
         params: PersonParams,
         response: { 200: SessionsEndedResponse },
       },

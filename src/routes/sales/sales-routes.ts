@@ -38,7 +38,6 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'readSales',
         summary: 'Sales by store, beside what Mercado Pago says',
         description,
-        tags: ['Orders'],
         querystring: SalesQuery,
         response: { 200: SalesResponse },
       },
@@ -63,7 +62,6 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'readStoreSales',
         summary: 'Sales of one store by box, beside what Mercado Pago says',
-        tags: ['Orders'],
         params: StoreParams,
         querystring: SalesQuery,
         response: { 200: StoreSalesResponse },
@@ -98,7 +96,6 @@ export function addSalesOverTimeRoute(app: HttpServer, deps: PaymentDeps): void 
         summary: 'Sales by day, week, store or method of payment, beside what Mercado Pago says',
         description:
           'The same figures as `GET /sales`, with all orders and those declined as `GET /statistics` counts them. The approval rate is `paid / (paid + declined)`: of the orders for which a payment was tried and that have ended, the part whose money came in. Canceled and expired orders without a payment are not among them.',
-        tags: ['Orders'],
         querystring: SalesOverTimeQuery,
         response: { 200: SalesOverTimeResponse },
       },

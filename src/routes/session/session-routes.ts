@@ -6,8 +6,6 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import type { Guards, Principal } from '../guards.ts'
 import { SessionResponse, SignedOutResponse, SignInBody } from './session-schemas.ts'
 
-const tags = ['Session']
-
 /** A session in the form of the API. */
 export async function viewSession(deps: PaymentDeps, principal: Principal, until: Date) {
   const { type, person } = principal
@@ -45,7 +43,6 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
         summary: 'Begin a session of a browser',
         description:
           'Sets an HttpOnly, SameSite=Strict cookie for 12 hours, which replaces the token on requests of the service’s own pages. It ends by signing out, and with the key or the admin token it was made with; that of a person also after two hours without a request. A wrong name, a wrong password and a wrong code get one and the same answer; after five of a name, right ones are refused too for a quarter of an hour.',
-        tags,
         body: SignInBody,
         response: { 200: SessionResponse },
       },
@@ -77,7 +74,6 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       schema: {
         operationId: 'readSession',
         summary: 'Say whether the browser has a session and whose it is',
-        tags,
         response: { 200: SessionResponse },
       },
     },
@@ -104,7 +100,6 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       schema: {
         operationId: 'signOut',
         summary: 'End the session of the browser; its cookie is worth nothing from then on',
-        tags,
         response: { 200: SignedOutResponse },
       },
     },

@@ -20,7 +20,6 @@ import {
   listSettlementFiles,
   type SettlementFileRow,
 } from '../../repositories/settlements/settlement-queries.ts'
-import { ClientOnlyQuery } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
 import {
@@ -38,8 +37,6 @@ import {
   NetQuery,
   NetResponse,
 } from './settlement-schemas.ts'
-
-const tags = ['Settlements']
 
 /** Some 20,000 movements; a connection has 3 s to send them. */
 const reportLimitBytes = 8 * 1024 * 1024
@@ -82,7 +79,6 @@ export function addSettlementRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'listSettlementFiles',
         summary: 'Imported reports, newest first',
-        tags,
         querystring: FilesQuery,
         response: { 200: FilesResponse },
       },
@@ -105,7 +101,6 @@ export function addSettlementRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'readNet',
         summary: 'What the charges of a span leave to the seller, by fee, financing and tax',
-        tags,
         querystring: NetQuery,
         response: { 200: NetResponse },
       },
@@ -189,7 +184,6 @@ function addHandIn(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Import a settlement or release report of the provider',
         description:
           'This cannot be undone. The CSV file, as `text/csv` (up to 8 MiB) or as `content` of a JSON body. The service detects the separator, the decimal comma and lists of taxes without quotes. It imports each movement once, whichever reports have it; the same file again adds nothing. A file with an error is refused whole, with the line of the error. It imports one report of a client at a time, and two in all: another one gets 429 or 503, with `Retry-After`.',
-        tags,
         querystring: HandInQuery,
         body: HandInBody,
         response: { 200: HandInResponse },
@@ -223,8 +217,6 @@ function addFetchRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Have a report fetched from the provider',
         description:
           'With the configuration that the shop has for its own reports, which is only read: without one, or without the columns that count, the fetch is refused with its reason. An equal request gives the fetch that is open (200).',
-        tags,
-        querystring: ClientOnlyQuery,
         body: FetchBody,
         response: { 200: FetchResponse, 202: FetchResponse },
       },
@@ -248,9 +240,7 @@ function addFetchRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'readSettlementFetch',
         summary: 'How far a report is that is fetched',
-        tags,
         params: FetchParams,
-        querystring: ClientOnlyQuery,
         response: { 200: FetchResponse },
       },
     },
@@ -271,7 +261,6 @@ function addClassRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'listChargeClasses',
         summary: 'What the names of the provider’s charges mean, and which no rule knows',
-        tags: ['Administration'],
         response: { 200: ChargeClassesResponse },
       },
     },
@@ -299,7 +288,6 @@ function addClassRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Say what the provider’s charges of a name are',
         description:
           'For all clients; every net is computed again. A name as a whole counts before the beginning of one, and a longer beginning before a shorter one.',
-        tags: ['Administration'],
         body: ChargeClassBody,
         response: { 200: ChargeClassResponse },
       },

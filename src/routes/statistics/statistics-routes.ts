@@ -41,7 +41,6 @@ export function addStatisticsRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'readStatistics',
         summary: 'Sales by hour, approval, speed and boxes of the client',
-        tags: ['Orders'],
         querystring: StatisticsQuery,
         response: { 200: StatisticsResponse },
       },
@@ -57,7 +56,6 @@ export function addStatisticsRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'readAllStatistics',
         summary: 'Sales by hour, approval, speed and boxes of all clients',
-        tags: ['Administration'],
         querystring: AllStatisticsQuery,
         response: { 200: StatisticsResponse },
       },

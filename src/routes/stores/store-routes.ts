@@ -11,7 +11,6 @@ import {
 } from '../../payments/stores/manage-stores.ts'
 import { readStore, type StoreWithPos } from '../../payments/stores/store-provider.ts'
 import type { PosRow } from '../../repositories/stores/store-queries.ts'
-import { ClientOnlyQuery } from '../field-schemas.ts'
 import { providerErrors, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import {
@@ -26,8 +25,6 @@ import {
   StoresResponse,
 } from './store-schemas.ts'
 
-const tags = ['Stores']
-
 export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/stores',
@@ -36,8 +33,6 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'listStores',
         summary: 'Stores of the client with their boxes',
-        tags,
-        querystring: ClientOnlyQuery,
         response: { 200: StoresResponse },
       },
     },
@@ -54,9 +49,7 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'readStore',
         summary: 'One store with its boxes',
-        tags,
         params: StoreParams,
-        querystring: ClientOnlyQuery,
         response: { 200: StoreResponse },
       },
     },
@@ -73,8 +66,6 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Create a store, with its boxes if wanted',
         description:
           'There are two seconds between the creations of two boxes. After a failure in the middle, the same request adopts what exists and creates the rest.',
-        tags,
-        querystring: ClientOnlyQuery,
         body: CreateStoreBody,
         response: { 201: CreateStoreResponse },
       },
@@ -122,9 +113,7 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'addPos',
         summary: 'Add boxes to a store',
-        tags,
         params: StoreParams,
-        querystring: ClientOnlyQuery,
         body: AddPosBody,
         response: { 201: AddPosResponse },
       },
@@ -151,9 +140,7 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'deletePos',
         summary: 'Delete a box, at the provider and here',
         description: 'This cannot be undone.',
-        tags,
         params: PosParams,
-        querystring: ClientOnlyQuery,
         response: { 200: DeletedResponse },
       },
     },
@@ -178,9 +165,7 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'deleteStore',
         summary: 'Delete a store with all its boxes',
         description: 'This cannot be undone.',
-        tags,
         params: StoreParams,
-        querystring: ClientOnlyQuery,
         response: { 200: DeletedResponse },
       },
     },

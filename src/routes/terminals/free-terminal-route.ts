@@ -47,7 +47,6 @@ export function addFreeTerminalRoute(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Say which orders hold a terminal, and cancel what can be canceled',
         description:
           'Every order is read at the provider first. A dry run, which is the default, changes nothing.',
-        tags: ['Administration'],
         params: TerminalParams,
         body: FreeTerminalBody,
         response: { 200: FreeTerminalResponse },

@@ -3,7 +3,6 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import { listTerminals } from '../../payments/terminals/list-terminals.ts'
 import { setOperatingMode } from '../../payments/terminals/operating-mode.ts'
-import { ClientOnlyQuery } from '../field-schemas.ts'
 import { providerErrors, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import {
@@ -13,8 +12,6 @@ import {
   TerminalsResponse,
 } from './terminal-schemas.ts'
 
-const tags = ['Terminals']
-
 export function addTerminalRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/terminals',
@@ -23,7 +20,6 @@ export function addTerminalRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'listTerminals',
         summary: 'Terminals of the client with the ERP’s ids',
-        tags,
         querystring: TerminalsQuery,
         response: { 200: TerminalsResponse },
       },
@@ -58,8 +54,6 @@ export function addTerminalRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'setOperatingMode',
         summary: 'Switch all terminals of a box',
-        tags,
-        querystring: ClientOnlyQuery,
         body: OperatingModeBody,
         response: { 200: OperatingModeResponse },
       },

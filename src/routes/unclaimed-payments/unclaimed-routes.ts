@@ -14,7 +14,6 @@ import {
   type OrphanPayment,
   type OrphanRow,
 } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
-import { ClientOnlyQuery } from '../field-schemas.ts'
 import { contextOf, providerErrors, tenantOfRequest } from '../guards.ts'
 import { viewOutcome } from '../orders/order-answer.ts'
 import { storesOfRequest } from '../session/confine.ts'
@@ -28,8 +27,6 @@ import {
   OrphansResponse,
 } from './unclaimed-schemas.ts'
 
-const tags = ['Closings']
-
 /** Charges of a shop's boxes without an order, and what a person decides on them. */
 export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
@@ -39,7 +36,6 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'listOrphans',
         summary: 'Payments at the provider that match no order, newest first',
-        tags,
         querystring: ListOrphansQuery,
         response: { 200: OrphansResponse },
       },
@@ -68,9 +64,7 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'adoptOrphan',
         summary: 'Record an unclaimed payment as an order of its box',
         description: 'This cannot be undone.',
-        tags,
         params: OrphanParams,
-        querystring: ClientOnlyQuery,
         body: AdoptBody,
         response: { 200: OrphanResponse },
       },
@@ -111,9 +105,7 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Refund an unclaimed payment',
         description:
           'This cannot be undone. The service records it as an order first, and refunds it like any other. The same request again is the same refund. While the provider works on the refund, `state` is `adopted` and `outcome` is `unknown`; the state becomes `refunded` when the refund is through.',
-        tags,
         params: OrphanParams,
-        querystring: ClientOnlyQuery,
         body: OrphanBody,
         response: { 200: OrphanRefundResponse },
       },
@@ -136,9 +128,7 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'dismissOrphan',
         summary: 'Keep an unclaimed payment and no longer flag it',
         description: 'This cannot be undone.',
-        tags,
         params: OrphanParams,
-        querystring: ClientOnlyQuery,
         body: OrphanBody,
         response: { 200: OrphanResponse },
       },
