@@ -23,23 +23,12 @@ const always: readonly ErrorCode[] = [
 /** A page instead of the error body, for a person in a browser. */
 const ErrorPage = z.string().describe('The same, for a person in a browser')
 
-const byAccess: Readonly<Record<AccessClass, readonly ErrorCode[]>> = {
-  public: ['RATE_LIMITED'],
-  client: ['UNAUTHORIZED', 'FORBIDDEN', 'NOT_FOUND', 'RATE_LIMITED'],
-  admin: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
-  metrics: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
-  managers: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
-  person: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
-}
-
-/** The flow control API has a token but no clients; it limits failed tries only. */
-const byAccessPlain: Readonly<Record<AccessClass, readonly ErrorCode[]>> = {
-  public: [],
-  client: [],
-  admin: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
-  metrics: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
-  managers: [],
-  person: [],
+/** The flow control API limits failed tries only. */
+function codesOfAccess(access: AccessClass, style: ErrorStyle): readonly ErrorCode[] {
+  if (access === 'public') return style === 'coded' ? ['RATE_LIMITED'] : []
+  return access === 'client'
+    ? ['UNAUTHORIZED', 'FORBIDDEN', 'NOT_FOUND', 'RATE_LIMITED']
+    : ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED']
 }
 
 /** The error answers of a route by status: from its access class, its schemas and the codes in its `config.errors`. */
@@ -91,7 +80,7 @@ const exampleDetails = [{ path: 'client', message: 'must not begin or end with a
 
 function codesOf(route: RouteOptions, style: ErrorStyle): Set<ErrorCode> {
   const { access = 'public', errors = [] } = route.config ?? {}
-  const codes = new Set([...always, ...(style === 'coded' ? byAccess : byAccessPlain)[access]])
+  const codes = new Set([...always, ...codesOfAccess(access, style)])
   if (route.schema?.params) codes.add('NOT_FOUND')
   if (route.config?.signsIn) codes.add('UNKNOWN_HOST')
   // A body is read, and refused, also where none is expected.

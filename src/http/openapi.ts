@@ -7,9 +7,14 @@ import { z } from 'zod'
 import { type AccessClass, makePublic } from './access-classes.ts'
 import type { HttpServer } from './create-server.ts'
 import { serveDocs } from './docs-pages.ts'
-import { type JsonObject, tidyComponents } from './openapi-components.ts'
-import { type ErrorExamples, withExamples } from './openapi-examples.ts'
-import { forPage } from './openapi-page.ts'
+import {
+  type ErrorExamples,
+  forPage,
+  type JsonObject,
+  releaseBodies,
+  tidyComponents,
+  withExamples,
+} from './openapi-document.ts'
 import { catalogueTable, errorResponses, exampleErrors } from './openapi-responses.ts'
 import { product } from './product.ts'
 
@@ -117,16 +122,6 @@ export async function registerOpenApi(app: HttpServer, options: OpenApiOptions):
 
 function isOptional(body: unknown): boolean {
   return body instanceof z.ZodType && body.safeParse(undefined).success
-}
-
-/** The library marks all bodies as required. */
-function releaseBodies(document: JsonObject, optional: ReadonlySet<string>): JsonObject {
-  const paths = Object.values((document.paths ?? {}) as Record<string, JsonObject>)
-  for (const operation of paths.flatMap((path) => Object.values(path) as JsonObject[])) {
-    if (!optional.has(String(operation.operationId))) continue
-    operation.requestBody = { ...(operation.requestBody as JsonObject), required: false }
-  }
-  return document
 }
 
 function securityOf(access: AccessClass): Record<string, string[]>[] {

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { errorCatalogue } from '../../src/errors/app-error.ts'
 import { createServer, type HttpServer } from '../../src/http/create-server.ts'
 import { registerOpenApi } from '../../src/http/openapi.ts'
-import { tidyComponents } from '../../src/http/openapi-components.ts'
+import { tidyComponents } from '../../src/http/openapi-document.ts'
 import { lintOpenApi } from './lint-openapi.ts'
 
 type Response = {
