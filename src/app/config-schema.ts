@@ -53,7 +53,10 @@ const host = plain(fits(isHost, 'must be an IP address (without brackets or port
 
 // Clients cannot send a header value with a space or a control character unchanged.
 const headerToken = /^[\x21-\x7e]+$/
-const tokenText = 'must hold visible ASCII characters without spaces'
+const accessToken = fits(
+  (text) => headerToken.test(text),
+  'must hold visible ASCII characters without spaces',
+).refine((text) => text.length >= 32, 'must have at least 32 characters')
 
 /**
  * A base address without a slash at its end. It must be in normal form: the provider and browsers compare addresses
@@ -226,14 +229,12 @@ export const settingsSchema = z.object({
     .describe(
       'base of the OAuth redirect (/oauth/callback), with the path below which a proxy serves the service, if any; default http://HOST:PORT',
     ),
-  ADMIN_TOKEN: fits((text) => headerToken.test(text), tokenText)
-    .refine((text) => text.length >= 32, 'must have at least 32 characters')
+  ADMIN_TOKEN: accessToken
     .optional()
     .describe(
       'administrator token, at least 32 characters; required with DATABASE_URL, else made once and kept in DATA_DIR',
     ),
-  SYNC_TOKEN: fits((text) => headerToken.test(text), tokenText)
-    .refine((text) => text.length >= 32, 'must have at least 32 characters')
+  SYNC_TOKEN: accessToken
     .optional()
     .describe(
       'token of the flow control API, at least 32 characters; required when SYNC_HOST is not loopback; with TRUST_PROXY, or behind any proxy, the control API refuses every request without it',
@@ -241,8 +242,7 @@ export const settingsSchema = z.object({
   SYNC_AUTH: oneOf(['auto', 'none'])
     .prefault('auto')
     .describe('auto: the control API requires SYNC_TOKEN when it is set; none: never'),
-  METRICS_TOKEN: fits((text) => headerToken.test(text), tokenText)
-    .refine((text) => text.length >= 32, 'must have at least 32 characters')
+  METRICS_TOKEN: accessToken
     .optional()
     .describe(
       'token that opens GET /metrics of both listeners and nothing else, at least 32 characters',
@@ -484,15 +484,11 @@ function isProxyEntry(text: string): boolean {
 
 /** A range as wide as half of the Internet would let any caller choose the address that the audit log shows. */
 function fewestBits(address: string): number {
-  const { isV4, range } = parsedAddress(address)
-  if (isV4) return 8
+  const parsed = ipaddr.parse(address)
+  const range = parsed.range()
+  if (parsed.kind() === 'ipv4') return 8
   if (range === 'ipv4Mapped') return 96 + 8
   return range === 'uniqueLocal' ? 7 : range === 'linkLocal' ? 10 : 16
-}
-
-function parsedAddress(text: string) {
-  const address = ipaddr.parse(text)
-  return { isV4: address.kind() === 'ipv4', range: address.range() }
 }
 
 function withoutSlash(text: string): string {

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import type { FastifyBaseLogger } from 'fastify'
 import type { LoggerOptions } from 'pino'
 import { Registry } from 'prom-client'
@@ -22,9 +23,9 @@ type ControlApiOptions = Omit<ControlDeps, 'isOperator' | 'check' | 'registry'> 
   publicUrl: string
   trustProxy: readonly string[]
   logger: FastifyBaseLogger | LoggerOptions | false
-  /** Folder of the operator's page. */
-  adminRoot: string
 }
+
+const pages = fileURLToPath(new URL('../../public', import.meta.url))
 
 const description = `Steers and watches the flows that keep ERP data in step with other systems.
 
@@ -65,7 +66,7 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
   const { isOperator, check } = installControlAccess(app, options.access)
   options.addSessionRoutes(app)
   addControlRoutes(app, { ...options, registry, isOperator, check })
-  servePages(app, { root: options.adminRoot, prefix: '/admin' })
+  servePages(app, { root: `${pages}/admin`, prefix: '/admin' })
   serveSharedParts(app)
   serveGuide(app)
   leadBrowsersTo(app, '/admin')

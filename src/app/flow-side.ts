@@ -1,5 +1,4 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import { createFlowContext } from '../flows/definition/context.ts'
@@ -151,7 +150,6 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     tracing: options.tracing,
     trustProxy: config.trustProxy,
     logger: options.logger,
-    adminRoot: fileURLToPath(new URL('../../public/admin', import.meta.url)),
   })
   return {
     app,

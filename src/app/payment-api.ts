@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import type { FastifyBaseLogger } from 'fastify'
 import type { LoggerOptions } from 'pino'
 import { isDatabaseUnavailable } from '../db/database-failures.ts'
@@ -33,7 +34,7 @@ import { addTimelineRoute } from '../routes/orders/timeline-route.ts'
 import { addOverviewRoute } from '../routes/overview/overview-route.ts'
 import { addAccountRoutes } from '../routes/people/account-routes.ts'
 import { addPeopleRoutes } from '../routes/people/people-routes.ts'
-import { addSalesOverTimeRoute, addSalesRoutes } from '../routes/sales/sales-routes.ts'
+import { addSalesRoutes } from '../routes/sales/sales-routes.ts'
 import { sessionCookieName } from '../routes/session/session-cookie.ts'
 import { addSessionRoutes } from '../routes/session/session-routes.ts'
 import { addSettlementRoutes } from '../routes/settlements/settlement-routes.ts'
@@ -43,6 +44,7 @@ import { addTerminalRoutes } from '../routes/terminals/terminal-routes.ts'
 import { addOrphanRoutes } from '../routes/unclaimed-payments/unclaimed-routes.ts'
 import { addWebhookRoutes } from '../routes/webhooks/webhook-routes.ts'
 import type { Tracing } from '../tracing/tracing.ts'
+import type { Config } from './config.ts'
 
 type PaymentApiOptions = {
   deps: PaymentDeps
@@ -52,14 +54,8 @@ type PaymentApiOptions = {
   metrics: Pick<PaymentMetrics, 'registry' | 'scrape'>
   adminToken: string
   knownHosts: KnownHosts
-  /** Allows `GET /metrics` and nothing else. */
-  metricsToken: string | undefined
-  rateLimitPerSecond: number
-  authFailuresPerMinute: number
-  trustProxy: readonly string[]
+  config: Config
   logger: FastifyBaseLogger | LoggerOptions | false
-  /** Folder of the dashboard's files. */
-  dashboardRoot: string
   /** Limits of event streams; for tests. */
   streams?: Partial<StreamLimits> | undefined
   /** How many long-polls may wait; for tests. */
@@ -69,6 +65,8 @@ type PaymentApiOptions = {
 
 /** As many as event streams: half of the connections of a listener. */
 const waitDefaults: OpenRequestLimits = { perOwner: 500, total: 5_000 }
+
+const pages = fileURLToPath(new URL('../../public', import.meta.url))
 
 const description = `Joins the tills of an ERP to the card terminals of a payment provider.
 
@@ -84,7 +82,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   const { deps, inbox } = options
   const app = createServer({
     logger: options.logger,
-    trustProxy: options.trustProxy,
+    trustProxy: options.config.trustProxy,
     publicPath: publicPathOf(deps.settings.publicUrl),
     isUnavailable: isDatabaseUnavailable,
   })
@@ -164,7 +162,13 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
       },
     },
   })
-  const guards = await installGuards(app, deps, options)
+  const { metricsToken, rateLimitPerSecond, authFailuresPerMinute } = options.config
+  const guards = await installGuards(app, deps, {
+    ...options,
+    metricsToken,
+    rateLimitPerSecond,
+    authFailuresPerMinute,
+  })
   const streams = createEventStreams(app, options.streams)
   addMetricsRoute(app, options.metrics.scrape)
   addHealthRoute(app, deps, guards, options.health)
@@ -183,7 +187,6 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addStatisticsRoutes(app, deps)
   addOverviewRoute(app, deps)
   addSalesRoutes(app, deps)
-  addSalesOverTimeRoute(app, deps)
   addSettlementRoutes(app, deps)
   addStoreRoutes(app, deps)
   addClosingRoutes(app, deps)
@@ -192,7 +195,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addTerminalRoutes(app, deps)
   addAdminRoutes(app, deps, inbox, options.testAlerts)
   addWebhookRoutes(app, inbox)
-  servePages(app, { root: options.dashboardRoot, prefix: '/dashboard' })
+  servePages(app, { root: `${pages}/dashboard`, prefix: '/dashboard' })
   serveSharedParts(app)
   serveGuide(app)
   leadBrowsersTo(app, '/dashboard')

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { startDatabaseClock } from '../db/clock.ts'
 import type { Database } from '../db/database.ts'
@@ -131,7 +130,8 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const calls = createOrderCalls(database, now, logger)
   const changes = await createOrderChanges(database)
   const processId = randomUUID()
-  const fleet = createFleet({ database, now, sleep, processId, log: logger })
+  const job = { database, now, sleep, processId, log: logger }
+  const fleet = createFleet(job)
   const metrics = createPaymentMetrics({
     database,
     now,
@@ -143,10 +143,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     log: logger,
   })
   const provider = createProvider({
-    apiUrl: options.providerAccess.apiUrl,
-    authUrl: options.providerAccess.authUrl,
-    clientId: options.providerAccess.clientId,
-    clientSecret: options.providerAccess.clientSecret,
+    ...options.providerAccess,
     timeoutMs: config.providerTimeoutMs,
     posApi: config.mpPosApi,
     now,
@@ -210,16 +207,9 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const settlementWork = createSettlementWork(deps)
   await signHeadAgain(deps)
   const chain = createActivityChain(deps)
-  const tableMaintenance = createTableMaintenance({ database, now, sleep, processId, log: logger })
+  const tableMaintenance = createTableMaintenance(job)
   const notifications = createNotifications(
-    {
-      database,
-      now,
-      sleep,
-      processId: deps.processId,
-      mail: { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom },
-      log: logger,
-    },
+    { ...job, mail: { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom } },
     config.alerts,
   )
   const app = await buildPaymentApi({
@@ -234,12 +224,8 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     metrics,
     adminToken: options.adminToken,
     knownHosts: knownHostsOf(config, options.publicUrl),
-    metricsToken: config.metricsToken,
-    rateLimitPerSecond: config.rateLimitPerSecond,
-    authFailuresPerMinute: config.authFailuresPerMinute,
-    trustProxy: config.trustProxy,
+    config,
     logger,
-    dashboardRoot: fileURLToPath(new URL('../../public/dashboard', import.meta.url)),
     streams: options.streams,
     waits: options.waits,
     tracing: options.tracing,
