@@ -1,3 +1,5 @@
+import { cookieValue } from '../session/session-cookie.ts'
+
 /**
  * Binds a login to the browser that started it. The `__Host-` prefix needs https. Over plain http (loopback) there is no cookie
  * and only the state protects; over https a return without it is refused.
@@ -10,9 +12,5 @@ export function browserTokenCookie(token: string): string {
 
 /** The value that this browser received; undefined when it sends none. */
 export function browserTokenOf(cookieHeader: string | undefined): string | undefined {
-  for (const part of (cookieHeader ?? '').split(';')) {
-    const [key, value] = part.trim().split('=', 2)
-    if (key === name && value !== undefined) return value
-  }
-  return undefined
+  return cookieValue(cookieHeader, name)
 }

@@ -9,7 +9,7 @@ import {
 import { finishLogin, startLogin } from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
-import { type Guards, tenantOfRequest } from '../guards.ts'
+import { type Guards, providerErrors, tenantOfRequest } from '../guards.ts'
 import { browserTokenCookie, browserTokenOf } from './browser-cookie.ts'
 import { addInvitationRoutes } from './invitation-routes.ts'
 import { connectedPage, failurePage } from './oauth-pages.ts'
@@ -171,13 +171,11 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     async (request) => {
       const status = await connectionStatus(deps, tenantOfRequest(request))
       return {
-        authenticated: status.authenticated,
-        client: status.client,
+        ...status,
         mp_user_id: status.mpUserId,
         live_mode: status.liveMode,
         expires_at: status.expiresAt,
         expires_in_hours: status.expiresInHours,
-        expired: status.expired,
       }
     },
   )
@@ -187,14 +185,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     {
       config: {
         access: 'client',
-        errors: [
-          'OAUTH_NOT_CONNECTED',
-          'CONNECTION_LOST',
-          'CONFLICT',
-          'PROVIDER_REJECTED',
-          'PROVIDER_ERROR',
-          'PROVIDER_TIMEOUT',
-        ],
+        errors: [...providerErrors, 'CONFLICT'],
       },
       schema: {
         operationId: 'refreshConnection',

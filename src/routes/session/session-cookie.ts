@@ -36,12 +36,13 @@ export function personCookie(secret: string, isSecure: boolean): string {
 
 /** The secret of a person's session in a Cookie header. */
 export function personSecretOf(header: string | undefined, isSecure: boolean): string | undefined {
-  const value = cookieValue(header, isSecure)
+  const value = cookieValue(header, sessionCookieName(isSecure))
   return value?.startsWith(personMark) ? value.slice(personMark.length) : undefined
 }
 
-function cookieValue(header: string | undefined, isSecure: boolean): string | undefined {
-  const prefix = `${sessionCookieName(isSecure)}=`
+/** The value of a cookie; undefined when the browser sends none of this name. */
+export function cookieValue(header: string | undefined, name: string): string | undefined {
+  const prefix = `${name}=`
   const found = header?.split(';').find((part) => part.trim().startsWith(prefix))
   return found?.trim().slice(prefix.length)
 }
@@ -61,7 +62,7 @@ export function sessionOf(
   { sealer, isSecure }: CookieOptions,
   now: Date,
 ): Session | undefined {
-  const value = cookieValue(header, isSecure)
+  const value = cookieValue(header, sessionCookieName(isSecure))
   if (value === undefined) return undefined
   let content: unknown
   try {
