@@ -131,9 +131,7 @@ export function createEventStreams(
       )
       return reply
         .header('content-type', 'text/event-stream; charset=utf-8')
-        .header('cache-control', 'no-store')
         .header('x-accel-buffering', 'no')
-        .serializer(String)
         .send(stream)
     },
   }

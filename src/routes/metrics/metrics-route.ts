@@ -30,7 +30,7 @@ export function addMetricsRoute(
     },
     async (_request, reply) => {
       const { body, contentType } = await scrape()
-      return reply.type(contentType).serializer(String).send(body)
+      return reply.type(contentType).send(body)
     },
   )
 }

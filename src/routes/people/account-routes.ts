@@ -115,8 +115,7 @@ export function addAccountRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
         response: { 200: TotpResponse },
       },
     },
-    async (request, reply) =>
-      reply.header('cache-control', 'no-store').send(await beginTotp(deps, ownerOf(request))),
+    async (request) => beginTotp(deps, ownerOf(request)),
   )
 
   app.post(

@@ -78,10 +78,7 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
     },
     async (request, reply) => {
       const invited = await invitePerson(deps, managerOf(request), request.body)
-      return reply
-        .code(201)
-        .header('cache-control', 'no-store')
-        .send(viewInvited('The person is invited', invited))
+      return reply.code(201).send(viewInvited('The person is invited', invited))
     },
   )
 
@@ -117,11 +114,9 @@ export function addPeopleRoutes(app: HttpServer, deps: PaymentDeps): void {
         response: { 200: InvitedResponse },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const reset = await resetPerson(deps, managerOf(request), request.params.personId)
-      return reply
-        .header('cache-control', 'no-store')
-        .send(viewInvited('The person is invited again', reset))
+      return viewInvited('The person is invited again', reset)
     },
   )
 
