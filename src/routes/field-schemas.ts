@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { centsFromErp } from '../domain/money.ts'
+import { invalid } from '../errors/app-error.ts'
 import { fieldMessage } from '../errors/field-reasons.ts'
 
 const plainText = fieldMessage({ code: 'TEXT_NOT_PLAIN' })
@@ -50,11 +51,12 @@ export const PointAmount = z
   .describe('Decimal point, two decimals')
   .meta({ example: '1234.50' })
 
-export const SignedAmount = z
+export const SignedSum = z
   .string()
   .regex(/^-?[0-9]+\.[0-9]{2}$/)
   .describe('Decimal point, two decimals; may be less than zero')
-  .meta({ example: '1234.50' })
+
+export const SignedAmount = SignedSum.meta({ example: '1234.50' })
 
 /** A calendar day, without a time. */
 export const Day = z.iso.date().meta({ example: '2026-12-05' })
@@ -79,6 +81,35 @@ export function queryOffset(max: number) {
   return queryInteger(0, max).default(0).describe('How many entries to leave out first')
 }
 
+/** The part of a list that is wanted. */
+export const PartQuery = { limit: queryLimit(200, 50), offset: queryOffset(1_000_000) }
+
+const dayMs = 86_400_000
+/** A month and a day, so that a whole month fits in any time zone. */
+export const longestSpanMs = 32 * dayMs
+
+/** The time that figures are of. */
+export const SpanQuery = {
+  from: z.iso.datetime({ offset: true }).describe('Start of the time'),
+  to: z.iso
+    .datetime({ offset: true })
+    .optional()
+    .describe('Its end, at most 32 days later; now unless given'),
+}
+
+/**
+ * The time of a `SpanQuery`.
+ *
+ * @throws VALIDATION_ERROR when it is too long, or ends before it begins
+ */
+export function spanOf(query: { from: string; to?: string | undefined }, now: Date) {
+  const from = new Date(query.from)
+  const to = query.to === undefined ? now : new Date(query.to)
+  const lengthMs = to.getTime() - from.getTime()
+  if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) throw invalid('to', { code: 'SPAN_WRONG' })
+  return { from, to }
+}
+
 /** For routes that answer with a stream, and tools that show a response only at its end. */
 export const StreamQuery = {
   max_seconds: queryInteger(1, 900)
@@ -90,6 +121,13 @@ export const StreamQuery = {
 export const ClientQuery = {
   client: ClientName.optional().describe(
     'With the admin token: the client to act for. With a client key it may only name its own client',
+  ),
+}
+
+/** The query of routes about all clients or one. */
+export const AnyClientQuery = {
+  client: ClientName.optional().describe(
+    'Of this client only. With a client key it may only name its own client',
   ),
 }
 

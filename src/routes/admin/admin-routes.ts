@@ -81,9 +81,7 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
       const clients = await readClientSummaries(deps)
       return {
         clients: clients.map((client) => ({
-          client: client.client,
-          nickname: client.nickname,
-          connection: client.connection,
+          ...client,
           live_mode: client.liveMode,
           expires_at: client.expiresAt,
           active_keys: client.activeKeys,
@@ -113,8 +111,7 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
       )
       const { connection, key } = found
       return {
-        client: found.client,
-        nickname: found.nickname,
+        ...found,
         pinned_mp_user_id: found.pinnedMpUserId,
         created_at: found.createdAt,
         oauth: {

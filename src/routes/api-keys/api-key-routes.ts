@@ -62,11 +62,9 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
       )
       return reply.code(201).send({
         message: 'The key is shown only now: store it',
-        id: created.id,
+        ...created,
         client,
-        key: created.key,
         mp_user_id: created.mpUserId,
-        nickname: created.nickname,
       })
     },
   )

@@ -1,14 +1,6 @@
 import { z } from 'zod'
 import { chargebackStates } from '../../domain/chargeback.ts'
-import {
-  ClientQuery,
-  ErpId,
-  PointAmount,
-  queryLimit,
-  queryOffset,
-  Timestamp,
-  text,
-} from '../field-schemas.ts'
+import { ClientQuery, ErpId, PartQuery, PointAmount, Timestamp, text } from '../field-schemas.ts'
 
 const State = z.enum(chargebackStates)
 
@@ -73,8 +65,7 @@ export const ListChargebacksQuery = z.object({
   ...ClientQuery,
   state: State.optional().describe('Those of this state only'),
   caja_id: ErpId.optional().describe('Those of this box only').meta({ example: 'CAJA-1' }),
-  limit: queryLimit(200, 50),
-  offset: queryOffset(1_000_000),
+  ...PartQuery,
 })
 
 export const ChargebackParams = z.object({

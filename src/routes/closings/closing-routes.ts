@@ -1,4 +1,5 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { z } from 'zod'
 import { preferredLanguage } from '../../domain/language.ts'
 import { centsFromPoint } from '../../domain/money.ts'
 import type { HttpServer } from '../../http/create-server.ts'
@@ -40,7 +41,10 @@ import {
 import { viewAmendment, viewClosing, viewWholeClosing } from './closing-view.ts'
 import { makeFile } from './make-file.ts'
 
-const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
+const fileTypes = {
+  csv: 'text/csv; charset=utf-8',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+}
 const spanErrors = ['CLOSING_OVERLAPS', 'CLOSING_GAP', 'CLOSING_SIGNED'] as const
 const json = <Schema>(schema: Schema) => ({ 'application/json': { schema } })
 
@@ -53,10 +57,21 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
     return viewWholeClosing(closing, amendments, words)
   }
 
-  const fileOf = async (request: FastifyRequest, id: string) => {
-    const { closing } = await readClosing(deps, tenantOfRequest(request), id)
+  /** Answers with a file of all charges of a closing. */
+  const sendFile = async (
+    request: FastifyRequest<{ Params: z.output<typeof ClosingParams> }>,
+    reply: FastifyReply,
+    ending: 'csv' | 'xlsx',
+    words = language(request),
+  ) => {
+    const { closing } = await readClosing(deps, tenantOfRequest(request), request.params.closingId)
     const names = await describeClosing(deps, closing)
-    return { closing, names, charges: await listCharges(deps, closing) }
+    const file = { closing, names, charges: await listCharges(deps, closing) }
+    const made = await makeFile({ ending, file, language: words })
+    return reply
+      .type(fileTypes[ending])
+      .header('content-disposition', `attachment; filename="${fileName(closing, ending)}"`)
+      .send(typeof made === 'string' ? made : Buffer.from(made))
   }
 
   app.post(
@@ -153,15 +168,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         },
       },
     },
-    async (request, reply) => {
-      const words = request.query.language ?? language(request)
-      const file = await fileOf(request, request.params.closingId)
-      return reply
-        .type('text/csv; charset=utf-8')
-        .header('content-disposition', `attachment; filename="${fileName(file.closing, 'csv')}"`)
-        .serializer(String)
-        .send(String(await makeFile({ ending: 'csv', file, language: words })))
-    },
+    async (request, reply) => sendFile(request, reply, 'csv', request.query.language) as never,
   )
 
   app.get(
@@ -176,23 +183,12 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         response: {
           200: {
             description: 'A sheet with the closing and one with its charges',
-            content: { [workbookType]: { schema: ClosingWorkbook } },
+            content: { [fileTypes.xlsx]: { schema: ClosingWorkbook } },
           },
         },
       },
     },
-    async (request, reply) => {
-      const words = request.query.language ?? language(request)
-      const file = await fileOf(request, request.params.closingId)
-      const bytes = await makeFile({ ending: 'xlsx', file, language: words })
-      return (
-        reply
-          .type(workbookType)
-          .header('content-disposition', `attachment; filename="${fileName(file.closing, 'xlsx')}"`)
-          // Bytes are sent as they are; the schema can only call them a text.
-          .send(Buffer.from(bytes) as unknown as string)
-      )
-    },
+    async (request, reply) => sendFile(request, reply, 'xlsx', request.query.language) as never,
   )
 
   app.get(
@@ -223,7 +219,6 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       const facts = closingFacts({ closing, names }, words)
       return reply
         .type('text/html; charset=utf-8')
-        .serializer(String)
         .send(closingPage(viewWholeClosing(closing, amendments, words), { facts, names }, words))
     },
   )

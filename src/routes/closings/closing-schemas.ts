@@ -6,9 +6,9 @@ import { lineActions } from '../../payments/closings/line-texts.ts'
 import {
   ClientQuery,
   ErpId,
+  PartQuery,
   PointAmount,
-  queryLimit,
-  queryOffset,
+  SignedSum,
   Timestamp,
   text,
 } from '../field-schemas.ts'
@@ -24,11 +24,6 @@ const CountedAmount = z
   .string()
   .regex(/^[0-9]{1,12}(?:[.,][0-9]{1,2})?$/, fieldMessage({ code: 'COUNTED_FORM' }))
   .describe('Decimal comma or point')
-
-const SignedAmount = z
-  .string()
-  .regex(/^-?[0-9]+\.[0-9]{2}$/)
-  .describe('Decimal point, two decimals; may be below zero')
 
 const Declared = z
   .record(text(1, 40), CountedAmount)
@@ -117,15 +112,13 @@ const Line = z
   .meta({ id: 'ClosingLine' })
 
 const CountedSum = z.object({ count: z.number(), amount: PointAmount })
+const CountedSide = CountedSum.extend({ refunded: PointAmount })
 
 const Totals = z
   .object({
-    here: z.object({ count: z.number(), amount: PointAmount, refunded: PointAmount }),
-    there: z.object({
-      count: z.number(),
-      amount: PointAmount,
-      refunded: PointAmount,
-      net: SignedAmount.nullable().describe('null until the provider tells it of every charge'),
+    here: CountedSide,
+    there: CountedSide.extend({
+      net: SignedSum.nullable().describe('null until the provider tells it of every charge'),
     }),
     media: z.array(
       z.object({
@@ -133,14 +126,12 @@ const Totals = z
         here: CountedSum,
         there: CountedSum,
         declared: PointAmount.nullable(),
-        difference: SignedAmount.nullable().describe('What was declared less what is here'),
+        difference: SignedSum.nullable().describe('What was declared less what is here'),
       }),
     ),
-    installments: z.array(
-      z.object({ installments: z.number(), count: z.number(), amount: PointAmount }),
-    ),
+    installments: z.array(z.object({ installments: z.number(), ...CountedSum.shape })),
     refunds: CountedSum.describe('Refunded in this time, whenever the sale was'),
-    net: SignedAmount.nullable(),
+    net: SignedSum.nullable(),
   })
   .meta({ id: 'ClosingTotals' })
 
@@ -297,8 +288,7 @@ export const ListClosingsQuery = z.object({
   sucursal_id: ErpId.optional().describe('Closings of this store and its boxes only'),
   from: DayQuery.optional().describe('First business day'),
   to: DayQuery.optional().describe('Last business day'),
-  limit: queryLimit(200, 50),
-  offset: queryOffset(1_000_000),
+  ...PartQuery,
 })
 
 export const AmendBody = z

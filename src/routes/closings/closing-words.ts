@@ -1,118 +1,82 @@
 import type { LineKind } from '../../domain/closing.ts'
 import type { Language } from '../../domain/language.ts'
 
-/** The words of a closing's sheet and files. */
-export type Words = Record<
-  | 'title'
-  | 'day'
-  | 'span'
-  | 'place'
-  | 'state'
-  | 'here'
-  | 'there'
-  | 'medium'
-  | 'declared'
-  | 'difference'
-  | 'charges'
-  | 'refunds'
-  | 'net'
-  | 'lines'
-  | 'none'
-  | 'reference'
-  | 'signed'
-  | 'signature'
-  | 'amendment'
-  | 'client'
-  | 'store'
-  | 'box'
-  | 'at'
-  | 'installments'
-  | 'amount'
-  | 'refunded'
-  | 'thereAmount'
-  | 'thereRefunded'
-  | 'orderId'
-  | 'paymentId'
-  | 'signedBy'
-  | 'administrator'
-  | 'noReference',
-  string
-> & {
-  states: Record<string, string>
-  methods: Record<string, string>
-  kinds: Record<LineKind, string>
+const spanish = {
+  title: 'Cierre',
+  day: 'Día',
+  span: 'Período',
+  state: 'Estado',
+  here: 'Acá',
+  there: 'Mercado Pago',
+  medium: 'Medio',
+  declared: 'Contado',
+  difference: 'Diferencia',
+  charges: 'Cobros',
+  refunds: 'Devoluciones',
+  net: 'Neto',
+  lines: 'Diferencias',
+  none: 'Ninguna',
+  reference: 'Referencia',
+  signed: 'Firmado',
+  signature: 'Firma y aclaración',
+  amendment: 'Enmienda',
+  client: 'Cliente',
+  store: 'Sucursal',
+  box: 'Caja',
+  at: 'Fecha y hora',
+  installments: 'Cuotas',
+  amount: 'Importe',
+  refunded: 'Devuelto',
+  thereAmount: 'Mercado Pago: importe',
+  thereRefunded: 'Mercado Pago: devuelto',
+  orderId: 'Id del cobro',
+  paymentId: 'Pago de Mercado Pago',
+  signedBy: 'Firmado por',
+  administrator: 'administrador',
+  methods: {
+    credit_card: 'crédito',
+    debit_card: 'débito',
+    prepaid_card: 'prepaga',
+    voucher_card: 'vale',
+    digital_wallet: 'billetera',
+    bank_transfer: 'transferencia',
+    account_money: 'dinero en cuenta',
+    qr: 'QR',
+    unknown: 'desconocido',
+  },
+  kinds: {
+    missing_here: 'falta acá',
+    missing_there: 'falta en Mercado Pago',
+    amount_differs: 'otro importe',
+    other_medium: 'otro medio',
+    other_box: 'otra caja',
+    paid_late: 'pago tardío',
+    paid_less: 'pago de menos',
+    pending: 'sin resultado',
+  },
+  states: {
+    open: 'abierto',
+    checking: 'en verificación',
+    agreed: 'coincide',
+    differs: 'con diferencias',
+    unverified: 'sin verificar',
+    signed: 'firmado',
+  },
 }
 
+/** The words of a closing's sheet and files. */
+export type Words = {
+  [Name in keyof typeof spanish]: (typeof spanish)[Name] extends string
+    ? string
+    : Record<string, string>
+} & { kinds: Record<LineKind, string> }
+
 export const closingWords: Record<Language, Words> = {
-  es: {
-    title: 'Cierre',
-    day: 'Día',
-    span: 'Período',
-    place: 'Caja o sucursal',
-    state: 'Estado',
-    here: 'Acá',
-    there: 'Mercado Pago',
-    medium: 'Medio',
-    declared: 'Contado',
-    difference: 'Diferencia',
-    charges: 'Cobros',
-    refunds: 'Devoluciones',
-    net: 'Neto',
-    lines: 'Diferencias',
-    none: 'Ninguna',
-    reference: 'Referencia',
-    signed: 'Firmado',
-    signature: 'Firma y aclaración',
-    amendment: 'Enmienda',
-    client: 'Cliente',
-    store: 'Sucursal',
-    box: 'Caja',
-    at: 'Fecha y hora',
-    installments: 'Cuotas',
-    amount: 'Importe',
-    refunded: 'Devuelto',
-    thereAmount: 'Mercado Pago: importe',
-    thereRefunded: 'Mercado Pago: devuelto',
-    orderId: 'Id del cobro',
-    paymentId: 'Pago de Mercado Pago',
-    signedBy: 'Firmado por',
-    administrator: 'administrador',
-    noReference: 'sin referencia',
-    methods: {
-      credit_card: 'crédito',
-      debit_card: 'débito',
-      prepaid_card: 'prepaga',
-      voucher_card: 'vale',
-      digital_wallet: 'billetera',
-      bank_transfer: 'transferencia',
-      account_money: 'dinero en cuenta',
-      qr: 'QR',
-      unknown: 'desconocido',
-    },
-    kinds: {
-      missing_here: 'falta acá',
-      missing_there: 'falta en Mercado Pago',
-      amount_differs: 'otro importe',
-      other_medium: 'otro medio',
-      other_box: 'otra caja',
-      paid_late: 'pago tardío',
-      paid_less: 'pago de menos',
-      pending: 'sin resultado',
-    },
-    states: {
-      open: 'abierto',
-      checking: 'en verificación',
-      agreed: 'coincide',
-      differs: 'con diferencias',
-      unverified: 'sin verificar',
-      signed: 'firmado',
-    },
-  },
+  es: spanish,
   en: {
     title: 'Closing',
     day: 'Day',
     span: 'Time',
-    place: 'Box or store',
     state: 'State',
     here: 'Here',
     there: 'Mercado Pago',
@@ -141,7 +105,6 @@ export const closingWords: Record<Language, Words> = {
     paymentId: 'Payment of Mercado Pago',
     signedBy: 'Signed by',
     administrator: 'administrator',
-    noReference: 'no reference',
     methods: {
       credit_card: 'credit card',
       debit_card: 'debit card',
@@ -176,7 +139,6 @@ export const closingWords: Record<Language, Words> = {
     title: 'Fechamento',
     day: 'Dia',
     span: 'Período',
-    place: 'Caixa ou loja',
     state: 'Estado',
     here: 'Aqui',
     there: 'Mercado Pago',
@@ -205,7 +167,6 @@ export const closingWords: Record<Language, Words> = {
     paymentId: 'Pagamento do Mercado Pago',
     signedBy: 'Assinado por',
     administrator: 'administrador',
-    noReference: 'sem referência',
     methods: {
       credit_card: 'crédito',
       debit_card: 'débito',

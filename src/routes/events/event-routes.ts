@@ -4,14 +4,12 @@ import type { EventStreams, StreamEvent } from '../../http/event-stream.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { createEventReader } from '../../payments/events/event-source.ts'
 import { readStores } from '../../payments/stores/manage-stores.ts'
-import { ClientName, StreamQuery } from '../field-schemas.ts'
+import { AnyClientQuery, StreamQuery } from '../field-schemas.ts'
 import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
 
 const EventsQuery = z.object({
-  client: ClientName.optional().describe(
-    'With the admin token: events of this client only. With a client key it may only name its own client',
-  ),
+  ...AnyClientQuery,
   ...StreamQuery,
 })
 

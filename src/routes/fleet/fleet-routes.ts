@@ -111,10 +111,9 @@ export function viewFleet(
         flow: flow.flow,
         ...view(flow),
         destinations: flow.destinations.filter(isWanted).map((one) => ({
-          name: one.name,
+          ...one,
           ...view(one),
           next_try_at: one.nextTryAt,
-          pending: one.pending,
         })),
       })),
   }

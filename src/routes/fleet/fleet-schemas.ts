@@ -1,12 +1,10 @@
 import { z } from 'zod'
 import { actions, causes, causeWords } from '../../fleet/causes.ts'
 import { healthStates, subjectKinds } from '../../fleet/states.ts'
-import { ClientName, ErpId, queryLimit, Timestamp } from '../field-schemas.ts'
+import { AnyClientQuery, ErpId, queryLimit, Timestamp } from '../field-schemas.ts'
 
 export const FleetQuery = z.object({
-  client: ClientName.optional().describe(
-    'With the admin token: of this client only. With a client key it may only name its own client',
-  ),
+  ...AnyClientQuery,
   only: z.enum(['problems']).optional().describe('problems: only `attention` and `down`'),
 })
 
@@ -104,7 +102,7 @@ export const FleetResponse = z
   })
 
 export const FleetChangesQuery = z.object({
-  client: FleetQuery.shape.client,
+  ...AnyClientQuery,
   caja_id: ErpId.optional().describe('Of this box only').meta({ example: 'CAJA-1' }),
   before: z.coerce
     .number()

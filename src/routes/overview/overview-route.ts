@@ -1,11 +1,51 @@
+import { z } from 'zod'
 import { preferredLanguage } from '../../domain/language.ts'
 import { type Health, healthOfStores, isProblem } from '../../fleet/states.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { viewBoxHealth, viewFleet } from '../fleet/fleet-routes.ts'
+import { FleetResponse } from '../fleet/fleet-schemas.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import { readStatistics } from '../statistics/statistics-routes.ts'
-import { OverviewQuery, OverviewResponse } from './overview-schemas.ts'
+import {
+  AllStatisticsQuery,
+  mostBoxes,
+  StatisticsResponse,
+} from '../statistics/statistics-schemas.ts'
+
+const OverviewQuery = z.object({
+  ...AllStatisticsQuery.shape,
+  most_boxes: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(mostBoxes)
+    .default(mostBoxes)
+    .describe(
+      'At most so many boxes, the most urgent ones. A box with a problem, or with an order in doubt, is always included',
+    ),
+})
+
+const { boxes, ...fleet } = FleetResponse.shape
+const { client: _client, caja_id: _caja, sucursal_id: _sucursal, ...health } = boxes.element.shape
+
+const OverviewResponse = z
+  .object({
+    ...StatisticsResponse.shape,
+    boxes: z
+      .array(
+        z.object({
+          ...StatisticsResponse.shape.boxes.element.shape,
+          health: z.object(health).nullable().describe('How it fares, as in `GET /health/fleet`'),
+        }),
+      )
+      .describe('Boxes in use'),
+    box_counts: z
+      .object({ total: z.number(), ok: z.number().describe('Seen to work a short while ago') })
+      .describe('Of all boxes in use'),
+    fleet: z.object(fleet).describe('Other problems, as in `GET /health/fleet?only=problems`'),
+  })
+  .meta({ id: 'Overview' })
 
 const description = `The numbers of \`GET /statistics\` and the problems of \`GET /health/fleet\` in one answer, with the
 state of each box: the first page of the dashboard. For a chain of a thousand boxes, \`most_boxes\` limits the answer to the

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { roles } from '../../domain/people.ts'
 import { fieldMessage } from '../../errors/field-reasons.ts'
 import { longestPassword, shortestPassword } from '../../payments/people/passwords.ts'
-import { ClientName, ErpId, Timestamp, text } from '../field-schemas.ts'
+import { AnyClientQuery, ClientName, ErpId, Timestamp, text } from '../field-schemas.ts'
 
 const Role = z
   .enum(roles)
@@ -41,9 +41,7 @@ const Stores = z
   .default(null)
   .describe('The stores of a supervisor; null for other roles')
 
-export const PeopleQuery = z.object({
-  client: ClientName.optional().describe('People of this client only'),
-})
+export const PeopleQuery = z.object(AnyClientQuery)
 export const PersonParams = z.object({ personId: z.uuid().describe('Id of the person') })
 
 export const NewPersonBody = z

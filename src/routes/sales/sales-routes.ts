@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
 import { timeZoneOfSite } from '../../domain/time-zone.ts'
-import { AppError, invalid } from '../../errors/app-error.ts'
+import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { shopTimeZone } from '../../payments/closings/closings.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
@@ -13,8 +13,8 @@ import {
   type SalesFigures,
   type SalesOfStore,
 } from '../../payments/sales/sales.ts'
+import { spanOf } from '../field-schemas.ts'
 import { storesOfRequest } from '../session/confine.ts'
-import { longestSpanMs } from '../statistics/statistics-routes.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
 import {
   SalesOverTimeQuery,
@@ -30,6 +30,12 @@ boxes of one store.`
 
 /** Sales by store and by box, from both records. */
 export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
+  const wantedOf = (request: FastifyRequest, query: Parameters<typeof spanOf>[0]) => ({
+    client: request.tenant ?? undefined,
+    stores: storesOfRequest(request),
+    ...spanOf(query, deps.now()),
+  })
+
   app.get(
     '/sales',
     {
@@ -43,7 +49,7 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const span = spanOf(deps, request, request.query)
+      const span = wantedOf(request, request.query)
       const { total, stores, readUntil } = await readSales(deps, span)
       return {
         from: span.from,
@@ -68,25 +74,21 @@ export function addSalesRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const span = spanOf(deps, request, request.query)
+      const span = wantedOf(request, request.query)
       const { stores } = await readSales(deps, span)
       const store = stores.find(({ storeId }) => storeId === request.params.storeExternalId)
       if (!store) throw new AppError('NOT_FOUND', { message: 'There is no such store' })
       return {
         boxes: store.boxes.map((box) => ({
+          ...box,
           caja_id: box.boxId,
-          name: box.name,
           ...viewFigures(box),
-          closing: box.closing,
           has_problem: box.hasProblem,
         })),
       }
     },
   )
-}
 
-/** Sales by day, week, store or method of payment. */
-export function addSalesOverTimeRoute(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/sales-over-time',
     {
@@ -103,7 +105,7 @@ export function addSalesOverTimeRoute(app: HttpServer, deps: PaymentDeps): void 
     async (request) => {
       const client = request.tenant ?? undefined
       const { group, time_zone: asked } = request.query
-      const span = spanOf(deps, request, request.query)
+      const span = wantedOf(request, request.query)
       const timeZone = asked ?? (await shopTimeZone(deps, client ?? null)) ?? timeZoneOfSite(null)
       const { total, groups } = await (group === 'store'
         ? readSalesByStore(deps, span)
@@ -125,20 +127,6 @@ export function addSalesOverTimeRoute(app: HttpServer, deps: PaymentDeps): void 
       }
     },
   )
-}
-
-function spanOf(
-  deps: PaymentDeps,
-  request: FastifyRequest,
-  query: { from: string; to?: string | undefined },
-) {
-  const from = new Date(query.from)
-  const to = query.to === undefined ? deps.now() : new Date(query.to)
-  const lengthMs = to.getTime() - from.getTime()
-  if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
-    throw invalid('to', { code: 'SPAN_WRONG' })
-  }
-  return { client: request.tenant ?? undefined, stores: storesOfRequest(request), from, to }
 }
 
 function viewStore(store: SalesOfStore) {

@@ -1,15 +1,11 @@
 import { z } from 'zod'
 import { isTimeZone } from '../../domain/time-zone.ts'
 import { fieldMessage } from '../../errors/field-reasons.ts'
-import { ClientName, PointAmount, Timestamp } from '../field-schemas.ts'
+import { AnyClientQuery, PointAmount, SignedSum, SpanQuery, Timestamp } from '../field-schemas.ts'
 
 export const SalesQuery = z.object({
-  client: ClientName.optional().describe('Sales of this client only; for an API key its own'),
-  from: z.iso.datetime({ offset: true }).describe('Start of the time'),
-  to: z.iso
-    .datetime({ offset: true })
-    .optional()
-    .describe('Its end, at most 32 days later; now unless given'),
+  ...AnyClientQuery,
+  ...SpanQuery,
 })
 
 export const SalesOverTimeQuery = z.object({
@@ -26,11 +22,6 @@ export const SalesOverTimeQuery = z.object({
     .describe('By whose clocks days begin; unless given that of the shops, or of Buenos Aires')
     .meta({ example: 'America/Argentina/Buenos_Aires' }),
 })
-
-const SignedAmount = z
-  .string()
-  .regex(/^-?[0-9]+\.[0-9]{2}$/)
-  .describe('Decimal point, two decimals; may be below zero')
 
 const figures = {
   paid: z.number().describe('Orders that were paid, with or without a later refund'),
@@ -49,13 +40,13 @@ const figures = {
   not_listed_yet: z
     .object({ paid: z.number(), amount: PointAmount })
     .describe('Orders that were paid after the list was read'),
-  difference: SignedAmount.describe(
+  difference: SignedSum.describe(
     '`provider.amount` less `paid_amount`, without what is not listed yet',
   ),
   fees: z
     .object({
       orders: z.number().describe('Orders whose net is known'),
-      amount: SignedAmount.describe('What Mercado Pago keeps of them: fees, financing and taxes'),
+      amount: SignedSum.describe('What Mercado Pago keeps of them: fees, financing and taxes'),
     })
     .describe('As far as they are known'),
 }

@@ -1,6 +1,6 @@
 import type { FastifyRequest, preParsingHookHandler } from 'fastify'
 import { addCents, negated, signedPointFromCents, sumCents } from '../../domain/money.ts'
-import { AppError, invalid } from '../../errors/app-error.ts'
+import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { refuseHostileText } from '../../http/json-body.ts'
 import { limitOpenRequests, type OpenRequestLimits } from '../../http/open-request-limit.ts'
@@ -20,6 +20,7 @@ import {
   listSettlementFiles,
   type SettlementFileRow,
 } from '../../repositories/settlements/settlement-queries.ts'
+import { longestSpanMs, spanOf } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
 import {
@@ -41,9 +42,6 @@ import {
 /** Some 20,000 movements; a connection has 3 s to send them. */
 const reportLimitBytes = 8 * 1024 * 1024
 
-const dayMs = 86_400_000
-/** A month and a day, so that a whole month fits in any time zone. */
-const longestSpanMs = 32 * dayMs
 const mostNames = 100
 
 /** What the provider deducts from each charge, and its reports about it. */
@@ -106,16 +104,7 @@ export function addSettlementRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const { from, to } = request.query
-      const span = {
-        client: tenantOfRequest(request),
-        from: new Date(from),
-        to: to === undefined ? deps.now() : new Date(to),
-      }
-      const lengthMs = span.to.getTime() - span.from.getTime()
-      if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
-        throw invalid('to', { code: 'SPAN_WRONG' })
-      }
+      const span = { client: tenantOfRequest(request), ...spanOf(request.query, deps.now()) }
       const sums = await sumNets(deps.database.db, span)
       const named = await sumNamedParts(deps.database.db, span, 2 * mostNames)
       return viewSpan(span, sums, named)

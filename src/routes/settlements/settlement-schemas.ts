@@ -3,9 +3,9 @@ import { chargeClasses } from '../../domain/net.ts'
 import {
   ClientQuery,
   Day,
-  queryLimit,
-  queryOffset,
+  PartQuery,
   SignedAmount,
+  SpanQuery,
   Timestamp,
   text,
 } from '../field-schemas.ts'
@@ -95,8 +95,7 @@ export const HandInResponse = z
 
 export const FilesQuery = z.object({
   ...ClientQuery,
-  limit: queryLimit(200, 50),
-  offset: queryOffset(1_000_000),
+  ...PartQuery,
   cursor: queryTimeCursor(),
 })
 
@@ -177,11 +176,7 @@ export const FetchResponse = z
 
 export const NetQuery = z.object({
   ...ClientQuery,
-  from: z.iso.datetime({ offset: true }).describe('Charges made at or after'),
-  to: z.iso
-    .datetime({ offset: true })
-    .optional()
-    .describe('Charges made before, at most 32 days later; now unless given'),
+  ...SpanQuery,
 })
 
 const NamedSum = z.object({

@@ -2,7 +2,6 @@ import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { pointFromCents, sumCents } from '../../domain/money.ts'
 import { doubtAfterMs } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/people.ts'
-import { invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { countChargebacks } from '../../repositories/chargebacks/chargeback-queries.ts'
@@ -17,6 +16,7 @@ import {
 } from '../../repositories/statistics/order-statistics.ts'
 import { countOpenOrphans } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { countWebhooks } from '../../repositories/webhooks/webhook-log.ts'
+import { spanOf } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import {
@@ -27,8 +27,6 @@ import {
 } from './statistics-schemas.ts'
 
 const dayMs = 86_400_000
-/** A month and a day, so that a whole month fits in any time zone. */
-export const longestSpanMs = 32 * dayMs
 const mostLate = 20
 const mostDoubts = 20
 
@@ -77,12 +75,7 @@ export async function readStatistics(
 ) {
   const { db } = deps.database
   const now = deps.now()
-  const from = new Date(query.from)
-  const to = query.to === undefined ? now : new Date(query.to)
-  const lengthMs = to.getTime() - from.getTime()
-  if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
-    throw invalid('to', { code: 'SPAN_WRONG' })
-  }
+  const { from, to } = spanOf(query, now)
   const span = { client, stores, from, to }
   const hours = await countOrdersByHour(db, span)
   const medianMs = await medianChargeMs(db, span)
@@ -120,10 +113,7 @@ export async function readStatistics(
       created_at: order.createdAt,
     })),
     orphans,
-    chargebacks: {
-      undecided: chargebacks.undecided,
-      documents_due_at: chargebacks.documentsDueAt,
-    },
+    chargebacks: { ...chargebacks, documents_due_at: chargebacks.documentsDueAt },
     median_charge_seconds: medianMs === null ? null : medianMs / 1000,
     hours: hours.map(({ hour, orders, paid, paidCents }) => ({
       from: new Date(from.getTime() + hour * 3_600_000),
@@ -132,12 +122,7 @@ export async function readStatistics(
       paid_amount: pointFromCents(paidCents),
     })),
     boxes: boxes.map(viewBox),
-    webhooks: {
-      received: webhooks.received,
-      failed: webhooks.failed,
-      rejected: webhooks.rejected,
-      last_received_at: webhooks.lastReceivedAt,
-    },
+    webhooks: { ...webhooks, last_received_at: webhooks.lastReceivedAt },
   }
 }
 
@@ -150,14 +135,12 @@ function viewBox(box: BoxRow) {
     openCents !== null &&
     openAt !== null
   return {
-    client: box.client,
+    ...box,
     sucursal_id: box.storeId,
     store_name: box.storeName,
     caja_id: box.boxId,
     name: box.boxName,
-    paid: box.paid,
     paid_amount: pointFromCents(box.paidCents),
-    open: box.open,
     open_order: isOpen
       ? {
           order_id: openId,

@@ -1,24 +1,13 @@
 import { z } from 'zod'
 import { orderStatuses } from '../../domain/order.ts'
-import { ClientName, ClientQuery, PointAmount, Timestamp } from '../field-schemas.ts'
+import { AnyClientQuery, ClientQuery, PointAmount, SpanQuery, Timestamp } from '../field-schemas.ts'
 
 /** A response contains at most so many boxes. */
 export const mostBoxes = 2000
 
-const span = {
-  from: z.iso.datetime({ offset: true }).describe('Start of the first hour counted'),
-  to: z.iso
-    .datetime({ offset: true })
-    .optional()
-    .describe('End, at most 32 days later; now unless given'),
-}
+export const StatisticsQuery = z.object({ ...ClientQuery, ...SpanQuery })
 
-export const StatisticsQuery = z.object({ ...ClientQuery, ...span })
-
-export const AllStatisticsQuery = z.object({
-  client: ClientName.optional().describe('Orders of this client only'),
-  ...span,
-})
+export const AllStatisticsQuery = z.object({ ...AnyClientQuery, ...SpanQuery })
 
 export const StatisticsResponse = z
   .object({

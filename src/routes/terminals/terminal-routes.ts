@@ -35,7 +35,7 @@ export function addTerminalRoutes(app: HttpServer, deps: PaymentDeps): void {
       })
       return {
         terminals: terminals.map((terminal) => ({
-          id: terminal.id,
+          ...terminal,
           sucursal_id: terminal.sucursalId,
           caja_id: terminal.cajaId,
           operating_mode: terminal.operatingMode,

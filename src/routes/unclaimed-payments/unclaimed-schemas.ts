@@ -1,13 +1,5 @@
 import { z } from 'zod'
-import {
-  ClientQuery,
-  ErpId,
-  PointAmount,
-  queryLimit,
-  queryOffset,
-  Timestamp,
-  text,
-} from '../field-schemas.ts'
+import { ClientQuery, ErpId, PartQuery, PointAmount, Timestamp, text } from '../field-schemas.ts'
 import { Outcome } from '../orders/order-schemas.ts'
 
 const State = z.enum(['open', 'adopted', 'refunded', 'dismissed'])
@@ -79,8 +71,7 @@ export const ListOrphansQuery = z.object({
   ...ClientQuery,
   state: State.optional().describe('Those of this state only'),
   caja_id: ErpId.optional().describe('Those of this box only').meta({ example: 'CAJA-1' }),
-  limit: queryLimit(200, 50),
-  offset: queryOffset(1_000_000),
+  ...PartQuery,
 })
 
 export const OrphanParams = z.object({
