@@ -32,15 +32,17 @@ const flag = plain(
 const oneOf = <const T extends readonly [string, ...string[]]>(names: T) =>
   plain(z.enum(names, `must be one of ${names.join(', ')}`))
 
+const refuse = (context: z.RefinementCtx, message: string) => {
+  context.addIssue({ code: 'custom', message })
+  return z.NEVER
+}
+
 /** An empty entry most often comes from an unset variable in the text of the list. */
 const list = z.string().transform((text, context) => {
   const entries = text.split(',').map((entry) => entry.trim())
-  if (!entries.includes('')) return entries
-  context.addIssue({
-    code: 'custom',
-    message: 'must be a comma list in which no entry is empty',
-  })
-  return z.NEVER
+  return entries.includes('')
+    ? refuse(context, 'must be a comma list in which no entry is empty')
+    : entries
 })
 
 const hostname =
@@ -71,14 +73,12 @@ const baseUrl = plain(
       url.username + url.password + url.search + url.hash === ''
     const written = isBase ? withoutSlash(url.href) : undefined
     if (written === withoutSlash(text)) return written
-    context.addIssue({
-      code: 'custom',
-      message:
-        written === undefined
-          ? 'must be an http or https address without credentials, query or fragment'
-          : `must be written as ${written}`,
-    })
-    return z.NEVER
+    return refuse(
+      context,
+      written === undefined
+        ? 'must be an http or https address without credentials, query or fragment'
+        : `must be written as ${written}`,
+    )
   }),
 )
 
@@ -118,9 +118,7 @@ const address = (
         : emptyPassword.test(text)
           ? 'must have a password after the colon, or no colon'
           : problemOf(url)
-    if (message === undefined) return text
-    context.addIssue({ code: 'custom', message })
-    return z.NEVER
+    return message === undefined ? text : refuse(context, message)
   })
 
 const emptyPassword = /^[a-z]+:\/\/[^:@/?#]*:@/
@@ -162,10 +160,7 @@ const proxies = plain(
 
 const headerPairs = list.transform((entries, context): Record<string, string> => {
   const pairs = entries.map((entry) => /^([A-Za-z0-9-]+)=([\x21-\x7e]+)$/.exec(entry))
-  if (pairs.some((pair) => pair === null)) {
-    context.addIssue({ code: 'custom', message: 'must be a comma list of name=value' })
-    return z.NEVER
-  }
+  if (pairs.includes(null)) return refuse(context, 'must be a comma list of name=value')
   return Object.fromEntries(pairs.map((pair) => [pair?.[1] as string, pair?.[2] as string]))
 })
 
@@ -195,16 +190,13 @@ const keys = list.transform((entries, context): EncryptionKey[] => {
   for (const entry of entries) {
     const [, id, text] = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/]{43}=)$/.exec(entry) ?? []
     if (id === undefined || text === undefined || found.has(id)) {
-      context.addIssue({
-        code: 'custom',
-        message:
-          'must be a comma list of id:base64, each id 1 to 32 of A-Z a-z 0-9 _ - and used once, each key 32 bytes',
-      })
-      return z.NEVER
+      return refuse(
+        context,
+        'must be a comma list of id:base64, each id 1 to 32 of A-Z a-z 0-9 _ - and used once, each key 32 bytes',
+      )
     }
     found.set(id, { id, key: Buffer.from(text, 'base64') })
   }
-  if (found.size === 0) context.addIssue({ code: 'custom', message: 'must hold at least one key' })
   return [...found.values()]
 })
 

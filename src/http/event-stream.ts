@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 import { limitOpenRequests, type OpenRequestLimits } from './open-request-limit.ts'
@@ -192,39 +193,19 @@ type Bell = {
 }
 
 function createBell(): Bell {
-  let rang = false
-  let over = false
-  let wakeUp = () => {}
-  let rouse = () => {}
-
-  const pause = (ms: number, onWait: (done: () => void) => void) =>
-    new Promise<void>((resolve) => {
-      const done = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-      const timer = setTimeout(done, Math.max(0, ms))
-      onWait(done)
-    })
-
+  const over = new AbortController()
+  let rung = new AbortController()
+  const waitUntil = (ms: number, signal: AbortSignal): Promise<void> =>
+    wait(Math.max(0, ms), undefined, { signal }).catch(() => undefined)
   return {
-    ring() {
-      rang = true
-      wakeUp()
-    },
-    end() {
-      over = true
-      wakeUp()
-      rouse()
-    },
-    isOver: () => over,
+    ring: () => rung.abort(),
+    end: () => over.abort(),
+    isOver: () => over.signal.aborted,
     async waitForEvent(ms) {
-      if (!rang && !over) await pause(ms, (done) => (wakeUp = done))
-      rang = false
+      await waitUntil(ms, AbortSignal.any([rung.signal, over.signal]))
+      rung = new AbortController()
     },
-    async waitFor(ms) {
-      if (ms > 0 && !over) await pause(ms, (done) => (rouse = done))
-    },
+    waitFor: (ms) => waitUntil(ms, over.signal),
   }
 }
 

@@ -87,11 +87,7 @@ const maxDepth = 6
  * A copy of the fields of a log line with the values under secret names masked, of any type, down to six levels.
  * Instances of classes are left to their serializers.
  */
-function maskFields(fields: Record<string, unknown>): Record<string, unknown> {
-  return maskObject(fields, 0)
-}
-
-function maskObject(fields: Record<string, unknown>, depth: number): Record<string, unknown> {
+function maskFields(fields: Record<string, unknown>, depth = 0): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [
       name,
@@ -105,7 +101,7 @@ function maskValue(value: unknown, depth: number): unknown {
   if (Array.isArray(value)) return value.map((entry) => maskValue(entry, depth + 1))
   const prototype = Object.getPrototypeOf(value)
   if (prototype !== Object.prototype && prototype !== null) return value
-  return maskObject(value as Record<string, unknown>, depth)
+  return maskFields(value as Record<string, unknown>, depth)
 }
 
 const maxUrlLength = 500
@@ -120,20 +116,16 @@ export function createLogger(
   level: NonNullable<LoggerOptions['level']>,
   destination?: DestinationStream,
 ): Logger {
-  const options = loggerOptions(level)
-  return destination ? pino(options, destination) : pino(options)
-}
-
-function loggerOptions(level: NonNullable<LoggerOptions['level']>): LoggerOptions {
-  return {
+  const options: LoggerOptions = {
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }), log: maskFields },
+    formatters: { level: (label) => ({ level: label }), log: (fields) => maskFields(fields) },
     serializers: { req: describeRequest, res: describeReply, err: describeError },
     redact: { paths: [...redactPaths], censor: '[masked]' },
     hooks: { streamWrite: scrub },
   }
+  return destination ? pino(options, destination) : pino(options)
 }
 
 /** One line per request, at its end; Fastify's own two lines would double the volume. */

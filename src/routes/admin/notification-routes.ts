@@ -10,11 +10,16 @@ export type TestAlerts = () => Promise<
   { type: string; target: string; ok: boolean; why?: Reason }[]
 >
 
-const ReceiverResult = z.object({
-  type: z.string().describe('`email`, `slack` or `webhook`'),
-  target: z.string().describe('Where it goes; secrets are masked'),
-  ok: z.boolean(),
-  error: z.string().optional(),
+const Tested = z.object({
+  message: z.string(),
+  results: z.array(
+    z.object({
+      type: z.string().describe('`email`, `slack` or `webhook`'),
+      target: z.string().describe('Where it goes; secrets are masked'),
+      ok: z.boolean(),
+      error: z.string().optional(),
+    }),
+  ),
 })
 
 const arrived = { type: 'email', target: 'caja@shop.example', ok: true }
@@ -25,17 +30,15 @@ const failed = {
   error: 'HTTP 503',
 }
 
-const AlertsTested = z.object({ message: z.string(), results: z.array(ReceiverResult) }).meta({
+const AlertsTested = Tested.meta({
   id: 'AlertsTested',
   example: { message: 'Every receiver got the message', results: [arrived] },
 })
 
-const AlertsTestedInPart = z
-  .object({ message: z.string(), results: z.array(ReceiverResult) })
-  .meta({
-    id: 'AlertsTestedInPart',
-    example: { message: 'Some receivers did not get the message', results: [arrived, failed] },
-  })
+const AlertsTestedInPart = Tested.meta({
+  id: 'AlertsTestedInPart',
+  example: { message: 'Some receivers did not get the message', results: [arrived, failed] },
+})
 
 export function addAlertRoutes(app: HttpServer, deps: PaymentDeps, test: TestAlerts): void {
   app.post(

@@ -15,7 +15,24 @@ export function closingPage(
   const title = `${say.title} ${closing.number} · ${closing.caja_id ?? closing.sucursal_id}`
   const { totals } = closing
   const boxOf = (id: string | null) => (id === null ? '–' : (names.boxNames.get(id) ?? id))
-  const lines = (of: readonly LineView[]) => linesTable(of, { closing, boxOf, say, language })
+  const isWholeStore = closing.caja_id === null
+  const box = (name: string) => (isWholeStore ? [name] : [])
+  const linesTable = (lines: readonly LineView[]) =>
+    table(
+      ['', say.at, ...box(say.box), say.reference, say.here, say.there, ''],
+      lines.map((line) => {
+        const side = line.here ?? line.there
+        return [
+          say.kinds[line.kind],
+          side ? localTime(new Date(side.at), closing.time_zone) : '–',
+          ...box(boxOf(side?.caja_id ?? null)),
+          line.external_reference ?? line.payment_id ?? '',
+          localAmount(line.here?.amount, language),
+          localAmount(line.there?.amount, language),
+          line.message,
+        ]
+      }),
+    )
   return `<!doctype html>
 <html lang="${language}">
 <head>
@@ -36,12 +53,12 @@ ${table(
   facts.map(([name, value]) => [name, value]),
 )}
 <h2>${say.lines}</h2>
-${closing.lines.length === 0 ? `<p>${say.none}</p>` : lines(closing.lines)}
+${closing.lines.length === 0 ? `<p>${say.none}</p>` : linesTable(closing.lines)}
 ${totals ? totalsTables(totals, say, language) : ''}
 ${closing.amendments
   .map(
     (amendment) =>
-      `<h2>${say.amendment} ${amendment.number}</h2><p>${escapeHtml(amendment.reason)}</p>${lines(amendment.lines)}`,
+      `<h2>${say.amendment} ${amendment.number}</h2><p>${escapeHtml(amendment.reason)}</p>${linesTable(amendment.lines)}`,
   )
   .join('\n')}
 <p class="signature">${say.signature}</p>
@@ -49,39 +66,6 @@ ${closing.amendments
 </body>
 </html>
 `
-}
-
-function linesTable(
-  lines: readonly LineView[],
-  {
-    closing,
-    boxOf,
-    say,
-    language,
-  }: {
-    closing: Pick<ClosingView, 'caja_id' | 'time_zone'>
-    boxOf: (id: string | null) => string
-    say: Words
-    language: Language
-  },
-): string {
-  const isWholeStore = closing.caja_id === null
-  const box = (name: string) => (isWholeStore ? [name] : [])
-  return table(
-    ['', say.at, ...box(say.box), say.reference, say.here, say.there, ''],
-    lines.map((line) => {
-      const side = line.here ?? line.there
-      return [
-        say.kinds[line.kind],
-        side ? localTime(new Date(side.at), closing.time_zone) : '–',
-        ...box(boxOf(side?.caja_id ?? null)),
-        line.external_reference ?? line.payment_id ?? '',
-        localAmount(line.here?.amount, language),
-        localAmount(line.there?.amount, language),
-        line.message,
-      ]
-    }),
-  )
 }
 
 function totalsTables(

@@ -8,6 +8,8 @@ const TargetUrl = text(1, 2000)
   )
 const Invitation = text(1, 200).describe('Single-use token of an invitation link')
 
+const invited = { client: ClientName, invitation: Invitation, target_url: TargetUrl }
+
 export const LoginQuery = z.object({
   client: ClientName,
   target_url: TargetUrl,
@@ -20,23 +22,17 @@ export const LoginQuery = z.object({
     ),
 })
 
-export const InvitationQuery = z.object({
-  client: ClientName,
-  invitation: Invitation,
-  target_url: TargetUrl,
-})
+export const InvitationQuery = z.object(invited)
 
 export const InvitationPage = z
   .string()
   .describe('What is about to be connected, and a button')
   .meta({ id: 'InvitationPage', example: '<!doctype html>…' })
 
-export const AcceptInvitationBody = z
-  .strictObject({ client: ClientName, invitation: Invitation, target_url: TargetUrl })
-  .meta({
-    id: 'AcceptInvitation',
-    example: { client: 'otra-tienda', invitation: '1f0c6a1e-6a55-4f0c-8b8e-0f4f8f2a9a10.Q2xh…' },
-  })
+export const AcceptInvitationBody = z.strictObject(invited).meta({
+  id: 'AcceptInvitation',
+  example: { client: 'otra-tienda', invitation: '1f0c6a1e-6a55-4f0c-8b8e-0f4f8f2a9a10.Q2xh…' },
+})
 
 export const LoginBegunResponse = z
   .object({ message: z.string(), url: z.string().describe('The consent page of the provider') })

@@ -30,22 +30,19 @@ import {
   sessionSeconds,
 } from './session-cookie.ts'
 
+type OpenSession = { principal: Principal; until: Date }
+type BegunSession = OpenSession & { cookie: string }
+
 /** The sessions of browsers: of a key or the administrator's token, and of named people. */
 export type BrowserSessions = {
   /** A session for the principal of this token; undefined when the token is unknown or revoked. */
-  signIn(
-    token: string,
-    request: FastifyRequest,
-  ): Promise<{ principal: Principal; until: Date; cookie: string } | undefined>
+  signIn(token: string, request: FastifyRequest): Promise<BegunSession | undefined>
   /** A session for the person of this name; undefined when name, password or code is wrong. Throws RATE_LIMITED after too many tries. */
-  signInPerson(
-    credentials: Credentials,
-    request: FastifyRequest,
-  ): Promise<{ principal: Principal; until: Date; cookie: string } | undefined>
+  signInPerson(credentials: Credentials, request: FastifyRequest): Promise<BegunSession | undefined>
   /** What a browser gets for a session of a person that has begun. */
-  begin(begun: Begun): { principal: Principal; until: Date; cookie: string }
+  begin(begun: Begun): BegunSession
   /** The session of the request's cookie, if a page of this service sent it and it has not expired. */
-  session(request: FastifyRequest): Promise<{ principal: Principal; until: Date } | undefined>
+  session(request: FastifyRequest): Promise<OpenSession | undefined>
   /** @throws FORBIDDEN when the browser's headers show that a page of another origin sent the request */
   refuseForeignPage(request: FastifyRequest): void
   /** Ends the session of the request's cookie, if it has one, in every process. */
