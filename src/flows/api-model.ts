@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type CamelCase, camelCase } from '../domain/field-names.ts'
 import { type StoredReason, shownReason } from '../domain/flow-reasons.ts'
 import type { Language } from '../domain/language.ts'
 
@@ -23,10 +24,6 @@ export const FlowReason = z
   .meta({ id: 'FlowReason' })
 
 type ShownReason = NonNullable<z.input<typeof FlowReason>>
-
-type CamelCase<Name> = Name extends `${infer First}_${infer Rest}`
-  ? `${First}${Capitalize<CamelCase<Rest>>}`
-  : Name
 
 type ModelOf<Wire> =
   Wire extends z.input<typeof Timestamp>
@@ -76,15 +73,4 @@ function convert(schema: z.core.$ZodType, value: unknown, language: Language): u
       return field === undefined ? [] : [[name, convert(inner, field, language)]]
     }),
   )
-}
-
-const known = new Map<string, string>()
-
-function camelCase(name: string): string {
-  let found = known.get(name)
-  if (found === undefined) {
-    found = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-    known.set(name, found)
-  }
-  return found
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { snakeCased } from '../domain/field-names.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { product } from '../http/product.ts'
 import { requireDatabase } from '../http/require-database.ts'
@@ -92,7 +93,6 @@ export function addHealthRoute(
       if (principal?.type === 'operator') return { ...answer, ...flowsPage }
       if (principal?.type !== 'admin') return answer
       const warnings = await deps.database.durabilityWarnings()
-      const provider = source.provider()
       return {
         ...answer,
         version: product.version,
@@ -106,11 +106,7 @@ export function addHealthRoute(
             warnings,
           },
           writes: { status: 'ok' as const },
-          provider: {
-            status: provider.status,
-            last_answer_at: provider.lastAnswerAt,
-            last_failure_at: provider.lastFailureAt,
-          },
+          provider: snakeCased(source.provider()),
           waiting_tills: deps.changes.waiting(),
         },
       }

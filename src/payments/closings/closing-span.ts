@@ -35,7 +35,7 @@ export function requestedSpanOf(
     businessDay,
     from,
     to,
-  }: { businessDay: string | undefined; from: Date | undefined; to: Date | undefined },
+  }: { businessDay?: string | undefined; from: Date | undefined; to: Date | undefined },
   timeZone: string,
   now: Date,
 ): RequestedSpan {

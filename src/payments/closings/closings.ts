@@ -37,9 +37,9 @@ import { requestedSpanOf, resolveSpan } from './closing-span.ts'
 import { compareClosing, queryOf, readsOf } from './compare-closing.ts'
 
 export type ClosingRequest = {
-  cajaId: string | undefined
-  sucursalId: string | undefined
-  businessDay: string | undefined
+  cajaId?: string | undefined
+  sucursalId?: string | undefined
+  businessDay?: string | undefined
   from: Date | undefined
   to: Date | undefined
   declared: Declared | undefined

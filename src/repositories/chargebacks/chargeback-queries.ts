@@ -129,8 +129,8 @@ export async function listChargebacks(
   db: Db,
   filter: {
     client: ClientName | undefined
-    state: ChargebackState | undefined
-    cajaId: string | undefined
+    state?: ChargebackState | undefined
+    cajaId?: string | undefined
     stores?: StoresSeen
     limit: number
     offset: number

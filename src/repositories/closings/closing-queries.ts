@@ -142,8 +142,8 @@ export async function listClosings(
   db: Db,
   client: ClientName,
   filter: {
-    cajaId: string | undefined
-    sucursalId: string | undefined
+    cajaId?: string | undefined
+    sucursalId?: string | undefined
     stores?: StoresSeen
     from: string | undefined
     to: string | undefined

@@ -150,8 +150,8 @@ export async function listOrphans(
   db: Db,
   client: ClientName,
   filter: {
-    state: OrphanRow['state'] | undefined
-    cajaId: string | undefined
+    state?: OrphanRow['state'] | undefined
+    cajaId?: string | undefined
     stores?: StoresSeen
     limit: number
     offset: number

@@ -1,4 +1,5 @@
 import { asClientName } from '../../domain/client-name.ts'
+import { snakeCased } from '../../domain/field-names.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import {
   readClientInformation,
@@ -80,13 +81,7 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
     async () => {
       const clients = await readClientSummaries(deps)
       return {
-        clients: clients.map((client) => ({
-          ...client,
-          live_mode: client.liveMode,
-          expires_at: client.expiresAt,
-          active_keys: client.activeKeys,
-          created_at: client.createdAt,
-        })),
+        clients: clients.map(snakeCased),
         total: clients.length,
       }
     },
@@ -111,9 +106,7 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
       )
       const { connection, key } = found
       return {
-        ...found,
-        pinned_mp_user_id: found.pinnedMpUserId,
-        created_at: found.createdAt,
+        ...snakeCased(found),
         oauth: {
           authenticated: connection?.authenticated ?? false,
           mp_user_id: connection?.mpUserId ?? null,

@@ -1,3 +1,4 @@
+import { snakeCased } from '../../domain/field-names.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { createApiKey, revokeApiKey, revokeClientKeys } from '../../payments/api-keys/api-keys.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
@@ -62,9 +63,8 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
       )
       return reply.code(201).send({
         message: 'The key is shown only now: store it',
-        ...created,
+        ...snakeCased(created),
         client,
-        mp_user_id: created.mpUserId,
       })
     },
   )

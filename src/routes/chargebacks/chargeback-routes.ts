@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { camelCased } from '../../domain/field-names.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
@@ -32,14 +33,10 @@ export function addChargebackRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const { query } = request
       const { rows, total } = await listChargebacks(deps.database.db, {
+        ...camelCased(request.query),
         client: request.tenant ?? undefined,
-        state: query.state,
-        cajaId: query.caja_id,
         stores: storesOfRequest(request),
-        limit: query.limit,
-        offset: query.offset,
       })
       return { chargebacks: rows.map(viewChargeback), total }
     },

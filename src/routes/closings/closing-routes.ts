@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
+import { camelCased } from '../../domain/field-names.ts'
 import { preferredLanguage } from '../../domain/language.ts'
 import { centsFromPoint } from '../../domain/money.ts'
 import type { HttpServer } from '../../http/create-server.ts'
@@ -96,9 +97,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
     async (request, reply) => {
       const { body } = request
       const wanted: ClosingRequest = {
-        cajaId: body.caja_id,
-        sucursalId: body.sucursal_id,
-        businessDay: body.business_day,
+        ...camelCased(body),
         from: body.from === undefined ? undefined : new Date(body.from),
         to: body.to === undefined ? undefined : new Date(body.to),
         declared: body.declared && centsByMedium(body.declared),
@@ -123,13 +122,10 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
     async (request) => {
       const { query } = request
       const { rows, total } = await listClosings(deps.database.db, tenantOfRequest(request), {
-        cajaId: query.caja_id,
-        sucursalId: query.sucursal_id,
+        ...camelCased(query),
         stores: storesOfRequest(request),
         from: query.from?.slice(0, 10),
         to: query.to?.slice(0, 10),
-        limit: query.limit,
-        offset: query.offset,
       })
       return {
         closings: rows.map((row) => ({ ...viewClosing(row), differences: row.lines.length })),

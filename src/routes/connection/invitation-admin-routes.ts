@@ -33,8 +33,8 @@ export function addInvitationAdminRoutes(app: HttpServer, deps: PaymentDeps): vo
         invitations: open.map(({ id, client, created_at, expires_at }) => ({
           id,
           client,
-          created_at: created_at,
-          expires_at: expires_at,
+          created_at,
+          expires_at,
         })),
       }
     },

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { snakeCased } from '../../domain/field-names.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { wantsHtml } from '../../http/html.ts'
 import {
@@ -168,16 +169,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         response: { 200: StatusResponse },
       },
     },
-    async (request) => {
-      const status = await connectionStatus(deps, tenantOfRequest(request))
-      return {
-        ...status,
-        mp_user_id: status.mpUserId,
-        live_mode: status.liveMode,
-        expires_at: status.expiresAt,
-        expires_in_hours: status.expiresInHours,
-      }
-    },
+    async (request) => snakeCased(await connectionStatus(deps, tenantOfRequest(request))),
   )
 
   app.post(

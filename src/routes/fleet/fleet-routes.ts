@@ -136,7 +136,7 @@ function viewChange({ id, at, subject, from, to }: FleetChange, language: Langua
   const hasLasted = to.since !== null && at.getTime() - to.since.getTime() >= lastingMs
   return {
     id,
-    at: at,
+    at,
     kind,
     client: kind === 'box' || kind === 'connection' ? scope : null,
     flow: kind === 'destination' ? scope : null,

@@ -334,8 +334,8 @@ function viewSpan(
       .slice(0, mostNames)
       .map(({ name, entity, cents }) => ({ name, entity, amount: signedPointFromCents(cents) }))
   return {
-    from: from,
-    to: to,
+    from,
+    to,
     orders: known.reduce((total, { orders }) => total + orders, 0),
     estimated: ordersIn('estimated'),
     settled: ordersIn('settled'),

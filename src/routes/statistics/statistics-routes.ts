@@ -1,4 +1,5 @@
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
+import { snakeCased } from '../../domain/field-names.ts'
 import { pointFromCents, sumCents } from '../../domain/money.ts'
 import { doubtAfterMs } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/people.ts'
@@ -91,8 +92,8 @@ export async function readStatistics(
   const sum = (of: (hour: (typeof hours)[number]) => number) =>
     hours.reduce((total, hour) => total + of(hour), 0)
   return {
-    from: from,
-    to: to,
+    from,
+    to,
     orders: sum(({ orders }) => orders),
     paid: sum(({ paid }) => paid),
     declined: sum(({ declined }) => declined),
@@ -100,20 +101,10 @@ export async function readStatistics(
     refunded_amount: pointFromCents(sumCents(hours, ({ refundedCents }) => refundedCents)),
     open,
     action_required: actionRequired,
-    paid_after_close: late.map((order) => ({
-      order_id: order.id,
-      client: order.client,
-      external_reference: order.externalReference,
-    })),
-    in_doubt: doubts.map((order) => ({
-      order_id: order.id,
-      client: order.client,
-      caja_id: order.cajaId,
-      external_reference: order.externalReference,
-      created_at: order.createdAt,
-    })),
+    paid_after_close: late.map((order) => ({ ...snakeCased(order), order_id: order.id })),
+    in_doubt: doubts.map((order) => ({ ...snakeCased(order), order_id: order.id })),
     orphans,
-    chargebacks: { ...chargebacks, documents_due_at: chargebacks.documentsDueAt },
+    chargebacks: snakeCased(chargebacks),
     median_charge_seconds: medianMs === null ? null : medianMs / 1000,
     hours: hours.map(({ hour, orders, paid, paidCents }) => ({
       from: new Date(from.getTime() + hour * 3_600_000),
@@ -122,7 +113,7 @@ export async function readStatistics(
       paid_amount: pointFromCents(paidCents),
     })),
     boxes: boxes.map(viewBox),
-    webhooks: { ...webhooks, last_received_at: webhooks.lastReceivedAt },
+    webhooks: snakeCased(webhooks),
   }
 }
 

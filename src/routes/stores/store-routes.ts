@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { camelCased, snakeCased } from '../../domain/field-names.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
@@ -79,17 +80,9 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
           store: {
             externalId: external_id,
             name,
-            location: {
-              streetName: location.street_name,
-              streetNumber: location.street_number,
-              cityName: location.city_name,
-              stateName: location.state_name,
-              latitude: location.latitude,
-              longitude: location.longitude,
-              reference: location.reference || null,
-            },
+            location: { ...camelCased(location), reference: location.reference || null },
           },
-          pos: toNewPos(pos ?? []),
+          pos: (pos ?? []).map(camelCased),
         },
         actorOf(deps, request),
       )
@@ -123,7 +116,7 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
         deps,
         tenantOfRequest(request),
         request.params.storeExternalId,
-        toNewPos(request.body.pos),
+        request.body.pos.map(camelCased),
         actorOf(deps, request),
       )
       return reply
@@ -181,10 +174,6 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 }
 
-function toNewPos(pos: { name: string; external_id: string }[]) {
-  return pos.map((box) => ({ name: box.name, externalId: box.external_id }))
-}
-
 function viewCreatedPos(box: PosRow) {
   return {
     id: box.id,
@@ -196,18 +185,9 @@ function viewCreatedPos(box: PosRow) {
 }
 
 function viewStore({ store, pos }: StoreWithPos): z.input<typeof StoreResponse> {
-  const { location } = store
   return {
     ...store,
-    location: {
-      street_name: location.streetName,
-      street_number: location.streetNumber,
-      city_name: location.cityName,
-      state_name: location.stateName,
-      latitude: location.latitude,
-      longitude: location.longitude,
-      reference: location.reference,
-    },
+    location: snakeCased(store.location),
     pos,
   }
 }

@@ -1,3 +1,4 @@
+import { camelCased, snakeCased } from '../../domain/field-names.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
@@ -25,22 +26,11 @@ export function addTerminalRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const { sucursal_id, caja_id, limit, offset } = request.query
       const terminals = await listTerminals(deps, tenantOfRequest(request), {
-        sucursalId: sucursal_id,
-        cajaId: caja_id,
+        ...camelCased(request.query),
         stores: storesOfRequest(request),
-        limit,
-        offset,
       })
-      return {
-        terminals: terminals.map((terminal) => ({
-          ...terminal,
-          sucursal_id: terminal.sucursalId,
-          caja_id: terminal.cajaId,
-          operating_mode: terminal.operatingMode,
-        })),
-      }
+      return { terminals: terminals.map(snakeCased) }
     },
   )
 
@@ -59,15 +49,14 @@ export function addTerminalRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const { caja_id, operating_mode } = request.body
       const updated = await setOperatingMode(
         deps,
         tenantOfRequest(request),
-        { cajaId: caja_id, operatingMode: operating_mode },
+        camelCased(request.body),
         actorOf(deps, request),
       )
       return {
-        message: `The mode is ${operating_mode}; restart the device for it to take effect`,
+        message: `The mode is ${request.body.operating_mode}; restart the device for it to take effect`,
         terminals_updated: updated,
       }
     },

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { camelCased } from '../../domain/field-names.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
@@ -41,13 +42,9 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const { query } = request
       const { rows, total } = await listOrphans(deps.database.db, tenantOfRequest(request), {
-        state: query.state,
-        cajaId: query.caja_id,
+        ...camelCased(request.query),
         stores: storesOfRequest(request),
-        limit: query.limit,
-        offset: query.offset,
       })
       return { orphans: await viewOrphans(deps, rows), total }
     },
