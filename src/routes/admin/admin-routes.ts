@@ -80,10 +80,7 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
     },
     async () => {
       const clients = await readClientSummaries(deps)
-      return {
-        clients: clients.map(snakeCased),
-        total: clients.length,
-      }
+      return { clients: clients.map(snakeCased), total: clients.length }
     },
   )
 

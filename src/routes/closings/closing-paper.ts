@@ -1,5 +1,4 @@
 import type { Language } from '../../domain/language.ts'
-import { escapeHtml } from '../../http/html.ts'
 import type { ClosingNames } from '../../payments/closings/list-charges.ts'
 import { localAmount, localTime } from './closing-file.ts'
 import type { ClosingView, LineView } from './closing-view.ts'
@@ -109,4 +108,8 @@ function table(
     `<tr>${row.map((value) => `<${tag}>${escapeHtml(value)}</${tag}>`).join('')}</tr>`
   const top = head.length > 0 ? `<thead>${cells('th', head)}</thead>` : ''
   return `<table${kind ? ` class="${kind}"` : ''}>${top}<tbody>${rows.map((row) => cells('td', row)).join('\n')}</tbody></table>`
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.codePointAt(0)};`)
 }
