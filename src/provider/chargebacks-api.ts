@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ProviderChargeback } from '../domain/chargeback.ts'
 import { type ProviderClient, segment } from './client.ts'
 import { MpDate, MpMoney } from './payments-api.ts'
-import { ProviderError } from './provider-error.ts'
+import { undefinedIfGone } from './provider-error.ts'
 import type { CallOptions, Provider } from './provider-types.ts'
 import { MpNote } from './wire.ts'
 
@@ -42,8 +42,8 @@ export function createChargebacks(client: ProviderClient): Provider['chargebacks
   const headersOf = (mpUserId: number) => ({ 'x-caller-id': String(mpUserId) })
   return {
     async get(token, mpUserId, caseId, options?: CallOptions) {
-      try {
-        const read = await client.call({
+      const read = await client
+        .call({
           operation: 'chargeback.read',
           method: 'GET',
           path: `/v1/chargebacks/${segment(caseId)}`,
@@ -53,11 +53,8 @@ export function createChargebacks(client: ProviderClient): Provider['chargebacks
           accept: ({ id }) => isSameCase(id, caseId),
           options,
         })
-        return caseFrom(caseId, read)
-      } catch (error) {
-        if (error instanceof ProviderError && error.status === 404) return undefined
-        throw error
-      }
+        .catch(undefinedIfGone)
+      return read && caseFrom(caseId, read)
     },
     async search(token, mpUserId, paymentId, options?: CallOptions) {
       const found = await client.call({

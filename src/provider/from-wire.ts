@@ -22,7 +22,14 @@ import {
   wentThrough,
 } from '../domain/provider-states.ts'
 import type { FoundOrder, ProviderTerminal, RefundAnswer, TokenGrant } from './provider-types.ts'
-import type { MpOrder, MpPayment, MpRefund, MpTerminal, MpToken } from './wire.ts'
+import {
+  dateFrom,
+  type MpOrder,
+  type MpPayment,
+  type MpRefund,
+  type MpTerminal,
+  type MpToken,
+} from './wire.ts'
 
 /** The evidence in an order body, of any call. */
 export function evidenceFrom(order: MpOrder): OrderEvidence {
@@ -114,11 +121,6 @@ export function foundOrderFrom(order: MpOrder, applicationId: string): FoundOrde
 
 function isPaymentMethod(method: string | null | undefined): method is PaymentMethod {
   return paymentMethods.some((known) => known === method)
-}
-
-function dateFrom(text: string | null | undefined): Date | null {
-  const ms = Date.parse(text ?? '')
-  return Number.isNaN(ms) ? null : new Date(ms)
 }
 
 /** Reads the form of a duration that this service sends; null for other forms. */

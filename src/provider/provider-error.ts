@@ -1,21 +1,20 @@
 import { z } from 'zod'
 import type { AttemptFailure, Effect, FailureKind, OutboundError } from '../outbound/outbound.ts'
-import { requestIdOf } from './wire.ts'
+import { MpNote, requestIdOf } from './wire.ts'
 
 /** What is used of the provider's three error envelopes. `codes` has the main code, then those of the causes. */
 export type ErrorBody = { code: string | null; codes: readonly string[]; message: string | null }
 
-const MpCode = z.union([z.string(), z.number()]).transform(String).nullish().catch(null)
 const MpText = z.string().nullish().catch(null)
-const MpCause = z.object({ code: MpCode }).catch({ code: null })
+const MpCause = z.object({ code: MpNote }).catch({ code: null })
 
 const MpErrorBody = z.object({
   errors: z
-    .array(z.object({ code: MpCode, message: MpText }).catch({ code: null, message: null }))
+    .array(z.object({ code: MpNote, message: MpText }).catch({ code: null, message: null }))
     .nullish()
     .catch(null),
-  error: MpCode,
-  code: MpCode,
+  error: MpNote,
+  code: MpNote,
   message: MpText,
   error_description: MpText,
   cause: z.array(MpCause).nullish().catch(null),
@@ -118,4 +117,9 @@ export function isAnswered(error: unknown): boolean {
   if (!(error instanceof ProviderError)) return true
   if (error.kind === 'rate_limited' || error.kind === 'unauthorized') return false
   return error.status !== null && error.status < 500
+}
+
+/** For a thing that may be missing: a 404 means that there is none. */
+export function undefinedIfGone(error: unknown): undefined {
+  if (!(error instanceof ProviderError) || error.status !== 404) throw error
 }

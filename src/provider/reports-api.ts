@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { download } from '../outbound/download.ts'
 import { OutboundError } from '../outbound/outbound.ts'
 import { type ProviderClient, segment } from './client.ts'
-import { fromOutbound, ProviderError } from './provider-error.ts'
+import { fromOutbound, undefinedIfGone } from './provider-error.ts'
 import type { Provider, ProviderSettings } from './provider-types.ts'
-import { MpId, MpNote } from './wire.ts'
+import { dateFrom, MpId, MpNote } from './wire.ts'
 
 const MpReportConfig = z.object({
   columns: z
@@ -54,8 +54,8 @@ export function createReports(
   const base = (report: string) => `/v1/account/${report}_report`
   return {
     async config(token, report, options) {
-      try {
-        const config = await client.call({
+      const config = await client
+        .call({
           operation: 'report.config',
           method: 'GET',
           path: `${base(report)}/config`,
@@ -63,14 +63,13 @@ export function createReports(
           schema: MpReportConfig,
           options,
         })
-        return {
+        .catch(undefinedIfGone)
+      return (
+        config && {
           columns: config.columns?.map(({ key }) => key.toUpperCase()) ?? null,
           zone: config.display_timezone ?? null,
         }
-      } catch (error) {
-        if (error instanceof ProviderError && error.status === 404) return undefined
-        throw error
-      }
+      )
     },
     async order(token, report, { from, to }, options) {
       let isCreated = true
@@ -150,11 +149,6 @@ function reportFrom(
 
 function isReportFile(name: string): boolean {
   return /\.csv$/i.test(name) && name.toUpperCase() !== connectionCheck.toUpperCase()
-}
-
-function dateFrom(text: string | null | undefined): Date | null {
-  const date = new Date(text ?? '')
-  return Number.isNaN(date.getTime()) ? null : date
 }
 
 /** The provider labels this time `-04:00` and writes UTC (provider news 0.4): the label is ignored. */

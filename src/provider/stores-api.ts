@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { type ProviderClient, segment } from './client.ts'
-import { ProviderError } from './provider-error.ts'
+import { undefinedIfGone } from './provider-error.ts'
 import type {
   NewProviderPos,
   NewProviderStore,
@@ -60,7 +60,7 @@ export function createStores(client: ProviderClient): Provider['stores'] {
         schema: MpAnything,
         options,
       })
-      await gone.catch(unlessGone)
+      await gone.catch(undefinedIfGone)
     },
   }
 }
@@ -121,7 +121,7 @@ export function createPos(
         schema: MpAnything,
         options,
       })
-      await gone.catch(unlessGone)
+      await gone.catch(undefinedIfGone)
     },
   }
 }
@@ -149,10 +149,6 @@ function isAnswered<Item extends Named>(
 
 function userPath(userId: number | string): string {
   return `/users/${segment(userId)}`
-}
-
-function unlessGone(error: unknown): void {
-  if (!(error instanceof ProviderError) || error.status !== 404) throw error
 }
 
 /** The body of a new store (file 3.1). */

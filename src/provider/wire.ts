@@ -190,6 +190,12 @@ export type MpRefund = z.infer<typeof MpRefund>
 export type MpToken = z.infer<typeof MpToken>
 export type MpTerminal = z.infer<typeof MpTerminal>
 
+/** A date; null when it cannot be read. */
+export function dateFrom(text: string | null | undefined): Date | null {
+  const ms = Date.parse(text ?? '')
+  return Number.isNaN(ms) ? null : new Date(ms)
+}
+
 /** The provider's own number of a request, for its support. */
 export function requestIdOf(headers: Record<string, string | string[] | undefined>): string | null {
   const header = headers['x-request-id']
