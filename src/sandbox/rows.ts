@@ -276,26 +276,31 @@ export type Report = {
   config: ReportConfig
 }
 
-export type Tables = {
-  application: Application
-  sellers: Seller
-  codes: AuthorizationCode
-  accessTokens: AccessToken
-  refreshTokens: RefreshToken
-  stores: Store
-  pos: Pos
-  terminals: Terminal
-  orders: Order
-  payments: PaymentWithoutOrder
-  chargebacks: Chargeback
-  reports: Report
-  reportConfigs: ReportConfig
-  memory: Remembered
-  webhooks: Webhook
-  events: PendingEvent
+/** The tables of the provider's state, by id. */
+export function emptyTables() {
+  return {
+    application: new Map<string, Application>(),
+    sellers: new Map<string, Seller>(),
+    codes: new Map<string, AuthorizationCode>(),
+    accessTokens: new Map<string, AccessToken>(),
+    refreshTokens: new Map<string, RefreshToken>(),
+    stores: new Map<string, Store>(),
+    pos: new Map<string, Pos>(),
+    terminals: new Map<string, Terminal>(),
+    orders: new Map<string, Order>(),
+    payments: new Map<string, PaymentWithoutOrder>(),
+    chargebacks: new Map<string, Chargeback>(),
+    reports: new Map<string, Report>(),
+    reportConfigs: new Map<string, ReportConfig>(),
+    memory: new Map<string, Remembered>(),
+    webhooks: new Map<string, Webhook>(),
+    events: new Map<string, PendingEvent>(),
+  }
 }
 
+export type Tables = ReturnType<typeof emptyTables>
 export type TableName = keyof Tables
+type RowOf<T> = T extends Map<string, infer Row> ? Row : never
 /** New values by id; null removes. One change is one line of the ledger file, so it is written whole or not at all. */
-export type Change = { [K in TableName]?: Record<string, Tables[K] | null> }
+export type Change = { [K in TableName]?: Record<string, RowOf<Tables[K]> | null> }
 export type Effect = { seq: number; at: string; kind: string; ref: string }

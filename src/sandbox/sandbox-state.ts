@@ -1,8 +1,15 @@
 import type { Journal } from './journal.ts'
-import type { Change, Effect, Order, TableName, Tables } from './rows.ts'
+import {
+  type Change,
+  type Effect,
+  emptyTables,
+  type Order,
+  type TableName,
+  type Tables,
+} from './rows.ts'
 
 export type SandboxState = {
-  tables: { [K in TableName]: Map<string, Tables[K]> }
+  tables: Tables
   /** Ids of orders on a terminal: only these can expire. */
   openOrders: Set<string>
   effects: Effect[]
@@ -24,24 +31,7 @@ export function isOpen(order: Order): boolean {
 
 /** The provider's whole state, rebuilt from the lines of the journal. Values are replaced, never changed in place. */
 export function createSandboxState(journal: Journal, nowMs: () => number): SandboxState {
-  const tables: SandboxState['tables'] = {
-    application: new Map(),
-    sellers: new Map(),
-    codes: new Map(),
-    accessTokens: new Map(),
-    refreshTokens: new Map(),
-    stores: new Map(),
-    pos: new Map(),
-    terminals: new Map(),
-    orders: new Map(),
-    payments: new Map(),
-    chargebacks: new Map(),
-    reports: new Map(),
-    reportConfigs: new Map(),
-    memory: new Map(),
-    webhooks: new Map(),
-    events: new Map(),
-  }
+  const tables = emptyTables()
   const openOrders = new Set<string>()
   const effects: Effect[] = []
 

@@ -7,20 +7,25 @@ import type { Context } from './sandbox-context.ts'
 import { siteIdOf, siteOf } from './sites.ts'
 import { connectWebhooks } from './webhooks.ts'
 
+type NewSeller = {
+  id?: number | undefined
+  nickname?: string | undefined
+  liveMode?: boolean | undefined
+  isDefault?: boolean
+  siteId?: string | undefined
+}
+
 /** Creates a seller account; without an id it gets a free one. */
-export function createSeller(
-  ctx: Context,
-  options: {
-    id?: number | undefined
-    nickname?: string | undefined
-    liveMode?: boolean | undefined
-    isDefault?: boolean
-    siteId?: string | undefined
-  } = {},
-): Seller {
+export function createSeller(ctx: Context, options: NewSeller = {}): Seller {
+  const seller = newSeller(ctx, options)
+  ctx.state.commit('seller.created', String(seller.id), { sellers: { [seller.id]: seller } })
+  return seller
+}
+
+export function newSeller(ctx: Context, options: NewSeller): Seller {
   const { sellers } = ctx.state.tables
   const id = options.id ?? newFreeNumber(10, (candidate) => sellers.has(String(candidate)))
-  const seller: Seller = {
+  return {
     id,
     nickname: options.nickname ?? `TESTUSER${id}`,
     liveMode: options.liveMode ?? false,
@@ -30,8 +35,6 @@ export function createSeller(
     isDefault: options.isDefault ?? false,
     siteId: options.siteId ?? 'MLA',
   }
-  ctx.state.commit('seller.created', String(id), { sellers: { [id]: seller } })
-  return seller
 }
 
 /** The account of an authorization that names none. Created once. */

@@ -25,7 +25,7 @@ import { reportRoutes } from './reports.ts'
 import { applicationOf, type Context, type HangingCall } from './sandbox-context.ts'
 import { createSandboxState } from './sandbox-state.ts'
 import { createScheduler, runDue } from './scheduler.ts'
-import { userRoutes } from './sellers.ts'
+import { newSeller, userRoutes } from './sellers.ts'
 import { storeRoutes } from './stores.ts'
 import { eventRoute } from './terminal-events.ts'
 import { terminalRoutes } from './terminals.ts'
@@ -161,15 +161,7 @@ function ensureApplication(ctx: Context, options: SandboxOptions): void {
   }
   if (JSON.stringify(application) === JSON.stringify(known)) return
   const { ownerId } = application
-  const owner = {
-    id: ownerId,
-    nickname: `APPOWNER${ownerId}`,
-    liveMode: false,
-    revoked: false,
-    publicKey: `APP_USR-${randomUUID()}`,
-    createdAt: new Date(ctx.nowMs()).toISOString(),
-    isDefault: false,
-  }
+  const owner = newSeller(ctx, { id: ownerId, nickname: `APPOWNER${ownerId}` })
   ctx.state.commit('application.set', application.clientId, {
     application: { app: application },
     sellers: { [ownerId]: ctx.state.tables.sellers.get(String(ownerId)) ?? owner },
