@@ -181,8 +181,8 @@ export async function runService(
       logger.warn({}, 'MP_WEBHOOK_SECRETS is not set: webhooks are refused, orders are polled')
     }
     startFlows(flowSide, logger)
-    const door = await openToBackups(config.dataDir, service.deps)
-    if (door) closers.push({ name: 'backups', close: door.close })
+    const close = await openToBackups(config.dataDir, service.deps)
+    if (close) closers.push({ name: 'backups', close })
     started.resolve()
   } catch (error) {
     started.resolve()

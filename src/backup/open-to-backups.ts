@@ -2,7 +2,7 @@ import { recordSuccess } from '../payments/audit/activity.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { serviceActor } from '../payments/operations/request-context.ts'
 import { rememberBackup } from '../repositories/settings.ts'
-import { openSnapshotDoor, type SnapshotDoor } from './snapshot-door.ts'
+import { openSnapshotDoor } from './snapshot-door.ts'
 
 /**
  * Lets `npm run backup` copy the embedded database while tills continue; each copy is in the audit log. A failure here
@@ -11,7 +11,7 @@ import { openSnapshotDoor, type SnapshotDoor } from './snapshot-door.ts'
 export async function openToBackups(
   dataDir: string,
   deps: PaymentDeps,
-): Promise<SnapshotDoor | undefined> {
+): Promise<(() => Promise<void>) | undefined> {
   const { database, now, log } = deps
   if (!database.copyFiles) return undefined
   try {

@@ -8,8 +8,6 @@ import type { Log } from '../db/engine.ts'
 import { lockFolder } from '../db/folder-lock.ts'
 import { CopyError } from './source.ts'
 
-export type SnapshotDoor = { close(): Promise<void> }
-
 type SnapshotDoorOptions = {
   dataDir: string
   /** Like Database.copyFiles. */
@@ -32,14 +30,15 @@ const longestAddress = 100
 /**
  * Where `npm run backup` asks the running service, which alone can use the embedded database, for a copy of its files:
  * a Unix socket in the data folder, or a named pipe on Windows. It cannot be reached over a network, and its result is
- * usable only with read access to the data folder: the answer is the name of a folder in it, never a path.
+ * usable only with read access to the data folder: the answer is the name of a folder in it, never a path. Returns what
+ * closes it.
  */
-export async function openSnapshotDoor(options: SnapshotDoorOptions): Promise<SnapshotDoor> {
+export async function openSnapshotDoor(options: SnapshotDoorOptions): Promise<() => Promise<void>> {
   const { dataDir, log } = options
   const address = await doorAddress(dataDir)
   if (address === undefined) {
     log('warn', { dataDir }, 'the path of the data folder is too long for backups while this runs')
-    return { close: async () => {} }
+    return async () => {}
   }
   await removeSnapshots(dataDir)
   const stopped = new AbortController()
@@ -64,12 +63,10 @@ export async function openSnapshotDoor(options: SnapshotDoorOptions): Promise<Sn
     server.listen(address, resolve)
   })
   if (process.platform !== 'win32') await chmod(address, 0o600)
-  return {
-    close: async () => {
-      stopped.abort(new Error('the service stops'))
-      server.close()
-      await running
-    },
+  return async () => {
+    stopped.abort(new Error('the service stops'))
+    server.close()
+    await running
   }
 }
 

@@ -276,7 +276,7 @@ test('the door answers with a copy, one at a time, and to nothing else', slow, a
   const going = Promise.withResolvers<void>()
   const asked: string[] = []
   const finished: Date[] = []
-  const door = await openSnapshotDoor({
+  const closeDoor = await openSnapshotDoor({
     dataDir: folder,
     copyFiles: async (target) => {
       asked.push(target)
@@ -298,7 +298,7 @@ test('the door answers with a copy, one at a time, and to nothing else', slow, a
   expect(answered).toBe('')
   await reportBackup(folder, new Date(5))
   expect(finished).toEqual([new Date(5)])
-  await door.close()
+  await closeDoor()
   await expect(requestSnapshot(folder)).rejects.toBeInstanceOf(CopyError)
 })
 
