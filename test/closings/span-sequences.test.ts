@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { ClosingRow } from '../../src/repositories/closings/closing-queries.ts'
 import { openOwnShop } from '../support/money.ts'
 import { rounds } from '../support/rounds.ts'
@@ -18,7 +18,9 @@ let duplicate: TestService
 beforeAll(async () => {
   service = await startTestService()
   duplicate = await startTestService({ twinOf: service })
-  // The sequences are the same ones at every time of the day.
+})
+// The sequences are the same ones at every time of the day, and whatever test comes first.
+beforeEach(() => {
   service.clock.advance(dayMs - (service.clock.now().getTime() % dayMs) + 9 * hourMs)
 })
 afterAll(async () => {
