@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { type Person, permissionsOf } from '../domain/people.ts'
+import { type Person, permissionsOf } from '../domain/permissions.ts'
 import { refusal } from '../flows/refusal.ts'
 import { addressGroup } from '../http/connections.ts'
 import type { HttpServer } from '../http/create-server.ts'

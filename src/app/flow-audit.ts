@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import type { Trx } from '../db/database.ts'
-import { nameKey } from '../domain/people.ts'
+import { nameKey } from '../domain/permissions.ts'
 import type { AccessAudit } from '../flows/control/access.ts'
 import type { FlowAction } from '../flows/control/switches.ts'
 import { type AuditDeps, recordSuccess } from '../payments/audit/activity.ts'

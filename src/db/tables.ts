@@ -6,7 +6,7 @@ import type { StoredReason } from '../domain/flow-reasons.ts'
 import type { StoredSum } from '../domain/money.ts'
 import type { ChargeClass, Net } from '../domain/net.ts'
 import type { OrderStatus, Payment, PaymentMethod, ProviderRefund } from '../domain/order.ts'
-import type { Role } from '../domain/people.ts'
+import type { Role } from '../domain/permissions.ts'
 import type { PaymentRefund, ProviderCharge, ProviderFee } from '../domain/provider-payment.ts'
 
 /** A jsonb column: read parsed, written as JSON text, because pg sends a JavaScript array as a PostgreSQL array. */

@@ -1,5 +1,5 @@
 import type { ClientName } from '../domain/client-name.ts'
-import type { StoresSeen } from '../domain/people.ts'
+import type { StoresSeen } from '../domain/permissions.ts'
 import type { Cause } from './causes.ts'
 
 /**

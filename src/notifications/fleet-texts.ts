@@ -1,6 +1,6 @@
 import { actionOf, causes } from '../fleet/causes.ts'
 import { presentAbout, presentCause } from '../fleet/former-causes.ts'
-import { messageOf } from '../fleet/messages.ts'
+import { messageOf } from '../fleet/state-texts.ts'
 import type { Particulars } from '../fleet/states.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
 import type { Concerned, FleetMessage } from './fleet-message.ts'

@@ -44,14 +44,6 @@ export type GuardedAnswer = {
 
 export type Answer = Omit<GuardedAnswer, 'url'>
 
-/** Shops send 409 and 423 during another change of the same object; 425 is RFC 8470. */
-const passingStatuses = [408, 409, 423, 425, 429]
-
-/** Whether the same request may succeed later after this status. */
-export function isPassingStatus(status: number): boolean {
-  return status >= 500 || passingStatuses.includes(status)
-}
-
 type RequestFailureKind = 'network' | 'timeout' | 'too_large' | 'refused_address' | 'aborted'
 
 /** The answer is missing or incomplete. `message` contains no header, no path and no body. */

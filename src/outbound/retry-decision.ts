@@ -50,12 +50,19 @@ export type RetryQuestion = {
 type RetryDecision = { retry: true; waitMs: number } | { retry: false }
 
 const passingStatuses: ReadonlySet<number> = new Set([408, 423, 429])
+/** Shops send 409 and 423 during another change of the same object; 425 is RFC 8470. */
+const passingStatusesOfShops: ReadonlySet<number> = new Set([...passingStatuses, 409, 425])
 const passingFailures: ReadonlySet<AttemptFailure> = new Set([
   'connect',
   'timeout',
   'reset',
   'torn',
 ])
+
+/** Whether a shop's server, source or destination of a flow, may answer the same request otherwise later. */
+export function isPassingStatus(status: number): boolean {
+  return status >= 500 || passingStatusesOfShops.has(status)
+}
 
 /** Whether a method asks the other side to change something. */
 export function isWrite(method: HttpMethod): boolean {

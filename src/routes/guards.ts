@@ -1,7 +1,7 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyRequest } from 'fastify'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
-import { mayCall, type Person, type RouteRule, ruleOfRoute } from '../domain/people.ts'
+import { mayCall, type Person, type RouteRule, ruleOfRoute } from '../domain/permissions.ts'
 import { hashSecret, isSecret, sameHash } from '../domain/secrets.ts'
 import { AppError, type ErrorCode, invalid } from '../errors/app-error.ts'
 import type { AccessClass } from '../http/access-classes.ts'
@@ -28,7 +28,7 @@ import { requireWithin } from './session/confine.ts'
 
 /**
  * Whom a token or a session authenticates. `person`: who signed in with a name and a password, and what he may do decides
- * `src/domain/people.ts`; an administrator of the whole service has the type `admin`, a flow operator the type `operator`.
+ * `src/domain/permissions.ts`; an administrator of the whole service has the type `admin`, a flow operator the type `operator`.
  */
 export type Principal = { sessionId?: string; person?: Person } & (
   | { type: 'admin' }

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Person, permissionsOf, type Role } from '../../src/domain/people.ts'
+import { type Person, permissionsOf, type Role } from '../../src/domain/permissions.ts'
 import { today, typeCharge, watchAfter } from '../closings/shop-day.ts'
 import { launchBrowser } from '../support/chromium.ts'
 import {

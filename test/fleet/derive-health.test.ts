@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { ErrorCode } from '../../src/errors/app-error.ts'
 import { deriveHealth } from '../../src/fleet/derive-health.ts'
-import { messageOf } from '../../src/fleet/messages.ts'
 import type { FlowSeen } from '../../src/fleet/observations.ts'
+import { messageOf } from '../../src/fleet/state-texts.ts'
 import {
   ago,
   boxSeen,

@@ -5,7 +5,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { createStore, enrol } from '../support/till.ts'
 
 /**
- * Who of the people may call what, as data and written by hand, so that a slip in `src/domain/people.ts` is seen: `A` administrator of
+ * Who of the people may call what, as data and written by hand, so that a slip in `src/domain/permissions.ts` is seen: `A` administrator of
  * the service, `a` of a client, `s` supervisor of some stores, `v` viewer, `f` flow operator, `w` viewer of the service. The others are
  * refused.
  */

@@ -1,6 +1,6 @@
 import type { LightMyRequestResponse } from 'fastify'
 import { TOTP } from 'otpauth'
-import type { Role } from '../../src/domain/people.ts'
+import type { Role } from '../../src/domain/permissions.ts'
 import type { TestService } from './service.ts'
 import { asAdmin, type Call, call } from './till.ts'
 

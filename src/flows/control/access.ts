@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { mayCallControl, maySeeFlows, type Person } from '../../domain/people.ts'
+import { mayCallControl, maySeeFlows, type Person } from '../../domain/permissions.ts'
 import { sameSecret } from '../../domain/secrets.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { callerAddress } from '../../http/connections.ts'

@@ -1,5 +1,6 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { type Answer, isPassingStatus } from '../../outbound/guarded-request.ts'
+import type { Answer } from '../../outbound/guarded-request.ts'
+import { isPassingStatus } from '../../outbound/retry-decision.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { hideTexts } from '../net/hidden-texts.ts'

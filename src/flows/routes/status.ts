@@ -1,7 +1,7 @@
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Language } from '../../domain/language.ts'
 import { deriveFlow } from '../../fleet/derive-flow.ts'
-import { messageOf } from '../../fleet/messages.ts'
+import { messageOf } from '../../fleet/state-texts.ts'
 import type { Health } from '../../fleet/states.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { product } from '../../http/product.ts'

@@ -3,11 +3,10 @@ import { type Reason, withTexts } from '../../domain/flow-reasons.ts'
 import {
   type GuardedAnswer,
   guardedRequest,
-  isPassingStatus,
   orAborted,
   RequestFailure,
 } from '../../outbound/guarded-request.ts'
-import { decideRetry, type RetryPolicy } from '../../outbound/retry-decision.ts'
+import { decideRetry, isPassingStatus, type RetryPolicy } from '../../outbound/retry-decision.ts'
 import { describeRefusal } from '../destinations/http-text.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
 import { TokenError } from '../oauth/token-request.ts'

@@ -4,7 +4,7 @@ import { decisionOf, isCancelRequested } from '../../domain/order-state.ts'
 import { actorOnOpen } from '../../domain/provider-states.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
 import { silentAfterMs } from '../../fleet/health-limits.ts'
-import { lengthInWords } from '../../fleet/messages.ts'
+import { lengthInWords } from '../../fleet/state-texts.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 

@@ -1,4 +1,4 @@
-import { nameKey } from '../../domain/people.ts'
+import { nameKey } from '../../domain/permissions.ts'
 import { SealedError } from '../../domain/sealed.ts'
 import { hashSecret } from '../../domain/secrets.ts'
 import { AppError } from '../../errors/app-error.ts'

@@ -1,6 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { addCents, negated, type StoredSum } from '../../domain/money.ts'
-import type { StoresSeen } from '../../domain/people.ts'
+import type { StoresSeen } from '../../domain/permissions.ts'
 import { isProblem } from '../../fleet/states.ts'
 import {
   type BoxSales,

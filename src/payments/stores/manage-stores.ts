@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import type { StoresSeen } from '../../domain/people.ts'
+import type { StoresSeen } from '../../domain/permissions.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import {

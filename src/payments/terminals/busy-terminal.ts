@@ -2,7 +2,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { type Language, preferredLanguage } from '../../domain/language.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
-import { lengthInWords } from '../../fleet/messages.ts'
+import { lengthInWords } from '../../fleet/state-texts.ts'
 import { ProviderError } from '../../provider/provider.ts'
 import {
   findOpenOrdersOnTerminal,

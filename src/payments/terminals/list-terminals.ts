@@ -1,6 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OperatingMode } from '../../domain/order.ts'
-import type { StoresSeen } from '../../domain/people.ts'
+import type { StoresSeen } from '../../domain/permissions.ts'
 import type { ProviderTerminal } from '../../provider/provider.ts'
 import { listPlaces } from '../../repositories/provider-payments/provider-payments.ts'
 import { findPos, findStore } from '../../repositories/stores/store-queries.ts'

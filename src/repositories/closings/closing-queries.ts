@@ -5,7 +5,7 @@ import { constraintOf } from '../../db/database-failures.ts'
 import type { ClosingAmendmentsTable, ClosingsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { ClosingLine, ClosingResult, ClosingTotals } from '../../domain/closing.ts'
-import type { StoresSeen } from '../../domain/people.ts'
+import type { StoresSeen } from '../../domain/permissions.ts'
 import { inStores } from '../stores/stores-seen.ts'
 
 export type ClosingRow = Selectable<ClosingsTable>

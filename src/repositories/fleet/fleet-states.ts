@@ -2,7 +2,7 @@ import { type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import type { FleetChangesTable, FleetStatesTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import type { StoresSeen } from '../../domain/people.ts'
+import type { StoresSeen } from '../../domain/permissions.ts'
 import { inStores } from '../stores/stores-seen.ts'
 
 export type FleetStateRow = Selectable<FleetStatesTable>

@@ -4,7 +4,7 @@ import type { Tables } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
 import { received, type Standing } from '../../domain/order-state.ts'
-import type { StoresSeen } from '../../domain/people.ts'
+import type { StoresSeen } from '../../domain/permissions.ts'
 import {
   beyondTime,
   countSparingly,

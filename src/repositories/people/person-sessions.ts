@@ -1,7 +1,7 @@
 import { type Insertable, type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { PersonSessionsTable } from '../../db/tables.ts'
-import type { Person } from '../../domain/people.ts'
+import type { Person } from '../../domain/permissions.ts'
 
 export type PersonSessionRow = Selectable<PersonSessionsTable>
 

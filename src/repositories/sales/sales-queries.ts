@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import type { StoresSeen } from '../../domain/people.ts'
+import type { StoresSeen } from '../../domain/permissions.ts'
 import { throughStatuses } from '../../domain/provider-states.ts'
 import { isDeclined, wasPaid } from '../statistics/figure-conditions.ts'
 import type { Span } from '../statistics/order-statistics.ts'

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
-import type { StoresSeen } from '../../domain/people.ts'
+import type { StoresSeen } from '../../domain/permissions.ts'
 import { inStores } from '../stores/stores-seen.ts'
 import {
   isChargeInDoubt,

@@ -2,7 +2,7 @@ import type { Insertable, Selectable, Updateable } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { PosTable, StoresTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import type { StoresSeen } from '../../domain/people.ts'
+import type { StoresSeen } from '../../domain/permissions.ts'
 import { inStores } from './stores-seen.ts'
 
 export type StoreRow = Selectable<StoresTable>

@@ -1,7 +1,7 @@
 import { type Language, preferredLanguage } from '../../domain/language.ts'
 import { actionOf } from '../../fleet/causes.ts'
 import type { FleetChange } from '../../fleet/changes.ts'
-import { messageOf } from '../../fleet/messages.ts'
+import { messageOf } from '../../fleet/state-texts.ts'
 import {
   type BoxHealth,
   type FleetHealth,

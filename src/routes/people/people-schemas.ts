@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { roles } from '../../domain/people.ts'
+import { roles } from '../../domain/permissions.ts'
 import { fieldMessage } from '../../errors/field-reasons.ts'
 import { longestPassword, shortestPassword } from '../../payments/people/passwords.ts'
 import { AnyClientQuery, ClientName, ErpId, Timestamp, text } from '../field-schemas.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { asClientName } from '../../domain/client-name.ts'
-import type { Person } from '../../domain/people.ts'
+import type { Person } from '../../domain/permissions.ts'
 import { hashSecret, sameSecret } from '../../domain/secrets.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { addressGroup } from '../../http/connections.ts'

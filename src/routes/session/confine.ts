@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Db } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import type { Confinement, StoresSeen } from '../../domain/people.ts'
+import type { Confinement, StoresSeen } from '../../domain/permissions.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { findChargebackAnyhow } from '../../repositories/chargebacks/chargeback-queries.ts'

@@ -1,4 +1,4 @@
-import { permissionsOf } from '../../domain/people.ts'
+import { permissionsOf } from '../../domain/permissions.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { shopTimeZone } from '../../payments/closings/closings.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { roles } from '../../domain/people.ts'
+import { roles } from '../../domain/permissions.ts'
 import { longestPassword } from '../../payments/people/passwords.ts'
 import { Timestamp } from '../field-schemas.ts'
 
