@@ -7,7 +7,7 @@ import { actionOf, type Cause } from '../../src/fleet/causes.ts'
 import { toChange } from '../../src/fleet/changes.ts'
 import { presentCause } from '../../src/fleet/former-causes.ts'
 import { messageOf } from '../../src/fleet/state-texts.ts'
-import { fleetNotification } from '../../src/notifications/fleet-texts.ts'
+import { fleetNotification } from '../../src/notifications/fleet-message-texts.ts'
 import { listFleetChanges, writeFleetChanges } from '../../src/repositories/fleet/fleet-states.ts'
 import { openTestDatabase } from '../support/database.ts'
 

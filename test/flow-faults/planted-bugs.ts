@@ -109,7 +109,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'a last poll of before the clock was set back counts as one to come',
-    'flows/poll/poller',
+    'flows/poll/poll-loop',
     'const isAhead = last !== null && last.getTime() - now.getTime() > deps.intervalMs()',
     'const isAhead = false',
   ),

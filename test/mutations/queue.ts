@@ -32,8 +32,8 @@ export const queue: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/flows/poll/poller.ts',
-    tests: [['test/flows/poller.test.ts']],
+    file: 'src/flows/poll/poll-loop.ts',
+    tests: [['test/flows/poll-loop.test.ts']],
     made: {
       'every process polls by the timer': [
         '    if (!deps.leads() && !isHinted) return sleepUntilWoken(checkMs)\n',

@@ -38,6 +38,7 @@ import {
   otherDestinations,
   planScan,
 } from './plan.ts'
+import type { PollerDeps, PollOutcome } from './poll-loop.ts'
 import {
   isCutOff,
   type PollDeps,
@@ -45,7 +46,6 @@ import {
   readSource,
   reportWarnings,
 } from './poll-writer.ts'
-import type { PollerDeps, PollOutcome } from './poller.ts'
 
 export type FlowPollDeps = PollDeps &
   Pick<LeaseDeps, 'processId'> & {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPoller, type PollerDeps, type PollOutcome } from '../../src/flows/poll/poller.ts'
+import { createPoller, type PollerDeps, type PollOutcome } from '../../src/flows/poll/poll-loop.ts'
 import { LeaseLostError } from '../../src/jobs/with-lease.ts'
 
 const intervalMs = 60_000

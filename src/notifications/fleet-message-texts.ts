@@ -3,7 +3,7 @@ import { presentAbout, presentCause } from '../fleet/former-causes.ts'
 import { messageOf } from '../fleet/state-texts.ts'
 import type { Particulars } from '../fleet/states.ts'
 import type { Locale, MessageText, Notification } from './channel.ts'
-import type { Concerned, FleetMessage } from './fleet-message.ts'
+import type { Concerned, FleetMessage } from './compose-fleet-messages.ts'
 import { clockTime, oneLine, plainText, testNotification } from './message-parts.ts'
 
 type Words = {
