@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Pool } from 'pg'
 import { Agent } from 'undici'
-import { readOptions } from '../src/commands/run-command.ts'
+import { readOptions, readWholeNumber } from '../src/commands/run-command.ts'
 import { signature } from '../test/support/money.ts'
 import { payByCard } from '../test/support/till.ts'
 import { inLanes, processorMs, quantile, say, sendJson } from './bench-service.ts'
@@ -39,11 +39,8 @@ const values = readOptions(help, {
   only: { type: 'string' },
   'warm-up': { type: 'string', default: '10' },
 })
-const wholeNumber = (name: 'rounds' | 'orders' | 'warm-up') => {
-  const number = Number(values[name])
-  if (!Number.isInteger(number) || number < 1) throw new Error(`--${name} is a whole number`)
-  return number
-}
+const wholeNumber = (name: 'rounds' | 'orders' | 'warm-up') =>
+  readWholeNumber(name, values[name], 1)
 const rounds = wholeNumber('rounds')
 /** Rounds before the first that counts: what a process compiles after so many requests it does only once in its life. */
 const warmUp = wholeNumber('warm-up')

@@ -17,7 +17,7 @@ import { openBothSides } from '../test/support/both-sides.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
 // As src/app/start.ts runs the service.
 import '../src/app/small-heap.ts'
-import { readOptions } from '../src/commands/run-command.ts'
+import { readOptions, readWholeNumber } from '../src/commands/run-command.ts'
 import { noFeeds } from '../test/flows/sources-support.ts'
 import { helpOf } from './whole-options.ts'
 
@@ -260,8 +260,7 @@ async function begin(): Promise<void> {
     items: { type: 'string', default: '100000' },
     new: { type: 'boolean' },
   })
-  const items = Number(values.items)
-  if (!Number.isInteger(items) || items < 1) throw new Error('--items is a whole number')
+  const items = readWholeNumber('items', values.items, 1)
   const server = process.env.DATABASE_URL || process.env.TEST_DATABASE_URL
   if (!server) say('polls.bench.ts is skipped: it needs PostgreSQL in TEST_DATABASE_URL')
   else if (!(await compare(server, items, values.new === true))) process.exitCode = 1

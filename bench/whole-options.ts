@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { type CommandHelp, readOptions } from '../src/commands/run-command.ts'
+import { type CommandHelp, readOptions, readWholeNumber } from '../src/commands/run-command.ts'
 
 /** Options of the command line that are whole numbers from 1 on, with what they are unless given. */
 export function wholeOptions<Options extends Record<string, number>>(defaults: Options): Options {
@@ -13,9 +13,7 @@ export function wholeOptions<Options extends Record<string, number>>(defaults: O
     ),
   )
   const chosen = Object.entries(values).map(([name, text]) => {
-    const value = Number(text)
-    if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} is a whole number`)
-    return [name, value]
+    return [name, readWholeNumber(name, String(text), 1)]
   })
   return Object.fromEntries(chosen)
 }

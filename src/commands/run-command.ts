@@ -72,6 +72,14 @@ export function readOptions<const Options extends ParseArgsOptionsConfig>(
   }
 }
 
+/** The whole number that such a program has as an option; ends the process with exit code 2 if it is none. */
+export function readWholeNumber(option: string, text: string, least = 0): number {
+  const number = Number(text)
+  if (Number.isInteger(number) && number >= least) return number
+  process.stderr.write(`--${option} is a whole number from ${least} on\nsee --help\n`)
+  process.exit(2)
+}
+
 /** The argument of a command that takes one. */
 export function readArgument(): string | undefined {
   const [given, ...more] = parseArgs({ allowPositionals: true, options: {} }).positionals

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { type CommandHelp, readOptions } from '../../src/commands/run-command.ts'
+import { type CommandHelp, readOptions, readWholeNumber } from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { openEmbedded } from '../support/database.ts'
 import { cloneTemplate, createPostgresTemplate, urlOf } from '../support/postgres-template.ts'
@@ -61,17 +61,23 @@ const values = readOptions(help, {
   neighbour: { type: 'boolean' },
 })
 
+const numberOf = (
+  name: 'schedules' | 'aimed' | 'seed' | 'kills' | 'restarts' | 'tills' | 'latency',
+  standard: number,
+) => readWholeNumber(name, values[name] ?? String(standard))
+
 const print = (line: string) => void process.stdout.write(`${line}\n`)
 
 async function main(): Promise<number> {
-  if (values.kills !== undefined) return kill(Number(values.kills))
-  if (values.restarts !== undefined) return restart(Number(values.restarts))
+  if (values.kills !== undefined) return kill(numberOf('kills', 0))
+  if (values.restarts !== undefined) return restart(numberOf('restarts', 0))
   if (values['no-webhooks']) return waitWithoutWebhooks()
   if (values.planted) return plantBugs()
   return runSchedules()
 }
 
 async function kill(kills: number): Promise<number> {
+  const seed = numberOf('seed', 1)
   const serverUrl = process.env.TEST_DATABASE_URL
   if (!serverUrl) {
     print('set TEST_DATABASE_URL: the process that is killed needs a PostgreSQL that is not')
@@ -84,7 +90,7 @@ async function kill(kills: number): Promise<number> {
   const startedAt = performance.now()
   while (totals.kills < kills) {
     const count = Math.min(killsPerWorld, kills - totals.kills)
-    const result = await runKills(serverUrl, count, Number(values.seed ?? 1), totals.kills)
+    const result = await runKills(serverUrl, count, seed, totals.kills)
     for (const [step, times] of result.byStep) byStep.set(step, (byStep.get(step) ?? 0) + times)
     for (const name of Object.keys(totals) as (keyof typeof totals)[]) totals[name] += result[name]
     problems.push(...result.problems)
@@ -113,12 +119,13 @@ async function kill(kills: number): Promise<number> {
 }
 
 async function restart(restarts: number): Promise<number> {
+  const seed = numberOf('seed', 1)
   const cluster = await openCluster().catch((error: unknown) => {
     print(`no PostgreSQL of our own: ${error instanceof Error ? error.message : error}`)
   })
   if (!cluster) return 1
   try {
-    const result = await runRestarts(cluster, restarts, Number(values.seed ?? 1))
+    const result = await runRestarts(cluster, restarts, seed)
     for (const { mode, awayMs, backMs } of result.restarts) {
       print(
         `${mode}: away for ${awayMs.toFixed(0)} ms, the next new order ${backMs.toFixed(0)} ms later`,
@@ -143,10 +150,10 @@ async function waitWithoutWebhooks(): Promise<number> {
     return 1
   }
   const knownMs = await runWithoutWebhooks(serverUrl, {
-    tills: Number(values.tills ?? 50),
-    latencyMs: Number(values.latency ?? 0),
+    tills: numberOf('tills', 50),
+    latencyMs: numberOf('latency', 0),
     neighbour: values.neighbour ?? false,
-    seed: Number(values.seed ?? 1),
+    seed: numberOf('seed', 1),
   })
   const seconds = (share: number) =>
     ((knownMs[Math.ceil(knownMs.length * share) - 1] ?? 0) / 1000).toFixed(2)
@@ -162,16 +169,16 @@ const verdict = (problems: readonly string[]) =>
 
 /** Names of the seeds to run (runNamed). */
 function chosenSeeds(): string[] {
-  const { seed, aimed, schedules, kind, only } = values
+  const { seed, aimed, kind, only } = values
   if (seed !== undefined) return seed.split(',')
   const first = (count: number, name: (at: number) => string) =>
     Array.from({ length: Math.ceil(count / shopsAtOnce) }, (_, at) => name(at + 1))
   // Every eighth of those that aim at something restores a backup.
   const aimedAt = (at: number) => (at % 8 === 0 ? `b${at / 8}` : `a${at - Math.floor(at / 8)}`)
   if (aimed !== undefined) {
-    return first(Number(aimed), only === undefined ? aimedAt : (at) => `a${at}`)
+    return first(numberOf('aimed', 0), only === undefined ? aimedAt : (at) => `a${at}`)
   }
-  const count = Number(schedules ?? 1_000)
+  const count = numberOf('schedules', 1_000)
   if (kind === 'random') return first(count, String)
   if (kind === 'backup') return first(count, (at) => `b${at}`)
   // Every fourth of all aims.
@@ -181,7 +188,7 @@ function chosenSeeds(): string[] {
 /** Every bug that is planted must fail schedules. */
 async function plantBugs(): Promise<number> {
   const results = await runPlanted(
-    Number(values.schedules ?? 100),
+    numberOf('schedules', 100),
     ({ name, seenBy, isSeen, line }) => {
       print(`${isSeen ? 'seen  ' : 'UNSEEN'}  ${name}\n        by ${seenBy}: ${line}`)
     },

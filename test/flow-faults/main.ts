@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type CommandHelp, readOptions } from '../../src/commands/run-command.ts'
+import { type CommandHelp, readOptions, readWholeNumber } from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import {
@@ -53,10 +53,10 @@ const values = readOptions(help, {
   planted: { type: 'boolean', default: false },
   only: { type: 'string' },
 })
-const runs = Number(values.runs)
-const firstSeed = Number(values.seed)
-const kills = Number(values.kills)
-const restWithinMs = Number(values.rest) * 1_000
+const runs = readWholeNumber('runs', values.runs, 1)
+const firstSeed = readWholeNumber('seed', values.seed)
+const kills = readWholeNumber('kills', values.kills)
+const restWithinMs = readWholeNumber('rest', values.rest, 1) * 1_000
 const server = process.env.TEST_DATABASE_URL || process.env.DATABASE_URL
 
 if (![runs, firstSeed, kills, restWithinMs].every(Number.isInteger) || runs < 1) {

@@ -1,4 +1,4 @@
-import { type CommandHelp, readOptions } from '../../src/commands/run-command.ts'
+import { type CommandHelp, readOptions, readWholeNumber } from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import {
   cloneTemplate,
@@ -35,8 +35,8 @@ const values = readOptions(help, {
   seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   listener: { type: 'string' },
 })
-const requests = Number(values.requests)
-const seed = Number(values.seed)
+const requests = readWholeNumber('requests', values.requests, 1)
+const seed = readWholeNumber('seed', values.seed)
 const chosen = listeners.filter((name) => values.listener === undefined || name === values.listener)
 if (!Number.isInteger(requests) || requests < 1 || !Number.isInteger(seed) || chosen.length === 0) {
   say('usage: npm run fuzz -- [--requests 20000] [--seed 1] [--listener payment|control]')

@@ -86,6 +86,21 @@ describe.each(Object.entries(commands))('%s', { tags: ['long'] }, (name, file) =
 })
 
 test.each([
+  ['faults', '--kills', 'ten'],
+  ['faults', '--seed', 'j001', '--kills', '1'],
+  ['flow-faults', '--runs', '1.5'],
+  ['fuzz', '--requests', '0'],
+  ['soak', '--flows', ''],
+])(
+  'a number that is none is refused by %s %s, for which nothing would be tried',
+  async (name, ...args) => {
+    const { code, stdout, stderr } = await run(`test/${name}/main.ts`, args)
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toContain(`${args[0]} is a whole number`)
+  },
+)
+
+test.each([
   ['restore', ['/tmp'], {}, '/tmp is a folder'],
   ['restore', ['/nowhere', '--into', '/proc/nowhere'], {}, '/proc/nowhere'],
   ['backup', ['/nowhere/file'], {}, 'DATA_DIR'],

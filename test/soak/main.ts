@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { type CommandHelp, readOptions } from '../../src/commands/run-command.ts'
+import { type CommandHelp, readOptions, readWholeNumber } from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { settingsFor } from '../flows/process-support.ts'
 import { type RealProcess, startService } from '../process/real-process.ts'
@@ -41,7 +41,7 @@ const values = readOptions(help, {
   latency: { type: 'string', default: '300' },
   embedded: { type: 'boolean', default: false },
 })
-const flows = Number(values.flows)
+const flows = readWholeNumber('flows', values.flows, 1)
 const intervalMs = Number(values.interval) * 1_000
 const lengthMs = Number(values.minutes) * 60_000
 const changesPerSecond = Number(values.changes)
@@ -111,7 +111,11 @@ function median(numbers: number[]): number {
 
 async function run(folder: string, databaseUrl: string | undefined): Promise<string[]> {
   const failures: string[] = []
-  const shop = await startShop(flows, Number(values.items), Number(values.latency))
+  const shop = await startShop(
+    flows,
+    readWholeNumber('items', values.items, 1),
+    readWholeNumber('latency', values.latency),
+  )
   const flowsDir = join(folder, 'flows')
   await writeFlows(flowsDir, shop)
   const settings = await settingsFor(join(folder, 'data'), {
