@@ -49,7 +49,7 @@ async function sellWell(id: string): Promise<void> {
   await call(service, { url: `/orders/${sold.json().order_id}`, token: shop.key })
 }
 
-test('a Saturday: each box, connection and call is told as it is, each change is kept, and a client sees its own', async () => {
+test('a Saturday: each box, connection and call is shown as it is, each change is kept, and a client sees its own', async () => {
   await seeUnusedBox()
   await sellAtBox()
   await bringThreeBoxesDown()
@@ -61,7 +61,7 @@ test('a Saturday: each box, connection and call is told as it is, each change is
   await readHistory()
 }, 60_000)
 
-test('a destination that rests is not well, nor is its flow, and what it is pending is told', async () => {
+test('a destination that rests is not well, nor is its flow, and what waits for it is shown', async () => {
   await expect
     .poll(async () => (await fleet('?only=problems')).flows, { timeout: 20_000, interval: 50 })
     .toMatchObject([
@@ -85,7 +85,7 @@ test('a destination that rests is not well, nor is its flow, and what it is pend
     ])
 })
 
-test('each page knows where the other one is, and only operators are told', async () => {
+test('each page knows where the other one is, and only operators see the place of the flows', async () => {
   const seen = (await asAdmin(service, { url: '/health' })).json()
   expect(seen.flows_page).toBe('http://127.0.0.1:8080/admin')
   const operator = await join(service, { name: 'operator', role: 'flow_operator' })

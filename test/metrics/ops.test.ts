@@ -459,7 +459,7 @@ async function useService(): Promise<void> {
   usedSamples.push(...(await scrape()))
 }
 
-test('where nothing but a backup and a removal was made yet, nothing is told', () => {
+test('where nothing but a backup and a removal was made yet, no alert is raised', () => {
   expect(loudest(untouched)).toEqual([])
 })
 

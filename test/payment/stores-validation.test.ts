@@ -34,8 +34,8 @@ type Refused = [request: Call, path: string]
 /** The creations of stores and boxes in the audit log, whatever became of them. */
 async function creationsLogged(): Promise<string[]> {
   const { logs } = (await asAdmin(service, { url: '/admin/activity?limit=200' })).json()
-  const told = logs.map((entry: Record<string, string>) => `${entry.action} ${entry.status}`)
-  return told.filter((line: string) => /^(store|pos)\.created/.test(line)).sort()
+  const lines = logs.map((entry: Record<string, string>) => `${entry.action} ${entry.status}`)
+  return lines.filter((line: string) => /^(store|pos)\.created/.test(line)).sort()
 }
 
 /** Each is 422 on its field, and none reached the provider, the database or the audit log. */
@@ -44,8 +44,8 @@ async function expectRefused(...refused: Refused[]) {
   for (const [request, path] of refused) {
     const answer = await send(request)
     expect([answer.statusCode, answer.json().code], path).toEqual([422, 'VALIDATION_ERROR'])
-    const told = answer.json().details.map((detail: { path: string }) => detail.path)
-    expect([...new Set(told)]).toEqual([path])
+    const paths = answer.json().details.map((detail: { path: string }) => detail.path)
+    expect([...new Set(paths)]).toEqual([path])
   }
   expect(await providerCalls(service)).toEqual([])
   expect((await send({ url: '/stores' })).json()).toEqual({ stores: [], total: 0 })
