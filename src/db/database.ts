@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CompiledQuery, type Driver, Kysely, sql, type Transaction } from 'kysely'
+import { type Driver, Kysely, sql, type Transaction } from 'kysely'
 import { isRepeatable, OpenTransactionError } from './database-failures.ts'
 import type { Engine, Log } from './engine.ts'
 import { postgresEngine } from './postgres-engine.ts'
@@ -12,6 +12,7 @@ import {
   guarded,
   insideTransaction,
   limitConnections,
+  listen,
 } from './transactions.ts'
 import { createWriteProof, type WriteProof } from './write-proof.ts'
 
@@ -119,11 +120,6 @@ export async function notify(trx: Trx, channel: string, payload: string): Promis
   await sql`select pg_notify(${channel}, ${payload})`.execute(trx)
 }
 
-/** The parameter for a jsonb column: pg would take a JavaScript array for a PostgreSQL array. */
-export function json(value: unknown): string {
-  return JSON.stringify(value)
-}
-
 async function openEngine(options: OpenOptions, log: Log): Promise<Engine> {
   const { databaseUrl, directUrl, maxConnections, dataDir, loadDataDir } = options
   if (databaseUrl !== undefined) {
@@ -176,21 +172,7 @@ export function build(engine: Engine, log: Log = () => {}): Database {
       return { ...database, db: own, transaction: (work) => runTransaction(own, work, writeProof) }
     },
     announce: announcer.announce,
-    listen: async (channel, onPayload, onGap = () => {}) => {
-      assertOutsideTransaction()
-      const safely = (call: () => void) => {
-        try {
-          call()
-        } catch (error) {
-          // A socket or a microtask called it, so an uncaught error would end the process.
-          log('error', { err: error, channel }, 'a listener of the database failed')
-        }
-      }
-      return await engine.listen(channel, {
-        onPayload: (payload) => safely(() => onPayload(payload)),
-        onGap: () => safely(onGap),
-      })
-    },
+    listen: (channel, onPayload, onGap) => listen(engine, log, channel, { onPayload, onGap }),
     maintenance: async (work) => {
       if (!engine.maintenanceDialect) return await work(db)
       const dialect = guarded(engine.maintenanceDialect(), new Gate())
@@ -285,25 +267,5 @@ async function atMost(work: Promise<void>, timeoutMs: number): Promise<void> {
     await Promise.race([work, timer.promise])
   } finally {
     clearTimeout(timeout)
-  }
-}
-
-/**
- * A statement with a constant text and named values like `:id`. It is built once, so that a call costs only its round
- * trip. One name has one type: write `:name::uuid` where PostgreSQL cannot infer it.
- */
-export function fixedStatement<Values extends Record<string, unknown>, Row>(
-  text: string,
-): (db: Db | Trx, values: Values) => Promise<Row[]> {
-  const names: string[] = []
-  const numbered = text.replace(/(?<!:):([a-z]\w*)/g, (_, name: string) => {
-    if (!names.includes(name)) names.push(name)
-    return `$${names.indexOf(name) + 1}`
-  })
-  const built: CompiledQuery<Row> = CompiledQuery.raw(numbered)
-  return async (db, values) => {
-    const parameters = names.map((name) => values[name] ?? null)
-    const { rows } = await db.executeQuery<Row>({ ...built, parameters })
-    return rows
   }
 }

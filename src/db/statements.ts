@@ -1,6 +1,33 @@
 import { randomBytes } from 'node:crypto'
+import { CompiledQuery } from 'kysely'
 import { types } from 'pg'
 import { parseExactJson } from '../domain/json.ts'
+import type { Db, Trx } from './database.ts'
+
+/**
+ * A statement with a constant text and named values like `:id`. It is built once, so that a call costs only its round
+ * trip. One name has one type: write `:name::uuid` where PostgreSQL cannot infer it.
+ */
+export function fixedStatement<Values extends Record<string, unknown>, Row>(
+  text: string,
+): (db: Db | Trx, values: Values) => Promise<Row[]> {
+  const names: string[] = []
+  const numbered = text.replace(/(?<!:):([a-z]\w*)/g, (_, name: string) => {
+    if (!names.includes(name)) names.push(name)
+    return `$${names.indexOf(name) + 1}`
+  })
+  const built: CompiledQuery<Row> = CompiledQuery.raw(numbered)
+  return async (db, values) => {
+    const parameters = names.map((name) => values[name] ?? null)
+    const { rows } = await db.executeQuery<Row>({ ...built, parameters })
+    return rows
+  }
+}
+
+/** The parameter for a jsonb column: pg would take a JavaScript array for a PostgreSQL array. */
+export function json(value: unknown): string {
+  return JSON.stringify(value)
+}
 
 /** A text that repeats this often is constant; one that is composed for each call never repeats. */
 const usesBefore = 3

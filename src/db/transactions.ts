@@ -257,3 +257,25 @@ export function createAnnouncer(db: Db, log: Log, notifyLocal?: Engine['notifyLo
     },
   }
 }
+
+/** Delivers the notifications of `channel`. A failure of the functions given is logged. */
+export async function listen(
+  engine: Engine,
+  log: Log,
+  channel: string,
+  { onPayload, onGap }: { onPayload: (payload: string) => void; onGap?: (() => void) | undefined },
+): Promise<() => Promise<void>> {
+  assertOutsideTransaction()
+  const safely = (call: () => void) => {
+    try {
+      call()
+    } catch (error) {
+      // A socket or a microtask called it, so an uncaught error would end the process.
+      log('error', { err: error, channel }, 'a listener of the database failed')
+    }
+  }
+  return await engine.listen(channel, {
+    onPayload: (payload) => safely(() => onPayload(payload)),
+    onGap: () => safely(() => onGap?.()),
+  })
+}

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Database, fixedStatement } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
+import { fixedStatement } from '../../src/db/statements.ts'
 import { countStatements } from '../support/statements.ts'
 import { engines } from './engines.ts'
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Database, json } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/database.ts'
+import { json } from '../../src/db/statements.ts'
 import { engines } from './engines.ts'
 
 describe.each(engines)('on $title', ({ skip, open }) => {

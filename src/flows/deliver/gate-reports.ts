@@ -1,4 +1,5 @@
-import { type Database, json } from '../../db/database.ts'
+import type { Database } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Leader } from '../../jobs/leader.ts'
 import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'

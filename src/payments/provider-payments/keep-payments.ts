@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { json, type Trx } from '../../db/database.ts'
+import type { Trx } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { isEncodedReference } from '../../domain/provider-names.ts'
 import {

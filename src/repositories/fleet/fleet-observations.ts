@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { type Db, json } from '../../db/database.ts'
+import type { Db } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
 import { chargedInstead } from '../orders/order-operations.ts'

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { json, type Trx } from '../../db/database.ts'
+import type { Trx } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Insertable, type Selectable, sql } from 'kysely'
-import { type Db, json, type Trx } from '../../db/database.ts'
+import type { Db, Trx } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import { atOnce, type Step } from '../../db/steps.ts'
 import type { FlowErrorsTable } from '../../db/tables.ts'
 import { keptReason, type Reason, sentenceOf } from '../../domain/flow-reasons.ts'

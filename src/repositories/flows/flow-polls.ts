@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely'
-import { type Db, json, type Trx } from '../../db/database.ts'
+import type { Db, Trx } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import type { FlowTotalsTable } from '../../db/tables.ts'
 import { type Reason, type StoredReason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { notifyFlow } from './flow-events.ts'

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely'
-import { type Db, json, type Trx } from '../../db/database.ts'
+import type { Db, Trx } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import type { FlowProgressTable, FlowStateTable } from '../../db/tables.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 import { notifyFlow } from './flow-events.ts'

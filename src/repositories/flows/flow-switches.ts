@@ -1,5 +1,6 @@
 import { type Expression, sql } from 'kysely'
-import { type Db, json, type Trx } from '../../db/database.ts'
+import type { Db, Trx } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import {
   type Reason,
   type ReasonCode,

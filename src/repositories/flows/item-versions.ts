@@ -1,5 +1,6 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
-import { type Database, type Db, json, type Trx } from '../../db/database.ts'
+import type { Database, Db, Trx } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import { atOnce, type Step } from '../../db/steps.ts'
 import type { ItemAttemptsTable, ItemVersionsTable } from '../../db/tables.ts'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'

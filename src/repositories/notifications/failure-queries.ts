@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely'
-import { type Db, json, type Trx } from '../../db/database.ts'
+import type { Db, Trx } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import type { FailureGroupsTable } from '../../db/tables.ts'
 import type { StoredReason } from '../../domain/flow-reasons.ts'
 import type { DeliveryTarget } from '../flows/deliveries.ts'

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely'
-import { type Db, json, type Trx } from '../../db/database.ts'
+import type { Db, Trx } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import type { AlertMessagesTable, AlertTroublesTable } from '../../db/tables.ts'
 import { columnHasCome, furthestMs } from '../due-work.ts'
 

@@ -1,6 +1,7 @@
 import type { Insertable } from 'kysely'
-import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
+import type { Db, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
+import { fixedStatement } from '../../db/statements.ts'
 import type { OrdersTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { UsedConnection } from '../connection/connection-queries.ts'

@@ -1,4 +1,5 @@
-import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
+import type { Db, Trx } from '../../db/database.ts'
+import { fixedStatement } from '../../db/statements.ts'
 import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'
 import type { OrderOperationRow } from './order-operations.ts'
 import type { OrderRow } from './order-queries.ts'

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely'
-import { type Db, json } from '../../db/database.ts'
+import type { Db } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import type { OrderCallsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { uuidShape } from './order-queries.ts'

@@ -1,5 +1,6 @@
 import { type Insertable, type RawBuilder, type Selectable, sql } from 'kysely'
-import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
+import type { Db, Trx } from '../../db/database.ts'
+import { fixedStatement } from '../../db/statements.ts'
 import type { OrderOperationsTable } from '../../db/tables.ts'
 import type { ProviderRefund } from '../../domain/order.ts'
 import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely'
-import { type Db, json, type Trx } from '../../db/database.ts'
+import type { Db, Trx } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import type { ChargeClassesTable, ProviderPaymentsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { ChargeClass, Net } from '../../domain/net.ts'

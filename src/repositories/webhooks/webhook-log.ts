@@ -1,5 +1,6 @@
 import { type Insertable, type Selectable, sql } from 'kysely'
-import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
+import type { Db, Trx } from '../../db/database.ts'
+import { fixedStatement } from '../../db/statements.ts'
 import type { WebhookLogTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { columnHasCome, furthestMs, type LeaseLimits, limitOfAccount } from '../due-work.ts'
