@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { newOrderBody } from '../src/provider/orders-api.ts'
+import { newOrderBody } from '../src/provider/point-api.ts'
 import { asAdmin, payByCard } from '../test/support/till.ts'
 import { inLanes, isEmbedded, quantile, type Shop, say, withService } from './bench-service.ts'
 import { wholeOptions } from './whole-options.ts'

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { fastify } from 'fastify'
 import { Pool, type PoolClient } from 'pg'
 import { Agent, request as send } from 'undici'
-import { newOrderBody } from '../../src/provider/orders-api.ts'
+import { newOrderBody } from '../../src/provider/point-api.ts'
 
 // What somebody would write by hand who needs no more than this: Fastify, pg with prepared statements, the intent before the
 // call, and order, event and audit entry in one transaction after it. The same calls to the provider as ours.

@@ -1,7 +1,11 @@
 import { asClientName } from '../../src/domain/client-name.ts'
 import type { OrderStatus } from '../../src/domain/order.ts'
-import { isUntouchable } from '../../src/domain/order-state.ts'
-import { orderWords, paymentStatusFrom, paymentWords } from '../../src/domain/provider-states.ts'
+import {
+  isUntouchable,
+  orderWords,
+  paymentStatusFrom,
+  paymentWords,
+} from '../../src/domain/order-state.ts'
 import { outcomeOf } from '../../src/errors/money-outcome.ts'
 import { compareCharges, type TheirCharge } from '../../src/payments/closings/compare-charges.ts'
 import { applyEvidence } from '../../src/payments/orders/apply-evidence.ts'

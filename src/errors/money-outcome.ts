@@ -1,6 +1,5 @@
 import type { OrderStatus, ProviderRefund } from '../domain/order.ts'
-import { isOpen, isPaid, isUntouchable } from '../domain/order-state.ts'
-import { isPendingRefund } from '../domain/provider-states.ts'
+import { isOpen, isPaid, isPendingRefund, isUntouchable } from '../domain/order-state.ts'
 import type { AppError, Outcome } from './app-error.ts'
 
 /**

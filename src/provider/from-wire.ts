@@ -1,3 +1,4 @@
+import { asShopRefunds, isOwn, markSurplus, receivedApart, receivedCents } from '../domain/money.ts'
 import {
   type OrderEvidence,
   type OrderStatus,
@@ -6,21 +7,14 @@ import {
   type ProviderRefund,
   paymentMethods,
 } from '../domain/order.ts'
-import { cancelRequested } from '../domain/order-state.ts'
 import {
-  asShopRefunds,
-  isOwn,
-  markSurplus,
-  receivedApart,
-  receivedCents,
-} from '../domain/payment-figures.ts'
-import {
+  cancelRequested,
   isFailedRefund,
   isUnpaidPayment,
   orderWords,
   paymentStatusFrom,
   wentThrough,
-} from '../domain/provider-states.ts'
+} from '../domain/order-state.ts'
 import type { FoundOrder, ProviderTerminal, RefundAnswer, TokenGrant } from './provider-types.ts'
 import {
   dateFrom,
@@ -248,4 +242,19 @@ function amountOf(payments: Payment[]): number | null {
 
 function sum<Item>(items: readonly Item[], cents: (item: Item) => number): number {
   return items.reduce((total, item) => total + cents(item), 0)
+}
+
+const prefix = 'PAYMENT-'
+
+/**
+ * The order id of a payment without a provider's order, such as one typed into the terminal. With it, such a payment is
+ * handled like an order, above all refunded.
+ */
+export function orderIdOfPayment(paymentId: string): string {
+  return prefix + paymentId
+}
+
+/** The payment number in such an id; undefined for an order's own id. */
+export function paymentOfOrderId(mpOrderId: string): string | undefined {
+  return mpOrderId.startsWith(prefix) ? mpOrderId.slice(prefix.length) : undefined
 }

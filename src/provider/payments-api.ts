@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { canonicalJson } from '../domain/json.ts'
 import { signedCents } from '../domain/money.ts'
-import { endedUnpaid } from '../domain/provider-states.ts'
+import { endedUnpaid } from '../domain/order-state.ts'
 import { type ProviderClient, segment } from './client.ts'
 import type {
   Provider,

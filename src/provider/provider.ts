@@ -1,15 +1,15 @@
 import { createChargebacks } from './chargebacks-api.ts'
 import { createClient, type ProviderClient } from './client.ts'
 import { createOauth } from './oauth-api.ts'
-import { createOrders } from './orders-api.ts'
 import { createPayments } from './payments-api.ts'
+import { createOrders, createTerminals } from './point-api.ts'
 import type { Provider, ProviderSettings } from './provider-types.ts'
 import { createReports } from './reports-api.ts'
 import { createPos, createStores } from './stores-api.ts'
-import { createTerminals } from './terminals-api.ts'
 import { MpUser } from './wire.ts'
 
 export { asAppError, type ProviderOperation, toAppError } from './error-map.ts'
+export { orderIdOfPayment } from './from-wire.ts'
 export { isAnswered, ProviderError } from './provider-error.ts'
 export type * from './provider-types.ts'
 

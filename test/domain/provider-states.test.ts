@@ -15,7 +15,7 @@ import {
   refundWords,
   throughStatuses,
   wentThrough,
-} from '../../src/domain/provider-states.ts'
+} from '../../src/domain/order-state.ts'
 
 /** Every word that the provider files name, for orders and for payments of both APIs. */
 const named = {
@@ -68,7 +68,7 @@ test('what a payment is in our words says the same of the money', () => {
 test('no other file keeps words of the provider for itself', () => {
   const root = new URL('../../', import.meta.url).pathname
   // Reports have states of their own; flows and their messages have accesses that are authorized.
-  const others = ['src/domain/provider-states.ts', 'src/provider/reports-api.ts']
+  const others = ['src/domain/order-state.ts', 'src/provider/reports-api.ts']
   const keepers = globSync('src/**/*.ts', { cwd: root })
     .filter((file) => !/^src\/(sandbox|sync|notifications)\//.test(file) && !others.includes(file))
     .filter((file) =>

@@ -274,7 +274,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '17: a payment that the provider works on counts as failed',
     changes: [
       {
-        file: 'src/domain/provider-states.ts',
+        file: 'src/domain/order-state.ts',
         find: "['processing', { status: 'at_terminal',",
         replace: "['processing', { status: 'failed',",
       },
@@ -285,7 +285,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '18: a charge-back counts as a refund',
     changes: [
       {
-        file: 'src/domain/provider-states.ts',
+        file: 'src/domain/order-state.ts',
         find: "[chargedBack, { status: 'processed',",
         replace: "[chargedBack, { status: 'refunded',",
       },
@@ -296,7 +296,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '19: a second payment counts as money of the order',
     changes: [
       {
-        file: 'src/domain/payment-figures.ts',
+        file: 'src/domain/money.ts',
         find: 'if (isSurplus) return { ...payment, isSurplus: true as const }',
         replace: '',
       },
@@ -307,7 +307,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '20: the interest of instalments counts as money of the shop',
     changes: [
       {
-        file: 'src/domain/payment-figures.ts',
+        file: 'src/domain/money.ts',
         find: 'return hasInterest ? ofShop : undefined',
         replace: 'return hasInterest ? (paidCents ?? undefined) : undefined',
       },

@@ -237,7 +237,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/domain/payment-figures.ts',
+    file: 'src/domain/money.ts',
     tests: [['test/payment/amounts.test.ts']],
     made: {
       'the interest of the card issuer counts as received by the shop': [
@@ -251,7 +251,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/domain/payment-figures.ts',
+    file: 'src/domain/money.ts',
     tests: [['test/provider/evidence.test.ts', 'two payments: ']],
     made: {
       'a further payment that the order lists counts for the order': [

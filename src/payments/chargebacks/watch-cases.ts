@@ -1,5 +1,5 @@
 import type { ClientName } from '../../domain/client-name.ts'
-import { chargedBack } from '../../domain/provider-states.ts'
+import { chargedBack } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import {
   type ChargebackRow,

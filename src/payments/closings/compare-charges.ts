@@ -6,7 +6,7 @@ import type {
   LineSide,
 } from '../../domain/closing.ts'
 import { addCents } from '../../domain/money.ts'
-import { endedUnpaid, refundWords, wentThrough } from '../../domain/provider-states.ts'
+import { endedUnpaid, refundWords, wentThrough } from '../../domain/order-state.ts'
 import type { Outcome } from '../../errors/app-error.ts'
 import type { ProviderPaymentRow } from '../../repositories/provider-payments/provider-payments.ts'
 

@@ -1,6 +1,6 @@
 import type { Db } from '../../db/database.ts'
+import { isOwn } from '../../domain/money.ts'
 import { decisionOf } from '../../domain/order-state.ts'
-import { isOwn } from '../../domain/payment-figures.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
 import { type ChargesQuery, readCharges } from '../../repositories/closings/closing-charges.ts'
 import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'

@@ -1,8 +1,15 @@
 import { isSameJson } from '../../domain/json.ts'
+import { isKeptSurplus, isOwn } from '../../domain/money.ts'
 import type { OrderEvidence, OrderStatus, ProviderRefund } from '../../domain/order.ts'
-import { canMove, isClosedUnpaid, isOpen, isPaid } from '../../domain/order-state.ts'
-import { isKeptSurplus, isOwn } from '../../domain/payment-figures.ts'
-import { isFailedRefund, isKnownRefund, isPendingRefund } from '../../domain/provider-states.ts'
+import {
+  canMove,
+  isClosedUnpaid,
+  isFailedRefund,
+  isKnownRefund,
+  isOpen,
+  isPaid,
+  isPendingRefund,
+} from '../../domain/order-state.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 
 /** Where evidence came from; kept in the order's history. */

@@ -1,7 +1,6 @@
 import type { Language } from '../../domain/language.ts'
 import { pointFromCents } from '../../domain/money.ts'
-import { decisionOf, isCancelRequested } from '../../domain/order-state.ts'
-import { actorOnOpen } from '../../domain/provider-states.ts'
+import { actorOnOpen, decisionOf, isCancelRequested } from '../../domain/order-state.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
 import { silentAfterMs } from '../../fleet/health-limits.ts'
 import { lengthInWords } from '../../fleet/state-texts.ts'

@@ -1,5 +1,5 @@
 import type { OrderEvidence, ProviderRefund } from '../../domain/order.ts'
-import { isFailedRefund, isPendingRefund } from '../../domain/provider-states.ts'
+import { isFailedRefund, isPendingRefund } from '../../domain/order-state.ts'
 import type { OrderOperationRow } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 

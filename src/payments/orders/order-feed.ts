@@ -1,9 +1,8 @@
 import type { Db } from '../../db/database.ts'
 import { changePositionOf, positionBehind } from '../../domain/change-position.ts'
 import { asClientName } from '../../domain/client-name.ts'
-import { pointFromCents } from '../../domain/money.ts'
+import { buyerPaidCents, pointFromCents } from '../../domain/money.ts'
 import { decisionOf } from '../../domain/order-state.ts'
-import { buyerPaidCents } from '../../domain/payment-figures.ts'
 import { outcomeOf } from '../../errors/money-outcome.ts'
 import { listChangedOrders, type OrderRow } from '../../repositories/orders/order-queries.ts'
 

@@ -1,9 +1,8 @@
 import type { Db, Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { canonicalJson } from '../../domain/json.ts'
-import { erpFromCents, pointFromCents } from '../../domain/money.ts'
+import { erpFromCents, isOwn, pointFromCents } from '../../domain/money.ts'
 import { isOpen, isPaid } from '../../domain/order-state.ts'
-import { isOwn } from '../../domain/payment-figures.ts'
 import { providerKey, requestKey } from '../../domain/provider-names.ts'
 import { hashSecret } from '../../domain/secrets.ts'
 import {

@@ -1,8 +1,12 @@
 import type { Db, Trx } from '../../db/database.ts'
+import { asShopRefunds, isOwn, receivedCents } from '../../domain/money.ts'
 import type { OrderEvidence, ProviderRefund } from '../../domain/order.ts'
-import { isPaid } from '../../domain/order-state.ts'
-import { asShopRefunds, isOwn, receivedCents } from '../../domain/payment-figures.ts'
-import { isFailedRefund, isPendingRefund, receivedStatuses } from '../../domain/provider-states.ts'
+import {
+  isFailedRefund,
+  isPaid,
+  isPendingRefund,
+  receivedStatuses,
+} from '../../domain/order-state.ts'
 import { AppError, type ErrorCode, type ErrorExtra } from '../../errors/app-error.ts'
 import { moneyOutcome, type Situation } from '../../errors/money-outcome.ts'
 import { type ProviderError, type RefundAnswer, toAppError } from '../../provider/provider.ts'

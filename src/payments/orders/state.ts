@@ -2,8 +2,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import type { OrderEvidence, OrderStatus, ProviderRefund } from '../../domain/order.ts'
-import { isOpen } from '../../domain/order-state.ts'
-import { isFailedRefund, isPendingRefund } from '../../domain/provider-states.ts'
+import { isFailedRefund, isOpen, isPendingRefund } from '../../domain/order-state.ts'
 import { relinkIdempotencyKeys } from '../../repositories/orders/idempotency-keys.ts'
 import {
   type Along,

@@ -1,6 +1,5 @@
 import type { Database } from '../../db/database.ts'
-import { isOpen } from '../../domain/order-state.ts'
-import { isFailedRefund, isPendingRefund } from '../../domain/provider-states.ts'
+import { isFailedRefund, isOpen, isPendingRefund } from '../../domain/order-state.ts'
 import { createBatchingWriter } from '../../jobs/batching-writer.ts'
 import {
   type NextCheck,

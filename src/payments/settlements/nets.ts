@@ -9,7 +9,7 @@ import {
   netWithDisputes,
   type SettledLine,
 } from '../../domain/net.ts'
-import { wentThrough } from '../../domain/provider-states.ts'
+import { wentThrough } from '../../domain/order-state.ts'
 import {
   type ChargeClassRow,
   findPaymentsOfOrders,

@@ -6,8 +6,7 @@ import { createGunzip, createGzip } from 'node:zlib'
 import type { Trx } from '../../db/database.ts'
 import { createTurns } from '../../db/event-loop-turns.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import { addCents } from '../../domain/money.ts'
-import { isOwn } from '../../domain/payment-figures.ts'
+import { addCents, isOwn } from '../../domain/money.ts'
 import { findLinksOfPayments } from '../../repositories/provider-payments/provider-payments.ts'
 import {
   findOrdersOfReport,

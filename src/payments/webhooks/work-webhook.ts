@@ -1,5 +1,5 @@
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
-import { chargedBack } from '../../domain/provider-states.ts'
+import { chargedBack } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { asAppError } from '../../provider/error-map.ts'
 import { isAnswered, ProviderError } from '../../provider/provider.ts'

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import { isOwn } from '../../domain/payment-figures.ts'
-import { throughStatuses } from '../../domain/provider-states.ts'
+import { isOwn } from '../../domain/money.ts'
+import { throughStatuses } from '../../domain/order-state.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 
 /** Paid orders that changed since, with a payment that they do not name. */

@@ -1,10 +1,15 @@
 import type { z } from 'zod'
 import type { Db } from '../../db/database.ts'
 import type { Language } from '../../domain/language.ts'
-import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
+import {
+  buyerPaidCents,
+  isOwn,
+  pointFromCents,
+  receivedCents,
+  signedPointFromCents,
+} from '../../domain/money.ts'
 import type { NamedAmount, Net } from '../../domain/net.ts'
 import { decisionOf, standingOf } from '../../domain/order-state.ts'
-import { buyerPaidCents, isOwn, receivedCents } from '../../domain/payment-figures.ts'
 import { orderMoneyOutcome } from '../../errors/money-outcome.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { adviseCashier, silentForMs } from '../../payments/orders/cashier-texts.ts'

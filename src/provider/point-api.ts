@@ -1,11 +1,24 @@
 import { providerAmount } from '../domain/money.ts'
-import { paymentOfOrderId } from '../domain/payment-figures.ts'
 import { type ProviderClient, segment } from './client.ts'
-import { cancelEvidenceFrom, evidenceFrom, foundOrderFrom, refundAnswerFrom } from './from-wire.ts'
+import {
+  cancelEvidenceFrom,
+  evidenceFrom,
+  foundOrderFrom,
+  paymentOfOrderId,
+  refundAnswerFrom,
+  terminalFrom,
+} from './from-wire.ts'
 import { createPayments } from './payments-api.ts'
 import { evidenceFromPayment, refundPayment } from './payments-as-orders.ts'
 import type { CallOptions, NewProviderOrder, Provider, SimulatedEvent } from './provider-types.ts'
-import { MpAnything, MpOrder, MpOrderName, MpOrderSearch, readEntries } from './wire.ts'
+import {
+  MpAnything,
+  MpOrder,
+  MpOrderName,
+  MpOrderSearch,
+  MpTerminalList,
+  readEntries,
+} from './wire.ts'
 
 const hourMs = 3_600_000
 /** The provider refuses a longer window: "maximum allowed is 1 month" (seen on the wire; 720 hours on its BR page). */
@@ -208,4 +221,34 @@ function orderPath(mpOrderId: string): string {
 /** Ids are upper case, but webhooks sign them in lower case. */
 function sameId(order: MpOrder, mpOrderId: string): boolean {
   return order.id.toUpperCase() === mpOrderId.toUpperCase()
+}
+
+/** Terminals (provider file 5). The API cannot pair one: that is done on the device. */
+export function createTerminals(client: ProviderClient): Provider['terminals'] {
+  return {
+    async list(token, { mpPosId, mpStoreId, limit, offset }, options) {
+      const { terminals, ...page } = await client.call({
+        operation: 'terminal.list',
+        method: 'GET',
+        path: '/terminals/v1/list',
+        query: { limit, offset, store_id: mpStoreId, pos_id: mpPosId },
+        token,
+        schema: MpTerminalList,
+        options,
+      })
+      return { terminals: terminals.map(terminalFrom), ...page }
+    },
+    // The provider accepts one terminal per call; the device must be restarted to apply it.
+    async setMode(token, terminalId, mode, options) {
+      await client.call({
+        operation: 'terminal.mode',
+        method: 'PATCH',
+        path: '/terminals/v1/setup',
+        token,
+        body: { terminals: [{ id: terminalId, operating_mode: mode }] },
+        schema: MpAnything,
+        options,
+      })
+    },
+  }
 }
