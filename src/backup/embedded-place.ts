@@ -3,7 +3,7 @@ import { rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type Database, openDatabase } from '../db/database.ts'
 import { lockFolder } from '../db/folder-lock.ts'
-import { filesOf } from '../db/pglite-engine.ts'
+import { filesOf } from '../db/start-pglite.ts'
 import { syncFolder, syncTree } from '../files/durable-files.ts'
 import { CopyError } from './source.ts'
 

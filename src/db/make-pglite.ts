@@ -1,7 +1,7 @@
 import { PGlite } from '@electric-sql/pglite'
 import { compileOnce } from './small-parser.ts'
 
-// A separate process that new-pglite.ts starts with a folder: it creates an empty embedded database there and ends.
+// A separate process that start-pglite.ts starts with a folder: it creates an empty embedded database there and ends.
 // It exits without its parent.
 process.on('disconnect', () => process.exit(1))
 

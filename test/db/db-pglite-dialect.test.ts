@@ -1,7 +1,7 @@
 import { PGlite } from '@electric-sql/pglite'
 import { Kysely, sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { pgliteDialect } from '../../src/db/pglite-dialect.ts'
+import { pgliteDialect } from '../../src/db/pglite-engine.ts'
 import { openEmbedded } from '../support/database.ts'
 import { pgliteTemplate } from '../support/pglite-template.ts'
 

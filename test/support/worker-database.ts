@@ -1,8 +1,7 @@
 import type { PGlite } from '@electric-sql/pglite'
 import { build, type Database } from '../../src/db/database.ts'
 import type { Engine } from '../../src/db/engine.ts'
-import { pgliteDialect } from '../../src/db/pglite-dialect.ts'
-import { openPglite } from '../../src/db/pglite-engine.ts'
+import { openPglite, pgliteDialect } from '../../src/db/pglite-engine.ts'
 import { pgliteTemplate } from './pglite-template.ts'
 
 type Embedded = Awaited<ReturnType<typeof openPglite>>

@@ -1,11 +1,42 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdirSync, readdirSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { PGlite } from '@electric-sql/pglite'
+import { keepParserSmall } from './small-parser.ts'
+import { typeParsers } from './statements.ts'
 
 const maker = fileURLToPath(new URL('make-pglite.ts', import.meta.url))
 const unfinishedSuffix = '.unfinished'
+
+/** The database folder inside a data folder. */
+export function filesOf(dataDir: string): string {
+  return join(dataDir, 'pglite')
+}
+
+/** An embedded database in its folder, or without one in memory. A new folder gets an empty one. */
+export async function startPglite(
+  folder: string | undefined,
+  loadDataDir: Blob | File | undefined,
+): Promise<PGlite> {
+  const options = { parsers: typeParsers, ...(loadDataDir && { loadDataDir }) }
+  if (folder === undefined) return await begun(new PGlite(options))
+  const files = filesOf(folder)
+  mkdirSync(files, { recursive: true, mode: 0o700 })
+  if (!loadDataDir && readdirSync(files).length === 0) await makeNewPglite(files)
+  return await begun(new PGlite(files, options))
+}
+
+async function begun(pglite: PGlite): Promise<PGlite> {
+  keepParserSmall(pglite)
+  await pglite.waitReady
+  // Otherwise each 16 MB of log is written twice, first as zeros: 4% of a first import. No write is forced to disk
+  // anyway.
+  await pglite.exec('set wal_init_zero = off')
+  return pglite
+}
 
 /**
  * Creates an empty embedded database at `files`, in 2 to 4 s. A separate process does it, because its 650 MB of
@@ -13,7 +44,7 @@ const unfinishedSuffix = '.unfinished'
  * partial one; the next start removes that folder.
  * @param files the folder of the database, existing and empty, inside a folder that the caller has locked.
  */
-export async function makeNewPglite(files: string): Promise<void> {
+async function makeNewPglite(files: string): Promise<void> {
   const around = dirname(files)
   const prefix = `${basename(files)}.`
   for (const name of await readdir(around)) {
