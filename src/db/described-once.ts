@@ -11,9 +11,11 @@ type Insides = {
   hasBeenParsed(connection: Connection): boolean
   handleRowDescription(message: object): void
 }
+type Callback = (error: Error | null, result: QueryResult) => void
 type Constructor = new (
-  config: QueryConfig,
-  callback: (error: Error | null, result: QueryResult) => void,
+  text: string,
+  values: unknown[] | undefined,
+  callback: Callback,
 ) => Query & Insides
 
 type Known = { shapes: Map<string, Shape>; unasked: Connection; parts: Buffer[] }
@@ -26,6 +28,12 @@ const knownOn = new WeakMap<Connection, Known>()
  */
 export class DescribedOnce extends (Query as unknown as Constructor) {
   #known: Known | undefined
+
+  /** pg would copy a description with `Object.defineProperties`, which costs more than the rest of a query's start. */
+  constructor({ name, text, values }: QueryConfig, callback: Callback) {
+    super(text, values, callback)
+    this.name = name ?? ''
+  }
 
   override prepare(connection: Connection): void {
     const known = knownOn.get(connection) ?? createKnown(connection)

@@ -11,7 +11,7 @@ import {
 } from '../../repositories/orders/order-queries.ts'
 import {
   findProcessedWebhook,
-  finishWebhooks,
+  finishWebhook,
   type WebhookEnd,
   type WebhookNotice,
   type WebhookRow,
@@ -50,25 +50,21 @@ export async function workDeliveries(
   const [first, ...others] = rows
   const startedAt = deps.now()
   const { db } = deps.database
-  const finish = async (
-    ids: readonly string[],
-    end: Pick<WebhookEnd, 'status'> & Partial<WebhookEnd>,
-  ) => {
+  const finish = async (id: string, end: Pick<WebhookEnd, 'status'> & Partial<WebhookEnd>) => {
     const endedAt = deps.now()
     const nothing = { client: null, orderId: null, errorMessage: null, nextAttemptAt: null }
     const durationMs = endedAt.getTime() - startedAt.getTime()
-    notifyWebhooks(deps, await finishWebhooks(db, ids, { ...nothing, ...end, endedAt, durationMs }))
+    notifyWebhooks(deps, await finishWebhook(db, id, { ...nothing, ...end, endedAt, durationMs }))
   }
   try {
     const result = await workByTopic(deps, first)
     const status = result.status === 'ignored' ? 'ignored' : 'duplicate'
-    const rest = others.map(({ id }) => id)
-    await finish([first.id], result)
-    await finish(rest, { ...result, status })
+    await finish(first.id, result)
+    for (const { id } of others) await finish(id, { ...result, status })
     return undefined
   } catch (error) {
     for (const row of rows) {
-      await finish([row.id], {
+      await finish(row.id, {
         status: 'failed',
         errorMessage: failureOf(error),
         nextAttemptAt: nextAttempt(row, error, deps.now()),

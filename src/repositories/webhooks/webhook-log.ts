@@ -110,18 +110,13 @@ const finish = fixedStatement<Record<string, unknown>, WebhookNotice>(`
   update webhook_log set status = :status, client = coalesce(:client, client), order_id = coalesce(:order_id, order_id),
     error_message = :error_message, next_attempt_at = :next_attempt_at, processed_at = :processed_at,
     duration_ms = :duration_ms, attempts = attempts + 1
-  where id = any(:ids::uuid[])
+  where id = :id
   returning id, client, order_id, topic, status`)
 
 /** Writes how an attempt ended, counts it, and returns what the event stream announces. */
-export async function finishWebhooks(
-  db: Db | Trx,
-  ids: readonly string[],
-  end: WebhookEnd,
-): Promise<WebhookNotice[]> {
-  if (ids.length === 0) return []
+export function finishWebhook(db: Db | Trx, id: string, end: WebhookEnd): Promise<WebhookNotice[]> {
   return finish(db, {
-    ids: [...ids],
+    id,
     status: end.status,
     client: end.client,
     order_id: end.orderId,
