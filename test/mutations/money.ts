@@ -311,7 +311,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/chargebacks/chargeback-queries.ts',
+    file: 'src/repositories/orders/refund-intents.ts',
     tests: [['test/closings/chargebacks.test.ts', 'not given back too']],
     made: {
       'a charge-back that is open is given back too': [

@@ -14,12 +14,12 @@ import {
 } from '../../errors/app-error.ts'
 import { isRefundUnderWay, moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError, toAppError } from '../../provider/provider.ts'
-import { hasLosableChargeback } from '../../repositories/chargebacks/chargeback-queries.ts'
 import type { IdempotencyScope } from '../../repositories/orders/idempotency-keys.ts'
 import type { OrderOperationRow } from '../../repositories/orders/order-operations.ts'
 import { noteDeniedRefund, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import {
   findRefundStart,
+  hasLosableChargeback,
   insertRefund,
   linkRefund,
   type RefundStart,

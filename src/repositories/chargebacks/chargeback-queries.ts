@@ -152,24 +152,6 @@ export async function listChargebacks(
   return { rows, total }
 }
 
-/** Whether one of these payments is disputed, and the dispute not won. */
-export async function hasLosableChargeback(
-  db: Db,
-  client: ClientName,
-  paymentIds: readonly string[],
-): Promise<boolean> {
-  if (paymentIds.length === 0) return false
-  const row = await db
-    .selectFrom('chargebacks')
-    .select('id')
-    .where('client', '=', client)
-    .where('payment_id', 'in', [...paymentIds])
-    .where('state', '<>', 'won')
-    .limit(1)
-    .executeTakeFirst()
-  return row !== undefined
-}
-
 /** Cases that are not decided, of a client or of all, and until when the next of them waits for documents. */
 export async function countChargebacks(
   db: Db,

@@ -3,6 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import { fixedStatement } from '../../db/statements.ts'
 import type { OrderOperationsTable } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
 import type { IdempotencyScope } from './idempotency-keys.ts'
 import type { OrderOperationRow } from './order-operations.ts'
 import type { OrderRow } from './order-queries.ts'
@@ -48,6 +49,24 @@ export async function findRefundStart(
     if (isOpen && operation.order_id === orderId) found = { ...found, open: operation }
   }
   return found
+}
+
+/** Whether one of these payments is disputed, and the dispute not won. Then no refund is made. */
+export async function hasLosableChargeback(
+  db: Db,
+  client: ClientName,
+  paymentIds: readonly string[],
+): Promise<boolean> {
+  if (paymentIds.length === 0) return false
+  const row = await db
+    .selectFrom('chargebacks')
+    .select('id')
+    .where('client', '=', client)
+    .where('payment_id', 'in', [...paymentIds])
+    .where('state', '<>', 'won')
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
 }
 
 const linkValues = `select :client::text, :route::text, :key::text, :fingerprint::text, :order_id::uuid, :operation_id::uuid,
