@@ -1,11 +1,11 @@
 import type { OrderStatus } from '../../src/domain/order.ts'
 import { canMove, isClosedUnpaid } from '../../src/domain/order-state.ts'
-import type { listOrderEvents } from '../../src/repositories/orders/order-events.ts'
 import {
   listOperations,
   type OrderOperationRow,
 } from '../../src/repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../src/repositories/orders/order-queries.ts'
+import type { listOrderEvents } from '../../src/repositories/orders/timeline-queries.ts'
 import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
 import { type ProviderRequest, providerRequests } from '../support/money.ts'
 import { foreignOrdersOf, type Lane, ordersOf, type Sale } from './lane.ts'

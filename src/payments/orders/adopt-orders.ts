@@ -23,7 +23,6 @@ import {
   findUnconfirmedByReference,
   isAccountOfClient,
 } from '../../repositories/orders/adopted-orders.ts'
-import { insertOrderEvent } from '../../repositories/orders/order-events.ts'
 import {
   countOrders,
   findAccountsWithUnconfirmedOrders,
@@ -32,6 +31,7 @@ import {
   insertOrder,
   type OrderRow,
 } from '../../repositories/orders/order-queries.ts'
+import { insertOrderEvent } from '../../repositories/orders/timeline-queries.ts'
 import {
   findPos,
   noteFoundOrder,

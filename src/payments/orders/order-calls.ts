@@ -2,10 +2,7 @@ import type { Database } from '../../db/database.ts'
 import { isDatabaseUnavailable } from '../../db/database-failures.ts'
 import { createBatchingWriter } from '../../jobs/batching-writer.ts'
 import type { ProviderCallObserver } from '../../provider/provider.ts'
-import {
-  insertOrderCalls,
-  type NewOrderCall,
-} from '../../repositories/orders/order-call-queries.ts'
+import { insertOrderCalls, type NewOrderCall } from '../../repositories/orders/timeline-queries.ts'
 import type { Log } from '../deps.ts'
 
 /** The log of requests and provider calls about orders, for their timelines. */

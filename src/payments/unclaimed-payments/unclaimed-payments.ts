@@ -5,8 +5,8 @@ import { isWholeCurrency, pointFromCents } from '../../domain/money.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isRefundUnderWay } from '../../errors/money-outcome.ts'
 import { asAppError, orderIdOfPayment } from '../../provider/provider.ts'
-import { insertOrderEvent } from '../../repositories/orders/order-events.ts'
 import { insertOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
+import { insertOrderEvent } from '../../repositories/orders/timeline-queries.ts'
 import {
   findPayment,
   type ProviderPaymentRow,
