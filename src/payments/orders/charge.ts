@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import type { ClientName } from '../../domain/client-name.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { pointFromCents, wholeCurrencyOf } from '../../domain/money.ts'
 import type { PaymentMethod } from '../../domain/order.ts'
 import { encodeReference, providerKey, requestKey, saleKey } from '../../domain/provider-names.ts'
-import { hashSecret } from '../../domain/secrets.ts'
 import { AppError, addOutcome, type ErrorExtra } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { asAppError } from '../../provider/provider.ts'
@@ -91,7 +90,7 @@ function asSale(
     context,
     key,
     // Other Unicode forms of a text are equal content.
-    fingerprint: key === undefined ? '' : hashSecret(canonicalJson(request).normalize('NFC')),
+    fingerprint: key === undefined ? '' : hash('sha256', canonicalJson(request).normalize('NFC')),
     guard,
     repeatable,
     order: undefined,

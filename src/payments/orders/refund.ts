@@ -1,10 +1,10 @@
+import { hash } from 'node:crypto'
 import type { Db, Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { erpFromCents, isOwn, pointFromCents } from '../../domain/money.ts'
 import { isOpen, isPaid } from '../../domain/order-state.ts'
 import { providerKey, requestKey } from '../../domain/provider-names.ts'
-import { hashSecret } from '../../domain/secrets.ts'
 import {
   AppError,
   addOutcome,
@@ -288,7 +288,7 @@ function identify(
     request,
     context,
     scope: { client: order.client, route, key: key ?? bareKey },
-    fingerprint: hashSecret(canonicalJson({ ...request, orderId: order.id })),
+    fingerprint: hash('sha256', canonicalJson({ ...request, orderId: order.id })),
     // By the provider's number of the order: a restored backup may know it under another number of ours.
     requestKey: requestKey(
       'refund',

@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto'
-import { hashSecret } from '../../domain/secrets.ts'
+import { hash, randomUUID } from 'node:crypto'
 import { AppError } from '../../errors/app-error.ts'
 import { verifySignature } from '../../provider/webhook-signature.ts'
 import {
@@ -199,7 +198,7 @@ async function storeSigned(
     ...logFields(delivery),
     id: randomUUID(),
     // 128 bits are enough to recognize a repetition, and its index is written twice for each webhook.
-    delivery_key: hashSecret(signedParts.join('\n')).slice(0, 32),
+    delivery_key: hash('sha256', signedParts.join('\n')).slice(0, 32),
     signature_valid: true,
     signature_form: verified.form,
     signed_at: verified.signedAt,
