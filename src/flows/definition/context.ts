@@ -12,7 +12,7 @@ export type FlowContext = {
   /** Settings that an email channel needs. */
   mail: { smtpUrl: string | undefined; mailFrom: string | undefined }
   /** The service's own secrets, which no flow may use; default: none. */
-  own?: OwnSecrets
+  own?: OwnSecrets | undefined
 }
 
 export type OwnSecrets = {

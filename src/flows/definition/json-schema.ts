@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { FlowContext } from './context.ts'
-import { flowSchema } from './schema.ts'
+import { zodFlowSchema } from './schema.ts'
 
 /** The part of JSON Schema that the schema of flow files uses. */
 export type JsonSchema = {
@@ -15,20 +14,12 @@ export type JsonSchema = {
   [key: string]: unknown
 }
 
-const nothing: FlowContext = {
-  env: {},
-  readFile: () => {
-    throw new Error('a schema reads no files')
-  },
-  mail: { smtpUrl: undefined, mailFrom: undefined },
-}
-
 /**
  * JSON Schema of a flow file, for editors and for hints. It uses draft 7, which every editor supports, and has no rules that
  * involve several keys.
  */
 export function flowJsonSchema(): JsonSchema {
-  const schema = z.toJSONSchema(flowSchema(nothing), {
+  const schema = z.toJSONSchema(zodFlowSchema(), {
     io: 'input',
     target: 'draft-7',
     override: ({ jsonSchema }) => {

@@ -82,11 +82,30 @@ const queue = () =>
     }))
     .prefault({})
 
-/**
- * The schema of a flow file. Unknown keys are errors. In the result, durations are milliseconds with names that end in `Ms`,
- * and texts that may contain a secret are `Secret`. `ruleFindings` checks the rules that involve several keys.
- */
-export function flowSchema(context: FlowContext) {
+/** The context of the parse that runs. Zod has no parameter for it, and a parse ends before the next one begins. */
+let running: FlowContext | undefined
+
+function required(): FlowContext {
+  if (!running) throw new Error('the schema of flows parses inside flowSchema only')
+  return running
+}
+
+const contextOfParse: FlowContext = {
+  get env() {
+    return required().env
+  },
+  get readFile() {
+    return required().readFile
+  },
+  get mail() {
+    return required().mail
+  },
+  get own() {
+    return required().own
+  },
+}
+
+function build(context: FlowContext) {
   return z
     .strictObject({
       version: z.literal(1).describe('of the form of this file'),
@@ -114,8 +133,36 @@ export function flowSchema(context: FlowContext) {
     .transform(({ pollInterval, ...rest }) => ({ ...rest, pollIntervalMs: pollInterval }))
 }
 
+type FlowSchema = ReturnType<typeof build>
+let built: FlowSchema | undefined
+
+/** Built once: that takes 20 ms, and the first parse compiles it. */
+export function zodFlowSchema(): FlowSchema {
+  built ??= build(contextOfParse)
+  return built
+}
+
+/**
+ * The schema of a flow file. Unknown keys are errors. In the result, durations are milliseconds with names that end in `Ms`,
+ * and texts that may contain a secret are `Secret`. `ruleFindings` checks the rules that involve several keys.
+ */
+export function flowSchema(context: FlowContext): Pick<FlowSchema, 'parse' | 'safeParse'> {
+  const within = <T>(parse: () => T): T => {
+    running = context
+    try {
+      return parse()
+    } finally {
+      running = undefined
+    }
+  }
+  return {
+    parse: (...args) => within(() => zodFlowSchema().parse(...args)),
+    safeParse: (...args) => within(() => zodFlowSchema().safeParse(...args)),
+  }
+}
+
 /** A validated flow, as the engine uses it. */
-export type Flow = z.output<ReturnType<typeof flowSchema>>
+export type Flow = z.output<FlowSchema>
 
 const time = (pattern: RegExp) =>
   z.string().regex(pattern, findingMessage({ code: 'MUST_BE_TIME_OF_DAY' }))
