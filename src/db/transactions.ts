@@ -48,8 +48,8 @@ export function whenCommitted(call: () => void): void {
   else call()
 }
 
-/** Runs `work` outside of any transaction of this flow. */
-function leaveFlow<T>(work: () => T): T {
+/** Runs `work`, which a transaction starts but does not wait for, outside of this transaction. */
+export function outsideTransaction<T>(work: () => T): T {
   return flow.exit(work)
 }
 
@@ -231,7 +231,7 @@ export function createAnnouncer(db: Db, log: Log, notifyLocal?: Engine['notifyLo
   }
   const soon = (ms: number) => {
     // Outside the caller's flow: it may be in a transaction that ends before.
-    timer ??= leaveFlow(() =>
+    timer ??= outsideTransaction(() =>
       setTimeout(() => {
         sending = sending.then(send)
       }, ms).unref(),

@@ -1,4 +1,5 @@
 import type { Database, Trx } from '../db/database.ts'
+import { outsideTransaction } from '../db/transactions.ts'
 import type { SendPermit } from '../outbound/outbound.ts'
 import { leaderLease, takeLead } from '../repositories/flows/leader-lease.ts'
 import {
@@ -214,7 +215,8 @@ function leadByLease(deps: LeaderDeps, onBegin: (term: Term) => void): Omit<Lead
   }
 
   const tick = () => {
-    checking ??= once()
+    // `holds` notices a lost lease inside a transaction, which the next check is no part of.
+    checking ??= outsideTransaction(once)
       .catch((error: unknown) =>
         deps.log.warn({ err: error, lease: name }, 'leader lease not renewed'),
       )

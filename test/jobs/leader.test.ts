@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { createLeader, type Leader } from '../../src/jobs/leader.ts'
+import { createLeader, type Leader, type Term } from '../../src/jobs/leader.ts'
 import { leaderLease as name } from '../../src/repositories/flows/leader-lease.ts'
 import { acquireLease, findLease, releaseLease } from '../../src/repositories/leases.ts'
 import { memoryLog } from '../flows/deliver-support.ts'
@@ -121,6 +121,20 @@ test('T50: who stood still while another process took the lease is told so, and 
   await releaseLease(database.db, { name, owner: 'other' })
   await untilAsked(() => zombie.current())
   expect([begun, await tokenOf()]).toEqual([2, 3])
+})
+
+test('T50: who learns in a transaction that the lease is lost takes a free one at once', async () => {
+  const leader = open('one')
+  await until(() => leader.current())
+  const term = leader.current() as Term
+  await releaseLease(database.db, { name, owner: 'one' })
+  await acquireLease(database.db, { name, owner: 'other', now: now(), lengthMs: leaseMs })
+  await releaseLease(database.db, { name, owner: 'other' })
+  expect(await database.transaction((trx) => term.holds(trx))).toBe(false)
+  expect(term.signal.aborted).toBe(true)
+  // The clocks stand still: no later check helps.
+  await until(() => leader.current())
+  expect(await tokenOf()).toBe(3)
 })
 
 test('T50: a clock that is set forward takes the lead from nobody: whoever renews is alive', async () => {
