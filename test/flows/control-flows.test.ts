@@ -42,7 +42,7 @@ async function start(
   return { flows: shared, name }
 }
 
-/** A flow alone in a folder of its own, for what concerns all flows or a restart. */
+/** A flow alone, for what concerns all flows or a restart: on a service of its own, since one flow side leads a database. */
 async function startAlone(
   items: object[],
   options: { extra?: Record<string, unknown>; env?: Record<string, string> } = {},
@@ -50,7 +50,6 @@ async function startAlone(
   serial += 1
   const name = `flow${serial}`
   const flows = await startTestFlows({
-    service,
     files: {
       [`${name}.flow.yaml`]: jsonFlow(name, target.url, options.extra),
       [`${name}.json`]: items,
@@ -205,7 +204,7 @@ test('a flow whose file is gone is paused for that, and goes on where it was whe
   await flows.remove(`${name}.flow.yaml`)
   await flows.flows.reload('test')
   expect((await flows.call('POST', `/sync/${name}`)).statusCode).toBe(404)
-  const { db } = service.database
+  const { db } = flows.service.database
   const pause = () => db.selectFrom('flow_pause').selectAll().where('flow', '=', name).execute()
   expect(await pause()).toMatchObject([{ paused_by: 'service', reason: 'definition missing' }])
 
