@@ -4,6 +4,7 @@ import { afterAll, expect, test } from 'vitest'
 import { type Database, notify } from '../../src/db/database.ts'
 import { openEmbedded, openTestDatabase, truncateAll } from '../support/database.ts'
 import { pgliteTemplate } from '../support/pglite-template.ts'
+import { countStatements } from '../support/statements.ts'
 import { schemaOf } from '../support/worker-database.ts'
 
 const database: Database = await openTestDatabase()
@@ -70,6 +71,21 @@ test('an embedded database that is lent anew has no row, no setting and no liste
   expect(heard).toEqual([])
   await after.close()
   await expect(sql`select 1`.execute(db)).rejects.toThrow('closed')
+})
+
+test('statements stay prepared for who is lent the embedded database next, and are recorded', async () => {
+  const ask = (db: Database['db']) => sql`select ${1}::int as prepared_before`.execute(db)
+  const before = await openEmbedded()
+  for (let times = 0; times < 4; times += 1) await ask(before.db)
+  await before.close()
+  const after = await openEmbedded()
+  const { rows } = await sql<{ count: number }>`select count(*)::int from pg_prepared_statements
+    where statement like '%prepared_before' and statement not like '%pg_prepared%'`.execute(
+    after.db,
+  )
+  expect(rows).toEqual([{ count: 1 }])
+  expect(await countStatements(() => ask(after.db))).toEqual(['select $1::int as prepared_before'])
+  await after.close()
 })
 
 test('an embedded database of which more than rows was changed is not lent again', async () => {

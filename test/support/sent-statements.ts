@@ -10,6 +10,11 @@ export class SentStatements {
   #bound = ''
   #rest: Buffer = Buffer.alloc(0)
 
+  /** Adds what the connection prepared before the first `read`: texts by name. */
+  add(prepared: ReadonlyMap<string, string>): void {
+    for (const [name, text] of prepared) this.#texts.set(name, text)
+  }
+
   /** The texts of the statements that these bytes run. */
   read(bytes: Uint8Array): string[] {
     const run: string[] = []

@@ -3,6 +3,7 @@ import { PGlite } from '@electric-sql/pglite'
 import { Client } from 'pg'
 import { whichSession } from '../../src/db/postgres-sessions.ts'
 import { SentStatements } from './sent-statements.ts'
+import { listPrepared } from './worker-database.ts'
 
 export type Recorded<T> = {
   result: T
@@ -26,7 +27,8 @@ const upkeep = new Set(['select 1', whichSession])
  * as this runs: let `work` wait for it, or for nothing of it. A timer's work is background, unless `work` awaits it.
  */
 export async function recordStatements<T>(work: () => Promise<T>): Promise<Recorded<T>> {
-  instrument()
+  instrumented ??= instrument()
+  await instrumented
   const recording: Recording = { own: [], background: [] }
   recordings.add(recording)
   try {
@@ -50,13 +52,10 @@ function note(sql: string): void {
   }
 }
 
-let isInstrumented = false
+let instrumented: Promise<void> | undefined
 
 /** At the lowest place that still belongs to the flow: what pg's client is given, and what PGlite's protocol carries. */
-function instrument(): void {
-  if (isInstrumented) return
-  isInstrumented = true
-
+async function instrument(): Promise<void> {
   const { query } = Client.prototype
   Client.prototype.query = function (this: Client, ...args: unknown[]) {
     const [config] = args as [string | { text?: string; name?: string }]
@@ -68,11 +67,14 @@ function instrument(): void {
 
   const execute = PGlite.prototype.execProtocolRawSync
   const sent = new WeakMap<PGlite, SentStatements>()
+  const statementsOf = (pglite: PGlite) => {
+    const statements = sent.get(pglite) ?? new SentStatements()
+    sent.set(pglite, statements)
+    return statements
+  }
   PGlite.prototype.execProtocolRawSync = function (message) {
     // Always, so that what was prepared before a recording is known in it.
-    const statements = sent.get(this) ?? new SentStatements()
-    sent.set(this, statements)
-    for (const sql of statements.read(message)) if (recordings.size > 0) note(sql)
+    for (const sql of statementsOf(this).read(message)) if (recordings.size > 0) note(sql)
     return execute.call(this, message)
   }
 
@@ -90,4 +92,6 @@ function instrument(): void {
       Reflect.apply(setInterval, globalThis, [outside(callback), ...rest])) as typeof setInterval,
     setInterval,
   )
+
+  for (const [pglite, prepared] of await listPrepared()) statementsOf(pglite).add(prepared)
 }
