@@ -6,7 +6,7 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import { askAboutOrder, settleDoubt } from '../../payments/orders/settle-doubt.ts'
 import { settleRefund } from '../../payments/orders/settle-refund.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
-import { ClientOnlyQuery, text } from '../field-schemas.ts'
+import { text } from '../field-schemas.ts'
 import { contextOf, tenantOfRequest } from '../guards.ts'
 import { readBeside, viewOrder } from './order-answer.ts'
 import { OrderParams, OrderResponse } from './order-schemas.ts'
@@ -28,8 +28,6 @@ const SettleBody = z
     example: { as: 'not_paid', reason: 'Ana: the terminal shows no sale, nor does the account' },
   })
 
-const tags = ['Orders']
-
 /** For a person, when the service cannot find out whether a customer has paid. */
 export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
   const view = async (order: OrderRow, acceptLanguage: string | undefined, stale = false) => {
@@ -46,8 +44,6 @@ export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Ask the provider about an order now',
         description:
           'As the service does by itself, sooner. `stale` says that the provider could not be asked.',
-        tags,
-        querystring: ClientOnlyQuery,
         params: OrderParams,
         response: { 200: OrderResponse },
       },
@@ -69,8 +65,6 @@ export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'Record the result of an order in doubt: paid or not, refunded or not',
         description:
           'This cannot be undone. An operator’s decision, kept with the order as `settled` and audited. `outcome` stays the proven result, and later evidence of the provider still counts. The service sends nothing more that could make the charge. The box and the terminal are free. After `not_paid`, an equal sale is allowed. With `refunded` or `not_refunded` it ends a refund whose outcome is not known, after the order was read again; the refunded amount stays the one that the provider lists. With `paid` it also decides a late payment, and one of less than was asked (`needs_decision`). 409 for an order that is in no doubt and waits for no such decision, and for a `refund_id` that is no candidate.',
-        tags,
-        querystring: ClientOnlyQuery,
         params: OrderParams,
         body: SettleBody,
         response: { 200: OrderResponse },

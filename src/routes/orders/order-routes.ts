@@ -9,7 +9,6 @@ import { cancelOrder } from '../../payments/orders/cancel.ts'
 import { createOrder } from '../../payments/orders/charge.ts'
 import { readOrder } from '../../payments/orders/read.ts'
 import { type Refunded, refundOrder } from '../../payments/orders/refund.ts'
-import { ClientOnlyQuery } from '../field-schemas.ts'
 import { contextOf, type Guards, placeOwner, providerErrors, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/confine.ts'
 import { readBeside, viewMoney, viewOrder, viewOutcome } from './order-answer.ts'
@@ -31,8 +30,6 @@ import {
   RefundOrderBody,
   RefundOrderResponse,
 } from './order-schemas.ts'
-
-const tags = ['Orders']
 
 /** Retry-After for a till whose long-poll was not accepted because of the limit. */
 const askAgainSeconds = 2
@@ -66,8 +63,6 @@ export function addOrderRoutes(
         summary: 'Charge on the terminal of a box',
         description:
           'Repeating a request is safe: the same Idempotency-Key, or without one the same box, reference and amount, gives the first order (200) while it is open, and ORDER_ALREADY_PAID once it is paid.',
-        tags,
-        querystring: ClientOnlyQuery,
         headers: IdempotencyHeaders,
         body: CreateOrderBody,
         response: {
@@ -128,7 +123,6 @@ export function addOrderRoutes(
         operationId: 'listOrders',
         summary: 'Orders of the client, newest first',
         description: 'The local records; reading one order asks the provider too.',
-        tags,
         querystring: ListOrdersQuery,
         response: { 200: OrdersResponse },
       },
@@ -151,7 +145,6 @@ export function addOrderRoutes(
         summary: 'The order as the provider sees it now',
         description:
           'With `wait` the answer is held until the order changes; without `version`, an order that has ended is answered at once. Of one client 500 requests wait at a time, of all 5,000; the next is answered at once, with `Retry-After`.',
-        tags,
         params: OrderParams,
         querystring: ReadOrderQuery,
         response: { 200: OrderResponse },
@@ -213,8 +206,6 @@ export function addOrderRoutes(
         summary: 'Cancel an order that waits for the customer',
         description:
           'This cannot be undone. For an order on the terminal the provider is asked to cancel it there: 202 when it has taken the request, ORDER_AT_TERMINAL when only the terminal can cancel. After 202 the terminal may still take the money: read the order until `outcome` is known. Canceling a canceled order answers like the first time.',
-        tags,
-        querystring: ClientOnlyQuery,
         headers: ReasonHeaders,
         body: CancelOrderBody,
         response: {
@@ -274,8 +265,6 @@ export function addOrderRoutes(
         summary: 'Refund an order, all of it or a part',
         description:
           'This cannot be undone. Send an Idempotency-Key to repeat a refund safely. Without one, a refund whose outcome got lost is taken up again by an equal request.',
-        tags,
-        querystring: ClientOnlyQuery,
         headers: RefundHeaders,
         body: RefundOrderBody,
         response: { 200: RefundOrderResponse },

@@ -48,7 +48,6 @@ export function addOrderStream(
         operationId: 'followOrder',
         summary: 'Follow an order live, as server-sent events',
         description,
-        tags: ['Orders'],
         params: OrderParams,
         querystring: OrderStreamQuery,
         headers: LastEventIdHeader,

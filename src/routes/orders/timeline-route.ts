@@ -5,7 +5,7 @@ import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { readTimeline, timelineKinds } from '../../payments/orders/timeline.ts'
 import { Who } from '../admin/admin-schemas.ts'
-import { ClientOnlyQuery, iso, PointAmount, Timestamp } from '../field-schemas.ts'
+import { iso, PointAmount, Timestamp } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { OrderParams } from './order-schemas.ts'
 
@@ -88,9 +88,7 @@ export function addTimelineRoute(app: HttpServer, deps: PaymentDeps): void {
         summary: 'What happened to an order, oldest first',
         description:
           'From the records alone: the provider is not asked. Requests and calls to the provider are listed when they failed, took 2 s or more, were repeated, or refunded or canceled; they are kept for 30 days. Creating and reading an order without trouble shows in asked, sent, state and checked.',
-        tags: ['Orders'],
         params: OrderParams,
-        querystring: ClientOnlyQuery,
         response: { 200: TimelineResponse },
       },
     },

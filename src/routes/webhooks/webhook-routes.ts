@@ -43,7 +43,6 @@ export function addWebhookRoutes(app: HttpServer, inbox: WebhookInbox): void {
           summary: 'Receiver of the provider’s webhooks',
           description:
             'Authenticated by the HMAC signature in x-signature. The delivery is stored, answered, and worked on afterwards.',
-          tags: ['Webhooks'],
           querystring: WebhookQuery,
           headers: WebhookHeaders,
           response: { 200: WebhookResponse },
