@@ -120,8 +120,10 @@ async function reportWords(): Promise<void> {
 /** Writes the generated pages of docs/reference. */
 async function writeReferences(): Promise<void> {
   const { referencePages } = await import('./references/pages.ts')
+  const { closeKeptDatabases } = await import('../test/support/worker-database.ts')
   for (const [name, text] of Object.entries(await referencePages()))
     writeFileSync(new URL(`docs/reference/${name}`, root), text)
+  await closeKeptDatabases()
 }
 
 const usage =

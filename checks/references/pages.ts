@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
+import { compiled } from '../../test/process/real-process.ts'
 import { jsonFlow, startTestFlows } from '../../test/support/flows.ts'
 import { asAdmin } from '../../test/support/till.ts'
+import { borrowDatabase } from '../../test/support/worker-database.ts'
 import { orderStatesPage } from './order-states.ts'
 import {
   alertsPage,
@@ -46,17 +46,17 @@ export async function referencePages(): Promise<Record<string, string>> {
 
 async function readHelps(): Promise<{ script: string; help: string }[]> {
   const run = promisify(execFile)
+  const options = { cwd: root, env: { ...process.env, NODE_COMPILE_CACHE: compiled } }
   return await Promise.all(
     commands.map(async ([script, file]) => {
-      const { stdout } = await run(process.execPath, [file, '--help'], { cwd: root })
+      const { stdout } = await run(process.execPath, [file, '--help'], options)
       return { script, help: stdout }
     }),
   )
 }
 
 async function scrape(): Promise<Scrape[]> {
-  const database = await openDatabase({ inMemory: true })
-  await migrate(database)
+  const database = await borrowDatabase()
   const flows = await startTestFlows({
     database,
     files: { 'articulos.flow.yaml': jsonFlow('articulos', 'http://127.0.0.1:9') },
