@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { type Person, permissionsOf } from '../domain/permissions.ts'
-import { refusal } from '../flows/refusal.ts'
+import { controlError } from '../flows/control-errors.ts'
 import { addressGroup } from '../http/connections.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { createFailureLimit } from '../http/failure-limit.ts'
@@ -57,7 +57,7 @@ export function createControlSessions(
   }
   const refuseForeignPage = ({ headers }: FastifyRequest) => {
     if (isFromOwnPage(headers, { ownOrigin, isRead: true })) return
-    throw refusal('FORBIDDEN', { code: 'OTHER_SITE' })
+    throw controlError('FORBIDDEN', { code: 'OTHER_SITE' })
   }
   const view = (person: Person, until: Date) => ({
     valid: true,
@@ -94,7 +94,7 @@ export function createControlSessions(
           const begun = await signInPerson(deps, request.body, from, refuse)
           if (!begun) {
             failures.count(request.arrivedFrom)
-            throw refusal('UNAUTHORIZED', { code: 'SIGN_IN_WRONG' })
+            throw controlError('UNAUTHORIZED', { code: 'SIGN_IN_WRONG' })
           }
           await end(request)
           reply.header('set-cookie', personCookie(begun.secret, isSecure))

@@ -1,7 +1,7 @@
 import { asClientName } from '../domain/client-name.ts'
 import { AppError, errorCatalogue } from '../errors/app-error.ts'
+import { reasonOfCode } from '../flows/control-errors.ts'
 import type { PaymentsOutcome, PaymentsPort } from '../flows/destinations/payments-port.ts'
-import { reasonOfCode } from '../flows/refusal.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
 import { serviceActor } from '../payments/operations/request-context.ts'
 import { removePos, removeStore } from '../payments/stores/manage-stores.ts'

@@ -17,7 +17,7 @@ import {
   rowsForm,
   type Totals,
   totalsForm,
-} from './source.ts'
+} from './backup-parts.ts'
 
 const formatName = 'tillbridge backup'
 const format = 1

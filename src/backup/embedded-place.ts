@@ -5,7 +5,7 @@ import { type Database, openDatabase } from '../db/database.ts'
 import { lockFolder } from '../db/folder-lock.ts'
 import { filesOf } from '../db/start-pglite.ts'
 import { syncFolder, syncTree } from '../files/durable-files.ts'
-import { CopyError } from './source.ts'
+import { CopyError } from './backup-parts.ts'
 
 /**
  * Makes an embedded database in a data folder without one, and lets `fill` fill it. A single rename puts it in place,

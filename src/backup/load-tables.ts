@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
 import { listMigrations, lockMigrations, migrateWithin } from '../db/migrate.ts'
+import { type BackupParts, CopyError, type Header, type Part, type Totals } from './backup-parts.ts'
 import { type CopiedTable, listSelfReferences, listTables, setSequence } from './copied-tables.ts'
-import { type BackupParts, CopyError, type Header, type Part, type Totals } from './source.ts'
 import { fixForms, insertRows, readRows, type TableDigest, Tallying } from './table-rows.ts'
 
 export type Loaded<T> = {

@@ -1,10 +1,10 @@
 import { rm } from 'node:fs/promises'
 import type { Config } from '../app/config.ts'
 import { writeBackup } from '../backup/backup-file.ts'
+import { withBackupParts } from '../backup/backup-parts.ts'
+import { describeHeader, describeTables } from '../backup/backup-report.ts'
 import { requireEmbedded } from '../backup/embedded-place.ts'
-import { describeHeader, describeTables } from '../backup/report.ts'
-import { reportBackup, requestSnapshot } from '../backup/snapshot-door.ts'
-import { withSource } from '../backup/source.ts'
+import { reportBackup, requestSnapshot } from '../backup/snapshot-socket.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { DatabaseLockedError } from '../db/database-failures.ts'
 import { product } from '../http/product.ts'
@@ -81,7 +81,9 @@ await runCommand(help, async () => {
   const { database, remember, close } = await openUndisturbed(readSettings())
   try {
     const content = await database.maintenance((db) =>
-      withSource(db, { version: product.version, takenAt }, (source) => writeBackup(path, source)),
+      withBackupParts(db, { version: product.version, takenAt }, (source) =>
+        writeBackup(path, source),
+      ),
     )
     say(`${path}: ${describeHeader(content.header)}; written and read again:`)
     for (const line of describeTables(content.totals)) say(line)

@@ -157,7 +157,7 @@ export const RequestPreview = z.object({
   body: z.unknown().describe('As it is written for HTTP; else the fields'),
 })
 
-export const ShownDelivery = z.object({
+export const DryRunDelivery = z.object({
   name: z.string(),
   type: z.string(),
   body: z.unknown().describe('What the mapping makes of the item; null when nothing'),
@@ -182,7 +182,7 @@ export const DryRunResponse = z
           pk: z.string().nullable(),
           problem: z.string().nullable().describe('Why the record is no item'),
           skipped: z.string().nullable().describe('Why it is left out'),
-          destinations: z.array(ShownDelivery),
+          destinations: z.array(DryRunDelivery),
         }),
       )
       .describe('The first 10'),
@@ -210,7 +210,7 @@ export const ItemRequestsResponse = z
       .nullable()
       .describe('As the source showed it last; null when none is kept'),
     destinations: z.array(
-      ShownDelivery.extend({
+      DryRunDelivery.extend({
         delivered_at: Timestamp.nullable(),
         record_changes: Changes.describe(
           'The record beside the one that was delivered last; null when that is not kept',

@@ -3,9 +3,19 @@ import { detailOf, type ErrorDetail } from '../errors/app-error.ts'
 import { type FieldReason, type FieldReasonCode, fieldReasonIn } from '../errors/field-reasons.ts'
 
 const maxPathLength = 200
+/** An attacker's body of many thousand unknown keys must not cause an answer of the same size. */
+const maxDetails = 50
 
-/** The details of an answer for an issue that Zod found. */
-export function detailsOf(issue: z.core.$ZodIssue, part: string, data: unknown): ErrorDetail[] {
+/** The details of an answer for the issues that Zod found: at most 50. */
+export function detailsOf(
+  issues: readonly z.core.$ZodIssue[],
+  part: string,
+  data: unknown,
+): ErrorDetail[] {
+  return issues.flatMap((issue) => detailsOfIssue(issue, part, data)).slice(0, maxDetails)
+}
+
+function detailsOfIssue(issue: z.core.$ZodIssue, part: string, data: unknown): ErrorDetail[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) =>
       detailOf(dotted([...issue.path, key], part), { code: 'FIELD_UNKNOWN' }),

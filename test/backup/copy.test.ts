@@ -7,10 +7,10 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkBackup, readBackup, writeBackup } from '../../src/backup/backup-file.ts'
+import { CopyError, type Part, withBackupParts } from '../../src/backup/backup-parts.ts'
 import { checkLoaded } from '../../src/backup/check-loaded.ts'
 import { listTables } from '../../src/backup/copied-tables.ts'
 import { loadInto } from '../../src/backup/load-tables.ts'
-import { CopyError, type Part, withSource } from '../../src/backup/source.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { listMigrations, migrateWithin } from '../../src/db/migrate.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
@@ -89,7 +89,7 @@ async function insertChain(database: Database): Promise<void> {
 }
 
 const write = (path: string) =>
-  source.maintenance((db) => withSource(db, about, (parts) => writeBackup(path, parts)))
+  source.maintenance((db) => withBackupParts(db, about, (parts) => writeBackup(path, parts)))
 
 /** A database without a table, of the kind that the tests run on. */
 async function openEmpty(): Promise<Database> {
@@ -289,7 +289,7 @@ test.skipIf(!postgresUrl)(
     )
     await insertUnusualRows(old)
     const path = join(folder, 'older.backup')
-    await old.maintenance((db) => withSource(db, about, (parts) => writeBackup(path, parts)))
+    await old.maintenance((db) => withBackupParts(db, about, (parts) => writeBackup(path, parts)))
     const target = await openEmpty()
     const { applied } = await loadInto(target, readBackup(path), async () => {})
     expect([...level, ...applied]).toEqual(await listMigrations())
@@ -305,14 +305,14 @@ test.skipIf(!postgresUrl)(
     await seedSealed(embedded, [key])
     await insertUnusualRows(embedded)
     const target = await openEmpty()
-    const there = await withSource(embedded.db, about, (parts) =>
+    const there = await withBackupParts(embedded.db, about, (parts) =>
       loadInto(target, parts, (trx) => checkLoaded(trx, atHand)),
     )
     expect(there.checked?.valid).toBe(true)
     const back = await openDatabase({ inMemory: true, loadDataDir: await newPgliteTemplate() })
     closers.push(() => back.close())
     const again = await target.maintenance((db) =>
-      withSource(db, about, (parts) => loadInto(back, parts, async () => {})),
+      withBackupParts(db, about, (parts) => loadInto(back, parts, async () => {})),
     )
     expect(again.totals).toEqual(there.totals)
     expect(await contentOf(back)).toEqual(await contentOf(embedded))

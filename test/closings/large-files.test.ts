@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ClosingFile } from '../../src/routes/closings/closing-file.ts'
-import { makeFile } from '../../src/routes/closings/make-file.ts'
+import { makeClosingFile } from '../../src/routes/closings/run-closing-file-process.ts'
 import { longestTurn, promisedMs } from '../support/longest-turn.ts'
 
 /** The files of a large closing are made without a till having to wait. */
@@ -42,7 +42,7 @@ test.each(['csv', 'xlsx'] as const)(
   { timeout: 60_000 },
   async (ending) => {
     const { ms, said } = await longestTurn(async () => {
-      const made = await makeFile({ ending, file, language: 'es' })
+      const made = await makeClosingFile({ ending, file, language: 'es' })
       return String(made.length)
     })
     expect(Number(said)).toBeGreaterThan(100_000)

@@ -10,7 +10,7 @@ import {
   type NettedPayment,
   netOf,
   type SettledLine,
-} from '../../src/domain/net.ts'
+} from '../../src/domain/net-amount.ts'
 
 const rules: ClassRule[] = [
   { name: 'mp_processing_fee', entity: null, chargeClass: 'fee' },

@@ -41,7 +41,7 @@ test('no refusal of the control API is a sentence without a code', () => {
   const own = sources.filter(({ file }) => /src\/(flows|app)\//.test(file))
   const plain = own.filter(({ file, text }) => {
     const errors = [...text.matchAll(/new AppError\('\w+', \{[^}]*message/g)]
-    return errors.length > 0 && !file.endsWith('flows/refusal.ts')
+    return errors.length > 0 && !file.endsWith('flows/control-errors.ts')
   })
   expect(plain.map(({ file }) => file)).toEqual([])
 })

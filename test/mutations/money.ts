@@ -331,7 +331,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/domain/net.ts',
+    file: 'src/domain/net-amount.ts',
     tests: [['test/settlements/chargebacks.test.ts', 'nothing is returned that was not taken']],
     made: {
       'a charge-back returns more than it took': [

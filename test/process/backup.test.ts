@@ -9,8 +9,12 @@ import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { checkBackup } from '../../src/backup/backup-file.ts'
-import { openSnapshotDoor, reportBackup, requestSnapshot } from '../../src/backup/snapshot-door.ts'
-import { CopyError } from '../../src/backup/source.ts'
+import { CopyError } from '../../src/backup/backup-parts.ts'
+import {
+  openSnapshotSocket,
+  reportBackup,
+  requestSnapshot,
+} from '../../src/backup/snapshot-socket.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { filesOf } from '../../src/db/start-pglite.ts'
 import { nameInRun, needsPostgres, postgresUrl } from '../support/database.ts'
@@ -198,7 +202,7 @@ test.skipIf(!isLongForm)(
     expect(await readdir(parent)).not.toContain('killed-copying.backup')
 
     const second = await start()
-    // The door to backups opens after the one to tills.
+    // The socket for backups opens after the payment API.
     await expect.poll(() => readdir(join(home, 'snapshots'))).toEqual([])
     const again = await command('back-up', [target], { DATA_DIR: home }).ended
     expect(again.code, again.said).toBe(0)
@@ -270,13 +274,13 @@ test(
   },
 )
 
-test('the door answers with a copy, one at a time, and to nothing else', slow, async () => {
-  const folder = join(parent, 'door')
+test('the socket answers with a copy, one at a time, and to nothing else', slow, async () => {
+  const folder = join(parent, 'socket')
   await cp(join(dataDir, 'pglite'), join(folder, 'pglite'), { recursive: true })
   const going = Promise.withResolvers<void>()
   const asked: string[] = []
   const finished: Date[] = []
-  const closeDoor = await openSnapshotDoor({
+  const closeSocket = await openSnapshotSocket({
     dataDir: folder,
     copyFiles: async (target) => {
       asked.push(target)
@@ -298,7 +302,7 @@ test('the door answers with a copy, one at a time, and to nothing else', slow, a
   expect(answered).toBe('')
   await reportBackup(folder, new Date(5))
   expect(finished).toEqual([new Date(5)])
-  await closeDoor()
+  await closeSocket()
   await expect(requestSnapshot(folder)).rejects.toBeInstanceOf(CopyError)
 })
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { netWithDisputes } from '../../src/domain/net.ts'
+import { netWithDisputes } from '../../src/domain/net-amount.ts'
 import { openOwnShop, orderRow } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'

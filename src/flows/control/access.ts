@@ -6,7 +6,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { callerAddress } from '../../http/connections.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { createFailureLimit } from '../../http/failure-limit.ts'
-import { refusal } from '../refusal.ts'
+import { controlError } from '../control-errors.ts'
 
 export type ControlAccess = {
   /** `auto`: a token if one is set, otherwise local callers only. `none`: any caller. */
@@ -99,7 +99,7 @@ export function installControlAccess(app: HttpServer, access: ControlAccess): Co
     request.person = await personOf(request)
     if (request.person) {
       if (mayCall(request.person, request)) return
-      throw refusal('FORBIDDEN', whyNotAllowed(request.person))
+      throw controlError('FORBIDDEN', whyNotAllowed(request.person))
     }
     if (isLetIn(request)) {
       const isAsked = access.auth !== 'none' && access.syncToken !== undefined
@@ -109,7 +109,7 @@ export function installControlAccess(app: HttpServer, access: ControlAccess): Co
     }
     if (access.syncToken === undefined) {
       const isProxied = access.isBehindProxy || isForwarded(request)
-      throw refusal('FORBIDDEN', { code: isProxied ? 'PROXY_WITHOUT_TOKEN' : 'OTHER_SITE' })
+      throw controlError('FORBIDDEN', { code: isProxied ? 'PROXY_WITHOUT_TOKEN' : 'OTHER_SITE' })
     }
     if (hasToken) await access.audit.refused(request.arrivedFrom)
     else failures.count(request.arrivedFrom)

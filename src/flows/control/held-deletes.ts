@@ -9,8 +9,8 @@ import {
   type HeldDeletesRow,
   listMissed,
 } from '../../repositories/flows/missed-items.ts'
+import { controlError } from '../control-errors.ts'
 import type { FlowService, HeldDeletes } from '../flow-service.ts'
-import { refusal } from '../refusal.ts'
 import { recorded, type SwitchDeps } from './switches.ts'
 
 const keysShown = 100
@@ -95,7 +95,7 @@ type Approved = { pk: string; since: number }
 /** An approval with an empty key covers all items. */
 async function allHeldDeletes(db: Db, flow: string): Promise<[Approved]> {
   const held = await findHeldDeletes(db, flow)
-  if (!held) throw refusal('BAD_REQUEST', { code: 'NO_DELETES_HELD' })
+  if (!held) throw controlError('BAD_REQUEST', { code: 'NO_DELETES_HELD' })
   return [{ pk: '', since: held.read_number }]
 }
 
@@ -104,6 +104,6 @@ async function missedAmong(db: Db, flow: string, pks: readonly string[]): Promis
   return pks.map((pk) => {
     const one = missed.get(pk)
     if (one) return one
-    throw refusal('BAD_REQUEST', { code: 'ITEM_NOT_MISSING', data: { pk } })
+    throw controlError('BAD_REQUEST', { code: 'ITEM_NOT_MISSING', data: { pk } })
   })
 }

@@ -27,6 +27,7 @@ import {
   resumeFlows,
   unlimitFlow,
 } from '../control/switches.ts'
+import { controlError } from '../control-errors.ts'
 import { retryFailed } from '../deliver/send-again.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type {
@@ -40,7 +41,6 @@ import { scansToDelete } from '../poll/deletes.ts'
 import { forgetItems, refuseOutdated } from '../poll/plan.ts'
 import type { Poller } from '../poll/poll-loop.ts'
 import { createEnqueue, type PollDeps } from '../poll/poll-writer.ts'
-import { refusal } from '../refusal.ts'
 import { sourceUnreadable } from '../sources/failures.ts'
 import { type DestinationDefinition, SourceError } from '../types.ts'
 import type { EngineDeps, FlowEngine, OpenFlow } from './flow-engine.ts'
@@ -97,13 +97,13 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
 
   const find = (name: string): OpenFlow => {
     const flow = openFlows().get(name)
-    if (!flow) throw refusal('NOT_FOUND', { code: 'FLOW_UNKNOWN' })
+    if (!flow) throw controlError('NOT_FOUND', { code: 'FLOW_UNKNOWN' })
     return flow
   }
   const findDestination = (name: string, destination: string) => {
     const { destinations } = find(name).loaded.flow
     if (destinations.some((one) => one.name === destination)) return
-    throw refusal('NOT_FOUND', { code: 'DESTINATION_UNKNOWN' })
+    throw controlError('NOT_FOUND', { code: 'DESTINATION_UNKNOWN' })
   }
   const ratesOf = (flow: string, definition: DestinationDefinition) => {
     const key = JSON.stringify([flow, definition.name, definition.rateLimit])
@@ -126,7 +126,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     if (flow !== null) return findDestination(flow, destination)
     const all = [...openFlows().values()].flatMap(({ loaded }) => loaded.flow.destinations)
     if (all.some(({ name }) => name === destination)) return
-    throw refusal('NOT_FOUND', { code: 'DESTINATION_NOWHERE' })
+    throw controlError('NOT_FOUND', { code: 'DESTINATION_NOWHERE' })
   }
   const names = (which: 'all' | string) =>
     which === 'all' ? [...openFlows().keys()] : [find(which).loaded.flow.name]
@@ -278,7 +278,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
           .map((definition) => ({ flow: flow.name, definition })),
       )
       if (targets.length === 0) {
-        throw refusal('NOT_FOUND', { code: 'DESTINATION_NOWHERE' })
+        throw controlError('NOT_FOUND', { code: 'DESTINATION_NOWHERE' })
       }
       const found: DestinationReport[] = []
       // One after the other, because the embedded database answers no other request during a query.
@@ -294,13 +294,13 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
       find(name)
       await unlimitFlow(deps, name, actor)
       const status = (await reports.status()).get(name)
-      if (!status) throw refusal('NOT_FOUND', { code: 'FLOW_UNKNOWN' })
+      if (!status) throw controlError('NOT_FOUND', { code: 'FLOW_UNKNOWN' })
       return status
     },
     async testAlerts(name, actor) {
       const { flow } = find(name).loaded
       if (flow.alerts.onJobFailed.length === 0) {
-        throw refusal('BAD_REQUEST', { code: 'NO_ALERT_CHANNELS' })
+        throw controlError('BAD_REQUEST', { code: 'NO_ALERT_CHANNELS' })
       }
       const results = await deps.testAlerts(flow)
       const arrived = results.filter(({ ok }) => ok).length

@@ -32,6 +32,7 @@ import {
   resumeByService,
   type SwitchDeps,
 } from '../control/switches.ts'
+import { controlError } from '../control-errors.ts'
 import type { FlowContext } from '../definition/context.ts'
 import { identitiesOf } from '../definition/identity.ts'
 import { type LoadedFlow, loadFlows } from '../definition/load.ts'
@@ -46,7 +47,6 @@ import { needsDecision, otherDestinations } from '../poll/plan.ts'
 import { createPoll, type FlowPollDeps } from '../poll/poll.ts'
 import { createPoller, type Poller } from '../poll/poll-loop.ts'
 import { createEnqueue, type PollDeps } from '../poll/poll-writer.ts'
-import { refusal } from '../refusal.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { FileNotReadyError } from '../types.ts'
 import { openFlow } from './open-flow.ts'
@@ -405,12 +405,12 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     requireLoaded() {
       if (loading === 'done') return
       throw loading === 'under way'
-        ? refusal(
+        ? controlError(
             'SERVICE_UNAVAILABLE',
             { code: 'FLOWS_LOADING' },
             { extra: { retryAfterSeconds: 1 } },
           )
-        : refusal('SERVICE_UNAVAILABLE', {
+        : controlError('SERVICE_UNAVAILABLE', {
             code: loading === 'failed' ? 'FLOWS_NOT_LOADED' : 'FLOWS_LOADING',
           })
     },

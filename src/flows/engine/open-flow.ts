@@ -9,9 +9,7 @@ import { createItemReader } from '../item/item.ts'
 import { usedFieldsOf } from '../poll/missing-fields.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { isPaymentsSource, openSource } from '../sources/index.ts'
-
-/** Changes of one moment may become visible in another order, so reads go back this far. */
-const paymentsOverlapMs = 60_000
+import { paymentsOverlapMs } from '../sources/payments-feed.ts'
 
 /** Opens the source of a flow and compiles its expressions. Throws if the definition is not valid. */
 export function openFlow(

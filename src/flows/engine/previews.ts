@@ -2,11 +2,11 @@ import type { Database } from '../../db/database.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { AppError } from '../../errors/app-error.ts'
 import { findLease } from '../../repositories/leases.ts'
+import { controlError } from '../control-errors.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { PreviewLimits, SyncPreview } from '../flow-service.ts'
 import { CutOff, previewPoll } from '../poll/preview.ts'
-import { refusal } from '../refusal.ts'
 import { sourceUnreadable } from '../sources/failures.ts'
 import { SourceClosedError, SourceError } from '../types.ts'
 
@@ -53,7 +53,7 @@ export function createPreviews(deps: PreviewsDeps): Previews {
         ? { code: 'PREVIEW_JUST_ENDED' }
         : { code: 'PREVIEWS_TOO_MANY', data: { most: atOnce } }
     const retryAfterSeconds = isPaused ? waitMs / 1_000 : runningRetrySeconds
-    throw refusal('RATE_LIMITED', why, { extra: { retryAfterSeconds } })
+    throw controlError('RATE_LIMITED', why, { extra: { retryAfterSeconds } })
   }
 
   /** Waits until no process polls the flow. Returns the token of its last poll; the next poll changes it. */
@@ -130,5 +130,9 @@ export function createPreviews(deps: PreviewsDeps): Previews {
 }
 
 function disturbed(): AppError {
-  return refusal('CONFLICT', { code: 'PREVIEW_DISTURBED' }, { extra: { retryAfterSeconds: 1 } })
+  return controlError(
+    'CONFLICT',
+    { code: 'PREVIEW_DISTURBED' },
+    { extra: { retryAfterSeconds: 1 } },
+  )
 }

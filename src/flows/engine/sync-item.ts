@@ -7,6 +7,7 @@ import {
   nextRead,
   requireFlowState,
 } from '../../repositories/flows/flow-state.ts'
+import { controlError } from '../control-errors.ts'
 import { retryFailed } from '../deliver/send-again.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { splitKey } from '../item/item.ts'
@@ -14,7 +15,6 @@ import { watchFields } from '../poll/missing-fields.ts'
 import { type PassWriter, runPass } from '../poll/pass.ts'
 import { refuseUnknownDestinations } from '../poll/plan.ts'
 import type { PollDeps } from '../poll/poll-writer.ts'
-import { refusal } from '../refusal.ts'
 import { type Item, type Source, SourceError } from '../types.ts'
 
 /** Longest read of one item. */
@@ -49,7 +49,11 @@ export async function syncItem(
       return { found: true, changed: false, jobs: await retryFailed(deps, { flow: flow.name, pk }) }
     }
   }
-  throw refusal('CONFLICT', { code: 'ITEM_POLLED_MEANWHILE' }, { extra: { retryAfterSeconds: 1 } })
+  throw controlError(
+    'CONFLICT',
+    { code: 'ITEM_POLLED_MEANWHILE' },
+    { extra: { retryAfterSeconds: 1 } },
+  )
 }
 
 type One = { pk: string; key: readonly string[]; read: number }

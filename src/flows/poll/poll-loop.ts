@@ -1,6 +1,6 @@
 import type { StoredReason } from '../../domain/flow-reasons.ts'
 import { LeaseLostError } from '../../jobs/with-lease.ts'
-import { refusal } from '../refusal.ts'
+import { controlError } from '../control-errors.ts'
 
 /** `why`: the decision that a paused flow waits for. */
 export type PollOutcome = {
@@ -96,7 +96,7 @@ export function createPoller(deps: PollerDeps): Poller {
       if (stopped.signal.aborted) break
       await deps.sleep(waitForLeaseMs, stopped.signal).catch(() => undefined)
     }
-    throw refusal('SERVICE_UNAVAILABLE', { code: 'POLLED_ELSEWHERE' })
+    throw controlError('SERVICE_UNAVAILABLE', { code: 'POLLED_ELSEWHERE' })
   }
 
   const run = (work: () => Promise<PollOutcome>): Promise<PollOutcome> => {

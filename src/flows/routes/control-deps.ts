@@ -7,9 +7,9 @@ import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { PlainErrorBody } from '../../http/error-body.ts'
 import type { StreamLimits } from '../../http/event-stream.ts'
+import { controlError } from '../control-errors.ts'
 import { problemTexts } from '../definition/read-flow.ts'
 import type { FlowProblemView, FlowService, SyncOutcome } from '../flow-service.ts'
-import { refusal } from '../refusal.ts'
 import type { Workbench } from '../workbench/workbench.ts'
 
 export type ControlDeps = {
@@ -55,7 +55,7 @@ export async function whileConnected<T>(
   const ended = new AbortController()
   const why = { code: 'SERVICE_STOPPING' } as const
   const forget = app.shutdown.onClosing(() =>
-    ended.abort(refusal('SERVICE_UNAVAILABLE', why, { extra: { retryAfterSeconds: 1 } })),
+    ended.abort(controlError('SERVICE_UNAVAILABLE', why, { extra: { retryAfterSeconds: 1 } })),
   )
   const hangUp = () => ended.abort(new AppError('CALLER_GONE'))
   reply.raw.once('close', hangUp)

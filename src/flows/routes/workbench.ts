@@ -6,7 +6,7 @@ import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
 import { templateNames, templateSources } from '../definition/flow-template.ts'
 import { ItemParams } from '../schemas.ts'
-import type { ShownDelivery } from '../workbench/shown-deliveries.ts'
+import type { DryRunDelivery } from '../workbench/dry-run-deliveries.ts'
 import type { Caller, Checked, WhyReadOnly } from '../workbench/workbench.ts'
 import {
   CheckBody,
@@ -260,7 +260,7 @@ function said(why: Reason | null, language: Language): string | null {
   return why && sentenceOf(why, language)
 }
 
-function withSentences<T extends Pick<ShownDelivery, 'skipped' | 'refused'>>(
+function withSentences<T extends Pick<DryRunDelivery, 'skipped' | 'refused'>>(
   { skipped, refused, ...shown }: T,
   language: Language,
 ) {

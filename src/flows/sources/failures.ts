@@ -1,7 +1,7 @@
 import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import type { AppError } from '../../errors/app-error.ts'
+import { controlErrorWithReason } from '../control-errors.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
-import { codedRefusal } from '../refusal.ts'
 import { SourceError } from '../types.ts'
 
 /** The error code of the operating system, a driver or a database. All of them use the property `code`. */
@@ -12,7 +12,7 @@ export function codeOf(error: unknown): string | undefined {
 
 /** The API's error for a request that needs a source which cannot be read. */
 export function sourceUnreadable(error: SourceError): AppError {
-  return codedRefusal('PROVIDER_ERROR', error.why, error)
+  return controlErrorWithReason('PROVIDER_ERROR', error.why, error)
 }
 
 /** A driver's message with its code, in one line, without the given secrets. */

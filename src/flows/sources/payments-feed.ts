@@ -23,6 +23,8 @@ export type PaymentFeeds = {
 }
 
 const pageSize = 500
+/** Changes of one moment may become visible in another order, so each poll reads again from this long before its cursor. */
+export const paymentsOverlapMs = 60_000
 
 /** Reads all changes of one kind of payment-side record. */
 export function openPaymentsSource(

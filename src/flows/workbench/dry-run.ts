@@ -11,10 +11,10 @@ import type { SourceContext } from '../sources/context.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import type { DryRunResponse } from '../workbench-schemas.ts'
 import {
-  openShownDeliveries,
-  type ShownDeliveries,
-  type ShownDelivery,
-} from './shown-deliveries.ts'
+  type DryRunDeliveries,
+  type DryRunDelivery,
+  openDryRunDeliveries,
+} from './dry-run-deliveries.ts'
 
 export type DryRunDeps = Omit<DestinationContext, 'flow' | 'agent'> &
   Omit<SourceContext, 'flow' | 'now' | 'grants' | 'payments'> & { feeds: SourceContext['payments'] }
@@ -25,7 +25,7 @@ type Answer = Model<typeof DryRunResponse>
 export type DryRunRecord = Pick<Answer['records'][number], 'record' | 'pk'> & {
   problem: Reason | null
   skipped: Reason | null
-  deliveries: ShownDelivery[]
+  deliveries: DryRunDelivery[]
 }
 
 /** `cutOff`: why the source was not read completely. */
@@ -51,9 +51,9 @@ export async function dryRun(
   signal: AbortSignal,
 ): Promise<DryRun> {
   const runtime = openFlow(loaded, { ...deps, payments: deps.feeds })
-  let deliveries: ShownDeliveries | undefined
+  let deliveries: DryRunDeliveries | undefined
   try {
-    deliveries = await openShownDeliveries(loaded.flow, deps)
+    deliveries = await openDryRunDeliveries(loaded.flow, deps)
     const timeout = AbortSignal.timeout(dryRunLimits.seconds * 1_000)
     const read = await firstRecords(runtime, AbortSignal.any([signal, timeout]), timeout)
     signal.throwIfAborted()
@@ -116,7 +116,7 @@ function missingFields(runtime: FlowRuntime, rows: readonly SourceRow[]): Reason
 
 async function recordOf(
   runtime: FlowRuntime,
-  deliveries: ShownDeliveries,
+  deliveries: DryRunDeliveries,
   row: SourceRow,
 ): Promise<DryRunRecord> {
   const made = await runtime.read(row)

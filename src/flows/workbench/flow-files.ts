@@ -6,9 +6,9 @@ import { writeWhole } from '../../files/durable-files.ts'
 import { GuardedFileError, readGuardedFile } from '../../files/guarded-file.ts'
 import { whyNotWritable } from '../../files/writable-folder.ts'
 import type { Model } from '../api-model.ts'
+import { controlError } from '../control-errors.ts'
 import { flowFiles } from '../definition/load.ts'
 import { maxFlowFileBytes } from '../definition/yaml-file.ts'
-import { refusal } from '../refusal.ts'
 import type { FlowFileResponse } from '../workbench-schemas.ts'
 
 type FlowFileModel = Model<typeof FlowFileResponse>
@@ -58,19 +58,20 @@ export function createFlowFiles(folder: string, now: () => Date): FlowFiles {
   }
   /** A name must be one that the folder lists, so none leads elsewhere. */
   const requireName = async (file: string) => {
-    if (!(await names()).includes(file)) throw refusal('NOT_FOUND', { code: 'FLOW_FILE_UNKNOWN' })
+    if (!(await names()).includes(file))
+      throw controlError('NOT_FOUND', { code: 'FLOW_FILE_UNKNOWN' })
   }
 
   const readBytes = (path: string): Buffer => {
     const real = orMissing(() => realpathSync(path))
     if (!real.startsWith(realpathSync(folder) + sep)) {
-      throw refusal('FORBIDDEN', { code: 'FLOW_FILE_LINK_OUT' })
+      throw controlError('FORBIDDEN', { code: 'FLOW_FILE_LINK_OUT' })
     }
     try {
       return readGuardedFile(real, { maxBytes: maxFlowFileBytes })
     } catch (error) {
       if (!(error instanceof GuardedFileError)) throw error
-      throw refusal('FORBIDDEN', { code: 'FLOW_FILE_UNREADABLE', data: { what: error.why } })
+      throw controlError('FORBIDDEN', { code: 'FLOW_FILE_UNREADABLE', data: { what: error.why } })
     }
   }
 
@@ -88,7 +89,7 @@ export function createFlowFiles(folder: string, now: () => Date): FlowFiles {
   const keep = async (file: string, bytes: Uint8Array) => {
     await mkdir(versionsOf, { recursive: true })
     if (!isFolder(versionsOf)) {
-      throw refusal('FORBIDDEN', {
+      throw controlError('FORBIDDEN', {
         code: 'FLOW_VERSIONS_NO_FOLDER',
         data: { folder: versionsFolder },
       })
@@ -128,25 +129,25 @@ export function createFlowFiles(folder: string, now: () => Date): FlowFiles {
     async readVersion(file, id) {
       await requireName(file)
       const known = (await listVersions(file)).find((one) => one.id === id)
-      if (!known) throw refusal('NOT_FOUND', { code: 'FLOW_FILE_VERSION_UNKNOWN' })
+      if (!known) throw controlError('NOT_FOUND', { code: 'FLOW_FILE_VERSION_UNKNOWN' })
       const bytes = readBytes(join(versionsOf, known.name))
       return { text: textOf(bytes), hash: hashOf(bytes) }
     },
     async save(file, bytes, base) {
       if (!newFileName.test(file) && !(await names()).includes(file)) {
-        throw refusal('BAD_REQUEST', { code: 'FLOW_FILE_NAME' })
+        throw controlError('BAD_REQUEST', { code: 'FLOW_FILE_NAME' })
       }
       const path = join(folder, file)
       await mkdir(folder, { recursive: true })
       const before = statsOf(path)
       if (before && !before.isFile()) {
-        throw refusal('FORBIDDEN', { code: 'FLOW_FILE_NO_FILE' })
+        throw controlError('FORBIDDEN', { code: 'FLOW_FILE_NO_FILE' })
       }
-      if (!before && base !== null) throw refusal('CONFLICT', { code: 'FLOW_FILE_REMOVED' })
+      if (!before && base !== null) throw controlError('CONFLICT', { code: 'FLOW_FILE_REMOVED' })
       if (before) {
         const current = readBytes(path)
-        if (base === null) throw refusal('CONFLICT', { code: 'FLOW_FILE_EXISTS' })
-        if (hashOf(current) !== base) throw refusal('CONFLICT', { code: 'FLOW_FILE_CHANGED' })
+        if (base === null) throw controlError('CONFLICT', { code: 'FLOW_FILE_EXISTS' })
+        if (hashOf(current) !== base) throw controlError('CONFLICT', { code: 'FLOW_FILE_CHANGED' })
         await keep(file, current)
       }
       await writeWhole(path, bytes, before ? before.mode & 0o777 : fileMode)
@@ -176,7 +177,7 @@ function orMissing<T>(work: () => T): T {
   try {
     return work()
   } catch {
-    throw refusal('NOT_FOUND', { code: 'FLOW_FILE_UNKNOWN' })
+    throw controlError('NOT_FOUND', { code: 'FLOW_FILE_UNKNOWN' })
   }
 }
 

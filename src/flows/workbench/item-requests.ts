@@ -7,10 +7,10 @@ import type { Flow } from '../definition/schema.ts'
 import type { DestinationContext } from '../destinations/context.ts'
 import { compareVersions } from '../item/differences.ts'
 import type { ItemRequestsResponse } from '../workbench-schemas.ts'
-import { openShownDeliveries, type ShownDelivery } from './shown-deliveries.ts'
+import { type DryRunDelivery, openDryRunDeliveries } from './dry-run-deliveries.ts'
 
 /** One destination of an item: what it would get now, and how that differs from the last delivery. */
-export type ItemRequests = Omit<Requests, keyof ShownDelivery> & ShownDelivery
+export type ItemRequests = Omit<Requests, keyof DryRunDelivery> & DryRunDelivery
 type Requests = Model<typeof ItemRequestsResponse>['destinations'][number]
 
 /**
@@ -30,9 +30,9 @@ export async function itemRequests(
   const record = newest.payload
   const rows = await listItemDeliveries(db, flow.name, names, pk)
   const remembered = await listRemembered(db, flow.name, names, pk)
-  const deliveries = await openShownDeliveries(flow, context)
+  const deliveries = await openDryRunDeliveries(flow, context)
   try {
-    const bodies = new Map<string, ShownDelivery[]>()
+    const bodies = new Map<string, DryRunDelivery[]>()
     const shownOf = async (version: ItemVersionRow) => {
       const { hash, payload } = version
       const known = bodies.get(hash)

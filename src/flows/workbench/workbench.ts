@@ -4,6 +4,7 @@ import { createOneByOne } from '../../jobs/one-by-one.ts'
 import { type LeaseDeps, withLease } from '../../jobs/with-lease.ts'
 import type { Model } from '../api-model.ts'
 import { recordAction, type SwitchDeps } from '../control/switches.ts'
+import { controlError, controlErrorWithReason } from '../control-errors.ts'
 import type { FlowContext } from '../definition/context.ts'
 import {
   flowFromTemplate,
@@ -15,14 +16,13 @@ import { createFlowReader, type LoadedFlow, openingProblem } from '../definition
 import type { FlowEngine } from '../engine/flow-engine.ts'
 import { openFlow } from '../engine/open-flow.ts'
 import type { FlowProblemView } from '../flow-service.ts'
-import { codedRefusal, refusal } from '../refusal.ts'
 import { sourceUnreadable } from '../sources/failures.ts'
 import { SourceError } from '../types.ts'
 import type { CheckedResponse, FlowFilesResponse, SavedResponse } from '../workbench-schemas.ts'
 import { type DryRun, type DryRunDeps, dryRun } from './dry-run.ts'
+import { openDryRunDeliveries } from './dry-run-deliveries.ts'
 import { createFlowFiles, type FlowFile } from './flow-files.ts'
 import { itemRequests } from './item-requests.ts'
-import { openShownDeliveries } from './shown-deliveries.ts'
 
 export type WorkbenchDeps = SwitchDeps &
   LeaseDeps &
@@ -117,7 +117,7 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
   }
   const requireOpen = (caller: Caller) => {
     const why = whyClosed(caller)?.why
-    if (why) throw refusal('FORBIDDEN', why)
+    if (why) throw controlError('FORBIDDEN', why)
   }
   const whyReadOnly = (caller: Caller): WhyReadOnly | null => {
     const isClosed = whyClosed(caller)
@@ -148,7 +148,7 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
   const problemOfOpening = async (loaded: LoadedFlow): Promise<FlowProblemView | undefined> => {
     try {
       await openFlow(loaded, { ...deps, payments: deps.feeds }).source.close()
-      await (await openShownDeliveries(loaded.flow, deps)).close()
+      await (await openDryRunDeliveries(loaded.flow, deps)).close()
       return undefined
     } catch (error) {
       return openingProblem(loaded.file, error)
@@ -180,13 +180,13 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
     const { actor } = caller
     const readOnly = files.whyReadOnly()
     if (readOnly !== undefined) {
-      throw refusal('FORBIDDEN', { code: 'FLOWS_FOLDER_READ_ONLY', data: { said: readOnly } })
+      throw controlError('FORBIDDEN', { code: 'FLOWS_FOLDER_READ_ONLY', data: { said: readOnly } })
     }
     const { loaded } = requireGood(await readBesideOthers(file, text))
     const bytes = Buffer.from(text)
     const saved = await withLease(deps, 'flow-files', () => files.save(file, bytes, base))
     if (!saved) {
-      throw refusal('CONFLICT', { code: 'FLOW_FILE_BEING_SAVED' })
+      throw controlError('CONFLICT', { code: 'FLOW_FILE_BEING_SAVED' })
     }
     const { hash } = saved.result
     const { name } = loaded.flow
@@ -241,7 +241,7 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
       const { actor } = caller
       if (isRunning) {
         const extra = { retryAfterSeconds: 2 }
-        throw refusal('RATE_LIMITED', { code: 'DRY_RUN_GOES_ON' }, { extra })
+        throw controlError('RATE_LIMITED', { code: 'DRY_RUN_GOES_ON' }, { extra })
       }
       isRunning = true
       try {
@@ -264,7 +264,7 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
     async itemRequests(name, pk) {
       deps.engine.requireLoaded()
       const flow = deps.engine.flows().get(name)?.loaded.flow
-      if (!flow) throw refusal('NOT_FOUND', { code: 'FLOW_UNKNOWN' })
+      if (!flow) throw controlError('NOT_FOUND', { code: 'FLOW_UNKNOWN' })
       return itemRequests(deps.database.db, flow, pk, deps)
     },
     // Each save is compared with the result of the previous one.
@@ -283,7 +283,7 @@ function requireGood(read: { loaded: LoadedFlow } | { problems: FlowProblemView[
     data: { key: first.key || undefined, problem: first.why },
   }
   const why: Reason = { code: 'DEFINITION_WRONG', data: { line: first?.line, what } }
-  throw codedRefusal('BAD_REQUEST', why)
+  throw controlErrorWithReason('BAD_REQUEST', why)
 }
 
 /** The file name in problems of a text without a file. */

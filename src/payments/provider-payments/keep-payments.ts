@@ -22,7 +22,7 @@ import {
 import { separateSurplus } from '../../repositories/unclaimed-payments/surplus-payments.ts'
 import type { Shop } from '../connection/account-calls.ts'
 import { clockMarginMs } from '../orders/found-order.ts'
-import { refreshNets } from '../settlements/nets.ts'
+import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
 
 /** A charge is paid while its order is open, three hours at most. */
 const orderBeforeMs = 4 * 3_600_000
@@ -72,7 +72,7 @@ export async function keepPayments(
   })
   const orderIds = await savePayments(trx, rows)
   await separateSurplus(trx, client, orderIds, now)
-  await refreshNets(trx, orderIds)
+  await updateNetAmounts(trx, orderIds)
 }
 
 /** A page may show a payment twice. The last one counts, unless an earlier one has a later change time. */

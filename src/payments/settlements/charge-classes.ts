@@ -1,8 +1,8 @@
-import type { ChargeClass } from '../../domain/net.ts'
+import type { ChargeClass } from '../../domain/net-amount.ts'
 import { type ChargeClassRow, putChargeClass } from '../../repositories/settlements/net-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { applyChargeClasses } from './nets.ts'
+import { applyChargeClasses } from './update-net-amounts.ts'
 
 /** How long the request waits for every net to follow a new rule; the rest is computed later. */
 const waitMs = 5_000

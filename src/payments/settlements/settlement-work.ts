@@ -3,7 +3,7 @@ import { newestUnappliedClass } from '../../repositories/settlements/net-queries
 import { listDueFetches } from '../../repositories/settlements/settlement-fetches.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { workFetches } from './fetch-reports.ts'
-import { applyChargeClasses } from './nets.ts'
+import { applyChargeClasses } from './update-net-amounts.ts'
 
 /** Fetches reports, and computes nets with new rules: each in one process at a time. */
 export type SettlementWork = {

@@ -20,8 +20,8 @@ import {
   updateSettlementRows,
 } from '../../repositories/settlements/settlement-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { refreshNets } from './nets.ts'
 import { ReportError, type ReportKind, type ReportLine, readReport } from './read-report.ts'
+import { updateNetAmounts } from './update-net-amounts.ts'
 
 type TakeDeps = Pick<PaymentDeps, 'database' | 'now'>
 
@@ -242,7 +242,7 @@ async function takeBatchIn(
     [...meets.values()].map(({ id }) => id),
     reading,
   )
-  await refreshNets(trx, [...orderIds])
+  await updateNetAmounts(trx, [...orderIds])
   return { added: fresh.length, changed: changed.length, withoutOrder }
 }
 

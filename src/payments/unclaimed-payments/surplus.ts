@@ -13,7 +13,7 @@ import { serviceContext } from '../operations/request-context.ts'
 import { furtherPaymentNote } from '../orders/apply-evidence.ts'
 import { refreshOrder } from '../orders/read.ts'
 import { moveOrder } from '../orders/state.ts'
-import { refreshNets } from '../settlements/nets.ts'
+import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
 
 /**
  * A shop whose payments cannot be read is skipped for an hour at most; older ones are handled when their payments are read again.
@@ -28,7 +28,7 @@ export async function separateLateSurplus(deps: PaymentDeps, client: ClientName)
   if (ids.length === 0) return
   await deps.database.transaction(async (trx) => {
     await separateSurplus(trx, client, ids, now)
-    await refreshNets(trx, ids)
+    await updateNetAmounts(trx, ids)
   })
 }
 

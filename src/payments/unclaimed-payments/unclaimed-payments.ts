@@ -33,7 +33,7 @@ import { refreshOrder, requireOrder } from '../orders/read.ts'
 import { refundOrder } from '../orders/refund.ts'
 import { moveOrder } from '../orders/state.ts'
 import { readPayment } from '../provider-payments/read-payments.ts'
-import { refreshNets } from '../settlements/nets.ts'
+import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
 import { endSurplus, openSurplus, readLatePayments, separateLateSurplus } from './surplus.ts'
 
 /** Only closings find older ones. */
@@ -246,7 +246,7 @@ async function endAdopted(
   const end = { state: 'adopted' as const, reason, order_id: order.id, settled_at: deps.now() }
   await settleOrphan(trx, orphan, end)
   await linkPayment(trx, orphan, order.id)
-  await refreshNets(trx, [order.id])
+  await updateNetAmounts(trx, [order.id])
   await endSurplus(deps, trx, orphan)
   await recordSuccess(deps, trx, { ...entry, metadata: { ...entry.metadata, order_id: order.id } })
   return { ...orphan, ...end }

@@ -3,7 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { ChargeClassesTable, ProviderPaymentsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import type { ChargeClass, Net } from '../../domain/net.ts'
+import type { ChargeClass, Net } from '../../domain/net-amount.ts'
 import type { SettlementRow } from './settlement-queries.ts'
 
 export type ChargeClassRow = Selectable<ChargeClassesTable>

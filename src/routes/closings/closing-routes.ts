@@ -40,7 +40,7 @@ import {
   TimeZoneResponse,
 } from './closing-schemas.ts'
 import { viewAmendment, viewClosing, viewWholeClosing } from './closing-view.ts'
-import { makeFile } from './make-file.ts'
+import { makeClosingFile } from './run-closing-file-process.ts'
 
 const fileTypes = {
   csv: 'text/csv; charset=utf-8',
@@ -68,7 +68,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
     const { closing } = await readClosing(deps, tenantOfRequest(request), request.params.closingId)
     const names = await describeClosing(deps, closing)
     const file = { closing, names, charges: await listCharges(deps, closing) }
-    const made = await makeFile({ ending, file, language: words })
+    const made = await makeClosingFile({ ending, file, language: words })
     return reply
       .type(fileTypes[ending])
       .header('content-disposition', `attachment; filename="${fileName(closing, ending)}"`)

@@ -8,7 +8,7 @@ import {
   receivedCents,
   signedPointFromCents,
 } from '../../domain/money.ts'
-import type { NamedAmount, Net } from '../../domain/net.ts'
+import type { NamedAmount, Net } from '../../domain/net-amount.ts'
 import { decisionOf, standingOf } from '../../domain/order-state.ts'
 import { orderMoneyOutcome } from '../../errors/money-outcome.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'

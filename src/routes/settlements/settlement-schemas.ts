@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { chargeClasses } from '../../domain/net.ts'
+import { chargeClasses } from '../../domain/net-amount.ts'
 import {
   ClientQuery,
   Day,

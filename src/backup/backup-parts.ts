@@ -37,7 +37,7 @@ export class CopyError extends OperatorError {
  * Calls `work` with everything in the database at one moment, while others continue to write. On the embedded database
  * other users wait until `work` ends, so there must be none.
  */
-export function withSource<T>(
+export function withBackupParts<T>(
   db: Db,
   { version, takenAt }: Pick<Header, 'version' | 'takenAt'>,
   work: (source: BackupParts) => Promise<T>,

@@ -15,7 +15,11 @@ type Options = { cause?: unknown; extra?: ErrorExtra }
 /**
  * An error of the control API by its reason code. The answer has one field, in Spanish for a reader who asks for it.
  */
-export function refusal(code: ErrorCode, why: Reason, { cause, extra }: Options = {}): AppError {
+export function controlError(
+  code: ErrorCode,
+  why: Reason,
+  { cause, extra }: Options = {},
+): AppError {
   return new AppError(code, {
     message: sentenceOf(why, 'en'),
     cause,
@@ -23,8 +27,8 @@ export function refusal(code: ErrorCode, why: Reason, { cause, extra }: Options 
   })
 }
 
-/** Like refusal, with the reason code beside the text: for an unreadable source or definition. */
-export function codedRefusal(code: ErrorCode, why: Reason, cause?: unknown): AppError {
+/** Like controlError, with the reason code beside the text: for an unreadable source or definition. */
+export function controlErrorWithReason(code: ErrorCode, why: Reason, cause?: unknown): AppError {
   return new AppError(code, {
     message: sentenceOf(why, 'en'),
     cause,

@@ -10,7 +10,7 @@ let previous: Promise<unknown> = Promise.resolve()
  * 100,000 charges 760 MB, while this process serves the tills. A thread would not do: V8 may end the whole process when a thread
  * runs out of memory. One file at a time. Resolves with the text of a CSV or the bytes of a workbook.
  */
-export function makeFile(request: FileRequest): Promise<string | Uint8Array> {
+export function makeClosingFile(request: FileRequest): Promise<string | Uint8Array> {
   const made = previous.then(() => inProcess(request))
   previous = made.catch(() => undefined)
   return made

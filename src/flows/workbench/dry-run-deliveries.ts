@@ -11,22 +11,22 @@ import { TemplateError } from '../destinations/http-body.ts'
 import { openDestination } from '../destinations/index.ts'
 import { compileRequestPreviews } from '../destinations/request-preview.ts'
 import type { Remembered } from '../types.ts'
-import type { ShownDelivery as ShownDeliverySchema } from '../workbench-schemas.ts'
+import type { DryRunDelivery as DryRunDeliverySchema } from '../workbench-schemas.ts'
 
 /** What a destination would get for an item: the mapped body and the requests, or why it gets nothing. */
-export type ShownDelivery = Omit<Model<typeof ShownDeliverySchema>, 'skipped' | 'refused'> & {
+export type DryRunDelivery = Omit<Model<typeof DryRunDeliverySchema>, 'skipped' | 'refused'> & {
   /** Set if the item is left out on purpose. */
   skipped: Reason | null
   /** Set if something prevents the delivery. */
   refused: Reason | null
 }
 
-export type ShownDeliveries = {
+export type DryRunDeliveries = {
   /** `remembered` has the values kept from answers, by destination; empty for a new item. */
   of(
     item: { pk: string; hash: string; value: Record<string, unknown> },
     remembered?: ReadonlyMap<string, Remembered>,
-  ): Promise<ShownDelivery[]>
+  ): Promise<DryRunDelivery[]>
   close(): Promise<void>
 }
 
@@ -34,10 +34,10 @@ export type ShownDeliveries = {
  * Shows what the destinations of a flow would get, by the code of deliveries, without calling them. Throws for a
  * definition that is not valid despite its correct form.
  */
-export async function openShownDeliveries(
+export async function openDryRunDeliveries(
   flow: Flow,
   context: Omit<DestinationContext, 'flow' | 'agent'>,
-): Promise<ShownDeliveries> {
+): Promise<DryRunDeliveries> {
   const agent = createGuardedAgent({ allowPrivateNetwork: flow.allowPrivateNetwork })
   const close = async () => {
     await Promise.all(targets.map(({ destination }) => destination.close()))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ClosingRow } from '../../src/repositories/closings/closing-queries.ts'
-import { makeFile } from '../../src/routes/closings/make-file.ts'
+import { makeClosingFile } from '../../src/routes/closings/run-closing-file-process.ts'
 
 const closing = {
   client: 'tienda',
@@ -21,7 +21,7 @@ test('a process that ends without a file rejects that file only, and the next on
   const broken = { ...closing, business_day: undefined } as unknown as ClosingRow
   const [failed, made] = await Promise.allSettled(
     [broken, closing].map((one) =>
-      makeFile({
+      makeClosingFile({
         ending: 'xlsx',
         file: { closing: one, names, charges: [] },
         language: 'es',

@@ -6,9 +6,9 @@ import { z } from 'zod'
 import { DatabaseLockedError } from '../db/database-failures.ts'
 import type { Log } from '../db/engine.ts'
 import { lockFolder } from '../db/folder-lock.ts'
-import { CopyError } from './source.ts'
+import { CopyError } from './backup-parts.ts'
 
-type SnapshotDoorOptions = {
+type SnapshotSocketOptions = {
   dataDir: string
   /** Like Database.copyFiles. */
   copyFiles: (folder: string, signal: AbortSignal) => Promise<void>
@@ -33,9 +33,11 @@ const longestAddress = 100
  * usable only with read access to the data folder: the answer is the name of a folder in it, never a path. Returns what
  * closes it.
  */
-export async function openSnapshotDoor(options: SnapshotDoorOptions): Promise<() => Promise<void>> {
+export async function openSnapshotSocket(
+  options: SnapshotSocketOptions,
+): Promise<() => Promise<void>> {
   const { dataDir, log } = options
-  const address = await doorAddress(dataDir)
+  const address = await socketAddress(dataDir)
   if (address === undefined) {
     log('warn', { dataDir }, 'the path of the data folder is too long for backups while this runs')
     return async () => {}
@@ -71,7 +73,7 @@ export async function openSnapshotDoor(options: SnapshotDoorOptions): Promise<()
 }
 
 async function serve(
-  { dataDir, copyFiles, onAsked, log }: SnapshotDoorOptions,
+  { dataDir, copyFiles, onAsked, log }: SnapshotSocketOptions,
   socket: Socket,
   stopped: AbortSignal,
 ): Promise<void> {
@@ -94,7 +96,7 @@ async function serve(
   }
 }
 
-function note({ onFinished, log }: SnapshotDoorOptions, socket: Socket, takenAt: Date): void {
+function note({ onFinished, log }: SnapshotSocketOptions, socket: Socket, takenAt: Date): void {
   onFinished(takenAt).then(
     () => answer(socket, { noted: true }),
     (error: unknown) => {
@@ -118,7 +120,7 @@ function answer(
  * @throws CopyError when no service answers.
  */
 export async function requestSnapshot(dataDir: string): Promise<string> {
-  const address = await doorAddress(dataDir)
+  const address = await socketAddress(dataDir)
   const noAnswer = (cause?: unknown) =>
     new CopyError(
       `${dataDir} is in use by a process that gives no copies: a service that is just starting or stopping, an older version, or another command. Try again, or stop it first`,
@@ -141,7 +143,7 @@ export async function requestSnapshot(dataDir: string): Promise<string> {
  * @throws CopyError when the service does not record it.
  */
 export async function reportBackup(dataDir: string, takenAt: Date): Promise<void> {
-  const address = await doorAddress(dataDir)
+  const address = await socketAddress(dataDir)
   const text = address && (await ask(address, `finished ${takenAt.toISOString()}\n`))
   if (text && notedForm.parse(JSON.parse(text)).noted) return
   throw new CopyError('the service did not note it; its log may say why')
@@ -176,7 +178,7 @@ async function removeSnapshots(dataDir: string): Promise<void> {
 }
 
 /** The same for any spelling of the folder's path; undefined when its path is too long. */
-async function doorAddress(dataDir: string): Promise<string | undefined> {
+async function socketAddress(dataDir: string): Promise<string | undefined> {
   const folder = await realpath(dataDir)
   if (process.platform === 'win32') {
     const name = createHash('sha256').update(folder.toLowerCase()).digest('hex').slice(0, 32)

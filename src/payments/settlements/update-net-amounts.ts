@@ -8,7 +8,7 @@ import {
   netOf,
   netWithDisputes,
   type SettledLine,
-} from '../../domain/net.ts'
+} from '../../domain/net-amount.ts'
 import { wentThrough } from '../../domain/order-state.ts'
 import {
   type ChargeClassRow,
@@ -27,7 +27,7 @@ import type { PaymentDeps } from '../deps.ts'
 import { providerDay } from './report-amounts.ts'
 
 /** Computes the net of these orders again, from the stored payments and reports. In the transaction that changed them. */
-export async function refreshNets(trx: Trx, orderIds: readonly string[]): Promise<void> {
+export async function updateNetAmounts(trx: Trx, orderIds: readonly string[]): Promise<void> {
   if (orderIds.length === 0) return
   const ids = [...new Set(orderIds)]
   const orders = await lockOrdersToNet(trx, ids)
@@ -150,7 +150,7 @@ export async function applyChargeClasses(
     const last = orders.at(-1)
     if (!last) break
     await deps.database.transaction((trx) =>
-      refreshNets(
+      updateNetAmounts(
         trx,
         orders.map(({ id }) => id),
       ),
