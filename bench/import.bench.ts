@@ -13,7 +13,7 @@ import { migrate } from '../src/db/migrate.ts'
 import { createLogger } from '../src/http/logging.ts'
 import { openBothSides } from '../test/support/both-sides.ts'
 // As src/app/start.ts runs the service.
-import '../src/app/small-heap.ts'
+import '../src/app/limit-heap-growth.ts'
 import { wholeOptions } from './whole-options.ts'
 
 // What does the first import of many items do to the tills on the embedded database? A process with both sides of the

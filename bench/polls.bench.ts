@@ -16,7 +16,7 @@ import { upsertHashes } from '../src/repositories/flows/flow-items.ts'
 import { openBothSides } from '../test/support/both-sides.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
 // As src/app/start.ts runs the service.
-import '../src/app/small-heap.ts'
+import '../src/app/limit-heap-growth.ts'
 import { readOptions, readWholeNumber } from '../src/commands/run-command.ts'
 import { noFeeds } from '../test/flows/sources-support.ts'
 import { helpOf } from './whole-options.ts'

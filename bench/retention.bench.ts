@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../src/db/database.ts'
 import { cleanDeliveries } from '../src/flows/engine/housekeeping.ts'
-import { createSteps } from '../src/jobs/small-steps.ts'
+import { createThrottledSteps } from '../src/jobs/throttled-steps.ts'
 import { deleteOldData, type KeptTimes } from '../src/payments/orders/delete-old-data.ts'
 import { writeEntry } from '../test/support/audit.ts'
 import { signature } from '../test/support/money.ts'
@@ -348,9 +348,11 @@ async function cleanFlow(
     stopwatch: () => performance.now(),
     sleep: async (ms: number) => void (await sleep(ms, signal)),
   }
-  await cleanDeliveries(service.deps, flow, createSteps(steps, signal)).catch((error: unknown) => {
-    if (!signal.aborted) throw error
-  })
+  await cleanDeliveries(service.deps, flow, createThrottledSteps(steps, signal)).catch(
+    (error: unknown) => {
+      if (!signal.aborted) throw error
+    },
+  )
 }
 
 async function rowsOfFlow(db: Db): Promise<number> {

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { OperatorError } from '../errors/operator-error.ts'
-import { nearest } from '../flows/definition/nearest.ts'
+import { nearestWord } from '../flows/definition/did-you-mean.ts'
 import { createKnownHosts, type KnownHosts } from '../http/known-hosts.ts'
 import { isLoopback, type Settings, secretVariables, settingsSchema } from './config-schema.ts'
 
@@ -72,7 +72,7 @@ export function misspeltSettings(
   const begin = (name: string) => name.replaceAll('_', '').slice(0, 4).toUpperCase()
   return Object.entries(env).flatMap(([name, value]) => {
     if (!value?.trim() || settings.includes(name)) return []
-    const meant = nearest(
+    const meant = nearestWord(
       name,
       unset.filter((one) => begin(one) === begin(name)),
     )

@@ -1,8 +1,8 @@
 import { openDatabase } from '../db/database.ts'
 import type { Log } from '../db/engine.ts'
 import { OperatorError, writeOperatorMessage } from '../errors/operator-error.ts'
+import { buildInfo } from '../http/build-info.ts'
 import { createLogger } from '../http/logging.ts'
-import { product } from '../http/product.ts'
 import { loadConfig, misspeltSettings } from './config.ts'
 import { placeProblems } from './setting-places.ts'
 import { openTerminalLog } from './terminal-log.ts'
@@ -55,8 +55,8 @@ async function main(): Promise<void> {
   const [database, { runService }] = await Promise.all([
     opening,
     loading,
-    product.commit().then((commit) => {
-      logger.info({ version: product.version, commit, node: process.version }, 'starting')
+    buildInfo.commit().then((commit) => {
+      logger.info({ version: buildInfo.version, commit, node: process.version }, 'starting')
     }),
   ])
   await runService(config, { logger, terminalLog, database, env: process.env })

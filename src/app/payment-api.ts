@@ -26,10 +26,10 @@ import { addFleetRoutes } from '../routes/fleet/fleet-routes.ts'
 import { installGuards } from '../routes/guards.ts'
 import { addHealthRoute, type HealthSource } from '../routes/health-route.ts'
 import { addMetricsRoute } from '../routes/metrics/metrics-route.ts'
-import { addDoubtRoutes } from '../routes/orders/doubt-routes.ts'
 import { recordOrderRequests } from '../routes/orders/order-requests.ts'
 import { addOrderRoutes } from '../routes/orders/order-routes.ts'
 import { addOrderStream } from '../routes/orders/order-stream-route.ts'
+import { addSettleRoutes } from '../routes/orders/settle-routes.ts'
 import { addTimelineRoute } from '../routes/orders/timeline-route.ts'
 import { addOverviewRoute } from '../routes/overview/overview-route.ts'
 import { addAccountRoutes } from '../routes/people/account-routes.ts'
@@ -181,7 +181,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   recordOrderRequests(app, deps)
   addOrderRoutes(app, deps, guards, limitOpenRequests(options.waits ?? waitDefaults))
   addTimelineRoute(app, deps)
-  addDoubtRoutes(app, deps)
+  addSettleRoutes(app, deps)
   addOrderStream(app, deps, guards, streams)
   addEventRoutes(app, deps, guards, streams)
   addStatisticsRoutes(app, deps)

@@ -5,10 +5,10 @@ import { startDatabaseClock } from '../db/clock.ts'
 import type { Database } from '../db/database.ts'
 import { createSealer, type EncryptionKey } from '../domain/sealed.ts'
 import { createFleet } from '../fleet/fleet.ts'
+import { buildInfo } from '../http/build-info.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import type { StreamLimits } from '../http/event-stream.ts'
 import type { OpenRequestLimits } from '../http/open-request-limit.ts'
-import { product } from '../http/product.ts'
 import { createBackgroundWork } from '../jobs/background-work.ts'
 import { createSingleFlight } from '../jobs/single-flight.ts'
 import { createTableMaintenance, type TableMaintenance } from '../jobs/table-maintenance-job.ts'
@@ -139,7 +139,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     publicUrl: options.publicUrl,
     dataDir: config.dataDir,
     troubleOf: fleet.troubleOf,
-    build: { version: product.version, commit: product.commit, mode: config.provider },
+    build: { version: buildInfo.version, commit: buildInfo.commit, mode: config.provider },
     log: logger,
   })
   const provider = createProvider({

@@ -7,8 +7,8 @@ import type { Database } from '../db/database.ts'
 import { migrate, refuseNewerDatabase } from '../db/migrate.ts'
 import type { EncryptionKey } from '../domain/sealed.ts'
 import { OperatorError } from '../errors/operator-error.ts'
+import { buildInfo } from '../http/build-info.ts'
 import { closeServer } from '../http/connections.ts'
-import { product } from '../http/product.ts'
 import { requireFittingKeys } from '../payments/encryption/encryption-keys.ts'
 import { rememberSetting } from '../repositories/settings.ts'
 import type { Tracing } from '../tracing/tracing.ts'
@@ -17,7 +17,7 @@ import { isLoopback } from './config-schema.ts'
 import { createFlowSide, type FlowSide } from './flow-side.ts'
 import { createPaymentSide, type ProviderAccess } from './payment-side.ts'
 import { ensureSecrets, findSecrets, keysSource, type Secrets } from './secrets-file.ts'
-import { startBlock } from './start-block.ts'
+import { startupMessage } from './startup-message.ts'
 import type { TerminalLog } from './terminal-log.ts'
 
 /** A stop that takes longer ends the process with status 1. */
@@ -149,7 +149,7 @@ export async function runService(
     const tokenFile = config.adminToken === undefined && secrets ? resolve(secrets.path) : undefined
     if (terminalLog) {
       process.stdout.write(
-        startBlock({
+        startupMessage({
           url: `http://${urlHost(config.host)}:${port}`,
           syncUrl,
           publicUrl,
@@ -326,7 +326,7 @@ async function findTracing(
 ): Promise<Tracing | undefined> {
   if (endpoint === undefined) return undefined
   const { startTracing } = await import('../tracing/tracing.ts')
-  return startTracing({ endpoint, headers, version: product.version, log })
+  return startTracing({ endpoint, headers, version: buildInfo.version, log })
 }
 
 /** The address of a listener, and its settings for a message. */

@@ -7,7 +7,7 @@ import { requireEmbedded } from '../backup/embedded-place.ts'
 import { reportBackup, requestSnapshot } from '../backup/snapshot-socket.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { DatabaseLockedError } from '../db/database-failures.ts'
-import { product } from '../http/product.ts'
+import { buildInfo } from '../http/build-info.ts'
 import { rememberBackup } from '../repositories/settings.ts'
 import { readSettings } from './read-settings.ts'
 import { type CommandHelp, readArgument, runCommand, say, UsageError } from './run-command.ts'
@@ -81,7 +81,7 @@ await runCommand(help, async () => {
   const { database, remember, close } = await openUndisturbed(readSettings())
   try {
     const content = await database.maintenance((db) =>
-      withBackupParts(db, { version: product.version, takenAt }, (source) =>
+      withBackupParts(db, { version: buildInfo.version, takenAt }, (source) =>
         writeBackup(path, source),
       ),
     )

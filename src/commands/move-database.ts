@@ -4,7 +4,7 @@ import { describeLoaded } from '../backup/backup-report.ts'
 import { checkLoaded } from '../backup/check-loaded.ts'
 import { requireEmbedded, withDatabase } from '../backup/embedded-place.ts'
 import { loadInto } from '../backup/load-tables.ts'
-import { product } from '../http/product.ts'
+import { buildInfo } from '../http/build-info.ts'
 import { readKeys, readSettings } from './read-settings.ts'
 import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
 
@@ -46,7 +46,7 @@ await runCommand(help, async () => {
   const loaded = await withDatabase({ dataDir }, async (source) => {
     const keys = { ...(await readKeys(config, [dataDir])), archiveDir: config.auditArchiveDir }
     return withDatabase({ databaseUrl: to }, (target) =>
-      withBackupParts(source.db, { version: product.version, takenAt }, (parts) =>
+      withBackupParts(source.db, { version: buildInfo.version, takenAt }, (parts) =>
         loadInto(target, parts, (trx) => checkLoaded(trx, keys)),
       ),
     )

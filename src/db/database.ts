@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Driver, Kysely, sql, type Transaction } from 'kysely'
-import { isRepeatable, OpenTransactionError } from './database-failures.ts'
+import { OpenTransactionError } from './database-failures.ts'
 import type { Engine, Log } from './engine.ts'
 import { postgresEngine } from './postgres-engine.ts'
 import type { Tables } from './tables.ts'
@@ -10,11 +10,11 @@ import {
   createAnnouncer,
   Gate,
   guarded,
-  insideTransaction,
   limitConnections,
   listen,
+  runTransaction,
 } from './transactions.ts'
-import { createWriteProof, type WriteProof } from './write-proof.ts'
+import { createWriteProof } from './write-proof.ts'
 
 export type Db = Kysely<Tables>
 export type Trx = Transaction<Tables>
@@ -93,8 +93,6 @@ type OpenOptions = {
   log?: Log
 }
 
-const TRANSACTION_ATTEMPTS = 5
-const FIRST_RETRY_MS = 10
 const PING_TIMEOUT_MS = 2_000
 const CLOSE_TIMEOUT_MS = 5_000
 
@@ -218,24 +216,6 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     },
   }
   return database
-}
-
-async function runTransaction<T>(
-  db: Db,
-  work: (trx: Trx) => Promise<T>,
-  writeProof: WriteProof,
-): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await insideTransaction((inside) =>
-        db.transaction().execute((trx) => inside(() => work(trx))),
-      )
-    } catch (error) {
-      writeProof.noteFailure(error)
-      if (!isRepeatable(error) || attempt === TRANSACTION_ATTEMPTS) throw error
-      await sleep(FIRST_RETRY_MS * 2 ** attempt * Math.random())
-    }
-  }
 }
 
 async function answers(db: Db): Promise<boolean> {

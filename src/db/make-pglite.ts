@@ -1,5 +1,5 @@
 import { PGlite } from '@electric-sql/pglite'
-import { compileOnce } from './small-parser.ts'
+import { compileOnce } from './pglite-wasm-memory.ts'
 
 // A separate process that start-pglite.ts starts with a folder: it creates an empty embedded database there and ends.
 // It exits without its parent.

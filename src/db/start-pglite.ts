@@ -5,7 +5,7 @@ import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { PGlite } from '@electric-sql/pglite'
-import { keepParserSmall } from './small-parser.ts'
+import { keepParserSmall } from './pglite-wasm-memory.ts'
 import { typeParsers } from './statements.ts'
 
 const maker = fileURLToPath(new URL('make-pglite.ts', import.meta.url))

@@ -1,8 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Dialect, type Driver, sql } from 'kysely'
-import type { Db } from './database.ts'
-import { DatabaseUnavailableError, OpenTransactionError } from './database-failures.ts'
+import type { Db, Trx } from './database.ts'
+import {
+  DatabaseUnavailableError,
+  isRepeatable,
+  OpenTransactionError,
+} from './database-failures.ts'
 import type { Engine, Log } from './engine.ts'
+import type { WriteProof } from './write-proof.ts'
 
 /** `open` ends with the transaction. Later work of the same flow (a timer) may use the database again. */
 type Flow = { open: boolean; afterwards: (() => void)[] }
@@ -38,6 +44,28 @@ export async function insideTransaction<T>(
   } catch (error) {
     if (error instanceof DatabaseUnavailableError) callAfterwards()
     throw error
+  }
+}
+
+const TRANSACTION_ATTEMPTS = 5
+const FIRST_RETRY_MS = 10
+
+/** Like Database.transaction: runs `work` again after a serialization failure or a deadlock. */
+export async function runTransaction<T>(
+  db: Db,
+  work: (trx: Trx) => Promise<T>,
+  writeProof: WriteProof,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await insideTransaction((inside) =>
+        db.transaction().execute((trx) => inside(() => work(trx))),
+      )
+    } catch (error) {
+      writeProof.noteFailure(error)
+      if (!isRepeatable(error) || attempt === TRANSACTION_ATTEMPTS) throw error
+      await sleep(FIRST_RETRY_MS * 2 ** attempt * Math.random())
+    }
   }
 }
 

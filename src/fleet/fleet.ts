@@ -25,6 +25,11 @@ import {
   writeFleetChanges,
 } from '../repositories/fleet/fleet-states.ts'
 import { acquireLease, isLeaseOf, releaseLease } from '../repositories/leases.ts'
+import { concernsBox } from './derive-box.ts'
+import { deriveHealth } from './derive-health.ts'
+import { slotMs } from './health-limits.ts'
+import { boxKey, type FlowSeen } from './observations.ts'
+import { observe } from './observe.ts'
 import {
   type FleetChange,
   findChanges,
@@ -32,12 +37,7 @@ import {
   revive,
   sinceBegan,
   toChange,
-} from './changes.ts'
-import { concernsBox } from './derive-box.ts'
-import { deriveHealth } from './derive-health.ts'
-import { slotMs } from './health-limits.ts'
-import { boxKey, type FlowSeen } from './observations.ts'
-import { observe } from './observe.ts'
+} from './state-changes.ts'
 import { type FleetHealth, type Health, subjectKey } from './states.ts'
 import { createUsualCharges } from './usual-charges.ts'
 

@@ -111,7 +111,7 @@ export type FlowService = {
   /** Polls now; a paused flow only with `force`. Records a request of an `actor`. */
   sync(name: string, options: { force: boolean }, actor?: string): Promise<SyncOutcome>
   /**
-   * What `sync` would do now, without writing. Ends when `signal` aborts, with its reason. See engine/previews.ts.
+   * What `sync` would do now, without writing. Ends when `signal` aborts, with its reason. See engine/poll-preview-runner.ts.
    */
   preview(
     name: string,

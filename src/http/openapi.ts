@@ -5,6 +5,7 @@ import {
 } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { type AccessClass, makePublic } from './access-classes.ts'
+import { buildInfo } from './build-info.ts'
 import type { HttpServer } from './create-server.ts'
 import { serveDocs } from './docs-pages.ts'
 import {
@@ -16,7 +17,6 @@ import {
   withExamples,
 } from './openapi-document.ts'
 import { catalogueTable, errorResponses, exampleErrors } from './openapi-responses.ts'
-import { product } from './product.ts'
 
 type OpenApiOptions = {
   title: string
@@ -77,8 +77,8 @@ export async function registerOpenApi(app: HttpServer, options: OpenApiOptions):
         description: coded
           ? `${options.description}\n\n## Error codes\n\n${catalogueTable()}`
           : options.description,
-        version: product.version,
-        license: { name: product.license, identifier: product.license },
+        version: buildInfo.version,
+        license: { name: buildInfo.license, identifier: buildInfo.license },
       },
       servers: [
         // First, because the policy of /docs lets its pages call only their own origin.

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 import type { Reason } from '../domain/flow-reasons.ts'
-import type { Secret } from '../domain/secret.ts'
+import type { Secret } from '../domain/flow-secret.ts'
 
 export type Locale = 'es' | 'en'
 

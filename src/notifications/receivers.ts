@@ -1,5 +1,5 @@
 import type { Agent } from 'undici'
-import { Secret } from '../domain/secret.ts'
+import { Secret } from '../domain/flow-secret.ts'
 import { createGuardedAgent } from '../outbound/guarded-agent.ts'
 import type { Channel, ChannelDefinition, ChannelDeps, Locale } from './channel.ts'
 import { openChannel } from './open-channel.ts'

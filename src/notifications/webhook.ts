@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { Secret } from '../domain/secret.ts'
+import type { Secret } from '../domain/flow-secret.ts'
 import type { ChannelDefinition, ChannelDeps, Notification, SendResult } from './channel.ts'
 import { post } from './post.ts'
 

@@ -2,7 +2,7 @@ import rateLimit from '@fastify/rate-limit'
 import type { FastifyRequest } from 'fastify'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { mayCall, type Person, type RouteRule, ruleOfRoute } from '../domain/permissions.ts'
-import { hashSecret, isSecret, sameHash } from '../domain/secrets.ts'
+import { hashSecret, isSecret, sameHash } from '../domain/secret-hash.ts'
 import { AppError, type ErrorCode, invalid } from '../errors/app-error.ts'
 import type { AccessClass } from '../http/access-classes.ts'
 import { callerAddress, hasDisconnected } from '../http/connections.ts'
@@ -24,7 +24,7 @@ import {
 import { findClient } from '../repositories/connection/clients.ts'
 import { findKeyAndOrder } from '../repositories/orders/order-queries.ts'
 import { type BrowserSessions, createBrowserSessions } from './session/browser-sessions.ts'
-import { requireWithin } from './session/confine.ts'
+import { requireStoreAccess } from './session/store-access.ts'
 
 /**
  * Whom a token or a session authenticates. `person`: who signed in with a name and a password, and what he may do decides
@@ -210,7 +210,7 @@ export async function installGuards(
     if (!request.principal?.person?.stores || !request.tenant) return done()
     const rule = ruleOf(request)
     if (!rule?.within) return done(new AppError('FORBIDDEN'))
-    requireWithin(db, request, request.tenant, rule.within).then(() => done(), done)
+    requireStoreAccess(db, request, request.tenant, rule.within).then(() => done(), done)
   })
 
   return {

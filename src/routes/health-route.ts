@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { snakeCased } from '../domain/field-names.ts'
+import { buildInfo } from '../http/build-info.ts'
 import type { HttpServer } from '../http/create-server.ts'
-import { product } from '../http/product.ts'
 import { requireDatabase } from '../http/require-database.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { Timestamp } from './field-schemas.ts'
@@ -95,8 +95,8 @@ export function addHealthRoute(
       const warnings = await deps.database.durabilityWarnings()
       return {
         ...answer,
-        version: product.version,
-        commit: await product.commit(),
+        version: buildInfo.version,
+        commit: await buildInfo.commit(),
         ...flowsPage,
         ...(source.sandboxUrl !== undefined && { sandbox_url: source.sandboxUrl }),
         checks: {

@@ -29,7 +29,7 @@ const secretName =
   /(?:token|secret|password|signature|verifier|proof|cookie|hmac|api_?key|(?:key|state|browser)_?hash)s?$/i
 const literal = /^(?:undefined|null|true|false|''|""|'(?:string|object|number)'|-?\d[\d_]*)$/
 /** Numbers that grow with each owner of a lease, and hashes of flow definitions. No secrets. */
-const fencing = new Set(['src/jobs/with-lease.ts', 'src/flows/engine/previews.ts'])
+const fencing = new Set(['src/jobs/with-lease.ts', 'src/flows/engine/poll-preview-runner.ts'])
 
 /** The comparisons in this code by which the time of an answer could tell a secret. */
 function bareComparisons(code: string): string[] {
@@ -83,20 +83,20 @@ test('T1: the comparisons in constant time are the ones of Node', async () => {
   const files = await sources()
   const comparing = files.filter(({ code }) => /\btimingSafeEqual\(/.test(code))
   expect(comparing.map(({ file }) => file).sort()).toEqual([
-    'src/domain/secrets.ts',
+    'src/domain/secret-hash.ts',
     // Compares digests it has just made, as buffers of one checked length.
     'src/provider/webhook-signature.ts',
   ])
   for (const { code } of comparing) {
     expect(code).toMatch(/import \{.*timingSafeEqual.*\} from 'node:crypto'/)
   }
-  const own = comparing.find(({ file }) => file.endsWith('secrets.ts'))
+  const own = comparing.find(({ file }) => file.endsWith('secret-hash.ts'))
   expect(own?.code).not.toMatch(/[!=]==?|\b(?:equals|compare)\(/)
 })
 
 /** Where chance spreads waits and nothing else. */
 const jitter = new Set([
-  'src/db/database.ts',
+  'src/db/transactions.ts',
   'src/db/postgres-listener.ts',
   'src/app/flow-side.ts',
   'src/outbound/outbound.ts',

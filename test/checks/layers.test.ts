@@ -144,7 +144,7 @@ test('statements stand in repositories alone', () => {
 
 test('settings are read in app and by commands alone', () => {
   // How git is found; and the sandbox alone, which shares nothing.
-  const others = [...top, 'src/http/product.ts']
+  const others = [...top, 'src/http/build-info.ts']
   const files = sources
     .filter(
       ({ file, text }) =>

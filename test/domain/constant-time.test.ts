@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isSecret, sameSecret } from '../../src/domain/secrets.ts'
+import { isSecret, sameSecret } from '../../src/domain/secret-hash.ts'
 
 test.each([
   ['same', 'same', true],

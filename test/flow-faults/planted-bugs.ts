@@ -89,7 +89,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'a marker of an earlier file counts',
-    'flows/sources/file-ready',
+    'flows/sources/file-readiness',
     'return marker !== undefined && marker.changedNs >= file.changedNs',
     'return marker !== undefined',
   ),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { product } from '../../src/http/product.ts'
+import { buildInfo } from '../../src/http/build-info.ts'
 import { startTestFlows, type TestFlows } from '../support/flows.ts'
 import type { OpenApiDocument } from '../support/openapi.ts'
 import { routesOf } from '../support/routes.ts'
@@ -318,7 +318,7 @@ test('T52: health, the page and the description are open', async () => {
 
 test('T52: health tells version and commit to whoever may steer flows, and nothing to strangers', async () => {
   const plain = { status: 'ok', timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/) }
-  const detail = { ...plain, version: product.version, commit: await product.commit() }
+  const detail = { ...plain, version: buildInfo.version, commit: await buildInfo.commit() }
   const health = async (flows: TestFlows, headers = {}) =>
     (await flows.call('GET', '/health', { headers })).json()
   expect(await health(guarded)).toEqual(plain)

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { Secret } from '../../src/domain/secret.ts'
+import { Secret } from '../../src/domain/flow-secret.ts'
 import { type HttpSettings, openHttpDestination } from '../../src/flows/destinations/http.ts'
 import type { DeliveryJob } from '../../src/flows/types.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'

@@ -16,7 +16,7 @@ import {
   repeatedItems,
 } from '../../src/flows/poll/pass.ts'
 import { yieldToEventLoop } from '../../src/flows/poll/yield-to-event-loop.ts'
-import { isMarkerName } from '../../src/flows/sources/file-ready.ts'
+import { isMarkerName } from '../../src/flows/sources/file-readiness.ts'
 import { namesMatching } from '../../src/flows/sources/file-store.ts'
 import type { Source } from '../../src/flows/types.ts'
 import { longestTurn, promisedMs } from '../support/longest-turn.ts'

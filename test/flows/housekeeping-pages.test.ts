@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import type { Step } from '../../src/db/steps.ts'
 import { cleanDeliveries } from '../../src/flows/engine/housekeeping.ts'
-import { createSteps } from '../../src/jobs/small-steps.ts'
+import { createThrottledSteps } from '../../src/jobs/throttled-steps.ts'
 import { deleteFinished, finishedRows } from '../../src/repositories/flows/finished-deliveries.ts'
 import { deleteFlowErrorsBefore } from '../../src/repositories/flows/flow-errors.ts'
 import {
@@ -173,7 +173,7 @@ test('the housekeeping of a flow rests after each statement, and ends at a stop'
   const queue = { keepCompletedMs: 0, keepFailedMs: 0, keepHistoryMs: 0, maxWaiting: 1 }
   let steps = 0
   const stopping = new AbortController()
-  const step = createSteps(
+  const step = createThrottledSteps(
     {
       stopwatch: () => 0,
       sleep: async () => {

@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { Secret } from '../../src/domain/secret.ts'
+import { Secret } from '../../src/domain/flow-secret.ts'
 import type { Flow } from '../../src/flows/definition/schema.ts'
 import { openSqlSource } from '../../src/flows/sources/sql.ts'
 import type { SqlDriver } from '../../src/flows/sources/sql-driver.ts'

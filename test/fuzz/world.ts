@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Database } from '../../src/db/database.ts'
-import { hashSecret } from '../../src/domain/secrets.ts'
+import { hashSecret } from '../../src/domain/secret-hash.ts'
 import { jsonFlow, startTestFlows, type TestFlows } from '../support/flows.ts'
 import { cancel, deliver, newAccount, refund } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'

@@ -3,7 +3,7 @@ import type { Mistakes } from './mistakes.ts'
 /** Secrets, keys and signatures. */
 export const secrets: readonly Mistakes[] = [
   {
-    file: 'src/domain/secrets.ts',
+    file: 'src/domain/secret-hash.ts',
     tests: [['test/checks/comparisons.test.ts']],
     made: {
       'secrets are compared by ===': [
@@ -13,7 +13,7 @@ export const secrets: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/domain/secrets.ts',
+    file: 'src/payments/api-keys/api-keys.ts',
     tests: [['test/checks/comparisons.test.ts']],
     made: {
       'keys are drawn by Math.random': [
@@ -33,8 +33,8 @@ export const secrets: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/domain/secrets.ts',
-    tests: [['test/domain/secrets.test.ts']],
+    file: 'src/payments/api-keys/api-keys.ts',
+    tests: [['test/payment/api-key-values.test.ts']],
     made: {
       'half of the bytes of a key': [
         'randomBytes(32).toString(',

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { product } from '../../src/http/product.ts'
+import { buildInfo } from '../../src/http/build-info.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { clearFaults, setFaults } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -27,8 +27,8 @@ test('T52: anybody sees that the service lives and where charges go, and nothing
 test('the administrator sees version, commit and checks too', async () => {
   expect((await asAdmin(service, { url: '/health' })).json()).toEqual({
     ...plain,
-    version: product.version,
-    commit: await product.commit(),
+    version: buildInfo.version,
+    commit: await buildInfo.commit(),
     // No flows run beside this service.
     flows_page: null,
     sandbox_url: service.sandbox.url,

@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { product } from '../../src/http/product.ts'
+import { buildInfo } from '../../src/http/build-info.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import { location } from '../support/till.ts'
 import {
@@ -200,8 +200,8 @@ test('T18, T46: with the real provider no sandbox listens, a second signal ends 
   expect((await json(`${running.url}/health`)).body).toMatchObject({ mode: 'mercadopago' })
   expect(JSON.parse(running.stdout().split('\n')[0] ?? '')).toMatchObject({
     msg: 'starting',
-    version: product.version,
-    commit: await product.commit(),
+    version: buildInfo.version,
+    commit: await buildInfo.commit(),
   })
   const sandbox = `http://127.0.0.1:${settings.SANDBOX_PORT}/_sandbox/info`
   expect((await fetch(sandbox).catch(() => undefined))?.ok ?? false).toBe(false)

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { mayCallControl, maySeeFlows, type Person } from '../../domain/permissions.ts'
-import { sameSecret } from '../../domain/secrets.ts'
+import { sameSecret } from '../../domain/secret-hash.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { callerAddress } from '../../http/connections.ts'
 import type { HttpServer } from '../../http/create-server.ts'

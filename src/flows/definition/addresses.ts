@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Secret } from '../../domain/secret.ts'
+import type { Secret } from '../../domain/flow-secret.ts'
 import { type FlowContext, isOwnFile } from './context.ts'
 import { findingMessage, report, secretText } from './fields.ts'
 import { literalCredential, literalPassword } from './literal-secrets.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import type { Secret } from '../../domain/secret.ts'
+import type { Secret } from '../../domain/flow-secret.ts'
 import { isTimeZone } from '../../domain/time-zone.ts'
 import type { FlowContext } from './context.ts'
 import { type Finding, resolveReferences } from './references.ts'

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { resolve } from 'node:path'
+import type { Secret } from '../../domain/flow-secret.ts'
 import { canonicalJson } from '../../domain/json.ts'
-import type { Secret } from '../../domain/secret.ts'
 import { defaultPorts } from '../net/connection-limit.ts'
 import type { Flow } from './schema.ts'
 

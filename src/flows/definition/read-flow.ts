@@ -3,8 +3,8 @@ import type { Language } from '../../domain/language.ts'
 import type { FlowProblemView } from '../flow-service.ts'
 import type { FlowContext } from './context.ts'
 import { definitionHash } from './definition-hash.ts'
+import { nearestWord } from './did-you-mean.ts'
 import { keyText, type Path, type PathFinding, type PlacedFinding } from './findings.ts'
-import { nearest } from './nearest.ts'
 import { besideRemoved, removedFindings } from './removed-keys.ts'
 import { addressFindings } from './rules-addresses.ts'
 import { destinationFindings } from './rules-destinations.ts'
@@ -113,7 +113,7 @@ function alertFindings({ alerts, destinations }: Flow, { mail }: FlowContext): P
     const findings: PathFinding[] = []
     for (const [position, name] of (channel.destinations ?? []).entries()) {
       if (names.includes(name)) continue
-      const meant = nearest(name, names)
+      const meant = nearestWord(name, names)
       findings.push({
         path: [...path, 'destinations', position],
         why: {

@@ -1,5 +1,5 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { reference, Secret, type SecretPart } from '../../domain/secret.ts'
+import { reference, Secret, type SecretPart } from '../../domain/flow-secret.ts'
 import { GuardedFileError } from '../../files/guarded-file.ts'
 import type { FlowContext } from './context.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Secret } from '../../domain/secret.ts'
+import type { Secret } from '../../domain/flow-secret.ts'
 import { unknownPlaceholder } from './addresses.ts'
 import type { FlowContext } from './context.ts'
 import { isExactNumber, notExact, report, secretText, text } from './fields.ts'

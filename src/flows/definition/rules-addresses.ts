@@ -1,4 +1,4 @@
-import type { Secret } from '../../domain/secret.ts'
+import type { Secret } from '../../domain/flow-secret.ts'
 import { classOfLiteral, isMetadataName } from '../../outbound/address-class.ts'
 import type { Path, PathFinding } from './findings.ts'
 import type { Flow } from './schema.ts'

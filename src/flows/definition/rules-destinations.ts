@@ -1,4 +1,4 @@
-import { Secret } from '../../domain/secret.ts'
+import { Secret } from '../../domain/flow-secret.ts'
 import { type DeleteNeeds, madeFields, usedIn } from '../mapping/delete-needs.ts'
 import type { Path, PathFinding } from './findings.ts'
 import { grantFindings } from './oauth-schema.ts'

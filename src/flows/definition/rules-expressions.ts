@@ -1,8 +1,8 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
+import { compileJsonata } from '../mapping/evaluate-jsonata.ts'
 import { ExpressionError, lineAndColumn } from '../mapping/expression-error.ts'
-import { compileGuarded } from '../mapping/guarded.ts'
+import { nearestWord } from './did-you-mean.ts'
 import type { Path, PathFinding } from './findings.ts'
-import { nearest } from './nearest.ts'
 import type { Flow } from './schema.ts'
 
 /** JSONata's built-in functions without `$eval`: an expression must not execute code from a record. */
@@ -75,7 +75,7 @@ function findingsOf(path: Path, text: string, given: readonly string[] = []): Pa
   let ast: unknown
   try {
     // Not compileExpression, because checking a file needs no thread.
-    ast = compileGuarded(text).ast
+    ast = compileJsonata(text).ast
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error
     const { why: what, position } = error
@@ -95,7 +95,7 @@ function findingsOf(path: Path, text: string, given: readonly string[] = []): Pa
       if (name === 'eval') {
         return { path, offset, why: { code: 'USES_EVAL', data: { place } } }
       }
-      const meant = nearest(name, [...known])
+      const meant = nearestWord(name, [...known])
       const why: Reason = meant
         ? { code: 'USES_MISSPELT', data: { name, place, meant } }
         : { code: 'USES_UNKNOWN', data: { name, place } }

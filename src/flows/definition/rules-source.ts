@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { markerName } from '../sources/file-ready.ts'
+import { markerName } from '../sources/file-readiness.ts'
 import { hasPlaceholder } from '../sources/http-body.ts'
 import { rowLimit, selectProblem } from '../sources/sql-select.ts'
 import { scanSql } from '../sources/sql-text.ts'

@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import type { Reason } from '../../domain/flow-reasons.ts'
+import { didYouMean, nearestWord } from './did-you-mean.ts'
 import { findingIn } from './fields.ts'
 import { keyText, type Path, type PathFinding } from './findings.ts'
 import { flowJsonSchema, type JsonSchema, schemasAt, valueAt } from './json-schema.ts'
-import { didYouMean, nearest } from './nearest.ts'
 import type { Finding } from './references.ts'
 
 type Issue = z.core.$ZodIssue
@@ -174,7 +174,7 @@ function unknownKey(key: string, path: Path, file: unknown): Wording {
   const { schema, validPlaces } = knownKeys()
   const here = schemasAt(schema, file, path).flatMap((one) => Object.keys(one.properties ?? {}))
   const names = [...new Set(here)]
-  const meant = nearest(key, names)
+  const meant = nearestWord(key, names)
   if (meant !== undefined) return { ...unknown({ meant }), meant }
   // Kinds of sources and destinations have different keys in the same place, so that place is no hint.
   const at = keyText(path).replace(/\[\d+\]/g, '[]')

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Secret } from '../../domain/secret.ts'
+import { Secret } from '../../domain/flow-secret.ts'
 import { checkDatabase, databaseUrl, headers, httpUrl, sourceDriver } from './addresses.ts'
 import type { FlowContext } from './context.ts'
 import {

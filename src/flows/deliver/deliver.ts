@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Database, notify } from '../../db/database.ts'
+import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { Leader } from '../../jobs/leader.ts'
-import { createOneByOne } from '../../jobs/one-by-one.ts'
 import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
 import { deleteDestinationState } from '../../repositories/flows/destination-states.ts'
 import { deliveriesChannel, notifyDeliveries } from '../../repositories/flows/flow-events.ts'
@@ -84,7 +84,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   /** With a worker, also one that finishes its attempts. */
   const working = new Set<DestinationWork>()
   /** Openings and closings of each flow. */
-  const swaps = createOneByOne()
+  const swaps = createKeyedQueue()
   /** By quota name and rate limit. */
   const limiters = new Map<string, RateLimiter>()
   /** Flows with outcomes that pages were not notified of yet. */

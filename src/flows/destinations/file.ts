@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { ReasonValue } from '../../domain/flow-reasons.ts'
 import { dayIn } from '../../domain/time-zone.ts'
 import { GuardedFileError } from '../../files/guarded-file.ts'
-import { createOneByOne } from '../../jobs/one-by-one.ts'
+import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { appendLines, readFirstLine } from './file-appender.ts'
 import { beginsNdjson, csvRow, firstLineOf, ndjsonLine, recordOf } from './file-lines.ts'
@@ -34,7 +34,7 @@ export function openFileDestination(settings: FileSettings): Destination {
   // For CSV, csvRow has already checked the first line.
   const lines = isCsv ? { end: '\r\n', isOurs: () => true } : { end: '\n', isOurs: beginsNdjson }
 
-  const writes = createOneByOne()
+  const writes = createKeyedQueue()
 
   /** Builds the lines of the jobs in order, and the results of jobs that have no line. */
   const linesOf = async (jobs: readonly DeliveryJob[], path: string) => {

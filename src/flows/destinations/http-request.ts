@@ -1,6 +1,6 @@
 import { createHmac, hash } from 'node:crypto'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import type { Secret } from '../../domain/secret.ts'
+import type { Secret } from '../../domain/flow-secret.ts'
 import type { RequestMethod } from '../../outbound/guarded-request.ts'
 import { namesUnder } from '../mapping/delete-needs.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'

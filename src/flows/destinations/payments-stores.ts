@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Reason, ReasonValue } from '../../domain/flow-reasons.ts'
-import { createOneByOne } from '../../jobs/one-by-one.ts'
+import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import { findingMessage } from '../definition/fields.ts'
 import { valueAt } from '../definition/json-schema.ts'
 import { findingsOf } from '../definition/schema-findings.ts'
@@ -173,7 +173,7 @@ function storeOf(body: unknown): { store: Parameters<PaymentsPort['upsertStore']
  * `concurrency` says. The payment side allows one change of a store at a time, and a refusal would cost an attempt.
  */
 export function openPaymentsPos(client: string, payments: PaymentsPort): Destination {
-  const changes = createOneByOne()
+  const changes = createKeyedQueue()
   const inSequence = (
     store: string,
     { mayStart }: DeliveryJob,

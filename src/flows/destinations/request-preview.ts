@@ -1,4 +1,4 @@
-import { reference, Secret } from '../../domain/secret.ts'
+import { reference, Secret } from '../../domain/flow-secret.ts'
 import type { Model } from '../api-model.ts'
 import type { DeliveryJob, DestinationDefinition, HttpDefinition } from '../types.ts'
 import type { RequestPreview as RequestPreviewSchema } from '../workbench-schemas.ts'

@@ -45,7 +45,7 @@ import { sourceUnreadable } from '../sources/failures.ts'
 import { type DestinationDefinition, SourceError } from '../types.ts'
 import type { EngineDeps, FlowEngine, OpenFlow } from './flow-engine.ts'
 import { createFlowReports } from './flow-reports.ts'
-import { createPreviews } from './previews.ts'
+import { createPollPreviewRunner } from './poll-preview-runner.ts'
 import { syncItem } from './sync-item.ts'
 
 export type FlowServiceDeps = Pick<
@@ -84,7 +84,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     isOnFile: engine.isOnFile,
   }
 
-  const previews = createPreviews({
+  const previews = createPollPreviewRunner({
     database: deps.database,
     deliveries,
     now: deps.now,

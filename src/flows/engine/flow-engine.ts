@@ -4,10 +4,10 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Agent } from 'undici'
 import { notify } from '../../db/database.ts'
 import { createCachedCount } from '../../domain/cached-count.ts'
-import { Secret } from '../../domain/secret.ts'
+import { Secret } from '../../domain/flow-secret.ts'
 import { isInWindow } from '../../domain/time-window.ts'
+import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { Leader } from '../../jobs/leader.ts'
-import { createOneByOne } from '../../jobs/one-by-one.ts'
 import type { Notifications } from '../../notifications/notifications.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import {
@@ -123,7 +123,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   let stopped = false
   /** Reads that began after this process have greater numbers. */
   let startedRead = 0
-  const reloads = createOneByOne()
+  const reloads = createKeyedQueue()
   const abandon = new AbortController()
   const takeSlot = createPollSlots(availableParallelism())
   const pollDeps: FlowPollDeps = {

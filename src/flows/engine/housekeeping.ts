@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts'
 import type { Step } from '../../db/steps.ts'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
-import { createSteps } from '../../jobs/small-steps.ts'
+import { createThrottledSteps } from '../../jobs/throttled-steps.ts'
 import { deleteFinished } from '../../repositories/flows/finished-deliveries.ts'
 import { deleteFlowErrorsBefore } from '../../repositories/flows/flow-errors.ts'
 import { trimFlowActivity } from '../../repositories/flows/flow-switches.ts'
@@ -44,7 +44,7 @@ export function createHousekeeping(deps: HousekeepingDeps) {
     },
     lease: { deps },
     async run(signal) {
-      const step = createSteps(deps, signal)
+      const step = createThrottledSteps(deps, signal)
       const flows = [...deps.engine.flows().values()].map(({ loaded }) => loaded.flow)
       try {
         for (const flow of flows) await cleanDeliveries(deps, flow, step)

@@ -1,7 +1,7 @@
 import type { Flow } from '../definition/schema.ts'
 import type { HttpDefinition } from '../types.ts'
+import { compileJsonata } from './evaluate-jsonata.ts'
 import { ExpressionError } from './expression-error.ts'
-import { compileGuarded } from './guarded.ts'
 
 type Destination = Flow['destinations'][number]
 type BodyRules = Pick<Destination, 'map' | 'fields'>
@@ -165,7 +165,7 @@ function entriesOf(map: string): [string, unknown][] | undefined {
 /** Undefined for invalid JSONata, which has its own finding. */
 function astOf(expression: string): Node | undefined {
   try {
-    return compileGuarded(expression).ast as Node
+    return compileJsonata(expression).ast as Node
   } catch (error) {
     if (error instanceof ExpressionError) return undefined
     throw error

@@ -1,7 +1,7 @@
 import { hasBoundedCost } from './bounded-cost.ts'
+import { compileJsonata, type Variables } from './evaluate-jsonata.ts'
 import { ExpressionError } from './expression-error.ts'
 import { createFairQueue } from './fair-queue.ts'
-import { compileGuarded, type Variables } from './guarded.ts'
 import { estimateJsonSize } from './json-size.ts'
 import { evaluateInThread, prepareThread } from './worker-thread.ts'
 
@@ -18,12 +18,12 @@ export type Expression = {
 }
 
 /**
- * Compiles JSONata as `compileGuarded` describes it. Expressions that only select, compare and convert run in this thread. All
+ * Compiles JSONata as `compileJsonata` describes it. Expressions that only select, compare and convert run in this thread. All
  * others (regular expressions, functions, ranges, sorting) run in a worker thread that can be ended. Throws ExpressionError
  * with the position of a syntax error.
  */
 export function compileExpression(text: string): Expression {
-  const guarded = compileGuarded(text)
+  const guarded = compileJsonata(text)
   const owner = {}
   if (hasBoundedCost(guarded.ast)) {
     return {

@@ -1,7 +1,12 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Reason } from '../../domain/flow-reasons.ts'
+import {
+  type CompiledJsonata,
+  compileJsonata,
+  type EvaluationLimits,
+  type Variables,
+} from './evaluate-jsonata.ts'
 import { toExpressionError } from './expression-error.ts'
-import { compileGuarded, type EvaluationLimits, type Guarded, type Variables } from './guarded.ts'
 import { threadCpuMs } from './thread-cpu.ts'
 
 /** A request to the thread. */
@@ -15,13 +20,13 @@ export type ThreadMessage = { answer?: EvaluationAnswer; cpuMs: number }
 
 const limits = workerData as EvaluationLimits
 const maxCompiled = 1_000
-const compiled = new Map<string, Guarded>()
+const compiled = new Map<string, CompiledJsonata>()
 
-function compile(text: string): Guarded {
+function compile(text: string): CompiledJsonata {
   const known = compiled.get(text)
   if (known) return known
   if (compiled.size >= maxCompiled) compiled.clear()
-  const fresh = compileGuarded(text, limits)
+  const fresh = compileJsonata(text, limits)
   compiled.set(text, fresh)
   return fresh
 }

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
+import type { EvaluationLimits } from './evaluate-jsonata.ts'
 import { ExpressionError, tooSlow } from './expression-error.ts'
 import { createFairQueue } from './fair-queue.ts'
-import type { EvaluationLimits } from './guarded.ts'
 import { milliseconds } from './thread-cpu.ts'
 import type { EvaluationAnswer, EvaluationRequest, ThreadMessage } from './worker-entry.ts'
 

@@ -1,4 +1,4 @@
-import { Secret } from '../../domain/secret.ts'
+import { Secret } from '../../domain/flow-secret.ts'
 
 /** Shorter texts are not secrets, and masking them would damage ordinary words. */
 const leastLength = 8

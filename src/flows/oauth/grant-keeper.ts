@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts'
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { SealedError, type Sealer } from '../../domain/sealed.ts'
-import { sameSecret } from '../../domain/secrets.ts'
+import { sameSecret } from '../../domain/secret-hash.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import { RequestFailure } from '../../outbound/guarded-request.ts'
 import { grantContext } from '../../repositories/encryption/sealed-values.ts'

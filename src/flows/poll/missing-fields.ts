@@ -3,7 +3,7 @@ import type { Reason } from '../../domain/flow-reasons.ts'
 import type { FlowStateChange, FlowStateRow } from '../../repositories/flows/flow-state.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { compileGuarded } from '../mapping/guarded.ts'
+import { compileJsonata } from '../mapping/evaluate-jsonata.ts'
 import { isPaymentsSource } from '../sources/index.ts'
 import { invalidRecordReason, SourceError, type SourceRow } from '../types.ts'
 
@@ -124,7 +124,7 @@ type Node = Record<string, unknown> & { type?: unknown; value?: unknown }
 export function itemFields(expression: string): string[] {
   const named = new Set<string>()
   const optional = new Set<string>()
-  visit(compileGuarded(expression).ast, true, { named, optional })
+  visit(compileJsonata(expression).ast, true, { named, optional })
   return [...named].filter((field) => !optional.has(field))
 }
 

@@ -3,8 +3,8 @@ import type { Language } from '../../domain/language.ts'
 import { deriveFlow } from '../../fleet/derive-flow.ts'
 import { messageOf } from '../../fleet/state-texts.ts'
 import type { Health } from '../../fleet/states.ts'
+import { buildInfo } from '../../http/build-info.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import { product } from '../../http/product.ts'
 import { toWire } from '../api-model.ts'
 import type { FlowStatus } from '../flow-service.ts'
 import { givenKey } from '../item/item.ts'
@@ -53,7 +53,7 @@ export function addStatus(
       await requireDatabase()
       const answer = { status: 'ok' as const, timestamp: now().toISOString() }
       if (!(await isOperator(request))) return answer
-      return { ...answer, version: product.version, commit: await product.commit() }
+      return { ...answer, version: buildInfo.version, commit: await buildInfo.commit() }
     },
   )
 

@@ -19,7 +19,7 @@ import {
   isMarkerName,
   isMarkerOf,
   markerName,
-} from './file-ready.ts'
+} from './file-readiness.ts'
 import { recordsOfFile } from './file-records.ts'
 import {
   type FileAccess,

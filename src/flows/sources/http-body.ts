@@ -1,4 +1,4 @@
-import { Secret } from '../../domain/secret.ts'
+import { Secret } from '../../domain/flow-secret.ts'
 import type { Flow } from '../definition/schema.ts'
 import { escapeXml } from '../destinations/http-body.ts'
 import { secretsIn } from '../net/hidden-texts.ts'

@@ -1,5 +1,5 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
-import type { Secret } from '../../domain/secret.ts'
+import type { Secret } from '../../domain/flow-secret.ts'
 import { wallClockOf } from '../../domain/time-zone.ts'
 import type { Flow } from '../definition/schema.ts'
 import { connectionLimit } from '../net/connection-limit.ts'

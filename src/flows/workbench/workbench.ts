@@ -1,6 +1,6 @@
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
-import { reference } from '../../domain/secret.ts'
-import { createOneByOne } from '../../jobs/one-by-one.ts'
+import { reference } from '../../domain/flow-secret.ts'
+import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import { type LeaseDeps, withLease } from '../../jobs/with-lease.ts'
 import type { Model } from '../api-model.ts'
 import { recordAction, type SwitchDeps } from '../control/switches.ts'
@@ -107,7 +107,7 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
   const files = createFlowFiles(deps.flowsDir, deps.now)
   const readFlow = createFlowReader(deps.files)
   let isRunning = false
-  const saves = createOneByOne()
+  const saves = createKeyedQueue()
 
   const whyClosed = ({ isAnonymous }: Caller) => {
     if (deps.setting === false) return closed.off

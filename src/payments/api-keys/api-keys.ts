@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { asClientName } from '../../domain/client-name.ts'
-import { hashSecret, maskApiKey, newApiKey } from '../../domain/secrets.ts'
+import { hashSecret } from '../../domain/secret-hash.ts'
 import { AppError } from '../../errors/app-error.ts'
 import {
   findKeyById,
@@ -12,6 +12,16 @@ import { lockClient } from '../../repositories/connection/clients.ts'
 import { findConnection } from '../../repositories/connection/connection-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
+
+/** A new key value: `mk_` and 64 hexadecimal characters (256 random bits). Shown once, never stored. */
+export function newApiKey(): string {
+  return `mk_${randomBytes(32).toString('hex')}`
+}
+
+/** `mk_1a2b…9f0e`: enough to recognise a key; the ellipsis makes it invalid as a key. */
+export function maskApiKey(value: string): string {
+  return `${value.slice(0, 7)}…${value.slice(-4)}`
+}
 
 type CreatedKey = { id: string; key: string; mpUserId: number; nickname: string | null }
 

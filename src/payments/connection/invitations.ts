@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { asClientName } from '../../domain/client-name.ts'
-import { sameSecret } from '../../domain/secrets.ts'
+import { sameSecret } from '../../domain/secret-hash.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { countApiKeys } from '../../repositories/api-keys/api-key-queries.ts'
 import { findClient } from '../../repositories/connection/clients.ts'

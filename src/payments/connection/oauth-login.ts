@@ -2,7 +2,7 @@ import type { Trx } from '../../db/database.ts'
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { codeChallenge, randomToken } from '../../domain/pkce.ts'
 import { SealedError } from '../../domain/sealed.ts'
-import { hashSecret, sameSecret } from '../../domain/secrets.ts'
+import { hashSecret, sameSecret } from '../../domain/secret-hash.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import { asAppError } from '../../provider/provider.ts'
 import {

@@ -1,4 +1,4 @@
-import { createSteps } from '../../jobs/small-steps.ts'
+import { createThrottledSteps } from '../../jobs/throttled-steps.ts'
 import { deleteExpiredStates } from '../../repositories/connection/connection-queries.ts'
 import { deleteIdempotencyKeys } from '../../repositories/orders/idempotency-keys.ts'
 import { deleteOldOrders } from '../../repositories/orders/old-orders.ts'
@@ -34,7 +34,7 @@ export async function deleteOldData(
   const { db } = database
   const now = deps.now()
   const before = (ms: number) => new Date(now.getTime() - ms)
-  const step = createSteps(deps, signal)
+  const step = createThrottledSteps(deps, signal)
 
   /** Repeats `work` until it finds fewer rows than its limit. Returns the number of rows. */
   const inSteps = async (limit: number, work: (limit: number) => Promise<number>) => {

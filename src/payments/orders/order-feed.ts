@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts'
-import { changePositionOf, positionBehind } from '../../domain/change-position.ts'
+import { changePositionOf, positionBehind } from '../../domain/change-feed.ts'
 import { asClientName } from '../../domain/client-name.ts'
 import { buyerPaidCents, pointFromCents } from '../../domain/money.ts'
 import { decisionOf } from '../../domain/order-state.ts'

@@ -5,7 +5,7 @@ import { listOperations } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { listOrderCalls, listOrderEvents } from '../../repositories/orders/timeline-queries.ts'
 import { listWebhooksOfOrder } from '../../repositories/webhooks/webhook-log.ts'
-import { createWhoOf, type Who } from '../audit/who.ts'
+import { createAuthorOf, type Who } from '../audit/entry-author.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { requireOrder } from './read.ts'
 
@@ -91,7 +91,7 @@ export async function readTimeline(
   const operations = await listOperations(db, [order.id])
   const webhooks = await listWebhooksOfOrder(db, client, order.id)
   const actions = await listActivityOfOrder(db, client, order.id, actionsShown)
-  const whoOf = await createWhoOf(db, actions)
+  const whoOf = await createAuthorOf(db, actions)
   const entries: TimelineEntry[] = [
     ...calls.map((call) => ({
       ...blank,

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { nameKey, placesOfRole, type Role } from '../../domain/permissions.ts'
-import { hashSecret } from '../../domain/secrets.ts'
+import { hashSecret } from '../../domain/secret-hash.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import { findClient } from '../../repositories/connection/clients.ts'
 import {

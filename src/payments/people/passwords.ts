@@ -1,5 +1,5 @@
 import { randomBytes, type ScryptOptions, scrypt } from 'node:crypto'
-import { sameSecret } from '../../domain/secrets.ts'
+import { sameSecret } from '../../domain/secret-hash.ts'
 import { AppError } from '../../errors/app-error.ts'
 
 /** `log2N`, `r` and `p` of scrypt (RFC 7914): one check takes 128 * r * 2^log2N bytes. */

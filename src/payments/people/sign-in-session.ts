@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
 import { asClientName } from '../../domain/client-name.ts'
 import type { Person } from '../../domain/permissions.ts'
-import { hashSecret } from '../../domain/secrets.ts'
+import { hashSecret } from '../../domain/secret-hash.ts'
 import { type PersonRow, updatePerson } from '../../repositories/people/people-queries.ts'
 import {
   deletePersonSession,

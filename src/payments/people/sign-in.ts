@@ -1,6 +1,6 @@
 import { nameKey } from '../../domain/permissions.ts'
 import { SealedError } from '../../domain/sealed.ts'
-import { hashSecret } from '../../domain/secrets.ts'
+import { hashSecret } from '../../domain/secret-hash.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { totpContext } from '../../repositories/encryption/sealed-values.ts'
 import {

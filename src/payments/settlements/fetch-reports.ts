@@ -14,9 +14,9 @@ import { recordFailure, recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { serviceActor } from '../operations/request-context.ts'
-import { missingColumns, ReportError, type ReportKind } from './read-report.ts'
+import { importReportStream } from './import-report.ts'
+import { missingColumns, ReportError, type ReportKind } from './parse-report.ts'
 import { offsetOfZone, reportZone } from './report-amounts.ts'
-import { takeReportStream } from './take-report.ts'
 
 const dayMs = 86_400_000
 /** The provider makes reports of up to 60 days, about three months back, and complete up to yesterday. */
@@ -191,7 +191,7 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
       fileName = task.fileName
       await move(db, job, { file_name: fileName })
     }
-    await takeReportStream(deps, client, reports.file(token, report, fileName, signal), {
+    await importReportStream(deps, client, reports.file(token, report, fileName, signal), {
       origin: 'fetched',
       name: fileName,
       offset: offsetOfZone(config.zone ?? ''),

@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts'
-import { type ChangeFeed, changePositionOf, positionBehind } from '../../domain/change-position.ts'
+import { type ChangeFeed, changePositionOf, positionBehind } from '../../domain/change-feed.ts'
 import { asClientName } from '../../domain/client-name.ts'
 import { signedPointFromCents } from '../../domain/money.ts'
 import {

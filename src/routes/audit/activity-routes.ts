@@ -1,8 +1,8 @@
 import { AppError, invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { readActivity } from '../../payments/audit/activity.ts'
+import { createAuthorOf } from '../../payments/audit/entry-author.ts'
 import { verifyActivityChain } from '../../payments/audit/verify-activity.ts'
-import { createWhoOf } from '../../payments/audit/who.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {
   ActivityQuery,
@@ -52,7 +52,7 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
         sequencePageOf(request.query),
       )
       const shown = page.rows.filter(({ isForged }) => !isForged)
-      const whoOf = await createWhoOf(deps.database.db, shown)
+      const whoOf = await createAuthorOf(deps.database.db, shown)
       return {
         logs: shown.map((row) => ({
           ...row,

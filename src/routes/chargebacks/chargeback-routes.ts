@@ -10,7 +10,7 @@ import {
   listChargebacks,
 } from '../../repositories/chargebacks/chargeback-queries.ts'
 import { tenantOfRequest } from '../guards.ts'
-import { storesOfRequest } from '../session/confine.ts'
+import { storesOfRequest } from '../session/store-access.ts'
 import {
   ChargebackParams,
   ChargebackResponse,

@@ -6,7 +6,7 @@ import { createEventReader } from '../../payments/events/event-source.ts'
 import { readStores } from '../../payments/stores/manage-stores.ts'
 import { AnyClientQuery, StreamQuery } from '../field-schemas.ts'
 import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
-import { storesOfRequest } from '../session/confine.ts'
+import { storesOfRequest } from '../session/store-access.ts'
 
 const EventsQuery = z.object({
   ...AnyClientQuery,

@@ -1,6 +1,6 @@
 import { type Language, preferredLanguage } from '../../domain/language.ts'
 import { actionOf } from '../../fleet/causes.ts'
-import type { FleetChange } from '../../fleet/changes.ts'
+import type { FleetChange } from '../../fleet/state-changes.ts'
 import { messageOf } from '../../fleet/state-texts.ts'
 import {
   type BoxHealth,
@@ -11,7 +11,7 @@ import {
 } from '../../fleet/states.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { storesOfRequest } from '../session/confine.ts'
+import { storesOfRequest } from '../session/store-access.ts'
 import {
   causeTable,
   FleetChangesQuery,

@@ -10,7 +10,7 @@ import { createOrder } from '../../payments/orders/charge.ts'
 import { readOrder } from '../../payments/orders/read.ts'
 import { type Refunded, refundOrder } from '../../payments/orders/refund.ts'
 import { contextOf, type Guards, placeOwner, providerErrors, tenantOfRequest } from '../guards.ts'
-import { storesOfRequest } from '../session/confine.ts'
+import { storesOfRequest } from '../session/store-access.ts'
 import { readBeside, viewMoney, viewOrder, viewOutcome } from './order-answer.ts'
 import { findOrderPage } from './order-page.ts'
 import {

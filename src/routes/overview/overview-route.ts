@@ -5,7 +5,7 @@ import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { viewBoxHealth, viewFleet } from '../fleet/fleet-routes.ts'
 import { FleetResponse } from '../fleet/fleet-schemas.ts'
-import { storesOfRequest } from '../session/confine.ts'
+import { storesOfRequest } from '../session/store-access.ts'
 import { readStatistics } from '../statistics/statistics-routes.ts'
 import {
   AllStatisticsQuery,

@@ -14,7 +14,7 @@ import {
   type SalesOfStore,
 } from '../../payments/sales/sales.ts'
 import { spanOf } from '../field-schemas.ts'
-import { storesOfRequest } from '../session/confine.ts'
+import { storesOfRequest } from '../session/store-access.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
 import {
   SalesOverTimeQuery,

@@ -8,7 +8,7 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import { setChargeClass } from '../../payments/settlements/charge-classes.ts'
 import { askForReport, readFetch } from '../../payments/settlements/fetch-reports.ts'
-import { handInReport } from '../../payments/settlements/hand-in.ts'
+import { uploadReport } from '../../payments/settlements/upload-report.ts'
 import {
   listChargeClasses,
   listNotClassed,
@@ -182,7 +182,7 @@ function addHandIn(app: HttpServer, deps: PaymentDeps): void {
       const { name = null, zone } = request.query
       const given = { text: request.body.content, name, zone }
       const { file, rows, added, changed, withoutOrder } = await during(request, () =>
-        handInReport(deps, tenantOfRequest(request), given, actorOf(deps, request)),
+        uploadReport(deps, tenantOfRequest(request), given, actorOf(deps, request)),
       )
       return {
         message: added > 0 ? 'The report is imported' : 'Everything in the report was known',

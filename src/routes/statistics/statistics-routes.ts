@@ -19,7 +19,7 @@ import { countOpenOrphans } from '../../repositories/unclaimed-payments/unclaime
 import { countWebhooks } from '../../repositories/webhooks/webhook-log.ts'
 import { spanOf } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
-import { storesOfRequest } from '../session/confine.ts'
+import { storesOfRequest } from '../session/store-access.ts'
 import {
   AllStatisticsQuery,
   mostBoxes,

@@ -13,7 +13,7 @@ import {
 import { readStore, type StoreWithPos } from '../../payments/stores/store-provider.ts'
 import type { PosRow } from '../../repositories/stores/store-queries.ts'
 import { providerErrors, tenantOfRequest } from '../guards.ts'
-import { storesOfRequest } from '../session/confine.ts'
+import { storesOfRequest } from '../session/store-access.ts'
 import {
   AddPosBody,
   AddPosResponse,

@@ -5,7 +5,7 @@ import { actorOf } from '../../payments/operations/request-context.ts'
 import { listTerminals } from '../../payments/terminals/list-terminals.ts'
 import { setOperatingMode } from '../../payments/terminals/operating-mode.ts'
 import { providerErrors, tenantOfRequest } from '../guards.ts'
-import { storesOfRequest } from '../session/confine.ts'
+import { storesOfRequest } from '../session/store-access.ts'
 import {
   OperatingModeBody,
   OperatingModeResponse,

@@ -17,7 +17,7 @@ import {
 } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { contextOf, providerErrors, tenantOfRequest } from '../guards.ts'
 import { viewOutcome } from '../orders/order-answer.ts'
-import { storesOfRequest } from '../session/confine.ts'
+import { storesOfRequest } from '../session/store-access.ts'
 import {
   AdoptBody,
   ListOrphansQuery,

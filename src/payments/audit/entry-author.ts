@@ -12,7 +12,7 @@ export type Who = {
 type WrittenEntry = { ip_address: string | null; metadata: Record<string, unknown> }
 
 /** Answers who made each entry. Keys are looked up once, however many entries there are. */
-export async function createWhoOf(
+export async function createAuthorOf(
   db: Db,
   entries: readonly WrittenEntry[],
 ): Promise<(one: WrittenEntry) => Who> {

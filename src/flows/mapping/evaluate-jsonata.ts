@@ -19,7 +19,7 @@ const exitHook = Symbol.for('jsonata.__evaluate_exit')
 /** Variables of an expression: JSON values by name. */
 export type Variables = Readonly<Record<string, unknown>>
 
-export type Guarded = {
+export type CompiledJsonata = {
   /**
    * The result as plain JSON values; undefined when there is none. `variables` are `$name` in the expression. Rejects with
    * ExpressionError.
@@ -34,7 +34,7 @@ export type Guarded = {
  *
  * A thread evaluates one expression at a time. Throws ExpressionError for a syntax error.
  */
-export function compileGuarded(text: string, limits = defaultLimits): Guarded {
+export function compileJsonata(text: string, limits = defaultLimits): CompiledJsonata {
   const expression = parse(text)
   expression.registerFunction('eval', refuseEval)
   expression.registerFunction('exists', exists, '<x:b>')

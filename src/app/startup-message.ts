@@ -1,5 +1,5 @@
 /** What a person at a terminal wants to know of a service that is ready. */
-export type Started = {
+export type StartedService = {
   /** Address of the payment API. */
   url: string
   /** Address of the control API. */
@@ -15,7 +15,7 @@ export type Started = {
 }
 
 /** A readable block for a terminal; the log has the same as JSON. */
-export function startBlock(started: Started): string {
+export function startupMessage(started: StartedService): string {
   const { url, syncUrl, publicUrl, mode, sandboxUrl, database, tokenFile } = started
   const lines: [name: string, value: string][] = [
     ['Dashboard', `${url}/dashboard`],

@@ -1,12 +1,12 @@
 /** Runs works of one key one after the other, in the order of their requests. Works of different keys do not wait for each other. */
-export type OneByOne = {
+export type KeyedQueue = {
   /** A failure of a work before it does not matter. */
   run<T>(key: string, work: () => Promise<T>): Promise<T>
   /** Resolves when no work is left. */
   idle(): Promise<void>
 }
 
-export function createOneByOne(): OneByOne {
+export function createKeyedQueue(): KeyedQueue {
   const last = new Map<string, Promise<unknown>>()
   return {
     run<T>(key: string, work: () => Promise<T>): Promise<T> {

@@ -1,18 +1,8 @@
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
-
-/** A new key value: `mk_` and 64 hexadecimal characters (256 random bits). Shown once, never stored. */
-export function newApiKey(): string {
-  return `mk_${randomBytes(32).toString('hex')}`
-}
+import { hash, timingSafeEqual } from 'node:crypto'
 
 /** SHA-256 in hexadecimal of a secret that is looked up by its value. */
 export function hashSecret(value: string): string {
   return hash('sha256', value)
-}
-
-/** `mk_1a2b…9f0e`: enough to recognise a key; the ellipsis makes it invalid as a key. */
-export function maskApiKey(value: string): string {
-  return `${value.slice(0, 7)}…${value.slice(-4)}`
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 
 /** The most similar candidate; undefined when none is similar enough. */
-export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+export function nearestWord(word: string, candidates: Iterable<string>): string | undefined {
   const given = plain(word)
   let best: { candidate: string; distance: number } | undefined
   for (const candidate of candidates) {
@@ -49,7 +49,7 @@ export function didYouMean(word: string, candidates: readonly string[]): Reason 
   if (named !== undefined && candidates.includes(named)) {
     return { code: 'MEANT', data: { word: named, note } }
   }
-  const meant = nearest(word, candidates)
+  const meant = nearestWord(word, candidates)
   if (meant === undefined) return undefined
   return { code: meant === word ? 'WRITE_WITHOUT_QUOTES' : 'MEANT', data: { word: meant } }
 }

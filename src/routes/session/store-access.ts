@@ -20,7 +20,7 @@ export function storesOfRequest({ principal }: FastifyRequest): StoresSeen {
  *
  * @throws NOT_FOUND
  */
-export async function requireWithin(
+export async function requireStoreAccess(
   db: Db,
   request: FastifyRequest,
   client: ClientName,

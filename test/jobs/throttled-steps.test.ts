@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createSteps } from '../../src/jobs/small-steps.ts'
+import { createThrottledSteps } from '../../src/jobs/throttled-steps.ts'
 
 /** A work on many rows leaves nine tenths of the time to others. */
 
@@ -21,7 +21,7 @@ function world() {
 
 test('the rest after a step is nine times as long as the step, and 50 ms at least', async () => {
   const { deps, rests, takes } = world()
-  const step = createSteps(deps, new AbortController().signal)
+  const step = createThrottledSteps(deps, new AbortController().signal)
   for (const ms of [1, 20, 300]) expect(await step(takes(ms))).toBe(ms)
   expect(rests).toEqual([50, 180, 2_700])
 })
@@ -29,7 +29,7 @@ test('the rest after a step is nine times as long as the step, and 50 ms at leas
 test('after a stop no further step begins', async () => {
   const { deps, takes } = world()
   const stopping = new AbortController()
-  const step = createSteps(deps, stopping.signal)
+  const step = createThrottledSteps(deps, stopping.signal)
   await step(takes(1))
   stopping.abort(new Error('stopped'))
   await expect(step(takes(1))).rejects.toThrow('stopped')

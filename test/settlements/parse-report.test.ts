@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type ReportLine, readReport } from '../../src/payments/settlements/read-report.ts'
+import { parseReport, type ReportLine } from '../../src/payments/settlements/parse-report.ts'
 import {
   centsOfReport,
   dayOfReport,
@@ -11,7 +11,7 @@ async function read(text: string, chunk = text.length, offset?: string): Promise
   const parts: string[] = []
   for (let at = 0; at < text.length; at += chunk) parts.push(text.slice(at, at + chunk))
   const lines: ReportLine[] = []
-  for await (const line of readReport(parts, offset)) lines.push(line)
+  for await (const line of parseReport(parts, offset)) lines.push(line)
   return lines
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { startBlock } from '../../src/app/start-block.ts'
+import { startupMessage } from '../../src/app/startup-message.ts'
 import { openTerminalLog } from '../../src/app/terminal-log.ts'
 import { createLogger } from '../../src/http/logging.ts'
 
@@ -14,7 +14,7 @@ const sandbox = {
 }
 
 test('the block of a first start names addresses, mode, database and the file of the token', () => {
-  expect(startBlock(sandbox)).toBe(`
+  expect(startupMessage(sandbox)).toBe(`
 tillbridge is ready. Stop it with Ctrl+C.
 
   Dashboard            http://127.0.0.1:3000/dashboard
@@ -30,7 +30,7 @@ tillbridge is ready. Stop it with Ctrl+C.
 })
 
 test('in production it names the public address, and no token', () => {
-  const text = startBlock({
+  const text = startupMessage({
     ...sandbox,
     publicUrl: 'https://pay.example.com',
     mode: 'mercadopago',

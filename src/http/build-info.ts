@@ -12,7 +12,7 @@ const manifest = z
 let found: Promise<string | null> | undefined
 
 /** Version and licence from package.json, and the commit that this process was started from. */
-export const product = Object.freeze({
+export const buildInfo = Object.freeze({
   version: manifest.version,
   license: manifest.license,
   /** Read once, so that a later pull into a checkout does not count as what runs. Null when it is unknown. */

@@ -44,7 +44,7 @@ export async function askAboutOrder(
  *
  * @throws NOT_FOUND, and CONFLICT for an order that is not in doubt and has nothing to decide
  */
-export async function settleDoubt(
+export async function settleCharge(
   deps: PaymentDeps,
   client: ClientName,
   id: string,

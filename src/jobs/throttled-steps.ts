@@ -13,7 +13,7 @@ const minPauseMs = 50
  * Steps with a pause after each. Once `signal` is aborted, a pause ends at once and the next step throws the signal's
  * reason.
  */
-export function createSteps({ stopwatch, sleep }: StepDeps, signal: AbortSignal): Step {
+export function createThrottledSteps({ stopwatch, sleep }: StepDeps, signal: AbortSignal): Step {
   return async (work) => {
     signal.throwIfAborted()
     const beganAt = stopwatch()

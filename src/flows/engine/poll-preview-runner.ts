@@ -6,11 +6,11 @@ import { controlError } from '../control-errors.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { PreviewLimits, SyncPreview } from '../flow-service.ts'
-import { CutOff, previewPoll } from '../poll/preview.ts'
+import { CutOff, previewPoll } from '../poll/poll-preview.ts'
 import { sourceUnreadable } from '../sources/failures.ts'
 import { SourceClosedError, SourceError } from '../types.ts'
 
-export type Previews = {
+export type PollPreviewRunner = {
   /**
    * What a poll of the flow would do now. Throws RATE_LIMITED if too many run, and CONFLICT if the flow was polled or
    * changed meanwhile. Throws PROVIDER_ERROR with the error of an unreadable source, and the reason of `signal`.
@@ -18,7 +18,7 @@ export type Previews = {
   preview(runtime: FlowRuntime, limits: PreviewLimits, signal: AbortSignal): Promise<SyncPreview>
 }
 
-export type PreviewsDeps = {
+export type PollPreviewRunnerDeps = {
   database: Database
   deliveries: Pick<Deliveries, 'deliveryPreviews'>
   now: () => Date
@@ -38,7 +38,7 @@ const checkEveryMs = 250
  * Previews of polls. They take no lease, so polls never wait for them. A preview starts when no process polls the
  * flow, and ends when a poll begins, because the stored items then change. One at a time per flow.
  */
-export function createPreviews(deps: PreviewsDeps): Previews {
+export function createPollPreviewRunner(deps: PollPreviewRunnerDeps): PollPreviewRunner {
   const { db } = deps.database
   const running = new Set<string>()
   const pausedUntil = new Map<string, number>()

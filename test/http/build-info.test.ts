@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { commitOf } from '../../src/http/product.ts'
+import { commitOf } from '../../src/http/build-info.ts'
 
 const commit = '0123456789abcdef0123456789abcdef01234567'
 let root: string

@@ -3,7 +3,7 @@ import { preferredLanguage } from '../../domain/language.ts'
 import { invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { askAboutOrder, settleDoubt } from '../../payments/orders/settle-doubt.ts'
+import { askAboutOrder, settleCharge } from '../../payments/orders/settle-charge.ts'
 import { settleRefund } from '../../payments/orders/settle-refund.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { text } from '../field-schemas.ts'
@@ -29,7 +29,7 @@ const SettleBody = z
   })
 
 /** For a person, when the service cannot find out whether a customer has paid. */
-export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
+export function addSettleRoutes(app: HttpServer, deps: PaymentDeps): void {
   const view = async (order: OrderRow, acceptLanguage: string | undefined, stale = false) => {
     const beside = await readBeside(deps.database.db, [order])
     return viewOrder(deps, order, beside, preferredLanguage(acceptLanguage), stale)
@@ -80,7 +80,7 @@ export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
       }
       const order =
         as === 'paid' || as === 'not_paid'
-          ? await settleDoubt(deps, client, orderId, { as, reason }, context)
+          ? await settleCharge(deps, client, orderId, { as, reason }, context)
           : await settleRefund(deps, client, orderId, { as, reason, refundId }, context)
       return view(order, request.headers['accept-language'])
     },

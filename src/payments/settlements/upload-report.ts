@@ -2,21 +2,21 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { ReportError } from './read-report.ts'
+import { type ImportedReport, importReportText } from './import-report.ts'
+import { ReportError } from './parse-report.ts'
 import { offsetOfZone } from './report-amounts.ts'
-import { type TakenReport, takeReportText } from './take-report.ts'
 
 /**
  * Stores a report that a person uploads.
  *
  * @throws VALIDATION_ERROR with the line, when it cannot be read; nothing of it is stored then
  */
-export async function handInReport(
+export async function uploadReport(
   deps: PaymentDeps,
   client: ClientName,
   given: { text: string; name: string | null; zone: string | undefined },
   actor: Actor,
-): Promise<TakenReport> {
+): Promise<ImportedReport> {
   const offset = given.zone === undefined ? undefined : offsetOfZone(given.zone)
   if (given.zone !== undefined && offset === undefined) {
     throw invalid('zone', { code: 'OFFSET_UNKNOWN' })
@@ -28,7 +28,7 @@ export async function handInReport(
     resourceId: given.name,
   }
   return auditFailure(deps, entry, async () => {
-    return takeReportText(deps, client, given.text, {
+    return importReportText(deps, client, given.text, {
       origin: 'handed_in',
       name: given.name,
       offset,

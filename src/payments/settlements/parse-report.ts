@@ -8,7 +8,7 @@ import {
   taxesOfCell,
   timeOfReport,
 } from './report-amounts.ts'
-import { columnName } from './spanish-headers.ts'
+import { columnName } from './spanish-report-columns.ts'
 
 /** An error in a report, for the person who uploaded it. */
 export class ReportError extends Error {}
@@ -89,7 +89,7 @@ export function missingColumns(report: ReportKind, columns: readonly string[]): 
  *
  * @throws ReportError with the line: a file is read completely or not at all
  */
-export async function* readReport(
+export async function* parseReport(
   text: AsyncIterable<string> | Iterable<string>,
   offset = reportZone,
 ): AsyncGenerator<ReportLine> {

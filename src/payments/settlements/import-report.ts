@@ -20,12 +20,12 @@ import {
   updateSettlementRows,
 } from '../../repositories/settlements/settlement-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { ReportError, type ReportKind, type ReportLine, readReport } from './read-report.ts'
+import { parseReport, ReportError, type ReportKind, type ReportLine } from './parse-report.ts'
 import { updateNetAmounts } from './update-net-amounts.ts'
 
 type TakeDeps = Pick<PaymentDeps, 'database' | 'now'>
 
-export type TakenReport = {
+export type ImportedReport = {
   file: SettlementFileRow
   /** Movements of the file: new ones, changed ones, and those without an order here. */
   rows: number
@@ -40,7 +40,7 @@ type ReportToTake = {
   /** The offset of times without one; the provider's if it is not given. */
   offset?: string | undefined
   /** Further writes in the transaction that stores the report, such as its audit entry. */
-  along: (trx: Trx, taken: TakenReport) => Promise<void>
+  along: (trx: Trx, taken: ImportedReport) => Promise<void>
 }
 
 /** Lines per transaction: on the embedded database charges wait for it. */
@@ -55,16 +55,16 @@ const longestTurnMs = 20
  * Stores a report from a text: completely, or not at all when it cannot be read (ReportError). Reading it again adds nothing, nor
  * does another report with the same movements.
  */
-export async function takeReportText(
+export async function importReportText(
   deps: TakeDeps,
   client: ClientName,
   text: string,
   about: ReportToTake,
-): Promise<TakenReport> {
+): Promise<ImportedReport> {
   const lines: ReportLine[] = []
   const counts = new Map<string, number>()
   const turn = createTurns(longestTurnMs)
-  for await (const line of readReport([text], about.offset)) {
+  for await (const line of parseReport([text], about.offset)) {
     const count = (counts.get(line.sourceId) ?? 0) + 1
     counts.set(line.sourceId, count)
     if (count > mostOfSource) throw new ReportError(tooManyText(line))
@@ -85,12 +85,12 @@ function tooManyText({ line, sourceId }: ReportLine): string {
  * Stores a report from a stream: completely, or not at all when it breaks off or cannot be read (ReportError). It is read twice,
  * first without writing. Between the two reads it is stored compressed, about a tenth of its size.
  */
-export async function takeReportStream(
+export async function importReportStream(
   deps: TakeDeps,
   client: ClientName,
   parts: AsyncIterable<string>,
   about: ReportToTake,
-): Promise<TakenReport> {
+): Promise<ImportedReport> {
   const digest = createHash('sha256')
   const zip = createGzip()
   const zipped = buffer(zip)
@@ -103,19 +103,19 @@ export async function takeReportStream(
     }
   })()
   try {
-    for await (const _ of readReport(counted, about.offset));
+    for await (const _ of parseReport(counted, about.offset));
     zip.end()
     const text = Readable.from([await zipped])
       .pipe(createGunzip())
       .setEncoding('utf8')
-    const taken = await takeLines(deps, client, readReport(text, about.offset))
+    const taken = await takeLines(deps, client, parseReport(text, about.offset))
     return await keep(deps, client, about, digest.digest('hex'), taken)
   } finally {
     zip.destroy()
   }
 }
 
-type Taken = Omit<TakenReport, 'file'> & {
+type Taken = Omit<ImportedReport, 'file'> & {
   report: ReportKind
   totals: SettlementFileRow['totals']
   from: Date | null
@@ -128,7 +128,7 @@ async function keep(
   about: ReportToTake,
   digest: string,
   taken: Taken,
-): Promise<TakenReport> {
+): Promise<ImportedReport> {
   const now = deps.now()
   const { report, totals, from, to, ...counts } = taken
   return deps.database.transaction(async (trx) => {
