@@ -157,7 +157,7 @@ async function writeOldEntries({ service }: BenchService): Promise<void> {
   for (let count = 0; count < archived; count += 1_000) {
     await service.database.transaction(async (trx) => {
       for (let index = 0; index < 1_000; index += 1) {
-        await writeEntry(service.deps.sealer, trx, `${count + index}`, at)
+        await writeEntry(service.deps.encryption, trx, `${count + index}`, at)
       }
     })
   }

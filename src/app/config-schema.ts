@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
-import type { EncryptionKey } from '../domain/sealed.ts'
+import type { EncryptionKey } from '../domain/encryption.ts'
 import { isTimeZone } from '../domain/time-zone.ts'
 
 const plainForms = new WeakSet<z.ZodType>()

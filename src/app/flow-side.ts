@@ -71,7 +71,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     options.sleep ??
     ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))
   const log = options.logger.child({ part: 'flows' })
-  const audit = createFlowAudit({ database, sealer: payments.sealer, now })
+  const audit = createFlowAudit({ database, encryption: payments.encryption, now })
   const flowDatabase = database.withConnectionLimit(connectionsOf(database))
   const common = { database: flowDatabase, now, sleep, log, audit, processId: payments.processId }
   const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
@@ -82,7 +82,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     random: Math.random,
     trace: options.tracing,
   })
-  const grants = createGrantKeeper({ ...common, sealer: payments.sealer })
+  const grants = createGrantKeeper({ ...common, encryption: payments.encryption })
   const definitions = {
     flowsDir: config.flowsDir,
     files: createFlowContext(options.env, mail, ownSecrets(config.dataDir)),
@@ -140,7 +140,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
       isBehindProxy: config.trustProxy.length > 0,
       metricsToken: config.metricsToken,
       authFailuresPerMinute: config.authFailuresPerMinute,
-      audit: createAccessAudit({ database, sealer: payments.sealer, now, log }),
+      audit: createAccessAudit({ database, encryption: payments.encryption, now, log }),
       findPerson: sessions.findPerson,
     },
     addSessionRoutes: sessions.addRoutes,

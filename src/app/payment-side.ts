@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { startDatabaseClock } from '../db/clock.ts'
 import type { Database } from '../db/database.ts'
-import { createSealer, type EncryptionKey } from '../domain/sealed.ts'
+import { createEncryption, type EncryptionKey } from '../domain/encryption.ts'
 import { createFleet } from '../fleet/fleet.ts'
 import { buildInfo } from '../http/build-info.ts'
 import type { HttpServer } from '../http/create-server.ts'
@@ -164,7 +164,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const deps: PaymentDeps = {
     database,
     provider,
-    sealer: createSealer(options.encryptionKeys),
+    encryption: createEncryption(options.encryptionKeys),
     changes,
     calls,
     keyUses: createKeyUses(database, now, logger),

@@ -1,5 +1,5 @@
 import type { Trx } from '../db/database.ts'
-import { createSealer } from '../domain/sealed.ts'
+import { createEncryption } from '../domain/encryption.ts'
 import { signHeadAgainWithin } from '../payments/audit/seal-activity.ts'
 import { type ChainCheck, verifyActivityChain } from '../payments/audit/verify-activity.ts'
 import { type KeysAtHand, requireFittingKeys } from '../payments/encryption/encryption-keys.ts'
@@ -18,8 +18,8 @@ export async function checkLoaded(
   await requireFittingKeys(trx, atHand)
   // Without a key nothing was ever signed, or the key is lost.
   if (keys.length === 0) return undefined
-  const sealer = createSealer(keys)
+  const encryption = createEncryption(keys)
   // Otherwise a copy from before the end of the log was signed would look like one whose signature was removed.
-  await signHeadAgainWithin(trx, sealer, lost)
-  return await verifyActivityChain({ sealer, db: trx, archiveDir })
+  await signHeadAgainWithin(trx, encryption, lost)
+  return await verifyActivityChain({ encryption, db: trx, archiveDir })
 }

@@ -4,7 +4,7 @@ import { CopyError } from '../backup/backup-parts.ts'
 import { readMigrationLevel } from '../backup/copied-tables.ts'
 import { requireEmbedded, withDatabase } from '../backup/embedded-place.ts'
 import { listMigrations } from '../db/migrate.ts'
-import { createSealer } from '../domain/sealed.ts'
+import { createEncryption } from '../domain/encryption.ts'
 import { type ChainCheck, verifyActivityChain } from '../payments/audit/verify-activity.ts'
 import { requireFittingKeys } from '../payments/encryption/encryption-keys.ts'
 import { databaseOf, readKeys, readSettings } from './read-settings.ts'
@@ -35,7 +35,7 @@ async function check(config: Config): Promise<ChainCheck> {
     }
     await requireFittingKeys(db, atHand)
     const archiveDir = config.auditArchiveDir
-    return await verifyActivityChain({ sealer: createSealer(atHand.keys), db, archiveDir })
+    return await verifyActivityChain({ encryption: createEncryption(atHand.keys), db, archiveDir })
   })
 }
 

@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts'
-import type { Sealer } from '../domain/sealed.ts'
+import type { Encryption } from '../domain/encryption.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { BackgroundWork } from '../jobs/background-work.ts'
 import type { SingleFlight } from '../jobs/single-flight.ts'
@@ -41,7 +41,7 @@ export type Log = {
 export type PaymentDeps = {
   database: Database
   provider: Provider
-  sealer: Sealer
+  encryption: Encryption
   changes: OrderChanges
   calls: OrderCalls
   keyUses: KeyUses

@@ -14,7 +14,7 @@ import { loadInto } from '../../src/backup/load-tables.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { listMigrations, migrateWithin } from '../../src/db/migrate.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
-import type { EncryptionKey } from '../../src/domain/sealed.ts'
+import type { EncryptionKey } from '../../src/domain/encryption.ts'
 import { startWorker } from '../../src/flows/deliver/worker.ts'
 import { EncryptionKeysError } from '../../src/payments/encryption/encryption-keys.ts'
 import { insertClosing } from '../../src/repositories/closings/closing-queries.ts'
@@ -27,9 +27,9 @@ import {
   openTestDatabase,
   postgresUrl,
 } from '../support/database.ts'
+import { seedEncrypted } from '../support/encrypted-rows.ts'
 import { newPgliteTemplate } from '../support/pglite-template.ts'
 import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
-import { seedSealed } from '../support/sealed-rows.ts'
 import { insertUnusualRows } from '../support/unusual-rows.ts'
 
 const key: EncryptionKey = { id: 'k1', key: randomBytes(32) }
@@ -45,8 +45,8 @@ const closers: (() => Promise<void>)[] = []
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tillbridge-copy-'))
   source = await openTestDatabase()
-  await seedSealed(source, [key], 'acme')
-  await seedSealed(source, [key], 'ñandú')
+  await seedEncrypted(source, [key], 'acme')
+  await seedEncrypted(source, [key], 'ñandú')
   await insertUnusualRows(source, 5_000)
   await insertChain(source)
   file = join(folder, 'one.backup')
@@ -302,7 +302,7 @@ test.skipIf(!postgresUrl)(
   async () => {
     const embedded = await openEmbedded()
     closers.push(() => embedded.close())
-    await seedSealed(embedded, [key])
+    await seedEncrypted(embedded, [key])
     await insertUnusualRows(embedded)
     const target = await openEmpty()
     const there = await withBackupParts(embedded.db, about, (parts) =>

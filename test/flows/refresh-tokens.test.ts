@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { Agent } from 'undici'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
+import { createEncryption } from '../../src/domain/encryption.ts'
 import { Secret } from '../../src/domain/flow-secret.ts'
-import { createSealer } from '../../src/domain/sealed.ts'
 import { createGrantKeeper, type GrantKeeperDeps } from '../../src/flows/oauth/grant-keeper.ts'
 import { checkEncryptionKeys } from '../../src/payments/encryption/encryption-keys.ts'
-import { rotateSecrets } from '../../src/payments/encryption/seal-again.ts'
-import { grantContext } from '../../src/repositories/encryption/sealed-values.ts'
+import { rotateSecrets } from '../../src/payments/encryption/rotate-encryption-keys.ts'
+import { grantContext } from '../../src/repositories/encryption/encrypted-values.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { serveShop } from './shops/double.ts'
 import { createIssuer, type Issuer } from './shops/token-issuer.ts'
@@ -50,7 +50,7 @@ async function world() {
   const process = (processId: string, change: Partial<GrantKeeperDeps> = {}) => {
     const keeper = createGrantKeeper({
       database,
-      sealer: createSealer([key]),
+      encryption: createEncryption([key]),
       now: () => new Date(clock.at),
       sleep: () => new Promise((resolve) => setTimeout(resolve, 5)),
       processId,
@@ -106,9 +106,9 @@ test('each renewal is made with the token that the one before brought, which sta
   expect(issuer.renewals).toEqual([first, 'TG-canary-refresh-1'])
   const kept = await row()
   expect(JSON.stringify(kept)).not.toContain('canary')
-  expect(createSealer([key]).open(kept?.refresh_token ?? '', grantContext(kept?.id ?? ''))).toBe(
-    'TG-canary-refresh-2',
-  )
+  expect(
+    createEncryption([key]).decrypt(kept?.refresh_token ?? '', grantContext(kept?.id ?? '')),
+  ).toBe('TG-canary-refresh-2')
   expect(one.secrets()).toEqual(expect.arrayContaining([first, 'canary-client-secret']))
   expect(logged).toEqual([])
 })
@@ -288,16 +288,16 @@ test('T14: secrets:rotate seals it anew; with a lost key the access is given up 
   expect(rotated.renewed).toBeGreaterThanOrEqual(2)
   // A process without the new key waits and loses nothing.
   await expect(one.process('old').get()).rejects.toThrow('sealed with the key k2')
-  const sealer = createSealer([fresh])
-  expect(await one.process('new', { sealer }).get()).toBe('APP_USR-canary-access-1')
+  const encryption = createEncryption([fresh])
+  expect(await one.process('new', { encryption }).get()).toBe('APP_USR-canary-access-1')
   one.clock.at += 6 * hours
-  expect(await one.process('new', { sealer }).get()).toBe('APP_USR-canary-access-2')
+  expect(await one.process('new', { encryption }).get()).toBe('APP_USR-canary-access-2')
 
   const third = { id: 'k3', key: randomBytes(32) }
   const givenUp = await rotateSecrets(deps, [third], ['k2'])
   expect(givenUp).toMatchObject({ stillUsed: [] })
   expect(givenUp.givenUp.flows).toContain((await one.row())?.used_by)
-  const last = one.process('new', { sealer: createSealer([third]) })
+  const last = one.process('new', { encryption: createEncryption([third]) })
   await expect(last.get()).rejects.toThrow(
     'the encryption key of the newest refresh token was lost',
   )

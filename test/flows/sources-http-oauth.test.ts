@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { createSealer } from '../../src/domain/sealed.ts'
+import { createEncryption } from '../../src/domain/encryption.ts'
 import { definitionHash, itemFormHash } from '../../src/flows/definition/definition-hash.ts'
 import { createGrantKeeper } from '../../src/flows/oauth/grant-keeper.ts'
 import type { SourceContext } from '../../src/flows/sources/context.ts'
@@ -158,7 +158,7 @@ test('an access by refresh token is renewed with the newest one, by the name of 
   const now = { at: Date.parse('2026-11-21T12:00:00.000Z') }
   const keeper = createGrantKeeper({
     database,
-    sealer: createSealer([{ id: 'k1', key: randomBytes(32) }]),
+    encryption: createEncryption([{ id: 'k1', key: randomBytes(32) }]),
     now: () => new Date(now.at),
     sleep: async () => undefined,
     processId: 'one',

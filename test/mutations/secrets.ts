@@ -63,10 +63,10 @@ export const secrets: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/domain/sealed.ts',
-    tests: [['test/domain/sealed.test.ts']],
+    file: 'src/domain/encryption.ts',
+    tests: [['test/domain/encryption.test.ts']],
     made: {
-      'a sealed value is not bound to its field': [
+      'an encrypted value is not bound to its field': [
         `cipher.setAAD(Buffer.from(context))
       const`,
         `cipher.setAAD(Buffer.from(context.split('/')[0] ?? ''))
@@ -74,7 +74,7 @@ export const secrets: readonly Mistakes[] = [
         '        decipher.setAAD(Buffer.from(context))',
         "        decipher.setAAD(Buffer.from(context.split('/')[0] ?? ''))",
       ],
-      'a tag of four bytes opens a sealed value': [
+      'a tag of four bytes decrypts a value': [
         `createDecipheriv('aes-256-gcm', key, bytes.subarray(0, nonceBytes), {
           authTagLength: tagBytes,
         })`,
@@ -84,7 +84,7 @@ export const secrets: readonly Mistakes[] = [
         'const nonce = randomBytes(nonceBytes)',
         'const nonce = Buffer.alloc(nonceBytes)',
       ],
-      'a sealed value is opened with the first key, whatever it names': [
+      'a value is decrypted with the first key, whatever it names': [
         'const key = id === undefined ? undefined : byId.get(id)',
         'const key = id === undefined ? undefined : first.key',
       ],

@@ -43,20 +43,23 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   /** Seals entries of these ages. */
   async function fill(...ages: number[]) {
     for (const age of ages) {
-      await database.transaction((trx) => writeEntry(world.sealer, trx, `${age}`, daysAgo(age)))
+      await database.transaction((trx) => writeEntry(world.encryption, trx, `${age}`, daysAgo(age)))
     }
     await sealWaiting(world)
   }
   const oldEntries = (count: number) => fill(...Array.from({ length: count }, () => 100))
   const archive = (on: Pick<Database, 'db' | 'transaction'> = database) =>
     archiveEntries(
-      { database: { ...database, ...on }, sealer: world.sealer, now: () => new Date() },
+      { database: { ...database, ...on }, encryption: world.encryption, now: () => new Date() },
       folder,
       daysAgo(50),
       size,
     )
   const verify = (batch = 3) =>
-    verifyActivityChain({ sealer: world.sealer, db: database.db, archiveDir: folder }, { batch })
+    verifyActivityChain(
+      { encryption: world.encryption, db: database.db, archiveDir: folder },
+      { batch },
+    )
   const files = async () => (await readdir(folder)).toSorted()
   const pathOf = async (index: number) => join(folder, (await files())[index] ?? 'none')
   const countOf = async (table: string) => {
@@ -133,7 +136,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     await archive()
     const checkWith = (at: typeof checkpoint) =>
       verifyActivityChain(
-        { sealer: world.sealer, db: database.db, archiveDir: folder },
+        { encryption: world.encryption, db: database.db, archiveDir: folder },
         { checkpoint: at },
       )
     expect(await checkWith(checkpoint)).toMatchObject({
@@ -251,7 +254,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   test('a check without the folder names the setting', async () => {
     await oldEntries(5)
     await archive()
-    const check = await verifyActivityChain({ sealer: world.sealer, db: database.db })
+    const check = await verifyActivityChain({ encryption: world.encryption, db: database.db })
     expect(check).toMatchObject({ valid: false, brokenAt: 1 })
     expect(check.reason).toContain('AUDIT_ARCHIVE_DIR is not set')
   })
@@ -334,7 +337,7 @@ test('the housekeeping of a service archives, and the check of the administrator
       )?.updated_at
     await database.transaction(async (trx) => {
       for (let count = 0; count < 2_001; count += 1) {
-        await writeEntry(deps.sealer, trx, `${count}`, daysAgo(31))
+        await writeEntry(deps.encryption, trx, `${count}`, daysAgo(31))
       }
     })
     await service.chain.sealAll()

@@ -188,7 +188,7 @@ describe('the check', () => {
     })
     await expect(
       verifyActivityChain(
-        { sealer: world.sealer, db: counting },
+        { encryption: world.encryption, db: counting },
         { signal: ended.signal, batch: 1 },
       ),
     ).rejects.toThrow('gone')
@@ -236,7 +236,7 @@ describe('the check', () => {
       }
     })()
     const { db } = service.database
-    await verifyActivityChain({ sealer: service.deps.sealer, db }, { batch: 1 })
+    await verifyActivityChain({ encryption: service.deps.encryption, db }, { batch: 1 })
     isOver = true
     await others
     expect(turns).toBeGreaterThan(10)
@@ -265,7 +265,7 @@ describe('sealing', () => {
     await world.write('first')
     await world.database
       .transaction(async (trx) => {
-        await writeEntry(world.sealer, trx, 'undone')
+        await writeEntry(world.encryption, trx, 'undone')
         throw new Error('undo')
       })
       .catch(() => undefined)
@@ -319,14 +319,15 @@ describe('sealing', () => {
 
   test('more than one batch is sealed in one go', async () => {
     await world.database.transaction(async (trx) => {
-      for (let index = 0; index < 520; index += 1) await writeEntry(world.sealer, trx, `b${index}`)
+      for (let index = 0; index < 520; index += 1)
+        await writeEntry(world.encryption, trx, `b${index}`)
     })
     expect(await sealWaiting(world)).toMatchObject({ sealed: 520 })
     expect(await world.verify()).toMatchObject({ valid: true, entries: 520, unsealed: 0 })
   })
 
   test('a database that was emptied is not taken for a new one', async () => {
-    const { database, sealer } = world
+    const { database, encryption } = world
     await world.write('before')
     await sealWaiting(world)
     await sql`insert into clients (name, created_at) values ('acme', now())`.execute(database.db)
@@ -337,7 +338,7 @@ describe('sealing', () => {
       }
       await sql`update activity_head set seq = 0, hash = '', key_id = null, mac = null`.execute(trx)
     })
-    await signHeadAgain({ database, sealer })
+    await signHeadAgain({ database, encryption })
     await world.write('after')
     expect(await sealWaiting(world)).toMatchObject({ sealed: 0, isBroken: true })
     expect(await world.verify()).toMatchObject({
@@ -346,7 +347,7 @@ describe('sealing', () => {
       reason: 'the head of the log was changed',
     })
     await truncateAll(database)
-    await signHeadAgain({ database, sealer })
+    await signHeadAgain({ database, encryption })
     await world.write('new')
     expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
   })
@@ -360,7 +361,7 @@ test.skipIf(!postgresUrl)(
     const written = Promise.withResolvers<void>()
     const mayCommit = Promise.withResolvers<void>()
     const late = database.transaction(async (trx) => {
-      await writeEntry(world.sealer, trx, 'late')
+      await writeEntry(world.encryption, trx, 'late')
       written.resolve()
       await mayCommit.promise
     })
@@ -388,12 +389,12 @@ test.skipIf(!postgresUrl)(
 test('an entry whose number was drawn long before its commit is sealed after those that passed it', async () => {
   // The embedded database runs one transaction at a time, so the number is drawn ahead instead of the commit delayed.
   const world = await openAuditLog(await openTestDatabase())
-  const { database, sealer } = world
+  const { database, encryption } = world
   await world.write('one')
   await world.write('two')
   await sealWaiting(world)
   await database.transaction(async (trx) => {
-    await writeEntry(sealer, trx, 'late')
+    await writeEntry(encryption, trx, 'late')
     await withoutTriggers(trx)
     await sql`alter table activity_log alter column seq drop identity`.execute(trx)
     await sql`update activity_log set seq = 0 where resource_id = 'late'`.execute(trx)

@@ -7,19 +7,19 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { migrate, migrationsFolder } from '../../src/db/migrate.ts'
+import { createEncryption, type EncryptionKey } from '../../src/domain/encryption.ts'
 import { canonicalJson } from '../../src/domain/json.ts'
-import { createSealer, type EncryptionKey } from '../../src/domain/sealed.ts'
 import { sealWaiting, signHeadAgain } from '../../src/payments/audit/seal-activity.ts'
 import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
 import { checkEncryptionKeys } from '../../src/payments/encryption/encryption-keys.ts'
-import { rotateSecrets } from '../../src/payments/encryption/seal-again.ts'
+import { rotateSecrets } from '../../src/payments/encryption/rotate-encryption-keys.ts'
 import { withoutTriggers, writeEntry } from '../support/audit.ts'
 import { newPgliteTemplate } from '../support/pglite-template.ts'
 
 const migration = '0033_audit_seals.sql'
 const old: EncryptionKey = { id: 'k1', key: randomBytes(32) }
 const fresh: EncryptionKey = { id: 'k2', key: randomBytes(32) }
-const sealer = createSealer([old])
+const encryption = createEncryption([old])
 
 let database: Database
 let before: { seq: number; hash: string }
@@ -55,7 +55,7 @@ async function writeAsBefore(count: number): Promise<{ seq: number; hash: string
       key_id: 'k1',
       previous_hash: head.hash,
     }
-    const hash = createHmac('sha256', sealer.signingKey().key)
+    const hash = createHmac('sha256', encryption.signingKey().key)
       .update(canonicalJson(row))
       .digest('hex')
     await sql`insert into activity_log select * from jsonb_populate_record(null::activity_log, ${JSON.stringify({ ...row, hash })}::jsonb)`.execute(
@@ -68,7 +68,7 @@ async function writeAsBefore(count: number): Promise<{ seq: number; hash: string
 }
 
 const verify = (keys = [old], checkpoint?: { seq: number; hash: string }) =>
-  verifyActivityChain({ sealer: createSealer(keys), db: database.db }, { checkpoint })
+  verifyActivityChain({ encryption: createEncryption(keys), db: database.db }, { checkpoint })
 
 test('a log from before keeps its places and hashes, is continued, and tells of tampering in either part', async () => {
   expect(await checkEncryptionKeys(database.db, [old])).toEqual([])
@@ -77,11 +77,11 @@ test('a log from before keeps its places and hashes, is continued, and tells of 
   expect(await checkEncryptionKeys(database.db, [{ id: 'k1', key: randomBytes(32) }])).toEqual([
     { id: 'k1', kind: 'wrong', uses: ['the audit log'] },
   ])
-  await signHeadAgain({ database, sealer })
+  await signHeadAgain({ database, encryption })
   expect(await verify()).toMatchObject({ valid: true, entries: 6, head: before })
 
-  await database.transaction((trx) => writeEntry(sealer, trx, 'new'))
-  expect(await sealWaiting({ database, sealer })).toMatchObject({ sealed: 1 })
+  await database.transaction((trx) => writeEntry(encryption, trx, 'new'))
+  expect(await sealWaiting({ database, encryption })).toMatchObject({ sealed: 1 })
   expect(await verify([old], before)).toMatchObject({
     valid: true,
     entries: 7,
@@ -103,7 +103,7 @@ test('a log from before keeps its places and hashes, is continued, and tells of 
       .transaction(async (trx) => {
         await withoutTriggers(trx)
         await change.execute(trx)
-        check = await verifyActivityChain({ sealer, db: trx })
+        check = await verifyActivityChain({ encryption, db: trx })
         throw new Error('undo')
       })
       .catch(() => undefined)
@@ -112,7 +112,7 @@ test('a log from before keeps its places and hashes, is continued, and tells of 
 })
 
 test('after an exchange of keys the old one may go, and what waited for its seal has it', async () => {
-  await database.transaction((trx) => writeEntry(sealer, trx, 'waits'))
+  await database.transaction((trx) => writeEntry(encryption, trx, 'waits'))
   expect(await checkEncryptionKeys(database.db, [fresh])).toContainEqual({
     id: 'k1',
     kind: 'missing',
@@ -125,9 +125,9 @@ test('after an exchange of keys the old one may go, and what waited for its seal
   expect(check).toMatchObject({ valid: true, entries: 8, unsealed: 0 })
 
   // Who has the old key, and writes to the database, writes no entry and sets no head.
-  const forger = createSealer([old])
+  const forger = createEncryption([old])
   await database.transaction((trx) => writeEntry(forger, trx, 'forged'))
-  expect(await sealWaiting({ database, sealer: createSealer([fresh]) })).toMatchObject({
+  expect(await sealWaiting({ database, encryption: createEncryption([fresh]) })).toMatchObject({
     sealed: 0,
   })
   expect(await verify([fresh])).toMatchObject({
@@ -141,8 +141,8 @@ test('a key that is lost for good keeps nobody from sealing on', async () => {
   const third: EncryptionKey = { id: 'k3', key: randomBytes(32) }
   const deps = { database, now: () => new Date(), sleep: async () => undefined }
   await rotateSecrets(deps, [third], ['k1', 'k2'])
-  await database.transaction((trx) => writeEntry(createSealer([third]), trx, 'later'))
-  expect(await sealWaiting({ database, sealer: createSealer([third]) })).toMatchObject({
+  await database.transaction((trx) => writeEntry(createEncryption([third]), trx, 'later'))
+  expect(await sealWaiting({ database, encryption: createEncryption([third]) })).toMatchObject({
     sealed: 1,
     isBroken: false,
   })

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Trx } from '../../src/db/database.ts'
-import { createSealer } from '../../src/domain/sealed.ts'
+import { createEncryption } from '../../src/domain/encryption.ts'
 import { sealWaiting } from '../../src/payments/audit/seal-activity.ts'
 import { type ChainCheck, verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
 import { type AuditLog, openAuditLog } from '../support/audit.ts'
@@ -393,14 +393,14 @@ describe('whatever somebody does at random', () => {
 
 test('the check needs the key that signed', async () => {
   const { db } = world.database
-  const sameName = createSealer([{ id: 'k1', key: randomBytes(32) }])
-  expect(await verifyActivityChain({ sealer: sameName, db })).toMatchObject({
+  const sameName = createEncryption([{ id: 'k1', key: randomBytes(32) }])
+  expect(await verifyActivityChain({ encryption: sameName, db })).toMatchObject({
     valid: false,
     brokenAt: 1,
     reason: 'the entry was changed',
   })
-  const otherName = createSealer([{ id: 'k2', key: randomBytes(32) }])
-  expect(await verifyActivityChain({ sealer: otherName, db })).toMatchObject({
+  const otherName = createEncryption([{ id: 'k2', key: randomBytes(32) }])
+  expect(await verifyActivityChain({ encryption: otherName, db })).toMatchObject({
     valid: false,
     brokenAt: 1,
     reason: 'its encryption key is not configured',
@@ -455,18 +455,20 @@ test('T42: a log that was set back as a whole to what it once was is told by a c
     await sql`delete from activity_unsealed`.execute(trx)
     await trx.updateTable('activity_head').set(whole).execute()
     const db = trx
-    expect(await verifyActivityChain({ sealer: world.sealer, db })).toMatchObject({ valid: true })
+    expect(await verifyActivityChain({ encryption: world.encryption, db })).toMatchObject({
+      valid: true,
+    })
     for (const [checkpoint, isValid] of [
       [early, true],
       [newest, false],
     ] as const) {
-      expect(await verifyActivityChain({ sealer: world.sealer, db }, { checkpoint })).toMatchObject(
-        {
-          valid: isValid,
-          brokenAt: isValid ? null : beyond,
-          checkpoint: { seq: checkpoint.seq, found: isValid },
-        },
-      )
+      expect(
+        await verifyActivityChain({ encryption: world.encryption, db }, { checkpoint }),
+      ).toMatchObject({
+        valid: isValid,
+        brokenAt: isValid ? null : beyond,
+        checkpoint: { seq: checkpoint.seq, found: isValid },
+      })
     }
   }
   await world.checkWith(setBack)

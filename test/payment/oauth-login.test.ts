@@ -46,7 +46,7 @@ test('the challenge is that of the stored verifier, and neither state nor verifi
     .where('client', '=', 'challenged' as never)
     .executeTakeFirstOrThrow()
   expect(row.state_hash).toBe(createHash('sha256').update(state).digest('hex'))
-  const verifier = service.deps.sealer.open(row.code_verifier, 'code_verifier:challenged')
+  const verifier = service.deps.encryption.decrypt(row.code_verifier, 'code_verifier:challenged')
   expect(verifier).toMatch(/^[\w.~-]{43,128}$/)
   expect(createHash('sha256').update(verifier).digest('base64url')).toBe(
     searchParams.get('code_challenge'),

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createSealer } from '../../src/domain/sealed.ts'
-import { sealContext } from '../../src/payments/connection/token-keeper.ts'
+import { createEncryption } from '../../src/domain/encryption.ts'
+import { connectionContext } from '../../src/payments/connection/token-keeper.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, charge, openShop, type Till } from '../support/till.ts'
 
@@ -15,12 +15,12 @@ afterAll(() => service.stop())
 
 /** As a process does that was given a new key before this one. */
 async function sealElsewhere(): Promise<void> {
-  const sealer = createSealer([{ id: 'elsewhere', key: randomBytes(32) }])
+  const encryption = createEncryption([{ id: 'elsewhere', key: randomBytes(32) }])
   await service.database.db
     .updateTable('oauth_connections')
     .set({
-      access_token: sealer.seal('APP_USR-1', sealContext('acme', 'access_token')),
-      refresh_token: sealer.seal('TG-1', sealContext('acme', 'refresh_token')),
+      access_token: encryption.encrypt('APP_USR-1', connectionContext('acme', 'access_token')),
+      refresh_token: encryption.encrypt('TG-1', connectionContext('acme', 'refresh_token')),
     })
     .execute()
 }
@@ -58,10 +58,12 @@ test('a token sealed with a key that is not configured is CONNECTION_LOST, named
 
 test('a login that another process began under such a key ends as an invalid state', async () => {
   const login = await call(service, { url: '/oauth/login?client=other' })
-  const sealer = createSealer([{ id: 'elsewhere', key: randomBytes(32) }])
+  const encryption = createEncryption([{ id: 'elsewhere', key: randomBytes(32) }])
   await service.database.db
     .updateTable('oauth_states')
-    .set({ code_verifier: sealer.seal('verifier', sealContext('other', 'code_verifier')) })
+    .set({
+      code_verifier: encryption.encrypt('verifier', connectionContext('other', 'code_verifier')),
+    })
     .execute()
   const state = new URL(String(login.headers.location)).searchParams.get('state')
   const back = await call(service, { url: `/oauth/callback?code=abc&state=${state}` })

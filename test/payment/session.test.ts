@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createSealer } from '../../src/domain/sealed.ts'
+import { createEncryption } from '../../src/domain/encryption.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, createStore, enrol, type Till } from '../support/till.ts'
 
@@ -235,18 +235,18 @@ test('what was altered, made elsewhere or sealed for another purpose is no sessi
     .select('id')
     .executeTakeFirstOrThrow()
   const session = { type: 'admin', id, proof: 'x', until: service.clock.now().getTime() + 1e9 }
-  const elsewhere = createSealer([{ id: 'k1', key: randomBytes(32) }])
-  const { sealer } = service.deps
+  const elsewhere = createEncryption([{ id: 'k1', key: randomBytes(32) }])
+  const { encryption } = service.deps
   const wrong = [
     cookie.slice(0, -2),
     cookie.replace('v1.', 'v2.'),
     'tillbridge-session=',
     'tillbridge-session=x.y.z',
-    `tillbridge-session=${elsewhere.seal(JSON.stringify(session), 'dashboard session')}`,
-    `tillbridge-session=${sealer.seal(JSON.stringify(session), 'dashboard session')}`,
-    `tillbridge-session=${sealer.seal(JSON.stringify(session), 'acme access_token')}`,
-    `tillbridge-session=${sealer.seal('not json', 'dashboard session')}`,
-    `tillbridge-session=${sealer.seal('{"type":"client","until":1e15}', 'dashboard session')}`,
+    `tillbridge-session=${elsewhere.encrypt(JSON.stringify(session), 'dashboard session')}`,
+    `tillbridge-session=${encryption.encrypt(JSON.stringify(session), 'dashboard session')}`,
+    `tillbridge-session=${encryption.encrypt(JSON.stringify(session), 'acme access_token')}`,
+    `tillbridge-session=${encryption.encrypt('not json', 'dashboard session')}`,
+    `tillbridge-session=${encryption.encrypt('{"type":"client","until":1e15}', 'dashboard session')}`,
   ]
   for (const value of wrong) {
     expect([value, (await byCookie(value, '/session')).json().valid]).toEqual([value, false])

@@ -10,11 +10,11 @@ import { gunzipSync } from 'node:zlib'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
-import { createSealer } from '../../src/domain/sealed.ts'
+import { createEncryption } from '../../src/domain/encryption.ts'
 import { sealWaiting } from '../../src/payments/audit/seal-activity.ts'
 import { writeEntry } from '../support/audit.ts'
+import { seedEncrypted } from '../support/encrypted-rows.ts'
 import { prepareData } from '../support/pglite-template.ts'
-import { seedSealed } from '../support/sealed-rows.ts'
 import { adminToken } from '../support/service.ts'
 import { compiled, freePort, type RealProcess, spawnService } from './real-process.ts'
 
@@ -90,16 +90,16 @@ test('killed while it archives, the service loses and doubles nothing; a backup 
 }, async () => {
   await prepareData(dataDir)
   const database = await openDatabase({ dataDir })
-  const sealer = createSealer([key])
-  await seedSealed(database, [key])
+  const encryption = createEncryption([key])
+  await seedEncrypted(database, [key])
   for (let count = 0; count < oldEntries; count += inFile) {
     await database.transaction(async (trx) => {
       for (let index = 0; index < inFile; index += 1) {
-        await writeEntry(sealer, trx, `${count + index}`, daysAgo(31))
+        await writeEntry(encryption, trx, `${count + index}`, daysAgo(31))
       }
     })
   }
-  await sealWaiting({ database, sealer })
+  await sealWaiting({ database, encryption })
   await database.close()
 
   const killed = await start()

@@ -18,10 +18,10 @@ import {
 import { openDatabase } from '../../src/db/database.ts'
 import { filesOf } from '../../src/db/start-pglite.ts'
 import { nameInRun, needsPostgres, postgresUrl } from '../support/database.ts'
+import { seedEncrypted } from '../support/encrypted-rows.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
 import { isLongForm, needsLongForm } from '../support/rounds.ts'
-import { seedSealed } from '../support/sealed-rows.ts'
 import { adminToken } from '../support/service.ts'
 import { insertUnusualRows } from '../support/unusual-rows.ts'
 import { compiled, freePort, type RealProcess, startService } from './real-process.ts'
@@ -47,7 +47,7 @@ beforeAll(async () => {
   file = join(parent, 'one.backup')
   await prepareData(dataDir)
   const database = await openDatabase({ dataDir })
-  await seedSealed(database, [key])
+  await seedEncrypted(database, [key])
   await insertUnusualRows(database, 2_000)
   await database.close()
 }, 60_000)

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/database.ts'
-import type { EncryptionKey } from '../../src/domain/sealed.ts'
+import type { EncryptionKey } from '../../src/domain/encryption.ts'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
+import { encryptedRows, seedEncrypted } from '../support/encrypted-rows.ts'
 import { prepareData } from '../support/pglite-template.ts'
-import { sealedRows, seedSealed } from '../support/sealed-rows.ts'
 import { adminToken } from '../support/service.ts'
 import { freePort, type RealProcess, spawnService, startService } from './real-process.ts'
 
@@ -22,8 +22,8 @@ beforeAll(async () => {
   dataDir = join(folder, 'data')
   await prepareData(dataDir)
   const database = await openDatabase({ dataDir })
-  await seedSealed(database, [right])
-  sealed = await sealedRows(database)
+  await seedEncrypted(database, [right])
+  sealed = await encryptedRows(database)
   await database.close()
   await cp(dataDir, join(folder, 'without-secrets'), { recursive: true })
 })
@@ -73,7 +73,7 @@ const databases: [name: string, isThere: boolean, open: () => Promise<Opened>][]
     async () => {
       const rows = async () => {
         const again = await openDatabase({ dataDir })
-        const found = await sealedRows(again)
+        const found = await encryptedRows(again)
         await again.close()
         return found
       }
@@ -85,9 +85,9 @@ const databases: [name: string, isThere: boolean, open: () => Promise<Opened>][]
     postgresUrl !== undefined,
     async () => {
       const { database, url } = await openPostgresClone(postgresUrl ?? '')
-      await seedSealed(database, [right])
-      const before = await sealedRows(database)
-      return { env: { DATABASE_URL: url }, before, rows: () => sealedRows(database), database }
+      await seedEncrypted(database, [right])
+      const before = await encryptedRows(database)
+      return { env: { DATABASE_URL: url }, before, rows: () => encryptedRows(database), database }
     },
   ],
 ]

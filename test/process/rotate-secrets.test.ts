@@ -8,12 +8,12 @@ import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/database.ts'
-import { createSealer, type EncryptionKey } from '../../src/domain/sealed.ts'
+import { createEncryption, type EncryptionKey } from '../../src/domain/encryption.ts'
 import { sealWaiting } from '../../src/payments/audit/seal-activity.ts'
 import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
-import { sealContext } from '../../src/payments/connection/token-keeper.ts'
+import { connectionContext } from '../../src/payments/connection/token-keeper.ts'
 import { checkEncryptionKeys } from '../../src/payments/encryption/encryption-keys.ts'
-import { rotateSecrets } from '../../src/payments/encryption/seal-again.ts'
+import { rotateSecrets } from '../../src/payments/encryption/rotate-encryption-keys.ts'
 import {
   beginRenewal,
   findConnection,
@@ -25,9 +25,9 @@ import {
   openTestDatabase,
   postgresUrl,
 } from '../support/database.ts'
+import { seedEncrypted } from '../support/encrypted-rows.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import { isLongForm, needsLongForm } from '../support/rounds.ts'
-import { seedSealed } from '../support/sealed-rows.ts'
 import { compiled } from './real-process.ts'
 
 const command = fileURLToPath(new URL('../../src/commands/rotate-secrets.ts', import.meta.url))
@@ -60,21 +60,27 @@ function run(env: Record<string, string>, keys: EncryptionKey[], words: string[]
 /** As many connected clients as a killed run leaves work behind. */
 async function manyClients(database: Database, count: number): Promise<string[]> {
   const names = Array.from({ length: count }, (_, index) => `shop ${index}`)
-  for (const name of names) await seedSealed(database, [old], name)
+  for (const name of names) await seedEncrypted(database, [old], name)
   return names
 }
 
 /** A renewal as the service does it, by a process that encrypts with `keys`. */
 async function renew(database: Database, keys: EncryptionKey[], name: string, text: string) {
-  const sealer = createSealer(keys)
+  const encryption = createEncryption(keys)
   const client = name as never
   const before = await findConnection(database.db, client)
   if (!before) throw new Error('no connection')
   await beginRenewal(database.db, before, new Date())
   return database.transaction((trx) =>
     replaceTokens(trx, before, {
-      access_token: sealer.seal(`access of ${text}`, sealContext(name, 'access_token')),
-      refresh_token: sealer.seal(`refresh of ${text}`, sealContext(name, 'refresh_token')),
+      access_token: encryption.encrypt(
+        `access of ${text}`,
+        connectionContext(name, 'access_token'),
+      ),
+      refresh_token: encryption.encrypt(
+        `refresh of ${text}`,
+        connectionContext(name, 'refresh_token'),
+      ),
       public_key: null,
       live_mode: false,
       expires_at: new Date(Date.now() + 86_400_000),
@@ -85,23 +91,26 @@ async function renew(database: Database, keys: EncryptionKey[], name: string, te
 
 /** What the tokens of every client say, opened with these keys only. */
 async function tokensWith(database: Database, keys: EncryptionKey[]) {
-  const sealer = createSealer(keys)
+  const encryption = createEncryption(keys)
   const rows = await database.db.selectFrom('oauth_connections').selectAll().execute()
   return new Map(
     rows.map((row) => [
       String(row.client),
       [
-        sealer.open(row.access_token, sealContext(row.client, 'access_token')),
-        sealer.open(String(row.refresh_token), sealContext(row.client, 'refresh_token')),
+        encryption.decrypt(row.access_token, connectionContext(row.client, 'access_token')),
+        encryption.decrypt(
+          String(row.refresh_token),
+          connectionContext(row.client, 'refresh_token'),
+        ),
       ],
     ]),
   )
 }
 
 const chain = async (database: Database, keys: EncryptionKey[]) => {
-  const sealer = createSealer(keys)
-  await sealWaiting({ database, sealer })
-  return verifyActivityChain({ sealer, db: database.db })
+  const encryption = createEncryption(keys)
+  await sealWaiting({ database, encryption })
+  return verifyActivityChain({ encryption, db: database.db })
 }
 
 test.skipIf(!postgresUrl)(
@@ -207,8 +216,8 @@ describe('after an exchange', () => {
 
   test('a key that is lost for good costs its clients their connection, and nobody else', async () => {
     const database = await openTestDatabase()
-    await seedSealed(database, [old], 'before')
-    await seedSealed(database, [fresh], 'after')
+    await seedEncrypted(database, [old], 'before')
+    await seedEncrypted(database, [fresh], 'after')
     const deps = { database, now: () => new Date(), sleep: wait }
     expect(await checkEncryptionKeys(database.db, [fresh])).toEqual([
       {
@@ -237,7 +246,7 @@ describe('after an exchange', () => {
   test('a value that no key opens is named and left alone', async () => {
     const database = await openTestDatabase()
     await manyClients(database, 2)
-    const damaged = createSealer([{ id: 'k1', key: randomBytes(32) }]).seal('x', 'y')
+    const damaged = createEncryption([{ id: 'k1', key: randomBytes(32) }]).encrypt('x', 'y')
     await database.db
       .updateTable('oauth_connections')
       .set({ access_token: damaged })
@@ -261,7 +270,7 @@ test.skipIf(!isLongForm)(
     const dataDir = await mkdtemp(join(tmpdir(), 'tillbridge-rotate-'))
     await prepareData(dataDir)
     const database = await openDatabase({ dataDir })
-    await seedSealed(database, [old])
+    await seedEncrypted(database, [old])
     const busy = await run({ DATA_DIR: dataDir }, [fresh, old]).ended
     expect([busy.code, busy.said]).toEqual([1, expect.stringContaining('stop the service')])
     await database.close()

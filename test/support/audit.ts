@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Database, Trx } from '../../src/db/database.ts'
-import { createSealer, type Sealer } from '../../src/domain/sealed.ts'
+import { createEncryption, type Encryption } from '../../src/domain/encryption.ts'
 import { recordSuccess } from '../../src/payments/audit/activity.ts'
 import { signHeadAgain } from '../../src/payments/audit/seal-activity.ts'
 import {
@@ -15,7 +15,7 @@ import { openTestDatabase } from './database.ts'
 /** An audit log without a service. */
 export type AuditLog = {
   database: Database
-  sealer: Sealer
+  encryption: Encryption
   /** Commits an entry with this text, not sealed yet. */
   write(text: string): Promise<void>
   verify(options?: VerifyOptions): Promise<ChainCheck>
@@ -27,19 +27,19 @@ class Undo extends Error {}
 
 export async function openAuditLog(database?: Database): Promise<AuditLog> {
   const opened = database ?? (await openTestDatabase())
-  const sealer = createSealer([{ id: 'k1', key: randomBytes(32) }])
-  await signHeadAgain({ database: opened, sealer })
+  const encryption = createEncryption([{ id: 'k1', key: randomBytes(32) }])
+  await signHeadAgain({ database: opened, encryption })
   return {
     database: opened,
-    sealer,
-    write: (text) => opened.transaction((trx) => writeEntry(sealer, trx, text)),
-    verify: (options) => verifyActivityChain({ sealer, db: opened.db }, options),
+    encryption,
+    write: (text) => opened.transaction((trx) => writeEntry(encryption, trx, text)),
+    verify: (options) => verifyActivityChain({ encryption, db: opened.db }, options),
     async checkWith(change) {
       let check: ChainCheck | undefined
       const undone = opened.transaction(async (trx) => {
         await withoutTriggers(trx)
         await change(trx)
-        check = await verifyActivityChain({ sealer, db: trx }, { batch: 5 })
+        check = await verifyActivityChain({ encryption, db: trx }, { batch: 5 })
         throw new Undo()
       })
       await undone.catch((error) => {
@@ -57,12 +57,12 @@ export async function withoutTriggers(trx: Trx): Promise<void> {
 }
 
 export function writeEntry(
-  sealer: Sealer,
+  encryption: Encryption,
   trx: Trx,
   text: string,
   now = new Date(),
 ): Promise<void> {
-  return recordSuccess({ sealer, now: () => now, database: { announce: () => {} } }, trx, {
+  return recordSuccess({ encryption, now: () => now, database: { announce: () => {} } }, trx, {
     client: 'acme',
     actor: { ...serviceActor(now), ipAddress: '192.0.2.7' },
     action: 'store.created',

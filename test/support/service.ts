@@ -7,7 +7,7 @@ import {
   type ProviderAccess,
 } from '../../src/app/payment-side.ts'
 import type { Database } from '../../src/db/database.ts'
-import type { EncryptionKey } from '../../src/domain/sealed.ts'
+import type { EncryptionKey } from '../../src/domain/encryption.ts'
 import type { StreamLimits } from '../../src/http/event-stream.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import type { OpenRequestLimits } from '../../src/http/open-request-limit.ts'

@@ -1,10 +1,10 @@
 import type { Database } from '../../db/database.ts'
+import { DecryptionError, type Encryption } from '../../domain/encryption.ts'
 import { sentenceOf } from '../../domain/flow-reasons.ts'
-import { SealedError, type Sealer } from '../../domain/sealed.ts'
 import { sameSecret } from '../../domain/secret-hash.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import { RequestFailure } from '../../outbound/guarded-request.ts'
-import { grantContext } from '../../repositories/encryption/sealed-values.ts'
+import { grantContext } from '../../repositories/encryption/encrypted-values.ts'
 import { insertFlowErrors } from '../../repositories/flows/flow-errors.ts'
 import {
   beginGrantRenewal,
@@ -28,7 +28,7 @@ import {
 
 export type GrantKeeperDeps = {
   database: Database
-  sealer: Pick<Sealer, 'seal' | 'open'>
+  encryption: Pick<Encryption, 'encrypt' | 'decrypt'>
   now: () => Date
   sleep: (ms: number) => Promise<void>
   /** Owner of this process's leases. */
@@ -84,17 +84,17 @@ const storeAttemptsAfterStop = 5
  * could otherwise lose the only valid one. After the issuer has refused a renewal, no other is requested.
  */
 export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
-  const { database, sealer, now, log } = deps
+  const { database, encryption, now, log } = deps
   const { db } = database
   const renewing = new Map<string, Promise<GrantRow>>()
   let stopped = false
 
-  const seal = (id: string, text: string) => sealer.seal(text, grantContext(id))
-  const open = (id: string, sealed: string) => {
+  const encrypt = (id: string, text: string) => encryption.encrypt(text, grantContext(id))
+  const decrypt = (id: string, encrypted: string) => {
     try {
-      return sealer.open(sealed, grantContext(id))
+      return encryption.decrypt(encrypted, grantContext(id))
     } catch (error) {
-      if (!(error instanceof SealedError)) throw error
+      if (!(error instanceof DecryptionError)) throw error
       throw new TokenBlockedError(
         { code: 'TOKEN_SEALED', data: { key: String(error.keyId) } },
         lostCheckMs,
@@ -109,7 +109,7 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
     const { id, settings } = access
     const first = settings.refreshToken?.reveal() ?? ''
     const use = useBy(access)
-    const row = await findOrBeginGrant(db, { id, refresh_token: seal(id, first), ...use })
+    const row = await findOrBeginGrant(db, { id, refresh_token: encrypt(id, first), ...use })
     if (row.lost_at) throw new TokenBlockedError(lostGrantReason(row, settings), lostCheckMs)
     if (now().getTime() - row.used_at.getTime() > usageUpdateMs) await useGrant(db, id, use)
     return row
@@ -146,9 +146,9 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
     const { id } = access
     const { accessToken, refreshToken, lifeSeconds } = grant
     const tokens = {
-      access_token: seal(id, accessToken),
+      access_token: encrypt(id, accessToken),
       // Without a new refresh token the stored one stays. A key rotation may have encrypted it again.
-      ...(refreshToken !== undefined && { refresh_token: seal(id, refreshToken) }),
+      ...(refreshToken !== undefined && { refresh_token: encrypt(id, refreshToken) }),
       expires_at: new Date(askedAt.getTime() + lifeSeconds * 1_000 * usedShare),
       renewed_at: now(),
     }
@@ -169,7 +169,7 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
   /** Undefined when the row has changed, or when another renewal may decide: the caller then reads the row again. */
   const renewFrom = async (access: Access, from: GrantRow): Promise<GrantRow | undefined> => {
     const { id, settings, about } = access
-    const refresh_token = open(id, from.refresh_token)
+    const refresh_token = decrypt(id, from.refresh_token)
     const startedMs = performance.now()
     const renewal: GrantRenewal = { from, beganAt: now() }
     if (!(await beginGrantRenewal(db, from, renewal.beganAt))) return undefined
@@ -242,7 +242,7 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
           if (known && ageMs >= 0 && ageMs < known.validMs) return known.token
           const found = await read(access)
           const row = isUsable(found) ? found : await renew(access, found.version)
-          const token = open(id, row.access_token ?? '')
+          const token = decrypt(id, row.access_token ?? '')
           const seenAtMs = now().getTime()
           const validMs = Math.min((row.expires_at?.getTime() ?? 0) - seenAtMs, tokenCacheMs)
           known = { token, version: row.version, renewedAt: row.renewed_at, seenAtMs, validMs }

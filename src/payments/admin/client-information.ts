@@ -21,9 +21,9 @@ export async function readClientInformation(deps: PaymentDeps, name: string, act
   const connection = await findConnection(db, client)
   await deps.keyUses.flush()
   const key = await findNewestActiveKey(db, client)
-  const show = (sealed: string | null, field: 'access_token' | 'refresh_token') => {
-    if (sealed === null) return null
-    const token = readableToken(deps, client, field, sealed)
+  const show = (encrypted: string | null, field: 'access_token' | 'refresh_token') => {
+    if (encrypted === null) return null
+    const token = readableToken(deps, client, field, encrypted)
     if (token === null) return null
     return deps.settings.maskTokens ? `${token.slice(0, 8)}…${token.slice(-4)}` : token
   }

@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../../db/database.ts'
+import type { Encryption } from '../../domain/encryption.ts'
 import { canonicalJson } from '../../domain/json.ts'
-import type { Sealer } from '../../domain/sealed.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type HeadRow, readHead, type SealRow } from '../../repositories/audit/activity-chain.ts'
 import {
@@ -19,7 +19,7 @@ import type { Actor, PaymentDeps } from '../deps.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 
 /** What is needed to write an entry. */
-export type AuditDeps = Pick<PaymentDeps, 'sealer' | 'now'> & {
+export type AuditDeps = Pick<PaymentDeps, 'encryption' | 'now'> & {
   database: Pick<PaymentDeps['database'], 'announce'>
 }
 
@@ -81,17 +81,17 @@ export async function auditFailure<T>(
  * It must not be shown; it is in the page so that the next page begins after it.
  */
 export async function readActivity(
-  { database: { db }, sealer }: Pick<PaymentDeps, 'database' | 'sealer'>,
+  { database: { db }, encryption }: Pick<PaymentDeps, 'database' | 'encryption'>,
   filter: ActivityFilter,
   pageRequest: PageRequest<SequenceCursor>,
 ): Promise<ListPage<ListedActivity & { isForged: boolean }>> {
   const head = await readHead(db)
-  const kept = await openKeptSigningKeys(db, sealer)
+  const kept = await openKeptSigningKeys(db, encryption)
   const page = await listActivity(db, filter, pageRequest, {
-    isHeadAuthentic: isHeadAuthentic(sealer, head),
+    isHeadAuthentic: isHeadAuthentic(encryption, head),
   })
   const isForged = ({ seal, ...entry }: ListedActivity) => {
-    const key = sealer.signingKeyById(entry.key_id) ?? kept.get(entry.key_id)
+    const key = encryption.signingKeyById(entry.key_id) ?? kept.get(entry.key_id)
     if (!key || isSignedWith(key, entry)) return false
     // An entry that was changed after it was sealed stays visible.
     return !seal || !isSealedWith(key, entry, seal)
@@ -103,7 +103,7 @@ type NewEntry = ActivityEntry & { status: 'success' | 'failed'; errorMessage: st
 
 /** A signed entry of a success, to be written with the change that it records. */
 export function signSuccess(
-  deps: Pick<PaymentDeps, 'sealer' | 'now'>,
+  deps: Pick<PaymentDeps, 'encryption' | 'now'>,
   entry: ActivityEntry,
 ): NewActivity {
   return sign(deps, { ...entry, status: 'success', errorMessage: null })
@@ -111,7 +111,7 @@ export function signSuccess(
 
 /** A signed entry of a failure. */
 function signFailure(
-  deps: Pick<PaymentDeps, 'sealer' | 'now'>,
+  deps: Pick<PaymentDeps, 'encryption' | 'now'>,
   entry: ActivityEntry,
   errorMessage: string,
 ): NewActivity {
@@ -157,9 +157,12 @@ function resourceTypeOf(action: string): string {
   return otherResources[action] ?? action.slice(0, action.indexOf('.'))
 }
 
-function sign({ sealer, now }: Pick<PaymentDeps, 'sealer' | 'now'>, entry: NewEntry): NewActivity {
+function sign(
+  { encryption, now }: Pick<PaymentDeps, 'encryption' | 'now'>,
+  entry: NewEntry,
+): NewActivity {
   const createdAt = now()
-  const signing = sealer.signingKey()
+  const signing = encryption.signingKey()
   const { keyId, person, reason, sessionId } = entry.actor
   const metadata = JSON.stringify({
     ...entry.metadata,
@@ -243,16 +246,16 @@ function hashSeal(
 }
 
 /** The head of the chain, signed with the first of the configured keys. */
-export function signHead(sealer: Sealer, end: { seq: number; hash: string }): HeadRow {
-  const { id, key } = sealer.signingKey()
+export function signHead(encryption: Encryption, end: { seq: number; hash: string }): HeadRow {
+  const { id, key } = encryption.signingKey()
   const head = { seq: end.seq, hash: end.hash, key_id: id }
   return { ...head, mac: hashHead(key, head) }
 }
 
 /** Whether a configured key has signed the head. A replaced key does not count, since it may have leaked. */
-export function isHeadAuthentic(sealer: Sealer, head: HeadRow | undefined): boolean {
+export function isHeadAuthentic(encryption: Encryption, head: HeadRow | undefined): boolean {
   if (!head || head.key_id === null) return false
-  const key = sealer.signingKeyById(head.key_id)
+  const key = encryption.signingKeyById(head.key_id)
   return key !== undefined && hashHead(key, head) === head.mac
 }
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Db } from '../../db/database.ts'
-import type { Sealer } from '../../domain/sealed.ts'
+import type { Encryption } from '../../domain/encryption.ts'
 import {
   type ArchiveRow,
   moveToArchive,
@@ -26,7 +26,7 @@ const rowsAtOnce = 200
  * @throws Error when an entry is not as it was written: it stays, for the check to report.
  */
 export async function archiveEntries(
-  { database, sealer, now }: Pick<PaymentDeps, 'database' | 'sealer' | 'now'>,
+  { database, encryption, now }: Pick<PaymentDeps, 'database' | 'encryption' | 'now'>,
   folder: string,
   before: Date,
   size: number,
@@ -38,7 +38,7 @@ export async function archiveEntries(
   const isOld = ({ entry }: SealedEntry) => !entry || entry.created_at < before
   if (!found.slice(size - 1).some(isOld)) return 0
   const sealed = found.slice(0, size)
-  const entries = await verified(db, sealer, sealed, end)
+  const entries = await verified(db, encryption, sealed, end)
   const final = entries?.at(-1)?.seal
   if (!entries || !final) {
     throw new Error(
@@ -85,18 +85,18 @@ async function readNext(
 /** The entries, when each is as it was written and in its place; else undefined. */
 async function verified(
   db: Db,
-  sealer: Sealer,
+  encryption: Encryption,
   sealed: readonly SealedEntry[],
   end: { seq: number; hash: string },
 ): Promise<ArchivedEntry[] | undefined> {
   const head = await readHead(db)
-  if (!head || !isHeadAuthentic(sealer, head)) return undefined
-  const kept = await openKeptSigningKeys(db, sealer)
+  if (!head || !isHeadAuthentic(encryption, head)) return undefined
+  const kept = await openKeptSigningKeys(db, encryption)
   const entries: ArchivedEntry[] = []
   let previous = end
   for (const { seal, entry } of sealed) {
     await yieldTurn()
-    const key = entry && (sealer.signingKeyById(entry.key_id) ?? kept.get(entry.key_id))
+    const key = entry && (encryption.signingKeyById(entry.key_id) ?? kept.get(entry.key_id))
     const follows = seal.seq === previous.seq + 1 && seal.previous_hash === previous.hash
     if (!key || !follows || seal.seq > head.seq) return undefined
     if (!isSignedWith(key, entry) || !isSealedWith(key, entry, seal)) return undefined

@@ -1,26 +1,29 @@
 import type { Db } from '../../db/database.ts'
-import { SealedError, type Sealer } from '../../domain/sealed.ts'
-import { readKeptSigningKeys } from '../../repositories/encryption/sealed-values.ts'
+import { DecryptionError, type Encryption } from '../../domain/encryption.ts'
+import { readKeptSigningKeys } from '../../repositories/encryption/encrypted-values.ts'
 
 /**
  * The signing keys of replaced encryption keys, by id: with them older signatures stay verifiable. One that cannot be decrypted
  * is left out.
  */
-export async function openKeptSigningKeys(db: Db, sealer: Sealer): Promise<Map<string, Buffer>> {
+export async function openKeptSigningKeys(
+  db: Db,
+  encryption: Encryption,
+): Promise<Map<string, Buffer>> {
   const opened = new Map<string, Buffer>()
-  for (const [id, sealed] of await readKeptSigningKeys(db)) {
+  for (const [id, encrypted] of await readKeptSigningKeys(db)) {
     try {
-      opened.set(id, Buffer.from(sealer.open(sealed, signingKeyContext(id)), 'base64'))
+      opened.set(id, Buffer.from(encryption.decrypt(encrypted, signingKeyContext(id)), 'base64'))
     } catch (error) {
-      if (!(error instanceof SealedError)) throw error
+      if (!(error instanceof DecryptionError)) throw error
     }
   }
   return opened
 }
 
 /** A signing key in its stored form. */
-export function sealSigningKey(sealer: Sealer, id: string, key: Buffer): string {
-  return sealer.seal(key.toString('base64'), signingKeyContext(id))
+export function encryptSigningKey(encryption: Encryption, id: string, key: Buffer): string {
+  return encryption.encrypt(key.toString('base64'), signingKeyContext(id))
 }
 
 /** The context that a stored signing key is bound to. */

@@ -1,5 +1,5 @@
 import type { Trx } from '../../db/database.ts'
-import type { Sealer } from '../../domain/sealed.ts'
+import type { Encryption } from '../../domain/encryption.ts'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
 import {
   deleteUnsealed,
@@ -16,7 +16,7 @@ import {
 import type { PaymentDeps } from '../deps.ts'
 import { isHeadAuthentic, isSignedWith, sealEntry, signHead } from './activity.ts'
 
-type SealDeps = Pick<PaymentDeps, 'database' | 'sealer' | 'now' | 'sleep' | 'log'>
+type SealDeps = Pick<PaymentDeps, 'database' | 'encryption' | 'now' | 'sleep' | 'log'>
 
 /** The chain of the audit log: gives each committed entry its place, in one process at a time. */
 export type ActivityChain = {
@@ -81,7 +81,9 @@ type Sealing = {
 }
 
 /** Seals all that waits now, in batches. */
-export async function sealWaiting(deps: Pick<SealDeps, 'database' | 'sealer'>): Promise<Sealing> {
+export async function sealWaiting(
+  deps: Pick<SealDeps, 'database' | 'encryption'>,
+): Promise<Sealing> {
   const sealing: Sealing = { sealed: 0, isBroken: false, strays: [] }
   while (await hasUnsealed(deps.database.db)) {
     const round = await sealBatch(deps)
@@ -97,21 +99,21 @@ type Round = Sealing & { hasMore: boolean }
 
 async function sealBatch({
   database,
-  sealer,
-}: Pick<SealDeps, 'database' | 'sealer'>): Promise<Round> {
+  encryption,
+}: Pick<SealDeps, 'database' | 'encryption'>): Promise<Round> {
   return database.transaction(async (trx) => {
     const round: Round = { sealed: 0, hasMore: false, isBroken: false, strays: [] }
     const head = await tryLockHead(trx)
     if (!head) return { ...round, isBroken: (await readHead(trx)) === undefined }
     // A seal after a head that this service did not write would make that head valid.
-    if (!isHeadAuthentic(sealer, head)) return { ...round, isBroken: true }
+    if (!isHeadAuthentic(encryption, head)) return { ...round, isBroken: true }
     // Replaced keys do not count: the owner of an old key must not be able to write new entries.
-    const waiting = await readUnsealed(trx, sealer.keyIds(), batch)
+    const waiting = await readUnsealed(trx, encryption.keyIds(), batch)
     const seals: SealRow[] = []
     let end = { seq: head.seq, hash: head.hash }
     for (const { isSealed, ...entry } of waiting) {
       if (isSealed) continue
-      const key = sealer.signingKeyById(entry.key_id)
+      const key = encryption.signingKeyById(entry.key_id)
       if (!key || entry.previous_hash !== null || !isSignedWith(key, entry)) {
         round.strays.push(entry.id)
         continue
@@ -127,7 +129,7 @@ async function sealBatch({
     )
     if (seals.length > 0) {
       await insertSeals(trx, seals)
-      await writeHead(trx, signHead(sealer, end))
+      await writeHead(trx, signHead(encryption, end))
     }
     return { ...round, sealed: seals.length, hasMore: waiting.length === batch }
   })
@@ -141,9 +143,9 @@ function logBroken(deps: Pick<SealDeps, 'log'>): void {
 }
 
 /** Writes the end of the chain outside the database: it shows when the whole log was set back. */
-async function writeCheckpoint({ database, sealer, log }: SealDeps): Promise<void> {
+async function writeCheckpoint({ database, encryption, log }: SealDeps): Promise<void> {
   const head = await readHead(database.db)
-  if (!head || !isHeadAuthentic(sealer, head)) logBroken({ log })
+  if (!head || !isHeadAuthentic(encryption, head)) logBroken({ log })
   else if (head.seq > 0) log.info({ seq: head.seq, hash: head.hash }, 'activity log checkpoint')
 }
 
@@ -154,26 +156,30 @@ async function writeCheckpoint({ database, sealer, log }: SealDeps): Promise<voi
  * checked.
  */
 export async function signHeadAgain(
-  { database, sealer, log }: Pick<SealDeps, 'database' | 'sealer'> & Partial<Pick<SealDeps, 'log'>>,
+  {
+    database,
+    encryption,
+    log,
+  }: Pick<SealDeps, 'database' | 'encryption'> & Partial<Pick<SealDeps, 'log'>>,
   given: readonly string[] = [],
 ): Promise<void> {
-  const isTaken = await database.transaction((trx) => signHeadAgainWithin(trx, sealer, given))
+  const isTaken = await database.transaction((trx) => signHeadAgainWithin(trx, encryption, given))
   if (!isTaken && log) logBroken({ log })
 }
 
 /** The same as part of a transaction. Returns whether the head is valid afterwards. */
 export async function signHeadAgainWithin(
   trx: Trx,
-  sealer: Sealer,
+  encryption: Encryption,
   given: readonly string[],
 ): Promise<boolean> {
   const head = await lockHead(trx)
   if (!head) return false
-  const isOurs = isHeadAuthentic(sealer, head)
-  if (isOurs && head.key_id === sealer.signingKey().id) return true
+  const isOurs = isHeadAuthentic(encryption, head)
+  if (isOurs && head.key_id === encryption.signingKey().id) return true
   const mayTake =
     isOurs || (head.key_id === null ? await isUntouched(trx, head) : given.includes(head.key_id))
-  if (mayTake) await writeHead(trx, signHead(sealer, head))
+  if (mayTake) await writeHead(trx, signHead(encryption, head))
   return mayTake
 }
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Db } from '../../db/database.ts'
-import type { Sealer } from '../../domain/sealed.ts'
+import type { Encryption } from '../../domain/encryption.ts'
 import {
   findArchiveAfter,
   type HeadRow,
@@ -58,13 +58,17 @@ const findingsAtMost = 100
  * ignored.
  */
 export async function verifyActivityChain(
-  { sealer, db, archiveDir }: { sealer: Sealer; db: Db; archiveDir?: string | undefined },
+  {
+    encryption,
+    db,
+    archiveDir,
+  }: { encryption: Encryption; db: Db; archiveDir?: string | undefined },
   { checkpoint, signal, batch = 500 }: VerifyOptions = {},
 ): Promise<ChainCheck> {
   const head = await readHead(db)
-  const isTrusted = isHeadAuthentic(sealer, head)
-  const kept = await openKeptSigningKeys(db, sealer)
-  const keyOf = ({ key_id }: ActivityRow) => sealer.signingKeyById(key_id) ?? kept.get(key_id)
+  const isTrusted = isHeadAuthentic(encryption, head)
+  const kept = await openKeptSigningKeys(db, encryption)
+  const keyOf = ({ key_id }: ActivityRow) => encryption.signingKeyById(key_id) ?? kept.get(key_id)
   const findings: ChainFinding[] = []
   const find = (seq: number, entryId: string | null, reason: string) => {
     findings.push({ seq, entryId, reason })
@@ -183,7 +187,7 @@ export async function verifyActivityChain(
       for (const { isWaiting, ...entry } of page.entries) {
         const key = keyOf(entry)
         const isOurs = key !== undefined && entry.previous_hash === null && isSignedWith(key, entry)
-        if (isWaiting && sealer.signingKeyById(entry.key_id) === undefined) {
+        if (isWaiting && encryption.signingKeyById(entry.key_id) === undefined) {
           find(next, entry.id, 'its encryption key is not configured')
         } else if (!isOurs) {
           // An entry with a seal beyond the head is reported already.

@@ -106,7 +106,7 @@ export async function revokeInvitation(deps: PaymentDeps, id: string, actor: Act
 }
 
 function signInvitation(deps: PaymentDeps, id: string, client: string): string {
-  const { key } = deps.sealer.signingKey()
+  const { key } = deps.encryption.signingKey()
   return createHmac('sha256', key).update(`invitation\n${id}\n${client}`).digest('base64url')
 }
 

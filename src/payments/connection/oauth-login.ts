@@ -1,7 +1,7 @@
 import type { Trx } from '../../db/database.ts'
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
+import { DecryptionError } from '../../domain/encryption.ts'
 import { codeChallenge, randomToken } from '../../domain/pkce.ts'
-import { SealedError } from '../../domain/sealed.ts'
 import { hashSecret, sameSecret } from '../../domain/secret-hash.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import { asAppError } from '../../provider/provider.ts'
@@ -29,7 +29,7 @@ import { type ActivityEntry, auditFailure, recordSuccess } from '../audit/activi
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { refuseConnected } from './connected-account.ts'
 import { readInvitation } from './invitations.ts'
-import { sealContext, sealGrant } from './token-keeper.ts'
+import { connectionContext, encryptGrant } from './token-keeper.ts'
 
 const stateLifeMs = 10 * 60_000
 
@@ -65,7 +65,7 @@ export async function startLogin(
   await insertState(db, {
     state_hash: hashSecret(state),
     client,
-    code_verifier: deps.sealer.seal(verifier, sealContext(client, 'code_verifier')),
+    code_verifier: deps.encryption.encrypt(verifier, connectionContext(client, 'code_verifier')),
     target_url: targetUrl,
     browser_hash: hashSecret(browserToken),
     may_choose_account: mayChooseAccount,
@@ -203,9 +203,9 @@ function openVerifier(
   { client, code_verifier }: { client: string; code_verifier: string },
 ): string {
   try {
-    return deps.sealer.open(code_verifier, sealContext(client, 'code_verifier'))
+    return deps.encryption.decrypt(code_verifier, connectionContext(client, 'code_verifier'))
   } catch (error) {
-    if (!(error instanceof SealedError)) throw error
+    if (!(error instanceof DecryptionError)) throw error
     deps.log.error(
       { client, keyId: error.keyId, err: error },
       'login not completed: this process lacks the encryption key of another process (ENCRYPTION_KEYS)',
@@ -239,7 +239,7 @@ async function connect(
         await setPinnedAccount(trx, client, { mpUserId, nickname: row?.mp_nickname ?? null })
         await endForeignKeys(deps, trx, client, mpUserId, entry.actor)
       }
-      const tokens = sealGrant(deps, client, grant)
+      const tokens = encryptGrant(deps, client, grant)
       await upsertConnection(trx, {
         client,
         mp_user_id: mpUserId,

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ClientName } from '../../domain/client-name.ts'
-import { SealedError } from '../../domain/sealed.ts'
+import { DecryptionError } from '../../domain/encryption.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import {
@@ -181,15 +181,15 @@ function usable<Row extends UsedConnection>(connection: Row | undefined): Row {
  * this process does not have. The connection is not marked as lost, since adding the key repairs it.
  */
 export function openToken(
-  deps: Pick<PaymentDeps, 'sealer' | 'log'>,
+  deps: Pick<PaymentDeps, 'encryption' | 'log'>,
   client: ClientName,
   field: 'access_token' | 'refresh_token',
-  sealed: string,
+  encrypted: string,
 ): string {
   try {
-    return deps.sealer.open(sealed, sealContext(client, field))
+    return deps.encryption.decrypt(encrypted, connectionContext(client, field))
   } catch (error) {
-    if (!(error instanceof SealedError)) throw error
+    if (!(error instanceof DecryptionError)) throw error
     deps.log.error(
       { client, keyId: error.keyId, err: error },
       'stored token not decrypted: add its key to ENCRYPTION_KEYS, or connect the client again',
@@ -199,7 +199,7 @@ export function openToken(
 }
 
 /** The context that an encrypted token is bound to. */
-export function sealContext(
+export function connectionContext(
   client: string,
   field: 'access_token' | 'refresh_token' | 'code_verifier',
 ): string {
@@ -276,8 +276,9 @@ async function renewFrom(
   givenUp: AbortSignal,
 ): Promise<ConnectionRow | undefined> {
   const { db } = deps.database
-  const { client, refresh_token: sealed } = connection
-  const refreshToken = sealed === null ? null : openToken(deps, client, 'refresh_token', sealed)
+  const { client, refresh_token: encrypted } = connection
+  const refreshToken =
+    encrypted === null ? null : openToken(deps, client, 'refresh_token', encrypted)
   const renewal = { from: connection, startedAt: deps.now() }
   const askedMs = performance.now()
   if (!(await beginRenewal(db, connection, renewal.startedAt))) return undefined
@@ -334,10 +335,10 @@ async function endRefused(
 /** Whether the provider accepts the access token. Without an answer it counts as accepted. */
 async function isAccepted(
   deps: PaymentDeps,
-  { client, access_token: sealed }: ConnectionRow,
+  { client, access_token: encrypted }: ConnectionRow,
 ): Promise<boolean> {
   try {
-    const token = openToken(deps, client, 'access_token', sealed)
+    const token = openToken(deps, client, 'access_token', encrypted)
     await deps.provider.users.me(token, { untilMs: deps.stopwatch() + renewalPatienceMs })
     return true
   } catch (error) {
@@ -377,7 +378,7 @@ async function storePair(
   givenUp: AbortSignal,
 ): Promise<void> {
   const { client } = from
-  const tokens = sealGrant(deps, client, grant, from)
+  const tokens = encryptGrant(deps, client, grant, from)
   for (let waitMs = firstStoreAgainMs; ; waitMs = Math.min(2 * waitMs, longestStoreAgainMs)) {
     try {
       await deps.database.transaction(async (trx) => {
@@ -399,19 +400,22 @@ async function storePair(
 }
 
 /** The columns of a new pair. Fields that the provider omits in a renewal keep their old values. */
-export function sealGrant(
-  deps: Pick<PaymentDeps, 'sealer' | 'now'>,
+export function encryptGrant(
+  deps: Pick<PaymentDeps, 'encryption' | 'now'>,
   client: ClientName,
   grant: TokenGrant,
   before?: ConnectionRow,
 ) {
   const now = deps.now()
   return {
-    access_token: deps.sealer.seal(grant.accessToken, sealContext(client, 'access_token')),
+    access_token: deps.encryption.encrypt(
+      grant.accessToken,
+      connectionContext(client, 'access_token'),
+    ),
     refresh_token:
       grant.refreshToken === null
         ? (before?.refresh_token ?? null)
-        : deps.sealer.seal(grant.refreshToken, sealContext(client, 'refresh_token')),
+        : deps.encryption.encrypt(grant.refreshToken, connectionContext(client, 'refresh_token')),
     public_key: grant.publicKey ?? before?.public_key ?? null,
     // Unknown counts as live: a live account must never be treated as a test one.
     live_mode: grant.liveMode ?? before?.live_mode ?? true,

@@ -1,23 +1,28 @@
 import type { Db } from '../../db/database.ts'
-import { createSealer, type EncryptionKey, SealedError, type Sealer } from '../../domain/sealed.ts'
+import {
+  createEncryption,
+  DecryptionError,
+  type Encryption,
+  type EncryptionKey,
+} from '../../domain/encryption.ts'
 import { OperatorError } from '../../errors/operator-error.ts'
 import {
+  type EncryptedColumn,
+  type EncryptedValue,
+  findEncryptionKeys,
   findHeadKey,
-  findSealingKeys,
   findSigningKeys,
   grantContext,
   hasTables,
-  listSealedColumns,
+  listEncryptedColumns,
+  readEncryptedBy,
   readEntriesSignedBy,
   readKeptSigningKeys,
-  readSealedBy,
-  type SealedColumn,
-  type SealedValue,
   totpContext,
-} from '../../repositories/encryption/sealed-values.ts'
+} from '../../repositories/encryption/encrypted-values.ts'
 import { isSignedWith } from '../audit/activity.ts'
 import { openKeptSigningKeys, signingKeyContext } from '../audit/kept-signing-keys.ts'
-import { sealContext } from '../connection/token-keeper.ts'
+import { connectionContext } from '../connection/token-keeper.ts'
 
 /** A key that the database needs and that is missing, or is another key with the same id. */
 type KeyTrouble = {
@@ -38,7 +43,7 @@ const uses = {
   oauth_states: 'logins under way',
   oauth_grants: 'tokens of destinations of flows',
   people: 'codes of people',
-} as const satisfies Record<SealedColumn['table'], KeyUse>
+} as const satisfies Record<EncryptedColumn['table'], KeyUse>
 
 /** One value that cannot be decrypted may be damaged; when none of these can, the key is another one. */
 const samples = 10
@@ -52,7 +57,7 @@ export async function checkEncryptionKeys(
   keys: readonly EncryptionKey[],
 ): Promise<KeyTrouble[]> {
   if (!(await hasTables(db))) return []
-  const sealer = keys.length > 0 ? createSealer(keys) : undefined
+  const encryption = keys.length > 0 ? createEncryption(keys) : undefined
   const troubles = new Map<string, KeyTrouble>()
   const note = (id: string, kind: KeyTrouble['kind'], use: KeyUse) => {
     const trouble = troubles.get(id) ?? { id, kind, uses: [] }
@@ -61,31 +66,32 @@ export async function checkEncryptionKeys(
   }
 
   const proven = new Set<string>()
-  for (const column of await listSealedColumns(db)) {
+  for (const column of await listEncryptedColumns(db)) {
     const use = uses[column.table]
-    for (const id of await findSealingKeys(db, column)) {
-      if (sealer?.signingKeyById(id) === undefined) {
+    for (const id of await findEncryptionKeys(db, column)) {
+      if (encryption?.signingKeyById(id) === undefined) {
         note(id, 'missing', use)
         continue
       }
-      const values = await readSealedBy(db, column, id, { limit: samples })
-      const opens = (value: SealedValue) =>
-        canOpen(sealer, value.sealed, sealedContext(column, value))
+      const values = await readEncryptedBy(db, column, id, { limit: samples })
+      const opens = (value: EncryptedValue) =>
+        canOpen(encryption, value.encrypted, encryptionContext(column, value))
       if (values.some(opens)) proven.add(id)
       else if (values.length > 0) note(id, 'wrong', use)
     }
   }
 
   const kept = await readKeptSigningKeys(db)
-  for (const [id, sealed] of kept) {
-    if (sealed === '') continue
-    const keyId = sealed.split('.')[1] ?? ''
-    if (sealer?.signingKeyById(keyId) === undefined) note(keyId, 'missing', 'the audit log')
-    else if (!canOpen(sealer, sealed, signingKeyContext(id))) note(keyId, 'wrong', 'the audit log')
+  for (const [id, encrypted] of kept) {
+    if (encrypted === '') continue
+    const keyId = encrypted.split('.')[1] ?? ''
+    if (encryption?.signingKeyById(keyId) === undefined) note(keyId, 'missing', 'the audit log')
+    else if (!canOpen(encryption, encrypted, signingKeyContext(id)))
+      note(keyId, 'wrong', 'the audit log')
   }
-  const keptKeys = sealer && (await openKeptSigningKeys(db, sealer))
+  const keptKeys = encryption && (await openKeptSigningKeys(db, encryption))
   for (const id of await findSigningKeys(db)) {
-    const key = sealer?.signingKeyById(id)
+    const key = encryption?.signingKeyById(id)
     const keptKey = keptKeys?.get(id)
     if (key === undefined) {
       if (!kept.has(id)) note(id, 'missing', 'the audit log')
@@ -100,18 +106,18 @@ export async function checkEncryptionKeys(
   }
   // A stored signing key is not enough: the end of the log is signed with a key in use.
   const headKey = await findHeadKey(db)
-  if (headKey !== undefined && sealer?.signingKeyById(headKey) === undefined) {
+  if (headKey !== undefined && encryption?.signingKeyById(headKey) === undefined) {
     note(headKey, 'missing', 'the audit log')
   }
   return [...troubles.values()]
 }
 
-function canOpen(sealer: Sealer, sealed: string, context: string): boolean {
+function canOpen(encryption: Encryption, encrypted: string, context: string): boolean {
   try {
-    sealer.open(sealed, context)
+    encryption.decrypt(encrypted, context)
     return true
   } catch (error) {
-    if (error instanceof SealedError) return false
+    if (error instanceof DecryptionError) return false
     throw error
   }
 }
@@ -159,11 +165,11 @@ export class EncryptionKeysError extends OperatorError {
   }
 }
 
-/** The context that a sealed value is bound to. */
-export function sealedContext(
-  { table, column }: SealedColumn,
-  { row, owner }: Pick<SealedValue, 'row' | 'owner'>,
+/** The context that an encrypted value is bound to. */
+export function encryptionContext(
+  { table, column }: EncryptedColumn,
+  { row, owner }: Pick<EncryptedValue, 'row' | 'owner'>,
 ): string {
   if (table === 'people' || column === 'totp_secret') return totpContext(row)
-  return table === 'oauth_grants' ? grantContext(row) : sealContext(owner, column)
+  return table === 'oauth_grants' ? grantContext(row) : connectionContext(owner, column)
 }

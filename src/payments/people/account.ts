@@ -1,6 +1,6 @@
 import type { Trx } from '../../db/database.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
-import { totpContext } from '../../repositories/encryption/sealed-values.ts'
+import { totpContext } from '../../repositories/encryption/encrypted-values.ts'
 import {
   type PersonRow,
   takeTotpStep,
@@ -51,8 +51,8 @@ export async function beginTotp(
   const row = await requirePerson(deps, undefined, personId)
   if (row.totp_on) throw new AppError('CONFLICT', { message: 'Codes are already required' })
   const secret = newTotpSecret()
-  const sealed = deps.sealer.seal(secret, totpContext(row.name_key))
-  await deps.database.transaction((trx) => updatePerson(trx, personId, { totp_secret: sealed }))
+  const encrypted = deps.encryption.encrypt(secret, totpContext(row.name_key))
+  await deps.database.transaction((trx) => updatePerson(trx, personId, { totp_secret: encrypted }))
   return { secret, ...totpAddress(secret, row.name) }
 }
 

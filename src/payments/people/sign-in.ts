@@ -1,8 +1,8 @@
+import { DecryptionError } from '../../domain/encryption.ts'
 import { nameKey } from '../../domain/permissions.ts'
-import { SealedError } from '../../domain/sealed.ts'
 import { hashSecret } from '../../domain/secret-hash.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { totpContext } from '../../repositories/encryption/sealed-values.ts'
+import { totpContext } from '../../repositories/encryption/encrypted-values.ts'
 import {
   findPersonByName,
   type PersonRow,
@@ -94,14 +94,14 @@ async function isCodeRight(
 
 /** The secret of the person's codes; undefined without one, and when its encryption key is lost: an administrator resets it then. */
 export function openTotp(
-  { sealer }: Pick<PaymentDeps, 'sealer'>,
-  { name_key: key, totp_secret: sealed }: PersonRow,
+  { encryption }: Pick<PaymentDeps, 'encryption'>,
+  { name_key: key, totp_secret: encrypted }: PersonRow,
 ): string | undefined {
-  if (sealed === null) return undefined
+  if (encrypted === null) return undefined
   try {
-    return sealer.open(sealed, totpContext(key))
+    return encryption.decrypt(encrypted, totpContext(key))
   } catch (error) {
-    if (error instanceof SealedError) return undefined
+    if (error instanceof DecryptionError) return undefined
     throw error
   }
 }

@@ -110,13 +110,13 @@ export async function loseGrant(
 }
 
 /**
- * Gives up tokens that cannot be decrypted: `sealed` is the value whose encryption key was lost. Returns whether it
+ * Gives up tokens that cannot be decrypted: `encrypted` is the value whose encryption key was lost. Returns whether it
  * did.
  */
 export async function giveUpGrant(
   db: Db,
   id: string,
-  sealed: string,
+  encrypted: string,
   { empty, at }: { empty: string; at: Date },
 ): Promise<boolean> {
   const result = await db
@@ -131,7 +131,7 @@ export async function giveUpGrant(
       version: eb('version', '+', 1),
     }))
     .where('id', '=', id)
-    .where((eb) => eb.or([eb('refresh_token', '=', sealed), eb('access_token', '=', sealed)]))
+    .where((eb) => eb.or([eb('refresh_token', '=', encrypted), eb('access_token', '=', encrypted)]))
     .executeTakeFirst()
   return result.numUpdatedRows === 1n
 }

@@ -102,7 +102,7 @@ export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
       try {
         const { brokenAt, findings, ...check } = await verifyActivityChain(
           {
-            sealer: deps.sealer,
+            encryption: deps.encryption,
             db: deps.database.db,
             archiveDir: deps.settings.auditArchiveDir,
           },

@@ -67,7 +67,7 @@ export function createBrowserSessions(
   const db = deps.database.db
   const recordRefusal = createRefusedSignIns(deps)
   const ownOrigin = new URL(deps.settings.publicUrl).origin
-  const cookies = { sealer: deps.sealer, isSecure: ownOrigin.startsWith('https:') }
+  const cookies = { encryption: deps.encryption, isSecure: ownOrigin.startsWith('https:') }
   // Binds sessions of the administrator to the token they were made with, without containing it.
   const adminProof = hashSecret(`session of ${adminToken}`)
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Sealer } from '../../domain/sealed.ts'
+import type { Encryption } from '../../domain/encryption.ts'
 
 /**
  * The principal of a session: a proof of the admin token, or the key's id; never the token itself. It is valid only while the row
@@ -21,11 +21,11 @@ export const sessionCookieName = (isSecure: boolean) =>
 /** Before the secret of a person's session, which no sealed value begins with. */
 const personMark = 'person.'
 
-type CookieOptions = { sealer: Sealer; isSecure: boolean }
+type CookieOptions = { encryption: Encryption; isSecure: boolean }
 
 /** The header value that sets the session cookie: encrypted, and not readable by scripts. */
-export function sessionCookie(session: Session, { sealer, isSecure }: CookieOptions): string {
-  const value = sealer.seal(JSON.stringify(session), context)
+export function sessionCookie(session: Session, { encryption, isSecure }: CookieOptions): string {
+  const value = encryption.encrypt(JSON.stringify(session), context)
   return `${sessionCookieName(isSecure)}=${value}; Max-Age=${sessionSeconds}${attributes(isSecure)}`
 }
 
@@ -59,14 +59,14 @@ function attributes(isSecure: boolean): string {
 /** The unexpired session in a Cookie header; undefined for none, an altered or an expired one. */
 export function sessionOf(
   header: string | undefined,
-  { sealer, isSecure }: CookieOptions,
+  { encryption, isSecure }: CookieOptions,
   now: Date,
 ): Session | undefined {
   const value = cookieValue(header, sessionCookieName(isSecure))
   if (value === undefined) return undefined
   let content: unknown
   try {
-    content = JSON.parse(sealer.open(value, context))
+    content = JSON.parse(encryption.decrypt(value, context))
   } catch {
     return undefined
   }

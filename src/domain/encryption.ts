@@ -6,17 +6,17 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** A 32-byte key with the short name that is written into sealed values. */
+/** A 32-byte key with the short name that is written into encrypted values. */
 export type EncryptionKey = { id: string; key: Buffer }
 
-/** The value was changed, moved, or sealed with a key that is not configured or has another value by now. */
-export class SealedError extends Error {
-  /** The id of the key in the value; undefined when it is not a sealed value. */
+/** The value was changed, moved, or encrypted with a key that is not configured or has another value by now. */
+export class DecryptionError extends Error {
+  /** The id of the key in the value; undefined when it is not an encrypted value. */
   readonly keyId: string | undefined
 
   constructor(message: string, keyId: string | undefined, options?: { cause?: unknown }) {
     super(message, options)
-    this.name = 'SealedError'
+    this.name = 'DecryptionError'
     this.keyId = keyId
   }
 }
@@ -25,10 +25,10 @@ export class SealedError extends Error {
  * Encrypts short secrets for the database. `context` (client and field) is authenticated, so a value that was moved to
  * another row or column cannot be opened.
  */
-export type Sealer = {
-  seal(plaintext: string, context: string): string
-  /** @throws SealedError. */
-  open(sealed: string, context: string): string
+export type Encryption = {
+  encrypt(plaintext: string, context: string): string
+  /** @throws DecryptionError. */
+  decrypt(encrypted: string, context: string): string
   /** The key that signs new audit entries, derived from the encryption key and used for nothing else. */
   signingKey(): { id: string; key: Buffer }
   keyIds(): string[]
@@ -40,7 +40,7 @@ const nonceBytes = 12
 const tagBytes = 16
 
 /** Encrypts with the first key; the others only decrypt. */
-export function createSealer(keys: readonly EncryptionKey[]): Sealer {
+export function createEncryption(keys: readonly EncryptionKey[]): Encryption {
   const first = keys[0]
   if (!first) throw new Error('at least one encryption key is needed')
   // Made once: from bytes each call would make a new one.
@@ -54,18 +54,18 @@ export function createSealer(keys: readonly EncryptionKey[]): Sealer {
   )
 
   return {
-    seal(plaintext, context) {
+    encrypt(plaintext, context) {
       const nonce = randomBytes(nonceBytes)
       const cipher = createCipheriv('aes-256-gcm', encrypting, nonce, { authTagLength: tagBytes })
       cipher.setAAD(Buffer.from(context))
       const body = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final()])
       return `v1.${first.id}.${Buffer.concat([nonce, cipher.getAuthTag(), body]).toString('base64url')}`
     },
-    open(sealed, context) {
-      const [version, id, data] = sealed.split('.')
+    decrypt(encrypted, context) {
+      const [version, id, data] = encrypted.split('.')
       const key = id === undefined ? undefined : byId.get(id)
       if (version !== 'v1' || data === undefined || !key) {
-        throw new SealedError('sealed with a key that is not configured', id)
+        throw new DecryptionError('sealed with a key that is not configured', id)
       }
       const bytes = Buffer.from(data, 'base64url')
       try {
@@ -80,7 +80,7 @@ export function createSealer(keys: readonly EncryptionKey[]): Sealer {
           decipher.final(),
         ]).toString('utf8')
       } catch (cause) {
-        throw new SealedError('changed, moved, or sealed with another key of this name', id, {
+        throw new DecryptionError('changed, moved, or sealed with another key of this name', id, {
           cause,
         })
       }

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import type { Database } from '../../src/db/database.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { createSealer, type EncryptionKey } from '../../src/domain/sealed.ts'
+import { createEncryption, type EncryptionKey } from '../../src/domain/encryption.ts'
 import { recordSuccess } from '../../src/payments/audit/activity.ts'
 import { signHeadAgain } from '../../src/payments/audit/seal-activity.ts'
-import { sealContext } from '../../src/payments/connection/token-keeper.ts'
+import { connectionContext } from '../../src/payments/connection/token-keeper.ts'
 import { serviceActor } from '../../src/payments/operations/request-context.ts'
 import { insertClientIfAbsent } from '../../src/repositories/connection/clients.ts'
 import {
@@ -13,23 +13,29 @@ import {
 } from '../../src/repositories/connection/connection-queries.ts'
 
 /** A connected client, a login under way and an audit entry, all under the first of the keys. */
-export async function seedSealed(
+export async function seedEncrypted(
   database: Database,
   keys: EncryptionKey[],
   name = 'acme',
 ): Promise<void> {
-  const sealer = createSealer(keys)
+  const encryption = createEncryption(keys)
   const client = asClientName(name)
   const now = new Date()
-  await signHeadAgain({ database, sealer })
+  await signHeadAgain({ database, encryption })
   await database.transaction(async (trx) => {
     await insertClientIfAbsent(trx, client, now)
     await upsertConnection(trx, {
       client,
       mp_user_id: 1801,
       live_mode: false,
-      access_token: sealer.seal(`access of ${name}`, sealContext(client, 'access_token')),
-      refresh_token: sealer.seal(`refresh of ${name}`, sealContext(client, 'refresh_token')),
+      access_token: encryption.encrypt(
+        `access of ${name}`,
+        connectionContext(client, 'access_token'),
+      ),
+      refresh_token: encryption.encrypt(
+        `refresh of ${name}`,
+        connectionContext(client, 'refresh_token'),
+      ),
       public_key: null,
       scope: null,
       expires_at: new Date(now.getTime() + 86_400_000),
@@ -42,14 +48,17 @@ export async function seedSealed(
     await insertState(trx, {
       state_hash: `state of ${name}`,
       client,
-      code_verifier: sealer.seal(`verifier of ${name}`, sealContext(client, 'code_verifier')),
+      code_verifier: encryption.encrypt(
+        `verifier of ${name}`,
+        connectionContext(client, 'code_verifier'),
+      ),
       target_url: null,
       may_choose_account: false,
       browser_hash: null,
       created_at: now,
       expires_at: new Date(now.getTime() + 600_000),
     })
-    await recordSuccess({ sealer, now: () => now, database: { announce: () => {} } }, trx, {
+    await recordSuccess({ encryption, now: () => now, database: { announce: () => {} } }, trx, {
       client,
       actor: serviceActor(now),
       action: 'oauth.connected',
@@ -59,7 +68,7 @@ export async function seedSealed(
 }
 
 /** Everything that a start with the wrong keys must leave as it is. */
-export async function sealedRows(database: Database): Promise<unknown> {
+export async function encryptedRows(database: Database): Promise<unknown> {
   const { rows } = await sql`
     select (select jsonb_agg(t order by t.client) from oauth_connections t) as connections,
       (select jsonb_agg(t order by t.state_hash) from oauth_states t) as states,

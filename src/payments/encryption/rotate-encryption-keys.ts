@@ -1,29 +1,34 @@
 import type { Db } from '../../db/database.ts'
-import { createSealer, type EncryptionKey, SealedError, type Sealer } from '../../domain/sealed.ts'
+import {
+  createEncryption,
+  DecryptionError,
+  type Encryption,
+  type EncryptionKey,
+} from '../../domain/encryption.ts'
 import { markUnreadable } from '../../repositories/connection/connection-queries.ts'
 import {
-  deleteStatesSealedBy,
-  findSealingKeys,
+  deleteStatesEncryptedBy,
+  type EncryptedColumn,
+  type EncryptedValue,
+  findEncryptionKeys,
   findSigningKeys,
   giveUpTotp,
   grantContext,
   hasTables,
   keepSigningKey,
-  listSealedColumns,
+  listEncryptedColumns,
+  readEncryptedBy,
   readKeptSigningKeys,
-  readSealedBy,
-  replaceSealed,
-  type SealedColumn,
-  type SealedValue,
-} from '../../repositories/encryption/sealed-values.ts'
+  replaceEncrypted,
+} from '../../repositories/encryption/encrypted-values.ts'
 import { giveUpGrant } from '../../repositories/flows/oauth-grants.ts'
 import { recordSuccess } from '../audit/activity.ts'
-import { sealSigningKey, signingKeyContext } from '../audit/kept-signing-keys.ts'
+import { encryptSigningKey, signingKeyContext } from '../audit/kept-signing-keys.ts'
 import { sealWaiting, signHeadAgain } from '../audit/seal-activity.ts'
-import { sealContext } from '../connection/token-keeper.ts'
+import { connectionContext } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { serviceActor } from '../operations/request-context.ts'
-import { sealedContext } from './encryption-keys.ts'
+import { encryptionContext } from './encryption-keys.ts'
 
 type RotateDeps = Pick<PaymentDeps, 'database' | 'now'> & {
   sleep: (ms: number) => Promise<void>
@@ -65,26 +70,26 @@ export async function rotateSecrets(
   lost: readonly string[] = [],
 ): Promise<Rotation> {
   const { db } = deps.database
-  const sealer = createSealer(keys)
-  const first = sealer.signingKey().id
+  const encryption = createEncryption(keys)
+  const first = encryption.signingKey().id
   if (!(await hasTables(db))) {
     const [givenUp, unreadable] = [sorted(nobodys()), sorted(nobodys())]
     return { first, renewed: 0, givenUp, unreadable, stillUsed: [] }
   }
-  const columns = await listSealedColumns(db)
-  const givenUp = await giveUp(deps, sealer, columns, lost)
-  await keepSigningKeys(deps, sealer, keys)
-  await signHeadAgain({ database: deps.database, sealer }, lost)
+  const columns = await listEncryptedColumns(db)
+  const givenUp = await giveUp(deps, encryption, columns, lost)
+  await keepSigningKeys(deps, encryption, keys)
+  await signHeadAgain({ database: deps.database, encryption }, lost)
   // A process that has only the new key accepts no entry that an old key signed.
-  await sealWaiting({ database: deps.database, sealer })
+  await sealWaiting({ database: deps.database, encryption })
   let renewed = 0
   let unreadable = nobodys()
   let stillUsed: string[] = []
   for (let round = 1; round <= rounds; round += 1) {
     unreadable = nobodys()
     for (const column of columns) {
-      for (const id of (await findSealingKeys(db, column)).filter((key) => key !== first)) {
-        renewed += await renewColumn(db, sealer, column, id, unreadable)
+      for (const id of (await findEncryptionKeys(db, column)).filter((key) => key !== first)) {
+        renewed += await renewColumn(db, encryption, column, id, unreadable)
       }
     }
     stillUsed = await usedBeside(db, columns, first)
@@ -94,7 +99,7 @@ export async function rotateSecrets(
   }
   const all = Object.values(givenUp).reduce((sum, { size }) => sum + size, 0)
   if (renewed + all > 0) {
-    await record(deps, sealer, { renewed, givenUp: all, lost: [...lost] })
+    await record(deps, encryption, { renewed, givenUp: all, lost: [...lost] })
   }
   return { first, renewed, givenUp: sorted(givenUp), unreadable: sorted(unreadable), stillUsed }
 }
@@ -115,18 +120,18 @@ function sorted({ clients, flows, people }: OwnerSets): Owners {
 
 async function renewColumn(
   db: Db,
-  sealer: Sealer,
-  column: SealedColumn,
+  encryption: Encryption,
+  column: EncryptedColumn,
   keyId: string,
   unreadable: OwnerSets,
 ): Promise<number> {
   let renewed = 0
   for (let after = ''; ; ) {
-    const values = await readSealedBy(db, column, keyId, { after, limit: batch })
+    const values = await readEncryptedBy(db, column, keyId, { after, limit: batch })
     for (const value of values) {
-      const again = sealAgain(sealer, column, value)
+      const again = encryptAgain(encryption, column, value)
       if (again === undefined) ownersOf(column, unreadable).add(value.owner)
-      else if (await replaceSealed(db, column, value, again)) renewed += 1
+      else if (await replaceEncrypted(db, column, value, again)) renewed += 1
     }
     const last = values.at(-1)
     if (!last || values.length < batch) return renewed
@@ -134,29 +139,33 @@ async function renewColumn(
   }
 }
 
-function ownersOf({ table }: SealedColumn, { clients, flows, people }: OwnerSets): Set<string> {
+function ownersOf({ table }: EncryptedColumn, { clients, flows, people }: OwnerSets): Set<string> {
   if (table === 'people') return people
   return table === 'oauth_grants' ? flows : clients
 }
 
-function sealAgain(sealer: Sealer, column: SealedColumn, value: SealedValue): string | undefined {
-  const context = sealedContext(column, value)
+function encryptAgain(
+  encryption: Encryption,
+  column: EncryptedColumn,
+  value: EncryptedValue,
+): string | undefined {
+  const context = encryptionContext(column, value)
   try {
-    return sealer.seal(sealer.open(value.sealed, context), context)
+    return encryption.encrypt(encryption.decrypt(value.encrypted, context), context)
   } catch (error) {
-    if (error instanceof SealedError) return undefined
+    if (error instanceof DecryptionError) return undefined
     throw error
   }
 }
 
 async function usedBeside(
   db: Db,
-  columns: readonly SealedColumn[],
+  columns: readonly EncryptedColumn[],
   first: string,
 ): Promise<string[]> {
   const used = new Set<string>()
   for (const column of columns) {
-    for (const id of await findSealingKeys(db, column)) if (id !== first) used.add(id)
+    for (const id of await findEncryptionKeys(db, column)) if (id !== first) used.add(id)
   }
   return [...used].toSorted()
 }
@@ -164,32 +173,32 @@ async function usedBeside(
 /** Runs first: the operator removes a key once no value uses it, and the log must be verifiable then, too. */
 async function keepSigningKeys(
   { database, now }: RotateDeps,
-  sealer: Sealer,
+  encryption: Encryption,
   keys: readonly EncryptionKey[],
 ): Promise<void> {
-  const first = sealer.signingKey().id
+  const first = encryption.signingKey().id
   const kept = await readKeptSigningKeys(database.db)
   const wanted = new Map<string, string>()
   for (const { id } of keys) {
-    const key = sealer.signingKeyById(id)
-    if (id !== first && key) wanted.set(id, sealSigningKey(sealer, id, key))
+    const key = encryption.signingKeyById(id)
+    if (id !== first && key) wanted.set(id, encryptSigningKey(encryption, id, key))
   }
-  for (const [id, sealed] of kept) {
-    if (sealed === '' || sealed.split('.')[1] === first) wanted.delete(id)
+  for (const [id, encrypted] of kept) {
+    if (encrypted === '' || encrypted.split('.')[1] === first) wanted.delete(id)
     else if (!wanted.has(id)) {
-      const key = Buffer.from(sealer.open(sealed, signingKeyContext(id)), 'base64')
-      wanted.set(id, sealSigningKey(sealer, id, key))
+      const key = Buffer.from(encryption.decrypt(encrypted, signingKeyContext(id)), 'base64')
+      wanted.set(id, encryptSigningKey(encryption, id, key))
     }
   }
-  for (const [id, sealed] of wanted) {
-    await keepSigningKey(database.db, id, sealed, kept.get(id), now())
+  for (const [id, encrypted] of wanted) {
+    await keepSigningKey(database.db, id, encrypted, kept.get(id), now())
   }
 }
 
 async function giveUp(
   deps: RotateDeps,
-  sealer: Sealer,
-  columns: readonly SealedColumn[],
+  encryption: Encryption,
+  columns: readonly EncryptedColumn[],
   lost: readonly string[],
 ): Promise<OwnerSets> {
   const { db } = deps.database
@@ -199,13 +208,13 @@ async function giveUp(
   for (const id of lost) {
     for (const column of columns) {
       if (column.table === 'oauth_states') {
-        await deleteStatesSealedBy(db, id)
+        await deleteStatesEncryptedBy(db, id)
         continue
       }
       for (;;) {
-        const values = await readSealedBy(db, column, id, { limit: batch })
+        const values = await readEncryptedBy(db, column, id, { limit: batch })
         for (const value of values) {
-          if (await giveUpOne(deps, sealer, column, value)) {
+          if (await giveUpOne(deps, encryption, column, value)) {
             ownersOf(column, givenUp).add(value.owner)
           }
         }
@@ -214,8 +223,8 @@ async function giveUp(
     }
     if (signing.includes(id) && !kept.has(id))
       await keepSigningKey(db, id, '', undefined, deps.now())
-    for (const [name, sealed] of kept) {
-      if (sealed.split('.')[1] === id) await keepSigningKey(db, name, '', sealed, deps.now())
+    for (const [name, encrypted] of kept) {
+      if (encrypted.split('.')[1] === id) await keepSigningKey(db, name, '', encrypted, deps.now())
     }
   }
   return givenUp
@@ -223,31 +232,31 @@ async function giveUp(
 
 async function giveUpOne(
   { database: { db }, now }: RotateDeps,
-  sealer: Sealer,
-  { table, column }: SealedColumn,
-  { row, sealed }: SealedValue,
+  encryption: Encryption,
+  { table, column }: EncryptedColumn,
+  { row, encrypted }: EncryptedValue,
 ): Promise<boolean> {
   if (table === 'oauth_grants') {
-    const empty = sealer.seal('', grantContext(row))
-    return giveUpGrant(db, row, sealed, { empty, at: now() })
+    const empty = encryption.encrypt('', grantContext(row))
+    return giveUpGrant(db, row, encrypted, { empty, at: now() })
   }
-  if (table === 'people') return giveUpTotp(db, row, sealed)
-  const empty = sealer.seal('', sealContext(row, 'access_token'))
-  return markUnreadable(db, row, { [column]: sealed }, empty)
+  if (table === 'people') return giveUpTotp(db, row, encrypted)
+  const empty = encryption.encrypt('', connectionContext(row, 'access_token'))
+  return markUnreadable(db, row, { [column]: encrypted }, empty)
 }
 
 /** It also anchors what older keys signed: the entry is signed with the first key and contains the hash of those before it. */
 async function record(
   { database, now }: RotateDeps,
-  sealer: Sealer,
+  encryption: Encryption,
   { renewed, givenUp, lost }: { renewed: number; givenUp: number; lost: string[] },
 ): Promise<void> {
   await database.transaction((trx) =>
-    recordSuccess({ sealer, now, database }, trx, {
+    recordSuccess({ encryption, now, database }, trx, {
       client: null,
       actor: serviceActor(now()),
       action: 'secrets.rotated',
-      resourceId: sealer.signingKey().id,
+      resourceId: encryption.signingKey().id,
       metadata: { renewed, given_up: givenUp, lost },
     }),
   )

@@ -3,7 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import type { ActivityRow } from '../audit/activity-queries.ts'
 
 /** A column with encrypted values: how to find them by key, their context, and the key of the row. */
-export type SealedColumn = {
+export type EncryptedColumn = {
   table: 'oauth_connections' | 'oauth_states' | 'oauth_grants' | 'people'
   column: 'access_token' | 'refresh_token' | 'code_verifier' | 'totp_secret'
   primaryKey: 'client' | 'state_hash' | 'id' | 'name_key'
@@ -28,7 +28,7 @@ const ofFlows = {
 } as const
 
 /** All columns with encrypted values. Each has the index `split_part(column, '.', 2), primaryKey`. */
-const sealedColumns: readonly SealedColumn[] = [
+const encryptedColumns: readonly EncryptedColumn[] = [
   { ...ofClients, column: 'access_token' },
   { ...ofClients, column: 'refresh_token' },
   {
@@ -49,10 +49,10 @@ const sealedColumns: readonly SealedColumn[] = [
   },
 ]
 
-/** The existing columns with sealed values: before the latest migrations some are missing. */
-export async function listSealedColumns(db: Db): Promise<readonly SealedColumn[]> {
-  const found = await existing(db, [...new Set(sealedColumns.map(({ table }) => table))])
-  return sealedColumns.filter(({ table }) => found.has(table))
+/** The existing columns with encrypted values: before the latest migrations some are missing. */
+export async function listEncryptedColumns(db: Db): Promise<readonly EncryptedColumn[]> {
+  const found = await existing(db, [...new Set(encryptedColumns.map(({ table }) => table))])
+  return encryptedColumns.filter(({ table }) => found.has(table))
 }
 
 async function existing(db: Db, tables: readonly string[]): Promise<Set<string>> {
@@ -69,12 +69,12 @@ export function totpContext(nameKey: string): string {
 }
 
 /** Removes a secret whose key is lost. No code is accepted until an administrator resets the person. */
-export async function giveUpTotp(db: Db, nameKey: string, sealed: string): Promise<boolean> {
+export async function giveUpTotp(db: Db, nameKey: string, encrypted: string): Promise<boolean> {
   const result = await db
     .updateTable('people')
     .set({ totp_secret: null })
     .where('name_key', '=', nameKey)
-    .where('totp_secret', '=', sealed)
+    .where('totp_secret', '=', encrypted)
     .executeTakeFirst()
   return result.numUpdatedRows === 1n
 }
@@ -84,16 +84,19 @@ export function grantContext(id: string): string {
   return `oauth_grant:${id}`
 }
 
-/** A sealed value, what identifies its row, and its owner. */
-export type SealedValue = { row: string; owner: string; sealed: string }
+/** An encrypted value, what identifies its row, and its owner. */
+export type EncryptedValue = { row: string; owner: string; encrypted: string }
 
 /** False before the first migration. */
 export async function hasTables(db: Db): Promise<boolean> {
   return (await existing(db, ['activity_log'])).size > 0
 }
 
-/** The ids of the keys that sealed the column's values; one step of the index per id, with any number of rows. */
-export function findSealingKeys(db: Db, { table, column, alive }: SealedColumn): Promise<string[]> {
+/** The ids of the keys that encrypted the column's values; one step of the index per id, with any number of rows. */
+export function findEncryptionKeys(
+  db: Db,
+  { table, column, alive }: EncryptedColumn,
+): Promise<string[]> {
   return distinct(db, table, sql`split_part(${sql.ref(column)}, '.', 2)`, alive)
 }
 
@@ -138,33 +141,33 @@ async function distinct(
 }
 
 /** Values under the key, by primary key, after `after`. */
-export async function readSealedBy(
+export async function readEncryptedBy(
   db: Db,
-  { table, column, primaryKey, owner, alive }: SealedColumn,
+  { table, column, primaryKey, owner, alive }: EncryptedColumn,
   keyId: string,
   { after = '', limit }: { after?: string; limit: number },
-): Promise<SealedValue[]> {
-  const { rows } = await sql<SealedValue>`
-    select ${sql.ref(primaryKey)} as row, ${sql.ref(owner)} as owner, ${sql.ref(column)} as sealed from ${sql.table(table)}
+): Promise<EncryptedValue[]> {
+  const { rows } = await sql<EncryptedValue>`
+    select ${sql.ref(primaryKey)} as row, ${sql.ref(owner)} as owner, ${sql.ref(column)} as encrypted from ${sql.table(table)}
     where ${alive} and split_part(${sql.ref(column)}, '.', 2) = ${keyId} and ${sql.ref(primaryKey)} > ${after}
     order by ${sql.ref(primaryKey)} limit ${limit}`.execute(db)
   return rows
 }
 
 /** Replaces a value by its new form. False when it has changed meanwhile. */
-export async function replaceSealed(
+export async function replaceEncrypted(
   db: Db,
-  { table, column, primaryKey }: SealedColumn,
-  { row, sealed }: SealedValue,
+  { table, column, primaryKey }: EncryptedColumn,
+  { row, encrypted }: EncryptedValue,
   renewed: string,
 ): Promise<boolean> {
   const { numAffectedRows } = await sql`
     update ${sql.table(table)} set ${sql.ref(column)} = ${renewed}
-    where ${sql.ref(primaryKey)} = ${row} and ${sql.ref(column)} = ${sealed}`.execute(db)
+    where ${sql.ref(primaryKey)} = ${row} and ${sql.ref(column)} = ${encrypted}`.execute(db)
   return numAffectedRows === 1n
 }
 
-export async function deleteStatesSealedBy(db: Db, keyId: string): Promise<void> {
+export async function deleteStatesEncryptedBy(db: Db, keyId: string): Promise<void> {
   await sql`delete from oauth_states where split_part(code_verifier, '.', 2) = ${keyId}`.execute(db)
 }
 
@@ -185,7 +188,7 @@ export async function readEntriesSignedBy(
 
 const keptPrefix = 'signing_key:'
 
-/** Signing keys of replaced encryption keys: by id, sealed, or empty when the key was lost. */
+/** Signing keys of replaced encryption keys: by id, encrypted, or empty when the key was lost. */
 export async function readKeptSigningKeys(db: Db): Promise<Map<string, string>> {
   const rows = await db
     .selectFrom('settings')
@@ -199,7 +202,7 @@ export async function readKeptSigningKeys(db: Db): Promise<Map<string, string>> 
 export async function keepSigningKey(
   db: Db | Trx,
   id: string,
-  sealed: string,
+  encrypted: string,
   before: string | undefined,
   now: Date,
 ): Promise<boolean> {
@@ -207,14 +210,14 @@ export async function keepSigningKey(
   if (before === undefined) {
     const { numInsertedOrUpdatedRows } = await db
       .insertInto('settings')
-      .values({ name, value: sealed, updated_at: now })
+      .values({ name, value: encrypted, updated_at: now })
       .onConflict((conflict) => conflict.column('name').doNothing())
       .executeTakeFirst()
     return numInsertedOrUpdatedRows === 1n
   }
   const { numUpdatedRows } = await db
     .updateTable('settings')
-    .set({ value: sealed, updated_at: now })
+    .set({ value: encrypted, updated_at: now })
     .where('name', '=', name)
     .where('value', '=', before)
     .executeTakeFirst()
