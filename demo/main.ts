@@ -1,5 +1,5 @@
 import { ConfigError, loadConfig } from '../src/app/config.ts'
-import { placeProblems } from '../src/app/setting-places.ts'
+import { folderProblems } from '../src/app/check-folders.ts'
 import { playChain } from './chain/play-chain.ts'
 import { closeDay } from './closing-day.ts'
 import { openShop, playFlows, type Shop } from './flow-day.ts'
@@ -41,7 +41,7 @@ if (given.some((option) => !options.includes(option))) {
 try {
   const { DATA_DIR, PORT, SANDBOX_PORT, SYNC_PORT } = process.env
   const own = { PROVIDER: 'sandbox', DATA_DIR, PORT, SANDBOX_PORT, SYNC_PORT }
-  loadConfig(own, placeProblems)
+  loadConfig(own, folderProblems)
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error
   process.stderr.write(`${error.message}\n`)

@@ -23,13 +23,13 @@ export type ConfigProblem = { variable: string; message: string }
 export type Config = ReturnType<typeof toConfig>
 
 /**
- * The settings of the process, frozen. An empty or blank variable counts as unset. `placeProblems` checks the folders
+ * The settings of the process, frozen. An empty or blank variable counts as unset. `folderProblems` checks the folders
  * in them, for a caller that uses these folders.
  * @throws ConfigError with every missing or wrong variable, and what is allowed.
  */
 export function loadConfig(
   env: Readonly<Record<string, string | undefined>>,
-  placeProblems: (config: Config) => readonly ConfigProblem[] = () => [],
+  folderProblems: (config: Config) => readonly ConfigProblem[] = () => [],
 ): Config {
   const given: Record<string, string> = {}
   for (const name of Object.keys(settingsSchema.shape)) {
@@ -48,7 +48,7 @@ export function loadConfig(
   for (const variable of wrong) delete given[variable]
   const config = toConfig(settingsSchema.parse(given))
   const isGiven = (variable: string) => variable in given || wrong.has(variable)
-  for (const problem of [...crossProblems(config, isGiven), ...placeProblems(config)]) {
+  for (const problem of [...crossProblems(config, isGiven), ...folderProblems(config)]) {
     if (!problems.some(({ variable }) => variable === problem.variable)) problems.push(problem)
   }
   if (problems.length > 0) throw new ConfigError(problems, misspeltSettings(env).map(spellingHint))

@@ -3,9 +3,9 @@ import type { Log } from '../db/engine.ts'
 import { OperatorError, writeOperatorMessage } from '../errors/operator-error.ts'
 import { buildInfo } from '../http/build-info.ts'
 import { createLogger } from '../http/logging.ts'
+import { folderProblems } from './check-folders.ts'
 import { loadConfig, misspeltSettings } from './config.ts'
-import { placeProblems } from './setting-places.ts'
-import { openTerminalLog } from './terminal-log.ts'
+import { openStartupLog } from './startup-log.ts'
 
 const help = `usage: npm run start
 
@@ -32,11 +32,11 @@ function refuseArguments(given: readonly string[]): void {
 
 async function main(): Promise<void> {
   refuseArguments(process.argv.slice(2))
-  const config = loadConfig(process.env, placeProblems)
-  const terminalLog = process.stdout.isTTY ? openTerminalLog(process.stdout) : undefined
+  const config = loadConfig(process.env, folderProblems)
+  const startupLog = process.stdout.isTTY ? openStartupLog(process.stdout) : undefined
   // A terminal that is closed fails every write. The service goes on without its log, and can still be stopped.
-  if (terminalLog) process.stdout.on('error', () => {})
-  const logger = createLogger(config.logLevel, terminalLog)
+  if (startupLog) process.stdout.on('error', () => {})
+  const logger = createLogger(config.logLevel, startupLog)
   for (const { name, meant } of misspeltSettings(process.env)) {
     logger.warn(
       { variable: name, meant },
@@ -59,7 +59,7 @@ async function main(): Promise<void> {
       logger.info({ version: buildInfo.version, commit, node: process.version }, 'starting')
     }),
   ])
-  await runService(config, { logger, terminalLog, database, env: process.env })
+  await runService(config, { logger, startupLog, database, env: process.env })
 }
 
 main().catch((error: unknown) => {

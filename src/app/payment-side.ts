@@ -9,9 +9,9 @@ import { buildInfo } from '../http/build-info.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import type { StreamLimits } from '../http/event-stream.ts'
 import type { OpenRequestLimits } from '../http/open-request-limit.ts'
-import { createBackgroundWork } from '../jobs/background-work.ts'
 import { createSingleFlight } from '../jobs/single-flight.ts'
 import { createTableMaintenance, type TableMaintenance } from '../jobs/table-maintenance-job.ts'
+import { createUnfinishedWork } from '../jobs/unfinished-work.ts'
 import { createPaymentMetrics } from '../metrics/payment-metrics.ts'
 import { createNotifications, type Notifications } from '../notifications/notifications.ts'
 import type { AttemptTimer } from '../outbound/outbound.ts'
@@ -26,7 +26,7 @@ import { createEventSource } from '../payments/events/event-source.ts'
 import { createAccountPauses } from '../payments/operations/account-queues.ts'
 import { monotonicNow } from '../payments/operations/request-context.ts'
 import { createForeignOrders } from '../payments/orders/foreign-orders.ts'
-import { createOrderCalls } from '../payments/orders/order-calls.ts'
+import { createOrderCallLog } from '../payments/orders/order-call-log.ts'
 import { createOrderChanges } from '../payments/orders/order-changes.ts'
 import { createOrderSearch, type OrderSearch } from '../payments/orders/search.ts'
 import { createStatusCheckNotes } from '../payments/orders/status-check-schedule.ts'
@@ -37,9 +37,9 @@ import {
   type PaymentWatch,
 } from '../payments/provider-payments/watch-payments.ts'
 import {
-  createSettlementWork,
-  type SettlementWork,
-} from '../payments/settlements/settlement-work.ts'
+  createSettlementJobs,
+  type SettlementJobs,
+} from '../payments/settlements/settlement-jobs.ts'
 import { createWebhookInbox, type WebhookInbox } from '../payments/webhooks/webhook-inbox.ts'
 import { createCallLog, createProviderHealth } from '../provider/client.ts'
 import { createProvider } from '../provider/provider.ts'
@@ -94,7 +94,7 @@ export type PaymentSide = {
   /** Reads the provider's payments. */
   paymentWatch: PaymentWatch
   /** Fetches reports, and computes nets by new rules. */
-  settlementWork: SettlementWork
+  settlementJobs: SettlementJobs
   /** Seals the audit log. */
   chain: ActivityChain
   /** Analyzes and vacuums the tables, those of flows included. */
@@ -127,7 +127,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))
   const stopwatch = options.stopwatch ?? monotonicNow
   const health = createProviderHealth(now)
-  const calls = createOrderCalls(database, now, logger)
+  const calls = createOrderCallLog(database, now, logger)
   const changes = await createOrderChanges(database)
   const processId = randomUUID()
   const job = { database, now, sleep, processId, log: logger }
@@ -174,7 +174,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     once: createSingleFlight(),
     foreignOrders: createForeignOrders(),
     passwords: createPasswords(options.passwordCost),
-    background: createBackgroundWork(),
+    unfinished: createUnfinishedWork(),
     wakeSweeper: () => sweeper.wake(),
     now,
     stopwatch,
@@ -204,7 +204,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const sweeper = createSweeper(deps, inbox, pauses, { ...rhythm, keep: config.keep })
   const orderSearch = createOrderSearch(deps)
   const paymentWatch = createPaymentWatch(deps)
-  const settlementWork = createSettlementWork(deps)
+  const settlementJobs = createSettlementJobs(deps)
   await signHeadAgain(deps)
   const chain = createActivityChain(deps)
   const tableMaintenance = createTableMaintenance(job)
@@ -237,7 +237,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     sweeper,
     orderSearch,
     paymentWatch,
-    settlementWork,
+    settlementJobs,
     chain,
     tableMaintenance,
     notifications,
@@ -249,10 +249,10 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
         orderSearch.stop(),
         paymentWatch.stop(),
         fleet.stop(),
-        settlementWork.stop(),
+        settlementJobs.stop(),
         tableMaintenance.stop(),
       ])
-      await deps.background.end(storeWithinMs)
+      await deps.unfinished.end(storeWithinMs)
       // After everything that still writes to the log.
       await chain.stop()
       await events.close()

@@ -17,8 +17,8 @@ import { isLoopback } from './config-schema.ts'
 import { createFlowSide, type FlowSide } from './flow-side.ts'
 import { createPaymentSide, type ProviderAccess } from './payment-side.ts'
 import { ensureSecrets, findSecrets, keysSource, type Secrets } from './secrets-file.ts'
+import type { StartupLog } from './startup-log.ts'
 import { startupMessage } from './startup-message.ts'
-import type { TerminalLog } from './terminal-log.ts'
 
 /** A stop that takes longer ends the process with status 1. */
 const stopWithinMs = 20_000
@@ -40,13 +40,13 @@ export async function runService(
   config: Config,
   {
     logger,
-    terminalLog,
+    startupLog,
     database,
     env,
   }: {
     logger: Logger
     /** At a terminal only. */
-    terminalLog: TerminalLog | undefined
+    startupLog: StartupLog | undefined
     database: Database
     env: NodeJS.ProcessEnv
   },
@@ -115,7 +115,7 @@ export async function runService(
     service.orderSearch.start()
     service.paymentWatch.start()
     service.deps.fleet.start()
-    service.settlementWork.start()
+    service.settlementJobs.start()
     service.tableMaintenance.start()
     service.notifications.start()
 
@@ -147,7 +147,7 @@ export async function runService(
       throw cannotListen(controlPlace, syncPort, cause)
     })
     const tokenFile = config.adminToken === undefined && secrets ? resolve(secrets.path) : undefined
-    if (terminalLog) {
+    if (startupLog) {
       process.stdout.write(
         startupMessage({
           url: `http://${urlHost(config.host)}:${port}`,
@@ -162,7 +162,7 @@ export async function runService(
           tokenFile,
         }),
       )
-      terminalLog.show()
+      startupLog.show()
     }
     logger.info(
       {

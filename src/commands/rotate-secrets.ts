@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Config, ConfigError } from '../app/config.ts'
-import { withDatabase } from '../backup/embedded-place.ts'
+import { withDatabase } from '../backup/embedded-database.ts'
 import { migrate, refuseNewerDatabase } from '../db/migrate.ts'
 import { requireFittingKeys } from '../payments/encryption/encryption-keys.ts'
 import { type Rotation, rotateSecrets } from '../payments/encryption/rotate-encryption-keys.ts'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { folderProblems } from '../app/check-folders.ts'
 import { loadConfig } from '../app/config.ts'
-import { placeProblems } from '../app/setting-places.ts'
 import { startSandbox } from '../sandbox/server.ts'
 import { type CommandHelp, runCommand, say } from './run-command.ts'
 
@@ -22,7 +22,7 @@ await runCommand(help, async () => {
   // Only these: other settings belong to the service that uses the sandbox, such as the address of the sandbox itself.
   const { SANDBOX_PORT, DATA_DIR, PUBLIC_URL, HOST, PORT } = process.env
   const own = { PROVIDER: 'sandbox', SANDBOX_PORT, DATA_DIR, PUBLIC_URL, HOST, PORT }
-  const { sandboxPort, dataDir, publicUrl } = loadConfig(own, placeProblems)
+  const { sandboxPort, dataDir, publicUrl } = loadConfig(own, folderProblems)
   const sandbox = await startSandbox({
     port: sandboxPort,
     dataDir: join(dataDir, 'sandbox'),

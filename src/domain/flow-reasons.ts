@@ -1,3 +1,4 @@
+import { fillSentence } from './fill-sentence.ts'
 import { accessReasons } from './flow-reasons/access-reasons.ts'
 import { alertReasons } from './flow-reasons/alerts-reasons.ts'
 import { databaseReasons } from './flow-reasons/databases-reasons.ts'
@@ -12,7 +13,6 @@ import type { ReasonTexts } from './flow-reasons/reason-texts.ts'
 import { refusalReasons } from './flow-reasons/refusals-reasons.ts'
 import { sourceReasons } from './flow-reasons/sources-reasons.ts'
 import type { Language } from './language.ts'
-import { fillSentence } from './sentence.ts'
 
 /**
  * Why a flow is paused, a poll failed, a record was not taken, a delivery failed or was skipped, a definition is wrong, or a request

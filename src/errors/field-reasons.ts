@@ -1,5 +1,5 @@
+import { fillSentence } from '../domain/fill-sentence.ts'
 import { type Language, namedLanguage } from '../domain/language.ts'
-import { fillSentence } from '../domain/sentence.ts'
 
 /**
  * Why the payment API refuses a field: the sentence of each code. `{…}` is filled with the reason's data. The English sentence is

@@ -1,5 +1,5 @@
+import { fillSentence } from '../domain/fill-sentence.ts'
 import type { Language } from '../domain/language.ts'
-import { fillSentence } from '../domain/sentence.ts'
 import { causes } from './causes.ts'
 import type { Health } from './states.ts'
 

@@ -5,8 +5,6 @@ import type { Poll } from '../repositories/flows/flow-polls.ts'
 import type { FlowActivity } from '../repositories/flows/flow-switches.ts'
 import type { SendStop, StopScope } from '../repositories/flows/send-stops.ts'
 import type { Model } from './api-model.ts'
-import type { FoundItemResponse, ItemResponse, Waiting, WaitingResponse } from './item-schemas.ts'
-import type { PreviewResponse } from './preview-schemas.ts'
 import type {
   DeletesResponse,
   DestinationResponse,
@@ -20,7 +18,9 @@ import type {
   StatsResponse,
   SyncResponse,
   TestAlertsResponse,
-} from './schemas.ts'
+} from './control-schemas.ts'
+import type { FoundItemResponse, ItemResponse, Waiting, WaitingResponse } from './item-schemas.ts'
+import type { PreviewResponse } from './preview-schemas.ts'
 
 export type FlowStatus = Omit<Model<typeof FlowStatusSchema>, 'code'>
 export type QueueStatistics = Model<typeof StatsResponse>

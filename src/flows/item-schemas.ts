@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { FlowReason, Timestamp } from './api-model.ts'
-import { DestinationSending } from './schemas.ts'
+import { DestinationSending } from './control-schemas.ts'
 
 const Change = z.enum(['upsert', 'delete'])
 

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { FlowReason, Timestamp } from './api-model.ts'
+import { FlowProblem } from './control-schemas.ts'
 import { templateNames, templateSources } from './definition/flow-template.ts'
 import { maxFlowFileBytes } from './definition/yaml-file.ts'
 import { Difference } from './item-schemas.ts'
-import { FlowProblem } from './schemas.ts'
 
 export const FileParams = z.object({
   file: z.string().max(255).describe('Name of a flow file, such as articulos.flow.yaml'),

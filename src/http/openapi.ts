@@ -5,9 +5,9 @@ import {
 } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { type AccessClass, makePublic } from './access-classes.ts'
+import { serveApiDocs } from './api-docs-pages.ts'
 import { buildInfo } from './build-info.ts'
 import type { HttpServer } from './create-server.ts'
-import { serveDocs } from './docs-pages.ts'
 import {
   type ErrorExamples,
   forPage,
@@ -109,7 +109,7 @@ export async function registerOpenApi(app: HttpServer, options: OpenApiOptions):
           ...(coded && { errors: catalogueTable() }),
         }),
       )
-    await serveDocs(scope, { title: options.title, read: readForPage })
+    await serveApiDocs(scope, { title: options.title, read: readForPage })
     scope.get(
       '/openapi.json',
       { config: { compressed: true }, schema: { hide: true } },

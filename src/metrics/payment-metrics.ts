@@ -4,7 +4,7 @@ import { isOpen, isPaid } from '../domain/order-state.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { ProviderCallLog } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
-import { createCertificateEnd } from './certificate.ts'
+import { createCertificateExpiry } from './certificate-expiry.ts'
 import { describeState, type StateDeps } from './state-metrics.ts'
 
 export type Scrape = { body: string; contentType: string }
@@ -96,11 +96,11 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
     }
   }
 
-  const certificateEnd = createCertificateEnd(deps.publicUrl)
+  const certificateExpiry = createCertificateExpiry(deps.publicUrl)
   let scraping: Promise<Scrape> | undefined
   const scrape = async () => {
     const state = new Registry()
-    await describeState(state, deps, certificateEnd)
+    await describeState(state, deps, certificateExpiry)
     const bodies = [registry, state, processMetrics()].map((one) => one.metrics())
     return { body: (await Promise.all(bodies)).join('\n'), contentType: registry.contentType }
   }

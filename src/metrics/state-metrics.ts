@@ -7,7 +7,7 @@ import {
   readServerFigures,
   type ServerFigures,
 } from '../repositories/metrics/metric-figures.ts'
-import type { CertificateEnd } from './certificate.ts'
+import type { CertificateExpiry } from './certificate-expiry.ts'
 
 export type StateDeps = {
   database: Database
@@ -28,7 +28,7 @@ const milliseconds = 1_000
 export async function describeState(
   registry: Registry,
   deps: StateDeps,
-  certificateEnd: CertificateEnd,
+  certificateExpiry: CertificateExpiry,
 ): Promise<void> {
   const gauge: DefineGauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name: `tillbridge_${name}`, help, labelNames, registers: [registry] })
@@ -61,7 +61,7 @@ export async function describeState(
     ),
     // With PostgreSQL the folder may not exist.
     statfs(deps.dataDir).catch(() => undefined),
-    certificateEnd(),
+    certificateExpiry(),
   ])
   // As in /health: without writes no charge can be made.
   const isUp = figures !== undefined && takesWrites

@@ -1,14 +1,14 @@
 import type { Database } from '../db/database.ts'
 import type { Encryption } from '../domain/encryption.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import type { BackgroundWork } from '../jobs/background-work.ts'
 import type { SingleFlight } from '../jobs/single-flight.ts'
+import type { UnfinishedWork } from '../jobs/unfinished-work.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import type { KeyUses } from './api-keys/key-uses.ts'
 import type { EventSource } from './events/event-source.ts'
 import type { ForeignOrders } from './orders/foreign-orders.ts'
-import type { OrderCalls } from './orders/order-calls.ts'
+import type { OrderCallLog } from './orders/order-call-log.ts'
 import type { OrderChanges } from './orders/order-changes.ts'
 import type { StatusCheckNotes } from './orders/status-check-schedule.ts'
 import type { Passwords } from './people/passwords.ts'
@@ -43,7 +43,7 @@ export type PaymentDeps = {
   provider: Provider
   encryption: Encryption
   changes: OrderChanges
-  calls: OrderCalls
+  calls: OrderCallLog
   keyUses: KeyUses
   statusChecks: StatusCheckNotes
   /** The state of boxes and everything that they need. */
@@ -52,7 +52,7 @@ export type PaymentDeps = {
   once: SingleFlight
   foreignOrders: ForeignOrders
   passwords: Passwords
-  background: BackgroundWork
+  unfinished: UnfinishedWork
   /** Makes the sweeper look for due orders now. */
   wakeSweeper: () => void
   now: () => Date

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { folderProblems } from '../../src/app/check-folders.ts'
 import { ConfigError, loadConfig, misspeltSettings } from '../../src/app/config.ts'
 import { settings, settingsSchema } from '../../src/app/config-schema.ts'
-import { placeProblems } from '../../src/app/setting-places.ts'
 
 /** Each setting is reached by `.env`, by compose and by systemd, names its bad value, and is hinted at by a close name. */
 
@@ -82,7 +82,7 @@ const good = Object.fromEntries(Object.entries(samples).map(([name, [value]]) =>
 const names = Object.keys(settingsSchema.shape) as Name[]
 
 test('the values go together, and each is another than the default', () => {
-  expect(() => loadConfig(good, placeProblems)).not.toThrow()
+  expect(() => loadConfig(good, folderProblems)).not.toThrow()
   for (const one of settings)
     expect([one.name, good[one.name]]).not.toEqual([one.name, one.default])
 })
@@ -136,7 +136,7 @@ describe.each(names)('%s', (name) => {
     const beside = name === 'DATA_DIR' ? { ...good, ...embedded } : good
     let named: string[] = []
     try {
-      loadConfig({ ...beside, [name]: samples[name][1] }, placeProblems)
+      loadConfig({ ...beside, [name]: samples[name][1] }, folderProblems)
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       named = error.problems.map(({ variable }) => variable)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { openStartupLog } from '../../src/app/startup-log.ts'
 import { startupMessage } from '../../src/app/startup-message.ts'
-import { openTerminalLog } from '../../src/app/terminal-log.ts'
 import { createLogger } from '../../src/http/logging.ts'
 
 const sandbox = {
@@ -46,7 +46,7 @@ test('in production it names the public address, and no token', () => {
 
 test('at a terminal the log begins after the block, in its order, and at once when the start fails', () => {
   const shown: string[] = []
-  const log = openTerminalLog({ write: (text) => shown.push(text) })
+  const log = openStartupLog({ write: (text) => shown.push(text) })
   const logger = createLogger('info', log)
   logger.info('starting')
   logger.info('listening')
@@ -58,7 +58,7 @@ test('at a terminal the log begins after the block, in its order, and at once wh
   expect(said).toEqual(['block', 'starting', 'listening', 'ready'])
 
   const failed: string[] = []
-  const later = openTerminalLog({ write: (text) => failed.push(text) })
+  const later = openStartupLog({ write: (text) => failed.push(text) })
   later.write('refused')
   const ends = process.listeners('exit').at(-1)
   ends?.(1)

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { fillSentence } from '../../src/domain/fill-sentence.ts'
 import type { ReasonTexts } from '../../src/domain/flow-reasons/reason-texts.ts'
 import {
   hintOf,
@@ -8,7 +9,6 @@ import {
   sentenceOf,
   withTexts,
 } from '../../src/domain/flow-reasons.ts'
-import { fillSentence } from '../../src/domain/sentence.ts'
 
 const placeholders = (text: string) =>
   [...new Set([...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string))].sort()

@@ -240,7 +240,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '14: an equal order of another application is taken for ours',
     changes: [
       {
-        file: payments('orders/found-order'),
+        file: payments('orders/search-at-provider'),
         find: "return isNamed && isPoint && isOfItsTime ? 'ours' : 'unproven'",
         replace: "return isPoint && isOfItsTime ? 'ours' : 'unproven'",
       },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { hideTexts } from '../../src/flows/net/hidden-texts.ts'
+import { maskSecrets } from '../../src/flows/net/mask-secrets.ts'
 import {
   jsonFlow,
   startTarget,
@@ -49,7 +49,7 @@ const spellings: [string, string][] = [
 ]
 
 test.each(spellings)('%s', (_, spelling) => {
-  const shown = hideTexts(`before ${spelling} after`, [token, `Bearer ${token}`], '[masked]')
+  const shown = maskSecrets(`before ${spelling} after`, [token, `Bearer ${token}`], '[masked]')
   expect(shown).toMatch(/^before .*\[masked\].* after$/s)
   // What is left of it says nothing: a few characters at the ends.
   const left = shown.replaceAll('[masked]', '').replace(/^before | after$/g, '')
@@ -61,7 +61,7 @@ test.each(spellings)('%s', (_, spelling) => {
 test('words, numbers and times stay as they are', () => {
   const text =
     'HTTP 422 (application/json) {"error":"no price for 1234567890 of 2026-11-21T10:00:00Z"}'
-  expect(hideTexts(text, [token], '[masked]')).toBe(text)
+  expect(maskSecrets(text, [token], '[masked]')).toBe(text)
 })
 
 let target: TestTarget

@@ -321,7 +321,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/chargebacks/keep-case.ts',
+    file: 'src/payments/chargebacks/save-case.ts',
     tests: [['test/closings/chargebacks.test.ts', 'open again after its decision']],
     made: {
       'a charge-back that is open again is never read again': [

@@ -106,7 +106,7 @@ test('the reports of the sandbox have both movements, which add up', async () =>
   })
   expect(wanted.statusCode, wanted.body).toBe(202)
   for (let round = 0; round < 5; round += 1) {
-    await service.settlementWork.workOnce()
+    await service.settlementJobs.workOnce()
     service.clock.advance(61_000)
   }
   const rows = await service.database.db

@@ -57,7 +57,7 @@ const read = async (till: Till, id: string) =>
   (await call(service, { url: `/settlements/fetches/${id}`, token: till.key })).json()
 const workAfter = async (ms: number) => {
   service.clock.advance(ms)
-  await service.settlementWork.workOnce()
+  await service.settlementJobs.workOnce()
 }
 const writesAbout = async (till: Till) =>
   (await providerRequests(service)).filter(
@@ -166,7 +166,7 @@ test.each([
     user_id: till.mpUserId,
   })
   service.clock.advance(31_000)
-  const worked = service.settlementWork.workOnce()
+  const worked = service.settlementJobs.workOnce()
   await expect
     .poll(async () => (await providerRequests(service)).some(({ path }) => path.endsWith('.csv')))
     .toBe(true)

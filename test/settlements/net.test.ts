@@ -204,7 +204,7 @@ test('a rule by which not every net was computed when its process ended is appli
     )
     .execute()
   expect(await netOf(till, orderId)).toMatchObject({ fee: '43.90', financing: '0.00' })
-  await service.settlementWork.workOnce()
+  await service.settlementJobs.workOnce()
   expect(await netOf(till, orderId)).toMatchObject({ fee: '0.00', financing: '43.90' })
   const { classes } = (await asAdmin(service, { url: '/admin/charge-classes' })).json()
   expect(classes.filter(({ applied }: { applied: boolean }) => !applied)).toEqual([])

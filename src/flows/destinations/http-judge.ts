@@ -3,7 +3,7 @@ import type { Answer } from '../../outbound/guarded-request.ts'
 import { isPassingStatus } from '../../outbound/retry-decision.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
-import { hideTexts } from '../net/hidden-texts.ts'
+import { maskSecrets } from '../net/mask-secrets.ts'
 import type { DeliveryJob, DeliveryResult, HttpDefinition } from '../types.ts'
 import type { RequestTemplate } from './http-request.ts'
 import { describeRefusal, jsonOf, textOf } from './http-text.ts'
@@ -63,7 +63,7 @@ export function createJudge(settings: JudgeSettings): Judge {
 
   const reasonOf = (answer: Answer): Reason => {
     const secrets = settings.secrets()
-    const to = hideTexts(redirectOrigin(answer), secrets, '[masked]')
+    const to = maskSecrets(redirectOrigin(answer), secrets, '[masked]')
     const said = describeRefusal(answer, secrets)
     return {
       code: 'HTTP_STATUS',

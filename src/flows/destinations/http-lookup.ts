@@ -2,13 +2,17 @@ import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Answer } from '../../outbound/guarded-request.ts'
 import type { DeliveryJob, DeliveryResult, Remembered } from '../types.ts'
 import type { Judge } from './http-judge.ts'
-import { compileMemory, longestFresh, type MemoryRules } from './http-memory.ts'
+import {
+  compileRememberedValues,
+  longestFresh,
+  type RememberedValueRules,
+} from './http-remembered-values.ts'
 import type { Request, RequestMaker, RequestTemplate } from './http-request.ts'
 import { gone, postponed, refused } from './result.ts'
 
 export type LookupTemplate = RequestTemplate & {
   /** Values to read from the response; default: the destination's own rules. */
-  remember?: MemoryRules | undefined
+  remember?: RememberedValueRules | undefined
   /** Requested before every change and delete. The values are for that one request and are not stored. */
   fresh?: boolean | undefined
 }
@@ -46,7 +50,7 @@ export function compileLookups(
   templates: readonly LookupTemplate[],
   options: {
     compile: (template: RequestTemplate) => RequestMaker
-    remember: MemoryRules | undefined
+    remember: RememberedValueRules | undefined
     hide: (text: string) => string
     judge: Pick<Judge, 'judge'>
   },
@@ -56,7 +60,8 @@ export function compileLookups(
     return {
       maker: options.compile(template),
       memory:
-        rules && compileMemory(rules, options.hide, template.fresh ? longestFresh : undefined),
+        rules &&
+        compileRememberedValues(rules, options.hide, template.fresh ? longestFresh : undefined),
       isFresh: template.fresh ?? false,
       usesFound: usesRemembered(template),
     }

@@ -1,7 +1,7 @@
 import { parseExactJson } from '../../domain/json.ts'
 import { scrub } from '../../http/logging.ts'
 import type { Answer, GuardedAnswer } from '../../outbound/guarded-request.ts'
-import { hideTexts } from '../net/hidden-texts.ts'
+import { maskSecrets } from '../net/mask-secrets.ts'
 
 type Body = Pick<GuardedAnswer, 'headers' | 'body'>
 
@@ -44,7 +44,7 @@ export function describeRefusal(answer: Answer, secrets: readonly string[]): str
 }
 
 function readText(body: string, secrets: readonly string[]): string {
-  return scrub(hideTexts(printable(body), secrets, '[masked]'))
+  return scrub(maskSecrets(printable(body), secrets, '[masked]'))
 }
 
 function printable(text: string): string {

@@ -7,7 +7,7 @@ import {
   RequestFailure,
 } from '../../outbound/guarded-request.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
-import { hideTexts, secretsOf } from '../net/hidden-texts.ts'
+import { maskSecrets, secretsOf } from '../net/mask-secrets.ts'
 import { TokenError } from '../oauth/token-request.ts'
 import { type OAuthSettings, openTokens, TokenBlockedError } from '../oauth/tokens.ts'
 import type {
@@ -28,7 +28,7 @@ import {
   notFoundStatuses,
   type SendRequest,
 } from './http-lookup.ts'
-import { compileMemory, type MemoryRules } from './http-memory.ts'
+import { compileRememberedValues, type RememberedValueRules } from './http-remembered-values.ts'
 import { compileRequest, type Request, type RequestTemplate, requestKey } from './http-request.ts'
 import { aborted, blocked, gone, postponed, refused } from './result.ts'
 
@@ -44,7 +44,7 @@ export type HttpSettings = {
   /** With `keeps` the receiver keeps the item in another state, so its remembered values stay. */
   delete?: (RequestTemplate & { keeps?: boolean | undefined }) | undefined
   /** Values of responses that are stored with the item. */
-  remember?: MemoryRules | undefined
+  remember?: RememberedValueRules | undefined
   /** For upserts that are sent together. */
   batch?: (BatchRules & { size: number; request: RequestTemplate }) | undefined
   usedBy?: { flow: string; destination: string }
@@ -84,8 +84,8 @@ export function openHttpDestination(settings: HttpSettings): Destination {
   const tokens =
     settings.auth && openTokens(settings.auth, settings.grants, { agent, timeoutMs, usedBy })
   let shown: readonly string[] = secrets
-  const hide = (text: string) => hideTexts(text.slice(0, maxMessageCharacters), shown, '[masked]')
-  const memory = settings.remember && compileMemory(settings.remember, hide)
+  const hide = (text: string) => maskSecrets(text.slice(0, maxMessageCharacters), shown, '[masked]')
+  const memory = settings.remember && compileRememberedValues(settings.remember, hide)
   const judge = createJudge({ ...settings, secrets: () => shown })
   const lookups =
     settings.find &&

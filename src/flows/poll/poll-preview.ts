@@ -21,7 +21,7 @@ import {
   scansToDelete,
   unreadable,
 } from './deletes.ts'
-import { unapprovedDestinations } from './identity.ts'
+import { unapprovedDestinations } from './identity-changes.ts'
 import type { KeySet } from './key-set.ts'
 import { watchFields } from './missing-fields.ts'
 import { type PassWriter, runPass } from './pass.ts'

@@ -24,7 +24,7 @@ import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowTrace } from '../flow-trace.ts'
 import { FileNotReadyError, SourceError } from '../types.ts'
 import { forgetMissing, sendDeletes } from './deletes.ts'
-import { applyIdentity } from './identity.ts'
+import { applyIdentity } from './identity-changes.ts'
 import { watchFields } from './missing-fields.ts'
 import {
   acceptedBy,

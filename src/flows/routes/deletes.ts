@@ -1,7 +1,7 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
+import { ApproveBody, ApprovedResponse, DeletesResponse, FlowParams } from '../control-schemas.ts'
 import { givenKey } from '../item/item.ts'
-import { ApproveBody, ApprovedResponse, DeletesResponse, FlowParams } from '../schemas.ts'
 import {
   actorOf,
   type ControlDeps,

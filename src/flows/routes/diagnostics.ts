@@ -2,15 +2,6 @@ import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
-import type { FlowService } from '../flow-service.ts'
-import { givenKey } from '../item/item.ts'
-import {
-  AllDelayedResponse,
-  FoundItemResponse,
-  ItemResponse,
-  WaitingQuery,
-  WaitingResponse,
-} from '../item-schemas.ts'
 import {
   AllFailuresResponse,
   AllOpenQuery,
@@ -21,7 +12,16 @@ import {
   PkParams,
   RunsResponse,
   SkippedResponse,
-} from '../schemas.ts'
+} from '../control-schemas.ts'
+import type { FlowService } from '../flow-service.ts'
+import { givenKey } from '../item/item.ts'
+import {
+  AllDelayedResponse,
+  FoundItemResponse,
+  ItemResponse,
+  WaitingQuery,
+  WaitingResponse,
+} from '../item-schemas.ts'
 import { type ControlDeps, forFlow, languageOf } from './control-deps.ts'
 
 /** The key of an item in a path. It may be empty (`/reset/f/`): that must never become the whole flow. */

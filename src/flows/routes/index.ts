@@ -5,10 +5,10 @@ import { addDiagnostics, addDiagnosticsOfAll, addHistories } from './diagnostics
 import { addFlowEvents } from './events.ts'
 import { addPolls } from './polls.ts'
 import { addPreview } from './preview.ts'
+import { addRetryAndReload } from './retry-and-reload.ts'
 import { addSending } from './sending.ts'
 import { addStatus } from './status.ts'
 import { addSwitches } from './switches.ts'
-import { addUpkeep } from './upkeep.ts'
 import { addWorkbench } from './workbench.ts'
 
 export type { ControlDeps } from './control-deps.ts'
@@ -25,6 +25,6 @@ export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
   addPreview(app, deps)
   addSwitches(app, deps)
   addSending(app, deps)
-  addUpkeep(app, deps)
+  addRetryAndReload(app, deps)
   addWorkbench(app, deps)
 }

@@ -10,7 +10,7 @@ import {
   ResyncResponse,
   SyncItemResponse,
   SyncResponse,
-} from '../schemas.ts'
+} from '../control-schemas.ts'
 import {
   actorOf,
   type ControlDeps,

@@ -1,8 +1,8 @@
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
+import { FlowParams } from '../control-schemas.ts'
 import { PreviewQuery, PreviewResponse } from '../preview-schemas.ts'
-import { FlowParams } from '../schemas.ts'
 import {
   type ControlDeps,
   failureResponse,

@@ -8,7 +8,7 @@ import {
   StartedResponse,
   StopBody,
   StoppedResponse,
-} from '../schemas.ts'
+} from '../control-schemas.ts'
 import { actorOf, type ControlDeps, forFlow, forOperators, languageOf } from './control-deps.ts'
 
 export function addSending(app: HttpServer, { flows }: ControlDeps): void {

@@ -6,9 +6,6 @@ import type { Health } from '../../fleet/states.ts'
 import { buildInfo } from '../../http/build-info.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
-import type { FlowStatus } from '../flow-service.ts'
-import { givenKey } from '../item/item.ts'
-import { prometheusText, wantsPrometheus } from '../prometheus.ts'
 import {
   ActivityQuery,
   ActivityResponse,
@@ -24,7 +21,10 @@ import {
   MetricsText,
   StatsResponse,
   StatusResponse,
-} from '../schemas.ts'
+} from '../control-schemas.ts'
+import type { FlowStatus } from '../flow-service.ts'
+import { givenKey } from '../item/item.ts'
+import { prometheusText, wantsPrometheus } from '../prometheus.ts'
 import { type ControlDeps, forOperators, languageOf, viewProblem } from './control-deps.ts'
 
 /** The status with the code of its reason, which the page reads. */

@@ -9,7 +9,7 @@ import {
   ReasonBody,
   ResumedResponse,
   UnlimitedResponse,
-} from '../schemas.ts'
+} from '../control-schemas.ts'
 import { actorOf, type ControlDeps, forFlow, forOperators } from './control-deps.ts'
 
 export function addSwitches(app: HttpServer, { flows }: ControlDeps): void {

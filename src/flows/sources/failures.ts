@@ -1,7 +1,7 @@
 import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import type { AppError } from '../../errors/app-error.ts'
 import { controlErrorWithReason } from '../control-errors.ts'
-import { hideTexts } from '../net/hidden-texts.ts'
+import { maskSecrets } from '../net/mask-secrets.ts'
 import { SourceError } from '../types.ts'
 
 /** The error code of the operating system, a driver or a database. All of them use the property `code`. */
@@ -22,7 +22,7 @@ export function describe(error: unknown, secrets: readonly string[]): Reason {
   const message = error instanceof Error ? error.message.replace(/\s+/g, ' ').trim() : ''
   const words = [code, message].filter((part) => part !== undefined && part !== '').join(': ')
   if (words === '') return { code: 'UNKNOWN_FAILURE' }
-  const said = hideTexts(words, secrets, '***').slice(0, 500)
+  const said = maskSecrets(words, secrets, '***').slice(0, 500)
   return { code: isUnknownName(error, code) ? 'QUERY_NAME_UNKNOWN' : 'SAID', data: { said } }
 }
 

@@ -8,7 +8,7 @@ import {
 } from '../../outbound/guarded-request.ts'
 import { decideRetry, isPassingStatus, type RetryPolicy } from '../../outbound/retry-decision.ts'
 import { describeRefusal } from '../destinations/http-text.ts'
-import { hideTexts } from '../net/hidden-texts.ts'
+import { maskSecrets } from '../net/mask-secrets.ts'
 import { TokenError } from '../oauth/token-request.ts'
 import { TokenBlockedError, type Tokens } from '../oauth/tokens.ts'
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
@@ -120,7 +120,7 @@ function graphqlErrors(document: unknown): { messages: string; isPassing: boolea
 }
 
 function shown(words: string, secrets: readonly string[]): string {
-  return hideTexts(words.replace(/[\p{C}\s]+/gu, ' ').trim(), secrets, '[masked]').slice(0, 200)
+  return maskSecrets(words.replace(/[\p{C}\s]+/gu, ' ').trim(), secrets, '[masked]').slice(0, 200)
 }
 
 export function isJson(answer: GuardedAnswer): boolean {

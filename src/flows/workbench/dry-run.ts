@@ -5,7 +5,7 @@ import type { DestinationContext } from '../destinations/context.ts'
 import { openFlow } from '../engine/open-flow.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupedRecords } from '../item/group-rows.ts'
-import { hideTexts, secretsIn } from '../net/hidden-texts.ts'
+import { maskSecrets, secretsIn } from '../net/mask-secrets.ts'
 import { watchFields } from '../poll/missing-fields.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { SourceError, type SourceRow } from '../types.ts'
@@ -152,7 +152,7 @@ const leastSecret = 8
 function masked<T>(value: T, secrets: readonly string[]): T {
   const hidden = secrets.filter(({ length }) => length >= leastSecret)
   const hide = (one: unknown): unknown => {
-    if (typeof one === 'string') return hideTexts(one, hidden, '[masked]')
+    if (typeof one === 'string') return maskSecrets(one, hidden, '[masked]')
     if (Array.isArray(one)) return one.map(hide)
     if (typeof one !== 'object' || one === null) return one
     return Object.fromEntries(Object.entries(one).map(([name, field]) => [name, hide(field)]))

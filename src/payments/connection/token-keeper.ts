@@ -252,7 +252,7 @@ export async function renewConnection(
     }
     throw new AppError('SERVICE_UNAVAILABLE', { message: 'The connection is still being renewed' })
   }
-  return deps.once(`renew:${client}`, () => deps.background.run(renewInTurn))
+  return deps.once(`renew:${client}`, () => deps.unfinished.run(renewInTurn))
 }
 
 /** Whether a renewal of this pair was started and has no known end, and its process may still store the new pair. */

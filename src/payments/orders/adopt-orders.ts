@@ -42,8 +42,8 @@ import { withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { serviceActor, serviceContext } from '../operations/request-context.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
-import { fitOf, noteUnproven } from './found-order.ts'
 import { notifyOrderChanged } from './order-changes.ts'
+import { fitOf, noteUnproven } from './search-at-provider.ts'
 import { confirmCreation, moveOrder } from './state.ts'
 
 /**

@@ -25,7 +25,7 @@ import {
   type SendLease,
 } from '../operations/runner.ts'
 import { applyNotCreated, applyUnknownCreation, type EvidenceSource } from './apply-evidence.ts'
-import { type Found, noteUnproven, searchOrder } from './found-order.ts'
+import { type Found, noteUnproven, searchOrder } from './search-at-provider.ts'
 import { confirmCreation, moveOrder } from './state.ts'
 import {
   canNotArrive,

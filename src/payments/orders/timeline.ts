@@ -73,7 +73,7 @@ const blank = {
 
 /**
  * The recorded events of an order of this client, oldest first: its moves, the requests, each logged call to the provider
- * (`order-calls.ts`) and the provider's webhooks. Calls are kept for 30 days; `isComplete` is false when there were more than are
+ * (`order-call-log.ts`) and the provider's webhooks. Calls are kept for 30 days; `isComplete` is false when there were more than are
  * shown.
  *
  * @throws NOT_FOUND

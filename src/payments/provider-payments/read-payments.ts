@@ -8,7 +8,7 @@ import {
 } from '../../repositories/provider-payments/payment-reads.ts'
 import { callForShop, type Shop } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { keepPayments, unreadableAsPayment } from './keep-payments.ts'
+import { saveOwnPayments, unreadableAsPayment } from './save-payments.ts'
 
 /** 100 is a usual page size. Half of it is used, since a real payment is long and an answer is read up to 1 MiB. */
 const pageSize = 50
@@ -66,7 +66,7 @@ export async function readPayments(
       if (!(await advanceRead(trx, read, next))) return
       const owner = { client: read.client, mpUserId: read.mp_user_id }
       const unreadable = page.unreadable.map((row) => unreadableAsPayment(row, read))
-      await keepPayments(trx, owner, [...page.payments, ...unreadable], deps.now())
+      await saveOwnPayments(trx, owner, [...page.payments, ...unreadable], deps.now())
     })
     for (const { paymentId, status, why } of page.unreadable) {
       const about = { client: read.client, read: read.name, paymentId, status, why }
@@ -201,6 +201,6 @@ export async function readPayment(
     throw error
   })
   if (!payment) return 'absent'
-  await deps.database.transaction((trx) => keepPayments(trx, owner, [payment], deps.now()))
+  await deps.database.transaction((trx) => saveOwnPayments(trx, owner, [payment], deps.now()))
   return 'read'
 }

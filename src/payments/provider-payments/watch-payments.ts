@@ -9,8 +9,8 @@ import {
   findRead,
   planRead,
 } from '../../repositories/provider-payments/payment-reads.ts'
-import { watchChargebacks } from '../chargebacks/watch-cases.ts'
-import { checkDueClosings } from '../closings/check-closing.ts'
+import { readDueCases } from '../chargebacks/read-cases.ts'
+import { checkDueClosings } from '../closings/check-due-closings.ts'
 import type { Shop } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { findOrphans } from '../unclaimed-payments/unclaimed-payments.ts'
@@ -78,7 +78,7 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
     try {
       await followChanges(deps, shop, signal)
       await findOrphans(deps, shop, signal)
-      await watchChargebacks(deps, shop, signal)
+      await readDueCases(deps, shop, signal)
       waits.delete(client)
     } catch (error) {
       if (signal.aborted) return

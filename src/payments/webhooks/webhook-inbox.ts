@@ -18,7 +18,7 @@ import {
   createAccountQueues,
   workLeaseMs,
 } from '../operations/account-queues.ts'
-import { notifyWebhooks, workDeliveries } from './work-webhook.ts'
+import { notifyWebhooks, processWebhooks } from './process-webhooks.ts'
 
 export type WebhookInbox = {
   /**
@@ -75,7 +75,7 @@ export function createWebhookInbox(
       const [{ subject }] = rows
       underWay.add(subject)
       try {
-        pauses.note(account, await workDeliveries(deps, rows), deps.now())
+        pauses.note(account, await processWebhooks(deps, rows), deps.now())
       } finally {
         underWay.delete(subject)
       }
@@ -113,7 +113,7 @@ export function createWebhookInbox(
       if (!row?.signature_valid) {
         throw new AppError('NOT_FOUND', { message: 'There is no such webhook, or it was rejected' })
       }
-      await deps.once(`webhook:${row.id}`, () => workDeliveries(deps, [row]))
+      await deps.once(`webhook:${row.id}`, () => processWebhooks(deps, [row]))
       await deps.database.transaction((trx) =>
         recordSuccess(deps, trx, {
           client: row.client,

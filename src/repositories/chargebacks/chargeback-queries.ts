@@ -7,7 +7,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { chargedBack } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
 import { isUndecidedChargeback } from '../statistics/figure-conditions.ts'
-import { inStores } from '../stores/stores-seen.ts'
+import { inStores } from '../stores/store-filter.ts'
 
 export type ChargebackRow = Selectable<ChargebacksTable>
 

@@ -7,7 +7,7 @@ import type { ClosingAmendmentsTable, ClosingsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { ClosingLine, ClosingResult, ClosingTotals } from '../../domain/closing.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
-import { inStores } from '../stores/stores-seen.ts'
+import { inStores } from '../stores/store-filter.ts'
 
 export type ClosingRow = Selectable<ClosingsTable>
 export type AmendmentRow = Selectable<ClosingAmendmentsTable>

@@ -4,7 +4,7 @@ import { json } from '../../db/statements.ts'
 import type { FleetChangesTable, FleetStatesTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
-import { inStores } from '../stores/stores-seen.ts'
+import { inStores } from '../stores/store-filter.ts'
 
 export type FleetStateRow = Selectable<FleetStatesTable>
 export type FleetChangeRow = Selectable<FleetChangesTable>

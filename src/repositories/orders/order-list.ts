@@ -16,7 +16,7 @@ import {
   toListPage,
 } from '../list-page.ts'
 import { isRefundInDoubt, wasPaid } from '../statistics/figure-conditions.ts'
-import { inStores } from '../stores/stores-seen.ts'
+import { inStores } from '../stores/store-filter.ts'
 import { isReference, type OrderRow, placeOfId } from './order-queries.ts'
 
 export type OrderFilter = {

@@ -5,7 +5,7 @@ import { throughStatuses } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
 import { isDeclined, wasPaid } from '../statistics/figure-conditions.ts'
 import type { Span } from '../statistics/order-statistics.ts'
-import { inStores } from '../stores/stores-seen.ts'
+import { inStores } from '../stores/store-filter.ts'
 
 /** Sales of a part of a span by both records, in cents. */
 export type RecordedSales = {

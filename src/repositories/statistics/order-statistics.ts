@@ -3,7 +3,7 @@ import type { Db } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
-import { inStores } from '../stores/stores-seen.ts'
+import { inStores } from '../stores/store-filter.ts'
 import {
   isChargeInDoubt,
   isDeclined,

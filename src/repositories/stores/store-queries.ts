@@ -3,7 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import type { PosTable, StoresTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
-import { inStores } from './stores-seen.ts'
+import { inStores } from './store-filter.ts'
 
 export type StoreRow = Selectable<StoresTable>
 export type PosRow = Selectable<PosTable>

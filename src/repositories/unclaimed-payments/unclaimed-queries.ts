@@ -7,7 +7,7 @@ import type { StoresSeen } from '../../domain/permissions.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 import type { ProviderPaymentRow } from '../provider-payments/provider-payments.ts'
 import { isOpenUnclaimed } from '../statistics/figure-conditions.ts'
-import { inStores } from '../stores/stores-seen.ts'
+import { inStores } from '../stores/store-filter.ts'
 
 export type OrphanRow = Selectable<OrphansTable>
 

@@ -13,7 +13,7 @@ import { listWebhooks } from '../../repositories/webhooks/webhook-log.ts'
 import { addActivityRoutes } from '../audit/activity-routes.ts'
 import { addInvitationAdminRoutes } from '../connection/invitation-admin-routes.ts'
 import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
-import { findOrderPage } from '../orders/order-page.ts'
+import { findOrderPage } from '../orders/list-orders.ts'
 import { OrdersResponse } from '../orders/order-schemas.ts'
 import { addFreeTerminalRoute } from '../terminals/free-terminal-route.ts'
 import {

@@ -5,7 +5,7 @@ import { type StoredSum, signedPointFromCents } from '../../domain/money.ts'
 import { wallClockOf } from '../../domain/time-zone.ts'
 import type { ClosingNames, ListedCharge } from '../../payments/closings/list-charges.ts'
 import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
-import { closingWords, methodWord, type Words } from './closing-words.ts'
+import { closingTexts, methodWord, type Words } from './closing-texts.ts'
 
 /** What a file of a closing is made from. */
 export type ClosingFile = {
@@ -77,7 +77,7 @@ function columnsOf({ closing, names }: ClosingFile, say: Words): Column[] {
  * times by the clock of the store. A text that a spreadsheet would run as a formula is marked as text.
  */
 export function closingCsv(file: ClosingFile, language: Language): string {
-  const columns = columnsOf(file, closingWords[language])
+  const columns = columnsOf(file, closingTexts[language])
   const isEnglish = language === 'en'
   const written = (value: Value): string => {
     if (value.kind === 'text') return value.text
@@ -107,7 +107,7 @@ function guarded(value: Value, written: (value: Value) => string): string {
 
 /** The same as a workbook: a sheet with what the closing is and its totals, and one with every charge. */
 export async function closingWorkbook(file: ClosingFile, language: Language): Promise<Buffer> {
-  const say = closingWords[language]
+  const say = closingTexts[language]
   const columns = columnsOf(file, say)
   // Two lines, over the numbers on the right.
   const head = columns.map(({ title, isNumber }) => ({
@@ -224,7 +224,7 @@ export function closingFacts(
   { closing, names }: Pick<ClosingFile, 'closing' | 'names'>,
   language: Language,
 ): [string, string][] {
-  const say = closingWords[language]
+  const say = closingTexts[language]
   const at = (when: Date) => localTime(when, closing.time_zone)
   const state = say.states[closing.state] ?? closing.state
   const result = closing.result ? ` (${say.states[closing.result] ?? closing.result})` : ''

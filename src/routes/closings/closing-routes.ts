@@ -21,7 +21,7 @@ import { providerErrors, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
 import { closingFacts, fileName } from './closing-file.ts'
-import { closingPage } from './closing-paper.ts'
+import { closingPrintout } from './closing-printout.ts'
 import {
   AmendBody,
   AmendmentResponse,
@@ -215,7 +215,9 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       const facts = closingFacts({ closing, names }, words)
       return reply
         .type('text/html; charset=utf-8')
-        .send(closingPage(viewWholeClosing(closing, amendments, words), { facts, names }, words))
+        .send(
+          closingPrintout(viewWholeClosing(closing, amendments, words), { facts, names }, words),
+        )
     },
   )
 

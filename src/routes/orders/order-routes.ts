@@ -11,8 +11,7 @@ import { readOrder } from '../../payments/orders/read.ts'
 import { type Refunded, refundOrder } from '../../payments/orders/refund.ts'
 import { contextOf, type Guards, placeOwner, providerErrors, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/store-access.ts'
-import { readBeside, viewMoney, viewOrder, viewOutcome } from './order-answer.ts'
-import { findOrderPage } from './order-page.ts'
+import { findOrderPage } from './list-orders.ts'
 import {
   CancelOrderBody,
   CancelOrderResponse,
@@ -30,6 +29,7 @@ import {
   RefundOrderBody,
   RefundOrderResponse,
 } from './order-schemas.ts'
+import { readBeside, viewMoney, viewOrder, viewOutcome } from './order-view.ts'
 
 /** Retry-After for a till whose long-poll was not accepted because of the limit. */
 const askAgainSeconds = 2

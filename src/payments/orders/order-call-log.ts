@@ -6,7 +6,7 @@ import { insertOrderCalls, type NewOrderCall } from '../../repositories/orders/t
 import type { Log } from '../deps.ts'
 
 /** The log of requests and provider calls about orders, for their timelines. */
-export type OrderCalls = {
+export type OrderCallLog = {
   /** Writes a call a moment later, unless it is a plain one. The caller neither waits for it nor fails with it. */
   note(call: NewOrderCall): void
   recordProviderCall: ProviderCallObserver
@@ -42,7 +42,7 @@ const longestText = 200
  * Calls wait in memory and are written in batches, so a crash loses only the last moments of this log. A call that succeeds at
  * once and is visible in the order is not logged: that would be most of a sale's writes.
  */
-export function createOrderCalls(database: Database, now: () => Date, log: Log): OrderCalls {
+export function createOrderCallLog(database: Database, now: () => Date, log: Log): OrderCallLog {
   let pending: NewOrderCall[] = []
   let dropped = 0
 

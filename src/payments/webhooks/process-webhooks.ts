@@ -17,7 +17,7 @@ import {
   type WebhookRow,
   webhookChannel,
 } from '../../repositories/webhooks/webhook-log.ts'
-import { takeCase, takeCasesOf } from '../chargebacks/watch-cases.ts'
+import { readCaseOfWebhook, readCasesOfOrder } from '../chargebacks/read-cases.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { providerErrorOf } from '../operations/account-queues.ts'
@@ -43,7 +43,7 @@ type WorkResult = {
  * Processes deliveries about the same order, oldest first, with one status check, and writes the result of each. Those that
  * failed get the time of their next attempt; the reason of the failure is returned.
  */
-export async function workDeliveries(
+export async function processWebhooks(
   deps: PaymentDeps,
   rows: readonly [WebhookRow, ...WebhookRow[]],
 ): Promise<unknown> {
@@ -159,13 +159,13 @@ async function workChargebacks(deps: PaymentDeps, order: OrderRow): Promise<void
     if (error instanceof ProviderError && error.status === 404) return undefined
     throw error
   })
-  await takeCasesOf(deps, order, evidence?.caseIds ?? [])
+  await readCasesOfOrder(deps, order, evidence?.caseIds ?? [])
 }
 
 /** The number of a case is signed. The case itself names the order and account. */
 async function workCase(deps: PaymentDeps, row: WebhookRow, caseId: string): Promise<WorkResult> {
   const isNumber = /^\d{1,30}$/.test(caseId)
-  const taken = isNumber ? await takeCase(deps, row.mp_user_id, caseId) : undefined
+  const taken = isNumber ? await readCaseOfWebhook(deps, row.mp_user_id, caseId) : undefined
   return {
     status: taken === undefined ? 'ignored' : 'processed',
     client: taken?.client ?? null,

@@ -1,7 +1,6 @@
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
-import { givenKey } from '../item/item.ts'
 import {
   FlowParams,
   ReloadResponse,
@@ -10,7 +9,8 @@ import {
   TestAlertsResponse,
   TryBody,
   TryResponse,
-} from '../schemas.ts'
+} from '../control-schemas.ts'
+import { givenKey } from '../item/item.ts'
 import {
   actorOf,
   type ControlDeps,
@@ -20,7 +20,7 @@ import {
   viewProblem,
 } from './control-deps.ts'
 
-export function addUpkeep(app: HttpServer, { flows }: ControlDeps): void {
+export function addRetryAndReload(app: HttpServer, { flows }: ControlDeps): void {
   app.post(
     '/flow/:name/test-alerts',
     {

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { connect } from 'node:tls'
 
 /** When the certificate ends; undefined without a certificate or an answer. Never fails, and takes at most 3 s. */
-export type CertificateEnd = () => Promise<Date | undefined>
+export type CertificateExpiry = () => Promise<Date | undefined>
 
 const answerWithinMs = 3_000
 /** Certificates change every few weeks. */
@@ -10,10 +10,10 @@ const rereadMs = 3_600_000
 const rereadAfterFailureMs = 300_000
 
 /** Reads the certificate of an https address as a client sees it: that of the proxy in front of us, also when it has expired. */
-export function createCertificateEnd(
+export function createCertificateExpiry(
   address: string,
   stopwatch = () => performance.now(),
-): CertificateEnd {
+): CertificateExpiry {
   const url = new URL(address)
   let last: { endsAt: Promise<Date | undefined>; untilMs: number } | undefined
   return async () => {

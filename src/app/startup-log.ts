@@ -1,11 +1,11 @@
 /** The log of a start at a terminal. Its lines wait until `show`, so that the readable block comes first. */
-export type TerminalLog = { write(line: string): void; show(): void }
+export type StartupLog = { write(line: string): void; show(): void }
 
 /** A start that takes longer, such as one that migrates, shows its lines. */
 const longestWaitMs = 15_000
 
 /** Writes lines to `output`: from `show` on, after `longestWaitMs`, and at the end of the process. */
-export function openTerminalLog(output: { write(text: string): unknown }): TerminalLog {
+export function openStartupLog(output: { write(text: string): unknown }): StartupLog {
   let waiting: string[] | undefined = []
   const show = () => {
     const lines = waiting ?? []

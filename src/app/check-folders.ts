@@ -4,7 +4,7 @@ import { whyNotWritable } from '../files/writable-folder.ts'
 import type { Config, ConfigProblem } from './config.ts'
 
 /** The problems of the folders in these settings. Changes nothing. */
-export function placeProblems(config: Config): ConfigProblem[] {
+export function folderProblems(config: Config): ConfigProblem[] {
   const hasBuiltInProvider = config.provider === 'sandbox' && config.mpApiUrl === undefined
   const writesData = config.databaseUrl === undefined || hasBuiltInProvider
   const found = {

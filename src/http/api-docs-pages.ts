@@ -16,7 +16,7 @@ const heavy: Record<string, string> = {
 }
 
 /** Serves the description that `read` returns as pages at /docs, in a public scope. Its large parts are compressed once. */
-export async function serveDocs(
+export async function serveApiDocs(
   scope: FastifyInstance,
   { title, read }: { title: string; read: () => string },
 ): Promise<void> {

@@ -39,7 +39,7 @@ function referencedParts(url: Secret): string[] {
  * part or completely), escaped for JSON or HTML, hex, base64 (also twice). Base64 is found as a part of a longer text
  * (`user:password`) too, and decoded.
  */
-export function hideTexts(text: string, secrets: readonly string[], mask: string): string {
+export function maskSecrets(text: string, secrets: readonly string[], mask: string): string {
   // Longest first, because one secret may be part of another.
   return [...new Set(secrets.flatMap(patternsOf))]
     .sort((left, right) => right.source.length - left.source.length)

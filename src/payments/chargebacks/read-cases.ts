@@ -17,7 +17,7 @@ import { callForShop, type Shop } from '../connection/account-calls.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { readPayment } from '../provider-payments/read-payments.ts'
-import { keepCase, keepWithoutCase, postponeCase } from './keep-case.ts'
+import { postponeCase, saveCase, saveWithoutCase } from './save-case.ts'
 
 const callWithinMs = 15_000
 const casesAtOnce = 20
@@ -26,7 +26,7 @@ const casesAtOnce = 20
  * Reads the due cases of a shop, and searches for the cases of payments that the provider shows as charged back. So a lost
  * webhook loses no case. The caller must have the account's lease.
  */
-export async function watchChargebacks(
+export async function readDueCases(
   deps: PaymentDeps,
   shop: Shop,
   signal: AbortSignal,
@@ -34,7 +34,7 @@ export async function watchChargebacks(
   const { db } = deps.database
   for (const paymentId of await listChargedBackPayments(db, shop.client, casesAtOnce)) {
     const payment = await findPayment(db, shop.client, paymentId)
-    if (payment) await keepWithoutCase(deps, payment)
+    if (payment) await saveWithoutCase(deps, payment)
   }
   for (const row of await listDueChargebacks(db, shop.client, deps.now(), casesAtOnce)) {
     if (signal.aborted) return
@@ -60,7 +60,7 @@ async function readAgain(
   for (const caseId of caseIds) {
     const shown = await readCase(deps, shop, caseId, signal)
     if (!shown || !payment) continue
-    await keepCase(deps, payment, shown)
+    await saveCase(deps, payment, shown)
     isRead = true
   }
   if (!isRead) await postponeCase(deps, row)
@@ -72,7 +72,7 @@ async function readAgain(
  *
  * @throws the failure of the read, and PROVIDER_ERROR for a case that the account does not have
  */
-export async function takeCase(
+export async function readCaseOfWebhook(
   deps: PaymentDeps,
   mpUserId: number | null,
   caseId: string,
@@ -95,7 +95,7 @@ export async function takeCase(
     for (const paymentId of seen.shown.paymentIds) {
       const payment = await ownPayment(deps, seen.shop, paymentId)
       if (!payment) continue
-      await keepCase(deps, payment, seen.shown)
+      await saveCase(deps, payment, seen.shown)
       return { client, orderId: payment.order_id }
     }
   }
@@ -107,7 +107,7 @@ export async function takeCase(
  * Stores the charge-backs of an order that the provider shows as charged back: the cases that the order names, or else those of
  * its payments. A payment whose case cannot be found is stored without one.
  */
-export async function takeCasesOf(
+export async function readCasesOfOrder(
   deps: PaymentDeps,
   order: OrderRow,
   caseIds: readonly string[],
@@ -122,10 +122,10 @@ export async function takeCasesOf(
     for (const caseId of found) {
       const shown = await readCase(deps, shop, caseId)
       if (!shown?.paymentIds.includes(referenceId)) continue
-      await keepCase(deps, payment, shown)
+      await saveCase(deps, payment, shown)
       isKept = true
     }
-    if (!isKept) await keepWithoutCase(deps, payment)
+    if (!isKept) await saveWithoutCase(deps, payment)
   }
 }
 

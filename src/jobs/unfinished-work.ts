@@ -1,12 +1,12 @@
 /** Work that a shutdown waits for, because its result cannot be obtained again. */
-export type BackgroundWork = {
+export type UnfinishedWork = {
   /** Runs `work`; `givenUp` aborts when a shutdown has waited long enough for its retries. */
   run<T>(work: (givenUp: AbortSignal) => Promise<T>): Promise<T>
   /** Resolves when all work has ended; after `withinMs` nothing is retried. */
   end(withinMs: number): Promise<void>
 }
 
-export function createBackgroundWork(): BackgroundWork {
+export function createUnfinishedWork(): UnfinishedWork {
   const running = new Set<Promise<unknown>>()
   const givenUp = new AbortController()
   return {

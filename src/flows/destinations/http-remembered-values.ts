@@ -6,7 +6,7 @@ import type { Remembered } from '../types.ts'
 import { jsonOf } from './http-text.ts'
 
 /** JSONata expressions over the response's JSON (with `$pk` and `$headers`), by the name under which the value is remembered. */
-export type MemoryRules = Readonly<Record<string, string>>
+export type RememberedValueRules = Readonly<Record<string, string>>
 
 /**
  * Why a response neither has the values nor shows that there are none. `mayPass`: a later response may be clear, as after
@@ -29,8 +29,8 @@ const longestStored = 1_024
 export const longestFresh = 65_536
 
 /** @param hide removes secrets from a text, because a response may repeat them. */
-export function compileMemory(
-  rules: MemoryRules,
+export function compileRememberedValues(
+  rules: RememberedValueRules,
   hide: (text: string) => string,
   longestValue = longestStored,
 ): Memory {

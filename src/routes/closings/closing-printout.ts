@@ -1,16 +1,16 @@
 import type { Language } from '../../domain/language.ts'
 import type { ClosingNames } from '../../payments/closings/list-charges.ts'
 import { localAmount, localTime } from './closing-file.ts'
+import { closingTexts, methodWord, type Words } from './closing-texts.ts'
 import type { ClosingView, LineView } from './closing-view.ts'
-import { closingWords, methodWord, type Words } from './closing-words.ts'
 
 /** The closing as a page to print, with a line for the signature. */
-export function closingPage(
+export function closingPrintout(
   closing: ClosingView,
   { facts, names }: { facts: readonly [string, string][]; names: ClosingNames },
   language: Language,
 ): string {
-  const say = closingWords[language]
+  const say = closingTexts[language]
   const title = `${say.title} ${closing.number} · ${closing.caja_id ?? closing.sucursal_id}`
   const { totals } = closing
   const boxOf = (id: string | null) => (id === null ? '–' : (names.boxNames.get(id) ?? id))

@@ -71,7 +71,7 @@ export type Words = {
     : Record<string, string>
 } & { kinds: Record<LineKind, string> }
 
-export const closingWords: Record<Language, Words> = {
+export const closingTexts: Record<Language, Words> = {
   es: spanish,
   en: {
     title: 'Closing',

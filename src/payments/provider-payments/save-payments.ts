@@ -21,7 +21,7 @@ import {
 } from '../../repositories/provider-payments/provider-payments.ts'
 import { separateSurplus } from '../../repositories/unclaimed-payments/surplus-payments.ts'
 import type { Shop } from '../connection/account-calls.ts'
-import { clockMarginMs } from '../orders/found-order.ts'
+import { clockMarginMs } from '../orders/search-at-provider.ts'
 import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
 
 /** A charge is paid while its order is open, three hours at most. */
@@ -33,7 +33,7 @@ const orderAfterMs = 3_600_000
  * Stores the account's payments that belong to this client: made at one of its boxes or stores, or for one of its orders. Online
  * sales of the same account, and sales of its other clients, are dropped here.
  */
-export async function keepPayments(
+export async function saveOwnPayments(
   trx: Trx,
   { client, mpUserId }: Shop,
   shown: readonly ProviderPayment[],

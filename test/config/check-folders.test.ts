@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { folderProblems } from '../../src/app/check-folders.ts'
 import { loadConfig } from '../../src/app/config.ts'
-import { placeProblems } from '../../src/app/setting-places.ts'
 import { spawnService } from '../process/real-process.ts'
 import { prepareData } from '../support/pglite-template.ts'
 
@@ -31,7 +31,7 @@ const real = {
   MP_CLIENT_SECRET: 'secret',
 }
 const named = (env: Record<string, string>) =>
-  placeProblems(loadConfig(env)).map(({ variable, message }) => {
+  folderProblems(loadConfig(env)).map(({ variable, message }) => {
     expect(message).toMatch(/^must be a folder/)
     return variable
   })

@@ -6,7 +6,7 @@ import { workFetches } from './fetch-reports.ts'
 import { applyChargeClasses } from './update-net-amounts.ts'
 
 /** Fetches reports, and computes nets with new rules: each in one process at a time. */
-export type SettlementWork = {
+export type SettlementJobs = {
   start(): void
   /** Resolves after the current work is done; the next process continues. */
   stop(): Promise<void>
@@ -16,7 +16,7 @@ export type SettlementWork = {
 
 const intervalMs = 10_000
 
-export function createSettlementWork(deps: PaymentDeps): SettlementWork {
+export function createSettlementJobs(deps: PaymentDeps): SettlementJobs {
   const { db } = deps.database
   const fetches = createBackgroundJob(deps, {
     name: 'settlement-fetches',

@@ -35,7 +35,7 @@ export function nextReadAt({ found_at, failures }: ChargebackRow, now: Date): Da
  * Stores that a payment of a client is charged back while its case is not known: a person must check it, and the case is searched
  * for. Returns whether that is new.
  */
-export async function keepWithoutCase(
+export async function saveWithoutCase(
   deps: PaymentDeps,
   payment: ProviderPaymentRow,
 ): Promise<boolean> {
@@ -54,7 +54,7 @@ export async function keepWithoutCase(
  * Stores a case as the provider shows it. `coverage_applied` is the decision; a case that is open again after one is open here
  * too. The sale of the payment does not change.
  */
-export async function keepCase(
+export async function saveCase(
   deps: PaymentDeps,
   payment: ProviderPaymentRow,
   shown: ProviderChargeback,
