@@ -3,7 +3,7 @@ import { parse } from 'yaml'
 import { settings } from '../../src/app/config-schema.ts'
 import { errorCatalogue } from '../../src/errors/app-error.ts'
 import { type Cause, causes } from '../../src/fleet/causes.ts'
-import { conditions } from '../../src/notifications/conditions.ts'
+import { conditions } from '../../src/notifications/notification-conditions.ts'
 import { causeRules } from './cause-rules.ts'
 
 const generated = '`npm run docs:references` writes this page.'

@@ -2,7 +2,10 @@ import type { Trx } from '../db/database.ts'
 import { createEncryption } from '../domain/encryption.ts'
 import { signHeadAgainWithin } from '../payments/audit/seal-activity.ts'
 import { type ChainCheck, verifyActivityChain } from '../payments/audit/verify-activity.ts'
-import { type KeysAtHand, requireFittingKeys } from '../payments/encryption/encryption-keys.ts'
+import {
+  type KeysAtHand,
+  requireFittingKeys,
+} from '../payments/encryption/check-encryption-keys.ts'
 
 /**
  * Whether the configured keys open what was copied, and the result of verifying the audit log; `archiveDir` is the folder of its archive files. A log that does not

@@ -1,6 +1,6 @@
 import { type Config, loadConfig, misspeltSettings, spellingHint } from '../app/config.ts'
 import { findSecrets, keysSource } from '../app/secrets-file.ts'
-import type { KeysAtHand } from '../payments/encryption/encryption-keys.ts'
+import type { KeysAtHand } from '../payments/encryption/check-encryption-keys.ts'
 
 /**
  * The settings of a command, from the environment. A misspelt one is named on standard error, since the command would work with

@@ -6,7 +6,7 @@ import { requireEmbedded, withDatabase } from '../backup/embedded-database.ts'
 import { listMigrations } from '../db/migrate.ts'
 import { createEncryption } from '../domain/encryption.ts'
 import { type ChainCheck, verifyActivityChain } from '../payments/audit/verify-activity.ts'
-import { requireFittingKeys } from '../payments/encryption/encryption-keys.ts'
+import { requireFittingKeys } from '../payments/encryption/check-encryption-keys.ts'
 import { databaseOf, readKeys, readSettings } from './read-settings.ts'
 import { type CommandHelp, runCommand, say } from './run-command.ts'
 

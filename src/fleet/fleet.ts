@@ -29,7 +29,7 @@ import { concernsBox } from './derive-box.ts'
 import { deriveHealth } from './derive-health.ts'
 import { slotMs } from './health-limits.ts'
 import { boxKey, type FlowSeen } from './observations.ts'
-import { observe } from './observe.ts'
+import { readObservations } from './read-observations.ts'
 import {
   type FleetChange,
   findChanges,
@@ -112,7 +112,7 @@ export function createFleet(deps: FleetDeps): Fleet {
   const derive = async (client?: ClientName) => {
     await observations.flush()
     const at = now()
-    const seen = await observe(db, { withUsual, flows }, at, client)
+    const seen = await readObservations(db, { withUsual, flows }, at, client)
     return deriveHealth(seen, at)
   }
 

@@ -1,8 +1,8 @@
 import type { Database } from '../db/database.ts'
 import { sentenceOf } from '../domain/flow-reasons.ts'
 import type { Channel, Locale, Notification, SendResult } from './channel.ts'
-import { databaseDownMs } from './conditions.ts'
 import { clockTime, messageId, plainText } from './message-parts.ts'
+import { databaseDownMs } from './notification-conditions.ts'
 
 type DatabaseWatch = {
   /** Checks whether the database takes writes, and notifies the receivers of an outage and of its end. Never fails. */

@@ -32,12 +32,12 @@ import {
 import type { ChannelDeps } from './channel.ts'
 import { composeChargebackMessages } from './chargeback-message.ts'
 import { composeFleetMessages, type FleetMessage, rowsFor } from './compose-fleet-messages.ts'
-import { causesOf, documentsWithinMs, groupWithinMs } from './conditions.ts'
 import { createDatabaseWatch } from './database-watch.ts'
 import { considerFailures, countFailures } from './failure-groups.ts'
 import { flowTestNotification } from './failure-message.ts'
 import { fleetTestNotification } from './fleet-message-texts.ts'
 import { messageId } from './message-parts.ts'
+import { causesOf, documentsWithinMs, groupWithinMs } from './notification-conditions.ts'
 import { openChannel } from './open-channel.ts'
 import {
   type FlowReceiver,

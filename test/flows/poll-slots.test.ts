@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createPollSlots } from '../../src/flows/engine/schedule.ts'
+import { createPollSlots } from '../../src/flows/engine/poll-schedule.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

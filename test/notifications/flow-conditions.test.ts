@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import type { FleetStatesTable } from '../../src/db/tables.ts'
-import { conditions } from '../../src/notifications/conditions.ts'
+import { conditions } from '../../src/notifications/notification-conditions.ts'
 import type { Notifications } from '../../src/notifications/notifications.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { createWorld, seconds, start, type World } from './failure-world.ts'

@@ -11,7 +11,7 @@ import { createEncryption, type EncryptionKey } from '../../src/domain/encryptio
 import { canonicalJson } from '../../src/domain/json.ts'
 import { sealWaiting, signHeadAgain } from '../../src/payments/audit/seal-activity.ts'
 import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
-import { checkEncryptionKeys } from '../../src/payments/encryption/encryption-keys.ts'
+import { checkEncryptionKeys } from '../../src/payments/encryption/check-encryption-keys.ts'
 import { rotateSecrets } from '../../src/payments/encryption/rotate-encryption-keys.ts'
 import { withoutTriggers, writeEntry } from '../support/audit.ts'
 import { newPgliteTemplate } from '../support/pglite-template.ts'

@@ -12,7 +12,7 @@ import { createEncryption, type EncryptionKey } from '../../src/domain/encryptio
 import { sealWaiting } from '../../src/payments/audit/seal-activity.ts'
 import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
 import { connectionContext } from '../../src/payments/connection/token-keeper.ts'
-import { checkEncryptionKeys } from '../../src/payments/encryption/encryption-keys.ts'
+import { checkEncryptionKeys } from '../../src/payments/encryption/check-encryption-keys.ts'
 import { rotateSecrets } from '../../src/payments/encryption/rotate-encryption-keys.ts'
 import {
   beginRenewal,

@@ -50,7 +50,7 @@ import { createEnqueue, type PollDeps } from '../poll/poll-writer.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { FileNotReadyError } from '../types.ts'
 import { openFlow } from './open-flow.ts'
-import { createPollSlots, plannedAfter } from './schedule.ts'
+import { createPollSlots, plannedAfter } from './poll-schedule.ts'
 
 export type EngineDeps = SwitchDeps & {
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>

@@ -40,7 +40,7 @@ import type {
 } from '../flow-service.ts'
 import { findLostAccesses, ofSource } from '../oauth/lost-grant.ts'
 import type { OpenFlow } from './flow-engine.ts'
-import { plannedAfter } from './schedule.ts'
+import { plannedAfter } from './poll-schedule.ts'
 
 export type ReportDeps = {
   database: Database

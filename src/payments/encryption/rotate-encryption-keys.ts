@@ -28,7 +28,7 @@ import { sealWaiting, signHeadAgain } from '../audit/seal-activity.ts'
 import { connectionContext } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { serviceActor } from '../operations/request-context.ts'
-import { encryptionContext } from './encryption-keys.ts'
+import { encryptionContext } from './check-encryption-keys.ts'
 
 type RotateDeps = Pick<PaymentDeps, 'database' | 'now'> & {
   sleep: (ms: number) => Promise<void>

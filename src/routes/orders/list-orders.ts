@@ -11,8 +11,8 @@ import {
   totalOrders,
 } from '../../repositories/orders/order-list.ts'
 import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
+import { readBeside, viewOrder } from './order-response.ts'
 import type { ListOrdersQuery } from './order-schemas.ts'
-import { readBeside, viewOrder } from './order-view.ts'
 
 /** A page of orders in the form of the API, with the filters of `among`; of every client when it names none. */
 export async function findOrderPage(

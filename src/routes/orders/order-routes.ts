@@ -12,6 +12,7 @@ import { type Refunded, refundOrder } from '../../payments/orders/refund.ts'
 import { contextOf, type Guards, placeOwner, providerErrors, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import { findOrderPage } from './list-orders.ts'
+import { readBeside, viewMoney, viewOrder, viewOutcome } from './order-response.ts'
 import {
   CancelOrderBody,
   CancelOrderResponse,
@@ -29,7 +30,6 @@ import {
   RefundOrderBody,
   RefundOrderResponse,
 } from './order-schemas.ts'
-import { readBeside, viewMoney, viewOrder, viewOutcome } from './order-view.ts'
 
 /** Retry-After for a till whose long-poll was not accepted because of the limit. */
 const askAgainSeconds = 2

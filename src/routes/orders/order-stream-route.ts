@@ -6,8 +6,8 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import { watchOrder } from '../../payments/orders/watch-order.ts'
 import { ClientQuery, StreamQuery } from '../field-schemas.ts'
 import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
+import { readBeside, viewOrder } from './order-response.ts'
 import { OrderParams } from './order-schemas.ts'
-import { readBeside, viewOrder } from './order-view.ts'
 
 const OrderStreamQuery = z.object({ ...ClientQuery, ...StreamQuery })
 

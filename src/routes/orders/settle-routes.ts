@@ -8,8 +8,8 @@ import { settleRefund } from '../../payments/orders/settle-refund.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { text } from '../field-schemas.ts'
 import { contextOf, tenantOfRequest } from '../guards.ts'
+import { readBeside, viewOrder } from './order-response.ts'
 import { OrderParams, OrderResponse } from './order-schemas.ts'
-import { readBeside, viewOrder } from './order-view.ts'
 
 const SettleBody = z
   .strictObject({

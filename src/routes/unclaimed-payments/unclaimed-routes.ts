@@ -16,7 +16,7 @@ import {
   type OrphanRow,
 } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { contextOf, providerErrors, tenantOfRequest } from '../guards.ts'
-import { viewOutcome } from '../orders/order-view.ts'
+import { viewOutcome } from '../orders/order-response.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import {
   AdoptBody,

@@ -45,7 +45,7 @@ type Observer = {
 }
 
 /** The current observations, of one client or of all. Flows belong to no client. */
-export async function observe(
+export async function readObservations(
   db: Db,
   { withUsual, flows }: Observer,
   now: Date,
