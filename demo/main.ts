@@ -1,5 +1,5 @@
-import { ConfigError, loadConfig } from '../src/app/config.ts'
 import { folderProblems } from '../src/app/check-folders.ts'
+import { ConfigError, loadConfig } from '../src/app/config.ts'
 import { playChain } from './chain/play-chain.ts'
 import { closeDay } from './closing-day.ts'
 import { openShop, playFlows, type Shop } from './flow-day.ts'
