@@ -7,7 +7,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../src/db/database.ts'
 import { cleanDeliveries } from '../src/flows/engine/housekeeping.ts'
 import { createThrottledSteps } from '../src/jobs/throttled-steps.ts'
-import { deleteOldData, type KeptTimes } from '../src/payments/orders/delete-old-data.ts'
+import { type KeptTimes, runHousekeeping } from '../src/payments/payment-housekeeping.ts'
 import { writeEntry } from '../test/support/audit.ts'
 import { signature } from '../test/support/money.ts'
 import { payByCard } from '../test/support/till.ts'
@@ -259,7 +259,7 @@ async function remove(
     await pauseFor(ms, ended)
   }
   const settings = { ...service.deps.settings, auditArchiveDir: archiveDir }
-  await deleteOldData({ ...service.deps, settings, log, sleep }, keep, signal)
+  await runHousekeeping({ ...service.deps, settings, log, sleep }, keep, signal)
   return removed
 }
 

@@ -8,7 +8,7 @@ import { PGlite } from '@electric-sql/pglite'
 import { keepParserSmall } from './pglite-wasm-memory.ts'
 import { typeParsers } from './statements.ts'
 
-const maker = fileURLToPath(new URL('make-pglite.ts', import.meta.url))
+const maker = fileURLToPath(new URL('start-pglite-entry.ts', import.meta.url))
 const unfinishedSuffix = '.unfinished'
 
 /** The database folder inside a data folder. */

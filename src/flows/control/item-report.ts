@@ -14,7 +14,7 @@ import { listRemembered } from '../../repositories/flows/remembered-values.ts'
 import type { FoundItem, ItemDestination, ItemHistory, ItemView } from '../flow-service.ts'
 import { compareVersions } from '../item/differences.ts'
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
-import { missingType, type NamedDestination, withMissing } from './destinations.ts'
+import { missingType, type NamedDestination, withMissing } from './destination-reports.ts'
 
 /** The state of one item: its latest content at the source, and its deliveries at each destination of the flow. */
 export async function reportItem(

@@ -3,7 +3,7 @@ import type { Reason } from '../../domain/flow-reasons.ts'
 import { countWaiting, listOpenDeliveries } from '../../repositories/flows/delivery-reports.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowService, WaitingDelivery } from '../flow-service.ts'
-import { withMissing } from './destinations.ts'
+import { withMissing } from './destination-reports.ts'
 import { readSending } from './sending.ts'
 
 /** The waiting deliveries of all destinations of a flow, the oldest first, and the state of each destination. */

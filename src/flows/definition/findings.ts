@@ -14,6 +14,16 @@ export type PathFinding = Finding & {
 /** A finding with its position in the file; line and column count from 1. */
 export type PlacedFinding = Finding & { key: string; line: number; column: number }
 
+/** An invalid file may have an error in every line; the first ones suffice. */
+const maxFindings = 50
+
+/** The findings to report, in the order of the file. */
+export function firstFindings(findings: readonly PlacedFinding[]): PlacedFinding[] {
+  return findings
+    .toSorted((left, right) => left.line - right.line || left.column - right.column)
+    .slice(0, maxFindings)
+}
+
 /** For example `destinations[1].request.url`; empty for the whole file. */
 export function keyText(path: Path): string {
   return path

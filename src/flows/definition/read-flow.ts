@@ -4,7 +4,13 @@ import type { FlowProblemView } from '../flow-service.ts'
 import type { FlowContext } from './context.ts'
 import { definitionHash } from './definition-hash.ts'
 import { nearestWord } from './did-you-mean.ts'
-import { keyText, type Path, type PathFinding, type PlacedFinding } from './findings.ts'
+import {
+  firstFindings,
+  keyText,
+  type Path,
+  type PathFinding,
+  type PlacedFinding,
+} from './findings.ts'
 import { besideRemoved, removedFindings } from './removed-keys.ts'
 import { addressFindings } from './rules-addresses.ts'
 import { destinationFindings } from './rules-destinations.ts'
@@ -21,9 +27,6 @@ export type ReadFlow =
   /** `placeOf` gives the position of a part in the file. */
   { loaded: LoadedFlow; placeOf: YamlFile['placeOf'] } | { problems: FlowProblemView[] }
 
-/** An invalid file may have an error in every line; the first ones suffice. */
-const maxProblems = 50
-
 /** Creates the function that reads one flow file from its bytes. */
 export function createFlowReader(
   context: FlowContext,
@@ -39,10 +42,7 @@ function readFlow(
   context: FlowContext,
 ): ReadFlow {
   const refuse = (findings: readonly PlacedFinding[]) => ({
-    problems: findings
-      .toSorted((left, right) => left.line - right.line || left.column - right.column)
-      .slice(0, maxProblems)
-      .map((finding) => problemOf(file, finding)),
+    problems: firstFindings(findings).map((finding) => problemOf(file, finding)),
   })
   const yaml = parseYamlFile(bytes)
   if ('findings' in yaml) return refuse(yaml.findings)

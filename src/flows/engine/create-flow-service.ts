@@ -10,7 +10,7 @@ import {
 } from '../../repositories/flows/flow-state.ts'
 import { isPaused, listFlowActivity } from '../../repositories/flows/flow-switches.ts'
 import { listSendStops, type StopScope } from '../../repositories/flows/send-stops.ts'
-import { reportDestination } from '../control/destinations.ts'
+import { reportDestination } from '../control/destination-reports.ts'
 import { causeOf } from '../control/failure-cause.ts'
 import { approveHeldDeletes, readHeldDeletes } from '../control/held-deletes.ts'
 import { findItemEverywhere, reportItem } from '../control/item-report.ts'

@@ -21,7 +21,7 @@ import {
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import { isPaused } from '../../repositories/flows/flow-switches.ts'
-import { warnOfMissing, warnOfPending } from '../control/destinations.ts'
+import { warnOfMissing, warnOfPending } from '../control/destination-reports.ts'
 import { waitingCount } from '../control/open-deliveries.ts'
 import {
   endDestinationQuestion,

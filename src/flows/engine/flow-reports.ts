@@ -23,7 +23,7 @@ import {
 } from '../../repositories/flows/flow-state.ts'
 import { readSwitches, type SwitchState } from '../../repositories/flows/flow-switches.ts'
 import { listHeldDeletes } from '../../repositories/flows/missed-items.ts'
-import { withOpen } from '../control/destinations.ts'
+import { withOpen } from '../control/destination-reports.ts'
 import { heldOf } from '../control/held-deletes.ts'
 import { backlogReason } from '../control/open-deliveries.ts'
 import { readSending, waitingSince } from '../control/sending.ts'

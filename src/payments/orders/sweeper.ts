@@ -18,9 +18,9 @@ import {
 import type { PaymentDeps } from '../deps.ts'
 import { type AccountPauses, createAccountQueues } from '../operations/account-queues.ts'
 import { answerWithinMs, serviceContext } from '../operations/request-context.ts'
+import { type KeptTimes, runHousekeeping } from '../payment-housekeeping.ts'
 import type { WebhookInbox } from '../webhooks/webhook-inbox.ts'
 import { cancelAtProvider, keepOpen, settleCancel } from './cancel.ts'
-import { deleteOldData, type KeptTimes } from './delete-old-data.ts'
 import { refreshOrder } from './read.ts'
 import { refundAtProvider, settleRefundByReading } from './send-refund.ts'
 import { isForgotten, isKeyRemembered, nextUnknownCheck } from './status-check-schedule.ts'
@@ -90,7 +90,7 @@ export function createSweeper(
       if (now - lastHousekeeping < housekeepingMs) return
       lastHousekeeping = now
       const done = await withLease(deps, 'housekeeping', ({ signal }) =>
-        deleteOldData(deps, keep, AbortSignal.any([stopped, signal])),
+        runHousekeeping(deps, keep, AbortSignal.any([stopped, signal])),
       )
       // Another process does this hour's work, or had the lease when it was killed: then it is free a moment later.
       if (!done) lastHousekeeping = now - housekeepingMs + leaseRetryMs

@@ -1,13 +1,13 @@
-import { createThrottledSteps } from '../../jobs/throttled-steps.ts'
-import { deleteExpiredStates } from '../../repositories/connection/connection-queries.ts'
-import { deleteIdempotencyKeys } from '../../repositories/orders/idempotency-keys.ts'
-import { deleteOldOrders } from '../../repositories/orders/old-orders.ts'
-import { deleteOrderCalls } from '../../repositories/orders/timeline-queries.ts'
-import { rememberRemoval } from '../../repositories/settings.ts'
-import { deleteOldWebhooks } from '../../repositories/webhooks/webhook-log.ts'
-import { archiveEntries } from '../audit/archive-activity.ts'
-import { renewDueConnections } from '../connection/token-keeper.ts'
-import type { PaymentDeps } from '../deps.ts'
+import { createThrottledSteps } from '../jobs/throttled-steps.ts'
+import { deleteExpiredStates } from '../repositories/connection/connection-queries.ts'
+import { deleteIdempotencyKeys } from '../repositories/orders/idempotency-keys.ts'
+import { deleteOldOrders } from '../repositories/orders/old-orders.ts'
+import { deleteOrderCalls } from '../repositories/orders/timeline-queries.ts'
+import { rememberRemoval } from '../repositories/settings.ts'
+import { deleteOldWebhooks } from '../repositories/webhooks/webhook-log.ts'
+import { archiveEntries } from './audit/archive-activity.ts'
+import { renewDueConnections } from './connection/token-keeper.ts'
+import type { PaymentDeps } from './deps.ts'
 
 /**
  * How long rows are kept: orders with their rows, the calls of their timelines, webhooks, and entries of the audit log
@@ -25,7 +25,7 @@ const ordersAtOnce = 100
  * Renews connections, deletes old rows and archives old entries of the audit log in small steps. Ends early when
  * `signal` aborts.
  */
-export async function deleteOldData(
+export async function runHousekeeping(
   deps: PaymentDeps,
   keep: KeptTimes,
   signal: AbortSignal,
