@@ -5,7 +5,7 @@ import type { Fleet } from '../fleet/fleet.ts'
 import type { ProviderCallLog } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import { createCertificateExpiry } from './certificate-expiry.ts'
-import { describeState, type StateDeps } from './state-metrics.ts'
+import { describeState, type StateDeps } from './state-gauges.ts'
 
 export type Scrape = { body: string; contentType: string }
 
