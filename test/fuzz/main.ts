@@ -1,14 +1,6 @@
 import { type CommandHelp, readOptions, readWholeNumber } from '../../src/commands/run-command.ts'
-import { openDatabase } from '../../src/db/database.ts'
-import {
-  cloneTemplate,
-  createPostgresTemplate,
-  dropDatabase,
-  urlOf,
-} from '../support/postgres-template.ts'
-import { closeKeptDatabases } from '../support/worker-database.ts'
-import { describe, runCampaign } from './campaign.ts'
-import { type ListenerName, openWorld } from './world.ts'
+import type { Database } from '../../src/db/database.ts'
+import type { ListenerName } from './world.ts'
 
 const help: CommandHelp = {
   usage: 'npm run fuzz [-- options]',
@@ -38,10 +30,12 @@ const values = readOptions(help, {
 const requests = readWholeNumber('requests', values.requests, 1)
 const seed = readWholeNumber('seed', values.seed)
 const chosen = listeners.filter((name) => values.listener === undefined || name === values.listener)
-if (!Number.isInteger(requests) || requests < 1 || !Number.isInteger(seed) || chosen.length === 0) {
+if (chosen.length === 0) {
   say('usage: npm run fuzz -- [--requests 20000] [--seed 1] [--listener payment|control]')
   process.exitCode = 2
 } else {
+  // The service is loaded once the options are known to be right.
+  const { closeKeptDatabases } = await import('../support/worker-database.ts')
   process.exitCode = await run()
   await closeKeptDatabases()
 }
@@ -49,6 +43,10 @@ if (!Number.isInteger(requests) || requests < 1 || !Number.isInteger(seed) || ch
 async function run(): Promise<number> {
   const serverUrl = process.env.TEST_DATABASE_URL
   if (!serverUrl) return fuzz()
+  const { openDatabase } = await import('../../src/db/database.ts')
+  const { cloneTemplate, createPostgresTemplate, dropDatabase, urlOf } = await import(
+    '../support/postgres-template.ts'
+  )
   const template = await createPostgresTemplate(serverUrl)
   const name = await cloneTemplate(serverUrl, template.name)
   const database = await openDatabase({ databaseUrl: urlOf(serverUrl, name) })
@@ -61,7 +59,9 @@ async function run(): Promise<number> {
   }
 }
 
-async function fuzz(database?: Awaited<ReturnType<typeof openDatabase>>): Promise<number> {
+async function fuzz(database?: Database): Promise<number> {
+  const { describe, runCampaign } = await import('./campaign.ts')
+  const { openWorld } = await import('./world.ts')
   const world = await openWorld(database)
   let found = 0
   try {
