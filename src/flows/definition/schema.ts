@@ -82,7 +82,7 @@ const queue = () =>
     }))
     .prefault({})
 
-/** The context of the parse that runs. Zod has no parameter for it, and a parse ends before the next one begins. */
+/** The context of the parse that runs, for which Zod has no parameter. A parse is synchronous. */
 let running: FlowContext | undefined
 
 function required(): FlowContext {
@@ -148,11 +148,12 @@ export function zodFlowSchema(): FlowSchema {
  */
 export function flowSchema(context: FlowContext): Pick<FlowSchema, 'parse' | 'safeParse'> {
   const within = <T>(parse: () => T): T => {
+    const outer = running
     running = context
     try {
       return parse()
     } finally {
-      running = undefined
+      running = outer
     }
   }
   return {
