@@ -103,3 +103,20 @@ test('a file of many faults is answered in short', () => {
   const text = flowText({ more: Array.from({ length: 1_000 }, (_, n) => `k${n}: 1`).join('\n') })
   expect(problemsOf(text)).toHaveLength(50)
 })
+
+test('of 60 unknown names in a mapping the first 50 are shown', () => {
+  const names = Array.from({ length: 60 }, (_, n) => `$unknown${n}`)
+  const destinations = [
+    'destinations:',
+    '  - name: out',
+    '    type: file',
+    '    path: out.ndjson',
+    '    map: |',
+    ...names.map((name) => `      "${name.slice(1)}" in [${name}] and`),
+    '      true',
+  ].join('\n')
+  const shown = problemsOf(flowText({ destinations })).map(
+    (problem) => /\$unknown\d+/.exec(problem)?.[0],
+  )
+  expect(shown).toEqual(names.slice(0, 50))
+})
