@@ -314,3 +314,31 @@ test('a refund that was answered is told as it is, whatever the database does af
   expect([again.statusCode, again.headers['idempotent-replayed']]).toEqual([200, 'true'])
   expect(refundsOf(till)).toEqual(['100.00'])
 })
+
+test('a repeated refund whose order was read before the first one ended answers with its state after that', async () => {
+  const { till, orderId } = await paid('read before the end')
+  const { database } = service.deps
+  const { db } = database
+  const made: number[] = []
+  database.db = new Proxy(db, {
+    get(target, name) {
+      const member = Reflect.get(target, name)
+      if (typeof member !== 'function') return member
+      if (name !== 'executeQuery') return member.bind(target)
+      return async (query: { sql: string }) => {
+        const answer = await Reflect.apply(member, target, [query])
+        if (made.length === 0 && /from orders\b|join orders\b/.test(query.sql)) {
+          made.push(0)
+          made[0] = (await refund(duplicate, till, orderId, undefined, 'ONCE')).statusCode
+        }
+        return answer
+      }
+    },
+  })
+  const repeated = await refund(service, till, orderId, undefined, 'ONCE')
+  database.db = db
+  expect(made).toEqual([200])
+  expect([repeated.statusCode, repeated.headers['idempotent-replayed']]).toEqual([200, 'true'])
+  expect(repeated.json()).toMatchObject({ status: 'refunded', outcome: 'not_charged' })
+  expect(refundsOf(till)).toEqual(['100.00'])
+})

@@ -106,7 +106,7 @@ async function refund(deps: PaymentDeps, loaded: LoadedOrder, asked: Asked): Pro
     if (error.extra.outcome === 'unknown') throw error
     asked.outcomeOnFailure = undecided(order)
     const duplicate = await denyRefund(deps, asked)
-    if (duplicate?.state === 'done') return answer(order, duplicate, true)
+    if (duplicate?.state === 'done') return answerEarlier(deps, duplicate)
     throw duplicate ? inProgress(order) : error
   }
 }
@@ -146,7 +146,7 @@ async function refundOnce(
   const { context } = asked
   const start = await readRefundStart(deps.database.db, asked)
   const earlier = earlierOf(deps, asked, start)
-  if (earlier?.state === 'done') return answer(found, earlier, true)
+  if (earlier?.state === 'done') return answerEarlier(deps, earlier)
 
   const read = await refreshOrder(deps, found, within(deps, context, readFirstMs), { known })
   const { order, stale, failure } = read
@@ -164,10 +164,8 @@ async function refundOnce(
   const intent = await writeIntent(deps, order, asked, start, isListRead)
   const { operation, isTaken, newLease } = intent
   const options = { newLease, connection: known }
-  const refunded =
-    operation.state === 'done'
-      ? { order, operation }
-      : await refundAtProvider(deps, intent.order, operation, context, options)
+  if (operation.state === 'done') return answerEarlier(deps, operation)
+  const refunded = await refundAtProvider(deps, intent.order, operation, context, options)
   const isReplayed = isTaken || earlier !== undefined
   return answer(refunded.order, refunded.operation, isReplayed)
 }
@@ -327,6 +325,12 @@ function earlierOf(
 
 function conflictingKey({ order }: Asked): AppError {
   return new AppError('IDEMPOTENCY_CONFLICT', { extra: standing(order) })
+}
+
+/** The answer of a refund that an equal request has made. Its order is read now: the one read before may be older than the refund. */
+async function answerEarlier(deps: PaymentDeps, operation: OrderOperationRow): Promise<Refunded> {
+  const order = await requireOrder(deps, operation.client, operation.order_id)
+  return answer(order, operation, true)
 }
 
 function answer(order: OrderRow, operation: OrderOperationRow, replayed: boolean): Refunded {
