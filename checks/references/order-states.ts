@@ -10,8 +10,7 @@ import { outcomeOf } from '../../src/errors/money-outcome.ts'
 import { compareCharges, type TheirCharge } from '../../src/payments/closings/compare-charges.ts'
 import { applyEvidence } from '../../src/payments/orders/apply-evidence.ts'
 import { adviseCashier, type CashierAction } from '../../src/payments/orders/cashier-texts.ts'
-import { evidenceFrom } from '../../src/provider/from-wire.ts'
-import { MpOrder } from '../../src/provider/wire.ts'
+import { evidenceFrom, MpOrder } from '../../src/provider/order-payloads.ts'
 import type { OrderRow } from '../../src/repositories/orders/order-queries.ts'
 
 const now = new Date('2026-11-21T15:00:00Z')

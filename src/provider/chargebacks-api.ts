@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { ProviderChargeback } from '../domain/chargeback.ts'
 import { type ProviderClient, segment } from './client.ts'
+import { MpNote } from './payload-fields.ts'
 import { MpDate, MpMoney } from './payments-api.ts'
 import { undefinedIfGone } from './provider-error.ts'
 import type { CallOptions, Provider } from './provider-types.ts'
-import { MpNote } from './wire.ts'
 
 /**
  * Charge-back cases, from the provider's pages and public projects (news-2026-11 section 4, beyond-the-charge section

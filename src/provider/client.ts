@@ -7,14 +7,13 @@ import {
   OutboundError,
 } from '../outbound/outbound.ts'
 import { judgeRefusal } from './judge-refusal.ts'
-import { fromOutbound, ProviderError, parseErrorBody } from './provider-error.ts'
+import { ProviderError, parseErrorBody } from './provider-error.ts'
 import type {
   CallOptions,
   ProviderCallLog,
   ProviderCallObserver,
   ProviderSettings,
 } from './provider-types.ts'
-import { requestIdOf } from './wire.ts'
 
 type ProviderCall<T> = {
   /** Name of the call in the log. */
@@ -129,6 +128,33 @@ async function perform<T>(
     },
     parsed.error,
   )
+}
+
+/** An OutboundError as a ProviderError. */
+export function fromOutbound(error: OutboundError): ProviderError {
+  const { code, codes, message } = parseErrorBody(error.body)
+  return new ProviderError(
+    {
+      kind: error.kind,
+      effect: error.effect,
+      provesAbsence: error.provesAbsence,
+      status: error.status,
+      failure: error.failure,
+      providerCode: code,
+      codes,
+      providerMessage: message,
+      retryAfterSeconds: error.retryAfterSeconds,
+      requestId: requestIdOf(error.headers),
+      attempts: error.attempts,
+    },
+    error.cause,
+  )
+}
+
+/** The provider's own number of a request, for its support. */
+function requestIdOf(headers: Record<string, string | string[] | undefined>): string | null {
+  const header = headers['x-request-id']
+  return (Array.isArray(header) ? header[0] : header) ?? null
 }
 
 function queryText(query: ProviderCall<unknown>['query']): string {

@@ -1,7 +1,24 @@
+import { z } from 'zod'
 import type { ProviderClient } from './client.ts'
-import { grantFrom } from './from-wire.ts'
+import { MpNumber } from './payload-fields.ts'
 import type { CallOptions, Provider, ProviderSettings, TokenGrant } from './provider-types.ts'
-import { MpToken } from './wire.ts'
+
+/** The shortest token lifetime that the provider documents; used when the answer has none. */
+const shortestTokenSeconds = 21_600
+
+/**
+ * Only the two tokens are strict. The refresh token that was used for them is spent, so an odd value beside them must
+ * not lose them.
+ */
+const MpToken = z.object({
+  access_token: z.string().min(1),
+  refresh_token: z.string().min(1).nullish(),
+  expires_in: MpNumber.pipe(z.number().positive()).catch(shortestTokenSeconds),
+  user_id: MpNumber.nullish().catch(null),
+  public_key: z.string().nullish().catch(null),
+  live_mode: z.boolean().nullish().catch(null),
+  scope: z.string().nullish().catch(null),
+})
 
 /** OAuth with PKCE S256 (provider file 1). Token parameters are sent in the body only; a token call is never repeated. */
 export function createOauth(client: ProviderClient, settings: ProviderSettings): Provider['oauth'] {
@@ -53,5 +70,18 @@ export function createOauth(client: ProviderClient, settings: ProviderSettings):
       ),
     refresh: (refreshToken, options) =>
       token('oauth.refresh', { grant_type: 'refresh_token', refresh_token: refreshToken }, options),
+  }
+}
+
+/** Absent members become null: a refresh leaves some out and the stored values stay (file 1.2). */
+function grantFrom(token: z.infer<typeof MpToken>): TokenGrant {
+  return {
+    accessToken: token.access_token,
+    refreshToken: token.refresh_token ?? null,
+    expiresInSeconds: token.expires_in,
+    mpUserId: token.user_id ?? null,
+    publicKey: token.public_key ?? null,
+    liveMode: token.live_mode ?? null,
+    scope: token.scope ?? null,
   }
 }

@@ -4,13 +4,13 @@ import { canonicalJson } from '../domain/json.ts'
 import { signedCents } from '../domain/money.ts'
 import { endedUnpaid } from '../domain/order-state.ts'
 import { type ProviderClient, segment } from './client.ts'
+import { MpId, MpNote, MpNumber } from './payload-fields.ts'
 import type {
   Provider,
   ProviderAmount,
   ProviderPayment,
   UnreadablePayment,
 } from './provider-types.ts'
-import { MpId, MpNote, MpNumber } from './wire.ts'
 
 /**
  * Payments, which orders consist of, with the provider's fees. From public sources (projects that read the wire, the

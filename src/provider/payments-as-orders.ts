@@ -2,10 +2,10 @@ import { z } from 'zod'
 import type { OrderEvidence, OrderStatus } from '../domain/order.ts'
 import { paymentWords, refundWords } from '../domain/order-state.ts'
 import { type ProviderClient, segment } from './client.ts'
-import { orderIdOfPayment } from './from-wire.ts'
+import { orderIdOfPayment } from './order-payloads.ts'
+import { MpId, MpNote } from './payload-fields.ts'
 import { MpMoney } from './payments-api.ts'
 import type { CallOptions, Provider, ProviderPayment, RefundAnswer } from './provider-types.ts'
-import { MpId, MpNote } from './wire.ts'
 
 /** The answer to a refund of a payment, from the provider's published description; not tried live. */
 const MpPaymentRefund = z.object({

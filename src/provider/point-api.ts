@@ -1,24 +1,26 @@
+import { z } from 'zod'
 import { providerAmount } from '../domain/money.ts'
 import { type ProviderClient, segment } from './client.ts'
 import {
   cancelEvidenceFrom,
   evidenceFrom,
   foundOrderFrom,
-  paymentOfOrderId,
-  refundAnswerFrom,
-  terminalFrom,
-} from './from-wire.ts'
-import { createPayments } from './payments-api.ts'
-import { evidenceFromPayment, refundPayment } from './payments-as-orders.ts'
-import type { CallOptions, NewProviderOrder, Provider, SimulatedEvent } from './provider-types.ts'
-import {
-  MpAnything,
   MpOrder,
   MpOrderName,
   MpOrderSearch,
-  MpTerminalList,
-  readEntries,
-} from './wire.ts'
+  paymentOfOrderId,
+  refundAnswerFrom,
+} from './order-payloads.ts'
+import { MpAnything, MpNote, MpNumber, readEntries } from './payload-fields.ts'
+import { createPayments } from './payments-api.ts'
+import { evidenceFromPayment, refundPayment } from './payments-as-orders.ts'
+import type {
+  CallOptions,
+  NewProviderOrder,
+  Provider,
+  ProviderTerminal,
+  SimulatedEvent,
+} from './provider-types.ts'
 
 const hourMs = 3_600_000
 /** The provider refuses a longer window: "maximum allowed is 1 month" (seen on the wire; 720 hours on its BR page). */
@@ -223,6 +225,29 @@ function sameId(order: MpOrder, mpOrderId: string): boolean {
   return order.id.toUpperCase() === mpOrderId.toUpperCase()
 }
 
+const MpTerminal = z.object({
+  id: z.string().min(1),
+  pos_id: MpNote,
+  store_id: MpNote,
+  external_pos_id: MpNote,
+  operating_mode: z.string().nullish(),
+})
+
+/** A list without a readable entry does not prove that there is no terminal. */
+const MpTerminalList = z
+  .object({
+    data: z.object({ terminals: z.array(z.unknown()) }),
+    paging: z.object({ total: MpNumber.nullish() }).nullish(),
+  })
+  .transform(({ data, paging }, context) => {
+    const rows = data.terminals.length
+    const { items } = readEntries(MpTerminal, data.terminals)
+    if (items.length === 0 && rows > 0) {
+      context.addIssue({ code: 'custom', message: 'no terminal can be read' })
+    }
+    return { terminals: items, rows, total: paging?.total ?? rows }
+  })
+
 /** Terminals (provider file 5). The API cannot pair one: that is done on the device. */
 export function createTerminals(client: ProviderClient): Provider['terminals'] {
   return {
@@ -250,5 +275,16 @@ export function createTerminals(client: ProviderClient): Provider['terminals'] {
         options,
       })
     },
+  }
+}
+
+function terminalFrom(terminal: z.infer<typeof MpTerminal>): ProviderTerminal {
+  return {
+    id: terminal.id,
+    mpPosId: terminal.pos_id ?? null,
+    mpStoreId: terminal.store_id ?? null,
+    externalPosId: terminal.external_pos_id ?? null,
+    operatingMode: terminal.operating_mode === 'PDV' ? 'PDV' : 'STANDALONE',
+    providerMode: terminal.operating_mode ?? 'UNDEFINED',
   }
 }

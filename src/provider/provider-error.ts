@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { AttemptFailure, Effect, FailureKind, OutboundError } from '../outbound/outbound.ts'
-import { MpNote, requestIdOf } from './wire.ts'
+import type { AttemptFailure, Effect, FailureKind } from '../outbound/outbound.ts'
+import { MpNote } from './payload-fields.ts'
 
 /** What is used of the provider's three error envelopes. `codes` has the main code, then those of the causes. */
 export type ErrorBody = { code: string | null; codes: readonly string[]; message: string | null }
@@ -86,27 +86,6 @@ export class ProviderError extends Error {
     this.name = 'ProviderError'
     Object.assign(this, { provesAbsence: false }, fields)
   }
-}
-
-/** An OutboundError as a ProviderError. */
-export function fromOutbound(error: OutboundError): ProviderError {
-  const { code, codes, message } = parseErrorBody(error.body)
-  return new ProviderError(
-    {
-      kind: error.kind,
-      effect: error.effect,
-      provesAbsence: error.provesAbsence,
-      status: error.status,
-      failure: error.failure,
-      providerCode: code,
-      codes,
-      providerMessage: message,
-      retryAfterSeconds: error.retryAfterSeconds,
-      requestId: requestIdOf(error.headers),
-      attempts: error.attempts,
-    },
-    error.cause,
-  )
 }
 
 /**

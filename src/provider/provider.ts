@@ -1,15 +1,16 @@
+import { z } from 'zod'
 import { createChargebacks } from './chargebacks-api.ts'
 import { createClient, type ProviderClient } from './client.ts'
 import { createOauth } from './oauth-api.ts'
+import { MpNote, MpNumber } from './payload-fields.ts'
 import { createPayments } from './payments-api.ts'
 import { createOrders, createTerminals } from './point-api.ts'
 import type { Provider, ProviderSettings } from './provider-types.ts'
 import { createReports } from './reports-api.ts'
 import { createPos, createStores } from './stores-api.ts'
-import { MpUser } from './wire.ts'
 
 export { asAppError, type ProviderOperation, toAppError } from './error-map.ts'
-export { orderIdOfPayment } from './from-wire.ts'
+export { orderIdOfPayment } from './order-payloads.ts'
 export { isAnswered, ProviderError } from './provider-error.ts'
 export type * from './provider-types.ts'
 
@@ -32,6 +33,13 @@ export function createProvider(settings: ProviderSettings): Provider {
     close: () => client.close(),
   }
 }
+
+const MpUser = z.object({
+  id: MpNumber,
+  nickname: MpNote,
+  site_id: MpNote,
+  tags: z.array(z.string()).nullish().catch(null),
+})
 
 function createUsers(client: ProviderClient): Provider['users'] {
   return {

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { download } from '../outbound/download.ts'
 import { OutboundError } from '../outbound/outbound.ts'
-import { type ProviderClient, segment } from './client.ts'
-import { fromOutbound, undefinedIfGone } from './provider-error.ts'
+import { fromOutbound, type ProviderClient, segment } from './client.ts'
+import { dateFrom, MpId, MpNote } from './payload-fields.ts'
+import { undefinedIfGone } from './provider-error.ts'
 import type { Provider, ProviderSettings } from './provider-types.ts'
-import { dateFrom, MpId, MpNote } from './wire.ts'
 
 const MpReportConfig = z.object({
   columns: z

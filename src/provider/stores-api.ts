@@ -1,5 +1,6 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import { type ProviderClient, segment } from './client.ts'
+import { MpAnything, MpId, MpNote, readEntries } from './payload-fields.ts'
 import { undefinedIfGone } from './provider-error.ts'
 import type {
   NewProviderPos,
@@ -7,7 +8,19 @@ import type {
   Provider,
   ProviderSettings,
 } from './provider-types.ts'
-import { MpAnything, MpPos, MpSearch, MpStore, readEntries } from './wire.ts'
+
+const MpStore = z.object({ id: MpId, name: MpNote, external_id: MpNote })
+
+const MpPos = z.object({ id: MpId, store_id: MpNote, external_id: MpNote })
+
+/**
+ * A list of stores or boxes: `results` in the documented searches. `data` is also accepted, because the list of POS v2
+ * is not documented.
+ */
+const MpSearch = z.union([
+  z.object({ results: z.array(z.unknown()) }).transform((page) => page.results),
+  z.object({ data: z.array(z.unknown()) }).transform((page) => page.data),
+])
 
 /** Stores (provider file 3). */
 export function createStores(client: ProviderClient): Provider['stores'] {

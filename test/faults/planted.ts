@@ -262,7 +262,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '16: a cancel that is only requested counts as canceled',
     changes: [
       {
-        file: 'src/provider/from-wire.ts',
+        file: 'src/provider/order-payloads.ts',
         find: 'status: deriveStatus(order, paidCents, refundedCents, hasOthers),',
         replace:
           "status: detailOf(order) === cancelRequested ? 'canceled' : deriveStatus(order, paidCents, refundedCents, hasOthers),",

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { evidenceFrom } from '../../src/provider/from-wire.ts'
-import { MpOrder } from '../../src/provider/wire.ts'
+import { evidenceFrom, MpOrder } from '../../src/provider/order-payloads.ts'
 import { orderId, paymentId } from './provider-setup.ts'
 
 const payment = {

@@ -1,4 +1,12 @@
-import { asShopRefunds, isOwn, markSurplus, receivedApart, receivedCents } from '../domain/money.ts'
+import { z } from 'zod'
+import {
+  asShopRefunds,
+  centsFromPoint,
+  isOwn,
+  markSurplus,
+  receivedApart,
+  receivedCents,
+} from '../domain/money.ts'
 import {
   type OrderEvidence,
   type OrderStatus,
@@ -15,15 +23,103 @@ import {
   paymentStatusFrom,
   wentThrough,
 } from '../domain/order-state.ts'
-import type { FoundOrder, ProviderTerminal, RefundAnswer, TokenGrant } from './provider-types.ts'
-import {
-  dateFrom,
-  type MpOrder,
-  type MpPayment,
-  type MpRefund,
-  type MpTerminal,
-  type MpToken,
-} from './wire.ts'
+import { dateFrom, MpId, MpNote, MpNumber } from './payload-fields.ts'
+import type { FoundOrder, RefundAnswer } from './provider-types.ts'
+
+/** An amount of money as integer cents. */
+const MpAmount = z.union([z.string(), z.number()]).transform((amount, context) => {
+  const cents = centsFromPoint(String(amount))
+  if (cents !== undefined) return cents
+  context.addIssue({ code: 'custom', message: 'not an amount' })
+  return z.NEVER
+})
+
+const MpReference = z.union([z.string(), z.number()]).transform(String).nullish()
+
+const MpInstallments = z
+  .union([z.number(), z.string().regex(/^[0-9]{1,3}$/)])
+  .transform(Number)
+  .nullish()
+  .catch(null)
+
+const MpPayment = z.object({
+  id: MpId,
+  amount: MpAmount.nullish(),
+  paid_amount: MpAmount.nullish(),
+  tip_amount: MpAmount.nullish(),
+  refunded_amount: MpAmount.nullish(),
+  status: z.string(),
+  status_detail: MpNote,
+  reference_id: MpNote,
+  reference: z.object({ id: MpNote }).nullish().catch(null),
+  payment_method: z
+    .object({ type: MpNote, id: MpNote, installments: MpInstallments })
+    .nullish()
+    .catch(null),
+})
+
+const MpRefund = z.object({
+  id: MpId,
+  transaction_id: MpNote,
+  reference_id: MpNote,
+  amount: MpAmount.nullish(),
+  status: z.string().nullish(),
+})
+
+export const MpOrder = z.object({
+  id: z.string().min(1),
+  type: MpNote,
+  user_id: MpId.nullish(),
+  external_reference: MpReference,
+  status: z.string(),
+  status_detail: MpNote,
+  total_amount: MpAmount.nullish(),
+  currency: MpNote,
+  total_paid_amount: MpAmount.nullish(),
+  created_date: MpNote,
+  last_updated_date: MpNote,
+  description: MpNote,
+  expiration_time: MpNote,
+  integration_data: z.object({ application_id: MpNote }).nullish().catch(null),
+  config: z
+    .object({
+      point: z
+        .object({
+          terminal_id: z.string().nullish(),
+          print_on_terminal: MpNote,
+          ticket_number: MpNote,
+        })
+        .nullish(),
+      payment_method: z.object({ default_type: MpNote }).nullish().catch(null),
+    })
+    .nullish(),
+  transactions: z
+    .object({
+      payments: z.array(MpPayment).nullish(),
+      refunds: z.array(MpRefund).nullish(),
+      chargebacks: z
+        .array(z.object({ case_id: MpNote }))
+        .nullish()
+        .catch(null),
+    })
+    .nullish(),
+})
+
+export type MpOrder = z.infer<typeof MpOrder>
+type MpPayment = z.infer<typeof MpPayment>
+type MpRefund = z.infer<typeof MpRefund>
+
+/** What is read of an order that cannot be read. */
+export const MpOrderName = z.object({ id: MpNote, external_reference: MpNote }).catch({})
+
+/** `data` is the official SDK's name; nothing is confirmed for Point. */
+export const MpOrderSearch = z.object({
+  data: z.array(z.unknown()),
+  paging: z
+    .object({ total_pages: MpNumber.nullish().catch(null) })
+    .nullish()
+    .catch(null),
+})
 
 /** The evidence in an order body, of any call. */
 export function evidenceFrom(order: MpOrder): OrderEvidence {
@@ -132,30 +228,6 @@ export function refundAnswerFrom(order: MpOrder): RefundAnswer {
     statusDetail: order.status_detail ?? null,
     currency: order.currency ?? null,
     refunds: (order.transactions?.refunds ?? []).map(refundFrom),
-  }
-}
-
-/** Absent members become null: a refresh leaves some out and the stored values stay (file 1.2). */
-export function grantFrom(token: MpToken): TokenGrant {
-  return {
-    accessToken: token.access_token,
-    refreshToken: token.refresh_token ?? null,
-    expiresInSeconds: token.expires_in,
-    mpUserId: token.user_id ?? null,
-    publicKey: token.public_key ?? null,
-    liveMode: token.live_mode ?? null,
-    scope: token.scope ?? null,
-  }
-}
-
-export function terminalFrom(terminal: MpTerminal): ProviderTerminal {
-  return {
-    id: terminal.id,
-    mpPosId: terminal.pos_id ?? null,
-    mpStoreId: terminal.store_id ?? null,
-    externalPosId: terminal.external_pos_id ?? null,
-    operatingMode: terminal.operating_mode === 'PDV' ? 'PDV' : 'STANDALONE',
-    providerMode: terminal.operating_mode ?? 'UNDEFINED',
   }
 }
 
