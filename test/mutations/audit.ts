@@ -4,7 +4,7 @@ import type { Mistakes } from './mistakes.ts'
 export const audit: readonly Mistakes[] = [
   {
     file: 'src/payments/audit/seal-activity.ts',
-    tests: [['test/payment/audit-chain.test.ts', 'the sealer works every second']],
+    tests: [['test/payment/audit-chain.test.ts', 'the sealer runs every second']],
     made: {
       'no checkpoint is written to the log': [
         "else if (head.seq > 0) log.info({ seq: head.seq, hash: head.hash }, 'activity log checkpoint')",
@@ -28,7 +28,7 @@ export const audit: readonly Mistakes[] = [
   },
   {
     file: 'src/payments/audit/verify-activity.ts',
-    tests: [['test/payment/audit-tampering.test.ts', 'unseen']],
+    tests: [['test/payment/audit-tampering.test.ts', 'the check detects that']],
     made: {
       'rows beyond the head are not looked for': [
         'if (isTrusted && !isFull()) {',

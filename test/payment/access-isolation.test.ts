@@ -18,8 +18,8 @@ import {
 
 let service: TestService
 let victim: Till & { terminalId: string }
-let stranger: Till
-/** Ids of the victim's things, by kind, each with an id of the same shape that nobody has. */
+let attacker: Till
+/** Ids of the victim's records by kind, each with an unused id of the same shape. */
 let attacks: Attack[] = []
 let ids: Record<
   'order' | 'paid' | 'provider' | 'store' | 'box' | 'closing' | 'fetch' | 'orphan' | 'chargeback',
@@ -29,7 +29,7 @@ let ids: Record<
 beforeAll(async () => {
   service = await startTestService()
   victim = await openShop(service, 'victim', '201')
-  stranger = await openShop(service, 'stranger', '202')
+  attacker = await openShop(service, 'attacker', '202')
   await createStore(service, victim, { id: 'V-STORE', boxes: ['V-BOX'] })
   const paid = (await charge(service, victim, { reference: 'T-1' })).json().order_id
   await act(service, paid, payByCard)
@@ -61,7 +61,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** A closing of the victim, which has its result. */
+/** A closing of the victim with its result. */
 async function openClosing(): Promise<string> {
   const body = { caja_id: 'CAJA-1', business_day: '2026-01-05' }
   const { id } = (await call(service, { url: '/closings', token: victim.key, body })).json()
@@ -69,7 +69,7 @@ async function openClosing(): Promise<string> {
   return id
 }
 
-/** A charge that was typed into the victim's terminal. */
+/** A charge that was typed into the terminal of the victim. */
 async function findOrphan(): Promise<string> {
   await typeCharge(service, victim, { at: undefined })
   service.clock.advance(10 * 60_000)
@@ -94,7 +94,7 @@ async function openChargeback(): Promise<string> {
 }
 
 /**
- * What the parameters and fields of client routes name, by kind; null for what names nothing of a client. A name that is
+ * What the parameters and fields of client routes name, by kind; null for what names no record of a client. A name that is
  * missing here fails the test, so a new route is attacked from its first day.
  */
 const kindOf: Record<
@@ -112,7 +112,7 @@ const kindOf: Record<
   // A refund of the order that the path names.
   refund_id: null,
   chargebackId: 'chargeback',
-  // Of things that the request makes, which live in the caller's own name.
+  // Of records that the request creates under the name of the caller.
   external_id: null,
   external_reference: null,
   ticket_number: null,
@@ -122,7 +122,7 @@ const kindOf: Record<
   client: null,
   cursor: null,
   'last-event-id': null,
-  // Of a report, which is taken in in the caller's own name.
+  // Of a report, which is stored under the name of the caller.
   content: null,
   zone: null,
   group: null,
@@ -145,9 +145,9 @@ const idsOf = {
   orphan: ['orphan'],
   chargeback: ['chargeback'],
 } as const
-/** What else an attacker sends, where the route takes it. */
+/** Other values that an attacker sends, where the route accepts them. */
 const samples: Record<string, string> = {
-  client: 'stranger',
+  client: 'attacker',
   wait: '1',
   max_seconds: '1',
   version: '1',
@@ -158,14 +158,14 @@ const samples: Record<string, string> = {
   'last-event-id': '1',
   'idempotency-key': 'a-key-of-the-stranger',
 }
-/** What a stranger has himself, for the parts of a request that name nobody else's thing. */
+/** Ids of the attacker, for the parts of a request that are not attacked. */
 const own: Record<string, string> = { store: 'SUC-1', box: 'CAJA-1', order: 'none' }
 
 type Attack = { name: string; kind: keyof typeof ids; make: (id: string) => Call }
 
 /**
- * Every request of the served document in which a client names a thing, with each of its names set to an id in turn: as short
- * as the route takes it, and with everything that may be added.
+ * Every request of the served document in which a client names a record, with each of its names set to an id in turn: once with
+ * the required fields only, and once with all fields.
  */
 function attacksOf(document: OpenApiDocument): Attack[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -179,7 +179,7 @@ function attacksOf(document: OpenApiDocument): Attack[] {
       const fields = [...parameters.map(({ name }) => name), ...Object.keys(properties)]
       return fields.flatMap((field) => {
         const kind = kindOf[field]
-        if (kind === undefined) throw new Error(`say in kindOf what ${field} of ${path} names`)
+        if (kind === undefined) throw new Error(`add to kindOf what ${field} of ${path} names`)
         if (kind === null) return []
         return idsOf[kind].flatMap((key) =>
           [false, true].map((isWhole) => ({
@@ -222,15 +222,15 @@ function attacksOf(document: OpenApiDocument): Attack[] {
   )
 }
 
-/** The answer without what differs by nature: its request id, and the id that was asked for. */
+/** The answer without its request id and without the id that was asked for. */
 async function answerTo(request: Call, id: string): Promise<string> {
-  const { statusCode, body, headers } = await call(service, { ...request, token: stranger.key })
-  const told = body.replaceAll(id, '<id>').replace(/"request_id":"[^"]+"/, '"request_id":""')
-  return `${statusCode} ${headers['content-type']} ${told}`
+  const { statusCode, body, headers } = await call(service, { ...request, token: attacker.key })
+  const text = body.replaceAll(id, '<id>').replace(/"request_id":"[^"]+"/, '"request_id":""')
+  return `${statusCode} ${headers['content-type']} ${text}`
 }
 
-/** Everything that is the victim's, here and at the provider. */
-async function possessions(): Promise<unknown> {
+/** All records of the victim, here and at the provider. */
+async function recordsOfVictim(): Promise<unknown> {
   const { db } = service.database
   const rows: Record<string, unknown> = {}
   for (const table of [
@@ -252,7 +252,7 @@ async function possessions(): Promise<unknown> {
   return { rows, state, ledger: service.sandbox.ledger() }
 }
 
-test('T2: another client’s things look to a stranger exactly like things that do not exist', async () => {
+test('T2: for another client, records of a client and records that do not exist give the same answer', async () => {
   for (const { name, kind, make } of attacks) {
     const { theirs, none } = ids[kind]
     const seen = await answerTo(make(theirs), theirs)
@@ -264,11 +264,11 @@ test('T2: another client’s things look to a stranger exactly like things that 
   expect(attacks.length).toBeGreaterThan(40)
 })
 
-test('T2: nothing that a stranger tries changes anything of a client, here or at the provider', async () => {
-  const before = await possessions()
+test('T2: no request of another client changes a record of a client, here or at the provider', async () => {
+  const before = await recordsOfVictim()
   await sandboxCall(service, 'DELETE', '/_sandbox/requests')
   for (const { kind, make } of attacks) await answerTo(make(ids[kind].theirs), ids[kind].theirs)
-  expect(await possessions()).toEqual(before)
+  expect(await recordsOfVictim()).toEqual(before)
   const { requests } = (await sandboxCall(service, 'GET', '/_sandbox/requests')) as {
     requests: { user_id: number | null; method: string }[]
   }
@@ -276,8 +276,8 @@ test('T2: nothing that a stranger tries changes anything of a client, here or at
   expect(requests.filter(({ method }) => method !== 'GET')).toEqual([])
 })
 
-test('lists show a client its own things only', async () => {
-  const list = async (url: string) => (await call(service, { url, token: stranger.key })).json()
+test('lists contain records of the calling client only', async () => {
+  const list = async (url: string) => (await call(service, { url, token: attacker.key })).json()
   expect((await list('/orders')).orders).toEqual([])
   const { stores } = await list('/stores')
   expect(stores.map((store: { external_id: string }) => store.external_id)).toEqual(['SUC-1'])
@@ -286,7 +286,7 @@ test('lists show a client its own things only', async () => {
   expect(terminals[0].id).not.toBe(victim.terminalId)
 })
 
-test('the owner is answered, so that the comparison means something', async () => {
+test('the owner gets his records, so the comparison with other clients is meaningful', async () => {
   for (const id of [ids.order.theirs, ids.provider.theirs]) {
     expect((await call(service, { url: `/orders/${id}`, token: victim.key })).statusCode).toBe(200)
   }

@@ -17,14 +17,14 @@ afterAll(async () => {
 const read = (client: string, at = service) =>
   asAdmin(at, { url: `/admin/clients/${encodeURIComponent(client)}` })
 
-const looksAt = async (client: string) => {
+const auditedReads = async (client: string) => {
   const query = new URLSearchParams({ client, action: 'client.tokens_read' })
   return (await asAdmin(service, { url: `/admin/activity?${query}` })).json().logs
 }
 
 const timestamp = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
 
-test('T8: shows connection, tokens and the masked key of a client, and is stored by no cache', async () => {
+test('T8: GET /admin/clients/:name shows connection, tokens and the masked key, and forbids caching', async () => {
   const till = await enrol(service, 'acme', '1501')
   await call(service, { url: '/stores', token: till.key })
   const answer = await read('acme')
@@ -57,13 +57,13 @@ test('T8: shows connection, tokens and the masked key of a client, and is stored
   expect(await me.json()).toMatchObject({ id: 1501 })
 })
 
-test('T8: every look at the tokens is audited, without them', async () => {
+test('T8: every read of the tokens is audited, and the entry does not contain them', async () => {
   await enrol(service, 'watched', '1502')
   const { access_token, refresh_token } = (await read('watched')).json().oauth
   await read('watched')
-  const looks = await looksAt('watched')
-  expect(looks).toHaveLength(2)
-  expect(looks[0]).toMatchObject({
+  const reads = await auditedReads('watched')
+  expect(reads).toHaveLength(2)
+  expect(reads[0]).toMatchObject({
     client_name: 'watched',
     ip_address: '127.0.0.1',
     resource_type: 'client',
@@ -71,11 +71,11 @@ test('T8: every look at the tokens is audited, without them', async () => {
     status: 'success',
     metadata: { masked: false },
   })
-  const written = JSON.stringify(looks) + service.logLines.join('')
+  const written = JSON.stringify(reads) + service.logLines.join('')
   for (const secret of [access_token, refresh_token]) expect(written).not.toContain(secret)
 })
 
-test('a look that cannot be audited shows nothing', async () => {
+test('a read that cannot be audited shows no token', async () => {
   await enrol(service, 'unseen', '1503')
   const { access_token } = (await read('unseen')).json().oauth
   const { db } = service.database
@@ -86,13 +86,13 @@ test('a look that cannot be audited shows nothing', async () => {
   expect(answer.body).not.toContain(access_token)
 })
 
-test('the tokens lie encrypted in the database', async () => {
-  await enrol(service, 'sealed', '1504')
-  const { access_token, refresh_token } = (await read('sealed')).json().oauth
+test('the database stores the tokens encrypted', async () => {
+  await enrol(service, 'encrypted', '1504')
+  const { access_token, refresh_token } = (await read('encrypted')).json().oauth
   const rows = await service.database.db
     .selectFrom('oauth_connections')
     .selectAll()
-    .where('client', '=', 'sealed' as never)
+    .where('client', '=', 'encrypted' as never)
     .execute()
   expect(rows).toMatchObject([
     {
@@ -105,15 +105,15 @@ test('the tokens lie encrypted in the database', async () => {
   }
 })
 
-test('with ADMIN_MASK_TOKENS the tokens can be recognised and not used', async () => {
+test('with ADMIN_MASK_TOKENS the tokens are recognisable and not usable', async () => {
   await enrol(masking, 'masked', '1505')
   const { oauth } = (await read('masked', masking)).json()
   expect(oauth.access_token).toMatch(/^APP_USR-…[^…]{4}$/)
   expect(oauth.refresh_token).toMatch(/^TG-[^…]{5}…[^…]{4}$/)
-  expect((await looksAt('masked'))[0]).toMatchObject({ metadata: { masked: true } })
+  expect((await auditedReads('masked'))[0]).toMatchObject({ metadata: { masked: true } })
 })
 
-test('without a connection the tokens are null, and there was nothing to look at', async () => {
+test('without a connection the tokens are null, and the read is not audited', async () => {
   const till = await enrol(service, 'parted', '1506')
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
   await asAdmin(service, { url: '/api-keys/revoke', body: { client: 'parted' } })
@@ -130,7 +130,7 @@ test('without a connection the tokens are null, and there was nothing to look at
     },
     api_key: { active: false, key: null, last_used_at: null },
   })
-  expect(await looksAt('parted')).toEqual([])
+  expect(await auditedReads('parted')).toEqual([])
 })
 
 test('of several keys the newest active one is shown', async () => {
@@ -140,7 +140,7 @@ test('of several keys the newest active one is shown', async () => {
   expect((await read('keys')).json().api_key.key).toBe(`${key.slice(0, 7)}…${key.slice(-4)}`)
 })
 
-test('a name of any script is found under its exact spelling only', async () => {
+test('a client name in any script is found by its exact spelling only', async () => {
   await enrol(service, 'Café «Ñandú»', '1508')
   expect((await read('Café «Ñandú»')).json().client).toBe('Café «Ñandú»')
   for (const name of ['café «ñandú»', 'Cafe «Ñandu»', '__proto__', '%']) {
@@ -149,7 +149,7 @@ test('a name of any script is found under its exact spelling only', async () => 
   }
 })
 
-test('the list tells the state of every connection and no token', async () => {
+test('the list shows the state of every connection and no token', async () => {
   const state = async (client: string) => {
     const answer = await asAdmin(service, { url: '/admin/clients' })
     expect(answer.body).not.toMatch(/APP_USR-|TG-|mk_/)
@@ -185,7 +185,7 @@ test('the list tells the state of every connection and no token', async () => {
   })
 })
 
-test('an account that is released lets the administrator connect another; stores stay, keys end', async () => {
+test('after an unpin the administrator connects another account; the stores stay, the keys are revoked', async () => {
   const till = await enrol(service, 'moved', '1510')
   await createStore(service, till, { id: 'M-1', boxes: [] })
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })

@@ -37,8 +37,8 @@ const linesOf = (message: string) =>
     .map((line) => JSON.parse(line))
     .filter((line: { msg?: string }) => line.msg === message)
 
-describe('entries and their seals', () => {
-  test('an entry is listed at once, newest first, and gets place and hash with its seal', async () => {
+describe('audit entries and their seals', () => {
+  test('an entry is listed at once, newest first, and gets its place and hash when it is sealed', async () => {
     const before = await verify()
     await revoke()
     const [fresh, older] = await list('?limit=2')
@@ -51,7 +51,7 @@ describe('entries and their seals', () => {
     expect((await list('?limit=1'))[0]).toMatchObject({ id: fresh?.id, ...check.head })
   })
 
-  test('pages keep their place while entries are sealed and others come', async () => {
+  test('pages keep their place while entries are sealed and new ones are written', async () => {
     for (let count = 0; count < 3; count += 1) await revoke()
     const url = '/admin/activity?limit=2'
     const first = (await asAdmin(service, { url })).json()
@@ -64,7 +64,7 @@ describe('entries and their seals', () => {
     expect(new Set([...ids(first), ...ids(second)]).size).toBe(4)
   })
 
-  test('T42: the sealer works every second, and writes the end of the chain to the log at its start, hourly and at its stop', async () => {
+  test('T42: the sealer runs every second and logs the end of the chain at start, hourly and at stop', async () => {
     const own = await startTestService({ twinOf: service })
     const { logLines } = own
     const checkpoints = () => logLines.filter((line) => line.includes('activity log checkpoint'))
@@ -92,14 +92,14 @@ describe('entries and their seals', () => {
   })
 })
 
-describe('rows that somebody else has written', () => {
+describe('rows that the service did not write', () => {
   const forged = (seq?: number) => sql`
     insert into activity_log (${seq === undefined ? sql`` : sql`seq, `}id, action, resource_type, status, metadata, duration_ms, created_at, key_id, hash)
     overriding system value
     select ${seq === undefined ? sql`` : sql`${seq}::bigint, `}gen_random_uuid(), 'order.refunded', 'forged', 'success', '{}', 0, now(), 'k1', ${'f'.repeat(64)}
     returning id`
 
-  test('at and after the end they stop no charge, are not listed, not sealed, and are told', async () => {
+  test('added rows stop no charge, are neither listed nor sealed, and the check names them', async () => {
     const { db } = service.database
     const { head } = await verify()
     const { rows } = await sql<{ last: number }>`select max(seq) as last from activity_log`.execute(
@@ -131,8 +131,8 @@ describe('rows that somebody else has written', () => {
     for (const { id } of [...beforeSeal, ...others]) expect(put).not.toContain(id)
     const check = await verify()
     expect(check).toMatchObject({ valid: false, reason: 'an entry was added' })
-    const told = new Set(check.findings.map(({ entry_id: id }: { entry_id: string }) => id))
-    expect(told).toEqual(new Set(put))
+    const reported = new Set(check.findings.map(({ entry_id: id }: { entry_id: string }) => id))
+    expect(reported).toEqual(new Set(put))
     for (const { reason } of check.findings) expect(reason).toBe('an entry was added')
 
     await service.database.transaction(async (trx) => {
@@ -143,7 +143,7 @@ describe('rows that somebody else has written', () => {
     expect(await verify()).toMatchObject({ valid: true, unsealed: 0 })
   })
 
-  test('with a head that is not ours nothing is sealed, charges go on, and all is listed', async () => {
+  test('with a head that the service did not sign nothing is sealed, charges go on, and all entries are listed', async () => {
     const { db } = service.database
     const genuine = await db.selectFrom('activity_head').selectAll().executeTakeFirstOrThrow()
     await db.updateTable('activity_head').set({ seq: 2 }).execute()
@@ -157,7 +157,7 @@ describe('rows that somebody else has written', () => {
     ).toHaveLength(1)
     const listed = await list('?limit=3')
     expect(listed.map(({ seq }) => seq)).toEqual([null, genuine.seq, genuine.seq - 1])
-    // Nor does a restart make it ours.
+    // A restart does not sign it either.
     const restarted = await startTestService({ twinOf: service })
     await restarted.stop()
     expect(await verify()).toMatchObject({
@@ -171,8 +171,8 @@ describe('rows that somebody else has written', () => {
   })
 })
 
-describe('the check', () => {
-  test('ends when its caller hangs up, and when the service stops', async () => {
+describe('the check of the audit log', () => {
+  test('the check ends when its client disconnects and when the service stops', async () => {
     const world = await openAuditLog()
     for (let index = 0; index < 20; index += 1) await world.write(`S-${index}`)
     await sealWaiting(world)
@@ -197,7 +197,7 @@ describe('the check', () => {
     await world.database.close()
   })
 
-  test('is made twice at a time at the most, and hanging up makes room', async () => {
+  test('two checks run at a time, and a client that disconnects frees one', async () => {
     const { database } = service
     const locked = Promise.withResolvers<void>()
     const mayGoOn = Promise.withResolvers<void>()
@@ -214,24 +214,24 @@ describe('the check', () => {
         headers: { 'x-api-token': adminToken },
         ...(signal && { signal }),
       })
-    const hangUp = new AbortController()
-    const cut = [1, 2].map(() => ask(hangUp.signal).catch(() => 'cut'))
+    const disconnect = new AbortController()
+    const cut = [1, 2].map(() => ask(disconnect.signal).catch(() => 'cut'))
     await expect
       .poll(async () => (await ask(AbortSignal.timeout(200)).catch(() => undefined))?.status)
       .toBe(429)
-    hangUp.abort()
+    disconnect.abort()
     expect(await Promise.all(cut)).toEqual(['cut', 'cut'])
     mayGoOn.resolve()
     await holding
     await expect.poll(async () => (await ask()).status).toBe(200)
   })
 
-  test('lets others have their turn', async () => {
-    let turns = 0
+  test('the check yields to other work between batches', async () => {
+    let rounds = 0
     let isOver = false
     const others = (async () => {
       while (!isOver) {
-        turns += 1
+        rounds += 1
         await new Promise((resolve) => setImmediate(resolve))
       }
     })()
@@ -239,7 +239,7 @@ describe('the check', () => {
     await verifyActivityChain({ encryption: service.deps.encryption, db }, { batch: 1 })
     isOver = true
     await others
-    expect(turns).toBeGreaterThan(10)
+    expect(rounds).toBeGreaterThan(10)
   })
 })
 
@@ -261,7 +261,7 @@ describe('sealing', () => {
     return rows.map(({ text, place }) => `${text} ${place}`)
   }
 
-  test('an entry that is rolled back leaves a gap in the writing and none in the chain', async () => {
+  test('an entry that is rolled back leaves a gap in the log and none in the chain', async () => {
     await world.write('first')
     await world.database
       .transaction(async (trx) => {
@@ -275,13 +275,13 @@ describe('sealing', () => {
     expect(await world.verify()).toMatchObject({ valid: true, entries: 2 })
   })
 
-  test('a crash between its steps leaves nothing half sealed, and the next one goes on', async () => {
+  test('a crash between the steps of sealing leaves nothing half sealed, and the next run continues', async () => {
     await world.write('first')
     await world.write('second')
     await sealWaiting(world)
     await world.write('third')
     for (const table of ['activity_seals', 'activity_head', 'activity_unsealed']) {
-      // Whichever statement fails: all of them are one transaction.
+      // All three statements are one transaction, whichever fails.
       await sql`create function crash() returns trigger language plpgsql as $$ begin raise exception 'crash'; end $$`.execute(
         world.database.db,
       )
@@ -295,7 +295,7 @@ describe('sealing', () => {
     expect(await world.verify()).toMatchObject({ valid: true, entries: 3, unsealed: 0 })
   })
 
-  test('two sealers beside writers give each entry one place', async () => {
+  test('two sealers beside concurrent writers give each entry one place', async () => {
     const writing = Array.from({ length: 40 }, (_, index) => world.write(`w${index}`))
     const sealing = [1, 2].map(async () => {
       for (let round = 0; round < 20; round += 1) await sealWaiting(world)
@@ -305,7 +305,7 @@ describe('sealing', () => {
     expect(await world.verify()).toMatchObject({ valid: true, entries: 40, unsealed: 0 })
   })
 
-  test('an entry put among the waiting ones again gets no second place', async () => {
+  test('an entry that is queued for sealing again gets no second place', async () => {
     const { db } = world.database
     await world.write('first')
     await world.write('second')
@@ -317,7 +317,7 @@ describe('sealing', () => {
     expect(await world.verify()).toMatchObject({ valid: true, entries: 2, unsealed: 0 })
   })
 
-  test('more than one batch is sealed in one go', async () => {
+  test('one run seals more than one batch', async () => {
     await world.database.transaction(async (trx) => {
       for (let index = 0; index < 520; index += 1)
         await writeEntry(world.encryption, trx, `b${index}`)
@@ -326,7 +326,7 @@ describe('sealing', () => {
     expect(await world.verify()).toMatchObject({ valid: true, entries: 520, unsealed: 0 })
   })
 
-  test('a database that was emptied is not taken for a new one', async () => {
+  test('an emptied database is not taken for a new one', async () => {
     const { database, encryption } = world
     await world.write('before')
     await sealWaiting(world)
@@ -354,7 +354,7 @@ describe('sealing', () => {
 })
 
 test.skipIf(!postgresUrl)(
-  `an entry that is committed after later ones were sealed is sealed then, and writers wait for nobody (${needsPostgres})`,
+  `an entry that commits after later ones were sealed is sealed then, and writers do not wait (${needsPostgres})`,
   async () => {
     const { database } = await openPostgresClone(postgresUrl ?? '')
     const world = await openAuditLog(database)
@@ -366,7 +366,7 @@ test.skipIf(!postgresUrl)(
       await mayCommit.promise
     })
     await written.promise
-    // While that transaction is open nothing waits for it, not even the sealer.
+    // An open transaction blocks neither writers nor the sealer.
     await world.write('early')
     expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
     expect(await world.verify()).toMatchObject({ valid: true, entries: 1, unsealed: 0 })
@@ -386,8 +386,8 @@ test.skipIf(!postgresUrl)(
   },
 )
 
-test('an entry whose number was drawn long before its commit is sealed after those that passed it', async () => {
-  // The embedded database runs one transaction at a time, so the number is drawn ahead instead of the commit delayed.
+test('an entry whose number was drawn long before its commit is sealed after those that overtook it', async () => {
+  // The embedded database runs one transaction at a time, so the test draws the number early instead of delaying the commit.
   const world = await openAuditLog(await openTestDatabase())
   const { database, encryption } = world
   await world.write('one')

@@ -7,18 +7,18 @@ import { sealWaiting } from '../../src/payments/audit/seal-activity.ts'
 import { type ChainCheck, verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
 import { type AuditLog, openAuditLog } from '../support/audit.ts'
 
-// T42: whoever can write to the database, triggers or not, and lacks the encryption key, changes nothing unseen.
+// T42: who can write to the database and switch triggers off, but lacks the encryption key, changes nothing undetected.
 
 const sealed = 12
-const waiting = 2
+const unsealed = 2
 
-let world: AuditLog
+let auditLog: AuditLog
 beforeAll(async () => {
-  world = await openAuditLog()
-  await writeSealed(world)
-  for (let index = 1; index <= waiting; index += 1) await world.write(`W-${index}`)
+  auditLog = await openAuditLog()
+  await writeSealed(auditLog)
+  for (let index = 1; index <= unsealed; index += 1) await auditLog.write(`W-${index}`)
 })
-afterAll(() => world.database.close())
+afterAll(() => auditLog.database.close())
 
 async function writeSealed(log: AuditLog): Promise<void> {
   for (let index = 1; index <= sealed; index += 1) {
@@ -39,7 +39,7 @@ const deleteWhole = (which: RawBuilder<unknown>) => async (trx: Trx) => {
   await deleteEntries(which)(trx)
   await sql`delete from activity_seals where ${which}`.execute(trx)
 }
-/** A copy of an entry under a new id, as somebody would forge one. */
+/** A copy of an entry under a new id, as a forger would insert it. */
 const addEntry = async (trx: Trx, place: number) => {
   const { rows } = await sql<{ id: string }>`
     insert into activity_log (id, client_name, ip_address, action, resource_type, resource_id, status, error_message,
@@ -60,9 +60,9 @@ const setHeadTo = (trx: Trx, place: number) =>
 const sha = (text: string) => createHash('sha256').update(text).digest('hex')
 const someHash = () => randomBytes(32).toString('hex')
 
-test('the log is whole before anybody tampers with it, and tells what still waits', async () => {
-  const check = await world.verify()
-  expect(check).toMatchObject({ valid: true, entries: sealed, unsealed: waiting, findings: [] })
+test('before any tampering the check finds the log whole and counts the unsealed entries', async () => {
+  const check = await auditLog.verify()
+  expect(check).toMatchObject({ valid: true, entries: sealed, unsealed, findings: [] })
   expect(check.head.seq).toBe(sealed)
 })
 
@@ -97,8 +97,8 @@ const changeField =
           trx,
         )
 
-test.each(fields)('T42: nobody changes %s of one entry unseen', async (...field) => {
-  const check = await world.checkWith(changeField(5, field))
+test.each(fields)('T42: a change of %s of one entry is detected', async (...field) => {
+  const check = await auditLog.checkWith(changeField(5, field))
   expect(check).toMatchObject({ valid: false, entries: 4, brokenAt: 5 })
   expect(check.findings[0]?.entryId).not.toBeNull()
 })
@@ -107,11 +107,11 @@ type Tampering = [what: string, brokenAt: number, reason: string, change: (trx: 
 
 const beyond = sealed + 1
 const named: Tampering[] = [
-  ['takes an entry away', 5, 'an entry is missing', deleteEntries(sql`seq = 5`)],
-  ['takes an entry and its seal away', 5, 'an entry is missing', deleteWhole(sql`seq = 5`)],
-  ['takes the first entry away', 1, 'an entry is missing', deleteWhole(sql`seq = 1`)],
+  ['an entry is removed', 5, 'an entry is missing', deleteEntries(sql`seq = 5`)],
+  ['an entry and its seal are removed', 5, 'an entry is missing', deleteWhole(sql`seq = 5`)],
+  ['the first entry is removed', 1, 'an entry is missing', deleteWhole(sql`seq = 1`)],
   [
-    'takes an entry away and closes the gap',
+    'an entry is removed and the gap is closed',
     5,
     'the link is broken',
     async (trx) => {
@@ -121,13 +121,13 @@ const named: Tampering[] = [
     },
   ],
   [
-    'exchanges the places of two entries',
+    'two entries exchange their places',
     5,
     'the link is broken',
     (trx) => sql`update activity_seals set seq = 11 - seq where seq in (5, 6)`.execute(trx),
   ],
   [
-    'exchanges the contents of two entries',
+    'two entries exchange their contents',
     5,
     'the entry was changed',
     (trx) =>
@@ -137,20 +137,20 @@ const named: Tampering[] = [
       ),
   ],
   [
-    'links an entry elsewhere',
+    'an entry is linked to another predecessor',
     5,
     'the link is broken',
     (trx) => sql`update activity_seals set previous_hash = '' where seq = 5`.execute(trx),
   ],
   [
-    'names another key',
+    'an entry names another key',
     5,
     'its encryption key is not configured',
     (trx) => sql`update activity_log set key_id = 'mine' where id = ${entryAt(5)}`.execute(trx),
   ],
-  ['cuts the end off', 10, 'the end of the log is missing', deleteWhole(sql`seq >= 10`)],
+  ['the end is cut off', 10, 'the end of the log is missing', deleteWhole(sql`seq >= 10`)],
   [
-    'cuts the end off and sets the head back',
+    'the end is cut off and the head is set back',
     10,
     'the head of the log was changed',
     async (trx) => {
@@ -158,9 +158,9 @@ const named: Tampering[] = [
       await setHeadTo(trx, 9)
     },
   ],
-  ['sets the head back alone', 10, 'the head of the log was changed', (trx) => setHeadTo(trx, 9)],
+  ['only the head is set back', 10, 'the head of the log was changed', (trx) => setHeadTo(trx, 9)],
   [
-    'cuts the end off and says that the head was never signed',
+    'the end is cut off and the head is marked as never signed',
     10,
     'the head of the log was changed',
     async (trx) => {
@@ -170,13 +170,13 @@ const named: Tampering[] = [
     },
   ],
   [
-    'empties the log',
+    'the log is emptied',
     1,
     'an entry is missing',
     (trx) => sql`delete from activity_log`.execute(trx),
   ],
   [
-    'empties the log and its seals',
+    'the log and its seals are emptied',
     1,
     'the end of the log is missing',
     async (trx) => {
@@ -186,7 +186,7 @@ const named: Tampering[] = [
     },
   ],
   [
-    'empties everything and sets the head to the beginning',
+    'everything is emptied and the head is set to the beginning',
     1,
     'the head of the log was changed',
     async (trx) => {
@@ -197,7 +197,7 @@ const named: Tampering[] = [
     },
   ],
   [
-    'empties everything, the head too',
+    'everything is emptied, with the head',
     1,
     'the head of the log is missing',
     async (trx) => {
@@ -208,46 +208,46 @@ const named: Tampering[] = [
     },
   ],
   [
-    'takes the head away',
+    'the head is removed',
     beyond,
     'the head of the log is missing',
     (trx) => sql`delete from activity_head`.execute(trx),
   ],
-  ['adds an entry', beyond, 'an entry was added', (trx) => addEntry(trx, 3)],
+  ['an entry is added', beyond, 'an entry was added', (trx) => addEntry(trx, 3)],
   [
-    'adds an entry to those that wait',
+    'an entry is added to the unsealed ones',
     beyond,
     'an entry was added',
     async (trx) =>
       sql`insert into activity_unsealed values (${await addEntry(trx, 3)})`.execute(trx),
   ],
   [
-    'adds a sealed entry beyond the head',
+    'a sealed entry is added beyond the head',
     beyond,
     'an entry was added',
     async (trx) => addSeal(trx, beyond, await addEntry(trx, 3), someHash()),
   ],
   [
-    'adds a sealed entry far beyond the head',
+    'a sealed entry is added far beyond the head',
     9_007_199_254_740_990,
     'an entry was added',
     async (trx) => addSeal(trx, 9_007_199_254_740_990, await addEntry(trx, 3), someHash()),
   ],
   [
-    'adds an entry at a place that is taken',
+    'an entry is added at an occupied place',
     5,
     'an entry was added',
     // Of two seals at one place the lower hash is taken for the true one; none is higher than this.
     async (trx) => addSeal(trx, 5, await addEntry(trx, 3), 'f'.repeat(64)),
   ],
   [
-    'adds an entry before the first',
+    'an entry is added before the first',
     0,
     'an entry was added',
     async (trx) => addSeal(trx, 0, await addEntry(trx, 3), someHash()),
   ],
   [
-    'adds a seal beyond the head after the last one was deleted',
+    'a seal is added beyond the head after the last one was deleted',
     sealed,
     'the end of the log is missing',
     async (trx) => {
@@ -256,7 +256,7 @@ const named: Tampering[] = [
     },
   ],
   [
-    'gives an entry a second place',
+    'an entry gets a second place',
     beyond,
     'an entry was added',
     async (trx) => {
@@ -265,13 +265,13 @@ const named: Tampering[] = [
     },
   ],
   [
-    'takes an entry away that waits for its seal',
+    'an unsealed entry is removed',
     beyond,
     'an entry is missing',
     (trx) => sql`delete from activity_log where resource_id = 'W-1'`.execute(trx),
   ],
   [
-    'keeps an entry from being sealed',
+    'an entry is kept from being sealed',
     beyond,
     'an entry was kept out of the chain',
     (trx) =>
@@ -280,27 +280,27 @@ const named: Tampering[] = [
       ),
   ],
   [
-    'changes an entry that waits for its seal',
+    'an unsealed entry is changed',
     beyond,
     'an entry was added',
     (trx) =>
       sql`update activity_log set client_name = 'other' where resource_id = 'W-1'`.execute(trx),
   ],
   [
-    'changes an entry and makes all hashes anew, without the key',
+    'an entry is changed and all hashes are recomputed without the key',
     5,
     'the entry was changed',
     (trx) => recompute(trx, 5),
   ],
 ]
 
-test.each(named)('T42: nobody %s unseen', async (_what, brokenAt, reason, change) => {
-  const check = await world.checkWith(async (trx) => change(trx))
+test.each(named)('T42: the check detects that %s', async (_what, brokenAt, reason, change) => {
+  const check = await auditLog.checkWith(async (trx) => change(trx))
   expect(check).toMatchObject({ valid: false, brokenAt, reason })
   expect(check.entries).toBeLessThan(Math.max(1, Math.min(brokenAt, sealed + 1)))
 })
 
-/** As somebody does who knows the service well and has no key. */
+/** As a person does who knows the service well and has no key. */
 async function recompute(trx: Trx, place: number): Promise<void> {
   await sql`update activity_log set client_name = 'other', hash = ${sha(String(place))} where id = ${entryAt(place)}`.execute(
     trx,
@@ -314,7 +314,7 @@ async function recompute(trx: Trx, place: number): Promise<void> {
   await setHeadTo(trx, sealed)
 }
 
-describe('whatever somebody does at random', () => {
+describe('tampering at random', () => {
   let state = 42
   const below = (limit: number) => {
     state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
@@ -373,26 +373,26 @@ describe('whatever somebody does at random', () => {
         change: async (trx) => addSeal(trx, at, await addEntry(trx, copied), someHash()),
       }
     },
-    'hashes made anew without the key': () => {
+    'hashes recomputed without the key': () => {
       const brokenAt = 2 + below(sealed - 1)
       return { brokenAt, change: (trx) => recompute(trx, brokenAt) }
     },
   }
 
   test.each(Object.entries(kinds))(
-    '%s: 30 of 30 are found, each at its place',
+    '%s: the check finds 30 of 30, each at its place',
     async (_kind, draw) => {
       for (let round = 0; round < 30; round += 1) {
         const { brokenAt, change } = draw()
-        const check: ChainCheck = await world.checkWith(async (trx) => change(trx))
+        const check: ChainCheck = await auditLog.checkWith(async (trx) => change(trx))
         expect(check, `round ${round}`).toMatchObject({ valid: false, brokenAt })
       }
     },
   )
 })
 
-test('the check needs the key that signed', async () => {
-  const { db } = world.database
+test('the check needs the key that signed the entries', async () => {
+  const { db } = auditLog.database
   const sameName = createEncryption([{ id: 'k1', key: randomBytes(32) }])
   expect(await verifyActivityChain({ encryption: sameName, db })).toMatchObject({
     valid: false,
@@ -407,8 +407,8 @@ test('the check needs the key that signed', async () => {
   })
 })
 
-test('the check ends at 100 findings, however many rows were added', async () => {
-  const check = await world.checkWith(async (trx) => {
+test('the check stops at 100 findings, however many rows were added', async () => {
+  const check = await auditLog.checkWith(async (trx) => {
     await sql`insert into activity_log (id, action, resource_type, status, metadata, duration_ms, created_at, key_id, hash)
       select gen_random_uuid(), 'x', 'x', 'success', '{}', 0, now(), 'k1', 'x' from generate_series(1, 300)`.execute(
       trx,
@@ -418,12 +418,12 @@ test('the check ends at 100 findings, however many rows were added', async () =>
   expect(check.findings).toHaveLength(100)
 })
 
-test('T42: a log that was set back as a whole to what it once was is told by a checkpoint', async () => {
-  // This one is written to.
-  const world = await openAuditLog()
-  onTestFinished(() => world.database.close())
-  await writeSealed(world)
-  const { db } = world.database
+test('T42: a checkpoint detects a log that was set back as a whole to an earlier state', async () => {
+  // A log of its own, because the test writes to it.
+  const auditLog = await openAuditLog()
+  onTestFinished(() => auditLog.database.close())
+  await writeSealed(auditLog)
+  const { db } = auditLog.database
   const at = async (place: number) => {
     const row = await db
       .selectFrom('activity_seals')
@@ -434,28 +434,28 @@ test('T42: a log that was set back as a whole to what it once was is told by a c
   }
   const later = await at(sealed)
   const early = await at(3)
-  expect(await world.verify({ checkpoint: later })).toMatchObject({
+  expect(await auditLog.verify({ checkpoint: later })).toMatchObject({
     valid: true,
     checkpoint: { seq: sealed, found: true },
   })
   const changed = { seq: 3, hash: later.hash }
-  expect(await world.verify({ checkpoint: changed })).toMatchObject({
+  expect(await auditLog.verify({ checkpoint: changed })).toMatchObject({
     valid: false,
     brokenAt: 3,
     checkpoint: { seq: 3, found: false },
   })
 
   const whole = await db.selectFrom('activity_head').selectAll().executeTakeFirstOrThrow()
-  await world.write('S-13')
-  await sealWaiting(world)
-  const newest = (await world.verify()).head
-  // A genuine older state, as out of a copy: nothing in it is wrong.
+  await auditLog.write('S-13')
+  await sealWaiting(auditLog)
+  const newest = (await auditLog.verify()).head
+  // A genuine older state, as from a backup: nothing in it is wrong.
   const setBack = async (trx: Trx) => {
     await deleteWhole(sql`seq > ${sealed}`)(trx)
     await sql`delete from activity_unsealed`.execute(trx)
     await trx.updateTable('activity_head').set(whole).execute()
     const db = trx
-    expect(await verifyActivityChain({ encryption: world.encryption, db })).toMatchObject({
+    expect(await verifyActivityChain({ encryption: auditLog.encryption, db })).toMatchObject({
       valid: true,
     })
     for (const [checkpoint, isValid] of [
@@ -463,7 +463,7 @@ test('T42: a log that was set back as a whole to what it once was is told by a c
       [newest, false],
     ] as const) {
       expect(
-        await verifyActivityChain({ encryption: world.encryption, db }, { checkpoint }),
+        await verifyActivityChain({ encryption: auditLog.encryption, db }, { checkpoint }),
       ).toMatchObject({
         valid: isValid,
         brokenAt: isValid ? null : beyond,
@@ -471,5 +471,5 @@ test('T42: a log that was set back as a whole to what it once was is told by a c
       })
     }
   }
-  await world.checkWith(setBack)
+  await auditLog.checkWith(setBack)
 })

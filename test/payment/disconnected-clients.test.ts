@@ -18,8 +18,8 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { act, charge, payByCard, readOrder, type Till } from '../support/till.ts'
 
 /**
- * A till gives up on a request that lies with a process that stands still, asks another process, and has its answer. When the first
- * wakes it finds the request, and that its till has hung up: here both are there at once.
+ * A client disconnects from a process that is suspended, asks another process, and gets its answer. When the first process
+ * resumes, it finds the request and that its client has disconnected. This file makes both happen at once.
  */
 let service: TestService
 /** The other process. */
@@ -48,7 +48,7 @@ const boxDenials = async () =>
       .executeTakeFirstOrThrow()
   ).denied_charges
 
-async function giveUp(path: string, body: object): Promise<void> {
+async function disconnectAfter(path: string, body: object): Promise<void> {
   for (const how of ['end', 'destroy'] as const) {
     await requestAndDisconnect(
       service.app.server,
@@ -58,48 +58,48 @@ async function giveUp(path: string, body: object): Promise<void> {
   }
 }
 
-/** What an order has come to, after as many looks as what was given up would take. */
-async function told(orderId: string): Promise<Record<string, unknown>> {
-  for (let look = 0; look < 10; look += 1) await readOrder(service, till, orderId)
+/** The order after as many status checks as the request of the disconnected client would make. */
+async function checked(orderId: string): Promise<Record<string, unknown>> {
+  for (let check = 0; check < 10; check += 1) await readOrder(service, till, orderId)
   return (await readOrder(service, till, orderId)).json()
 }
 
-test('a refund in part is not made a second time behind the equal one that was answered', async () => {
+test('a partial refund of a disconnected client is not repeated after an equal one was answered', async () => {
   const charged = await charge(service, till, { reference: 'H-1', amount: '100,00' })
   const { order_id } = charged.json()
   await act(service, order_id, payByCard)
-  await told(order_id)
+  await checked(order_id)
   await forgetRequests(service)
   const body = { order_id, amount: '30,00' }
   const answered = await refund(service, till, order_id, '30,00')
   expect(answered.statusCode, answered.body).toBe(200)
-  await giveUp('/orders/refund', body)
-  await told(order_id)
+  await disconnectAfter('/orders/refund', body)
+  await checked(order_id)
   expect(await providerRequests(service, refunding)).toHaveLength(1)
   expect(await orderRow(service, order_id)).toMatchObject({ refunded_cents: 3_000 })
 })
 
-test('a sale that was canceled is not charged anew', async () => {
+test('a charge of a disconnected client does not charge a canceled sale again', async () => {
   const charged = await charge(service, till, { reference: 'H-2', amount: '5,00' })
   const { order_id } = charged.json()
   const canceled = await cancel(service, till, order_id)
   expect(canceled.statusCode, canceled.body).toBe(200)
   await forgetRequests(service)
-  await giveUp('/orders', { caja_id: 'CAJA-1', external_reference: 'H-2', amount: '5,00' })
-  await told(order_id)
+  await disconnectAfter('/orders', { caja_id: 'CAJA-1', external_reference: 'H-2', amount: '5,00' })
+  await checked(order_id)
   expect(await providerRequests(service, creation)).toEqual([])
 })
 
-test('an order that its cashier went on with is not canceled', async () => {
+test('a cancel of a disconnected client does not cancel an order that is in use', async () => {
   const charged = await charge(service, till, { reference: 'H-3', amount: '5,00' })
   const { order_id } = charged.json()
-  await giveUp('/orders/cancel', { order_id })
-  expect(await told(order_id)).toMatchObject({ status: 'created' })
+  await disconnectAfter('/orders/cancel', { order_id })
+  expect(await checked(order_id)).toMatchObject({ status: 'created' })
   await cancel(service, till, order_id)
 })
 
-/** A till asks, and gives up while the service asks the provider `first`, slowly this once. */
-async function giveUpDuring(
+/** A client asks, and disconnects while the service makes the call `first`, which is slow this once. */
+async function disconnectDuring(
   first: Pick<FaultRule, 'path' | 'method'>,
   path: string,
   body: object,
@@ -116,13 +116,13 @@ async function giveUpDuring(
 const refused = () =>
   service.logLines.filter((line) => line.includes('CALLER_GONE') && line.includes('refused')).length
 
-test('a refund in part that was given up before it was begun is not made behind the equal one', async () => {
+test('a partial refund whose client disconnected before it began is not made after the equal one', async () => {
   const charged = await charge(service, till, { reference: 'H-5', amount: '100,00' })
   const { order_id } = charged.json()
   await act(service, order_id, payByCard)
-  await told(order_id)
+  await checked(order_id)
   const before = refused()
-  await giveUpDuring(reading, '/orders/refund', { order_id, amount: '30,00' })
+  await disconnectDuring(reading, '/orders/refund', { order_id, amount: '30,00' })
   const answered = await refund(duplicate, till, order_id, '30,00')
   expect(answered.statusCode, answered.body).toBe(200)
   await expect.poll(refused).toBe(before + 1)
@@ -130,20 +130,20 @@ test('a refund in part that was given up before it was begun is not made behind 
   expect(await orderRow(service, order_id)).toMatchObject({ refunded_cents: 3_000 })
 })
 
-test('a charge that was given up before it was begun is not made behind the cancel of the equal one', async () => {
+test('a charge whose client disconnected before it began is not made after the equal one was canceled', async () => {
   const before = refused()
   const body = { caja_id: 'CAJA-1', external_reference: 'H-6', amount: '5,00' }
-  await giveUpDuring(listing, '/orders', body)
+  await disconnectDuring(listing, '/orders', body)
   const charged = await charge(duplicate, till, { reference: 'H-6', amount: '5,00' })
   expect(charged.statusCode, charged.body).toBe(201)
   expect((await cancel(duplicate, till, charged.json().order_id)).statusCode).toBe(200)
   await expect.poll(refused).toBe(before + 1)
   expect(await providerRequests(service, creation)).toHaveLength(1)
-  // Nobody was told that it was not charged, so nobody else's charge is held up for it.
+  // No client got the answer that it was not charged, so no other charge of the box waits for it.
   expect(await boxDenials()).toBe(0)
 })
 
-test('a webhook is taken also when the provider has given it up: it only says where to look', async () => {
+test('a webhook is processed although the provider has disconnected, because it only names the order to read', async () => {
   const charged = await charge(service, till, { reference: 'H-4', amount: '5,00' })
   const { order_id } = charged.json()
   const { mp_order_id } = await orderRow(service, order_id)

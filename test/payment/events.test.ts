@@ -23,7 +23,7 @@ afterEach(() => {
 })
 afterAll(() => service.stop())
 
-/** A stream that has been told to read everything: from here on it is told what happens. */
+/** A stream that has sent its first resync: from here on it sends each event. */
 async function follow(token: string, query = '', at = service) {
   const stream = await openStream(at.app, `/events${query}`, { 'x-api-token': token })
   streams.push(stream)
@@ -37,25 +37,25 @@ async function chargeAndCancel(till: Till, reference: string): Promise<string> {
   return order_id
 }
 
-/** What a stream told until it told of this order’s end, its own included. */
-async function toldUntil(stream: OpenStream, orderId: string) {
-  const told: { event: string; data: Record<string, unknown> }[] = []
+/** The events of a stream up to the end of this order, that one included. */
+async function eventsUntil(stream: OpenStream, orderId: string) {
+  const events: { event: string; data: Record<string, unknown> }[] = []
   for (;;) {
     const next = await stream.next()
     if (!next) throw new Error('the stream ended')
     const data = next.data as Record<string, unknown>
-    told.push({ event: next.event, data })
-    if (data.order_id === orderId && data.status === 'canceled') return told
+    events.push({ event: next.event, data })
+    if (data.order_id === orderId && data.status === 'canceled') return events
   }
 }
 
-test('a client is told of its own orders and of nothing else', async () => {
+test('a client receives events of its own orders and of nothing else', async () => {
   const stream = await follow(acme.key)
   const foreign = await chargeAndCancel(other, 'F-1')
   const own = await chargeAndCancel(acme, 'O-1')
-  const told = await toldUntil(stream, own)
-  expect(told.every(({ event, data }) => event === 'order' && data.client === 'acme')).toBe(true)
-  expect(told.at(-1)).toEqual({
+  const events = await eventsUntil(stream, own)
+  expect(events.every(({ event, data }) => event === 'order' && data.client === 'acme')).toBe(true)
+  expect(events.at(-1)).toEqual({
     event: 'order',
     data: {
       order_id: own,
@@ -69,26 +69,26 @@ test('a client is told of its own orders and of nothing else', async () => {
   expect(stream.text()).not.toContain('other')
 })
 
-test('a client may not follow another, and what it may name is itself', async () => {
+test('a client may name only itself in a subscription', async () => {
   const foreign = await openStream(service.app, '/events?client=other', { 'x-api-token': acme.key })
   expect(foreign.response.status).toBe(403)
   await follow(acme.key, '?client=acme')
 })
 
-test('the administrator is told of all clients, or of the one that is named', async () => {
+test('the administrator receives events of all clients, or of the named one', async () => {
   const all = await follow(adminToken)
   const named = await follow(adminToken, '?client=acme')
   const first = await chargeAndCancel(other, 'A-1')
   const second = await chargeAndCancel(acme, 'A-2')
-  expect((await toldUntil(all, first)).length).toBeGreaterThan(0)
-  await toldUntil(all, second)
-  const told = await toldUntil(named, second)
-  expect(told.every(({ data }) => data.client === 'acme')).toBe(true)
+  expect((await eventsUntil(all, first)).length).toBeGreaterThan(0)
+  await eventsUntil(all, second)
+  const events = await eventsUntil(named, second)
+  expect(events.every(({ data }) => data.client === 'acme')).toBe(true)
   expect(named.text()).not.toContain(first)
   expect(all.text()).toContain('"action":"order.created"')
 })
 
-test('webhooks are told to the administrator, worked and refused ones, and to no client', async () => {
+test('the administrator receives events of processed and refused webhooks; a client receives none', async () => {
   const { order_id } = (await charge(service, acme, { reference: 'W-1' })).json()
   const mpOrderId = (await orderRow(service, order_id)).mp_order_id ?? ''
   const client = await follow(acme.key)
@@ -97,29 +97,29 @@ test('webhooks are told to the administrator, worked and refused ones, and to no
   await call(service, { url: '/webhooks?data.id=ORD1&type=order', body: {} })
   const statuses = new Set<unknown>()
   while (statuses.size < 2) {
-    const told = await admin.next()
-    if (told?.event === 'webhook') statuses.add((told.data as { status: unknown }).status)
+    const event = await admin.next()
+    if (event?.event === 'webhook') statuses.add((event.data as { status: unknown }).status)
   }
   expect(statuses).toEqual(new Set(['processed', 'rejected']))
   await cancel(service, acme, order_id)
-  await toldUntil(client, order_id)
+  await eventsUntil(client, order_id)
   expect(client.text()).not.toMatch(/webhook|activity/)
 })
 
-test('what another process does is told too', async () => {
+test('a subscriber receives events of changes that another process made', async () => {
   const duplicate = await startTestService({ twinOf: service })
   const stream = await follow(acme.key, '', duplicate)
-  await toldUntil(stream, await chargeAndCancel(acme, 'P-1'))
+  await eventsUntil(stream, await chargeAndCancel(acme, 'P-1'))
   stream.hangUp()
   await duplicate.stop()
 })
 
-/** Events that the test makes. */
+/** An event source that the test controls. */
 function handmade() {
-  let say: Parameters<EventSource['subscribe']> | undefined
+  let calls: Parameters<EventSource['subscribe']> | undefined
   const source: EventSource = {
-    subscribe(...calls) {
-      say = calls
+    subscribe(...given) {
+      calls = given
       return () => {}
     },
     close: async () => {},
@@ -136,20 +136,20 @@ function handmade() {
       version,
     },
   })
-  return { source, order, say: (item: EventItem) => say?.[0](item), lose: () => say?.[1]() }
+  return { source, order, emit: (item: EventItem) => calls?.[0](item), lose: () => calls?.[1]() }
 }
 
-test('a burst is told as one resync, several changes of one order as the last', () => {
-  const { source, order, say, lose } = handmade()
+test('a burst of events becomes one resync, and several changes of one order become the last one', () => {
+  const { source, order, emit, lose } = handmade()
   const reader = createEventReader(source, { isAdmin: true, client: undefined })
   let wakes = 0
   reader.watch(() => {
     wakes += 1
   })
   expect(reader.take()).toEqual({ missed: true, items: [] })
-  for (let version = 1; version <= 1_000; version++) say(order(1, version))
+  for (let version = 1; version <= 1_000; version++) emit(order(1, version))
   expect(reader.take()).toEqual({ missed: false, items: [order(1, 1_000)] })
-  for (let id = 1; id <= 1_000; id++) say(order(id))
+  for (let id = 1; id <= 1_000; id++) emit(order(id))
   expect(reader.take()).toEqual({ missed: true, items: [] })
   lose()
   expect(reader.take()).toEqual({ missed: true, items: [] })

@@ -41,7 +41,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-/** The table of legal moves as it is agreed; one step may stand for several that nobody saw. */
+/** The table of legal moves; one step may stand for several that the service did not observe. */
 const steps: Record<OrderStatus, readonly OrderStatus[]> = {
   created: ['at_terminal', 'processed', 'canceled', 'failed', 'expired', 'action_required'],
   at_terminal: ['processed', 'canceled', 'failed', 'expired', 'action_required'],
@@ -66,7 +66,7 @@ test('a move is legal exactly when the table of moves reaches it', () => {
   }
 })
 
-test('what still can change is looked at again, ever more rarely, and an ended order never', () => {
+test('an open order is checked again at growing intervals, an ended one never', () => {
   const row = (status: OrderStatus) => ({
     status,
     created_at: start,
@@ -100,13 +100,13 @@ const paidStatuses: readonly (OrderStatus | null)[] = [
 ]
 const finals: readonly OrderStatus[] = ['canceled', 'failed', 'expired', 'refunded']
 
-type Seen = {
+type ReportedState = {
   status: OrderStatus | null
   refundedCents: number
   flaw: 'none' | 'amount' | 'reference' | 'account' | 'id'
 }
 
-const seen: fc.Arbitrary<Seen> = fc.record({
+const reportedState: fc.Arbitrary<ReportedState> = fc.record({
   status: fc.option(fc.constantFrom(...orderStatuses), { freq: 12 }),
   refundedCents: fc.integer({ min: 1, max: amountCents - 1 }),
   flaw: fc.oneof(
@@ -115,7 +115,10 @@ const seen: fc.Arbitrary<Seen> = fc.record({
   ),
 })
 
-function evidenceOf(order: OrderRow, { status, refundedCents, flaw }: Seen): OrderEvidence {
+function evidenceOf(
+  order: OrderRow,
+  { status, refundedCents, flaw }: ReportedState,
+): OrderEvidence {
   const isPaid = paidStatuses.includes(status)
   const returned =
     status === 'refunded' ? amountCents : status === 'partially_refunded' ? refundedCents : 0
@@ -173,13 +176,13 @@ async function newOrder(): Promise<OrderRow> {
   )
 }
 
-async function feed(orderId: string, told: Seen, atMs: number) {
+async function applyState(orderId: string, reported: ReportedState, atMs: number) {
   const { db } = database
   const known = await requireRow(orderId)
   let before = known
   const moved = await moveOrder(deps, db, known, 'webhook', (order) => {
     before = order
-    return applyEvidence(order, evidenceOf(order, told), new Date(start.getTime() + atMs))
+    return applyEvidence(order, evidenceOf(order, reported), new Date(start.getTime() + atMs))
   })
   return { before, ...moved }
 }
@@ -188,70 +191,75 @@ async function requireRow(id: string): Promise<OrderRow> {
   return (await findOrderOfAnyClient(database.db, id)) as OrderRow
 }
 
-test('T30, T45: whatever is told in whatever order: states follow the table, money never shrinks, nothing is hidden', async () => {
-  const property = fc.asyncProperty(fc.array(seen, { minLength: 1, maxLength: 8 }), async (all) => {
-    const { id } = await newOrder()
-    let changes = 0
-    for (const [index, told] of all.entries()) {
-      const { before, order: after, changed } = await feed(id, told, index * 1000)
-      changes += Number(changed)
-      expect(after.version).toBe(before.version + Number(changed))
-      if (after.status !== before.status) {
-        expect(reaches(before.status, after.status)).toBe(true)
-        expect(after.status).toBe(told.status)
+test('T30, T45: for evidence in any order states follow the table, money never shrinks, conflicts stay visible', async () => {
+  const property = fc.asyncProperty(
+    fc.array(reportedState, { minLength: 1, maxLength: 8 }),
+    async (all) => {
+      const { id } = await newOrder()
+      let changes = 0
+      for (const [index, reported] of all.entries()) {
+        const { before, order: after, changed } = await applyState(id, reported, index * 1000)
+        changes += Number(changed)
+        expect(after.version).toBe(before.version + Number(changed))
+        if (after.status !== before.status) {
+          expect(reaches(before.status, after.status)).toBe(true)
+          expect(after.status).toBe(reported.status)
+        }
+        if (finals.includes(before.status)) expect(after.status).toBe(before.status)
+        if (reported.status === null) expect(after.status).toBe(before.status)
+        expect(after.refunded_cents).toBeGreaterThanOrEqual(before.refunded_cents)
+        if (before.paid_after_close) expect(after.paid_cents).toBe(before.paid_cents)
+        // The first reported id is the order's; another one after it contradicts.
+        const { mpOrderId } = evidenceOf(before, reported)
+        const isFlawed =
+          (before.mp_order_id ?? mpOrderId) !== mpOrderId || !['none', 'id'].includes(reported.flaw)
+        if (isFlawed) {
+          const { conflict, version, last_updated_at, next_check_at, ...rest } = after
+          expect(conflict).not.toBeNull()
+          expect(before).toMatchObject(rest)
+        } else if (paidStatuses.includes(reported.status)) {
+          const isClosed = ['canceled', 'failed', 'expired'].includes(before.status)
+          expect(after.paid_after_close).toBe(before.paid_after_close || isClosed)
+          expect(after.paid_cents).toBe(amountCents)
+          // An old answer does not take back what contradicts our record.
+          if (after.conflict === null) {
+            expect(outcomeOf(after)).toBe(
+              after.refunded_cents < amountCents ? 'charged' : 'not_charged',
+            )
+          } else expect(outcomeOf(after)).toBe('unknown')
+        }
+        // The same evidence again changes nothing.
+        expect((await applyState(id, reported, index * 1000 + 1)).changed).toBe(false)
       }
-      if (finals.includes(before.status)) expect(after.status).toBe(before.status)
-      if (told.status === null) expect(after.status).toBe(before.status)
-      expect(after.refunded_cents).toBeGreaterThanOrEqual(before.refunded_cents)
-      if (before.paid_after_close) expect(after.paid_cents).toBe(before.paid_cents)
-      // The first id that is told is the order's; another one after it contradicts.
-      const { mpOrderId } = evidenceOf(before, told)
-      const isFlawed =
-        (before.mp_order_id ?? mpOrderId) !== mpOrderId || !['none', 'id'].includes(told.flaw)
-      if (isFlawed) {
-        const { conflict, version, last_updated_at, next_check_at, ...rest } = after
-        expect(conflict).not.toBeNull()
-        expect(before).toMatchObject(rest)
-      } else if (paidStatuses.includes(told.status)) {
-        const isClosed = ['canceled', 'failed', 'expired'].includes(before.status)
-        expect(after.paid_after_close).toBe(before.paid_after_close || isClosed)
-        expect(after.paid_cents).toBe(amountCents)
-        // An old answer does not take back what contradicts our record.
-        if (after.conflict === null) {
-          expect(outcomeOf(after)).toBe(
-            after.refunded_cents < amountCents ? 'charged' : 'not_charged',
-          )
-        } else expect(outcomeOf(after)).toBe('unknown')
-      }
-      // ReceivedEvent twice is told once.
-      expect((await feed(id, told, index * 1000 + 1)).changed).toBe(false)
-    }
-    const events = await database.db
-      .selectFrom('order_events')
-      .selectAll()
-      .where('order_id', '=', id)
-      .orderBy('id')
-      .execute()
-    expect(events.map((event) => event.version)).toEqual(
-      Array.from({ length: changes }, (_, index) => index + 2),
-    )
-    events.forEach((event, index) => {
-      expect(event.from_status).toBe(events[index - 1]?.to_status ?? 'created')
-    })
-  })
+      const events = await database.db
+        .selectFrom('order_events')
+        .selectAll()
+        .where('order_id', '=', id)
+        .orderBy('id')
+        .execute()
+      expect(events.map((event) => event.version)).toEqual(
+        Array.from({ length: changes }, (_, index) => index + 2),
+      )
+      events.forEach((event, index) => {
+        expect(event.from_status).toBe(events[index - 1]?.to_status ?? 'created')
+      })
+    },
+  )
   await fc.assert(property, { numRuns: rounds(125) })
 })
 
-test('the same moves told at once by webhook, sweeper and till end as told one after the other', async () => {
+test('evidence that webhook, sweeper and client apply at once ends like evidence applied in sequence', async () => {
   for (let round = 0; round < 5; round += 1) {
     const { id } = await newOrder()
-    const told = (['at_terminal', 'processed', 'refunded', 'canceled'] as const).map((status) => ({
-      status,
-      refundedCents: 1,
-      flaw: 'none' as const,
-    }))
-    await feed(id, { status: 'created', refundedCents: 1, flaw: 'none' }, 0)
-    const results = await Promise.all(told.map((each, index) => feed(id, each, index)))
+    const reported = (['at_terminal', 'processed', 'refunded', 'canceled'] as const).map(
+      (status) => ({
+        status,
+        refundedCents: 1,
+        flaw: 'none' as const,
+      }),
+    )
+    await applyState(id, { status: 'created', refundedCents: 1, flaw: 'none' }, 0)
+    const results = await Promise.all(reported.map((each, index) => applyState(id, each, index)))
     const last = await database.db
       .selectFrom('orders')
       .selectAll()
@@ -274,12 +282,12 @@ async function close(id: string): Promise<OrderRow> {
   return order
 }
 
-test('proof that an order never was closes an open creation only', async () => {
+test('proof that an order does not exist closes only an open creation', async () => {
   const { id } = await newOrder()
   expect(await close(id)).toMatchObject({ status: 'failed', status_detail: 'not_created' })
   expect((await close(id)).version).toBe(2)
   const confirmed = await newOrder()
-  await feed(confirmed.id, { status: 'created', refundedCents: 1, flaw: 'none' }, 0)
+  await applyState(confirmed.id, { status: 'created', refundedCents: 1, flaw: 'none' }, 0)
   expect(await close(confirmed.id)).toMatchObject({
     status: 'created',
     creation: 'confirmed',
@@ -287,10 +295,10 @@ test('proof that an order never was closes an open creation only', async () => {
   })
 })
 
-test('a move that was decided about an order as it was is decided again about the order as it is', async () => {
+test('a move decided on an outdated order is decided again on the current one', async () => {
   const known = await newOrder()
   const { db } = database
-  await feed(known.id, { status: 'processed', refundedCents: 1, flaw: 'none' }, 0)
+  await applyState(known.id, { status: 'processed', refundedCents: 1, flaw: 'none' }, 0)
   const seen: (string | null)[] = []
   const { order, changed } = await moveOrder(deps, db, known, 'sweeper', (current) => {
     seen.push(current.mp_order_id)
@@ -301,7 +309,7 @@ test('a move that was decided about an order as it was is decided again about th
   expect(order).toMatchObject({ status: 'processed', creation: 'confirmed', version: 2 })
 })
 
-test('a wish to cancel and an attempt that begins are not overwritten by a move that did not know of them', async () => {
+test('a move keeps a cancel request and a new attempt that were recorded meanwhile', async () => {
   for (const fields of [{ cancel_requested_at: start }, { unanswered_at: start }]) {
     const known = await newOrder()
     await database.db.updateTable('orders').set(fields).where('id', '=', known.id).execute()

@@ -19,17 +19,17 @@ afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 
 const second = 1_000
-/** So long the buyer takes at the terminal. */
+/** How long the buyer takes at the terminal. */
 const atTerminalMs = 30 * second
 const sweepEveryMs = 2 * second
 
 type Sweeping = Pick<TestService, 'sweeper'>
 
-/** Reads of a charge that is paid after 30 s at the terminal, with sweeps every 2 s, until it is known as paid. */
+/** Status checks of a charge that is paid after 30 s, with a sweep every 2 s, until the service has read it as paid. */
 async function readsOfCharge(
   till: Till,
   reference: string,
-  { told = true, by = service }: { told?: boolean; by?: Sweeping } = {},
+  { isWebhookSent = true, by = service }: { isWebhookSent?: boolean; by?: Sweeping } = {},
 ): Promise<number> {
   const { order_id } = (await charge(service, till, { reference })).json()
   await forgetRequests(service)
@@ -43,51 +43,51 @@ async function readsOfCharge(
   await sweepUntil(atTerminalMs, async () => false)
   await act(service, order_id, payByCard)
   const { mp_order_id } = await orderRow(service, order_id)
-  if (told) await deliver(service, { dataId: String(mp_order_id) })
+  if (isWebhookSent) await deliver(service, { dataId: String(mp_order_id) })
   const isPaid = async () => (await orderRow(service, order_id)).status === 'processed'
   await sweepUntil(2 * atTerminalMs, isPaid)
   expect(await isPaid()).toBe(true)
   return (await providerRequests(service, reading)).length
 }
 
-/** A shop whose webhooks have been seen to arrive. */
-async function openToldShop(name: string): Promise<Till> {
+/** A shop whose webhooks have arrived so far. */
+async function openShopWithWebhooks(name: string): Promise<Till> {
   const till = await openOwnShop(service, name)
   for (const reference of ['first', 'second', 'third']) await readsOfCharge(till, reference)
   return till
 }
 
-test('while webhooks arrive, a charge of 30 s costs three reads at most, the webhook’s own among them', async () => {
-  const till = await openOwnShop(service, 'told')
+test('while webhooks arrive, a charge of 30 s costs at most three status checks, that of the webhook included', async () => {
+  const till = await openOwnShop(service, 'with webhooks')
   const reads: number[] = []
   for (const reference of ['1', '2', '3', '4', '5', '6']) {
     reads.push(await readsOfCharge(till, reference))
   }
-  // Until three have come in time nobody knows.
+  // The service reads less after three webhooks came in time.
   expect(Math.min(...reads.slice(0, 3))).toBeGreaterThanOrEqual(8)
   expect(Math.max(...reads.slice(3))).toBeLessThanOrEqual(3)
 })
 
-test('without webhooks a charge is looked at every two seconds', async () => {
-  const till = await openOwnShop(service, 'untold')
+test('without webhooks a charge is checked every two seconds', async () => {
+  const till = await openOwnShop(service, 'no webhooks')
   for (const reference of ['1', '2', '3', '4', '5']) {
-    expect(await readsOfCharge(till, reference, { told: false })).toBeGreaterThanOrEqual(8)
+    expect(await readsOfCharge(till, reference, { isWebhookSent: false })).toBeGreaterThanOrEqual(8)
   }
 })
 
-test('as soon as one webhook is missed, the next charge is looked at every two seconds, and after three that come no more', async () => {
-  const till = await openToldShop('told no more')
-  expect(await readsOfCharge(till, 'missed', { told: false })).toBeLessThanOrEqual(4)
-  expect(await readsOfCharge(till, 'after', { told: false })).toBeGreaterThanOrEqual(8)
-  for (const reference of ['told 1', 'told 2', 'told 3']) {
+test('one missed webhook brings checks every two seconds back, until three webhooks have come in time again', async () => {
+  const till = await openShopWithWebhooks('one missed')
+  expect(await readsOfCharge(till, 'missed', { isWebhookSent: false })).toBeLessThanOrEqual(4)
+  expect(await readsOfCharge(till, 'after', { isWebhookSent: false })).toBeGreaterThanOrEqual(8)
+  for (const reference of ['in time 1', 'in time 2', 'in time 3']) {
     service.clock.advance(11 * second)
     expect(await readsOfCharge(till, reference)).toBeGreaterThanOrEqual(8)
   }
-  expect(await readsOfCharge(till, 'told 4')).toBeLessThanOrEqual(3)
+  expect(await readsOfCharge(till, 'in time 4')).toBeLessThanOrEqual(3)
 })
 
-test('a look that is quicker than a webhook by a little is no miss, and by much it is one', async () => {
-  const till = await openToldShop('raced')
+test('a webhook a second after a status check is not missed; one that is 11 seconds late is', async () => {
+  const till = await openShopWithWebhooks('raced')
   const race = async (reference: string, laterMs: number) => {
     const { order_id } = (await charge(service, till, { reference })).json()
     await act(service, order_id, payByCard)
@@ -103,8 +103,8 @@ test('a look that is quicker than a webhook by a little is no miss, and by much 
   expect(await readsOfCharge(till, 'now')).toBeGreaterThanOrEqual(8)
 })
 
-test('a process that has just started believes in webhooks once one has come', async () => {
-  const till = await openToldShop('restarted')
+test('a process that has just started plans fewer status checks once one webhook has come', async () => {
+  const till = await openShopWithWebhooks('restarted')
   service.clock.advance(second)
   const duplicate = await startTestService({ twinOf: service })
   try {
@@ -121,15 +121,15 @@ test('a process that has just started believes in webhooks once one has come', a
   }
 })
 
-test('an account whose webhooks were last heard of an hour ago is looked at as often as ever', async () => {
-  const till = await openToldShop('quiet')
+test('an account whose last webhook came over an hour ago is checked every two seconds', async () => {
+  const till = await openShopWithWebhooks('quiet')
   service.clock.advance(3_601 * second)
   expect(await readsOfCharge(till, 'after an hour')).toBeGreaterThanOrEqual(8)
   expect(await readsOfCharge(till, 'then')).toBeLessThanOrEqual(3)
 })
 
-test('a till that waits knows within ten seconds although its webhook is missed', async () => {
-  const till = await openToldShop('waits')
+test('a waiting client has the payment within ten seconds although its webhook is missed', async () => {
+  const till = await openShopWithWebhooks('waits')
   const { order_id } = (await charge(service, till, { reference: 'W' })).json()
   const waiting = call(service, { url: `/orders/${order_id}?wait=30`, token: till.key })
   const planned = async () => Number((await orderRow(service, order_id)).next_check_at)

@@ -14,7 +14,7 @@ const none = '3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11'
 const event = { status: 'processed' }
 
 /**
- * Every route but the pages. `fill` stands for what a path parameter is replaced with, `body` is one that is valid in
+ * Every route but the pages. `fill` replaces each path parameter; `body` is valid in
  * its form. Nothing that they name exists, so even an accepted request changes nothing.
  */
 const routes: Record<
@@ -185,13 +185,13 @@ let description: OpenApiDocument
 beforeAll(async () => {
   service = await startTestService({
     env: { AUTH_FAILURES_PER_MINUTE: '1000000' },
-    // An answer is read to its end here.
+    // Reads the stream of events to its end.
     streams: { longestMs: 1 },
   })
   till = await openOwnShop(service, 'acme')
   person = await join(service, { name: 'somebody', role: 'viewer', client: 'acme' })
   description = (await call(service, { url: '/openapi.json' })).json()
-  // Something of every kind that could be damaged.
+  // One record of every kind that could be damaged.
   const paid = (await charge(service, till, { reference: 'PAID' })).json().order_id
   await act(service, paid, payByCard)
   await readOrder(service, till, paid)
@@ -240,32 +240,34 @@ function isDocumented(route: string, status: number, code: string): boolean {
   return operation.responses[status]?.description.includes(`\`${code}\``) ?? false
 }
 
-/** That a refusal has the documented shape and nothing is ever a failure of ours; `told` begins with the route. */
-function expectSound(answer: LightMyRequestResponse, told: string) {
-  expect(answer.statusCode, `${told}: ${answer.body}`).toBeLessThan(500)
+/** A refusal has the documented shape, and no answer is a 5xx; `asked` begins with the route. */
+function expectSound(answer: LightMyRequestResponse, asked: string) {
+  expect(answer.statusCode, `${asked}: ${answer.body}`).toBeLessThan(500)
   if (answer.statusCode < 400) return
   const { error, code, request_id, details, ...rest } = answer.json()
   const known = errorCatalogue[code as keyof typeof errorCatalogue]
-  expect(known?.status, told).toBe(answer.statusCode)
-  const [route] = names.filter((name) => told.startsWith(`${name} `))
-  if (route !== undefined) expect(isDocumented(route, answer.statusCode, code), told).toBe(true)
-  expect([typeof error, typeof request_id], told).toEqual(['string', 'string'])
-  expect(Array.isArray(details), told).toBe(code === 'VALIDATION_ERROR')
+  expect(known?.status, asked).toBe(answer.statusCode)
+  const [route] = names.filter((name) => asked.startsWith(`${name} `))
+  if (route !== undefined) expect(isDocumented(route, answer.statusCode, code), asked).toBe(true)
+  expect([typeof error, typeof request_id], asked).toEqual(['string', 'string'])
+  expect(Array.isArray(details), asked).toBe(code === 'VALIDATION_ERROR')
   for (const key of Object.keys(rest)) {
     expect(
       ['outcome', 'retry_safe', 'order_id', 'status', 'open_order', 'cashier'],
-      told,
+      asked,
     ).toContain(key)
   }
   if (rest.outcome !== undefined) {
-    // The order that a cancel or refund means may be paid.
+    // The order that the cancel or refund names may be paid.
     const isUnread = route !== 'POST /orders' && code !== 'NOT_FOUND'
-    expect(rest.outcome, told).toBe(code === 'UNAUTHORIZED' || isUnread ? 'unknown' : 'not_charged')
+    expect(rest.outcome, asked).toBe(
+      code === 'UNAUTHORIZED' || isUnread ? 'unknown' : 'not_charged',
+    )
   }
-  expect(answer.body, told).not.toMatch(/node:internal|node_modules|\.ts:\d+|select |insert into/)
+  expect(answer.body, asked).not.toMatch(/node:internal|node_modules|\.ts:\d+|select |insert into/)
 }
 
-/** Every row that matters. The logs of writes, webhooks, requests and calls are meant to grow, leases to come and go. */
+/** Every row that matters. Logs of writes, webhooks, requests and calls may grow, and leases may change. */
 async function everything(): Promise<string> {
   const { db } = service.database
   const grow = [
@@ -287,8 +289,7 @@ async function everything(): Promise<string> {
     select tablename as name from pg_tables where schemaname = 'public'`.execute(db)
   const dump: Record<string, unknown> = {}
   for (const { name } of tables.filter((table) => !grow.includes(table.name))) {
-    // A person’s new secret is shown whatever else the request says.
-    // That writes are taken is proven by a write, whoever asks for /health.
+    // Neither the new secret of a person nor the write that proves that the database accepts writes counts.
     const isOurs = name === 'settings' ? sql`where name <> 'write_proof'` : sql``
     const { rows } =
       await sql`select to_jsonb(t) - 'last_used_at' - 'totp_secret' as row from ${sql.table(name)} t
@@ -298,7 +299,7 @@ async function everything(): Promise<string> {
   return JSON.stringify(dump)
 }
 
-/** Nothing here changed and nothing was written at the provider. */
+/** The work changes nothing here and writes nothing at the provider. */
 async function expectUnchanged(work: () => Promise<void>) {
   const before = await everything()
   const ledger = JSON.stringify(service.sandbox.ledger())
@@ -306,13 +307,13 @@ async function expectUnchanged(work: () => Promise<void>) {
   expect(await everything()).toBe(before)
   expect(JSON.stringify(service.sandbox.ledger())).toBe(ledger)
   const written = (await providerRequests(service)).filter(({ method }) => method !== 'GET')
-  // A store in a city that the provider does not know is asked for, and refused there.
+  // A store in a city that is unknown to the provider is asked for, and refused there.
   expect(written.filter(({ path }) => !/^\/users\/\d+\/stores$/.test(path))).toEqual([])
   const check = await asAdmin(service, { url: '/admin/activity/verify' })
   expect(check.json()).toMatchObject({ valid: true })
 }
 
-test('every route of the service is attacked here', () => {
+test('every route of the service is attacked in this file', () => {
   const served = routesOf(service).filter((route) => !isPage(route))
   expect(names.toSorted()).toEqual(served)
 })
@@ -334,7 +335,7 @@ const hostileBodies: [what: string, payload: string | Buffer, status: number, co
 ]
 const hostileTypes = ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data', 'x']
 
-test('T23: a body that cannot be read is refused by every route before anything happens', async () => {
+test('T23: every route refuses a body that cannot be parsed before anything happens', async () => {
   const writing = names.filter((name) => /^(POST|PATCH|DELETE) \/(?!webhooks)/.test(name))
   await expectUnchanged(async () => {
     for (const route of writing) {
@@ -370,7 +371,7 @@ test('a webhook without a signature is 401 whatever its body', async () => {
   }
 })
 
-/** Values of every type and of the kind that programs trip over. */
+/** Values of every type, and values that often break programs. */
 const nastyValue = fc.oneof(
   fc.jsonValue(),
   fc.constantFrom<unknown>(
@@ -419,7 +420,7 @@ function oneFieldWrong(body: Record<string, unknown>) {
 
 const textOf = (value: unknown) => JSON.stringify(value) ?? 'null'
 
-test('T24: no body whatever makes a failure of ours, and one with an unknown field changes nothing', async () => {
+test('T24: no body causes a 5xx, and a body with an unknown field changes nothing', async () => {
   const attack = fc.constantFrom(...withBody).chain((route) => {
     const { body = {} } = routes[route] ?? {}
     const misfit = fc.oneof(
@@ -447,7 +448,7 @@ test('T24: no body whatever makes a failure of ours, and one with an unknown fie
   })
 })
 
-/** Text that passes as a name or an id: any characters but controls, in the words of programs and of people. */
+/** Text that is valid as a name or an id: any characters but controls, from programs and from languages. */
 const oddText = fc.oneof(
   fc
     .string({ unit: 'grapheme', minLength: 1, maxLength: 60 })
@@ -471,7 +472,7 @@ const oddText = fc.oneof(
   ),
 )
 
-test('names and ids of any characters that do not exist are not found, and found by no query', async () => {
+test('unknown names and ids of any characters are not found, by path or by query', async () => {
   const attack = fc.tuple(
     fc.constantFrom(
       ...names.filter((name) => !/webhooks$|login$|invitations$|POST .stores$/.test(name)),
@@ -499,7 +500,7 @@ test('names and ids of any characters that do not exist are not found, and found
         const answer = await send(route, {
           fill: encodeURIComponent(id),
           query: `?${new URLSearchParams(query)}`,
-          // These two would do their work whatever they are sent.
+          // These two routes succeed whatever the body, so they get a wrong token.
           ...(fields && { payload: JSON.stringify(fields) }),
           ...(/oauth\/(refresh|logout)$/.test(route) && { headers: { 'x-api-token': 'none' } }),
         })
@@ -513,7 +514,7 @@ test('names and ids of any characters that do not exist are not found, and found
   })
 })
 
-test('T27: no query makes a failure of ours', { tags: ['long'] }, async () => {
+test('T27: no query causes a 5xx', { tags: ['long'] }, async () => {
   const queries = [
     '?__proto__=1&constructor=1&hasOwnProperty=1',
     '?client[]=acme&limit[]=1',
@@ -534,14 +535,14 @@ test('T27: no query makes a failure of ours', { tags: ['long'] }, async () => {
   ]
   await expectUnchanged(async () => {
     for (const route of names) {
-      // Only what reads is sent to do its work.
+      // Reads only: a write would change something.
       if (!/^GET /.test(route)) continue
       for (const query of queries) expectSound(await send(route, { query }), `${route} ${query}`)
     }
   })
 })
 
-test('no header makes a failure of ours', async () => {
+test('no header causes a 5xx', async () => {
   const long = 'x'.repeat(10_000)
   const headers: Record<string, string>[] = [
     { 'x-api-token': long },
@@ -588,7 +589,7 @@ test('no header makes a failure of ours', async () => {
   })
 })
 
-test('what is no route is 404 in the documented shape, whatever the method', async () => {
+test('a path or method without a route is 404 in the documented shape', async () => {
   const token = adminToken
   const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
   const served = new Set(names)
@@ -596,7 +597,7 @@ test('what is no route is 404 in the documented shape, whatever the method', asy
     for (const path of new Set(names.map((name) => name.split(' ')[1] ?? ''))) {
       for (const method of methods) {
         if (served.has(`${method} ${path}`)) continue
-        // A fixed part may stand where another route has a parameter: DELETE /orders/:orderId is no route either.
+        // A fixed path part may stand where another route has a parameter: DELETE /orders/:orderId is no route either.
         const url = path.replace(/:[A-Za-z]+/g, none)
         const answer = await call(service, { method, url: `${url}?client=acme`, token })
         expect([answer.statusCode, answer.json().code], `${method} ${path}`).toEqual([

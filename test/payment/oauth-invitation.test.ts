@@ -16,9 +16,9 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 async function invite(client: string): Promise<{ url: string; token: string; expiresAt: string }> {
-  const answer = await asAdmin(service, { url: '/admin/invitations', body: { client } })
-  expect(answer.statusCode).toBe(201)
-  const { url, expires_at } = answer.json()
+  const response = await asAdmin(service, { url: '/admin/invitations', body: { client } })
+  expect(response.statusCode).toBe(201)
+  const { url, expires_at } = response.json()
   return {
     url,
     token: new URL(url).searchParams.get('invitation') ?? '',
@@ -26,33 +26,33 @@ async function invite(client: string): Promise<{ url: string; token: string; exp
   }
 }
 
-/** Whoever has the link looks at its page: a person, or a messenger that shows a preview. */
-function look(url: string, headers: Record<string, string> = {}) {
+/** Opens the page of the link, as a person does, or a messenger that shows a preview. */
+function openLink(url: string, headers: Record<string, string> = {}) {
   const { pathname, search } = new URL(url)
   return call(service, { url: `${pathname}${search}`, headers })
 }
 
-/** The invited one presses the page's button. */
+/** The invited person presses the button of the page. */
 const accept = (url: string) => acceptInvitation(service, url)
 
 /** The link that carries this token. */
 const linkOf = (client: string, token: string) =>
   `https://pay.example/oauth/invitation?${new URLSearchParams({ client, invitation: token })}`
 
-/** The browser that began goes through the consent page and comes back. */
+/** The browser that began the login goes through the consent page and comes back. */
 async function finish(begun: LightMyRequestResponse, account: string) {
   const back = await consent(begun.json().url, { account })
   return call(service, { url: back, headers: { cookie: cookieOf(begun) } })
 }
 
-test('without an invitation nobody but the administrator begins a first connection', async () => {
-  const stranger = await login(service, 'acme')
-  expect(stranger.statusCode).toBe(403)
-  expect(stranger.json().code).toBe('FORBIDDEN')
+test('without an invitation only the administrator begins a first connection', async () => {
+  const uninvited = await login(service, 'acme')
+  expect(uninvited.statusCode).toBe(403)
+  expect(uninvited.json().code).toBe('FORBIDDEN')
   expect((await login(service, 'acme', {}, { token: adminToken })).statusCode).toBe(302)
 })
 
-test('an invitation is a link of this service, for one name, with a day to live', async () => {
+test('an invitation is a link of this service, for one client name, valid for a day', async () => {
   const { url, expiresAt } = await invite('Café «Ñandú»')
   expect(url).toMatch(/^https:\/\/pay\.example\/oauth\/invitation\?client=/)
   expect(new URL(url).searchParams.get('client')).toBe('Café «Ñandú»')
@@ -60,7 +60,7 @@ test('an invitation is a link of this service, for one name, with a day to live'
   expect(Math.round(leftMs / hourMs)).toBe(24)
 })
 
-test('T17: an invitation begins one login and no second', async () => {
+test('T17: an invitation begins one login only', async () => {
   const { url } = await invite('single')
   const begun = await accept(url)
   expect(begun.statusCode).toBe(200)
@@ -68,18 +68,18 @@ test('T17: an invitation begins one login and no second', async () => {
     message: expect.any(String),
     url: expect.stringMatching(`^${service.sandbox.url}/authorization\\?`),
   })
-  for (const again of [await accept(url), await look(url)]) {
+  for (const again of [await accept(url), await openLink(url)]) {
     expect([again.statusCode, again.json().code]).toEqual([409, 'INVITATION_INVALID'])
   }
 })
 
-test('of two who accept an invitation at the same time one gets in', async () => {
+test('of two browsers that accept an invitation at the same time one succeeds', async () => {
   const { url } = await invite('pair')
-  const answers = await Promise.all([accept(url), accept(url)])
-  expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409])
+  const responses = await Promise.all([accept(url), accept(url)])
+  expect(responses.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409])
 })
 
-test('looking at a link changes nothing, however often: a preview leaves the invitation to the invited', async () => {
+test('opening a link changes nothing, however often: a preview does not use up the invitation', async () => {
   const { url } = await invite('previewed')
   const rows = async () => [
     await service.database.db.selectFrom('invitations').selectAll().orderBy('id').execute(),
@@ -91,7 +91,7 @@ test('looking at a link changes nothing, however often: a preview leaves the inv
     { accept: 'text/html' },
     { accept: '*/*', 'user-agent': 'WhatsApp/2' },
   ]) {
-    const page = await look(url, headers)
+    const page = await openLink(url, headers)
     expect(page.statusCode).toBe(200)
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
     expect(page.headers['set-cookie']).toBeUndefined()
@@ -100,15 +100,15 @@ test('looking at a link changes nothing, however often: a preview leaves the inv
   expect((await finish(await accept(url), '610')).statusCode).toBe(200)
 })
 
-test('whoever opens his link again after all went well is told so', async () => {
+test('a link that is opened again after the connection answers OAUTH_ALREADY_CONNECTED', async () => {
   const { url } = await invite('again')
   await finish(await accept(url), '611')
-  for (const ask of [look, accept]) {
+  for (const ask of [openLink, accept]) {
     expect((await ask(url)).json().code).toBe('OAUTH_ALREADY_CONNECTED')
   }
 })
 
-test('a link of the earlier form leads to the page and is not used up', async () => {
+test('a link of the earlier form redirects to the page and is not used up', async () => {
   const { token } = await invite('earlier')
   const moved = await login(service, 'earlier', { invitation: token })
   expect(moved.statusCode).toBe(302)
@@ -120,10 +120,10 @@ test.each([
   ['another site', { 'sec-fetch-site': 'cross-site' }],
   ['another port of this host', { 'sec-fetch-site': 'same-site' }],
   ['an address typed by hand', { 'sec-fetch-site': 'none' }],
-  ['a page that hides itself', { 'sec-fetch-site': '', origin: 'null' }],
+  ['a page with a hidden origin', { 'sec-fetch-site': '', origin: 'null' }],
   ['another origin', { 'sec-fetch-site': '', origin: 'https://evil.example' }],
-  ['a program that does not say', { 'sec-fetch-site': '' }],
-])('the button counts on our own page only, not from %s', async (_name, headers) => {
+  ['a program without these headers', { 'sec-fetch-site': '' }],
+])('the button is accepted from our own page only, not from %s', async (_name, headers) => {
   const { url } = await invite('pressed elsewhere')
   const given = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== ''))
   const form = new URL(url).searchParams.toString()
@@ -145,21 +145,21 @@ test('an invitation ends after a day', async () => {
   service.clock.advance(24 * hourMs - 5000)
   expect((await accept(soon.url)).statusCode).toBe(200)
   service.clock.advance(6000)
-  for (const answer of [await look(late.url), await accept(late.url)]) {
-    expect(answer.json().code).toBe('INVITATION_INVALID')
+  for (const response of [await openLink(late.url), await accept(late.url)]) {
+    expect(response.json().code).toBe('INVITATION_INVALID')
   }
 })
 
-test('an invitation for one name is none for another', async () => {
+test('an invitation for one client name is refused for another', async () => {
   const { token } = await invite('invited')
-  for (const ask of [look, accept]) {
+  for (const ask of [openLink, accept]) {
     expect((await ask(linkOf('uninvited', token))).json().code).toBe('INVITATION_INVALID')
   }
-  // The try did not use it up.
+  // The refused attempt did not use it up.
   expect((await accept(linkOf('invited', token))).statusCode).toBe(200)
 })
 
-test('a forged, cut or altered invitation is 409 and shows nothing of how it was checked', async () => {
+test('a forged, cut or altered invitation is 409, and the answer does not show which check failed', async () => {
   const { token } = await invite('target')
   const [id = '', signature = ''] = token.split('.')
   const forged = [
@@ -176,10 +176,10 @@ test('a forged, cut or altered invitation is 409 and shows nothing of how it was
   ]
   const bodies = new Set<string>()
   for (const invitation of forged) {
-    for (const ask of [look, accept]) {
-      const answer = await ask(linkOf('target', invitation))
-      expect(answer.statusCode, invitation).toBe(409)
-      const { request_id: _id, ...body } = answer.json()
+    for (const ask of [openLink, accept]) {
+      const response = await ask(linkOf('target', invitation))
+      expect(response.statusCode, invitation).toBe(409)
+      const { request_id: _id, ...body } = response.json()
       bodies.add(JSON.stringify(body))
     }
   }
@@ -187,15 +187,15 @@ test('a forged, cut or altered invitation is 409 and shows nothing of how it was
   expect((await accept(linkOf('target', token))).statusCode).toBe(200)
 })
 
-test('an invitation token is not the id under which it is stored', async () => {
-  const { token } = await invite('sealed')
+test('the stored row of an invitation does not contain the signature of its token', async () => {
+  const { token } = await invite('stored')
   const rows = await service.database.db.selectFrom('invitations').selectAll().execute()
   const signature = token.split('.')[1] ?? 'none'
   expect(signature).toMatch(/^[\w-]{43}$/)
   expect(JSON.stringify(rows)).not.toContain(signature)
 })
 
-test('a client that has a key needs and gets no invitation', async () => {
+test('no invitation is made for a client that has a key; it connects again without one', async () => {
   await finish(await accept((await invite('grown')).url), '601')
   const created = await asAdmin(service, { url: '/api-keys', body: { client: 'grown' } })
   const { key } = created.json()
@@ -209,12 +209,12 @@ test('a client that has a key needs and gets no invitation', async () => {
 
 test('making an invitation is audited', async () => {
   await invite('audited')
-  const answer = await asAdmin(service, { url: '/admin/activity?client=audited' })
-  expect(answer.json().logs).toMatchObject([{ action: 'invitation.created', status: 'success' }])
-  expect(answer.body).not.toContain('invitation=')
+  const response = await asAdmin(service, { url: '/admin/activity?client=audited' })
+  expect(response.json().logs).toMatchObject([{ action: 'invitation.created', status: 'success' }])
+  expect(response.body).not.toContain('invitation=')
 })
 
-test('under https the login binds the browser with a __Host- cookie', async () => {
+test('under https the login sets a __Host- cookie in the browser', async () => {
   const begun = await accept((await invite('browser')).url)
   const cookie = String(begun.headers['set-cookie'])
   expect(cookie).toMatch(/^__Host-tillbridge-login=[\w-]{43}; /)
@@ -224,20 +224,20 @@ test('under https the login binds the browser with a __Host- cookie', async () =
   expect(cookie).not.toMatch(/domain=/i)
   const [pair = ''] = cookie.split(';')
   const back = await consent(begun.json().url, { account: '602' })
-  const answer = await call(service, { url: back, headers: { cookie: `other=1; ${pair}` } })
-  expect(answer.statusCode).toBe(200)
+  const response = await call(service, { url: back, headers: { cookie: `other=1; ${pair}` } })
+  expect(response.statusCode).toBe(200)
 })
 
-test('T12: under https a return without the cookie is 400: a consent link sent to a victim joins nobody’s account', async () => {
+test('T12: under https a return without the cookie is 400: a consent link sent to a victim connects no account', async () => {
   const begun = await accept((await invite('trap')).url)
   const back = await consent(begun.json().url, { account: '666' })
   for (const headers of [{}, { cookie: 'other=1' }] as Record<string, string>[]) {
-    const answer = await call(service, { url: back, headers })
-    expect([answer.statusCode, answer.json().code]).toEqual([400, 'OAUTH_STATE_INVALID'])
+    const response = await call(service, { url: back, headers })
+    expect([response.statusCode, response.json().code]).toEqual([400, 'OAUTH_STATE_INVALID'])
   }
   const info = await asAdmin(service, { url: '/admin/clients/trap' })
   expect(info.statusCode).toBe(404)
-  // Nor can the victim's refusal, or anybody's, use up the login of the one who began.
+  // A refusal by the victim, or by anybody else, does not use up the login either.
   expect(
     (await call(service, { url: back.replace(/code=[^&]+/, 'error=access_denied') })).statusCode,
   ).toBe(400)
@@ -245,31 +245,31 @@ test('T12: under https a return without the cookie is 400: a consent link sent t
   expect(right.statusCode).toBe(200)
 })
 
-test('a return in another browser that has a login of its own is 400, and the right one still works', async () => {
+test('a return in another browser with its own login is 400, and the right browser still succeeds', async () => {
   const mine = await login(service, 'victim', {}, { token: adminToken })
   const theirs = await login(service, 'attacker', {}, { token: adminToken })
   const back = await consent(mine.headers.location, { account: '603' })
   for (const cookie of [cookieOf(theirs), '__Host-tillbridge-login=', `${cookieOf(mine)}x`]) {
-    const answer = await call(service, { url: back, headers: { cookie } })
-    expect(answer.statusCode, cookie).toBe(400)
-    expect(answer.json().code).toBe('OAUTH_STATE_INVALID')
+    const response = await call(service, { url: back, headers: { cookie } })
+    expect(response.statusCode, cookie).toBe(400)
+    expect(response.json().code).toBe('OAUTH_STATE_INVALID')
   }
   const right = await call(service, { url: back, headers: { cookie: cookieOf(mine) } })
   expect(right.statusCode).toBe(200)
 })
 
-test('T11: a foreign first connection is visible before a key can charge for it', async () => {
-  // The attack of a stranger who was let in by mistake: his account shows in the answer that makes the key.
+test('T11: the answer that creates a key names the connected account, so a wrong one is visible', async () => {
+  // An attacker got an invitation by mistake; the answer that creates the key shows his account.
   await finish(await accept((await invite('shop')).url), '666')
   const created = await asAdmin(service, { url: '/api-keys', body: { client: 'shop' } })
   expect(created.json()).toMatchObject({ mp_user_id: 666, nickname: 'TESTUSER666' })
 })
 
-test('open invitations are listed without their links; one that is revoked or used is neither listed nor of any use', async () => {
+test('open invitations are listed without their links; a revoked or used one is not listed and is refused', async () => {
   const list = async () => {
-    const answer = await asAdmin(service, { url: '/admin/invitations' })
-    expect(answer.statusCode).toBe(200)
-    const { invitations } = answer.json()
+    const response = await asAdmin(service, { url: '/admin/invitations' })
+    expect(response.statusCode).toBe(200)
+    const { invitations } = response.json()
     return invitations.filter((one: { client: string }) => one.client.startsWith('listed'))
   }
   const first = await invite('listed one')
@@ -286,7 +286,7 @@ test('open invitations are listed without their links; one that is revoked or us
   const revoke = (id: string) =>
     asAdmin(service, { method: 'DELETE', url: `/admin/invitations/${id}` })
   expect((await revoke(one.id)).statusCode).toBe(200)
-  for (const ask of [look, accept]) {
+  for (const ask of [openLink, accept]) {
     expect((await ask(first.url)).json().code).toBe('INVITATION_INVALID')
   }
   const again = await revoke(one.id)

@@ -19,7 +19,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
 
-/** The timeline's requests and calls: who asked us, and each question that we put to the provider. */
+/** Requests and calls in the timeline: requests of callers, and each of our calls to the provider. */
 let service: TestService
 beforeAll(async () => {
   service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '2000' } })
@@ -52,7 +52,7 @@ async function openOrder(client: string, headers: Record<string, string> = {}) {
   return { till, orderId: order_id as string }
 }
 
-test('requests and calls are listed with their answers, in order; what succeeds at once stands in the order itself', async () => {
+test('requests and failed or writing calls are listed with their answers in order; other successes appear in the order itself', async () => {
   const { till, orderId } = await openOrder('recorded')
   await charge(service, till, { reference: 'C-1' })
   await act(service, orderId, payByCard)
@@ -76,7 +76,7 @@ test('requests and calls are listed with their answers, in order; what succeeds 
   const kinds = entries.map(({ kind }) => kind)
   expect(kinds.slice(0, 3)).toEqual(['asked', 'sent', 'state'])
   expect(kinds).toContain('webhook')
-  // The repetition, the sweeper, the webhook and the till's read asked the provider.
+  // The repeated request, the sweeper, the webhook and the read by the client were status checks.
   expect(entries.find(({ kind }) => kind === 'checked')?.count).toBeGreaterThanOrEqual(4)
   const refunded = entries.find(({ detail }) => detail === 'order.refund')
   const request = entries.find(
@@ -97,7 +97,7 @@ test('a slow call is listed although it succeeded', async () => {
   expect(entries.flatMap(({ request_id }) => request_id ?? [])).toEqual(['slow'])
 })
 
-test('a call without an answer, a refused one and each of its repetitions are told as what they were', async () => {
+test('a call without an answer, a refused call and each repetition are listed with what happened', async () => {
   const till = await openOwnShop(service, 'broken')
   await setFaults(service, { ...creation, kind: 'drop_after', count: 1 })
   const { order_id } = (await charge(service, till, { reference: 'C-1' })).json()
@@ -114,12 +114,12 @@ test('a call without an answer, a refused one and each of its repetitions are to
   expect(calls[0]?.note).toMatch(/^[a-z_]+$/)
 })
 
-test('a request that failed on an order tells its code; one that names no order of the client is nobody’s', async () => {
+test('a failed request on an order is listed with its code; a request of another client is not recorded', async () => {
   const { till, orderId } = await openOrder('failing')
-  const stranger = await openOwnShop(service, 'stranger')
+  const neighbour = await openOwnShop(service, 'neighbour')
   const before = await callsOf(till, orderId)
-  expect((await readOrder(service, stranger, orderId)).statusCode).toBe(404)
-  expect((await cancel(service, stranger, orderId)).statusCode).toBe(404)
+  expect((await readOrder(service, neighbour, orderId)).statusCode).toBe(404)
+  expect((await cancel(service, neighbour, orderId)).statusCode).toBe(404)
   await call(service, {
     url: '/orders/refund',
     token: till.key,
@@ -132,12 +132,12 @@ test('a request that failed on an order tells its code; one that names no order 
   const { count } = await service.database.db
     .selectFrom('order_calls')
     .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('client', '=', stranger.client as never)
+    .where('client', '=', neighbour.client as never)
     .executeTakeFirstOrThrow()
   expect(count).toBe(0)
 })
 
-test('the administrator and a page leave their own kind of trace; a page that only looks leaves none', async () => {
+test('requests of the administrator and of a page are listed by source; a page that only reads is not', async () => {
   const { till, orderId } = await openOrder('watched')
   const before = await callsOf(till, orderId)
   await asAdmin(service, { url: `/orders/${orderId}?client=${encodeURIComponent(till.client)}` })
@@ -161,7 +161,7 @@ test('the administrator and a page leave their own kind of trace; a page that on
   ])
 })
 
-test('a till that hung up before its answer is told as gone, also when it had just asked for the charge', async () => {
+test('a request whose client disconnected is listed as caller_gone, also the one that created the order', async () => {
   const till = await openOwnShop(service, 'impatient')
   const url = service.app.server.listening
     ? service.app.listeningOrigin
@@ -198,7 +198,7 @@ test('a till that hung up before its answer is told as gone, also when it had ju
     .toContainEqual('request key readOrder - caller_gone')
 })
 
-test('a record that cannot be written is said in the log, and no charge notices', async () => {
+test('a record that cannot be written is logged, and the charge succeeds', async () => {
   const till = await openOwnShop(service, 'unrecorded')
   const { schema } = service.database.db
   await schema.alterTable('order_calls').renameTo('order_calls_away').execute()
@@ -217,7 +217,7 @@ test('a record that cannot be written is said in the log, and no charge notices'
   expect(await callsOf(till, again.order_id)).toContain('request key createOrder 200')
 })
 
-test('requests and calls go after 30 days, the order and its moves stay', async () => {
+test('requests and calls are deleted after 30 days, the order and its moves stay', async () => {
   const { till, orderId } = await openOrder('old')
   await charge(service, till, { reference: 'C-1' })
   await refund(service, till, orderId)
@@ -239,7 +239,7 @@ test('requests and calls go after 30 days, the order and its moves stay', async 
   expect(await left()).toEqual(new Set(['asked', 'sent', 'state', 'action']))
 })
 
-test('of very many calls the newest thousand are shown, and it is said that there were more', async () => {
+test('of more than a thousand calls the newest thousand are shown, and the timeline is marked as incomplete', async () => {
   const { till, orderId } = await openOrder('chatty')
   await service.deps.calls.flush()
   const at = service.clock.now()
@@ -263,7 +263,7 @@ test('of very many calls the newest thousand are shown, and it is said that ther
   expect(entries.filter(({ kind }) => kind === 'request' || kind === 'call')).toHaveLength(1_000)
 })
 
-test('the provider’s own number of a call is kept, for its support', async () => {
+test('the provider’s request id of a call is stored, for its support', async () => {
   const { till, orderId } = await openOrder('supported')
   await setFaults(service, { ...reading, kind: 'status', status: 404, count: 1 })
   await readOrder(service, till, orderId)

@@ -2,13 +2,13 @@ import { expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { type ChangedOrder, createOrderChanges } from '../../src/payments/orders/order-changes.ts'
 
-/** Changes over a database whose connection the test controls. */
-async function overWire() {
-  let hear = (_payload: string) => {}
+/** Changes over a database whose notifications and connection the test controls. */
+async function overConnection() {
+  let deliver = (_payload: string) => {}
   let lose = () => {}
   const database = {
     async listen(_channel, onPayload, onGap = () => {}) {
-      hear = onPayload
+      deliver = onPayload
       lose = onGap
       return async () => {}
     },
@@ -24,52 +24,52 @@ async function overWire() {
   return {
     changes,
     change,
-    hear: (orderId: string) => hear(JSON.stringify(change(orderId))),
+    notify: (orderId: string) => deliver(JSON.stringify(change(orderId))),
     lose: () => lose(),
   }
 }
 
-test('a change wakes who watches that order, and every subscriber hears whose it is', async () => {
-  const { changes, change, hear } = await overWire()
-  const heard: unknown[] = []
-  changes.watch('a', () => heard.push('woken'))
-  changes.watch('b', () => heard.push('wrong'))
+test('a change wakes the watchers of that order, and every subscriber receives it', async () => {
+  const { changes, change, notify } = await overConnection()
+  const calls: unknown[] = []
+  changes.watch('a', () => calls.push('woken'))
+  changes.watch('b', () => calls.push('wrong'))
   changes.subscribe(
-    (one) => heard.push(one),
-    () => heard.push('gap'),
+    (one) => calls.push(one),
+    () => calls.push('gap'),
   )
-  hear('a')
-  expect(heard).toEqual(['woken', change('a')])
+  notify('a')
+  expect(calls).toEqual(['woken', change('a')])
 })
 
-test('after a lost connection everybody looks again, since a change may have gone unheard', async () => {
-  const { changes, lose } = await overWire()
-  const heard: string[] = []
-  changes.watch('a', () => heard.push('a'))
-  changes.watch('b', () => heard.push('b'))
+test('after a lost connection all watchers and subscribers are called, because a change may have been missed', async () => {
+  const { changes, lose } = await overConnection()
+  const calls: string[] = []
+  changes.watch('a', () => calls.push('a'))
+  changes.watch('b', () => calls.push('b'))
   changes.subscribe(
-    () => heard.push('change'),
-    () => heard.push('gap'),
+    () => calls.push('change'),
+    () => calls.push('gap'),
   )
   const waited = changes.wait('c', 60_000)
   lose()
   await waited
-  expect(heard).toEqual(['a', 'b', 'gap'])
+  expect(calls).toEqual(['a', 'b', 'gap'])
 })
 
-test('one function that watches twice is counted and forgotten twice', async () => {
-  const { changes, hear } = await overWire()
-  let calls = 0
+test('one function that watches twice counts twice and is removed twice', async () => {
+  const { changes, notify } = await overConnection()
+  let wakes = 0
   const wake = () => {
-    calls += 1
+    wakes += 1
   }
   const [first, second] = [changes.watch('a', wake), changes.watch('a', wake)]
   expect(changes.waiting()).toBe(2)
   first()
   first()
-  hear('a')
-  expect([calls, changes.waiting()]).toEqual([1, 1])
+  notify('a')
+  expect([wakes, changes.waiting()]).toEqual([1, 1])
   second()
-  hear('a')
-  expect([calls, changes.waiting()]).toEqual([1, 0])
+  notify('a')
+  expect([wakes, changes.waiting()]).toEqual([1, 0])
 })

@@ -61,7 +61,7 @@ async function pay(orderId: string) {
   await act(service, orderId, payByCard)
 }
 
-test('a till is told the order as GET shows it, and the payment when the webhook comes', async () => {
+test('the stream sends the order as GET shows it, and the payment when the webhook comes', async () => {
   const orderId = await newOrder()
   const stream = await follow(orderId)
   const order = (await readOrder(service, shop, orderId)).json()
@@ -72,13 +72,13 @@ test('a till is told the order as GET shows it, and the payment when the webhook
   expect(paid).toMatchObject({ event: 'order', data: { status: 'processed', outcome: 'charged' } })
   expect(paid?.data).toEqual((await readOrder(service, shop, orderId)).json())
   await refund(service, shop, orderId)
-  // An order that is given back in full has ended for good.
+  // A fully refunded order has ended.
   const end = await stream.rest()
   expect(end.at(-2)).toMatchObject({ event: 'order', data: { status: 'refunded' } })
   expect(end.at(-1)).toEqual({ event: 'end', data: { reason: 'final' } })
 })
 
-test('with every webhook lost the sweeper tells of young and old orders, and a refund elsewhere is asked for', async () => {
+test('without webhooks the stream sends what the sweeper finds on new and old orders, and a refund made elsewhere', async () => {
   const swept = await newOrder()
   const stream = await follow(swept)
   await stream.next()
@@ -87,7 +87,7 @@ test('with every webhook lost the sweeper tells of young and old orders, and a r
   expect(await stream.next()).toMatchObject({ data: { status: 'processed' } })
 
   const orderId = await newOrder()
-  // Past ten minutes the sweeper looks at an order less often, but not while somebody watches it.
+  // After ten minutes the sweeper checks an order less often, unless a subscriber watches it.
   await sweepAfter(service, 11 * 60_000)
   const watched = await follow(orderId)
   await watched.next()
@@ -105,7 +105,7 @@ test('with every webhook lost the sweeper tells of young and old orders, and a r
   expect(await watched.next()).toMatchObject({ data: { status: 'refunded' } })
 })
 
-test('who comes again is told nothing he has had, and the newest state of what he missed', async () => {
+test('a client that reconnects receives no state twice, and the newest state of what it missed', async () => {
   const orderId = await newOrder()
   const first = await follow(orderId)
   const { id } = (await first.next()) ?? {}
@@ -127,19 +127,19 @@ test('who comes again is told nothing he has had, and the newest state of what h
   }
 })
 
-test('an order that has ended is told once and then 204, so that EventSource does not come for ever', async () => {
+test('an ended order is sent once, then the stream answers 204, so that EventSource stops reconnecting', async () => {
   const orderId = await newOrder()
   await cancel(service, shop, orderId)
-  const told = await (await follow(orderId)).rest()
-  expect(told).toMatchObject([
+  const events = await (await follow(orderId)).rest()
+  expect(events).toMatchObject([
     { event: 'order', data: { status: 'canceled' } },
     { event: 'end', data: { reason: 'final' } },
   ])
-  const again = await follow(orderId, { 'last-event-id': String(told[0]?.id) })
+  const again = await follow(orderId, { 'last-event-id': String(events[0]?.id) })
   expect(again.response.status).toBe(204)
 })
 
-test('while the provider is away the stream shows what was known, as stale', async () => {
+test('while the provider does not answer the stream sends the last known order, marked as stale', async () => {
   const orderId = await newOrder()
   await setFaults(service, { ...reading, kind: 'status', status: 500 })
   expect(await (await follow(orderId)).next()).toMatchObject({
@@ -149,7 +149,7 @@ test('while the provider is away the stream shows what was known, as stale', asy
   await clearFaults(service)
 })
 
-test('a change made by another process is told', async () => {
+test('the stream sends a change that another process made', async () => {
   const duplicate = await startTestService({ twinOf: service, streams: { pollMs: 60_000 } })
   const orderId = await newOrder()
   const stream = await follow(orderId, {}, duplicate)
@@ -160,7 +160,7 @@ test('a change made by another process is told', async () => {
   await duplicate.stop()
 })
 
-test('the administrator and a browser session may follow, and the page’s own language is spoken', async () => {
+test('the administrator and a browser session may subscribe, in the language of their request', async () => {
   const orderId = await newOrder()
   const signedIn = await call(service, { url: '/session', body: { token: shop.key } })
   const cookie = String(signedIn.headers['set-cookie']).split(';')[0] ?? ''
@@ -175,7 +175,7 @@ test('the administrator and a browser session may follow, and the page’s own l
   expect(await byAdmin.next()).toMatchObject({ event: 'order' })
 })
 
-test('T5: a stream ends with the key that opened it, and nothing is told after', async () => {
+test('T5: a stream ends when its key is revoked, and sends nothing afterwards', async () => {
   const other = await enrol(service, 'other', '4711')
   const mine = await openShop(service, 'leaving', '4712')
   const { order_id } = (await charge(service, mine, { reference: 'L-1' })).json()
@@ -191,7 +191,7 @@ test('T5: a stream ends with the key that opened it, and nothing is told after',
   expect(foreign.statusCode).toBe(404)
 })
 
-test('a client has a most of streams, in the shape of every other refusal', async () => {
+test('a client above its limit of streams gets 429 in the shape of other errors', async () => {
   const strict = await startTestService({ twinOf: service, streams: { perOwner: 1 } })
   const orderId = await newOrder()
   const first = await follow(orderId, {}, strict)

@@ -55,14 +55,14 @@ afterEach(async () => {
   await retireShops(service)
   proxy.alter = undefined
   await clearFaults(service)
-  // The next test searches its own shops only.
+  // The next test searches the accounts of its own shops only.
   await service.database.db.deleteFrom('order_searches').execute()
 })
 
 const keyed = (key: string) => ({ 'idempotency-key': key })
 const searching = { method: 'GET', path: '^/v1/orders$' }
 
-/** A sale that is made and paid after the backup, which is then restored. */
+/** A sale that is made and paid after the backup; the restore forgets it. */
 async function forgottenSale(
   client: string,
   sale: { reference: string; amount?: string; headers?: Record<string, string> },
@@ -77,7 +77,7 @@ async function forgottenSale(
   return { till, forgottenId: order_id as string, mpOrderId }
 }
 
-/** A process that starts now, as far as its search goes at once. */
+/** A process that starts now, after the first pass of its order search. */
 async function startedSearch(providerUrl = proxy.url): Promise<TestService> {
   const process = await startProcess(providerUrl)
   await process.orderSearch.plan()
@@ -98,11 +98,11 @@ async function startProcess(
   return process
 }
 
-/** How many accounts are not searched to the end, after what can be searched now. */
+/** How many accounts are not searched completely after all that can be searched now. */
 const stillOpen = (process: TestService) => process.orderSearch.searchOnce()
 
 /** A webhook as the provider sends it: its body names the account. */
-const hear = (till: Till, dataId: string) =>
+const deliverOf = (till: Till, dataId: string) =>
   deliver(service, { dataId, body: { user_id: String(till.mpUserId) } })
 
 async function countOrders(till: Till): Promise<number> {
@@ -119,12 +119,12 @@ async function ordersOf(till: Till): Promise<Record<string, unknown>[]> {
   return (await call(service, { url: '/orders', token: till.key })).json().orders
 }
 
-test('the webhook about a charge that a restored backup forgot takes the order in again', async () => {
+test('the webhook of a charge that a restored backup forgot adopts the order', async () => {
   const { till, mpOrderId } = await forgottenSale('restored webhook', {
     reference: 'T-0001-00000042',
   })
   expect(await ordersOf(till)).toEqual([])
-  await hear(till, mpOrderId)
+  await deliverOf(till, mpOrderId)
   const [order] = await ordersOf(till)
   expect(order).toMatchObject({
     mp_order_id: mpOrderId,
@@ -141,12 +141,12 @@ test('the webhook about a charge that a restored backup forgot takes the order i
   expect(await auditOf(service, till.client, 'order.adopted')).toMatchObject([
     { status: 'success', resource_id: order?.order_id },
   ])
-  // Once, however often it is told.
-  await hear(till, mpOrderId)
+  // A repeated webhook adopts nothing more.
+  await deliverOf(till, mpOrderId)
   expect(await ordersOf(till)).toHaveLength(1)
 })
 
-test('every start searches the accounts from before their last known order, and takes in what is missing', async () => {
+test('every start searches each account from before its last known order, and adopts missing orders', async () => {
   const till = await openOwnShop(service, 'restored search')
   const known = (await charge(service, till, { reference: 'S-1' })).json().order_id
   await act(service, known, payByCard)
@@ -166,7 +166,7 @@ test('every start searches the accounts from before their last known order, and 
     { external_reference: 'S-2', status: 'processed', outcome: 'charged' },
     { external_reference: 'S-1', status: 'partially_refunded' },
   ])
-  // Not through: the provider's index may lag behind what was made a moment before the start.
+  // Not finished: the provider's index may lag behind orders made just before the start.
   expect(await stillOpen(process)).not.toBe(0)
   await forgetRequests(service)
   service.clock.advance(3 * 60_000)
@@ -175,17 +175,17 @@ test('every start searches the accounts from before their last known order, and 
   service.clock.advance(24 * 3600_000)
   expect(await stillOpen(process)).toBe(0)
   expect(await searchedPages(till)).toBe(1)
-  const told = process.logLines.filter((line) => line.includes('searched for unknown orders'))
-  expect(told.map((line) => JSON.parse(line))).toContainEqual(
+  const logged = process.logLines.filter((line) => line.includes('searched for unknown orders'))
+  expect(logged.map((line) => JSON.parse(line))).toContainEqual(
     expect.objectContaining({ mpUserId: till.mpUserId, adopted: 2, opened: 0, refreshed: 1 }),
   )
 })
 
-test('an order of the provider that is named by its id there is taken in before it is answered', async () => {
+test('an order that is asked for by its provider id is adopted before the answer', async () => {
   const { till, forgottenId, mpOrderId } = await forgottenSale('restored read', {
     reference: 'R-1',
   })
-  const other = await openOwnShop(service, 'restored read, somebody else')
+  const other = await openOwnShop(service, 'restored read, another client')
   expect((await readOrder(service, till, forgottenId)).statusCode).toBe(404)
   expect((await readOrder(service, other, mpOrderId)).statusCode).toBe(404)
   await setFaults(service, { ...reading, kind: '500' })
@@ -198,7 +198,7 @@ test('an order of the provider that is named by its id there is taken in before 
     { mp_order_id: mpOrderId, status: 'processed', external_reference: 'R-1' },
   ])
   expect((await readOrder(service, other, mpOrderId)).statusCode).toBe(404)
-  // What nobody has is looked for once.
+  // An id that exists nowhere is read once.
   await forgetRequests(service)
   for (let time = 0; time < 3; time += 1) {
     const unknown = `${mpOrderId.slice(0, -4)}0000`
@@ -207,7 +207,7 @@ test('an order of the provider that is named by its id there is taken in before 
   expect((await providerRequests(service, reading)).length).toBe(1)
 })
 
-test('a refund of a forgotten order, named by the id at the provider, is made', async () => {
+test('a refund of a forgotten order, named by its provider id, is made', async () => {
   const { till, mpOrderId } = await forgottenSale('restored refund', { reference: 'R-2' })
   const response = await refund(service, till, mpOrderId, '34,50')
   expect([response.statusCode, response.json()]).toMatchObject([
@@ -217,7 +217,7 @@ test('a refund of a forgotten order, named by the id at the provider, is made', 
   expect(ordersAtProvider(service, till)).toMatchObject([{ refunded_amount: '34.50' }])
 })
 
-/** What the provider says of orders, as if it said `application` made them. */
+/** Alters what the provider answers, as if `application` had made the orders. */
 function madeBy(application: string | undefined) {
   proxy.alter = ({ status, body }, { path }) => {
     if (!path.startsWith('/v1/orders')) return undefined
@@ -229,12 +229,12 @@ function madeBy(application: string | undefined) {
   }
 }
 
-test('the order of another system on the same account and terminal is never taken in, and is read once in a while', async () => {
+test('the order of another application on the same account and terminal is never adopted, and is read rarely', async () => {
   const { till, mpOrderId } = await forgottenSale('another system', { reference: 'X-1' })
   madeBy('1234567890123456')
   await forgetRequests(service)
   for (let time = 0; time < 5; time += 1) {
-    await hear(till, mpOrderId)
+    await deliverOf(till, mpOrderId)
     expect((await readOrder(service, till, mpOrderId)).statusCode).toBe(404)
   }
   expect((await providerRequests(service, reading)).length).toBe(1)
@@ -244,20 +244,20 @@ test('the order of another system on the same account and terminal is never take
   const { logs } = (await asAdmin(service, { url: '/admin/webhooks/logs?limit=1' })).json()
   expect(logs).toMatchObject([{ status: 'ignored', resource_id: mpOrderId }])
   service.clock.advance(11 * 60_000)
-  await hear(till, mpOrderId)
+  await deliverOf(till, mpOrderId)
   expect((await providerRequests(service, reading)).length).toBe(2)
 })
 
-test('where the provider does not say which application made an order, only a reference of our making counts', async () => {
-  const plain = await forgottenSale('application not told', { reference: 'P-1' })
-  const ours = await forgottenSale('application not told, encoded', { reference: 'P 1' })
+test('without the application in the provider’s answer only a reference of our own form is adopted', async () => {
+  const plain = await forgottenSale('application not named', { reference: 'P-1' })
+  const ours = await forgottenSale('application not named, encoded', { reference: 'P 1' })
   madeBy(undefined)
   await startedSearch()
   expect(await ordersOf(plain.till)).toEqual([])
   expect(await ordersOf(ours.till)).toMatchObject([{ mp_order_id: ours.mpOrderId }])
 })
 
-test('clients who share an account get the orders of their own boxes', async () => {
+test('clients that share an account get the orders of their own boxes', async () => {
   const account = newAccount()
   const one = await openShop(service, 'shares one', account)
   const two = await enrol(service, 'shares two', account)
@@ -272,7 +272,7 @@ test('clients who share an account get the orders of their own boxes', async () 
   expect(await ordersOf(two)).toMatchObject([{ external_reference: 'SH-1', status: 'processed' }])
 })
 
-test('a forgotten order whose box nobody has is left alone and named in the log', async () => {
+test('a forgotten order whose box is unknown is not adopted, and the log names it', async () => {
   const till = await openOwnShop(service, 'restored too far')
   const restore = await backUp(service.database)
   await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2'] })
@@ -283,18 +283,18 @@ test('a forgotten order whose box nobody has is left alone and named in the log'
   expect(await ordersOf(till)).toEqual([])
   const [book] = ordersAtProvider(service, till)
   expect(book?.status).toBe('created')
-  const told = process.logLines.filter((line) => line.includes('that matches no box'))
-  expect(JSON.parse(told.at(-1) ?? '{}')).toMatchObject({ mpOrderId: book?.id, level: 'warn' })
+  const logged = process.logLines.filter((line) => line.includes('that matches no box'))
+  expect(JSON.parse(logged.at(-1) ?? '{}')).toMatchObject({ mpOrderId: book?.id, level: 'warn' })
 })
 
-test('a forgotten order that nobody came back for is canceled when its time is over', async () => {
+test('a forgotten order that nobody asks for is canceled when its time has passed', async () => {
   const till = await openOwnShop(service, 'restored and left')
   const restore = await backUp(service.database)
   await charge(service, till, { reference: 'L-1' })
   await restore()
   await startedSearch()
   expect(await ordersOf(till)).toMatchObject([{ status: 'created' }])
-  // As a provider that lets it live on.
+  // As at a provider that does not expire it.
   const [book] = ordersAtProvider(service, till)
   await service.database.db
     .updateTable('orders')
@@ -305,7 +305,7 @@ test('a forgotten order that nobody came back for is canceled when its time is o
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
 })
 
-test('the search goes page by page and leaves an account alone that says "too many"', {
+test('the search reads page by page, and waits as long as a 429 of the account asks', {
   tags: ['long'],
 }, async () => {
   const till = await openOwnShop(service, 'restored long ago')
@@ -342,7 +342,7 @@ test('the search goes page by page and leaves an account alone that says "too ma
   const fault = { ...searching, user_id: till.mpUserId, count: 1 }
   await setFaults(service, { ...fault, kind: 'status', status: 429, retry_after: 300 })
   await forgetRequests(service)
-  // The proxy passes no headers on.
+  // The proxy does not forward headers.
   const process = await startedSearch(service.sandbox.url)
   service.clock.advance(200_000)
   await stillOpen(process)
@@ -352,7 +352,7 @@ test('the search goes page by page and leaves an account alone that says "too ma
   expect(await countOrders(till)).toBe(102)
 })
 
-test('a search that was cut goes on with the next process, however much was sold meanwhile', async () => {
+test('the next process continues an interrupted search, however much was sold meanwhile', async () => {
   const { till } = await forgottenSale('search cut', { reference: 'C-1' })
   await setFaults(service, { ...searching, kind: 'drop_before' })
   await startedSearch()
@@ -380,7 +380,7 @@ test('of two processes that start together one searches an account', async () =>
   expect(await countOrders(till)).toBe(2)
 })
 
-test('tills do not wait for the search, nor does the end of the process', async () => {
+test('neither charges nor the stop of the process wait for the search', async () => {
   const till = await openOwnShop(service, 'search hangs')
   await setFaults(service, { ...searching, kind: 'hang_before' })
   const process = await startProcess(service.sandbox.url, { PROVIDER_TIMEOUT_MS: '30000' })
@@ -390,11 +390,11 @@ test('tills do not wait for the search, nor does the end of the process', async 
   expect((await charge(process, till, { reference: 'H-1' })).statusCode).toBe(201)
   await expect.poll(() => searchedPages(till)).toBe(1)
   await process.orderSearch.stop()
-  // One page alone takes 15 s.
+  // One page alone would take 15 s.
   expect(performance.now() - began).toBeLessThan(10_000)
 })
 
-test('a sale that was forgotten and is repeated without a key is paid already', async () => {
+test('a forgotten sale that is repeated without a key is answered as already paid', async () => {
   const { till, mpOrderId } = await forgottenSale('repeated bare', { reference: 'B-1' })
   await startedSearch()
   const repeated = await charge(service, till, { reference: 'B-1' })
@@ -405,7 +405,7 @@ test('a sale that was forgotten and is repeated without a key is paid already', 
   expect(ordersAtProvider(service, till)).toMatchObject([{ id: mpOrderId }])
 })
 
-test('nor is it charged again when only a later attempt had reached the provider, or its reference cannot be read back', async () => {
+test('a forgotten sale is not charged again when only its second attempt reached the provider, whatever its reference', async () => {
   for (const [name, reference] of [
     ['later attempt', 'B-2'],
     ['later attempt, encoded', 'B 2'],
@@ -433,7 +433,7 @@ test('nor is it charged again when only a later attempt had reached the provider
   }
 })
 
-test('a sale that was forgotten and is repeated under its key is the order that was found', async () => {
+test('a forgotten sale that is repeated under its key gets the order that was found', async () => {
   const sale = { reference: 'K-1', headers: keyed('key-1') }
   const { till, mpOrderId } = await forgottenSale('repeated keyed', sale)
   await startedSearch()
@@ -445,13 +445,13 @@ test('a sale that was forgotten and is repeated under its key is the order that 
   }
   const other = await charge(service, till, { ...sale, amount: '5,00' })
   expect(other.json().code).toBe('IDEMPOTENCY_CONFLICT')
-  // It stands for one key: another one is another sale.
+  // The order answers one key: another key is another sale.
   const second = await charge(service, till, { ...sale, headers: keyed('key-2') })
   expect(second.statusCode).toBe(201)
   expect(ordersAtProvider(service, till)).toMatchObject([{ id: mpOrderId }, { status: 'created' }])
 })
 
-test('a key that comes a day after its equal sale was found is another sale', async () => {
+test('a key that comes a day after an equal sale was found is another sale', async () => {
   const sale = { reference: 'K-2', headers: keyed('key-1') }
   const { till } = await forgottenSale('keyed late', sale)
   await startedSearch()
@@ -461,7 +461,7 @@ test('a key that comes a day after its equal sale was found is another sale', as
   expect(ordersAtProvider(service, till)).toHaveLength(2)
 })
 
-test('a forgotten order that ended without a payment does not stand for a new sale', async () => {
+test('a forgotten order that ended without a payment is not the answer to a new sale', async () => {
   const till = await openOwnShop(service, 'repeated canceled')
   const restore = await backUp(service.database)
   const sale = { reference: 'E-1', headers: keyed('key-1') }
@@ -478,7 +478,7 @@ test('a forgotten order that ended without a payment does not stand for a new sa
   )
 })
 
-test('a forgotten order that was canceled answers its own key, and no other is made', async () => {
+test('a forgotten order that was canceled answers its own key, and no other order is made', async () => {
   const till = await openOwnShop(service, 'canceled under its key')
   const restore = await backUp(service.database)
   const sale = { reference: 'E-2', headers: keyed('key-1') }
@@ -511,7 +511,7 @@ test('a sale that is repeated before it was found is the same order at the provi
   }
 })
 
-test('a sale without a key that was found has the id that its till was told', async () => {
+test('a found sale without a key has the id that the first answer gave', async () => {
   const { till, forgottenId } = await forgottenSale('same id', { reference: 'I-1' })
   await startedSearch()
   expect((await readOrder(service, till, forgottenId)).json()).toMatchObject({
@@ -525,39 +525,36 @@ test.each([
   ['partial, keyed', '10,00', 'R2'],
   ['total, without a key', undefined, undefined],
   ['partial, without a key', '10,00', undefined],
-])(
-  'a refund (%s) that was forgotten and is repeated is paid out once',
-  async (name, amount, key) => {
-    for (const isSaleForgotten of [false, true]) {
-      const till = await openOwnShop(service, `refund ${name} ${isSaleForgotten}`)
-      let restore = await backUp(service.database)
-      const { order_id } = (await charge(service, till, { reference: 'F-1' })).json()
-      await act(service, order_id, payByCard)
-      await readOrder(service, till, order_id)
-      if (!isSaleForgotten) restore = await backUp(service.database)
-      const first = await refund(service, till, order_id, amount, key)
-      expect(first.statusCode).toBe(200)
-      await restore()
-      await startedSearch()
-      const [book] = ordersAtProvider(service, till)
-      const repeated = await refund(service, till, book?.id as string, amount, key)
-      const after = ordersAtProvider(service, till)[0]
-      expect(after?.refunded_amount).toBe(amount === undefined ? '1234.50' : '10.00')
-      expect(after?.refunds).toHaveLength(1)
-      const isSaid =
-        repeated.statusCode === 200 || repeated.json().code === 'ORDER_ALREADY_REFUNDED'
-      expect([isSaid, repeated.body]).toEqual([true, repeated.body])
-    }
-  },
-)
+])('a forgotten refund (%s) that is repeated is paid out once', async (name, amount, key) => {
+  for (const isSaleForgotten of [false, true]) {
+    const till = await openOwnShop(service, `refund ${name} ${isSaleForgotten}`)
+    let restore = await backUp(service.database)
+    const { order_id } = (await charge(service, till, { reference: 'F-1' })).json()
+    await act(service, order_id, payByCard)
+    await readOrder(service, till, order_id)
+    if (!isSaleForgotten) restore = await backUp(service.database)
+    const first = await refund(service, till, order_id, amount, key)
+    expect(first.statusCode).toBe(200)
+    await restore()
+    await startedSearch()
+    const [book] = ordersAtProvider(service, till)
+    const repeated = await refund(service, till, book?.id as string, amount, key)
+    const after = ordersAtProvider(service, till)[0]
+    expect(after?.refunded_amount).toBe(amount === undefined ? '1234.50' : '10.00')
+    expect(after?.refunds).toHaveLength(1)
+    const isAnswered =
+      repeated.statusCode === 200 || repeated.json().code === 'ORDER_ALREADY_REFUNDED'
+    expect([isAnswered, repeated.body]).toEqual([true, repeated.body])
+  }
+})
 
 test.each(['webhook', 'search'])(
-  'an order of a row that had counted as never made opens it again, by %s',
+  'the order of a row that counted as never made reopens the row, by %s',
   async (by) => {
     const till = await openOwnShop(service, `opened by ${by}`)
     const { order_id } = (await charge(service, till, { reference: 'O-1' })).json()
     const [book] = ordersAtProvider(service, till)
-    // As after a refusal that another attempt had overtaken.
+    // As after a refusal that an earlier attempt overtook.
     await service.database.db
       .updateTable('orders')
       .set({
@@ -572,7 +569,7 @@ test.each(['webhook', 'search'])(
       .execute()
     await sandboxCall(service, 'POST', `/_sandbox/orders/${book?.id}/act`, payByCard)
     if (by === 'search') await startedSearch()
-    else await hear(till, book?.id as string)
+    else await deliverOf(till, book?.id as string)
     expect((await readOrder(service, till, order_id)).json()).toMatchObject({
       mp_order_id: book?.id,
       paid_after_close: true,
@@ -582,7 +579,7 @@ test.each(['webhook', 'search'])(
   },
 )
 
-test('where equal sales without a key count as different ones, a forgotten one answers no new sale', async () => {
+test('without the duplicate guard a forgotten sale does not answer a new equal one', async () => {
   const process = await startProcess(proxy.url, { DUPLICATE_ORDER_GUARD: 'off' })
   const { till } = await forgottenSale('guard off', { reference: 'G-1' }, process)
   const next = await charge(process, till, { reference: 'G-1' })

@@ -26,7 +26,7 @@ beforeAll(async () => {
   deps = { database, now, log } as unknown as PaymentDeps
 })
 afterAll(() => database.close())
-// The lease's own clock; time passes for it only when a test says so.
+// The lease has its own clock; a test advances it explicitly.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }))
 afterEach(() => void vi.useRealTimers())
 
@@ -36,7 +36,7 @@ function pass(ms: number): void {
 }
 
 /** A row whose creation is not confirmed. */
-async function openRow(held?: ReturnType<typeof newLeaseColumns>): Promise<string> {
+async function openRow(taken?: ReturnType<typeof newLeaseColumns>): Promise<string> {
   const id = randomUUID()
   await database.transaction((trx) =>
     insertOrder(trx, {
@@ -59,7 +59,7 @@ async function openRow(held?: ReturnType<typeof newLeaseColumns>): Promise<strin
       created_at: now(),
       last_updated_at: now(),
       expires_at: new Date(nowMs + 960_000),
-      ...held,
+      ...taken,
     }),
   )
   return id
@@ -75,9 +75,9 @@ const rowOf = (id: string) =>
 const send = async <T>(
   id: string,
   work: (lease: SendLease) => Promise<T>,
-  held: NewLease | null = null,
+  taken: NewLease | null = null,
 ) => {
-  const lease = await takeSendLease(deps, { table: 'orders', id }, held)
+  const lease = await takeSendLease(deps, { table: 'orders', id }, taken)
   if (!lease) return undefined
   try {
     return { result: await work(lease) }
@@ -86,8 +86,8 @@ const send = async <T>(
   }
 }
 
-/** Takes the lease, and keeps it until it is let go. */
-async function hold(id: string) {
+/** Takes the lease and keeps it until `giveBack`. */
+async function takeAndKeep(id: string) {
   const [begun, end] = [latch(), latch()]
   let lease: SendLease | undefined
   const done = send(id, async (own) => {
@@ -98,47 +98,47 @@ async function hold(id: string) {
   await begun.opened
   return {
     lease: lease as unknown as SendLease,
-    async letGo() {
+    async giveBack() {
       end.open()
       await done
     },
   }
 }
 
-test('while one sends under a key nobody else does, however often he asks; then the next may', async () => {
+test('while one request holds the lease of a key no other one gets it, however often it asks', async () => {
   const id = await openRow()
-  const first = await hold(id)
+  const first = await takeAndKeep(id)
   const refused = await Promise.all([1, 2, 3].map(() => send(id, async () => 'sent')))
   expect(refused).toEqual([undefined, undefined, undefined])
-  await first.letGo()
+  await first.giveBack()
   expect(await send(id, async () => 'sent')).toEqual({ result: 'sent' })
   expect(await rowOf(id)).toMatchObject({ sender: null, sender_until: null })
 })
 
-test('a new row is its own request’s to send, and not to be taken', async () => {
-  const held = newLeaseColumns(now())
-  const id = await openRow(held)
+test('the request that creates a row has its lease; no other request takes it', async () => {
+  const taken = newLeaseColumns(now())
+  const id = await openRow(taken)
   expect(await send(id, async () => 'sent')).toBeUndefined()
-  const begun = { sender: held.sender, begunAt: now(), provenMs: performance.now() }
+  const begun = { sender: taken.sender, begunAt: now(), provenMs: performance.now() }
   const sent = await send(id, async ({ permit }) => (await permit()) !== undefined, begun)
   expect(sent).toEqual({ result: true })
 })
 
-test('a lease lasts as long as its work: it is prolonged while that goes on', async () => {
+test('a lease is renewed for as long as its work lasts', async () => {
   const id = await openRow()
-  const first = await hold(id)
+  const first = await takeAndKeep(id)
   for (let thirds = 0; thirds < 9; thirds += 1) {
     pass(1_700)
-    // A second statement of this process comes after the renewal.
+    // Other statements of this process come after the renewal.
     await vi.waitFor(async () =>
       expect((await rowOf(id)).sender_until?.getTime()).toBeGreaterThan(nowMs + 3_000),
     )
   }
   expect(await send(id, async () => 'sent')).toBeUndefined()
-  await first.letGo()
+  await first.giveBack()
 })
 
-test('T33: an attempt is noted right before it is sent, with the look that follows if it is never heard of', async () => {
+test('T33: an attempt is recorded right before it is sent, with the status check that follows if no answer comes', async () => {
   const id = await openRow()
   await send(id, async ({ permit }) => {
     expect(await rowOf(id)).toMatchObject({ unanswered_at: null, sent_at: null })
@@ -149,27 +149,27 @@ test('T33: an attempt is noted right before it is sent, with the look that follo
   })
 })
 
-test('who finds his lease taken over, or the order given up, sends nothing', async () => {
+test('a request whose lease was taken over, or whose order is to be canceled, sends nothing', async () => {
   const id = await openRow()
-  const zombie = await hold(id)
-  // It stood still, and its renewals with it.
+  const expired = await takeAndKeep(id)
+  // The process was suspended, and its renewals with it.
   nowMs += 5_001
-  const heir = await hold(id)
-  expect(await zombie.lease.permit()).toBeUndefined()
-  expect((await heir.lease.permit())?.()).toBe(true)
-  await zombie.letGo()
-  // What it gave back was not its own.
-  expect((await rowOf(id)).sender).toBe(heir.lease.sender)
+  const successor = await takeAndKeep(id)
+  expect(await expired.lease.permit()).toBeUndefined()
+  expect((await successor.lease.permit())?.()).toBe(true)
+  await expired.giveBack()
+  // It released its own lease only, not the successor’s.
+  expect((await rowOf(id)).sender).toBe(successor.lease.sender)
   await database.db
     .updateTable('orders')
     .set({ cancel_requested_at: now() })
     .where('id', '=', id)
     .execute()
-  expect(await heir.lease.permit()).toBeUndefined()
-  await heir.letGo()
+  expect(await successor.lease.permit()).toBeUndefined()
+  await successor.giveBack()
 })
 
-test('a proof is good for one moment: at the first byte of a call that stood still it is none', async () => {
+test('a permit is valid for a short time: a call that was suspended longer does not start', async () => {
   const id = await openRow()
   await send(id, async ({ permit }) => {
     const isStillMine = await permit()
@@ -180,7 +180,7 @@ test('a proof is good for one moment: at the first byte of a call that stood sti
   })
 })
 
-test('an attempt that nobody answered stays noted, until every one after it is settled', async () => {
+test('an attempt without an answer stays recorded until all later ones are settled', async () => {
   const id = await openRow()
   await send(id, async ({ permit }) => void (await permit()))
   const lostAt = now()
@@ -191,7 +191,7 @@ test('an attempt that nobody answered stays noted, until every one after it is s
     await permit()
     expect(doubtfulAt()).toEqual(now())
     settle()
-    // This attempt is answered. The one that was lost before is not.
+    // This attempt was answered; the earlier one was not.
     expect(doubtfulAt()).toEqual(lostAt)
   })
   expect((await rowOf(id)).unanswered_at).toEqual(lostAt)
@@ -203,7 +203,7 @@ test('an attempt that nobody answered stays noted, until every one after it is s
   expect((await rowOf(clean)).unanswered_at).toBeNull()
 })
 
-test('work that throws gives the lease back and keeps what is unanswered', async () => {
+test('work that throws releases the lease and keeps the attempt recorded as unanswered', async () => {
   const id = await openRow()
   const work = send(id, async ({ permit }) => {
     await permit()

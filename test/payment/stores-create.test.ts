@@ -5,7 +5,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, createStore, enrol, location, type Till } from '../support/till.ts'
 
 let service: TestService
-/** The same database behind a service that speaks the provider's first POS generation. */
+/** The same database behind a service that uses the provider's first POS API. */
 let firstGeneration: TestService
 let till: Till
 beforeAll(async () => {
@@ -30,10 +30,10 @@ afterAll(async () => {
 const uuid = expect.stringMatching(/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/)
 const numberText = expect.stringMatching(/^\d+$/)
 
-/** The pauses of the specification among everything that was slept. */
+/** How often the pause that the specification asks for was slept. */
 const pauses = ({ sleeps }: TestService) => sleeps.filter((ms) => ms === 2000).length
 
-test('creates a store with its boxes and answers with both sides’ ids', async () => {
+test('POST /stores creates a store with its boxes and answers with the ids of both sides', async () => {
   const own = await enrol(service, 'founder', '1004')
   const answer = await createStore(service, own, { id: 'SUC-001', boxes: ['CAJA-01', 'CAJA 02'] })
   expect(answer.statusCode).toBe(201)
@@ -51,7 +51,7 @@ test('creates a store with its boxes and answers with both sides’ ids', async 
   expect(there.pos.map(({ id }) => String(id))).toEqual([pos[0].mpPosId, pos[1].mpPosId])
 })
 
-test('one store and the list show it with the fields of the specification', async () => {
+test('GET /stores and GET /stores/:id show the fields of the specification', async () => {
   const own = await enrol(service, 'reader', '1005')
   await createStore(service, own, { id: 'SUC-001', boxes: ['CAJA-01', 'CAJA 02'] })
   const one = await call(service, { url: '/stores/SUC-001', token: own.key })
@@ -85,7 +85,7 @@ test('one store and the list show it with the fields of the specification', asyn
   expect(list.json()).toEqual({ stores: [one.json()], total: 1 })
 })
 
-test('asks the provider as documented, second POS generation: store first, then box by box', async () => {
+test('the second POS API is called as documented: store first, then box by box', async () => {
   await createStore(service, till, { id: 'S2', boxes: ['B21', 'B-22'] })
   const [storeCall, ...boxCalls] = await providerCalls(service, ['POST'])
   expect(storeCall).toMatchObject({ path: '/users/1001/stores', query: '', user_id: 1001 })
@@ -95,12 +95,12 @@ test('asks the provider as documented, second POS generation: store first, then 
   const rows = await service.database.db.selectFrom('pos').selectAll().execute()
   const row = (externalId: string) => rows.find(({ external_id }) => external_id === externalId)
   const { mp_store_id } = (await call(service, { url: '/stores/S2', token: till.key })).json()
-  const told = boxCalls.map(({ path, body, headers }) => ({
+  const sent = boxCalls.map(({ path, body, headers }) => ({
     path,
     body,
     key: headers['x-idempotency-key'],
   }))
-  expect(told).toEqual([
+  expect(sent).toEqual([
     {
       path: '/v2/pos',
       body: { name: 'Caja B21', external_id: 'B21', store_id: mp_store_id },
@@ -114,7 +114,7 @@ test('asks the provider as documented, second POS generation: store first, then 
   ])
 })
 
-test('asks the provider as documented, first POS generation', async () => {
+test('the first POS API is called as documented', async () => {
   const old = await enrol(firstGeneration, 'old', '1002')
   await forgetRequests(firstGeneration)
   const answer = await createStore(firstGeneration, old, { id: 'S-OLD', boxes: ['B1'] })
@@ -137,14 +137,14 @@ test('asks the provider as documented, first POS generation', async () => {
     token: old.key,
   })
   expect(deleted.json().deleted).toEqual({ store: 1, pos: 1 })
-  const gone = await providerCalls(firstGeneration, ['DELETE'])
-  expect(gone.map(({ path }) => path)).toEqual([
+  const deletions = await providerCalls(firstGeneration, ['DELETE'])
+  expect(deletions.map(({ path }) => path)).toEqual([
     `/pos/${answer.json().pos[0].mpPosId}`,
     `/users/1002/stores/${answer.json().store.mpStoreId}`,
   ])
 })
 
-test('passes the optional reference of the location on, and an empty one as none', async () => {
+test('the optional reference of the location is passed on, an empty one as none', async () => {
   for (const [id, reference, sent] of [
     ['R1', 'Planta baja', { reference: 'Planta baja' }],
     ['R2', '', {}],
@@ -176,9 +176,9 @@ test('any ERP id and name reach the provider in its alphabet and come back as th
   const answer = await call(service, { url: '/stores', token: till.key, body })
   expect(answer.statusCode, answer.body).toBe(201)
   expect(answer.json().store.externalId).toBe(store.id)
-  const told = answer.json().pos
-  expect(told.map((box: { externalId: string }) => box.externalId)).toEqual(store.boxes)
-  expect(told[0].name).toMatch(/^Caja «/)
+  const boxes = answer.json().pos
+  expect(boxes.map((box: { externalId: string }) => box.externalId)).toEqual(store.boxes)
+  expect(boxes[0].name).toMatch(/^Caja «/)
   const sent = await providerCalls(service, ['POST'])
   const ids = sent.map(({ body: asked }) => (asked as { external_id: string }).external_id)
   expect(ids[0]).toMatch(/^[A-Za-z0-9]{1,60}$/)
@@ -192,14 +192,14 @@ test('any ERP id and name reach the provider in its alphabet and come back as th
   expect((await call(service, { url: path, token: till.key })).json().name).toBe(body.name)
 })
 
-test('a box whose name has no letter of the provider’s alphabet goes under its id', async () => {
+test('a box whose name has no letter of the provider’s alphabet is named by its id', async () => {
   const pos = [{ name: '日本', external_id: 'J1' }]
   await call(service, { url: '/stores/SUC-002/pos', token: till.key, body: { pos } })
   const [asked] = await providerCalls(service, ['POST'])
   expect(asked?.body).toMatchObject({ name: 'J1', external_id: 'J1' })
 })
 
-test('pauses two seconds between the boxes of one request, and only there', async () => {
+test('a request pauses two seconds between its boxes, and only there', async () => {
   await createStore(service, till, { id: 'P0', boxes: [] })
   expect(pauses(service)).toBe(0)
   await createStore(service, till, { id: 'P1', boxes: ['P1A'] })
@@ -214,7 +214,7 @@ test('pauses two seconds between the boxes of one request, and only there', asyn
   expect(pauses(service)).toBe(5)
 })
 
-test('adds boxes to a store and answers with those only', async () => {
+test('POST /stores/:id/pos adds boxes to a store and answers with those only', async () => {
   const pos = [{ name: 'Caja 9', external_id: 'CAJA-09' }]
   const before = (await call(service, { url: '/stores/SUC-001', token: till.key })).json().pos
   const answer = await call(service, { url: '/stores/SUC-001/pos', token: till.key, body: { pos } })
@@ -227,14 +227,14 @@ test('adds boxes to a store and answers with those only', async () => {
   expect(read.json().pos).toHaveLength(before.length + 1)
 })
 
-test('boxes for a store that does not exist are 404 and ask no provider', async () => {
+test('adding boxes to an unknown store is 404 and calls no provider', async () => {
   const pos = [{ name: 'Caja', external_id: 'LOST' }]
   const answer = await call(service, { url: '/stores/NONE/pos', token: till.key, body: { pos } })
   expect([answer.statusCode, answer.json().code]).toEqual([404, 'NOT_FOUND'])
   expect(await providerCalls(service)).toEqual([])
 })
 
-test('a complete store again is 409, and nothing is asked or changed', async () => {
+test('creating a complete store again is 409, and nothing is called or changed', async () => {
   const before = (await call(service, { url: '/stores/SUC-001', token: till.key })).json()
   const answer = await createStore(service, till, { id: 'SUC-001', boxes: ['NEW-BOX'] })
   expect([answer.statusCode, answer.json().code]).toEqual([409, 'CONFLICT'])
@@ -242,7 +242,7 @@ test('a complete store again is 409, and nothing is asked or changed', async () 
   expect((await call(service, { url: '/stores/SUC-001', token: till.key })).json()).toEqual(before)
 })
 
-test('a box id belongs to one box of a client: elsewhere or again it is 409, twice in a request 422', async () => {
+test('a box id of a client is unique: an existing one is 409, twice in a request is 422', async () => {
   const add = (store: string, ...ids: string[]) =>
     call(service, {
       url: `/stores/${store}/pos`,
@@ -265,7 +265,7 @@ test('a box id belongs to one box of a client: elsewhere or again it is 409, twi
   expect(await providerCalls(service, ['POST'])).toEqual([])
 })
 
-test('another client may use the same ids, and each sees its own', async () => {
+test('another client may use the same ids, and each reads its own', async () => {
   const other = await enrol(service, 'other', '1003')
   const answer = await createStore(service, other, { id: 'SUC-001', boxes: ['CAJA-01'] })
   expect(answer.statusCode).toBe(201)
@@ -275,24 +275,28 @@ test('another client may use the same ids, and each sees its own', async () => {
   expect(theirs.pos).toHaveLength(1)
 })
 
-test('a client on the same account never takes over, nor deletes, what the first one made', async () => {
+test('a client on the same account neither takes over nor deletes the store of the first one', async () => {
   const duplicate = await enrol(service, 'duplicate', '1001')
   const before = await atProvider(service, 1001)
   const answer = await createStore(service, duplicate, { id: 'SUC-001', boxes: ['CAJA-01'] })
   expect([answer.statusCode, answer.json().code]).toEqual([409, 'CONFLICT'])
   expect((await call(service, { url: '/stores', token: duplicate.key })).json().total).toBe(0)
-  await createStore(service, duplicate, { id: 'TWIN', boxes: [] })
+  await createStore(service, duplicate, { id: 'SECOND', boxes: [] })
   const pos = [{ name: 'Caja', external_id: 'CAJA-01' }]
-  const box = await call(service, { url: '/stores/TWIN/pos', token: duplicate.key, body: { pos } })
+  const box = await call(service, {
+    url: '/stores/SECOND/pos',
+    token: duplicate.key,
+    body: { pos },
+  })
   expect([box.statusCode, box.json().code]).toEqual([409, 'CONFLICT'])
-  expect((await call(service, { url: '/stores/TWIN', token: duplicate.key })).json().pos).toEqual(
+  expect((await call(service, { url: '/stores/SECOND', token: duplicate.key })).json().pos).toEqual(
     [],
   )
-  await call(service, { method: 'DELETE', url: '/stores/TWIN', token: duplicate.key })
+  await call(service, { method: 'DELETE', url: '/stores/SECOND', token: duplicate.key })
   expect(await atProvider(service, 1001)).toEqual(before)
 })
 
-test('equal requests at the same time make one store: one creates, the other is told to wait', async () => {
+test('equal requests at the same time make one store: one creates it, the other is 409', async () => {
   for (let round = 0; round < 5; round++) {
     await forgetRequests(service)
     const id = `RACE-${round}`
@@ -305,14 +309,14 @@ test('equal requests at the same time make one store: one creates, the other is 
   }
 })
 
-test('creating is audited: the store, and each box', async () => {
+test('creating a store writes an audit entry for the store and for each box', async () => {
   const own = await enrol(service, 'audited', '1006')
   await createStore(service, own, { id: 'SUC-001', boxes: ['CAJA-01'] })
   const answer = await asAdmin(service, { url: '/admin/activity?client=audited' })
-  const told = answer
+  const entries = answer
     .json()
     .logs.map((entry: Record<string, string>) => [entry.action, entry.resource_id, entry.status])
-  expect(told).toEqual(
+  expect(entries).toEqual(
     expect.arrayContaining([
       ['pos.created', 'CAJA-01', 'success'],
       ['store.created', 'SUC-001', 'success'],

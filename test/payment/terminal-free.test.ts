@@ -39,16 +39,16 @@ async function free(shop: Pick<Shop, 'client' | 'terminalId'>, dryRun?: boolean)
   return response.json()
 }
 
-/** A shop whose terminal has an order, and that order's id. */
-async function openHeld(client: string) {
+/** A shop whose terminal has an open order, and the id of that order. */
+async function openBusyShop(client: string) {
   const shop = await openOwnShop(service, client)
   const orderId = String((await charge(service, shop, { reference: 'T-1' })).json().order_id)
   await forgetRequests(service)
   return { shop, orderId }
 }
 
-test('a dry run, which is the default, names the order that holds the terminal and changes nothing', async () => {
-  const { shop, orderId } = await openHeld('dry')
+test('a dry run, which is the default, names the order at the terminal and changes nothing', async () => {
+  const { shop, orderId } = await openBusyShop('dry')
   service.clock.advance(60_000)
   for (const dryRun of [undefined, true]) {
     expect(await free(shop, dryRun)).toMatchObject({
@@ -77,8 +77,8 @@ test('a dry run, which is the default, names the order that holds the terminal a
   expect(await auditOf(service, shop.client, 'terminal.freed')).toEqual([])
 })
 
-test('a waiting order is canceled at the provider, with both audit entries, and the next charge goes', async () => {
-  const { shop, orderId } = await openHeld('real')
+test('an order in status created is canceled at the provider with both audit entries, and the next charge succeeds', async () => {
+  const { shop, orderId } = await openBusyShop('real')
   expect(await free(shop, false)).toMatchObject({
     verdict: 'freed',
     dry_run: false,
@@ -103,8 +103,8 @@ test('a waiting order is canceled at the provider, with both audit entries, and 
   expect((await charge(service, shop, { reference: 'T-2' })).statusCode).toBe(201)
 })
 
-test('what the device shows is asked to be canceled there, and is named as requested until it is', async () => {
-  const { shop, orderId } = await openHeld('shown')
+test('an order that the device shows is canceled by request, and is named as requested until it ends', async () => {
+  const { shop, orderId } = await openBusyShop('shown')
   await act(service, orderId, { do: 'fetch' })
   expect(await free(shop, true)).toMatchObject({
     verdict: 'held',
@@ -112,32 +112,32 @@ test('what the device shows is asked to be canceled there, and is named as reque
   })
   expect(await providerRequests(service, canceling)).toEqual([])
   for (const dryRun of [false, true]) {
-    const answer = await free(shop, dryRun)
-    expect(answer).toMatchObject({
+    const freed = await free(shop, dryRun)
+    expect(freed).toMatchObject({
       verdict: 'held',
       orders: [{ status: 'at_terminal', action: 'cancel_requested', done: false }],
     })
-    expect(answer.orders[0].message).toContain('may still take the money')
+    expect(freed.orders[0].message).toContain('may still take the money')
   }
   expect(await providerRequests(service, canceling)).toHaveLength(1)
   await act(service, orderId, { do: 'cancel' })
   expect(await free(shop, true)).toMatchObject({ verdict: 'clear' })
 })
 
-test('a device that takes no cancel is left to whoever stands at it, with the way to do it', async () => {
-  const { shop, orderId } = await openHeld('old device')
+test('an order that the device does not let us cancel is left, and the message names the way to cancel it', async () => {
+  const { shop, orderId } = await openBusyShop('old device')
   await act(service, orderId, { do: 'fetch' })
   const refusal = { ...canceling, kind: 'status', status: 409, code: 'cannot_cancel_order' }
   await setFaults(service, refusal)
-  const answer = await free(shop, false)
-  expect(answer).toMatchObject({
+  const freed = await free(shop, false)
+  expect(freed).toMatchObject({
     verdict: 'held',
     orders: [{ status: 'at_terminal', action: 'cancel_on_device', done: false }],
   })
-  expect(answer.orders[0].message).toContain('only the device can cancel it')
+  expect(freed.orders[0].message).toContain('only the device can cancel it')
 })
 
-test('an order of unknown creation is settled under its own key before it is canceled, and not by a dry run', async () => {
+test('freeing settles an order of unknown creation under its own key before the cancel; a dry run does not', async () => {
   const shop = await openOwnShop(service, 'unknown')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, shop, { reference: 'T-1' })).json()
@@ -155,8 +155,8 @@ test('an order of unknown creation is settled under its own key before it is can
   expect(ordersAtProvider(service, shop)).toMatchObject([{ status: 'canceled' }])
 })
 
-test('while the provider is silent nothing is done, and a cancel that it refuses is told', async () => {
-  const { shop } = await openHeld('silent')
+test('nothing is done while the provider does not answer, and a refused cancel is reported', async () => {
+  const { shop } = await openBusyShop('silent')
   await setFaults(service, { ...reading, kind: '500' })
   expect(await free(shop, false)).toMatchObject({
     verdict: 'held',
@@ -174,8 +174,8 @@ test('while the provider is silent nothing is done, and a cancel that it refuses
   expect(refused.orders[0].message).toMatch(/^It could not be canceled: /)
 })
 
-test('an order that was paid unseen is no reason to cancel anything', async () => {
-  const { shop, orderId } = await openHeld('paid')
+test('nothing is canceled when the order was paid without the service having read it', async () => {
+  const { shop, orderId } = await openBusyShop('paid')
   await act(service, orderId, payByCard)
   expect(await free(shop, false)).toMatchObject({
     verdict: 'clear',
@@ -187,9 +187,9 @@ test('an order that was paid unseen is no reason to cancel anything', async () =
   expect(await providerRequests(service, canceling)).toEqual([])
 })
 
-test('an order of another client is shown and not touched; an unknown terminal or client is 404', async () => {
-  const { shop, orderId } = await openHeld('owner')
-  const other = await openOwnShop(service, 'stranger')
+test('an order of another client is shown and not changed; an unknown terminal or client is 404', async () => {
+  const { shop, orderId } = await openBusyShop('owner')
+  const other = await openOwnShop(service, 'neighbour')
   expect(await free({ client: other.client, terminalId: shop.terminalId }, false)).toMatchObject({
     verdict: 'held',
     orders: [{ order_id: orderId, client: 'owner', action: 'other_client', done: false }],
@@ -212,7 +212,7 @@ test.each([
   [{ client: 'acme', reason: '' }, 'reason'],
   [{ reason: 'x' }, 'client'],
   [{ client: 'acme', reason: 'x', dry_run: 'no' }, 'dry_run'],
-])('the body %j is refused by field', async (body, path) => {
+])('the body %j is refused and the error names the field', async (body, path) => {
   const response = await asAdmin(service, { url: '/admin/terminals/SBX/free', body })
   expect([response.statusCode, response.json().details[0].path]).toEqual([422, path])
 })
