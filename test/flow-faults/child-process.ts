@@ -8,45 +8,45 @@ import type { CrashPoint } from './crashing-database.ts'
 const script = fileURLToPath(new URL('child.ts', import.meta.url))
 const longestStartMs = 120_000
 const longestAnswerMs = 5_000
-/** A process that sends nothing in this time is not stopped at a request. */
+/** A process that sends no request in this time is not suspended at one. */
 const longestWaitForRequestMs = 1_500
-/** Halves the time in which a process loads; there are hundreds of them. */
+/** Halves the time to load; a run starts hundreds of processes. */
 const compileCache = join(tmpdir(), 'tillbridge-compile-cache')
 
 export type Child = {
-  /** The name under which its requests tell that they are its own. */
+  /** Its requests carry this name in a header. */
   name: string
-  /** Has read its modules and waits. */
+  /** Resolves when its modules are loaded. */
   loaded: Promise<void>
-  /** Begins; resolves with the name under which it holds leases. */
+  /** Starts the service; resolves with the owner name of its leases. */
   begin(where: Omit<Where, 'child'>): Promise<string>
-  /** It polls and delivers, and is asked under this address. */
+  /** Resolves with the address of its control API when it polls and delivers. */
   polling: Promise<string>
   /** Its address, once it polls. */
   address(): string | undefined
-  /** It dies when it reaches this point. */
+  /** It kills itself when it reaches this point. */
   arm(point: CrashPoint): void
-  /** Its clock is set. */
+  /** Sets its clock. */
   setClock(aheadMs: number): void
-  /** What is written down as owed; undefined when it does not answer. */
-  findOwed(): Promise<string[] | undefined>
-  /** It stands still until `wake`. */
-  freeze(): void
-  /** As `freeze`, with a request that has its permit and is not sent; false when it sends none in that time. */
-  freezeAtRequest(): Promise<boolean>
-  wake(): void
+  /** The open deliveries of its database; undefined when it does not answer. */
+  findOpenDeliveries(): Promise<string[] | undefined>
+  /** Stops it until `resume`. */
+  suspend(): void
+  /** As `suspend`, with a request that is permitted and not sent; false when it sends none in that time. */
+  suspendAtRequest(): Promise<boolean>
+  resume(): void
   kill(): void
   ended: Promise<void>
-  /** What it said at level error, and how often what at level warn. */
+  /** Its log lines at level error, and the count of each message at level warn. */
   errors: string[]
   warnings: Map<string, number>
-  /** The steps that it came to. */
+  /** The steps that it reached. */
   passed: Set<string>
 }
 
 let started = 0
 
-/** Starts a process of the flow side that waits for its order: loading takes longer than beginning. */
+/** Starts a process of the flow side that loads and waits for its order, since loading takes longer than the start. */
 export function startChild(): Child {
   started += 1
   const name = `p${started}`
@@ -59,8 +59,8 @@ export function startChild(): Child {
   const passed = new Set<string>()
   child.on('message', (report: Report) => {
     if (typeof report === 'object' && 'passes' in report) passed.add(report.passes)
-    if (typeof report !== 'object' || !('said' in report)) return
-    const { isError, message, line } = report.said
+    if (typeof report !== 'object' || !('logged' in report)) return
+    const { isError, message, line } = report.logged
     if (isError) errors.push(line)
     else warnings.set(message, (warnings.get(message) ?? 0) + 1)
   })
@@ -69,9 +69,9 @@ export function startChild(): Child {
     address = typeof report === 'object' && 'polling' in report ? report.polling : undefined
     return address
   })
-  // Most that die early are not waited for.
+  // Nobody awaits this of a process that is killed early.
   polling.catch(() => undefined)
-  // It may be dead before it has read what it was sent.
+  // It may be killed before it reads the order.
   const send = (order: Order) => child.send(order, () => undefined)
   return {
     name,
@@ -91,22 +91,24 @@ export function startChild(): Child {
     },
     arm: (point) => send({ arm: point }),
     setClock: (aheadMs) => send({ aheadMs }),
-    findOwed: () => {
-      const owed = reported(child, longestAnswerMs, (report) =>
-        typeof report === 'object' && 'owed' in report ? report.owed : undefined,
+    findOpenDeliveries: () => {
+      const deliveries = reported(child, longestAnswerMs, (report) =>
+        typeof report === 'object' && 'openDeliveries' in report
+          ? report.openDeliveries
+          : undefined,
       )
-      send('what is owed')
-      return owed.catch(() => undefined)
+      send('list open deliveries')
+      return deliveries.catch(() => undefined)
     },
-    freeze: () => void child.kill('SIGSTOP'),
-    freezeAtRequest: () => {
+    suspend: () => void child.kill('SIGSTOP'),
+    suspendAtRequest: () => {
       const stopping = reported(child, longestAnswerMs, (report) =>
         report === 'stopping' ? true : undefined,
       )
       send({ stopAtRequestUntil: Date.now() + longestWaitForRequestMs })
       return stopping.catch(() => false)
     },
-    wake: () => void child.kill('SIGCONT'),
+    resume: () => void child.kill('SIGCONT'),
     kill: () => void child.kill('SIGKILL'),
     ended: new Promise((resolve) => child.once('exit', () => resolve())),
     errors,
@@ -115,7 +117,7 @@ export function startChild(): Child {
   }
 }
 
-/** The first report that `find` makes something of; rejects when the process ends or stays silent. */
+/** The first report for which `find` returns a value; rejects when the process ends or the time is over. */
 function reported<T>(
   child: ChildProcess,
   withinMs: number,
@@ -126,16 +128,16 @@ function reported<T>(
       const found = find(report)
       if (found !== undefined && found !== null) over(() => resolve(found))
     }
-    const onExit = () => over(() => reject(new Error('the process ended before it had begun')))
+    const onExit = () => over(() => reject(new Error('the process ended before its report')))
     const timer = setTimeout(
-      () => over(() => reject(new Error('the process does not begin'))),
+      () => over(() => reject(new Error('the process sent no report in time'))),
       withinMs,
     )
-    const over = (tell: () => void) => {
+    const over = (settle: () => void) => {
       clearTimeout(timer)
       child.off('message', onMessage)
       child.off('exit', onExit)
-      tell()
+      settle()
     }
     child.on('message', onMessage)
     child.once('exit', onExit)

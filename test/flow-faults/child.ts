@@ -6,50 +6,50 @@ import type { Database } from '../../src/db/database.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { openBothSides } from '../support/both-sides.ts'
 import { type CrashPoint, openCrashingDatabase } from './crashing-database.ts'
-import { losing, mostItems, quiet } from './lane.ts'
 import type { StatementStep } from './steps.ts'
+import { losesFieldSuffix, mostItems, unpolledSuffix } from './test-flow.ts'
 
-/** Where a process begins: its database, its flow files, and where sources have tables. */
+/** What a process is started with: its database, its flow files, and the database with the tables of sources. */
 export type Where = {
   database: { databaseUrl: string } | { dataDir: string }
   flowsDir: string
   tablesUrl: string
-  /** The name under which requests tell that they are of this process. */
+  /** Requests of this process carry this name in a header. */
   child: string
 }
 
-/** To the child: begin, die at this point, set the clock so far ahead, list open deliveries, or stop at a request before this time. */
+/** To the child: start, kill yourself at this point, set the clock ahead, list open deliveries, or stop at a request before this time. */
 export type Order =
   | { begin: Where }
   | { arm: CrashPoint }
   | { aheadMs: number }
-  | 'what is owed'
+  | 'list open deliveries'
   | { stopAtRequestUntil: number }
 
 /** From the child. */
 export type Report =
   | 'loaded'
   | { beginning: { processId: string } }
-  /** It polls and delivers, and is asked under this address. */
+  /** It polls and delivers; this is the address of its control API. */
   | { polling: string }
-  /** It has said something at level warn or above. */
-  | { said: { isError: boolean; message: string; line: string } }
-  | { owed: string[] }
-  /** It comes to this step for the first time. */
+  /** It logged a line at level warn or above. */
+  | { logged: { isError: boolean; message: string; line: string } }
+  | { openDeliveries: string[] }
+  /** It reaches this step for the first time. */
   | { passes: StatementStep }
-  /** It stops now, with a request to a target that has its permit and is not sent. */
+  /** It stops now, with a request to a target that is permitted and not sent. */
   | 'stopping'
 
-/** Sleeps are this short, so that many polls fit into a life. */
+/** Sleeps are this short, so that a process polls many times before it is killed. */
 const longestSleepMs = 20
 const betweenPollsMs = 250
 const betweenSyncsMs = 300
-/** That of a warning, as the logger writes it. */
+/** The number of level error in the log. */
 const levelError = 50
 
 const report = (message: Report) => void process.send?.(message)
 
-/** The flow side of a service that may die at any moment, with most flows polled again and again. */
+/** The flow side of a service that may be killed at any moment, with most flows polled again and again. */
 async function begin({ database: place, flowsDir, tablesUrl, child }: Where) {
   const passed = new Set<StatementStep>()
   const database = await openCrashingDatabase(place, (step) => {
@@ -58,18 +58,19 @@ async function begin({ database: place, flowsDir, tablesUrl, child }: Where) {
   })
   let aheadMs = 0
   process.on('message', (order: Order) => {
-    if (order === 'what is owed') void findOwed(database).then((owed) => report({ owed }))
+    if (order === 'list open deliveries')
+      void findOpenDeliveries(database).then((openDeliveries) => report({ openDeliveries }))
     else if ('stopAtRequestUntil' in order) stopAtRequest(order.stopAtRequestUntil)
     else if ('arm' in order) database.arm(order.arm)
     else if ('aheadMs' in order) aheadMs = order.aheadMs
   })
-  // Nobody else can have an embedded database: whoever had something in hand there is dead.
+  // An embedded database has one process. All leases in it belong to processes that ended.
   if (database.engine === 'pglite') {
     await sql`update leases set deadline = now() - interval '1 second' where deadline > 'epoch'`
       .execute(database.db)
       .catch(() => undefined)
   }
-  const logger = createLogger('warn', { write: say })
+  const logger = createLogger('warn', { write: reportLine })
   const { service, side } = await openBothSides({
     database,
     flowsDir,
@@ -80,24 +81,26 @@ async function begin({ database: place, flowsDir, tablesUrl, child }: Where) {
       await wait(Math.min(ms, longestSleepMs), undefined, signal && { signal })
     },
   })
-  // Before the start, so that the process may die in the middle of that too.
+  // Before the start, so that the process may be killed during the start too.
   report({ beginning: { processId: service.deps.processId } })
   await side.start()
   const address = await side.app.listen({ host: '127.0.0.1', port: 0 })
   report({ polling: address })
   const again = async (pauseMs: number, work: () => Promise<unknown>) => {
     for (;;) {
-      // A source that misbehaves fails its poll; the next one makes up for it.
+      // A source with a fault fails its poll; the next poll reads it again.
       await work().catch(() => undefined)
       await wait(pauseMs)
     }
   }
-  const flows = [...(await side.flows.status()).keys()].filter((flow) => !flow.endsWith(quiet))
+  const flows = [...(await side.flows.status()).keys()].filter(
+    (flow) => !flow.endsWith(unpolledSuffix),
+  )
   await Promise.all(
     flows.flatMap((flow) => [
       again(betweenPollsMs, () => side.flows.sync(flow, { force: false })),
-      // One item by itself, in the middle of polls. Of a single record nobody can tell that a field is missing.
-      ...(flow.endsWith(losing)
+      // One item by itself, during polls. A single record does not show that a field is missing.
+      ...(flow.endsWith(losesFieldSuffix)
         ? []
         : [
             again(betweenSyncsMs, () =>
@@ -108,12 +111,12 @@ async function begin({ database: place, flowsDir, tablesUrl, child }: Where) {
   )
 }
 
-/** What undici publishes when it takes a request: the permit was given, and no byte is written. */
+/** undici publishes this when it takes a request: the service permitted it, and no byte is written. */
 const requestTaken = 'undici:request:create'
 
 /**
- * Stops this process (SIGSTOP) within its next write to a target, if one begins until then: a time of the machine's own clock,
- * since a process that reads the order late would stop after the run has woken it.
+ * Stops this process (SIGSTOP) within its next write to a target, if one begins until then. The time is of the machine's own
+ * clock: a process that reads the order late must not stop after the run resumed it.
  */
 function stopAtRequest(until: number): void {
   const onRequest = (message: unknown) => {
@@ -128,19 +131,22 @@ function stopAtRequest(until: number): void {
   subscribe(requestTaken, onRequest)
 }
 
-function say(line: string): void {
+function reportLine(line: string): void {
   const { level, msg } = JSON.parse(line) as { level: number | string; msg: string }
   const isError = typeof level === 'number' ? level >= levelError : level === 'error'
-  report({ said: { isError, message: msg, line } })
+  report({ logged: { isError, message: msg, line } })
 }
 
 /**
- * What is written down as owed, or as delivered otherwise than it was seen. The delete of an item of which nothing was ever sent is
- * done without a request.
+ * Deliveries that are open, or whose delivered hash is not the current one. The delete of an item that was never sent is done
+ * without a request.
  */
-async function findOwed({ db }: Database): Promise<string[]> {
-  type Owed = Record<'flow' | 'pk' | 'destination' | 'state' | 'last_error' | 'skipped', string>
-  const { rows } = await sql<Owed>`
+async function findOpenDeliveries({ db }: Database): Promise<string[]> {
+  type OpenDelivery = Record<
+    'flow' | 'pk' | 'destination' | 'state' | 'last_error' | 'skipped',
+    string
+  >
+  const { rows } = await sql<OpenDelivery>`
     select flow, pk, destination, state, last_error, skipped from deliveries
     where (state <> 'done' or delivered_hash is distinct from hash or payload is not null)
       and not (state = 'done' and kind = 'delete' and delivered_hash is null and skipped is not null)`.execute(
@@ -155,9 +161,9 @@ async function findOwed({ db }: Database): Promise<string[]> {
 process.on('disconnect', () => process.exit(0))
 process.once('message', (order: Order) => {
   if (typeof order !== 'object' || !('begin' in order)) return
-  // A start may fail while somebody who stands still has the rows that it needs: then it is over, as a service's would be.
+  // A start may fail while a suspended process has locked the rows that it needs. Then the process ends, as a service does.
   begin(order.begin).catch(() => process.exit(1))
 })
-// Who is killed writes nothing at its end.
+// Now, since a killed process cannot do it at its end.
 flushCompileCache()
 report('loaded')

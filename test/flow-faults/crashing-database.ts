@@ -5,12 +5,12 @@ import { openPglite } from '../../src/db/pglite-engine.ts'
 import { postgresEngine } from '../../src/db/postgres-engine.ts'
 import { type Moment, type StatementStep, stepOf } from './steps.ts'
 
-/** At the `nth` time from now that this step is reached. */
+/** The `nth` time from now that the process reaches this step. */
 export type CrashPoint = { step: StatementStep; moment: Moment; nth: number }
 
 export type CrashingDatabase = Database & { arm(point: CrashPoint): void }
 
-/** The service's database, which kills the process at a step that can be chosen while it runs. `onStep` is told of each. */
+/** The service's database, which kills the process at a step that can be chosen while it runs. It calls `onStep` with each step. */
 export async function openCrashingDatabase(
   place: { databaseUrl: string } | { dataDir: string },
   onStep: (step: StatementStep) => void,
@@ -63,17 +63,17 @@ function crashingDriver(driver: Driver, due: Due): Driver {
       driver.beginTransaction(realOf(connection), settings),
     commitTransaction: async (connection) => {
       const crashing = known.get(connection)
-      // PostgreSQL's driver runs the statement on the connection it is given, where it is watched; the embedded one has none.
+      // PostgreSQL's driver sends a statement on the given connection, which is watched. The embedded driver sends none.
       if (!crashing || crashing.connection.command) await driver.commitTransaction(connection)
       else await crashing.watched('commit', () => driver.commitTransaction(crashing.real))
     },
-    // On the real one, which it throws away when the statement fails.
+    // On the real connection, which the driver closes when the statement fails.
     rollbackTransaction: (connection) => driver.rollbackTransaction(realOf(connection)),
     destroy: (options) => driver.destroy(options),
   }
 }
 
-/** The driver of PostgreSQL commits by a statement of its own, whose answer says what the server made of it. */
+/** The driver of PostgreSQL commits by a statement of its own, and reads the server's answer to it. */
 type CommandingConnection = DatabaseConnection & {
   command?: (query: CompiledQuery) => Promise<string>
 }
@@ -90,15 +90,15 @@ function crashingConnection(real: CommandingConnection, due: Due): Crashing {
     const step = stepOf(text, steps)
     if (step !== undefined) steps.add(step)
     const moment = due(step)
-    if (moment === 'before') die()
+    if (moment === 'before') killOwnProcess()
     const answer = send()
     if (moment === 'during') {
-      // The statement is on its way; what becomes of it nobody here will know.
+      // The statement is sent, and its result is never read.
       await setImmediate()
-      die()
+      killOwnProcess()
     }
     const result = await answer
-    if (moment === 'after') die()
+    if (moment === 'after') killOwnProcess()
     return result
   }
   const connection: CommandingConnection = {
@@ -113,6 +113,6 @@ function crashingConnection(real: CommandingConnection, due: Due): Crashing {
   return { connection, real, watched }
 }
 
-function die(): void {
+function killOwnProcess(): void {
   process.kill(process.pid, 'SIGKILL')
 }

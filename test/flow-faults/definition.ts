@@ -1,24 +1,28 @@
 import { join } from 'node:path'
-import type { Lane } from './lane.ts'
+import type { TestFlow } from './test-flow.ts'
 
 const attemptTimeoutMs = 300
-/** What may make something twice has the time to be heard, also on a busy machine. */
+/** Long enough for the answer to a creation, also on a busy machine: a repeated creation could make the item twice. */
 const createTimeoutMs = 1_500
 
-export type Places = { url: string; filesDir: string }
+export type Endpoints = { url: string; filesDir: string }
 
-/** The flow file of a lane, with its second destination once that is `filled`. */
-export function definitionOf(lane: Lane, places: Places, withSecond: boolean): object {
-  const { name, play, chance } = lane
-  const { polledBy, withDeletes, isGuarded } = play
+/** The flow file of a flow under test, with its second destination if `withSecond`. */
+export function definitionOf(
+  testFlow: TestFlow,
+  endpoints: Endpoints,
+  withSecond: boolean,
+): object {
+  const { name, scenario, chance } = testFlow
+  const { polledBy, withDeletes, isGuarded } = scenario
   return {
     version: 1,
     name,
-    // Nothing but its own way gets such a flow polled.
-    pollInterval: polledBy === 'names' ? '24h' : '1s',
+    // Only requests that name keys poll such a flow.
+    pollInterval: polledBy === 'keys' ? '24h' : '1s',
     ...(polledBy === 'schedule' && { schedule: { cron: '* * * * *' } }),
     allowPrivateNetwork: true,
-    source: sourceOf(lane, places),
+    source: sourceOf(testFlow, endpoints),
     item: { key: 'id' },
     deletes: {
       mode: withDeletes ? 'delete' : 'ignore',
@@ -27,39 +31,45 @@ export function definitionOf(lane: Lane, places: Places, withSecond: boolean): o
         : { emptySource: 'allow', maxPercent: 100, minItems: 0 },
     },
     destinations: [
-      { name: 'web', ...targetOf(lane, `${places.url}/${name}/web`), ...common(lane) },
+      { name: 'web', ...targetOf(testFlow, `${endpoints.url}/${name}/web`), ...common(testFlow) },
       ...(withSecond
-        ? [{ name: 'second', ...byKeys(`${places.url}/${name}/second`, lane), ...common(lane) }]
+        ? [
+            {
+              name: 'second',
+              ...byKeys(`${endpoints.url}/${name}/second`, testFlow),
+              ...common(testFlow),
+            },
+          ]
         : []),
     ],
-    // Without a history what a lost claim may have overtaken is read anew.
+    // Without a history the service reads an item again that a request under an expired lease may have overtaken.
     queue: { keepHistory: chance.maybe('history', 0.6) ? '30d' : '0s' },
   }
 }
 
-/** Where the items of a lane of files are. */
-export function folderOf({ name }: Lane, { filesDir }: Places): string {
+/** The folder with the files of a flow. */
+export function folderOf({ name }: TestFlow, { filesDir }: Endpoints): string {
   return join(filesDir, name)
 }
 
-function sourceOf(lane: Lane, places: Places): object {
-  const { name, play, chance } = lane
+function sourceOf(testFlow: TestFlow, endpoints: Endpoints): object {
+  const { name, scenario, chance } = testFlow
   const limits = {
-    // Few records at a time do not tell that a field is missing.
-    fetchSize: play.losesField ? 100 : chance.whole('fetch size', 2, 8),
+    // A few records do not show that a field is missing.
+    fetchSize: scenario.losesField ? 100 : chance.whole('fetch size', 2, 8),
     timeout: '2s',
   }
-  switch (play.source) {
+  switch (scenario.source) {
     case 'a file':
-    case 'files of news': {
-      const isNews = play.source === 'files of news'
+    case 'files of changes': {
+      const isIncremental = scenario.source === 'files of changes'
       return {
         type: 'file',
-        path: join(folderOf(lane, places), isNews ? 'in-*.csv' : 'all.csv'),
+        path: join(folderOf(testFlow, endpoints), isIncremental ? 'in-*.csv' : 'all.csv'),
         format: 'csv',
         settle: chance.pick('settle', ['0s', '100ms']),
-        ...(isNews && { after: 'archive' }),
-        ...(play.withMarker && { ready: '{stem}.ok' }),
+        ...(isIncremental && { after: 'archive' }),
+        ...(scenario.withMarker && { ready: '{stem}.ok' }),
         limits: { fetchSize: limits.fetchSize },
       }
     }
@@ -69,30 +79,30 @@ function sourceOf(lane: Lane, places: Places): object {
         driver: 'postgres',
         // biome-ignore lint/suspicious/noTemplateCurlyInString: the flow file's own placeholder
         url: '${env:ERP_URL}',
-        query: `select id, rev, text from ${tableOf(lane)}`,
-        itemQuery: `select id, rev, text from ${tableOf(lane)} where id = :pk`,
+        query: `select id, rev, text from ${tableOf(testFlow)}`,
+        itemQuery: `select id, rev, text from ${tableOf(testFlow)} where id = :pk`,
         limits: { fetchSize: limits.fetchSize },
       }
     default: {
-      const isNews = play.source === 'a list of what is new'
+      const isIncremental = scenario.source === 'a list of changes'
       return {
         type: 'http',
-        url: `${places.url}/${name}/source${isNews ? '?since={cursor}' : ''}`,
-        item: { url: `${places.url}/${name}/item/{pk}` },
-        ...(isNews && { cursor: { field: 'rev', initial: '0' }, fullScanEvery: '1s' }),
+        url: `${endpoints.url}/${name}/source${isIncremental ? '?since={cursor}' : ''}`,
+        item: { url: `${endpoints.url}/${name}/item/{pk}` },
+        ...(isIncremental && { cursor: { field: 'rev', initial: '0' }, fullScanEvery: '1s' }),
         limits,
       }
     }
   }
 }
 
-export function tableOf({ name }: Lane): string {
+export function tableOf({ name }: TestFlow): string {
   return `erp_${name.replaceAll('-', '_')}`
 }
 
-function common({ play, chance }: Lane): object {
+function common({ scenario, chance }: TestFlow): object {
   return {
-    ...bodyOf(play),
+    ...bodyOf(scenario),
     answers: [
       { status: [409], when: 'body.code = "busy"', is: 'retry' },
       { status: [422], when: 'body.code = "deleted"', is: 'gone' },
@@ -103,10 +113,10 @@ function common({ play, chance }: Lane): object {
   }
 }
 
-/** A file knows texts only. */
-function bodyOf({ source, losesField }: Lane['play']): object {
+/** The values of a CSV file are texts. */
+function bodyOf({ source, losesField }: TestFlow['scenario']): object {
   const isFile = source.includes('file')
-  // A mapping sends also what it finds nothing for.
+  // A mapping also sends an item without the field.
   if (losesField) {
     return { map: `{ "id": id, "rev": ${isFile ? '$number(rev)' : 'rev'}, "text": text }` }
   }
@@ -115,38 +125,38 @@ function bodyOf({ source, losesField }: Lane['play']): object {
   }
 }
 
-/** Tells whoever looks at requests which process sent one. Not of batches, where all of them are alike. */
+/** Names the process that sent a request. Batches have no such header: all of theirs are the same. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the flow file's own placeholder
 const headers = { 'x-process': '${env:CHILD}' }
 
-function byKeys(url: string, { play }: Lane): object {
+function byKeys(url: string, { scenario }: TestFlow): object {
   return {
     type: 'http',
     request: { method: 'PUT', url: `${url}/items/{pk}`, headers },
-    ...(play.withDeletes && { delete: { url: `${url}/items/{pk}`, headers } }),
+    ...(scenario.withDeletes && { delete: { url: `${url}/items/{pk}`, headers } }),
     timeout: `${attemptTimeoutMs}ms`,
   }
 }
 
-function targetOf(lane: Lane, url: string): object {
-  const { play, chance } = lane
+function targetOf(testFlow: TestFlow, url: string): object {
+  const { scenario, chance } = testFlow
   const size = chance.whole('batch size', 2, 6)
-  switch (play.target) {
+  switch (scenario.target) {
     case 'keys':
-      return byKeys(url, lane)
+      return byKeys(url, testFlow)
     case 'own ids':
       return {
         type: 'http',
         create: { url: `${url}/rows` },
         find: { url: `${url}/rows?sku={pk}`, remember: { id: '$[sku = $pk].id' } },
         request: { method: 'PUT', url: `${url}/rows/{remembered.id}` },
-        ...(play.withDeletes && { delete: { url: `${url}/rows/{remembered.id}` } }),
+        ...(scenario.withDeletes && { delete: { url: `${url}/rows/{remembered.id}` } }),
         remember: { id: 'made[sku = $pk].id' },
         timeout: `${createTimeoutMs}ms`,
       }
     case 'batches':
       return {
-        ...byKeys(url, lane),
+        ...byKeys(url, testFlow),
         batch: {
           size,
           request: { url: `${url}/batch` },
@@ -158,7 +168,7 @@ function targetOf(lane: Lane, url: string): object {
       return {
         type: 'http',
         request: { method: 'POST', url: `${url}/upserts` },
-        ...(play.withDeletes && { delete: { url: `${url}/skus/{pk}` } }),
+        ...(scenario.withDeletes && { delete: { url: `${url}/skus/{pk}` } }),
         remember: { id: 'id' },
         batch: {
           size,

@@ -1,74 +1,79 @@
 import { mkdir, open, readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { folderOf, type Places } from './definition.ts'
-import { type Lane, recordsOf } from './lane.ts'
-import type { SourceItem } from './truth.ts'
+import { type Endpoints, folderOf } from './definition.ts'
+import type { SourceItem } from './source-history.ts'
+import { recordsOf, type TestFlow } from './test-flow.ts'
 
 export type Writer = {
-  /** Whether all that changed is where the flow reads it. */
+  /** Whether all changes are written where the flow reads them. */
   isUpToDate(): boolean
   stop(): Promise<void>
 }
 
-/** Of files of news a poll takes few: an ERP that went on would be ahead of a slow machine by hundreds of them. */
+/** A poll takes few files of changes. Without this limit an ERP would write hundreds more than a slow machine reads. */
 const mostUnread = 5
 
 /**
- * An ERP that writes files, and stands still in the middle of them: anywhere where a marker says when one is whole, within a
- * line where only that tells.
+ * An ERP that writes files and sometimes pauses in the middle of one. With a readiness marker it pauses anywhere; without one
+ * only within a line, since an incomplete line alone shows that the file is incomplete.
  */
 export async function startFileWriter(
-  lane: Lane,
-  places: Places,
-  isCalm: () => boolean,
+  testFlow: TestFlow,
+  endpoints: Endpoints,
+  isFaultFree: () => boolean,
 ): Promise<Writer> {
-  const folder = folderOf(lane, places)
+  const folder = folderOf(testFlow, endpoints)
   await mkdir(folder, { recursive: true })
-  const { chance, play, truth } = lane
-  const isNews = play.source === 'files of news'
-  let changed = new Set(lane.ids)
-  let shown = lane.looks
+  const { chance, scenario, sourceHistory } = testFlow
+  const isIncremental = scenario.source === 'files of changes'
+  let changed = new Set(testFlow.ids)
+  let writtenForm = testFlow.recordForm
   let written = 0
   let isWriting = false
   let isStopped = false
-  truth.onChange((id) => changed.add(id))
+  sourceHistory.onChange((id) => changed.add(id))
 
   const writeOne = async () => {
     written += 1
     const label = `file ${written}`
-    const told = changed
+    const changedIds = changed
     changed = new Set()
-    shown = lane.looks
-    const records = recordsOf(lane).filter(({ id }) => !isNews || told.has(id ?? ''))
-    if (isNews && records.length === 0) return
-    const stem = isNews ? `in-${String(written).padStart(6, '0')}` : 'all'
+    writtenForm = testFlow.recordForm
+    const records = recordsOf(testFlow).filter(
+      ({ id }) => !isIncremental || changedIds.has(id ?? ''),
+    )
+    if (isIncremental && records.length === 0) return
+    const stem = isIncremental ? `in-${String(written).padStart(6, '0')}` : 'all'
     const path = join(folder, `${stem}.csv`)
-    const text = csvOf(records, lane.looks)
-    if (!isCalm() && written > 1 && chance.maybe(`${label} is cut`, 0.6)) {
-      const at = cutOf(text, chance.whole(`${label} cut`, 0, text.length - 1), play.withMarker)
+    const text = csvOf(records, testFlow.recordForm)
+    if (!isFaultFree() && written > 1 && chance.maybe(`${label} is cut`, 0.6)) {
+      const at = cutOf(text, chance.whole(`${label} cut`, 0, text.length - 1), scenario.withMarker)
       const file = await open(path, 'w')
       await file.write(text.slice(0, at))
       await wait(chance.whole(`${label} stands still`, 20, 900))
       await file.write(text.slice(at))
       await file.close()
-      lane.note('a file was cut for a while')
+      testFlow.countEvent('a file was incomplete for a while')
     } else if (chance.maybe(`${label} is renamed`, 0.5)) {
       await writeFile(join(folder, 'new.tmp'), text)
       await rename(join(folder, 'new.tmp'), path)
     } else await writeFile(path, text)
-    if (play.withMarker) await writeFile(join(folder, `${stem}.ok`), '')
+    if (scenario.withMarker) await writeFile(join(folder, `${stem}.ok`), '')
   }
 
   const countUnread = async () =>
     (await readdir(folder)).filter((name) => name.endsWith('.csv')).length
-  const isBehind = () => changed.size > 0 || shown !== lane.looks
+  const isBehind = () => changed.size > 0 || writtenForm !== testFlow.recordForm
   await writeOne()
   const loop = (async () => {
     while (!isStopped) {
-      // Of files of news one is taken by a poll where they tell of the same items.
-      await wait(chance.whole(`pause ${written}`, 100, 500) * (isNews && !isCalm() ? 4 : 1))
-      if (!isBehind() || (isNews && !isCalm() && (await countUnread()) >= mostUnread)) continue
+      // A poll takes one file of changes when several contain the same items.
+      await wait(
+        chance.whole(`pause ${written}`, 100, 500) * (isIncremental && !isFaultFree() ? 4 : 1),
+      )
+      if (!isBehind() || (isIncremental && !isFaultFree() && (await countUnread()) >= mostUnread))
+        continue
       isWriting = true
       await writeOne()
       isWriting = false
@@ -83,14 +88,17 @@ export async function startFileWriter(
   }
 }
 
-/** Without a marker a file that ends with a line looks whole, and nobody could tell. */
+/** Where the pause is. Without a marker never behind a whole line: such a file looks complete. */
 function cutOf(text: string, at: number, withMarker: boolean): number {
   return !withMarker && text[at - 1] === '\n' ? at - 1 : at
 }
 
-function csvOf(records: readonly Partial<SourceItem>[], looks: Lane['looks']): string {
+function csvOf(
+  records: readonly Partial<SourceItem>[],
+  recordForm: TestFlow['recordForm'],
+): string {
   const lines = records.map(({ id, rev, text }) =>
-    looks === 'as ever' ? `${id},${rev},${text}` : `${id},${rev}`,
+    recordForm === 'complete' ? `${id},${rev},${text}` : `${id},${rev}`,
   )
-  return [looks === 'as ever' ? 'id,rev,text' : 'id,rev', ...lines, ''].join('\n')
+  return [recordForm === 'complete' ? 'id,rev,text' : 'id,rev', ...lines, ''].join('\n')
 }

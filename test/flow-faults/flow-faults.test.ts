@@ -14,7 +14,7 @@ let clone: PostgresClone | undefined
 afterAll(() => clone?.database.close())
 
 test.skipIf(!postgresUrl)(
-  `flows that are killed again and again bring source and target to agree, in order and under one key${title}`,
+  `source and target agree after repeated kills; deliveries keep their order and their keys${title}`,
   async () => {
     clone = await openPostgresClone(String(postgresUrl))
     const { url: databaseUrl, database } = clone
@@ -23,7 +23,7 @@ test.skipIf(!postgresUrl)(
     expect(result.violations).toEqual([])
     expect(result).toMatchObject({ runs: 5, kills: 3 })
     expect(result.deliveries).toBeGreaterThan(0)
-    // What is recognised by its text changes with the text.
+    // Steps are recognised by the text of their statements: a changed text must fail here.
     const usual = stepsOf(false).filter((step) => !isRare({ step }))
     expect(usual.filter((step) => !result.passed.has(step))).toEqual([])
   },

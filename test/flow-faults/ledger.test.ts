@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { type Arrival, Ledger } from './ledger.ts'
-import { Truth } from './truth.ts'
+import { SourceHistory } from './source-history.ts'
 
 const flow = (withDeletes = true) => {
-  const truth = new Truth()
-  const ledger = new Ledger(truth, { withDeletes })
+  const sourceHistory = new SourceHistory()
+  const ledger = new Ledger(sourceHistory, { withDeletes })
   const upsert = (rev: number, options: Partial<Arrival> & { text?: string } = {}): Arrival => ({
     pk: 'a',
     kind: 'upsert',
@@ -24,35 +24,35 @@ const flow = (withDeletes = true) => {
     ledger.applied(arrival)
     ledger.acknowledged(arrival)
   }
-  return { truth, ledger, upsert, removal, deliver }
+  return { sourceHistory, ledger, upsert, removal, deliver }
 }
 
-test('a flow that keeps its promises is not blamed, re-sends and skipped revisions included', () => {
-  const { truth, ledger, upsert, removal, deliver } = flow()
-  truth.put('a', 'text 1')
-  truth.put('a', 'text 2')
-  truth.put('a', 'text 3')
+test('correct deliveries are no violations, also repeated requests and skipped revisions', () => {
+  const { sourceHistory, ledger, upsert, removal, deliver } = flow()
+  sourceHistory.put('a', 'text 1')
+  sourceHistory.put('a', 'text 2')
+  sourceHistory.put('a', 'text 3')
   ledger.arrived(upsert(1))
   deliver(upsert(1))
   deliver(upsert(3))
   deliver(upsert(3))
-  truth.remove('a')
+  sourceHistory.remove('a')
   deliver(removal)
   deliver(removal)
-  truth.put('a', 'text 5')
+  sourceHistory.put('a', 'text 5')
   deliver(upsert(5))
   expect(ledger.violations).toEqual([])
   expect(ledger.differences()).toEqual([])
   expect(ledger.counts).toEqual({ arrivals: 7, acknowledged: 6, resent: 3, overtaken: 0 })
 })
 
-test('an older revision behind a newer one is a violation, and so is one behind its removal', () => {
-  const { truth, ledger, upsert, removal, deliver } = flow()
-  truth.put('a', 'text 1')
-  truth.put('a', 'text 2')
+test('an older revision after a newer one, or after a removal, is a violation', () => {
+  const { sourceHistory, ledger, upsert, removal, deliver } = flow()
+  sourceHistory.put('a', 'text 1')
+  sourceHistory.put('a', 'text 2')
   deliver(upsert(2))
   deliver(upsert(1))
-  truth.remove('a')
+  sourceHistory.remove('a')
   deliver(removal)
   deliver(upsert(2))
   expect(ledger.violations).toEqual([
@@ -61,11 +61,11 @@ test('an older revision behind a newer one is a violation, and so is one behind 
   ])
 })
 
-test('a delete that nothing at the source stands for is a violation', () => {
-  const { truth, ledger, upsert, removal, deliver } = flow()
-  truth.put('a', 'text 1')
-  truth.remove('a')
-  truth.put('a', 'text 3')
+test('a delete without a removal at the source is a violation', () => {
+  const { sourceHistory, ledger, upsert, removal, deliver } = flow()
+  sourceHistory.put('a', 'text 1')
+  sourceHistory.remove('a')
+  sourceHistory.put('a', 'text 3')
   deliver(upsert(3))
   deliver(removal)
   expect(ledger.violations).toEqual(['a: deleted although the source kept it since 3'])
@@ -73,9 +73,9 @@ test('a delete that nothing at the source stands for is a violation', () => {
 })
 
 test('another key for the same upsert, one key for two contents and no key are violations', () => {
-  const { truth, ledger, upsert, deliver } = flow()
-  truth.put('a', 'text 1')
-  truth.put('a', 'text 2')
+  const { sourceHistory, ledger, upsert, deliver } = flow()
+  sourceHistory.put('a', 'text 1')
+  sourceHistory.put('a', 'text 2')
   deliver(upsert(1))
   deliver(upsert(1, { key: 'other' }))
   deliver(upsert(2, { key: 'other' }))
@@ -88,46 +88,46 @@ test('another key for the same upsert, one key for two contents and no key are v
   ])
 })
 
-test('what the source never had, what never arrived, what nobody said yes to and what stays behind', () => {
-  const { truth, ledger, upsert, deliver } = flow()
-  truth.put('a', 'text 1')
-  truth.put('b', 'text 2')
+test('invented content is a violation; missing, unacknowledged and undeleted items are differences', () => {
+  const { sourceHistory, ledger, upsert, deliver } = flow()
+  sourceHistory.put('a', 'text 1')
+  sourceHistory.put('b', 'text 2')
   deliver(upsert(1, { text: 'invented' }))
   expect(ledger.violations).toEqual([expect.stringContaining('the source never had')])
-  truth.put('a', 'text 3')
+  sourceHistory.put('a', 'text 3')
   ledger.arrived(upsert(3))
   ledger.applied(upsert(3))
   expect(ledger.differences()).toEqual([
     'a: revision 3 was never acknowledged',
     'b: the source has revision 2, the target nothing',
   ])
-  truth.remove('a')
-  truth.remove('b')
+  sourceHistory.remove('a')
+  sourceHistory.remove('b')
   expect(ledger.differences()).toEqual(['a: removed from the source, still at the target'])
 })
 
-test('a delete may stand for an earlier removal than the last: the target was not told of that one', () => {
-  const { truth, ledger, upsert, removal, deliver } = flow()
-  truth.put('a', 'text 1')
+test('a delete stands for the first removal whose delete has not arrived', () => {
+  const { sourceHistory, ledger, upsert, removal, deliver } = flow()
+  sourceHistory.put('a', 'text 1')
   deliver(upsert(1))
-  truth.remove('a')
-  truth.put('a', 'text 3')
-  truth.remove('a')
-  expect(ledger.removalTold('a')).toBe(2)
+  sourceHistory.remove('a')
+  sourceHistory.put('a', 'text 3')
+  sourceHistory.remove('a')
+  expect(ledger.removalOfNextDelete('a')).toBe(2)
   deliver(removal)
-  expect(ledger.removalTold('a')).toBe(2)
-  truth.put('a', 'text 5')
+  expect(ledger.removalOfNextDelete('a')).toBe(2)
+  sourceHistory.put('a', 'text 5')
   deliver(upsert(5))
-  truth.remove('a')
-  expect(ledger.removalTold('a')).toBe(6)
+  sourceHistory.remove('a')
+  expect(ledger.removalOfNextDelete('a')).toBe(6)
 })
 
-test('what is new to the target is an advance, what comes again is none', () => {
-  const { truth, ledger, upsert, removal, deliver } = flow()
-  truth.put('a', 'text 1')
+test('only an arrival that is new to the target counts as an advance', () => {
+  const { sourceHistory, ledger, upsert, removal, deliver } = flow()
+  sourceHistory.put('a', 'text 1')
   for (let time = 0; time < 3; time += 1) deliver(upsert(1))
   expect(ledger.advances).toBe(1)
-  truth.remove('a')
+  sourceHistory.remove('a')
   for (let time = 0; time < 3; time += 1) deliver(removal)
   expect(ledger.advances).toBe(2)
 })

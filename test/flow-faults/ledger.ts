@@ -1,38 +1,37 @@
-import type { SourceItem, Truth } from './truth.ts'
+import type { SourceHistory, SourceItem } from './source-history.ts'
 
 export type Arrival = {
   pk: string
   kind: 'upsert' | 'delete'
-  /** The body; undefined for a delete. */
+  /** Undefined for a delete. */
   body: SourceItem | undefined
-  /** Method and path of its request: another one is another request, under another key. */
+  /** Method and path. A request to another address has another key. */
   address: string
   /** The idempotency key. */
   key: string
-  /** It was held up on its way while its sender stood still, or has given it up: what came meanwhile has overtaken it. */
+  /** It was delayed while its sender was suspended, or its sender gave it up. Newer requests may have overtaken it. */
   isLate?: boolean
 }
 
-/** What the receiver has last seen of an item: the revision, or the removal that a delete stands for. */
+/** The last state of an item that arrived: its revision, or the revision of the removal that a delete stands for. */
 type Seen = { rev: number; removed: boolean }
 
 /**
- * What one target of a flow was sent, and whether that keeps the promises. The target may have taken a request whatever it
- * answered, so order is judged by what reached it.
+ * Records what one target of a flow received, and which promises that breaks. The target may have applied a request whatever it
+ * answered, so the order of arrival counts.
  */
 export class Ledger {
   readonly violations: string[] = []
   /**
-   * The same may come again under another key: after a process stood still, of what it may have overtaken, and after somebody
-   * asked for all of it.
+   * The same content may come again under another key: after a process was suspended, and after a fill.
    */
   maySendOnceMore = false
-  /** Why something must not arrive now; undefined when it may. */
+  /** The reason why a request must not arrive now; undefined when it may. */
   forbids: ((arrival: Arrival) => string | undefined) | undefined
   readonly counts = { arrivals: 0, acknowledged: 0, resent: 0, overtaken: 0 }
-  /** How often the target was told what it had not been told; at rest that comes to an end, whatever is sent again. */
+  /** The count of arrivals that were new to the target. Repeated requests do not raise it. */
   advances = 0
-  readonly #truth: Truth
+  readonly #sourceHistory: SourceHistory
   readonly #withDeletes: boolean
   readonly #target = new Map<string, number>()
   readonly #seen = new Map<string, Seen>()
@@ -40,53 +39,53 @@ export class Ledger {
   readonly #keyOf = new Map<string, string>()
   readonly #contentOf = new Map<string, string>()
 
-  constructor(truth: Truth, options: { withDeletes: boolean }) {
-    this.#truth = truth
+  constructor(sourceHistory: SourceHistory, options: { withDeletes: boolean }) {
+    this.#sourceHistory = sourceHistory
     this.#withDeletes = options.withDeletes
   }
 
-  /** A request has reached the target. */
+  /** Records that a request reached the target. */
   arrived(arrival: Arrival): void {
     this.counts.arrivals += 1
-    this.#judgeKey(arrival)
+    this.#checkKey(arrival)
     const why = this.forbids?.(arrival)
     if (why !== undefined) this.violated(`${arrival.pk}: ${arrival.kind} although ${why}`)
-    if (arrival.isLate) this.#noteLate(arrival)
-    else if (arrival.kind === 'delete') this.#judgeDelete(arrival.pk)
-    else this.#judgeUpsert(arrival.pk, arrival.body)
+    if (arrival.isLate) this.#countLate(arrival)
+    else if (arrival.kind === 'delete') this.#checkDelete(arrival.pk)
+    else this.#checkUpsert(arrival.pk, arrival.body)
   }
 
-  /** The target has done what the request asks for. */
+  /** Records that the target applied the request. */
   applied({ pk, body }: Arrival): void {
     if (body) this.#target.set(pk, body.rev)
     else this.#target.delete(pk)
   }
 
-  /** The target has said yes to the request. */
+  /** Records that the target answered the request with success. */
   acknowledged({ pk, body }: Arrival): void {
     this.counts.acknowledged += 1
     if (body) this.#acknowledged.set(pk, Math.max(this.#acknowledged.get(pk) ?? 0, body.rev))
   }
 
-  /** Somebody at the target has removed these, or all. */
+  /** Records that an item, or all items, were removed at the target itself. */
   lost(pk?: string): void {
     if (pk === undefined) this.#target.clear()
     else this.#target.delete(pk)
   }
 
-  /** The service says that the target has this revision of an item. */
-  saidInSync(pk: string, rev: number): void {
+  /** Checks a report of the service that the target has this revision of an item. */
+  reportedInSync(pk: string, rev: number): void {
     if ((this.#acknowledged.get(pk) ?? 0) >= rev) return
-    this.violated(`${pk}: said to be in sync with revision ${rev}, which nobody took`)
+    this.violated(`${pk}: reported in sync with revision ${rev}, which was never acknowledged`)
   }
 
-  /** The removal, by its revision, that a delete which arrives now may stand for: the first that the target was not told of. */
-  removalTold(pk: string): number | undefined {
+  /** The revision of the removal that a delete which arrives now stands for: the first whose delete has not arrived. */
+  removalOfNextDelete(pk: string): number | undefined {
     const seen = this.#seen.get(pk)
-    return seen?.removed ? seen.rev : this.#truth.removalAfter(pk, seen?.rev ?? 0)
+    return seen?.removed ? seen.rev : this.#sourceHistory.removalAfter(pk, seen?.rev ?? 0)
   }
 
-  /** Whether something newer has arrived than this. Of a delete nobody can tell which removal it stands for. */
+  /** Whether a newer request has arrived. A delete does not show which removal it stands for. */
   hasOvertaken({ pk, body }: Arrival): boolean {
     const seen = this.#seen.get(pk)
     return seen !== undefined && (!body || body.rev < seen.rev)
@@ -96,10 +95,10 @@ export class Ledger {
     this.violations.push(what)
   }
 
-  /** In what source and target differ; nothing once the flow has come to rest. */
+  /** The differences between source and target; none when the flow is complete. */
   differences(): string[] {
     const found: string[] = []
-    const items = this.#truth.items()
+    const items = this.#sourceHistory.items()
     for (const { id, rev } of items) {
       const there = this.#target.get(id)
       if (there !== rev) {
@@ -116,13 +115,13 @@ export class Ledger {
     return found
   }
 
-  #judgeKey({ pk, kind, body, key, address }: Arrival): void {
+  #checkKey({ pk, kind, body, key, address }: Arrival): void {
     const content = JSON.stringify([address, pk, kind, body])
     const before = this.#keyOf.get(content)
     if (key === '') this.violated(`${pk}: a request without a key`)
     if (before !== undefined) {
       this.counts.resent += 1
-      // Deletes look alike, also those of later removals.
+      // Deletes of an item have the same content, also those of later removals.
       const isFree = this.maySendOnceMore || kind === 'delete'
       if (before !== key && !isFree) {
         this.violated(`${pk}: the same content under another key: ${content}`)
@@ -136,8 +135,8 @@ export class Ledger {
     this.#contentOf.set(key, content)
   }
 
-  #judgeUpsert(pk: string, body: SourceItem | undefined): void {
-    if (!body || body.id !== pk || !this.#truth.had(body)) {
+  #checkUpsert(pk: string, body: SourceItem | undefined): void {
+    if (!body || body.id !== pk || !this.#sourceHistory.had(body)) {
       this.violated(`${pk}: the source never had ${JSON.stringify(body)}`)
       return
     }
@@ -151,11 +150,11 @@ export class Ledger {
     this.#seen.set(pk, { rev: body.rev, removed: false })
   }
 
-  #judgeDelete(pk: string): void {
+  #checkDelete(pk: string): void {
     const seen = this.#seen.get(pk)
-    // The same delete again, or one for a later removal: they look alike.
+    // The same delete again, or one for a later removal: both have the same content.
     if (seen?.removed) return
-    const rev = this.#truth.removalAfter(pk, seen?.rev ?? 0)
+    const rev = this.#sourceHistory.removalAfter(pk, seen?.rev ?? 0)
     if (rev === undefined || !this.#withDeletes) {
       this.violated(`${pk}: deleted although the source kept it since ${seen?.rev ?? 'ever'}`)
       return
@@ -164,7 +163,7 @@ export class Ledger {
     this.#seen.set(pk, { rev, removed: true })
   }
 
-  #noteLate(arrival: Arrival): void {
+  #countLate(arrival: Arrival): void {
     if (this.hasOvertaken(arrival)) this.counts.overtaken += 1
   }
 }

@@ -10,10 +10,10 @@ import {
   dropDatabase,
   urlOf,
 } from '../support/postgres-template.ts'
-import { happenings, ofSeveralProcesses } from './kinds.ts'
 import { runPlanted } from './planted.ts'
 import { type RoundOptions, type RoundResult, runRound } from './round.ts'
-import { nameOf, placesOf, stepsOf } from './steps.ts'
+import { ofSeveralProcesses, runEvents } from './scenario.ts'
+import { killPointsOf, nameOf, stepsOf } from './steps.ts'
 
 const help: CommandHelp = {
   usage: 'npm run flows:faults [-- options]',
@@ -26,7 +26,7 @@ const help: CommandHelp = {
     ['--rest S', 'seconds until source and target must agree; 180 without it'],
     ['--embedded', 'on embedded databases instead of the PostgreSQL of TEST_DATABASE_URL'],
     ['--until-failed', 'ends at the first round that fails'],
-    ['--planted', 'puts mistakes back, one after the other, and says which are noticed'],
+    ['--planted', 'puts mistakes back, one after the other, and lists which are noticed'],
     ['--only NAME', 'with --planted: those whose name has this in it'],
   ],
   exitCodes: [
@@ -38,10 +38,10 @@ const help: CommandHelp = {
 }
 
 const runsPerRound = 20
-/** So many runs come to everything that is played. */
+/** With this many runs every event and every step occurs. */
 const enoughRuns = 200
 
-const say = (line: string) => void process.stdout.write(`${line}\n`)
+const print = (line: string) => void process.stdout.write(`${line}\n`)
 
 const values = readOptions(help, {
   runs: { type: 'string', default: '200' },
@@ -60,20 +60,20 @@ const restWithinMs = readWholeNumber('rest', values.rest, 1) * 1_000
 const server = process.env.TEST_DATABASE_URL || process.env.DATABASE_URL
 
 if (![runs, firstSeed, kills, restWithinMs].every(Number.isInteger) || runs < 1) {
-  say(
+  print(
     'usage: npm run flows:faults -- --runs 200 --seed 1 [--kills 10] [--rest 180] [--embedded] [--planted]',
   )
   process.exitCode = 2
 } else if (values.planted) {
   const results = await runPlanted(
     { runs, seed: firstSeed, only: values.only },
-    ({ name, isSeen, line }) => say(`${isSeen ? 'seen    ' : 'NOT SEEN'} ${name}: ${line}`),
+    ({ name, isSeen, line }) => print(`${isSeen ? 'seen    ' : 'NOT SEEN'} ${name}: ${line}`),
   )
   process.exitCode = results.every(({ isSeen }) => isSeen) ? 0 : 1
 } else if (values.embedded) process.exitCode = await runAll(onFolders)
 else if (server) process.exitCode = await onPostgres(server)
 else {
-  say(
+  print(
     'flows:faults needs a PostgreSQL server in TEST_DATABASE_URL, with the right to make databases, or --embedded',
   )
   process.exitCode = 2
@@ -114,8 +114,8 @@ async function runAll(withPlace: WithPlace): Promise<number> {
   const startedAt = performance.now()
   const seconds = () => ((performance.now() - startedAt) / 1_000).toFixed(0)
   const total = { runs: 0, kills: 0, changes: 0, deliveries: 0, resent: 0 }
-  const deaths = new Map<string, number>()
-  const happened = new Map<string, number>()
+  const killsByPoint = new Map<string, number>()
+  const events = new Map<string, number>()
   const passed = new Set<string>()
   const failed: number[] = []
   let violations = 0
@@ -125,33 +125,33 @@ async function runAll(withPlace: WithPlace): Promise<number> {
       runRound({ place, seed, flows, kills, restWithinMs }),
     )
     for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += result[name]
-    add(deaths, result.deaths)
-    add(happened, result.happened)
+    add(killsByPoint, result.killsByPoint)
+    add(events, result.events)
     for (const step of result.passed) passed.add(step)
     violations += result.violations.length
-    for (const what of result.violations.slice(0, 20)) say(`seed ${seed}: ${what}`)
+    for (const what of result.violations.slice(0, 20)) print(`seed ${seed}: ${what}`)
     if (result.violations.length > 0) failed.push(seed)
-    say(
+    print(
       `${total.runs} runs in ${seconds()} s: ${total.kills} kills, ${total.changes} changes, ` +
         `${total.deliveries} deliveries, ${total.resent} re-sends, ${violations} violations`,
     )
     if (values['until-failed'] && failed.length > 0) break
   }
-  for (const place of [...placesOf(values.embedded).map(nameOf), 'any time']) {
-    say(`  died ${String(deaths.get(place) ?? 0).padStart(3)} x ${place}`)
+  for (const point of [...killPointsOf(values.embedded).map(nameOf), 'any time']) {
+    print(`  killed ${String(killsByPoint.get(point) ?? 0).padStart(3)} x ${point}`)
   }
-  const expected = happenings.filter((what) => !values.embedded || !ofSeveralProcesses.has(what))
-  for (const what of expected) say(`  ${String(happened.get(what) ?? 0).padStart(6)} x ${what}`)
+  const expected = runEvents.filter((what) => !values.embedded || !ofSeveralProcesses.has(what))
+  for (const what of expected) print(`  ${String(events.get(what) ?? 0).padStart(6)} x ${what}`)
   const unpassed = stepsOf(values.embedded).filter((step) => !passed.has(step))
-  const never = [...expected.filter((what) => !happened.get(what)), ...unpassed]
+  const never = [...expected.filter((what) => !events.get(what)), ...unpassed]
   for (const seed of failed) {
     const where = values.embedded ? ' --embedded' : ''
-    say(`again: npm run flows:faults -- --runs ${runsPerRound} --seed ${seed}${where}`)
+    print(`again: npm run flows:faults -- --runs ${runsPerRound} --seed ${seed}${where}`)
   }
-  say(failed.length === 0 ? 'source and target agree' : `${failed.length} rounds failed`)
-  for (const step of unpassed) say(`nobody came to this step: ${step}`)
+  print(failed.length === 0 ? 'source and target agree' : `${failed.length} rounds failed`)
+  for (const step of unpassed) print(`no process reached this step: ${step}`)
   if (total.runs < enoughRuns || never.length === 0) return failed.length === 0 ? 0 : 1
-  say(`never happened, so nothing is said of it: ${never.join('; ')}`)
+  print(`never happened, so not tested: ${never.join('; ')}`)
   return 1
 }
 

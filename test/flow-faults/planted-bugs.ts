@@ -1,11 +1,11 @@
 import type { Change } from '../support/source-copy.ts'
-import type { Happening } from './kinds.ts'
+import type { RunEvent } from './scenario.ts'
 
 /**
- * A mistake in the product, put back on purpose: the judge must see it. `silences` is what the product says of itself no more
- * with it, where that is missed sooner than what goes wrong is seen at a target.
+ * A mistake in the product, put back on purpose: a run must fail with it. `silences` is an event that no longer happens with the
+ * mistake, where its absence shows sooner than a violation.
  */
-export type PlantedBug = { name: string; changes: readonly Change[]; silences?: Happening }
+export type PlantedBug = { name: string; changes: readonly Change[]; silences?: RunEvent }
 
 const bug = (
   name: string,
@@ -21,13 +21,13 @@ const bug = (
 
 export const plantedBugs: readonly PlantedBug[] = [
   bug(
-    'a read that began earlier replaces what a later one has shown',
+    'an earlier read replaces the result of a later read',
     'repositories/flows/flow-items',
     `.whereRef('flow_items.read_number', isLater ? '<=' : '<', 'excluded.read_number'),`,
     `.whereRef('flow_items.read_number', '<>', 'excluded.read_number'),`,
   ),
   bug(
-    'the claim is not proven before the first byte',
+    'the lease is not checked before the first byte',
     'jobs/leader',
     'return () => !own.end.signal.aborted && performance.now() - own.provenMs < proofMs',
     'return () => true',
@@ -37,10 +37,10 @@ export const plantedBugs: readonly PlantedBug[] = [
     'flows/deliver/send-again',
     `if (!row || row.state === 'failed' || row.version <= outcome.version) return 'fine'`,
     `if (row) return 'fine'`,
-    { silences: 'what was sent under a lost claim was owed again' },
+    { silences: 'a delivery sent under an expired lease was requeued' },
   ),
   bug(
-    'the idempotency key is one for each content',
+    'changes with the same content have the same idempotency key',
     'flows/deliver/attempt',
     'const text = JSON.stringify([flow, destination, identity, pk, change, kind, hash])',
     'const text = JSON.stringify([flow, destination, identity, pk, kind, hash])',
@@ -52,49 +52,49 @@ export const plantedBugs: readonly PlantedBug[] = [
     'job.remembered ? { found: undefined } : { found: undefined }',
   ),
   bug(
-    'what is gone at a shop is remembered all the same',
+    'the id of an item that a shop removed stays stored',
     'flows/deliver/save-outcomes',
     'await forgetRemembered(trx, target, outdated)',
     '',
   ),
   bug(
-    'a destination that is filled gets what changes and nothing else',
+    'a fill sends only changed items',
     'flows/poll/poll-writer',
     'const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []',
     'const missing: Item[] = []',
   ),
   bug(
-    'a field that is missing in every record fails nothing',
+    'a field that is missing in every record does not fail the poll',
     'flows/poll/missing-fields',
     'if (missing.length > 0) throw',
     'if (missing.length < 0) throw',
   ),
   bug(
-    'the guard holds no deletes',
+    'the guard lets all deletes through',
     'flows/poll/deletes',
     'if (atOnce > guard.minItems && percent > guard.maxPercent) {',
     'if (atOnce < 0 && percent > guard.maxPercent) {',
   ),
   bug(
-    'what a sync of one item finds is stored and not owed',
+    'a sync of one item stores its hash without a delivery',
     'flows/engine/sync-item',
     "await deps.enqueue(trx, runtime, [{ pk, kind: 'upsert', hash, value, change: read, isForced }])",
     '',
   ),
   bug(
-    'a file that ends within a line is taken as it is',
+    'a file that ends within a line is read as complete',
     'flows/sources/file',
     '    return isIncomplete\n',
     '    return false\n',
   ),
   bug(
-    'a marker of an earlier file counts',
+    'a readiness marker of an earlier file counts',
     'flows/sources/file-readiness',
     'return marker !== undefined && marker.changedNs >= file.changedNs',
     'return marker !== undefined',
   ),
   bug(
-    'an answer that tells of some of a batch is taken for all',
+    'an answer for a part of a batch counts for the whole batch',
     'flows/destinations/http-batch',
     `if (list.length === jobs.length)
           return list.map((entry) => resultOf(entry, answer, judge, hide))`,
@@ -102,13 +102,13 @@ export const plantedBugs: readonly PlantedBug[] = [
           return jobs.map((_, at) => resultOf(list[at] ?? true, answer, judge, hide))`,
   ),
   bug(
-    'the position moves on past what has to be read again',
+    'the cursor moves past records that have to be read again',
     'flows/poll/poll',
     'cursor: isWhole ? progress.cursor : progress.from,',
     'cursor: progress.cursor,',
   ),
   bug(
-    'a last poll of before the clock was set back counts as one to come',
+    'a last poll that is in the future after a clock change delays the next one',
     'flows/poll/poll-loop',
     'const isAhead = last !== null && last.getTime() - now.getTime() > deps.intervalMs()',
     'const isAhead = false',

@@ -13,7 +13,7 @@ export async function runPlanted(
   const copy = await copySource()
   const results: PlantedResult[] = []
   const sound = new Map<number, boolean>()
-  /** What fails without the bug too says nothing about it. */
+  /** A failure that also occurs without the bug does not count. */
   const isSoundWithout = async (folder: string, seed: number) => {
     const known = sound.get(seed) ?? (await runThere(folder, { runs: 20, seed })).code === 0
     sound.set(seed, known)
@@ -28,7 +28,7 @@ export async function runPlanted(
       const lines = output.split('\n')
       const line = lines.find((one) => one.startsWith('seed ')) ?? lines.at(-1) ?? ''
       const failed = /^seed (\d+):/.exec(line)?.[1]
-      // That something else never happened in so few runs says nothing of the bug.
+      // In so few runs other events may be missing too; only the event that the bug silences counts.
       const isMissed = bug.silences !== undefined && line.includes(bug.silences)
       const isSound = failed === undefined || (await isSoundWithout(copy.folder, Number(failed)))
       const result = {
@@ -50,7 +50,7 @@ function runThere(
   { runs, seed }: { runs: number; seed: number },
 ): Promise<{ code: number | null; output: string }> {
   const script = join(folder, 'test/flow-faults/main.ts')
-  // What comes to no rest here does so soon.
+  // Shorter than in a run without bugs, since most bugs keep source and target from agreement.
   const short = ['--rest', '60']
   const args = [script, '--until-failed', ...short, '--runs', String(runs), '--seed', String(seed)]
   const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })

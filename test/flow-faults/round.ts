@@ -5,24 +5,24 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Database } from '../../src/db/database.ts'
 import { leaderLease } from '../../src/repositories/flows/leader-lease.ts'
+import { type Actions, startActions } from './actions.ts'
 import { type Chance, createChance } from './chance.ts'
-import { type Crew, createCrew } from './crew.ts'
-import { type Deeds, startDeeds } from './deeds.ts'
 import { definitionOf } from './definition.ts'
-import { openWorld, type World } from './flow-world.ts'
-import { createHappened, type Happened, type Happening } from './kinds.ts'
-import { targetsOf } from './lane.ts'
-import { unexpected } from './log-judge.ts'
-import { isRare, nameOf, type Place, placesOf } from './steps.ts'
+import { type ExternalSystems, openExternalSystems } from './external-systems.ts'
+import { unexpected } from './log-check.ts'
+import { createProcesses, type Processes } from './processes.ts'
+import { createEventCounts, type EventCounts, type RunEvent } from './scenario.ts'
+import { isRare, type KillPoint, killPointsOf, nameOf } from './steps.ts'
+import { targetsOf } from './test-flow.ts'
 
 export type RoundOptions = {
-  /** PostgreSQL, and the same database to look into; or a folder with the embedded one, where one process lives at a time. */
+  /** PostgreSQL with a connection for the checks, or a folder with the embedded database, where one process runs at a time. */
   place: { databaseUrl: string; database: Database } | { dataDir: string }
   seed: number
-  /** Flows that run side by side, each a run of its own: a kill hits them all, each at another place. */
+  /** Flows that run side by side. Each is a run of its own: a kill ends the work of all, each at another point. */
   flows: number
   kills: number
-  /** How long the flows may do nothing new on their way to rest; 180 s when absent. */
+  /** The longest time without progress until source and target must agree; 180 s when absent. */
   restWithinMs?: number | undefined
 }
 
@@ -32,34 +32,34 @@ export type RoundResult = {
   changes: number
   deliveries: number
   resent: number
-  /** How often a process died at which step; `any time` for those that reached none in their life. */
-  deaths: Map<string, number>
-  happened: Happened
-  /** Steps that some process came to. */
+  /** The kills at each step; `any time` for processes that did not reach theirs. */
+  killsByPoint: Map<string, number>
+  events: EventCounts
+  /** Steps that at least one process reached. */
   passed: ReadonlySet<string>
   violations: string[]
 }
 
-/** How long a process works before it is led to where it dies. */
+/** The longest time that a process works before its kill point is set. */
 const longestWorkMs = 600
-const longestLifeMs = 1_000
-/** Without a common divisor with the count of places, so that neighbours in time are none in kind. */
+const longestTimedKillMs = 1_000
+/** Without a common divisor with the count of kill points, so that consecutive kills are at different kinds of steps. */
 const stride = 17
-/** A step that is not reached by then is left for another life. */
+/** A process that has not reached its step by then is killed at any time. */
 const longestWaitMs = 4_000
-/** Of what somebody has to do first. */
-const longestWaitForDeedsMs = 10_000
+/** The same for a step that needs an action of an operator or ERP. */
+const longestWaitForActionsMs = 10_000
 const longestRestMs = 180_000
 const changeEveryMs = 12
-/** What a dead process had sent has arrived by then: it lies in this machine's own buffers. */
-const lastWordsMs = 40
-/** Flows that only a schedule polls are brought to their next time by the clock. */
+/** Requests of a killed process arrive within this time, from this machine's own buffers. */
+const lastRequestsMs = 40
+/** The clock is set ahead this often, so that flows with a schedule reach their next poll. */
 const scheduleEveryMs = 2_000
 const minuteMs = 60_000
 
 /**
- * Some flows live through so many kills at steps that the seed decides, in one process or in two, while their sources
- * change and their targets misbehave. Then everything calms down, and source and target must come to agree.
+ * Runs some flows in one process or two, and kills processes at steps that the seed decides. Meanwhile sources change and targets
+ * have faults. Then the faults end, and source and target must agree.
  */
 export async function runRound(options: RoundOptions): Promise<RoundResult> {
   const { seed, place, kills, flows } = options
@@ -67,148 +67,160 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
   const folder = await mkdtemp(join(tmpdir(), 'flow-faults-'))
   const flowsDir = await mkdtemp(join(folder, 'flows-'))
   const tablesUrl = 'databaseUrl' in place ? place.databaseUrl : undefined
-  const { counts: happened, note } = createHappened()
-  const world = await openWorld({ seed, flows, filesDir: folder, tablesUrl, note })
-  for (const lane of world.lanes) {
-    const isWhole = lane.play.second === 'there'
-    const text = JSON.stringify(definitionOf(lane, world.places, isWhole))
-    await writeFile(join(flowsDir, `${lane.name}.flow.yaml`), text)
+  const { counts: events, countEvent } = createEventCounts()
+  const systems = await openExternalSystems({
+    seed,
+    flows,
+    filesDir: folder,
+    tablesUrl,
+    countEvent,
+  })
+  for (const testFlow of systems.testFlows) {
+    const isWhole = testFlow.scenario.second === 'there'
+    const text = JSON.stringify(definitionOf(testFlow, systems.endpoints, isWhole))
+    await writeFile(join(flowsDir, `${testFlow.name}.flow.yaml`), text)
   }
   const result: RoundResult = {
     ...{ runs: flows, kills: 0, changes: 0, deliveries: 0, resent: 0 },
-    ...{ deaths: new Map(), happened, passed: new Set(), violations: [] },
+    ...{ killsByPoint: new Map(), events, passed: new Set(), violations: [] },
   }
   let progress = 0
-  let isCalm = false
+  let isFaultFree = false
   const changing = setInterval(() => {
     result.changes += 1
-    const index = chance.whole(`flow of change ${result.changes}`, 0, world.lanes.length - 1)
-    world.lanes[index]?.change(progress)
+    const index = chance.whole(`flow of change ${result.changes}`, 0, systems.testFlows.length - 1)
+    systems.testFlows[index]?.change(progress)
   }, changeEveryMs)
-  const crew = createCrew({
+  const processes = createProcesses({
     database: 'dataDir' in place ? { dataDir: place.dataDir } : { databaseUrl: place.databaseUrl },
     ...{ flowsDir, tablesUrl: tablesUrl ?? 'postgres://nobody@127.0.0.1:9/none' },
   })
-  const deeds = startDeeds(
+  const actions = startActions(
     {
-      ...{ control: crew.control, places: world.places, flowsDir },
-      isCalm: () => isCalm,
+      ...{ control: processes.control, endpoints: systems.endpoints, flowsDir },
+      isFaultFree: () => isFaultFree,
       progress: () => progress,
     },
-    world.lanes,
+    systems.testFlows,
   )
-  let freezes = 0
+  let suspensions = 0
   try {
-    const processes = 'dataDir' in place ? 1 : chance.pick('processes', [1, 2, 2])
-    for (let life = 1; life <= kills; life += 1) {
-      progress = (life - 1) / kills
-      await crew.fill(processes)
-      if (chance.maybe(`clock ${life}`, 0.3)) {
-        note('a clock was set')
-        crew.setClock(chance.pick(`ahead ${life}`, clockStepsMs))
+    const processCount = 'dataDir' in place ? 1 : chance.pick('processes', [1, 2, 2])
+    for (let kill = 1; kill <= kills; kill += 1) {
+      progress = (kill - 1) / kills
+      await processes.fill(processCount)
+      if (chance.maybe(`clock ${kill}`, 0.3)) {
+        countEvent('a clock was set')
+        processes.setClock(chance.pick(`ahead ${kill}`, clockOffsetsMs))
       }
-      if (processes > 1 && 'database' in place && chance.maybe(`freeze ${life}`, 0.4)) {
-        freezes += 1
-        const isBeforeByte = await freezeLeader(world, crew, place.database, chance, life)
-        if (isBeforeByte) note('a process stood still before the first byte of a request')
+      if (processCount > 1 && 'database' in place && chance.maybe(`freeze ${kill}`, 0.4)) {
+        suspensions += 1
+        const isBeforeByte = await suspendLeader(systems, processes, place.database, chance, kill)
+        if (isBeforeByte) countEvent('a process was suspended before the first byte of a request')
       }
-      const step = await endLife(
-        world,
-        crew,
+      const step = await killProcess(
+        systems,
+        processes,
         chance,
-        life,
-        placeOf(placesOf('dataDir' in place), seed, life),
+        kill,
+        killPointOf(killPointsOf('dataDir' in place), seed, kill),
       )
       result.kills += 1
-      result.deaths.set(step, (result.deaths.get(step) ?? 0) + 1)
-      if ('database' in place) await giveBackLeases(place.database, crew.dead)
+      result.killsByPoint.set(step, (result.killsByPoint.get(step) ?? 0) + 1)
+      if ('database' in place) await expireLeases(place.database, processes.endedIds)
     }
     clearInterval(changing)
-    isCalm = true
-    world.calm()
-    crew.setClock(0)
-    await crew.fill(processes)
+    isFaultFree = true
+    systems.stopFaults()
+    processes.setClock(0)
+    await processes.fill(processCount)
     result.violations.push(
-      ...(await restless(world, crew, deeds, options.restWithinMs ?? longestRestMs)),
+      ...(await findDisagreements(
+        systems,
+        processes,
+        actions,
+        options.restWithinMs ?? longestRestMs,
+      )),
     )
   } finally {
     clearInterval(changing)
-    await deeds.stop()
-    await crew.end()
-    await world.close()
+    await actions.stop()
+    await processes.end()
+    await systems.close()
     await rm(folder, { recursive: true })
   }
-  result.passed = crew.passed
-  result.violations.push(...unexpected(crew.errors, freezes > 0))
-  for (const [what, happening] of told) {
-    for (let count = crew.warnings.get(what) ?? 0; count > 0; count -= 1) note(happening)
+  result.passed = processes.passed
+  result.violations.push(...unexpected(processes.errors, suspensions > 0))
+  for (const [message, event] of eventsOfWarnings) {
+    for (let count = processes.warnings.get(message) ?? 0; count > 0; count -= 1) countEvent(event)
   }
-  for (const [where, { ledger }] of world.lanes.flatMap(targetsOf)) {
+  for (const [where, { ledger }] of systems.testFlows.flatMap(targetsOf)) {
     result.deliveries += ledger.counts.acknowledged
     result.resent += ledger.counts.resent
     for (let count = ledger.counts.overtaken; count > 0; count -= 1) {
-      note('a late request was overtaken by a newer one')
+      countEvent('a late request was overtaken by a newer one')
     }
     result.violations.push(...ledger.violations.map((what) => `${where}: ${what}`))
   }
   return result
 }
 
-/** What the service says in its log, and what that tells of a run. */
-const told: readonly (readonly [string, Happening])[] = [
-  ['delivery taken over by another process', 'a process stood still while another took over'],
+/** Log messages of the service, and the event that each shows. */
+const eventsOfWarnings: readonly (readonly [string, RunEvent])[] = [
+  ['delivery taken over by another process', 'a process was suspended while another took over'],
   [
     'a late request may have arrived; the item is sent again',
-    'what was sent under a lost claim was owed again',
+    'a delivery sent under an expired lease was requeued',
   ],
 ]
 
-/** Longer than the server lets a transaction stand idle. */
+/** Longer than the server keeps an idle transaction open. */
 const longestLockMs = 90_000
-/** Some of them are back where they were, some a day off. */
-const clockStepsMs = [-60_000, 60_000, -86_400_000, 86_400_000, 0] as const
-/** Until another process leads: half of a lease in which it sees nothing, a look, the time that it waits, and a busy machine. */
-const frozenMs = 8_500
+/** 0 sets the clock right again. */
+const clockOffsetsMs = [-60_000, 60_000, -86_400_000, 86_400_000, 0] as const
+/** Until another process leads: half of a lease, a check of the lease, the waiting time, and a reserve for a busy machine. */
+const suspendedMs = 8_500
 
 /**
- * Has the process that sends stand still for longer than its leases, while another takes over, and go on: either with a request on
- * its way, which arrives when the other one has sent what came after it, or before the first byte of one, which must not be sent
- * any more. Returns whether it was the latter.
+ * Suspends the process that sends for longer than its leases, while another takes over, and resumes it. Either it has a request in
+ * transit, which arrives after newer ones of the other process. Or it has sent no byte of a request, and must not send it any more.
+ * Returns whether it was the latter.
  */
-async function freezeLeader(
-  world: World,
-  crew: Crew,
+async function suspendLeader(
+  systems: ExternalSystems,
+  processes: Processes,
   database: Database,
   chance: Chance,
-  life: number,
+  kill: number,
 ): Promise<boolean> {
-  await Promise.all(crew.members.map(({ child }) => child.polling.catch(() => undefined)))
-  await wait(chance.whole(`work before frost ${life}`, 0, longestWorkMs))
+  await Promise.all(processes.members.map(({ child }) => child.polling.catch(() => undefined)))
+  await wait(chance.whole(`work before frost ${kill}`, 0, longestWorkMs))
   const leader = await leaderOf(database)
-  const victim = crew.members.find(({ processId }) => processId === leader) ?? crew.members[0]
+  const victim =
+    processes.members.find(({ processId }) => processId === leader) ?? processes.members[0]
   if (!victim) throw new Error('no process runs')
-  for (const { web, second } of world.lanes) {
+  for (const { web, second } of systems.testFlows) {
     web.ledger.maySendOnceMore = true
     if (second) second.ledger.maySendOnceMore = true
   }
   const isBeforeByte =
-    chance.maybe(`before the first byte ${life}`, 0.5) && (await victim.child.freezeAtRequest())
-  // It stops itself in the other case: a second stop could take effect after it was woken.
+    chance.maybe(`before the first byte ${kill}`, 0.5) && (await victim.child.suspendAtRequest())
+  // In the other case it stops itself. A second stop could take effect after it was resumed.
   if (!isBeforeByte) {
-    await world.onWay(victim.child.name)
-    victim.child.freeze()
+    await systems.waitForRequest(victim.child.name)
+    victim.child.suspend()
   }
-  const letThrough = world.holdUp(victim.child.name)
-  await giveBackLeases(database, [victim.processId])
-  await wait(frozenMs)
-  letThrough()
-  // What was held up is done by then, and its answer waits.
-  await wait(lastWordsMs)
-  victim.child.wake()
+  const endDelay = systems.delayRequests(victim.child.name)
+  await expireLeases(database, [victim.processId])
+  await wait(suspendedMs)
+  endDelay()
+  // By then the target has applied the delayed request, and its answer waits.
+  await wait(lastRequestsMs)
+  victim.child.resume()
   return isBeforeByte
 }
 
-/** The process that polls and delivers; undefined between two of them. */
+/** The process that polls and delivers; undefined while there is none. */
 async function leaderOf({ db }: Database): Promise<string | undefined> {
   const lease = await db
     .selectFrom('leases')
@@ -218,56 +230,56 @@ async function leaderOf({ db }: Database): Promise<string | undefined> {
   return lease?.owner
 }
 
-/** Has one process die as the seed says; answers at which step it did. */
-async function endLife(
-  world: World,
-  crew: Crew,
+/** Kills one process at the point that the seed decides; returns the name of that point. */
+async function killProcess(
+  systems: ExternalSystems,
+  processes: Processes,
   chance: Chance,
-  life: number,
-  place: Place,
+  kill: number,
+  point: KillPoint,
 ): Promise<string> {
-  const victim = crew.members[chance.whole(`victim ${life}`, 0, crew.members.length - 1)]
-  if (!victim) throw new Error('nobody is alive')
+  const victim = processes.members[chance.whole(`victim ${kill}`, 0, processes.members.length - 1)]
+  if (!victim) throw new Error('no process runs')
   const { child } = victim
-  // Most die at work; some at their start, as everybody does who dies where what the dead had in hand is claimed.
-  const isEarly = place.step === 'deliveries are claimed' || chance.maybe(`early ${life}`, 0.1)
+  // Most are killed at work, some at their start: only there the deliveries of killed processes are claimed.
+  const isEarly = point.step === 'deliveries are claimed' || chance.maybe(`early ${kill}`, 0.1)
   if (!isEarly) {
     await child.polling.catch(() => undefined)
-    await wait(chance.whole(`work ${life}`, 0, longestWorkMs))
+    await wait(chance.whole(`work ${kill}`, 0, longestWorkMs))
   }
-  let left = isRare(place) ? 1 : chance.pick(`nth ${life}`, [1, 1, 1, 2, 3, 5, 8])
-  if (place.moment) child.arm({ ...place, nth: left })
+  let left = isRare(point) ? 1 : chance.pick(`nth ${kill}`, [1, 1, 1, 2, 3, 5, 8])
+  if (point.moment) child.arm({ ...point, nth: left })
   else {
-    world.onStep = (reached) => {
-      if (reached === place.step) left -= 1
+    systems.onStep = (reached) => {
+      if (reached === point.step) left -= 1
       if (left === 0) child.kill()
     }
   }
-  const isTimed = chance.maybe(`timed ${life}`, 0.1)
-  const waitMs = isRare(place) ? longestWaitForDeedsMs : longestWaitMs
-  const lifeMs = isTimed ? chance.whole(`life ${life}`, 1, longestLifeMs) : waitMs
+  const isTimed = chance.maybe(`timed ${kill}`, 0.1)
+  const maxWaitMs = isRare(point) ? longestWaitForActionsMs : longestWaitMs
+  const killAfterMs = isTimed ? chance.whole(`life ${kill}`, 1, longestTimedKillMs) : maxWaitMs
   let isLate = false
   const timer = setTimeout(() => {
     isLate = true
     child.kill()
-  }, lifeMs)
-  await crew.bury(victim)
+  }, killAfterMs)
+  await processes.awaitEnd(victim)
   clearTimeout(timer)
-  world.onStep = () => undefined
-  await wait(lastWordsMs)
-  return isLate ? 'any time' : nameOf(place)
+  systems.onStep = () => undefined
+  await wait(lastRequestsMs)
+  return isLate ? 'any time' : nameOf(point)
 }
 
-/** The places follow each other over lives and rounds, so that a few rounds come to all of them. */
-function placeOf(places: readonly Place[], seed: number, life: number): Place {
-  const place = places[((seed * 10 + life) * stride) % places.length]
-  if (!place) throw new Error('there is no such place')
-  return place
+/** Walks through the kill points over kills and rounds, so that a few rounds reach all of them. */
+function killPointOf(points: readonly KillPoint[], seed: number, kill: number): KillPoint {
+  const point = points[((seed * 10 + kill) * stride) % points.length]
+  if (!point) throw new Error('there is no such kill point')
+  return point
 }
 
-/** As if the time had passed after which the leases of dead processes, or of one that stands still, are free. */
-async function giveBackLeases(database: Database, owners: readonly string[]): Promise<void> {
-  // Day by day off the clocks may be; what was given back stays so.
+/** Ends the leases of killed or suspended processes at once, instead of after their time. */
+async function expireLeases(database: Database, owners: readonly string[]): Promise<void> {
+  // Clocks may be a day ahead, so every deadline counts but the one of a lease that was given back.
   const expired = sql`
     update leases set deadline = now() - interval '1 second'
     where owner = any(${owners}::text[]) and deadline > 'epoch'`
@@ -276,17 +288,17 @@ async function giveBackLeases(database: Database, owners: readonly string[]): Pr
       await expired.execute(database.db)
       return
     } catch (error) {
-      // Who stands still in the middle of a transaction holds his rows until the server ends it.
+      // A process that is suspended in a transaction locks its rows until the server ends the transaction.
       if (performance.now() > until) throw error
     }
   }
 }
 
-/** What keeps the flows from coming to rest; nothing when all is where it belongs. */
-async function restless(
-  world: World,
-  crew: Crew,
-  deeds: Deeds,
+/** Waits until source and target agree; returns what still differs when there is no progress for this long. */
+async function findDisagreements(
+  systems: ExternalSystems,
+  processes: Processes,
+  actions: Actions,
   withinMs: number,
 ): Promise<string[]> {
   let until = performance.now() + withinMs
@@ -297,36 +309,38 @@ async function restless(
     if (performance.now() >= laterAt) {
       laterAt += scheduleEveryMs
       aheadMs += minuteMs
-      crew.setClock(aheadMs)
+      processes.setClock(aheadMs)
     }
     const found = [
-      ...world.behind(),
-      ...deeds.open(),
-      ...world.lanes
+      ...systems.unwritten(),
+      ...actions.open(),
+      ...systems.testFlows
         .flatMap(targetsOf)
         .flatMap(([where, { ledger }]) => ledger.differences().map((what) => `${where}: ${what}`)),
-      ...(await crew.findOwed()),
+      ...(await processes.findOpenDeliveries()),
     ]
-    if (found.length === 0) found.push(...(await sayInSync(world, crew)))
+    if (found.length === 0) found.push(...(await findUnreportedSync(systems, processes)))
     if (found.length === 0) return []
     const before = advances
-    advances = countAdvances(world)
+    advances = countAdvances(systems)
     if (advances > before) until = performance.now() + withinMs
     if (performance.now() > until) {
-      return [...found, ...(await pauses(crew)), ...(await histories(crew, found))]
+      return [...found, ...(await pauses(processes)), ...(await histories(processes, found))]
     }
     await wait(50)
   }
 }
 
-/** Grows while what is owed arrives, however slow the machine is, and no longer once nothing new does. */
-function countAdvances(world: World): number {
-  return world.lanes.flatMap(targetsOf).reduce((sum, [, { ledger }]) => sum + ledger.advances, 0)
+/** Grows while new deliveries arrive, however slow the machine is. */
+function countAdvances(systems: ExternalSystems): number {
+  return systems.testFlows
+    .flatMap(targetsOf)
+    .reduce((sum, [, { ledger }]) => sum + ledger.advances, 0)
 }
 
-/** Which flows somebody or something has paused, for whoever looks why they do not come to rest. */
-async function pauses(crew: Crew): Promise<string[]> {
-  const answer = await crew.control('GET', '/flows')
+/** The flows that are paused, as a hint to the cause of a failure. */
+async function pauses(processes: Processes): Promise<string[]> {
+  const answer = await processes.control('GET', '/flows')
   const { flows = [] } = (answer?.body ?? {}) as {
     flows?: { name: string; status?: { paused: boolean; reason: string | null } }[]
   }
@@ -335,31 +349,35 @@ async function pauses(crew: Crew): Promise<string[]> {
   )
 }
 
-/** What the flow itself says of the items that do not come to rest. */
-async function histories(crew: Crew, found: readonly string[]): Promise<string[]> {
+/** What the control API shows of the items that differ. */
+async function histories(processes: Processes, found: readonly string[]): Promise<string[]> {
   const items = found.flatMap((line) => {
-    const [, lane, item] = /^(s\d+-\d+)(?:, \w+)?: (i\d+)\b/.exec(line) ?? []
-    return lane && item ? [`/flow/${lane}/items/${item}`] : []
+    const [, testFlow, item] = /^(s\d+-\d+)(?:, \w+)?: (i\d+)\b/.exec(line) ?? []
+    return testFlow && item ? [`/flow/${testFlow}/items/${item}`] : []
   })
   const answers = [...new Set(items)].map(async (path) => {
-    const answer = await crew.control('GET', path)
+    const answer = await processes.control('GET', path)
     return `${path}: ${JSON.stringify(answer?.body)}`
   })
   return Promise.all(answers)
 }
 
-/** At rest whoever asks must be told so. */
-async function sayInSync(world: World, crew: Crew): Promise<string[]> {
+/** When source and target agree, the control API must report it. */
+async function findUnreportedSync(
+  systems: ExternalSystems,
+  processes: Processes,
+): Promise<string[]> {
   const found: string[] = []
-  for (const { name, truth } of world.lanes) {
-    const [item] = truth.items()
+  for (const { name, sourceHistory } of systems.testFlows) {
+    const [item] = sourceHistory.items()
     if (!item) continue
-    const answer = await crew.control('GET', `/flow/${name}/items/${item.id}`)
+    const answer = await processes.control('GET', `/flow/${name}/items/${item.id}`)
     const { destinations = [] } = (answer?.body ?? {}) as {
       destinations?: { in_sync: boolean | null }[]
     }
-    const isSaid = destinations.length > 0 && destinations.every((one) => one.in_sync === true)
-    if (!isSaid) found.push(`${name}: ${item.id} is in sync, and that is not said`)
+    const isReported = destinations.length > 0 && destinations.every((one) => one.in_sync === true)
+    if (!isReported)
+      found.push(`${name}: ${item.id} is in sync, and the service does not report it`)
   }
   return found
 }

@@ -2,19 +2,19 @@ import type { Arrival, Ledger } from './ledger.ts'
 
 type Row = { id: string; pk: string }
 
-/** A receiver that gives its items ids of its own, and knows nothing of their keys but what it is told. */
+/** A receiver that gives its items ids of its own. It has their keys only from the requests. */
 export type Shop = {
-  /** Makes an item, also one that is there already: then it is there twice. Answers its id. */
+  /** Creates an item, also one that exists: then it exists twice. Returns its id. */
   create(arrival: Arrival): string
-  /** Changes what is there under an id; false when there is nothing. */
+  /** Changes the item with this id; false when there is none. */
   change(id: string, arrival: Arrival): boolean
   remove(id: string, arrival: Arrival): boolean
   removeKey(arrival: Arrival): void
   keyOf(id: string): string | undefined
-  /** What is there of a key. */
+  /** The item with this key. */
   find(pk: string): Row | undefined
-  /** Somebody at the shop removes an item. */
-  throwAway(pk: string): void
+  /** Removes an item as the shop's staff would. */
+  removeAtShop(pk: string): void
   empty(): void
 }
 
@@ -60,7 +60,7 @@ export function createShop(ledger: Ledger, name: string): Shop {
     },
     keyOf: (id) => rows.get(id)?.pk,
     find,
-    throwAway(pk) {
+    removeAtShop(pk) {
       const row = find(pk)
       if (!row) return
       rows.delete(row.id)

@@ -1,33 +1,33 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Lane, recordsOf } from './lane.ts'
-import type { Around } from './target.ts'
+import type { TargetHooks } from './target.ts'
+import { recordsOf, type TestFlow } from './test-flow.ts'
 
-/** The list of a source is asked for, and comes as well or badly as the seed says. */
-export async function giveList(
-  { isCalm, onStep }: Pick<Around, 'isCalm' | 'onStep'>,
-  lane: Lane,
+/** Answers a request for the list of a source, with the faults that the seed decides. */
+export async function answerList(
+  { isFaultFree, onStep }: Pick<TargetHooks, 'isFaultFree' | 'onStep'>,
+  testFlow: TestFlow,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  lane.reads += 1
-  const label = `read ${lane.reads}`
-  onStep('the source is asked')
-  if (lane.play.polledBy === 'schedule' && lane.reads > 1) {
-    lane.note('a flow was polled by its schedule')
+  testFlow.reads += 1
+  const label = `read ${testFlow.reads}`
+  onStep('the source receives a request')
+  if (testFlow.scenario.polledBy === 'schedule' && testFlow.reads > 1) {
+    testFlow.countEvent('a flow was polled by its schedule')
   }
   const since = Number(new URL(request.url ?? '', 'http://x').searchParams.get('since') ?? 0)
-  if (!isCalm()) await wait(lane.chance.whole(`${label} pause`, 0, 15))
-  const isWell = isCalm() || lane.chance.maybe(`${label} is well`, 0.85)
-  const text = JSON.stringify(recordsOf(lane, since))
+  if (!isFaultFree()) await wait(testFlow.chance.whole(`${label} pause`, 0, 15))
+  const isWell = isFaultFree() || testFlow.chance.maybe(`${label} is well`, 0.85)
+  const text = JSON.stringify(recordsOf(testFlow, since))
   if (isWell) {
     response.writeHead(200, { 'content-type': 'application/json' })
     response.write(text.slice(0, text.length / 2))
-    onStep('half of the source is read')
+    onStep('half of the source is sent')
     response.end(text.slice(text.length / 2))
     return
   }
-  switch (lane.chance.pick(`${label} fault`, ['refuses', 'breaks off', 'drops'])) {
+  switch (testFlow.chance.pick(`${label} fault`, ['refuses', 'breaks off', 'drops'])) {
     case 'refuses':
       response.writeHead(503).end()
       return
@@ -40,11 +40,11 @@ export async function giveList(
   }
 }
 
-/** One item of a source is asked for. */
-export function giveItem(lane: Lane, id: string, response: ServerResponse): void {
-  const item = lane.truth.get(id)
+/** Answers a request for one item of a source. */
+export function answerItem(testFlow: TestFlow, id: string, response: ServerResponse): void {
+  const item = testFlow.sourceHistory.get(id)
   if (item) {
-    lane.note('an item was synced')
+    testFlow.countEvent('an item was synced')
     response.writeHead(200, { 'content-type': 'application/json' })
   } else response.writeHead(404)
   response.end(item && JSON.stringify(item))

@@ -1,8 +1,8 @@
-/** How a life ends: in front of a step, while its answer is awaited, or right after it. */
+/** When a process is killed: before a step, while it awaits the answer, or right after it. */
 export const moments = ['before', 'during', 'after'] as const
 export type Moment = (typeof moments)[number]
 
-/** Statements of a poll and of a delivery, as the service writes them, each a step at which it may die. */
+/** The statements of a poll and of a delivery, by their text. Each is a step at which a process may be killed. */
 const statements = [
   ['hashes are compared', /^select "pk", coalesce\(seen_as, hash\) as "hash" from "flow_items"/],
   ['hashes are written', /^insert into "flow_items"/],
@@ -11,35 +11,33 @@ const statements = [
   ['the poll is written', /^with "recorded" as \(insert into "flow_polls"/],
   ['deliveries are claimed', /^\(select pk, version.* from deliveries/s],
   [
-    'what arrived is written',
+    'delivered changes are recorded',
     /^with .*locked as materialized .*update deliveries set\s+state = 'done'.*counted as/s,
   ],
   [
-    'what else came of attempts is looked at',
+    'other outcomes are recorded',
     /^with\s+locked as materialized .*update deliveries set\s+state = 'done'/s,
   ],
-  ['what did not arrive is written', /^with given as materialized .*update deliveries as row set/s],
-  ['claims are proven', /from "leases" .* for (?:key )?share$/],
-  ['ids of others are remembered', /^insert into remembered_values/],
-  ['a fill is asked for', /^insert into destination_fills/],
+  ['failed attempts are recorded', /^with given as materialized .*update deliveries as row set/s],
+  ['leases are checked', /from "leases" .* for (?:key )?share$/],
+  ['ids of the target are stored', /^insert into remembered_values/],
+  ['a fill is requested', /^insert into destination_fills/],
   ['a fill is done', /^delete from "destination_fills"/],
-  ['deletes are held', /^insert into "held_deletes"/],
-  ['something held is approved', /^insert into "delete_approvals"/],
+  ['deletes wait for approval', /^insert into "held_deletes"/],
+  ['an approval is recorded', /^insert into "delete_approvals"/],
 ] as const
 
-/** Steps that nobody comes to unless somebody does something. */
+/** Steps that a process reaches only after an action of an operator or a shop. */
 const rare: ReadonlySet<string> = new Set([
-  'ids of others are remembered',
-  'a fill is asked for',
+  'ids of the target are stored',
+  'a fill is requested',
   'a fill is done',
-  'a flow is held',
-  'a held flow goes on',
-  'deletes are held',
-  'something held is approved',
+  'deletes wait for approval',
+  'an approval is recorded',
 ])
 
-/** An embedded database is one process's alone, which has nothing to prove. */
-const stepsOfSeveralProcesses: ReadonlySet<string> = new Set(['claims are proven'])
+/** An embedded database has one process, which does not check its leases. */
+const stepsOfSeveralProcesses: ReadonlySet<string> = new Set(['leases are checked'])
 
 const commits = [
   'changes are committed',
@@ -47,12 +45,12 @@ const commits = [
   'outcomes are committed',
 ] as const
 
-/** Seen from outside: the child is killed by whoever it speaks with. */
+/** Steps at the source and the target, which kill the process themselves. */
 export const outsideSteps = [
-  'the source is asked',
-  'half of the source is read',
-  'the target is asked',
-  'the target has done it',
+  'the source receives a request',
+  'half of the source is sent',
+  'the target receives a request',
+  'the target has applied the request',
   'the target has answered',
 ] as const
 
@@ -61,36 +59,38 @@ export type OutsideStep = (typeof outsideSteps)[number]
 
 const statementSteps: readonly StatementStep[] = [...statements.map(([name]) => name), ...commits]
 
-/** The step that a statement is; undefined for what is none. `before` are the steps of its transaction so far. */
+/** The step of a statement, if it is one. `before` are the earlier steps of its transaction. */
 export function stepOf(
   text: string,
   before: ReadonlySet<StatementStep>,
 ): StatementStep | undefined {
   const plain = text.trim()
   if (/^commit$/i.test(plain)) {
-    if (before.has('what else came of attempts is looked at')) return 'outcomes are committed'
+    if (before.has('other outcomes are recorded')) return 'outcomes are committed'
     if (before.has('deliveries are written')) return 'changes are committed'
     return before.has('the poll is written') ? 'the poll is committed' : undefined
   }
   return statements.find(([, pattern]) => pattern.test(plain))?.[0]
 }
 
-/** Where a process dies; without a moment it is whoever it speaks with that kills it. */
-export type Place = { step: StatementStep; moment: Moment } | { step: OutsideStep; moment?: never }
+/** Where a process is killed; without a moment the source or the target kills it. */
+export type KillPoint =
+  | { step: StatementStep; moment: Moment }
+  | { step: OutsideStep; moment?: never }
 
-export function placesOf(isEmbedded: boolean): readonly Place[] {
+export function killPointsOf(isEmbedded: boolean): readonly KillPoint[] {
   return [
     ...stepsOf(isEmbedded).flatMap((step) => moments.map((moment) => ({ step, moment }))),
     ...outsideSteps.map((step) => ({ step })),
   ]
 }
 
-export const nameOf = ({ step, moment }: Place): string =>
+export const nameOf = ({ step, moment }: KillPoint): string =>
   moment === undefined ? step : `${moment}: ${step}`
 
-/** Which steps there are; nobody dies at one that is never passed. */
+/** The steps that processes can reach. */
 export function stepsOf(isEmbedded: boolean): readonly StatementStep[] {
   return statementSteps.filter((step) => !isEmbedded || !stepsOfSeveralProcesses.has(step))
 }
 
-export const isRare = ({ step }: Pick<Place, 'step'>): boolean => rare.has(step)
+export const isRare = ({ step }: Pick<KillPoint, 'step'>): boolean => rare.has(step)

@@ -1,63 +1,62 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises'
 import type { Chance } from './chance.ts'
-import type { Lane, Receiver } from './lane.ts'
 import type { Arrival } from './ledger.ts'
+import type { SourceItem } from './source-history.ts'
 import type { OutsideStep } from './steps.ts'
-import type { SourceItem } from './truth.ts'
+import type { Receiver, TestFlow } from './test-flow.ts'
 
-/** What is around a request: whether all is well by now, and who else wants to know of it. */
-export type Around = {
-  isCalm(): boolean
+/** What a target needs to handle a request: whether faults are over, and functions to call. */
+export type TargetHooks = {
+  isFaultFree(): boolean
   onStep(step: OutsideStep): void
-  /** Waits while the requests of this process are held up; answers whether they were. */
-  passes(process: string, work: () => Promise<void>): Promise<boolean>
+  /** Does the work, then waits while requests of this process are delayed; returns whether they were. */
+  transmit(process: string, work: () => Promise<void>): Promise<boolean>
 }
 
-/** What a target makes of a request: its answer, and which of the arrivals it has taken. */
+/** The answer of a target, and which of the arrivals it acknowledges. */
 type Made = { status: number; body?: unknown; taken: readonly Arrival[] }
 
-/** Takes a request to a target, as well or badly as the seed says. */
+/** Handles a request to a target, with the faults that the seed decides. */
 export async function takeRequest(
-  around: Around,
-  lane: Lane,
+  hooks: TargetHooks,
+  testFlow: TestFlow,
   receiver: Receiver,
   path: readonly string[],
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   const body = await readBody(request)
-  // Killed in the middle of its request: it did not arrive.
+  // The sender was killed within its request.
   if (body === undefined) return
-  const { chance } = lane
+  const { chance } = testFlow
   receiver.requests += 1
   const label = `request ${receiver.requests}`
-  const givesIds = lane.play.target === 'own ids' && receiver === lane.web
-  const isSlow = !around.isCalm() && !givesIds && chance.maybe(`${label} way`, 0.3)
+  const givesIds = testFlow.scenario.target === 'own ids' && receiver === testFlow.web
+  const isSlow = !hooks.isFaultFree() && !givesIds && chance.maybe(`${label} way`, 0.3)
   const onWayMs = isSlow ? chance.whole(`${label} way`, 5, 60) : 0
-  const isLate = await around.passes(String(request.headers['x-process'] ?? ''), () =>
+  const isLate = await hooks.transmit(String(request.headers['x-process'] ?? ''), () =>
     wait(onWayMs).then(() => undefined),
   )
-  // Later than its sender waits for, as when this machine is too busy to look at it in time. The first turn ends this one of the
-  // event loop; in the next the end is read, if it was there.
-  await turn()
-  await turn()
+  // A busy machine may handle a request after its sender gave it up. The first wait ends this iteration of the event loop; within
+  // the second the end of the connection is read, if it came.
+  await nextIteration()
+  await nextIteration()
   const isGivenUp = request.socket.readableEnded || request.socket.destroyed
-  // That can be made twice by a shop that knows no keys: nobody promises otherwise.
+  // A shop without keys could create that item twice; the service promises nothing else.
   if (givesIds && isGivenUp) return
-  const { arrivals, act } = read(lane, receiver, path, request, body, label)
+  const { arrivals, act } = read(testFlow, receiver, path, request, body, label)
   for (const arrival of arrivals) {
     arrival.isLate = isLate || isGivenUp
     receiver.ledger.arrived(arrival)
   }
-  // Who has sent something newer since cannot know that this is still to be done, and nobody promises otherwise. Whoever stood
-  // still in the middle of it has not given it up.
+  // A sender that gave up this request and sent a newer one does not promise their order. A suspended sender has not given it up.
   if (isGivenUp && !isLate && arrivals.some((one) => receiver.ledger.hasOvertaken(one))) return
-  around.onStep('the target is asked')
-  const answer = around.isCalm() ? 'is fine' : answerOf(chance, label)
+  hooks.onStep('the target receives a request')
+  const answer = hooks.isFaultFree() ? 'is fine' : answerOf(chance, label)
   const isDone = !['refuses', 'is busy', 'drops before'].includes(answer)
-  const made = isDone ? act(around.isCalm() ? undefined : chance) : undefined
-  if (isDone) around.onStep('the target has done it')
+  const made = isDone ? act(hooks.isFaultFree() ? undefined : chance) : undefined
+  if (isDone) hooks.onStep('the target has applied the request')
   switch (answer) {
     case 'is fine':
     case 'is slow': {
@@ -65,13 +64,13 @@ export async function takeRequest(
       for (const arrival of made?.taken ?? []) receiver.ledger.acknowledged(arrival)
       response.writeHead(made?.status ?? 200, { 'content-type': 'application/json' })
       response.end(made?.body === undefined ? '' : JSON.stringify(made.body), () =>
-        around.onStep('the target has answered'),
+        hooks.onStep('the target has answered'),
       )
       return
     }
     case 'is busy': {
       if (chance.maybe(`${label} says so`, 0.3)) {
-        lane.note('an answer asked for another attempt by what it said')
+        testFlow.countEvent('the body of an answer requested a retry')
         response.writeHead(409, { 'content-type': 'application/json' }).end('{"code":"busy"}')
         return
       }
@@ -92,9 +91,9 @@ export async function takeRequest(
 
 type Read = { arrivals: Arrival[]; act(chance: Chance | undefined): Made }
 
-/** What a request asks for. */
+/** The arrivals of a request, and the function that applies them. */
 function read(
-  lane: Lane,
+  testFlow: TestFlow,
   receiver: Receiver,
   [part = '', last = '']: readonly string[],
   request: IncomingMessage,
@@ -119,14 +118,14 @@ function read(
     }
     case 'rows': {
       if (request.method === 'GET')
-        return { arrivals: [], act: () => look(lane, receiver, request) }
+        return { arrivals: [], act: () => search(testFlow, receiver, request) }
       if (request.method === 'POST') {
         const body = JSON.parse(text) as SourceItem
         const arrival: Arrival = { pk: body.id, kind: 'upsert', body, address, key }
         const act = () => {
           const id = shop.create(arrival)
-          lane.note('an item got its own id')
-          // Others that were made beside it, as some shops tell.
+          testFlow.countEvent('the target gave an item its id')
+          // Some shops list other items beside the created one.
           const made = [
             { sku: 'x', id: 'n0' },
             { sku: body.id, id },
@@ -136,11 +135,11 @@ function read(
         return { arrivals: [arrival], act }
       }
       const pk = isDelete ? (shop.keyOf(last) ?? '') : (JSON.parse(text) as SourceItem).id
-      // A delete of what is not there says nothing of which item it was.
+      // A delete of an unknown id does not show which item it was.
       const arrival = single(pk)
       return {
         arrivals: pk === '' ? [] : [arrival],
-        act: () => byId(lane, receiver, last, arrival, label),
+        act: () => byId(testFlow, receiver, last, arrival, label),
       }
     }
     case 'skus': {
@@ -152,7 +151,7 @@ function read(
       return { arrivals: [arrival], act }
     }
     default:
-      return batch(lane, receiver, JSON.parse(text) as BatchBody, label)
+      return batch(testFlow, receiver, JSON.parse(text) as BatchBody, label)
   }
 }
 
@@ -162,20 +161,26 @@ function byKey({ ledger, done }: Receiver, arrival: Arrival): Made {
   return { status: 200, taken: [arrival] }
 }
 
-function look(lane: Lane, { shop }: Receiver, request: IncomingMessage): Made {
+function search(testFlow: TestFlow, { shop }: Receiver, request: IncomingMessage): Made {
   const sku = new URL(request.url ?? '', 'http://x').searchParams.get('sku') ?? ''
   const row = shop.find(sku)
-  if (row) lane.note('an item was looked up and found')
+  if (row) testFlow.countEvent('an item was looked up and found')
   const found = [{ sku: `${sku}0`, id: 'n0' }, ...(row ? [{ sku, id: row.id }] : [])]
   return { status: 200, body: found, taken: [] }
 }
 
-function byId(lane: Lane, { shop }: Receiver, id: string, arrival: Arrival, label: string): Made {
+function byId(
+  testFlow: TestFlow,
+  { shop }: Receiver,
+  id: string,
+  arrival: Arrival,
+  label: string,
+): Made {
   const isDelete = arrival.kind === 'delete'
   const isThere = isDelete ? shop.remove(id, arrival) : shop.change(id, arrival)
   if (isThere || isDelete) return { status: isThere ? 200 : 404, taken: [arrival] }
-  lane.note('an item was gone at the shop and created anew')
-  return lane.chance.maybe(`${label} gone`, 0.5)
+  testFlow.countEvent('an item was missing at the shop and created again')
+  return testFlow.chance.maybe(`${label} gone`, 0.5)
     ? { status: 404, taken: [] }
     : { status: 422, body: { code: 'deleted' }, taken: [] }
 }
@@ -187,10 +192,10 @@ type BatchBody = {
   known?: { id?: string }[]
 }
 
-type Entry = { ok: true; remember?: { id: string } } | { status: number } | BatchWish
-type BatchWish = { is: 'retry' | 'gone'; error: string; remember?: { id: string } }
+type Entry = { ok: true; remember?: { id: string } } | { status: number } | BatchAnswer
+type BatchAnswer = { is: 'retry' | 'gone'; error: string; remember?: { id: string } }
 
-function batch(lane: Lane, receiver: Receiver, body: BatchBody, label: string): Read {
+function batch(testFlow: TestFlow, receiver: Receiver, body: BatchBody, label: string): Read {
   const arrivals = body.items.map<Arrival>((item, at) => ({
     pk: body.pks[at] ?? '',
     kind: 'upsert',
@@ -206,15 +211,15 @@ function batch(lane: Lane, receiver: Receiver, body: BatchBody, label: string): 
         const own = `${label} ${at}`
         if (chance?.maybe(`${own} is busy`, 0.1)) return { status: 503 }
         const entry = body.known
-          ? byOwnId(lane, receiver, arrival, body.known[at]?.id)
+          ? byOwnId(testFlow, receiver, arrival, body.known[at]?.id)
           : byKeyInBatch(receiver, arrival)
         if (!('ok' in entry)) return entry
-        // It is done, and nobody hears of it.
+        // The item is applied, and the answer reports a failure.
         if (chance?.maybe(`${own} fails after`, 0.1)) return { status: 500 }
         taken.push(arrival)
         return entry
       })
-      lane.note('a batch got an answer per item')
+      testFlow.countEvent('a batch got an answer per item')
       if (results.length > 1 && chance?.maybe(`${label} tells too little`, 0.08)) {
         return { status: 200, body: { results: results.slice(1) }, taken: [] }
       }
@@ -228,19 +233,24 @@ function byKeyInBatch(receiver: Receiver, arrival: Arrival): Entry {
   return { ok: true }
 }
 
-/** Keys are unique at this one: who creates what is there is told its id. */
-function byOwnId(lane: Lane, { shop }: Receiver, arrival: Arrival, id: string | undefined): Entry {
+/** This target has unique keys: the answer to the creation of an existing item has its id. */
+function byOwnId(
+  testFlow: TestFlow,
+  { shop }: Receiver,
+  arrival: Arrival,
+  id: string | undefined,
+): Entry {
   if (id !== undefined) {
     if (shop.change(id, arrival)) return { ok: true, remember: { id } }
-    lane.note('an item was gone at the shop and created anew')
+    testFlow.countEvent('an item was missing at the shop and created again')
     return { is: 'gone', error: 'there is none of this id' }
   }
   const there = shop.find(arrival.pk)
   if (there) {
-    lane.note('an answer asked for another attempt by what it said')
+    testFlow.countEvent('the body of an answer requested a retry')
     return { is: 'retry', error: 'it is there already', remember: { id: there.id } }
   }
-  lane.note('an item got its own id')
+  testFlow.countEvent('the target gave an item its id')
   return { ok: true, remember: { id: shop.create(arrival) } }
 }
 

@@ -1,26 +1,26 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Control } from './action.ts'
 import type { Where } from './child.ts'
 import { type Child, startChild } from './child-process.ts'
-import type { Control } from './deed.ts'
 
-export type Member = { child: Child; processId: string }
+export type RunningProcess = { child: Child; processId: string }
 
-/** Who is killed while he is asked does not answer. */
+/** A process that is killed during a request does not answer. */
 const longestAnswerMs = 3_000
 
-/** The processes of a round: those that run, and one that has loaded already. */
-export function createCrew(where: Omit<Where, 'child'>) {
+/** The processes of a round: those that run, and one that is loaded in advance. */
+export function createProcesses(where: Omit<Where, 'child'>) {
   let next = startChild()
   let aheadMs = 0
   let asked = 0
-  const members: Member[] = []
-  const dead: string[] = []
+  const members: RunningProcess[] = []
+  const endedIds: string[] = []
   const errors: string[] = []
   const warnings = new Map<string, number>()
   const passed = new Set<string>()
   next.loaded.catch(() => undefined)
 
-  const hear = (child: Child) => {
+  const collectReports = (child: Child) => {
     errors.push(...child.errors)
     for (const step of child.passed) passed.add(step)
     for (const [what, count] of child.warnings) {
@@ -51,11 +51,11 @@ export function createCrew(where: Omit<Where, 'child'>) {
 
   return {
     members,
-    /** Names under which processes that ended had their leases. */
-    dead,
+    /** Owner names in the leases of processes that ended. */
+    endedIds,
     errors,
     warnings,
-    /** Steps that some of those that ended came to. */
+    /** Steps that processes which ended had reached. */
     passed,
     control,
     async fill(count: number) {
@@ -65,7 +65,7 @@ export function createCrew(where: Omit<Where, 'child'>) {
         next = startChild()
         next.loaded.catch(() => undefined)
         members.push({ child, processId: await child.begin(where) })
-        // Not before: files that it finds at its start would be of another clock than its own.
+        // Not before: files that it finds at its start have the time of the machine's clock.
         void child.polling.then(
           () => child.setClock(aheadMs),
           () => undefined,
@@ -76,31 +76,32 @@ export function createCrew(where: Omit<Where, 'child'>) {
       aheadMs = ms
       for (const { child } of members) if (child.address() !== undefined) child.setClock(ms)
     },
-    /** What is owed, as the first says that answers. */
-    async findOwed(): Promise<string[]> {
+    /** The open deliveries, from the first process that answers. */
+    async findOpenDeliveries(): Promise<string[]> {
       for (const { child } of members) {
-        const owed = child.address() === undefined ? undefined : await child.findOwed()
-        if (owed) return owed
+        const deliveries =
+          child.address() === undefined ? undefined : await child.findOpenDeliveries()
+        if (deliveries) return deliveries
       }
       await wait(100)
-      return ['no process says what is owed']
+      return ['no process lists its open deliveries']
     },
-    async bury({ child, processId }: Member) {
+    async awaitEnd({ child, processId }: RunningProcess) {
       await child.ended
       members.splice(
         members.findIndex((member) => member.child === child),
         1,
       )
-      dead.push(processId)
-      hear(child)
+      endedIds.push(processId)
+      collectReports(child)
     },
     async end() {
       for (const { child } of members) child.kill()
       next.kill()
       await Promise.all([next.ended, ...members.map(({ child }) => child.ended)])
-      for (const { child } of members) hear(child)
+      for (const { child } of members) collectReports(child)
     },
   }
 }
 
-export type Crew = ReturnType<typeof createCrew>
+export type Processes = ReturnType<typeof createProcesses>

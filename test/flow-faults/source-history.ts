@@ -1,14 +1,14 @@
-/** An item as the source has it. `rev` grows with every change of the whole source, removals included. */
+/** An item of the source. `rev` grows with every change of the whole source, removals included. */
 export type SourceItem = { id: string; rev: number; text: string | number }
 
-/** What the source of one flow had when. */
-export class Truth {
+/** The items of one source, now and earlier. */
+export class SourceHistory {
   readonly #items = new Map<string, SourceItem>()
-  /** Every content that the source ever had, by item and revision. */
+  /** The text of each revision, by item and revision. */
   readonly #texts = new Map<string, string | number>()
-  /** Revisions at which an item was removed, in order. */
+  /** The revisions of the removals of each item, in order. */
   readonly #removals = new Map<string, number[]>()
-  /** Called with each key that changes, so that it can be written where the flow reads. */
+  /** Called with the key of each change, to write it where the flow reads. */
   readonly #listeners: ((id: string) => void)[] = []
   #rev = 0
 
@@ -16,21 +16,21 @@ export class Truth {
     this.#rev += 1
     this.#items.set(id, { id, rev: this.#rev, text })
     this.#texts.set(`${id} ${this.#rev}`, text)
-    this.#tell(id)
+    this.#callListeners(id)
   }
 
   remove(id: string): void {
     if (!this.#items.delete(id)) return
     this.#rev += 1
     this.#removals.set(id, [...(this.#removals.get(id) ?? []), this.#rev])
-    this.#tell(id)
+    this.#callListeners(id)
   }
 
   get(id: string): SourceItem | undefined {
     return this.#items.get(id)
   }
 
-  /** What a read of the source gives now. */
+  /** The items that a read of the source returns now. */
   items(since = 0): SourceItem[] {
     return [...this.#items.values()].filter(({ rev }) => rev >= since)
   }
@@ -48,7 +48,7 @@ export class Truth {
     this.#listeners.push(listener)
   }
 
-  #tell(id: string): void {
+  #callListeners(id: string): void {
     for (const listener of this.#listeners) listener(id)
   }
 }
