@@ -220,17 +220,20 @@ const retryMs = 1_000
 
 /** Short compared with a wake-up, long compared with a statement: simultaneous announcements are sent together. */
 const collectMs = 4
+/** Statements of announcements begin this long after each other, so that their number has a limit at any load. */
+const spacingMs = 25
 
 /**
  * NOTIFY takes a lock of the whole database at the commit, so transactions with NOTIFY wait for each other's disk.
- * Announcements are sent afterwards in one statement, which delays no transaction. With `notifyLocal` no statement is
- * needed. A crash in between loses a hint.
+ * Announcements are sent afterwards in one statement, which delays no transaction: at once when none was sent a moment
+ * ago, else at most every `spacingMs`. With `notifyLocal` no statement is needed. A crash in between loses a hint.
  */
 export function createAnnouncer(db: Db, log: Log, notifyLocal?: Engine['notifyLocal']): Announcer {
   let waiting: { channel: string; payload: string }[] = []
   let timer: NodeJS.Timeout | undefined
   let sending: Promise<void> = Promise.resolve()
   let isClosed = false
+  let sentMs = Number.NEGATIVE_INFINITY
 
   const send = async () => {
     timer = undefined
@@ -241,6 +244,7 @@ export function createAnnouncer(db: Db, log: Log, notifyLocal?: Engine['notifyLo
       for (const { channel, payload } of pending) notifyLocal(channel, payload)
       return
     }
+    sentMs = performance.now()
     try {
       await sql`select pg_notify(t.channel, t.payload)
         from jsonb_to_recordset(${JSON.stringify(pending)}::jsonb) as t(channel text, payload text)`.execute(
@@ -274,7 +278,7 @@ export function createAnnouncer(db: Db, log: Log, notifyLocal?: Engine['notifyLo
       }
       whenCommitted(() => {
         waiting.push({ channel, payload })
-        soon(collectMs)
+        soon(Math.max(collectMs, sentMs + spacingMs - performance.now()))
       })
     },
     async close() {

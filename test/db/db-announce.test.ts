@@ -1,7 +1,15 @@
-import { sql } from 'kysely'
+import {
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  sql,
+} from 'kysely'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
+import type { Tables } from '../../src/db/tables.ts'
 import { createAnnouncer, insideTransaction, whenCommitted } from '../../src/db/transactions.ts'
 import { countStatements, recordStatements } from '../support/statements.ts'
 import { engines } from './engines.ts'
@@ -97,6 +105,45 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     await vi.waitFor(() => expect(heard).toEqual(['first', 'second']))
     await end()
   })
+})
+
+test('announcements of a busy service are sent by one statement every 25 ms, and the first one after 4 ms', async () => {
+  const sent: [number, string[]][] = []
+  const db = new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => new PostgresAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (kysely) => new PostgresIntrospector(kysely),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+    },
+    log({ query }) {
+      const payloads = JSON.parse(String(query.parameters[0])).map(
+        (one: { payload: string }) => one.payload,
+      )
+      sent.push([Math.round(performance.now() - begunMs), payloads])
+    },
+  })
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  const begunMs = performance.now()
+  try {
+    const announcer = createAnnouncer(db, () => undefined)
+    for (let ms = 0; ms < 60; ms += 10) {
+      announcer.announce('busy', String(ms))
+      await vi.advanceTimersByTimeAsync(10)
+    }
+    await vi.advanceTimersByTimeAsync(100)
+    announcer.announce('busy', 'later')
+    await vi.advanceTimersByTimeAsync(4)
+    await announcer.close()
+  } finally {
+    vi.useRealTimers()
+  }
+  expect(sent).toEqual([
+    [4, ['0']],
+    [29, ['10', '20']],
+    [54, ['30', '40', '50']],
+    [164, ['later']],
+  ])
 })
 
 test('what was announced in a transaction whose commit nobody knows of is told: a hint does no harm', async () => {
