@@ -8,8 +8,8 @@ import {
 } from '../../src/domain/order-state.ts'
 import { outcomeOf } from '../../src/errors/money-outcome.ts'
 import { compareCharges, type TheirCharge } from '../../src/payments/closings/compare-charges.ts'
-import { applyEvidence } from '../../src/payments/orders/apply-evidence.ts'
 import { adviseCashier, type CashierAction } from '../../src/payments/orders/cashier-texts.ts'
+import { applyEvidence } from '../../src/payments/orders/state-from-provider.ts'
 import { evidenceFrom, MpOrder } from '../../src/provider/order-payloads.ts'
 import type { OrderRow } from '../../src/repositories/orders/order-queries.ts'
 

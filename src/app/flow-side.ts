@@ -1,13 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
-import { createFlowContext } from '../flows/definition/context.ts'
+import { createControlService } from '../flows/control/control-service.ts'
+import type { ControlService } from '../flows/control/control-service-types.ts'
+import { createFlowContext } from '../flows/definition/flow-context.ts'
 import { createDeliveries } from '../flows/deliver/deliver.ts'
-import { createFlowService } from '../flows/engine/create-flow-service.ts'
 import { createFlowEngine } from '../flows/engine/flow-engine.ts'
-import { createHousekeeping } from '../flows/engine/housekeeping.ts'
-import type { FlowService } from '../flows/flow-service.ts'
-import { createGrantKeeper } from '../flows/oauth/grant-keeper.ts'
+import { createHousekeeping } from '../flows/engine/flow-housekeeping.ts'
+import { createGrantKeeper } from '../flows/oauth/refresh-token-grants.ts'
 import { createWorkbench } from '../flows/workbench/workbench.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import type { StreamLimits } from '../http/event-stream.ts'
@@ -54,7 +54,7 @@ export type FlowSideOptions = {
 
 export type FlowSide = {
   app: HttpServer
-  flows: FlowService
+  flows: ControlService
   /** Reads the flow files and starts to poll and to deliver. */
   start(): Promise<void>
   /** Ends the running polls and deliveries and gives the lead back. Close the listener before, the database after. */
@@ -104,7 +104,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     trace: options.tracing,
   })
   const housekeeping = createHousekeeping({ ...common, stopwatch: payments.stopwatch, engine })
-  const flows = createFlowService({
+  const flows = createControlService({
     ...common,
     // A request waits for the answer.
     database,

@@ -1,5 +1,5 @@
 import { OperatorError } from '../errors/operator-error.ts'
-import { GuardedFileError, readGuardedFile } from '../files/guarded-file.ts'
+import { GuardedFileError, readGuardedFile } from '../files/read-regular-file.ts'
 
 /** Parameters by which an address of PostgreSQL names files. */
 const parameters = ['sslrootcert', 'sslcert', 'sslkey'] as const

@@ -14,7 +14,7 @@ import {
   listen,
   runTransaction,
 } from './transactions.ts'
-import { createWriteProof } from './write-proof.ts'
+import { createWriteProof } from './write-check.ts'
 
 export type Db = Kysely<Tables>
 export type Trx = Transaction<Tables>

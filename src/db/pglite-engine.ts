@@ -14,7 +14,7 @@ import {
 } from 'kysely'
 import { codeOf, hideValues, isOutdatedStatement } from './database-failures.ts'
 import type { Engine, Log } from './engine.ts'
-import { createTurns } from './event-loop-turns.ts'
+import { createTurns } from './event-loop-pauses.ts'
 import { lockFolder } from './folder-lock.ts'
 import { copyPglite } from './pglite-copy.ts'
 import { filesOf, startPglite } from './start-pglite.ts'

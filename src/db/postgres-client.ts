@@ -7,8 +7,8 @@ import {
   hideValues,
   isOutdatedStatement,
 } from './database-failures.ts'
-import { DescribedOnce } from './described-once.ts'
 import { type PostgresSessions, type ServerSession, whichSession } from './postgres-sessions.ts'
+import { DescribedOnce } from './prepared-statement.ts'
 import type { StatementNames } from './statements.ts'
 
 /** The time between two checks of a query without an answer at the server. */

@@ -8,7 +8,7 @@ import {
   OpenTransactionError,
 } from './database-failures.ts'
 import type { Engine, Log } from './engine.ts'
-import type { WriteProof } from './write-proof.ts'
+import type { WriteProof } from './write-check.ts'
 
 /** `open` ends with the transaction. Later work of the same flow (a timer) may use the database again. */
 type Flow = { open: boolean; afterwards: (() => void)[] }

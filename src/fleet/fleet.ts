@@ -25,11 +25,8 @@ import {
   writeFleetChanges,
 } from '../repositories/fleet/fleet-states.ts'
 import { acquireLease, isLeaseOf, releaseLease } from '../repositories/leases.ts'
-import { concernsBox } from './derive-box.ts'
-import { deriveHealth } from './derive-health.ts'
-import { slotMs } from './health-limits.ts'
-import { boxKey, type FlowSeen } from './observations.ts'
-import { readObservations } from './read-observations.ts'
+import { concernsBox } from './box-health.ts'
+import { deriveHealth } from './fleet-health.ts'
 import {
   type FleetChange,
   findChanges,
@@ -37,8 +34,11 @@ import {
   revive,
   sinceBegan,
   toChange,
-} from './state-changes.ts'
-import { type FleetHealth, type Health, subjectKey } from './states.ts'
+} from './health-changes.ts'
+import { slotMs } from './health-limits.ts'
+import { type FleetHealth, type Health, subjectKey } from './health-states.ts'
+import { boxKey, type FlowSeen } from './observations.ts'
+import { readObservations } from './read-observations.ts'
 import { createUsualCharges } from './usual-charges.ts'
 
 /** The result of an attempt of a call to the provider. */

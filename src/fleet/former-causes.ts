@@ -1,5 +1,5 @@
 import type { Cause } from './causes.ts'
-import type { Particulars } from './states.ts'
+import type { Particulars } from './health-states.ts'
 
 /** Names that the version before writes while both versions run. */
 const formerCauses: Readonly<Record<string, Cause>> = {

@@ -16,7 +16,7 @@ import {
   countUnreadable,
   unreadableForMs,
 } from '../repositories/provider-payments/provider-payments.ts'
-import { chargingCalls } from './derive-health.ts'
+import { chargingCalls } from './fleet-health.ts'
 import { callsCountForMs, missingWebhooks, slotMs } from './health-limits.ts'
 import {
   type BoxSeen,

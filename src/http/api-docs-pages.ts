@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
-import { createTextSender } from './text-sender.ts'
+import { createTextSender } from './cached-text.ts'
 
 const prefix = '/docs'
 const installed = fileURLToPath(new URL('static/', import.meta.resolve('@fastify/swagger-ui')))

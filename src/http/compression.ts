@@ -33,7 +33,7 @@ const how = {
 
 /**
  * Compresses the answers of routes with `config.compressed`. Call it, awaited, before the routes are added. Pages are
- * compressed once elsewhere (text-sender.ts), and event streams must not be delayed.
+ * compressed once elsewhere (cached-text.ts), and event streams must not be delayed.
  */
 export async function installCompression(app: FastifyInstance): Promise<void> {
   app.addHook('onRoute', (route) => {

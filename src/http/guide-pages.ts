@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 import { makePublic } from './access-classes.ts'
+import { createTextSender, type TextSender } from './cached-text.ts'
 import { type Found, type Guide, type GuidePage, readGuide } from './guide-text.ts'
 import { escapeHtml } from './html.ts'
-import { createTextSender, type TextSender } from './text-sender.ts'
 
 const prefix = '/guide'
 const styles = ['../../public/shared/css/base.css', '../../public/guide/guide.css']

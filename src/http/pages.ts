@@ -6,6 +6,7 @@ import fastifyStatic from '@fastify/static'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 import { makePublic } from './access-classes.ts'
+import { createTextSender, type TextSender } from './cached-text.ts'
 import { wantsHtml } from './html.ts'
 import {
   bundlePage,
@@ -15,7 +16,6 @@ import {
   packagePrefix,
   pageLanguages,
 } from './page-bundle.ts'
-import { createTextSender, type TextSender } from './text-sender.ts'
 
 const shared: Folder = {
   root: fileURLToPath(new URL('../../public/shared', import.meta.url)),

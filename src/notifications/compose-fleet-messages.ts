@@ -1,5 +1,5 @@
 import type { Cause } from '../fleet/causes.ts'
-import type { HealthState, Particulars, SubjectKind } from '../fleet/states.ts'
+import type { HealthState, Particulars, SubjectKind } from '../fleet/health-states.ts'
 import type { TroubleRow } from '../repositories/notifications/message-queries.ts'
 import { messageId } from './message-parts.ts'
 import type { FlowReceiver } from './receivers.ts'

@@ -10,7 +10,7 @@ import {
   takeDueDocuments,
   takeNewChargebacks,
 } from '../repositories/chargebacks/chargeback-queries.ts'
-import { listPausedFlows } from '../repositories/flows/flow-switches.ts'
+import { listPausedFlows } from '../repositories/flows/flow-pauses-and-limits.ts'
 import {
   deleteOtherReceivers,
   listOpenGroups,

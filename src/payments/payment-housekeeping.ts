@@ -6,7 +6,7 @@ import { deleteOrderCalls } from '../repositories/orders/timeline-queries.ts'
 import { rememberRemoval } from '../repositories/settings.ts'
 import { deleteOldWebhooks } from '../repositories/webhooks/webhook-log.ts'
 import { archiveEntries } from './audit/archive-activity.ts'
-import { renewDueConnections } from './connection/token-keeper.ts'
+import { renewDueConnections } from './connection/oauth-tokens.ts'
 import type { PaymentDeps } from './deps.ts'
 
 /**

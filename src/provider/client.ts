@@ -6,7 +6,7 @@ import {
   type Outbound,
   OutboundError,
 } from '../outbound/outbound.ts'
-import { judgeRefusal } from './judge-refusal.ts'
+import { judgeRefusal } from './classify-refusal.ts'
 import { ProviderError, parseErrorBody } from './provider-error.ts'
 import type {
   CallOptions,

@@ -9,10 +9,10 @@ import type { Provider, ProviderSettings } from './provider-types.ts'
 import { createReports } from './reports-api.ts'
 import { createPos, createStores } from './stores-api.ts'
 
-export { asAppError, type ProviderOperation, toAppError } from './error-map.ts'
 export { orderIdOfPayment } from './order-payloads.ts'
 export { isAnswered, ProviderError } from './provider-error.ts'
 export type * from './provider-types.ts'
+export { asAppError, type ProviderOperation, toAppError } from './to-app-error.ts'
 
 /** The provider client: no database, no token lookup, no business rules. */
 export function createProvider(settings: ProviderSettings): Provider {

@@ -4,8 +4,8 @@ import { buildInfo } from '../http/build-info.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { requireDatabase } from '../http/require-database.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
+import type { Guards } from './authentication.ts'
 import { Timestamp } from './field-schemas.ts'
-import type { Guards } from './guards.ts'
 
 const HealthResponse = z
   .object({

@@ -3,8 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { envelopeOf, errorBody } from './errors.ts'
 import { callFaults, type FaultRule, faultsOf } from './faults.ts'
 import { hasArrivedLate, holdCall } from './late-calls.ts'
-import { isRecord } from './problems.ts'
 import type { Context } from './sandbox-context.ts'
+import { isRecord } from './validation-errors.ts'
 
 /** How long a hanging call lasts when the rule has no time. Callers give up long before. */
 const hangMs = 60_000

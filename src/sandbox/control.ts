@@ -25,12 +25,12 @@ import { pairTerminal } from './pairing.ts'
 import { actOnPayment } from './payment-refunds.ts'
 import { searchReach } from './payments.ts'
 import { addPayments } from './payments-without-order.ts'
-import { type Fields, isRecord } from './problems.ts'
 import { applicationOf, type Context, oddLists } from './sandbox-context.ts'
 import { createSeller, revokeSeller } from './sellers.ts'
 import { siteIds } from './sites.ts'
 import { showState } from './state-view.ts'
 import { showTerminal } from './terminals.ts'
+import { type Fields, isRecord } from './validation-errors.ts'
 import { webhookControl } from './webhook-control.ts'
 
 /** The control surface under /_sandbox, for the demo, the tests and the page (loopback, same site only). */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { badCall, field, numberIn, oneOf, readCall } from './control-body.ts'
-import { isRecord } from './problems.ts'
 import type { Context } from './sandbox-context.ts'
+import { isRecord } from './validation-errors.ts'
 
 /**
  * The effect of a rule on a call. `*_before`: the call has no effect. `*_after`: it has its effect, and the answer is

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { apiError } from './errors.ts'
-import { isRecord } from './problems.ts'
 import type { Change, Remembered } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
+import { isRecord } from './validation-errors.ts'
 
 /** The provider remembers a key for 24 hours (provider facts 7). A test can shorten this. */
 export const keyMemoryMs = 24 * 3_600_000

@@ -2,9 +2,9 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type ApiError, apiError } from './errors.ts'
 import { newAccessToken, newGrant } from './ids.ts'
-import { isRecord } from './problems.ts'
 import type { Change, Seller } from './rows.ts'
 import { applicationOf, type Context } from './sandbox-context.ts'
+import { isRecord } from './validation-errors.ts'
 
 const accessSeconds = 180 * 86_400
 const clientCredentialsSeconds = 6 * 3600

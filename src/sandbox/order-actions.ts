@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { parseAmount } from './amounts.ts'
-import { failureDetails, paymentMethod, paymentTypes } from './buyer.ts'
 import { amount, anything, ControlError, field, oneOf, readCall } from './control-body.ts'
 import { nanoStamp } from './ids.ts'
 import {
@@ -13,9 +12,10 @@ import {
   refundOrder,
 } from './order-moves.ts'
 import { refundableCents } from './order-payments.ts'
-import { isRecord } from './problems.ts'
+import { failureDetails, paymentMethod, paymentTypes } from './payment-methods.ts'
 import type { Change, Order } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
+import { isRecord } from './validation-errors.ts'
 
 const actions =
   'fetch, pay, pay_again, decline, cancel, hold, expire, panel_cancel, refuse_cancel, process, refund, end_refund'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseAmount, parseDuration } from './amounts.ts'
 import { apiError } from './errors.ts'
-import { isRecord, readBody, single, text } from './problems.ts'
+import { isRecord, readBody, single, text } from './validation-errors.ts'
 
 const defaultExpirySeconds = 900
 

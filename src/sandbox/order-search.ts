@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { apiError } from './errors.ts'
 import { oneText } from './form.ts'
 import { showOrder } from './order-view.ts'
-import { readBody, text } from './problems.ts'
 import type { Seller } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
+import { readBody, text } from './validation-errors.ts'
 
 function whole(fallback: number, high: number) {
   return text((value) => /^[1-9]\d{0,8}$/.test(value))

@@ -8,10 +8,10 @@ import { useOrderKey } from './idempotency.ts'
 import { newNumber } from './ids.ts'
 import { refundCourse, refundOrder } from './order-moves.ts'
 import { paymentsOfOrder, refundableCents } from './order-payments.ts'
-import { isRecord } from './problems.ts'
 import type { Order, Payment, PaymentRefund, PaymentWithoutOrder, Refund, Seller } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 import { siteOf } from './sites.ts'
+import { isRecord } from './validation-errors.ts'
 
 /** POST /v1/payments/{id}/refunds: without a body all that is left of that payment, with `amount` a part. */
 export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { paymentMethod, paymentTypes } from './buyer.ts'
 import {
   amount,
   anything,
@@ -12,9 +11,10 @@ import {
   readCall,
 } from './control-body.ts'
 import { newNumber } from './ids.ts'
-import type { Fields } from './problems.ts'
+import { paymentMethod, paymentTypes } from './payment-methods.ts'
 import type { PaymentWithoutOrder } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
+import type { Fields } from './validation-errors.ts'
 
 const NewPayment = z.strictObject(
   {

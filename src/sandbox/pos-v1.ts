@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import { apiError } from './errors.ts'
 import type { KeyUse } from './idempotency.ts'
-import { type Fields, isRecord } from './problems.ts'
 import type { Pos, Seller } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
+import { type Fields, isRecord } from './validation-errors.ts'
 
 /** The given fields of a POS, checked, and the two references to its store. */
 export type PosFields = {

@@ -2,9 +2,9 @@ import type { FastifyRequest } from 'fastify'
 import { type ApiError, apiError } from './errors.ts'
 import { useKey } from './idempotency.ts'
 import { type Generation, type PosFields, qrLinks } from './pos-v1.ts'
-import { isRecord } from './problems.ts'
 import type { Pos, Seller } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
+import { isRecord } from './validation-errors.ts'
 
 const badExternalStore: Parameters<typeof apiError> = [
   400,

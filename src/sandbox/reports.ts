@@ -4,10 +4,10 @@ import { badCall, ControlError } from './control-body.ts'
 import { ApiError, apiError } from './errors.ts'
 import { newNumber } from './ids.ts'
 import { paymentsOf } from './payment-view.ts'
-import { isRecord } from './problems.ts'
 import { endOfDay, reportCsv } from './report-csv.ts'
 import type { Report, ReportConfig, ReportKind, Seller } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
+import { isRecord } from './validation-errors.ts'
 
 /** How long the creation of a report takes. */
 const makingMs = 60_000

@@ -1,5 +1,5 @@
-import type { MethodFields } from './buyer.ts'
 import type { OrderRequest } from './order-body.ts'
+import type { MethodFields } from './payment-methods.ts'
 
 /** The application of the service at the provider. `ownerId` is the account of client_credentials tokens. */
 export type Application = {

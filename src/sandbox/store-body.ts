@@ -1,7 +1,7 @@
 import { cityProblem } from './cities.ts'
 import { apiError } from './errors.ts'
-import { type Fields, isRecord } from './problems.ts'
 import type { Location, Store } from './rows.ts'
+import { type Fields, isRecord } from './validation-errors.ts'
 
 export type StoreFields = Partial<Pick<Store, 'name' | 'externalId' | 'businessHours' | 'location'>>
 

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { authenticate } from './auth.ts'
-import { failureDetails, paymentMethod } from './buyer.ts'
 import { ApiError, apiError } from './errors.ts'
 import { canMove, endRefund, type Move, moveOrder, refundOrder } from './order-moves.ts'
 import { refundableCents } from './order-payments.ts'
 import { findOrder, orderNotFound } from './orders.ts'
-import { isRecord } from './problems.ts'
+import { failureDetails, paymentMethod } from './payment-methods.ts'
 import type { Order, PendingEvent } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 import { isOpen } from './sandbox-state.ts'
+import { isRecord } from './validation-errors.ts'
 
 const statuses = ['processed', 'canceled', 'expired', 'failed', 'refunded', 'action_required']
 const keys = ['status', 'payment_method_type', 'installments', 'payment_method_id', 'status_detail']

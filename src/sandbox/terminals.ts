@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { authenticate } from './auth.ts'
 import { apiError } from './errors.ts'
 import { oneText } from './form.ts'
-import { isRecord, readBody, single, text } from './problems.ts'
 import type { OperatingMode, Seller, Terminal } from './rows.ts'
 import { type Context, oddRowsOf } from './sandbox-context.ts'
+import { isRecord, readBody, single, text } from './validation-errors.ts'
 
 function whole(fallback: number, low: number) {
   return text((value) => /^\d{1,9}$/.test(value) && Number(value) >= low)

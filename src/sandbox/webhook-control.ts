@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import { badCall, ControlError, oneOf, readCall } from './control-body.ts'
-import { isRecord } from './problems.ts'
 import type { Webhook } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
+import { isRecord } from './validation-errors.ts'
 import { webhookRows } from './webhooks.ts'
 
 /** Where webhooks go, how they are signed, what was sent, and sending one by hand. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { ClientName } from '../../src/domain/client-name.ts'
-import { separateSurplus } from '../../src/repositories/unclaimed-payments/surplus-payments.ts'
+import { separateSurplus } from '../../src/repositories/unclaimed-payments/further-payment-queries.ts'
 import {
   clearFaults,
   openOwnShop,

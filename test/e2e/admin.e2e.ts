@@ -1,7 +1,7 @@
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/flow-secret.ts'
-import { grantIdOf } from '../../src/flows/oauth/lost-grant.ts'
+import { grantIdOf } from '../../src/flows/oauth/lost-access.ts'
 import { testServer } from '../flows/sources-support.ts'
 import { launchBrowser } from '../support/chromium.ts'
 import {

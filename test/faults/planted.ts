@@ -18,7 +18,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'a new key for every call of a charge',
     changes: [
       {
-        file: payments('orders/resolve-creation'),
+        file: payments('orders/send-charge'),
         find: 'orders.create(token, order.id, ',
         replace: 'orders.create(token, crypto.randomUUID(), ',
       },
@@ -51,7 +51,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '2: a refund that fails later gives nothing back',
     changes: [
       {
-        file: payments('orders/apply-evidence'),
+        file: payments('orders/state-from-provider'),
         find: 'failedCents: failed.reduce((sum, { amountCents }) => sum + (amountCents ?? 0), 0),',
         replace: 'failedCents: 0,',
       },
@@ -73,7 +73,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '3: a refusal counts also after an attempt without an answer',
     changes: [
       {
-        file: payments('operations/runner'),
+        file: payments('operations/run-operation'),
         find: 'if (lease.unansweredAt !== null) return false',
         replace: '',
       },
@@ -84,7 +84,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '3: a 4xx without a code of the provider proves that nothing was made',
     changes: [
       {
-        file: 'src/provider/judge-refusal.ts',
+        file: 'src/provider/classify-refusal.ts',
         find: "if (code === null) return 'ambiguous'",
         replace: "if (code === null) return 'proof'",
       },
@@ -95,7 +95,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '3: an order that shows up for a refused row is passed over',
     changes: [
       {
-        file: payments('orders/apply-evidence'),
+        file: payments('orders/state-from-provider'),
         find: "if (order.creation === 'refused') return reopen(order, evidence, now)",
         replace:
           "if (order.creation === 'refused') return { move: undefined, shown: evidence.status }",
@@ -107,7 +107,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '4: the claim is not proven before the first byte',
     changes: [
       {
-        file: payments('operations/runner'),
+        file: payments('operations/run-operation'),
         find: 'if (!(await beginAttempt(db, table, id, sender, begun))) return undefined',
         replace: 'await beginAttempt(db, table, id, sender, begun)',
       },
@@ -118,7 +118,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '4: a claim that was proven counts for ever',
     changes: [
       {
-        file: payments('operations/runner'),
+        file: payments('operations/run-operation'),
         find: 'return () => performance.now() - askedAt < freshMs',
         replace: 'return () => askedAt >= 0',
       },
@@ -174,7 +174,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '8: what is given up is sent again',
     changes: [
       {
-        file: payments('orders/resolve-creation'),
+        file: payments('orders/send-charge'),
         find: 'if (order.cancel_requested_at !== null || ',
         replace: 'if (',
       },
@@ -240,7 +240,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '14: an equal order of another application is taken for ours',
     changes: [
       {
-        file: payments('orders/search-at-provider'),
+        file: payments('orders/find-at-provider'),
         find: "return isNamed && isPoint && isOfItsTime ? 'ours' : 'unproven'",
         replace: "return isPoint && isOfItsTime ? 'ours' : 'unproven'",
       },

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { ClientName } from '../../src/domain/client-name.ts'
-import { deriveHealth } from '../../src/fleet/derive-health.ts'
+import { deriveHealth } from '../../src/fleet/fleet-health.ts'
+import { isProblem } from '../../src/fleet/health-states.ts'
 import type { ChargeSeen } from '../../src/fleet/observations.ts'
-import { isProblem } from '../../src/fleet/states.ts'
 import { boxSeen, connectionSeen, observed, slot } from './seen.ts'
 
 const seed = 20_261_121

@@ -1,5 +1,6 @@
 import type { ClientName } from '../../src/domain/client-name.ts'
-import { deriveHealth } from '../../src/fleet/derive-health.ts'
+import { deriveHealth } from '../../src/fleet/fleet-health.ts'
+import type { BoxHealth } from '../../src/fleet/health-states.ts'
 import type {
   BoxSeen,
   CallSlot,
@@ -7,7 +8,6 @@ import type {
   ConnectionSeen,
   Observations,
 } from '../../src/fleet/observations.ts'
-import type { BoxHealth } from '../../src/fleet/states.ts'
 
 /** Saturday, five past ten. */
 export const now = new Date('2026-11-21T13:05:00.000Z')

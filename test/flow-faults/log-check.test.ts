@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { OutdatedError } from '../../src/flows/poll/plan.ts'
+import { OutdatedError } from '../../src/flows/poll/poll-plan.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { unexpected } from './log-check.ts'
 

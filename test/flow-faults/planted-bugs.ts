@@ -34,7 +34,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'delivery sent under an expired lease not requeued',
-    'flows/deliver/send-again',
+    'flows/deliver/retry-deliveries',
     `if (!row || row.state === 'failed' || row.version <= outcome.version) return 'fine'`,
     `if (row) return 'fine'`,
     { silences: 'a delivery sent under an expired lease was requeued' },
@@ -77,7 +77,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'a sync of one item stores its hash without a delivery',
-    'flows/engine/sync-item',
+    'flows/control/sync-item',
     "await deps.enqueue(trx, runtime, [{ pk, kind: 'upsert', hash, value, change: read, isForced }])",
     '',
   ),

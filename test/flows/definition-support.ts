@@ -1,5 +1,5 @@
-import { formatProblem } from '../../src/flows/definition/check.ts'
-import type { FlowContext } from '../../src/flows/definition/context.ts'
+import { formatProblem } from '../../src/flows/definition/check-flow-files.ts'
+import type { FlowContext } from '../../src/flows/definition/flow-context.ts'
 import { createFlowReader, type ReadFlow } from '../../src/flows/definition/read-flow.ts'
 
 /** Independent of the machine: no mail, no files, two variables. */

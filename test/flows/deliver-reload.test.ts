@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { waitingCount } from '../../src/flows/control/open-deliveries.ts'
-import { cleanDeliveries } from '../../src/flows/engine/housekeeping.ts'
+import { cleanDeliveries } from '../../src/flows/engine/flow-housekeeping.ts'
 import { upsertHashes } from '../../src/repositories/flows/flow-items.ts'
 import { useService } from './deliver-service.ts'
 import {

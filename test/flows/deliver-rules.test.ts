@@ -5,8 +5,8 @@ import {
   jobKey,
   type OpenDestination,
 } from '../../src/flows/deliver/attempt.ts'
-import { createGate } from '../../src/flows/deliver/gate.ts'
 import { compileItemBody } from '../../src/flows/deliver/item-body.ts'
+import { createGate } from '../../src/flows/deliver/sending-gate.ts'
 import { backoffMs } from '../../src/outbound/backoff.ts'
 import type { SendPermit } from '../../src/outbound/outbound.ts'
 import type { PendingDelivery } from '../../src/repositories/flows/deliveries.ts'

@@ -5,10 +5,10 @@ import {
   type Deliveries,
   type DeliveriesDeps,
 } from '../../src/flows/deliver/deliver.ts'
-import type { SavedDeliveries } from '../../src/flows/deliver/destination-work.ts'
-import { retryFailed } from '../../src/flows/deliver/send-again.ts'
-import type { DestinationContext } from '../../src/flows/destinations/context.ts'
-import { withheld } from '../../src/flows/destinations/result.ts'
+import type { SavedDeliveries } from '../../src/flows/deliver/destination-worker.ts'
+import { retryFailed } from '../../src/flows/deliver/retry-deliveries.ts'
+import { withheld } from '../../src/flows/destinations/delivery-result.ts'
+import type { DestinationContext } from '../../src/flows/destinations/destination-context.ts'
 import { createEnqueue, type Enqueue } from '../../src/flows/poll/poll-writer.ts'
 import type {
   DeliveryJob,

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { startWorker } from '../../src/flows/deliver/worker.ts'
+import { startWorker } from '../../src/flows/deliver/delivery-worker.ts'
 import {
   beforeAllDue,
   dueDeliveries,

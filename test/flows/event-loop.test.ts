@@ -14,7 +14,7 @@ import {
   type ReadBatch,
   readBatch,
   repeatedItems,
-} from '../../src/flows/poll/pass.ts'
+} from '../../src/flows/poll/read-and-compare.ts'
 import { yieldToEventLoop } from '../../src/flows/poll/yield-to-event-loop.ts'
 import { isMarkerName } from '../../src/flows/sources/file-readiness.ts'
 import { namesMatching } from '../../src/flows/sources/file-store.ts'

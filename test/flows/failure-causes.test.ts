@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { causeOf } from '../../src/flows/control/failure-cause.ts'
-import { retryFailed } from '../../src/flows/deliver/send-again.ts'
+import { retryFailed } from '../../src/flows/deliver/retry-deliveries.ts'
 import { groupFailures } from '../../src/repositories/flows/failed-deliveries.ts'
 import { openTestDatabase } from '../support/database.ts'
 import {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { syncItem } from '../../src/flows/engine/sync-item.ts'
+import { syncItem } from '../../src/flows/control/sync-item.ts'
 import { recordChanges, recordNewItems } from '../../src/repositories/flows/deliveries.ts'
 import { findHashes } from '../../src/repositories/flows/flow-items.ts'
 import { openEmbedded, openTestDatabase } from '../support/database.ts'

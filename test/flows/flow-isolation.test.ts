@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { checkFlows } from '../../src/flows/definition/check.ts'
+import { checkFlows } from '../../src/flows/definition/check-flow-files.ts'
 import { compileMapping } from '../../src/flows/deliver/item-body.ts'
 
 /** Flows do not affect each other. */

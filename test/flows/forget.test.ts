@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { resetFlow } from '../../src/flows/control/switches.ts'
-import { forgetItems } from '../../src/flows/poll/plan.ts'
+import { resetFlow } from '../../src/flows/control/pauses-and-limits.ts'
+import { forgetItems } from '../../src/flows/poll/poll-plan.ts'
 import { withLease } from '../../src/jobs/with-lease.ts'
 import {
   countItemsByFlow,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { cleanDeliveries } from '../../src/flows/engine/housekeeping.ts'
+import { cleanDeliveries } from '../../src/flows/engine/flow-housekeeping.ts'
 import {
   attemptsKept,
   insertItemAttempts,

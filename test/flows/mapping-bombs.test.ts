@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { compileMapping, MappingError } from '../../src/flows/deliver/item-body.ts'
-import { createThread } from '../../src/flows/mapping/worker-thread.ts'
+import { createThread } from '../../src/flows/mapping/evaluation-thread.ts'
 import { isLongForm } from '../support/rounds.ts'
 
 /** Processor time of the process, which other threads share. On a busy machine it takes longer. */

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { compileMapping, MappingError } from '../../src/flows/deliver/item-body.ts'
+import { convertField, type FieldType } from '../../src/flows/mapping/convert-field-types.ts'
 import { compileExpression } from '../../src/flows/mapping/expression.ts'
 import { ExpressionError } from '../../src/flows/mapping/expression-error.ts'
-import { convertField, type FieldType } from '../../src/flows/mapping/field-values.ts'
 
 const store = {
   codigo: 'S1',

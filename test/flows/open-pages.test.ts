@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { retryFailed } from '../../src/flows/deliver/send-again.ts'
+import { retryFailed } from '../../src/flows/deliver/retry-deliveries.ts'
 import {
   beforeAllOpen,
   countOpenDeliveries,

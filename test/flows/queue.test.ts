@@ -1,12 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
+import { startWorker, type Work, type WorkerDeps } from '../../src/flows/deliver/delivery-worker.ts'
 import {
   createOutcomeWriter,
   type ItemOutcome,
   type WriterLimits,
 } from '../../src/flows/deliver/save-outcomes.ts'
-import { startWorker, type Work, type WorkerDeps } from '../../src/flows/deliver/worker.ts'
 import { LeaseLostError } from '../../src/jobs/with-lease.ts'
 import { latch, memoryLog, openTerm } from './deliver-support.ts'
 

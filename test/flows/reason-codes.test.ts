@@ -2,13 +2,13 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { shownReason } from '../../src/domain/flow-reasons.ts'
-import { pauseByService, resumeByService } from '../../src/flows/control/switches.ts'
+import { pauseByService, resumeByService } from '../../src/flows/control/pauses-and-limits.ts'
 import { failureNotification } from '../../src/notifications/failure-message.ts'
 import {
   findPauseFor,
   readSwitches,
   takeOverPauses,
-} from '../../src/repositories/flows/flow-switches.ts'
+} from '../../src/repositories/flows/flow-pauses-and-limits.ts'
 import { openTestDatabase } from '../support/database.ts'
 
 let database: Database

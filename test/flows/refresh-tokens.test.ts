@@ -4,7 +4,10 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { createEncryption } from '../../src/domain/encryption.ts'
 import { Secret } from '../../src/domain/flow-secret.ts'
-import { createGrantKeeper, type GrantKeeperDeps } from '../../src/flows/oauth/grant-keeper.ts'
+import {
+  createGrantKeeper,
+  type GrantKeeperDeps,
+} from '../../src/flows/oauth/refresh-token-grants.ts'
 import { checkEncryptionKeys } from '../../src/payments/encryption/check-encryption-keys.ts'
 import { rotateSecrets } from '../../src/payments/encryption/rotate-encryption-keys.ts'
 import { grantContext } from '../../src/repositories/encryption/encrypted-values.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { sentenceOf } from '../../src/domain/flow-reasons.ts'
-import { findingIn } from '../../src/flows/definition/fields.ts'
 import { flowSchema } from '../../src/flows/definition/schema.ts'
+import { findingIn } from '../../src/flows/definition/value-schemas.ts'
 import { plannedAfter } from '../../src/flows/engine/poll-schedule.ts'
 
 /** Polls begin at the times of a cron expression, by the clock of a time zone, whatever it does twice a year. */

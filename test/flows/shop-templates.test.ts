@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
-import { checkFlows } from '../../src/flows/definition/check.ts'
+import { checkFlows } from '../../src/flows/definition/check-flow-files.ts'
 import {
   flowFromTemplate,
   type TemplateName,

@@ -14,10 +14,10 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { SourceContext } from '../../src/flows/sources/context.ts'
 import { localFiles } from '../../src/flows/sources/file-local.ts'
 import { isMarkerName } from '../../src/flows/sources/file-readiness.ts'
 import { namesMatching } from '../../src/flows/sources/file-store.ts'
+import type { SourceContext } from '../../src/flows/sources/source-context.ts'
 import { type Source, SourceError, type SourceRow } from '../../src/flows/types.ts'
 import { flowOf, ids, openTestSource, readAll } from './sources-support.ts'
 

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { SourceContext } from '../../src/flows/sources/context.ts'
+import type { SourceContext } from '../../src/flows/sources/source-context.ts'
 import { type Source, SourceError } from '../../src/flows/types.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { flowOf, ids, openTestSource, readAll, sendJson, testServer } from './sources-support.ts'

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Flow, flowSchema } from '../../src/flows/definition/schema.ts'
-import type { SourceContext } from '../../src/flows/sources/context.ts'
-import { openSource } from '../../src/flows/sources/index.ts'
+import { openSource } from '../../src/flows/sources/open-source.ts'
+import type { SourceContext } from '../../src/flows/sources/source-context.ts'
 import type { Source, SourceRow } from '../../src/flows/types.ts'
 
 /** A flow as in a file, with the key `id` and one destination that is never called. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { syncItem } from '../../src/flows/engine/sync-item.ts'
+import { syncItem } from '../../src/flows/control/sync-item.ts'
 import type { SourceRow } from '../../src/flows/types.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { createTestPoll, storeOverFields, type TestPoll } from './poll-support.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
-import { startWorker } from '../../src/flows/deliver/worker.ts'
+import { startWorker } from '../../src/flows/deliver/delivery-worker.ts'
 import { leading } from './deliver-support.ts'
 
 /** A queue with one item that is owed, whose database is away at one question. */

@@ -3,7 +3,7 @@ import type { Mistakes } from './mistakes.ts'
 /** Who may call, how often, and for whom. */
 export const access: readonly Mistakes[] = [
   {
-    file: 'src/routes/guards.ts',
+    file: 'src/routes/authentication.ts',
     tests: [['test/checks/comparisons.test.ts']],
     made: {
       'the admin token is compared by ===': [
@@ -13,7 +13,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/flows/control/access.ts',
+    file: 'src/flows/routes/control-authentication.ts',
     tests: [['test/checks/comparisons.test.ts']],
     made: {
       'the SYNC_TOKEN is compared by ===': [
@@ -72,7 +72,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/routes/guards.ts',
+    file: 'src/routes/authentication.ts',
     tests: [['test/payment/access.test.ts', 'lets in whom it should']],
     made: {
       'a client key acts for whoever is named': [
@@ -113,7 +113,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/routes/guards.ts',
+    file: 'src/routes/authentication.ts',
     tests: [['test/payment/rate-limits.test.ts', 'an address has so many']],
     made: {
       'a failed try is not counted': [
@@ -155,8 +155,8 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/http/failure-limit.ts',
-    tests: [['test/http/failure-limit.test.ts']],
+    file: 'src/http/auth-failure-limit.ts',
+    tests: [['test/http/auth-failure-limit.test.ts']],
     made: {
       'one try more than the limit': [
         'if (entry.count >= perMinute) refuse',
@@ -180,7 +180,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/routes/guards.ts',
+    file: 'src/routes/authentication.ts',
     tests: [['test/payment/caller-address.test.ts']],
     made: {
       'the audit log believes X-Forwarded-For': [
@@ -238,7 +238,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/flows/control/access.ts',
+    file: 'src/flows/routes/control-authentication.ts',
     tests: [['test/flows/control-access.test.ts']],
     made: {
       'the control API takes a foreign Host': [

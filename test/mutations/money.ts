@@ -25,7 +25,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/orders/move-queries.ts',
+    file: 'src/repositories/orders/save-order-move.ts',
     tests: [['test/payment/evidence.test.ts']],
     made: {
       'a move is written over one that nobody knew of': ['and version = :known_version\n', '\n'],
@@ -105,7 +105,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/operations/runner.ts',
+    file: 'src/payments/operations/run-operation.ts',
     tests: [['test/payment/send-alone.test.ts']],
     made: {
       'a claim that somebody holds is taken all the same': [
@@ -138,8 +138,8 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/provider/judge-refusal.ts',
-    tests: [['test/provider/judge-refusal.test.ts']],
+    file: 'src/provider/classify-refusal.ts',
+    tests: [['test/provider/classify-refusal.test.ts']],
     made: {
       'a locked resource proves that nothing was made': [
         'if (status === 423 || (code',
@@ -223,7 +223,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/orders/state.ts',
+    file: 'src/payments/orders/move-order.ts',
     tests: [['test/payment/aimed-refunds.test.ts']],
     made: {
       'a refund that failed later stays done': [
@@ -261,7 +261,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/unclaimed-payments/surplus-payments.ts',
+    file: 'src/repositories/unclaimed-payments/further-payment-queries.ts',
     tests: [['test/closings/two-payments.test.ts', 'is an unclaimed payment']],
     made: {
       'a further payment stays with its order': [
@@ -281,7 +281,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/orders/apply-evidence.ts',
+    file: 'src/payments/orders/state-from-provider.ts',
     tests: [['test/payment/late-payments.test.ts', 'is told to the till until it is decided']],
     made: {
       'an order that a person settled as not paid is paid in silence': [

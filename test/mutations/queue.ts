@@ -42,7 +42,7 @@ export const queue: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/flows/deliver/worker.ts',
+    file: 'src/flows/deliver/delivery-worker.ts',
     tests: [['test/flows/queue.test.ts']],
     made: {
       'what was let go of at a stop is settled all the same': ['!isAbandoned && ', ''],

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Database } from '../../src/db/database.ts'
-import { retryFailed } from '../../src/flows/deliver/send-again.ts'
+import { retryFailed } from '../../src/flows/deliver/retry-deliveries.ts'
 import {
   createNotifications,
   type NotificationDeps,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { renewConnection } from '../../src/payments/connection/token-keeper.ts'
+import { renewConnection } from '../../src/payments/connection/oauth-tokens.ts'
 import { serviceActor } from '../../src/payments/operations/request-context.ts'
 import { findConnection } from '../../src/repositories/connection/connection-queries.ts'
 import { findChargeStart, insertCharge } from '../../src/repositories/orders/charge-intents.ts'

@@ -11,7 +11,7 @@ import { type Database, openDatabase } from '../../src/db/database.ts'
 import { createEncryption, type EncryptionKey } from '../../src/domain/encryption.ts'
 import { sealWaiting } from '../../src/payments/audit/seal-activity.ts'
 import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
-import { connectionContext } from '../../src/payments/connection/token-keeper.ts'
+import { connectionContext } from '../../src/payments/connection/oauth-tokens.ts'
 import { checkEncryptionKeys } from '../../src/payments/encryption/check-encryption-keys.ts'
 import { rotateSecrets } from '../../src/payments/encryption/rotate-encryption-keys.ts'
 import {

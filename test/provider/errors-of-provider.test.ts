@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { judgeRefusal } from '../../src/provider/judge-refusal.ts'
+import { judgeRefusal } from '../../src/provider/classify-refusal.ts'
 import { parseErrorBody } from '../../src/provider/provider-error.ts'
 
 test.each([

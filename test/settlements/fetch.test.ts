@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { openToken } from '../../src/payments/connection/token-keeper.ts'
+import { openToken } from '../../src/payments/connection/oauth-tokens.ts'
 import {
   auditOf,
   clearFaults,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { openToken } from '../../src/payments/connection/token-keeper.ts'
+import { openToken } from '../../src/payments/connection/oauth-tokens.ts'
 import { openOwnShop, refund } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'

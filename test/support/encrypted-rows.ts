@@ -4,7 +4,7 @@ import { asClientName } from '../../src/domain/client-name.ts'
 import { createEncryption, type EncryptionKey } from '../../src/domain/encryption.ts'
 import { recordSuccess } from '../../src/payments/audit/activity.ts'
 import { signHeadAgain } from '../../src/payments/audit/seal-activity.ts'
-import { connectionContext } from '../../src/payments/connection/token-keeper.ts'
+import { connectionContext } from '../../src/payments/connection/oauth-tokens.ts'
 import { serviceActor } from '../../src/payments/operations/request-context.ts'
 import { insertClientIfAbsent } from '../../src/repositories/connection/clients.ts'
 import {

@@ -1,9 +1,9 @@
 import type { Database, Db } from '../../db/database.ts'
 import { type MinuteCounts, readRates } from '../../repositories/flows/delivery-rates.ts'
 import { listOpenDestinations } from '../../repositories/flows/delivery-reports.ts'
-import type { QueueLog } from '../deliver/worker.ts'
-import type { DestinationReport } from '../flow-service.ts'
+import type { QueueLog } from '../deliver/delivery-worker.ts'
 import type { DestinationDefinition } from '../types.ts'
+import type { DestinationReport } from './control-service-types.ts'
 
 export type NamedDestination = { name: string; type: string }
 

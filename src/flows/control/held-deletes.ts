@@ -8,10 +8,10 @@ import {
   findMissed,
   type HeldDeletesRow,
   listMissed,
-} from '../../repositories/flows/missed-items.ts'
+} from '../../repositories/flows/missing-items.ts'
 import { controlError } from '../control-errors.ts'
-import type { FlowService, HeldDeletes } from '../flow-service.ts'
-import { recorded, type SwitchDeps } from './switches.ts'
+import type { ControlService, HeldDeletes } from './control-service-types.ts'
+import { recorded, type SwitchDeps } from './pauses-and-limits.ts'
 
 const keysShown = 100
 
@@ -20,7 +20,7 @@ export async function readHeldDeletes(
   db: Db,
   flow: string,
   scans: number,
-): ReturnType<FlowService['heldDeletes']> {
+): ReturnType<ControlService['heldDeletes']> {
   const held = await findHeldDeletes(db, flow)
   const [approval] = await listApprovals(db, flow, 'deletes')
   const pks = await listMissed(db, flow, undefined, keysShown)

@@ -11,9 +11,9 @@ import {
   listItemHistory,
 } from '../../repositories/flows/item-versions.ts'
 import { listRemembered } from '../../repositories/flows/remembered-values.ts'
-import type { FoundItem, ItemDestination, ItemHistory, ItemView } from '../flow-service.ts'
 import { compareVersions } from '../item/differences.ts'
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
+import type { FoundItem, ItemDestination, ItemHistory, ItemView } from './control-service-types.ts'
 import { missingType, type NamedDestination, withMissing } from './destination-reports.ts'
 
 /** The state of one item: its latest content at the source, and its deliveries at each destination of the flow. */

@@ -2,7 +2,7 @@ import type { Db } from '../../db/database.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { countWaiting, listOpenDeliveries } from '../../repositories/flows/delivery-reports.ts'
 import type { Flow } from '../definition/schema.ts'
-import type { FlowService, WaitingDelivery } from '../flow-service.ts'
+import type { ControlService, WaitingDelivery } from './control-service-types.ts'
 import { withMissing } from './destination-reports.ts'
 import { readSending } from './sending.ts'
 
@@ -11,7 +11,7 @@ export async function listWaiting(
   { db, now }: { db: Db; now: () => Date },
   flow: Pick<Flow, 'name' | 'destinations' | 'queue'>,
   limit: number,
-): ReturnType<FlowService['waiting']> {
+): ReturnType<ControlService['waiting']> {
   const found: WaitingDelivery[] = []
   const destinations = await withMissing(db, flow)
   for (const { name: destination } of destinations) {

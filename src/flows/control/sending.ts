@@ -12,8 +12,8 @@ import {
   type SendStop,
   type StopScope,
 } from '../../repositories/flows/send-stops.ts'
-import type { Sending } from '../flow-service.ts'
-import { recordAction, type SwitchDeps } from './switches.ts'
+import type { Sending } from './control-service-types.ts'
+import { recordAction, type SwitchDeps } from './pauses-and-limits.ts'
 
 type State = Omit<Sending, 'stop' | 'startedAt'>
 

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Secret } from '../../domain/flow-secret.ts'
-import { type FlowContext, isOwnFile } from './context.ts'
-import { findingMessage, report, secretText } from './fields.ts'
+import { type FlowContext, isOwnFile } from './flow-context.ts'
 import { literalCredential, literalPassword } from './literal-secrets.ts'
-import { type Finding, literalParts } from './references.ts'
+import { type Finding, literalParts } from './secret-references.ts'
+import { findingMessage, report, secretText } from './value-schemas.ts'
 
 const schemes = {
   postgres: { pattern: /^postgres(ql)?:\/\//, form: 'postgres://user@host:5432/database' },

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { httpUrl } from './addresses.ts'
-import type { FlowContext } from './context.ts'
-import { duration, findingMessage, name, report, secretText } from './fields.ts'
+import type { FlowContext } from './flow-context.ts'
 import { literalSecret } from './literal-secrets.ts'
+import { duration, findingMessage, name, report, secretText } from './value-schemas.ts'
 
 const destinations = () =>
   z

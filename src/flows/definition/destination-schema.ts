@@ -8,7 +8,10 @@ import {
   headers,
   httpUrl,
 } from './addresses.ts'
-import type { FlowContext } from './context.ts'
+import type { FlowContext } from './flow-context.ts'
+import { literalSecret } from './literal-secrets.ts'
+import { oauth } from './oauth-schema.ts'
+import { clientName } from './source-schema.ts'
 import {
   column,
   duration,
@@ -19,10 +22,7 @@ import {
   secretText,
   text,
   whole,
-} from './fields.ts'
-import { literalSecret } from './literal-secrets.ts'
-import { oauth } from './oauth-schema.ts'
-import { clientName } from './source-schema.ts'
+} from './value-schemas.ts'
 
 export const fieldTypes = ['text', 'integer', 'decimal', 'decimalComma', 'boolean', 'date'] as const
 

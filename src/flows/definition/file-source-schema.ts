@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { filePath } from './addresses.ts'
-import type { FlowContext } from './context.ts'
-import { column, columns, duration, findingMessage, report, whole } from './fields.ts'
+import type { FlowContext } from './flow-context.ts'
 import { groupBy, limits, path } from './source-fields.ts'
+import { column, columns, duration, findingMessage, report, whole } from './value-schemas.ts'
 
 /** latin1 is Windows-1252, which programs mean by it. They differ in €, dashes and curly quotes. */
 export const fileEncodings = [

@@ -1,4 +1,4 @@
-import type { Finding } from './references.ts'
+import type { Finding } from './secret-references.ts'
 
 /** Keys and list positions that lead to a part of a flow file. */
 export type Path = readonly (string | number)[]

@@ -1,4 +1,4 @@
-import { type Finding, isReferenced, literalParts, withPlaceholders } from './references.ts'
+import { type Finding, isReferenced, literalParts, withPlaceholders } from './secret-references.ts'
 
 const stand = 'REFERENCE'
 const secretParameter =

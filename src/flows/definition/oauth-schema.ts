@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import type { OAuthSettings } from '../oauth/tokens.ts'
+import type { OAuthSettings } from '../oauth/access-tokens.ts'
 import { httpUrl } from './addresses.ts'
-import type { FlowContext } from './context.ts'
-import { secretText, text } from './fields.ts'
 import type { Path, PathFinding } from './findings.ts'
+import type { FlowContext } from './flow-context.ts'
 import { literalSecret } from './literal-secrets.ts'
+import { secretText, text } from './value-schemas.ts'
 
 /** The key `auth` of an HTTP source or destination. */
 export const oauth = (context: FlowContext) =>

@@ -1,7 +1,6 @@
 import { hintOf, type Reason, ReasonError, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Language } from '../../domain/language.ts'
-import type { FlowProblemView } from '../flow-service.ts'
-import type { FlowContext } from './context.ts'
+import type { FlowProblemView } from '../control/control-service-types.ts'
 import { definitionHash } from './definition-hash.ts'
 import { nearestWord } from './did-you-mean.ts'
 import {
@@ -11,6 +10,7 @@ import {
   type PathFinding,
   type PlacedFinding,
 } from './findings.ts'
+import type { FlowContext } from './flow-context.ts'
 import { besideRemoved, removedFindings } from './removed-keys.ts'
 import { addressFindings } from './rules-addresses.ts'
 import { destinationFindings } from './rules-destinations.ts'

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Secret } from '../../domain/flow-secret.ts'
 import { unknownPlaceholder } from './addresses.ts'
-import type { FlowContext } from './context.ts'
-import { isExactNumber, notExact, report, secretText, text } from './fields.ts'
-import { isReferenced, literalParts, resolveReferences } from './references.ts'
+import type { FlowContext } from './flow-context.ts'
+import { isReferenced, literalParts, resolveReferences } from './secret-references.ts'
+import { isExactNumber, notExact, report, secretText, text } from './value-schemas.ts'
 
 /** A JSON value whose texts may contain references and placeholders. */
 export type BodyValue =

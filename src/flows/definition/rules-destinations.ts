@@ -1,5 +1,5 @@
 import { Secret } from '../../domain/flow-secret.ts'
-import { type DeleteNeeds, madeFields, usedIn } from '../mapping/delete-needs.ts'
+import { type DeleteNeeds, madeFields, usedIn } from '../mapping/delete-fields.ts'
 import type { Path, PathFinding } from './findings.ts'
 import { grantFindings } from './oauth-schema.ts'
 import type { Flow } from './schema.ts'

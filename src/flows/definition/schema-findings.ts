@@ -1,10 +1,10 @@
 import type { z } from 'zod'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { didYouMean, nearestWord } from './did-you-mean.ts'
-import { findingIn } from './fields.ts'
 import { keyText, type Path, type PathFinding } from './findings.ts'
 import { flowJsonSchema, type JsonSchema, schemasAt, valueAt } from './json-schema.ts'
-import type { Finding } from './references.ts'
+import type { Finding } from './secret-references.ts'
+import { findingIn } from './value-schemas.ts'
 
 type Issue = z.core.$ZodIssue
 

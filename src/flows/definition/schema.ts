@@ -2,8 +2,9 @@ import { Cron } from 'croner'
 import { z } from 'zod'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { alertsSchema } from './alert-schema.ts'
-import type { FlowContext } from './context.ts'
 import { destinationSchema } from './destination-schema.ts'
+import type { FlowContext } from './flow-context.ts'
+import { sourceSchema } from './source-schema.ts'
 import {
   column,
   duration,
@@ -14,8 +15,7 @@ import {
   report,
   timeZone,
   whole,
-} from './fields.ts'
-import { sourceSchema } from './source-schema.ts'
+} from './value-schemas.ts'
 
 const hash = () =>
   z

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { FlowContext } from './context.ts'
-import { findingMessage, report, secretText, whole } from './fields.ts'
 import { checkFileFormat, fileForm, fileShape } from './file-source-schema.ts'
+import type { FlowContext } from './flow-context.ts'
 import { literalPassword, literalSecret } from './literal-secrets.ts'
+import { findingMessage, report, secretText, whole } from './value-schemas.ts'
 
 /** The key of a server as `ssh-keygen -l` shows it. */
 const hostKey = () =>

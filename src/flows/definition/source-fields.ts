@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { column, columns, duration, findingMessage, whole } from './fields.ts'
+import { column, columns, duration, findingMessage, whole } from './value-schemas.ts'
 
 export const limits = () =>
   z

@@ -1,7 +1,12 @@
 import { z } from 'zod'
 import { Secret } from '../../domain/flow-secret.ts'
 import { checkDatabase, databaseUrl, headers, httpUrl, sourceDriver } from './addresses.ts'
-import type { FlowContext } from './context.ts'
+import { fileSource } from './file-source-schema.ts'
+import type { FlowContext } from './flow-context.ts'
+import { oauth } from './oauth-schema.ts'
+import { requestBody } from './request-body.ts'
+import { sftpSource } from './sftp-source-schema.ts'
+import { groupBy, limits, path } from './source-fields.ts'
 import {
   column,
   duration,
@@ -12,12 +17,7 @@ import {
   text,
   timeZone,
   whole,
-} from './fields.ts'
-import { fileSource } from './file-source-schema.ts'
-import { oauth } from './oauth-schema.ts'
-import { requestBody } from './request-body.ts'
-import { sftpSource } from './sftp-source-schema.ts'
-import { groupBy, limits, path } from './source-fields.ts'
+} from './value-schemas.ts'
 
 const cursor = () =>
   z

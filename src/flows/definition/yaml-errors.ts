@@ -1,6 +1,6 @@
 import { type ErrorCode, Lexer, type YAMLError } from 'yaml'
 import type { ReasonCode } from '../../domain/flow-reasons.ts'
-import type { Finding } from './references.ts'
+import type { Finding } from './secret-references.ts'
 
 const codes = {
   ALIAS_PROPS: 'YAML_ALIAS_PROPS',

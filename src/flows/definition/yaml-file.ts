@@ -13,7 +13,7 @@ import {
 } from 'yaml'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { keyText, type Path, type PlacedFinding } from './findings.ts'
-import type { Finding } from './references.ts'
+import type { Finding } from './secret-references.ts'
 import { yamlFinding } from './yaml-errors.ts'
 
 export type Place = { line: number; column: number }

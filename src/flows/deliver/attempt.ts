@@ -12,7 +12,7 @@ import type {
   ItemChange,
   Remembered,
 } from '../types.ts'
-import type { Gate } from './gate.ts'
+import type { QueuedItem, QueueLog } from './delivery-worker.ts'
 import { bodyHash, type ItemBody, isSkip, MappingError } from './item-body.ts'
 import {
   type Answers,
@@ -27,8 +27,8 @@ import {
   reportOf,
   type Tried,
   traceOf,
-} from './outcome.ts'
-import type { QueuedItem, QueueLog } from './worker.ts'
+} from './retry-rules.ts'
+import type { Gate } from './sending-gate.ts'
 
 export type AttemptDeps = {
   now: () => Date

@@ -7,19 +7,19 @@ import { deleteDestinationState } from '../../repositories/flows/destination-sta
 import { deliveriesChannel, notifyDeliveries } from '../../repositories/flows/flow-events.ts'
 import { countInFlight, saveInFlight } from '../../repositories/flows/leader-lease.ts'
 import type { Flow } from '../definition/schema.ts'
-import type { DestinationContext } from '../destinations/context.ts'
+import type { DestinationContext } from '../destinations/destination-context.ts'
 import type { DestinationDefinition } from '../types.ts'
 import type { AttemptDeps } from './attempt.ts'
-import { limiterOf, type RateLimiter } from './breaker.ts'
+import { limiterOf, type RateLimiter } from './circuit-breaker.ts'
 import { type DeliveryPreview, previewDelivery } from './delivery-preview.ts'
 import {
   type DestinationWork,
   openWork,
   type SavedDeliveries,
   type WorkDeps,
-} from './destination-work.ts'
-import { createGate, createStops, type Gate } from './gate.ts'
-import { tryNow } from './send-again.ts'
+} from './destination-worker.ts'
+import { tryNow } from './retry-deliveries.ts'
+import { createGate, createStops, type Gate } from './sending-gate.ts'
 
 export type DeliveriesDeps = AttemptDeps &
   Pick<WorkDeps, 'openDestination'> & {

@@ -4,7 +4,7 @@ import { findDeliveries, mayBeThere } from '../../repositories/flows/deliveries.
 import { findRemembered } from '../../repositories/flows/remembered-values.ts'
 import type { ItemChange } from '../types.ts'
 import { hasBody, jobOf, neverSent, sameBody } from './attempt.ts'
-import { type DestinationWork, remembers } from './destination-work.ts'
+import { type DestinationWork, remembers } from './destination-worker.ts'
 import { isSkip, MappingError } from './item-body.ts'
 
 /** A change that no read has recorded. */

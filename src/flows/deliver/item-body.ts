@@ -1,11 +1,11 @@
 import { hash as digest } from 'node:crypto'
 import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import type { Flow } from '../definition/schema.ts'
-import { type DeleteNeeds, deleteNeeds, fieldsOfKey, madeFields } from '../mapping/delete-needs.ts'
+import { convertField } from '../mapping/convert-field-types.ts'
+import { type DeleteNeeds, deleteNeeds, fieldsOfKey, madeFields } from '../mapping/delete-fields.ts'
 import { excerpt, shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError, lineAndColumn, shortReason } from '../mapping/expression-error.ts'
-import { convertField } from '../mapping/field-values.ts'
 import type { DestinationDefinition } from '../types.ts'
 
 type Rules = Pick<Flow['destinations'][number], 'map' | 'fields'>

@@ -18,8 +18,8 @@ import { insertFlowErrors } from '../../repositories/flows/flow-errors.ts'
 import { insertItemAttempts, type NewItemAttempt } from '../../repositories/flows/item-versions.ts'
 import { forgetRemembered, writeRemembered } from '../../repositories/flows/remembered-values.ts'
 import { sameBody } from './attempt.ts'
-import type { FinalFailure, Outcome } from './outcome.ts'
-import type { QueueLog } from './worker.ts'
+import type { QueueLog } from './delivery-worker.ts'
+import type { FinalFailure, Outcome } from './retry-rules.ts'
 
 /** Proves that no other process has led since an item was read. */
 export type Fence = Pick<Term, 'holds' | 'proof'>

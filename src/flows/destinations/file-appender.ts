@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { GuardedFileError } from '../../files/guarded-file.ts'
+import { GuardedFileError } from '../../files/read-regular-file.ts'
 import type { FirstLine } from './file-lines.ts'
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants

@@ -1,6 +1,6 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { DeliveryJob } from '../types.ts'
-import { asObject, kindOfMade } from './result.ts'
+import { asObject, kindOfMade } from './delivery-result.ts'
 
 type Fields = Record<string, unknown>
 type Problem = { problem: Reason }

@@ -1,12 +1,12 @@
 import { resolve } from 'node:path'
 import type { ReasonValue } from '../../domain/flow-reasons.ts'
 import { dayIn } from '../../domain/time-zone.ts'
-import { GuardedFileError } from '../../files/guarded-file.ts'
+import { GuardedFileError } from '../../files/read-regular-file.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
+import { postponed, refused, withheld } from './delivery-result.ts'
 import { appendLines, readFirstLine } from './file-appender.ts'
 import { beginsNdjson, csvRow, firstLineOf, ndjsonLine, recordOf } from './file-lines.ts'
-import { postponed, refused, withheld } from './result.ts'
 
 /** Maximum lines of one write; their items are in memory. */
 const mostLines = 500

@@ -4,9 +4,9 @@ import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
 import type { DeliveryJob, DeliveryResult, HttpDefinition, Remembered } from '../types.ts'
-import type { Judge as StatusJudge } from './http-judge.ts'
+import { gone, postponed, refused } from './delivery-result.ts'
+import type { Judge as StatusJudge } from './http-response.ts'
 import { jsonOf } from './http-text.ts'
-import { gone, postponed, refused } from './result.ts'
 
 /** How a batch request is built and its response is read. */
 export type BatchRules = Pick<NonNullable<HttpDefinition['batch']>, 'body' | 'answers'>

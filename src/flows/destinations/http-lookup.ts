@@ -1,14 +1,14 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Answer } from '../../outbound/guarded-request.ts'
 import type { DeliveryJob, DeliveryResult, Remembered } from '../types.ts'
-import type { Judge } from './http-judge.ts'
+import { gone, postponed, refused } from './delivery-result.ts'
 import {
   compileRememberedValues,
   longestFresh,
   type RememberedValueRules,
 } from './http-remembered-values.ts'
 import type { Request, RequestMaker, RequestTemplate } from './http-request.ts'
-import { gone, postponed, refused } from './result.ts'
+import type { Judge } from './http-response.ts'
 
 export type LookupTemplate = RequestTemplate & {
   /** Values to read from the response; default: the destination's own rules. */

@@ -8,8 +8,8 @@ import {
 } from '../../outbound/guarded-request.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { maskSecrets, secretsOf } from '../net/mask-secrets.ts'
+import { type OAuthSettings, openTokens, TokenBlockedError } from '../oauth/access-tokens.ts'
 import { TokenError } from '../oauth/token-request.ts'
-import { type OAuthSettings, openTokens, TokenBlockedError } from '../oauth/tokens.ts'
 import type {
   DeliveryJob,
   DeliveryResult,
@@ -17,10 +17,10 @@ import type {
   HttpDefinition,
   Remembered,
 } from '../types.ts'
-import type { DestinationContext } from './context.ts'
+import { aborted, blocked, gone, postponed, refused } from './delivery-result.ts'
+import type { DestinationContext } from './destination-context.ts'
 import { BatchError, type BatchRules, compileBatch } from './http-batch.ts'
 import { TemplateError } from './http-body.ts'
-import { createJudge, type JudgeSettings } from './http-judge.ts'
 import {
   compileLookups,
   type Lookups,
@@ -30,7 +30,7 @@ import {
 } from './http-lookup.ts'
 import { compileRememberedValues, type RememberedValueRules } from './http-remembered-values.ts'
 import { compileRequest, type Request, type RequestTemplate, requestKey } from './http-request.ts'
-import { aborted, blocked, gone, postponed, refused } from './result.ts'
+import { createJudge, type JudgeSettings } from './http-response.ts'
 
 export type { RequestTemplate } from './http-request.ts'
 

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import type { Reason, ReasonValue } from '../../domain/flow-reasons.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
-import { findingMessage } from '../definition/fields.ts'
 import { valueAt } from '../definition/json-schema.ts'
 import { findingsOf } from '../definition/schema-findings.ts'
+import { findingMessage } from '../definition/value-schemas.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
+import { aborted, asObject, kindOfMade, refused, withheld } from './delivery-result.ts'
 import type { PaymentsPort } from './payments-port.ts'
-import { aborted, asObject, kindOfMade, refused, withheld } from './result.ts'
 
 /** Same limits as POST /stores, so that a flow gets the same errors as a till. */
 function text(min: number, max: number) {

@@ -1,7 +1,7 @@
 import { reference, Secret } from '../../domain/flow-secret.ts'
 import type { Model } from '../api-model.ts'
+import type { RequestPreview as RequestPreviewSchema } from '../routes/workbench-schemas.ts'
 import type { DeliveryJob, DestinationDefinition, HttpDefinition } from '../types.ts'
-import type { RequestPreview as RequestPreviewSchema } from '../workbench-schemas.ts'
 import { compileBatch } from './http-batch.ts'
 import { compileRequest, type RequestTemplate } from './http-request.ts'
 

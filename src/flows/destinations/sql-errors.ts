@@ -4,7 +4,7 @@ import { codeOf } from '../../db/database-failures.ts'
 import type { databaseReasons } from '../../domain/flow-reasons/databases-reasons.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { DeliveryResult } from '../types.ts'
-import { postponed, refused } from './result.ts'
+import { postponed, refused } from './delivery-result.ts'
 import { ConnectError, SimilarKeyError } from './sql-client.ts'
 import type { SqlDriver } from './sql-statements.ts'
 

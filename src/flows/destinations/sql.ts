@@ -1,7 +1,7 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { connectionLimit } from '../net/connection-limit.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
-import { aborted, postponed, refused, withheld } from './result.ts'
+import { aborted, postponed, refused, withheld } from './delivery-result.ts'
 import { type SqlClient, type SqlClientSettings, WithheldError } from './sql-client.ts'
 import { isConflict, judgeSqlError } from './sql-errors.ts'
 import { openPostgres } from './sql-postgres.ts'

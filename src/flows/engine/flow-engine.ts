@@ -10,6 +10,7 @@ import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { Leader } from '../../jobs/leader.ts'
 import type { Notifications } from '../../notifications/notifications.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
+import { isPaused } from '../../repositories/flows/flow-pauses-and-limits.ts'
 import {
   adoptIdentities,
   type FlowStateRow,
@@ -20,7 +21,7 @@ import {
   requireFlowState,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
-import { isPaused } from '../../repositories/flows/flow-switches.ts'
+import type { FlowProblemView } from '../control/control-service-types.ts'
 import { warnOfMissing, warnOfPending } from '../control/destination-reports.ts'
 import { waitingCount } from '../control/open-deliveries.ts'
 import {
@@ -31,23 +32,22 @@ import {
   recordAction,
   resumeByService,
   type SwitchDeps,
-} from '../control/switches.ts'
+} from '../control/pauses-and-limits.ts'
 import { controlError } from '../control-errors.ts'
-import type { FlowContext } from '../definition/context.ts'
+import type { FlowContext } from '../definition/flow-context.ts'
 import { identitiesOf } from '../definition/identity.ts'
-import { type LoadedFlow, loadFlows } from '../definition/load.ts'
+import { type LoadedFlow, loadFlows } from '../definition/load-flow-files.ts'
 import { openingProblem } from '../definition/read-flow.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
 import type { PaymentsPort } from '../destinations/payments-port.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import type { FlowProblemView } from '../flow-service.ts'
 import type { FlowTrace } from '../flow-trace.ts'
-import type { GrantKeeper } from '../oauth/grant-keeper.ts'
-import { needsDecision, otherDestinations } from '../poll/plan.ts'
+import type { GrantKeeper } from '../oauth/refresh-token-grants.ts'
 import { createPoll, type FlowPollDeps } from '../poll/poll.ts'
 import { createPoller, type Poller } from '../poll/poll-loop.ts'
+import { needsDecision, otherDestinations } from '../poll/poll-plan.ts'
 import { createEnqueue, type PollDeps } from '../poll/poll-writer.ts'
-import type { SourceContext } from '../sources/context.ts'
+import type { SourceContext } from '../sources/source-context.ts'
 import { FileNotReadyError } from '../types.ts'
 import { openFlow } from './open-flow.ts'
 import { createPollSlots, plannedAfter } from './poll-schedule.ts'

@@ -2,14 +2,14 @@ import { hash } from 'node:crypto'
 import { canonicalJson } from '../../domain/json.ts'
 import { itemFormHash, keyFormHash } from '../definition/definition-hash.ts'
 import { identitiesOf } from '../definition/identity.ts'
-import type { LoadedFlow } from '../definition/load.ts'
+import type { LoadedFlow } from '../definition/load-flow-files.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { createItemReader } from '../item/item.ts'
 import { usedFieldsOf } from '../poll/missing-fields.ts'
-import type { SourceContext } from '../sources/context.ts'
-import { isPaymentsSource, openSource } from '../sources/index.ts'
+import { isPaymentsSource, openSource } from '../sources/open-source.ts'
 import { paymentsOverlapMs } from '../sources/payments-feed.ts'
+import type { SourceContext } from '../sources/source-context.ts'
 
 /** Opens the source of a flow and compiles its expressions. Throws if the definition is not valid. */
 export function openFlow(

@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 import type { Model } from '../api-model.ts'
-import type { Difference as DifferenceSchema } from '../item-schemas.ts'
 import { excerpt, shorten } from '../mapping/excerpt.ts'
-import type { Changes } from '../workbench-schemas.ts'
+import type { Difference as DifferenceSchema } from '../routes/item-schemas.ts'
+import type { Changes } from '../routes/workbench-schemas.ts'
 
 /** Values are shortened; an absent value is undefined. */
 type Difference = z.output<typeof DifferenceSchema>

@@ -1,9 +1,9 @@
-import { hasBoundedCost } from './bounded-cost.ts'
 import { compileJsonata, type Variables } from './evaluate-jsonata.ts'
+import { evaluateInThread, prepareThread } from './evaluation-thread.ts'
+import { hasBoundedCost } from './expression-cost.ts'
 import { ExpressionError } from './expression-error.ts'
 import { createFairQueue } from './fair-queue.ts'
 import { estimateJsonSize } from './json-size.ts'
-import { evaluateInThread, prepareThread } from './worker-thread.ts'
 
 /** Limit of a value for the worker thread: it is copied in one step. An item is smaller. */
 const maxThreadInput = 2_097_152

@@ -19,7 +19,7 @@ import {
   listMissed,
   type MissedItem,
   writeHeldDeletes,
-} from '../../repositories/flows/missed-items.ts'
+} from '../../repositories/flows/missing-items.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { keyRecord } from '../item/item.ts'

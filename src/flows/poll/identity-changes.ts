@@ -12,9 +12,9 @@ import {
   requireFlowState,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
-import { askAboutDestinations } from '../control/switches.ts'
+import { askAboutDestinations } from '../control/pauses-and-limits.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { isOtherSource, OutdatedError, otherDestinations } from './plan.ts'
+import { isOtherSource, OutdatedError, otherDestinations } from './poll-plan.ts'
 import type { PollDeps } from './poll-writer.ts'
 
 type Deps = Pick<PollDeps, 'database' | 'now' | 'log' | 'isOnFile'>
@@ -44,7 +44,7 @@ export function otherDestinationsReason(names: readonly string[], items: number)
 }
 
 /**
- * Applies another source or other destinations (see plan.ts). Another source is read completely, and deletes wait for approval.
+ * Applies another source or other destinations (see poll-plan.ts). Another source is read completely, and deletes wait for approval.
  * Another destination starts empty after approval. Returns the new state, or the question if the flow was paused
  * instead.
  */

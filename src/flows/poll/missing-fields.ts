@@ -4,7 +4,7 @@ import type { FlowStateChange, FlowStateRow } from '../../repositories/flows/flo
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { compileJsonata } from '../mapping/evaluate-jsonata.ts'
-import { isPaymentsSource } from '../sources/index.ts'
+import { isPaymentsSource } from '../sources/open-source.ts'
 import { invalidRecordReason, SourceError, type SourceRow } from '../types.ts'
 
 /** A field of a record, and the keys of the definition that use it. */

@@ -5,10 +5,14 @@ import { deletedHash } from '../../repositories/flows/deliveries.ts'
 import { countItems, findHashes } from '../../repositories/flows/flow-items.ts'
 import { findFlowState } from '../../repositories/flows/flow-state.ts'
 import { findLastContents } from '../../repositories/flows/item-versions.ts'
-import { findHeldDeletes, findMissed } from '../../repositories/flows/missed-items.ts'
+import { findHeldDeletes, findMissed } from '../../repositories/flows/missing-items.ts'
+import type {
+  DeletesPreview,
+  SampledChange,
+  SyncPreview,
+} from '../control/control-service-types.ts'
 import type { DeliveryPreview } from '../deliver/delivery-preview.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import type { DeletesPreview, SampledChange, SyncPreview } from '../flow-service.ts'
 import { compareVersions } from '../item/differences.ts'
 import { keyRecord } from '../item/item.ts'
 import type { SourceRow } from '../types.ts'
@@ -24,7 +28,6 @@ import {
 import { unapprovedDestinations } from './identity-changes.ts'
 import type { KeySet } from './key-set.ts'
 import { watchFields } from './missing-fields.ts'
-import { type PassWriter, runPass } from './pass.ts'
 import {
   areChangesSent,
   areNewItemsSent,
@@ -34,8 +37,9 @@ import {
   type PollKind,
   planScan,
   pollKindOf,
-} from './plan.ts'
-import { createTally, type Sampled, type Tally } from './preview-tally.ts'
+} from './poll-plan.ts'
+import { createTally, type Sampled, type Tally } from './preview-counts.ts'
+import { type PassWriter, runPass } from './read-and-compare.ts'
 import { yieldToEventLoop } from './yield-to-event-loop.ts'
 
 export type PreviewDeps = {

@@ -24,7 +24,13 @@ import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Item, ItemChange, SourceWarning } from '../types.ts'
 import type { KeySet } from './key-set.ts'
 import type { FieldWatch } from './missing-fields.ts'
-import { type FoundChange, isContent, type PassWriter, runPass, type SendRules } from './pass.ts'
+import {
+  type FoundChange,
+  isContent,
+  type PassWriter,
+  runPass,
+  type SendRules,
+} from './read-and-compare.ts'
 
 export type PollDeps = {
   database: Database

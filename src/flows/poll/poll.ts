@@ -8,6 +8,7 @@ import {
 } from '../../jobs/with-lease.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
 import { notifyDeliveries } from '../../repositories/flows/flow-events.ts'
+import { isPaused } from '../../repositories/flows/flow-pauses-and-limits.ts'
 import { insertPoll } from '../../repositories/flows/flow-polls.ts'
 import {
   beginPollRead,
@@ -18,14 +19,14 @@ import {
   type FlowStateRow,
   requireFlowState,
 } from '../../repositories/flows/flow-state.ts'
-import { isPaused } from '../../repositories/flows/flow-switches.ts'
-import { pauseByService } from '../control/switches.ts'
+import { pauseByService } from '../control/pauses-and-limits.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowTrace } from '../flow-trace.ts'
 import { FileNotReadyError, SourceError } from '../types.ts'
 import { forgetMissing, sendDeletes } from './deletes.ts'
 import { applyIdentity } from './identity-changes.ts'
 import { watchFields } from './missing-fields.ts'
+import type { PollerDeps, PollOutcome } from './poll-loop.ts'
 import {
   acceptedBy,
   applyDefinition,
@@ -37,8 +38,7 @@ import {
   OutdatedError,
   otherDestinations,
   planScan,
-} from './plan.ts'
-import type { PollerDeps, PollOutcome } from './poll-loop.ts'
+} from './poll-plan.ts'
 import {
   isCutOff,
   type PollDeps,

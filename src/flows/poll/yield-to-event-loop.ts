@@ -1,4 +1,4 @@
-import { createTurns } from '../../db/event-loop-turns.ts'
+import { createTurns } from '../../db/event-loop-pauses.ts'
 
 /** The longest work on items before other requests run: charges are served by the same thread. */
 const longestStretchMs = 10

@@ -7,13 +7,17 @@ import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { PlainErrorBody } from '../../http/error-body.ts'
 import type { StreamLimits } from '../../http/event-stream.ts'
+import type {
+  ControlService,
+  FlowProblemView,
+  SyncOutcome,
+} from '../control/control-service-types.ts'
 import { controlError } from '../control-errors.ts'
 import { problemTexts } from '../definition/read-flow.ts'
-import type { FlowProblemView, FlowService, SyncOutcome } from '../flow-service.ts'
 import type { Workbench } from '../workbench/workbench.ts'
 
 export type ControlDeps = {
-  flows: FlowService
+  flows: ControlService
   workbench: Workbench
   /** Follows the changes of flows in all processes. */
   listen: Database['listen']

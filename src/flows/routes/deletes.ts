@@ -1,6 +1,5 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
-import { ApproveBody, ApprovedResponse, DeletesResponse, FlowParams } from '../control-schemas.ts'
 import { givenKey } from '../item/item.ts'
 import {
   actorOf,
@@ -10,6 +9,7 @@ import {
   sourceResponses,
   viewSynced,
 } from './control-deps.ts'
+import { ApproveBody, ApprovedResponse, DeletesResponse, FlowParams } from './control-schemas.ts'
 
 export function addDeletes(app: HttpServer, { flows }: ControlDeps): void {
   app.get(

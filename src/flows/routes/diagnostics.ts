@@ -2,6 +2,9 @@ import { sentenceOf } from '../../domain/flow-reasons.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
+import type { ControlService } from '../control/control-service-types.ts'
+import { givenKey } from '../item/item.ts'
+import { type ControlDeps, forFlow, languageOf } from './control-deps.ts'
 import {
   AllFailuresResponse,
   AllOpenQuery,
@@ -12,17 +15,14 @@ import {
   PkParams,
   RunsResponse,
   SkippedResponse,
-} from '../control-schemas.ts'
-import type { FlowService } from '../flow-service.ts'
-import { givenKey } from '../item/item.ts'
+} from './control-schemas.ts'
 import {
   AllDelayedResponse,
   FoundItemResponse,
   ItemResponse,
   WaitingQuery,
   WaitingResponse,
-} from '../item-schemas.ts'
-import { type ControlDeps, forFlow, languageOf } from './control-deps.ts'
+} from './item-schemas.ts'
 
 /** The key of an item in a path. It may be empty (`/reset/f/`): that must never become the whole flow. */
 export function pkOf(params: { pk: string }): string {
@@ -31,7 +31,7 @@ export function pkOf(params: { pk: string }): string {
 }
 
 /** Routes that show why something did not arrive. */
-export function addDiagnostics(app: HttpServer, flows: FlowService): void {
+export function addDiagnostics(app: HttpServer, flows: ControlService): void {
   app.get(
     '/flow/:name/failures',
     {
@@ -96,7 +96,7 @@ export function addDiagnostics(app: HttpServer, flows: FlowService): void {
 }
 
 /** The same for all flows: failed and late deliveries, and the flows of an item. */
-export function addDiagnosticsOfAll(app: HttpServer, flows: FlowService): void {
+export function addDiagnosticsOfAll(app: HttpServer, flows: ControlService): void {
   app.get(
     '/flows/failures',
     {

@@ -1,5 +1,15 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import {
+  actorOf,
+  type ControlDeps,
+  failureResponse,
+  forFlow,
+  forSyncs,
+  languageOf,
+  sourceResponses,
+  viewSynced,
+} from './control-deps.ts'
+import {
   FlowParams,
   ForceQuery,
   ItemParams,
@@ -10,17 +20,7 @@ import {
   ResyncResponse,
   SyncItemResponse,
   SyncResponse,
-} from '../control-schemas.ts'
-import {
-  actorOf,
-  type ControlDeps,
-  failureResponse,
-  forFlow,
-  forSyncs,
-  languageOf,
-  sourceResponses,
-  viewSynced,
-} from './control-deps.ts'
+} from './control-schemas.ts'
 import { pkOf } from './diagnostics.ts'
 
 export function addPolls(app: HttpServer, { flows }: ControlDeps): void {

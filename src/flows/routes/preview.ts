@@ -1,8 +1,6 @@
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
-import { FlowParams } from '../control-schemas.ts'
-import { PreviewQuery, PreviewResponse } from '../preview-schemas.ts'
 import {
   type ControlDeps,
   failureResponse,
@@ -10,6 +8,8 @@ import {
   sourceResponses,
   whileConnected,
 } from './control-deps.ts'
+import { FlowParams } from './control-schemas.ts'
+import { PreviewQuery, PreviewResponse } from './preview-schemas.ts'
 
 const description = `Reads the source as \`POST /sync/{name}\` would now, compares, maps, and lists what would be sent.
 Nothing is written,

@@ -1,15 +1,6 @@
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
-import {
-  FlowParams,
-  ReloadResponse,
-  RetryBody,
-  RetryResponse,
-  TestAlertsResponse,
-  TryBody,
-  TryResponse,
-} from '../control-schemas.ts'
 import { givenKey } from '../item/item.ts'
 import {
   actorOf,
@@ -19,6 +10,15 @@ import {
   languageOf,
   viewProblem,
 } from './control-deps.ts'
+import {
+  FlowParams,
+  ReloadResponse,
+  RetryBody,
+  RetryResponse,
+  TestAlertsResponse,
+  TryBody,
+  TryResponse,
+} from './control-schemas.ts'
 
 export function addRetryAndReload(app: HttpServer, { flows }: ControlDeps): void {
   app.post(

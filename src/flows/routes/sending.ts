@@ -1,5 +1,6 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
+import { actorOf, type ControlDeps, forFlow, forOperators, languageOf } from './control-deps.ts'
 import {
   DestinationParams,
   DestinationResponse,
@@ -8,8 +9,7 @@ import {
   StartedResponse,
   StopBody,
   StoppedResponse,
-} from '../control-schemas.ts'
-import { actorOf, type ControlDeps, forFlow, forOperators, languageOf } from './control-deps.ts'
+} from './control-schemas.ts'
 
 export function addSending(app: HttpServer, { flows }: ControlDeps): void {
   app.get(

@@ -1,11 +1,15 @@
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Language } from '../../domain/language.ts'
-import { deriveFlow } from '../../fleet/derive-flow.ts'
-import { messageOf } from '../../fleet/state-texts.ts'
-import type { Health } from '../../fleet/states.ts'
+import { deriveFlow } from '../../fleet/flow-health.ts'
+import type { Health } from '../../fleet/health-states.ts'
+import { messageOf } from '../../fleet/health-texts.ts'
 import { buildInfo } from '../../http/build-info.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
+import type { FlowStatus } from '../control/control-service-types.ts'
+import { prometheusText, wantsPrometheus } from '../flow-metrics.ts'
+import { givenKey } from '../item/item.ts'
+import { type ControlDeps, forOperators, languageOf, viewProblem } from './control-deps.ts'
 import {
   ActivityQuery,
   ActivityResponse,
@@ -21,11 +25,7 @@ import {
   MetricsText,
   StatsResponse,
   StatusResponse,
-} from '../control-schemas.ts'
-import type { FlowStatus } from '../flow-service.ts'
-import { givenKey } from '../item/item.ts'
-import { prometheusText, wantsPrometheus } from '../prometheus.ts'
-import { type ControlDeps, forOperators, languageOf, viewProblem } from './control-deps.ts'
+} from './control-schemas.ts'
 
 /** The status with the code of its reason, which the page reads. */
 const withCode = (status: FlowStatus) => ({ ...status, code: status.why?.code ?? null })

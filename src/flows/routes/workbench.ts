@@ -4,10 +4,19 @@ import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Language } from '../../domain/language.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
-import { ItemParams } from '../control-schemas.ts'
 import { templateNames, templateSources } from '../definition/flow-template.ts'
 import type { DryRunDelivery } from '../workbench/dry-run-deliveries.ts'
 import type { Caller, Checked, WhyReadOnly } from '../workbench/workbench.ts'
+import {
+  actorOf,
+  type ControlDeps,
+  languageOf,
+  sourceResponses,
+  viewProblem,
+  whileConnected,
+} from './control-deps.ts'
+import { ItemParams } from './control-schemas.ts'
+import { pkOf } from './diagnostics.ts'
 import {
   CheckBody,
   CheckedResponse,
@@ -25,16 +34,7 @@ import {
   TemplateQuery,
   TemplateResponse,
   VersionParams,
-} from '../workbench-schemas.ts'
-import {
-  actorOf,
-  type ControlDeps,
-  languageOf,
-  sourceResponses,
-  viewProblem,
-  whileConnected,
-} from './control-deps.ts'
-import { pkOf } from './diagnostics.ts'
+} from './workbench-schemas.ts'
 
 const schemaFile = new URL('../../../schema/flow.schema.json', import.meta.url)
 const reading = { config: { access: 'admin' as const, compressed: true } }

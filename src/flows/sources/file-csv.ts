@@ -2,7 +2,7 @@ import { pipeline, Readable } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { SourceError, type SourceRow } from '../types.ts'
-import { maxColumns, maxRecordCharacters } from './limits.ts'
+import { maxColumns, maxRecordCharacters } from './record-limits.ts'
 
 /** Options that are absent are those of plain CSV. In a column of `keyFields` a point may be part of a code. */
 export type CsvForm = {

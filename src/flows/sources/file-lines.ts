@@ -1,5 +1,5 @@
 import { SourceError } from '../types.ts'
-import { maxRecordCharacters } from './limits.ts'
+import { maxRecordCharacters } from './record-limits.ts'
 
 /**
  * Splits chunks of text into lines without their ends (LF, CRLF or CR). `before` is the number of earlier lines, for messages.

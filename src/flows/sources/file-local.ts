@@ -1,7 +1,6 @@
 import { type BigIntStats, constants } from 'node:fs'
 import { link, lstat, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
 import { basename, dirname, join, parse, resolve } from 'node:path'
-import { codeOf } from './failures.ts'
 import {
   archiveFolder,
   archiveNames,
@@ -16,6 +15,7 @@ import {
   notRegular,
   oldestFirst,
 } from './file-store.ts'
+import { codeOf } from './source-failures.ts'
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
 

@@ -2,7 +2,7 @@ import { kindOf, type Reason } from '../../domain/flow-reasons.ts'
 import { invalidRecord, SourceError, type SourceRow } from '../types.ts'
 import { parseJsonIncrementally } from './json-incremental.ts'
 import { isRecord } from './json-items.ts'
-import { maxRecordCharacters } from './limits.ts'
+import { maxRecordCharacters } from './record-limits.ts'
 
 /** A file that starts with this many lines without an object is not a list of records. */
 const mostBeforeFirst = 1_000

@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import { SourceError, type SourceRow, UnreadableValue } from '../types.ts'
 import type { OpenFile } from './file-store.ts'
-import { maxColumns, maxRecordCharacters } from './limits.ts'
+import { maxColumns, maxRecordCharacters } from './record-limits.ts'
 import {
   columnName,
   columnNumber,

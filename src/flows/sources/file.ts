@@ -11,8 +11,6 @@ import {
   type SourceRow,
   type SourceWarning,
 } from '../types.ts'
-import type { SourceContext } from './context.ts'
-import { describe } from './failures.ts'
 import {
   createStabilityCheck,
   endsItsLastLine,
@@ -31,6 +29,8 @@ import {
 import { placed } from './json-items.ts'
 import { inBatches, limitRows, matching } from './record-batches.ts'
 import { hasKey, rowKey } from './row-key.ts'
+import type { SourceContext } from './source-context.ts'
+import { describe } from './source-failures.ts'
 
 type FileDefinition = Extract<Flow['source'], { type: 'file' | 'sftp' }>
 

@@ -6,8 +6,8 @@ import { createKeySet } from '../poll/key-set.ts'
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { withParameter } from './http-address.ts'
-import type { ReadAnswer } from './http-answer.ts'
 import type { BodyValues } from './http-body.ts'
+import type { ReadAnswer } from './http-response.ts'
 import { isRecord, valueAt } from './json-items.ts'
 
 type Paging = Extract<Flow['source'], { type: 'http' }>['paging']

@@ -4,7 +4,7 @@ import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import type { GuardedAnswer } from '../../outbound/guarded-request.ts'
 import type { Flow } from '../definition/schema.ts'
 import { secretsIn, secretsOf } from '../net/mask-secrets.ts'
-import { openTokens } from '../oauth/tokens.ts'
+import { openTokens } from '../oauth/access-tokens.ts'
 import { createKeySet } from '../poll/key-set.ts'
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import {
@@ -14,16 +14,7 @@ import {
   SourceError,
   type SourceRow,
 } from '../types.ts'
-import type { SourceContext } from './context.ts'
-import { describe } from './failures.ts'
 import { fillAddress } from './http-address.ts'
-import {
-  type AnswerClient,
-  type AnswerForm,
-  isJson,
-  type ReadRequest,
-  readAnswer,
-} from './http-answer.ts'
 import {
   type BodyValues,
   contentTypeOf,
@@ -32,9 +23,18 @@ import {
   writeRequestBody,
 } from './http-body.ts'
 import { type PageAddress, type PageWalk, pageWalks, textOfRow } from './http-paging.ts'
+import {
+  type AnswerClient,
+  type AnswerForm,
+  isJson,
+  type ReadRequest,
+  readAnswer,
+} from './http-response.ts'
 import { isRecord, placed, recordsOf, valueAt } from './json-items.ts'
 import { inBatches, limitRows, matching } from './record-batches.ts'
 import { hasKey, joinKey, rowKey } from './row-key.ts'
+import type { SourceContext } from './source-context.ts'
+import { describe } from './source-failures.ts'
 
 type HttpDefinition = Extract<Flow['source'], { type: 'http' }>
 /** Identifies a failed request: its address as in the flow file. The first page has no number. */

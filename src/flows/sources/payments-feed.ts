@@ -1,8 +1,8 @@
 import { createKeySet, type KeySet } from '../poll/key-set.ts'
 import { type Source, SourceError, type SourceRow } from '../types.ts'
-import type { SourceContext } from './context.ts'
 import { matching } from './record-batches.ts'
 import { hasKey, rowKey } from './row-key.ts'
+import type { SourceContext } from './source-context.ts'
 
 /**
  * Reads payment-side records in the order of their last change, each once in its current state, after the position `after`

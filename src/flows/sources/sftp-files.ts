@@ -4,8 +4,6 @@ import type { Attributes, FileEntryWithStats, Stats } from 'ssh2'
 import type { Flow } from '../definition/schema.ts'
 import { connectionLimit } from '../net/connection-limit.ts'
 import { SourceError } from '../types.ts'
-import type { SourceContext } from './context.ts'
-import { codeOf } from './failures.ts'
 import {
   archiveFolder,
   archiveNames,
@@ -21,6 +19,8 @@ import {
 } from './file-store.ts'
 import { fetchFile } from './sftp-fetch.ts'
 import { openSftp, type SftpSession, type SftpSettings, unsupported } from './sftp-session.ts'
+import type { SourceContext } from './source-context.ts'
+import { codeOf } from './source-failures.ts'
 
 type SftpDefinition = Extract<Flow['source'], { type: 'sftp' }>
 type Context = Pick<SourceContext, 'flow' | 'now' | 'sleep' | 'lookup'>

@@ -3,7 +3,7 @@ import { parseExactJson } from '../../domain/json.ts'
 import type { WallClock } from '../../domain/time-zone.ts'
 import { ExactTime } from '../item/exact-time.ts'
 import { SourceError, type SourceRow } from '../types.ts'
-import { maxRecordCharacters } from './limits.ts'
+import { maxRecordCharacters } from './record-limits.ts'
 
 /** Number of records prefetched from a database; each may be long. */
 export const maxRowsAhead = 16

@@ -1,6 +1,6 @@
 import sax from 'sax'
 import { SourceError } from '../types.ts'
-import { maxColumns } from './limits.ts'
+import { maxColumns } from './record-limits.ts'
 
 // Accept only the five entities of XML. The package's types lack this option.
 const options: sax.SAXOptions & { strictEntities: boolean } = {

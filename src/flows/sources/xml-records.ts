@@ -1,6 +1,6 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { SourceError, type SourceRow } from '../types.ts'
-import { maxRecordCharacters } from './limits.ts'
+import { maxRecordCharacters } from './record-limits.ts'
 import { createXmlParser, type XmlTag } from './xml-parser.ts'
 import { parseXmlPath, type XmlElement, type XmlStep, xmlField, xmlValue } from './xml-path.ts'
 

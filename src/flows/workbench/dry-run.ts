@@ -1,15 +1,15 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Model } from '../api-model.ts'
-import type { LoadedFlow } from '../definition/load.ts'
-import type { DestinationContext } from '../destinations/context.ts'
+import type { LoadedFlow } from '../definition/load-flow-files.ts'
+import type { DestinationContext } from '../destinations/destination-context.ts'
 import { openFlow } from '../engine/open-flow.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupedRecords } from '../item/group-rows.ts'
 import { maskSecrets, secretsIn } from '../net/mask-secrets.ts'
 import { watchFields } from '../poll/missing-fields.ts'
-import type { SourceContext } from '../sources/context.ts'
+import type { DryRunResponse } from '../routes/workbench-schemas.ts'
+import type { SourceContext } from '../sources/source-context.ts'
 import { SourceError, type SourceRow } from '../types.ts'
-import type { DryRunResponse } from '../workbench-schemas.ts'
 import {
   type DryRunDeliveries,
   type DryRunDelivery,

@@ -3,13 +3,13 @@ import { lstatSync, realpathSync, type Stats } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { writeWhole } from '../../files/durable-files.ts'
-import { GuardedFileError, readGuardedFile } from '../../files/guarded-file.ts'
+import { GuardedFileError, readGuardedFile } from '../../files/read-regular-file.ts'
 import { whyNotWritable } from '../../files/writable-folder.ts'
 import type { Model } from '../api-model.ts'
 import { controlError } from '../control-errors.ts'
-import { flowFiles } from '../definition/load.ts'
+import { flowFiles } from '../definition/load-flow-files.ts'
 import { maxFlowFileBytes } from '../definition/yaml-file.ts'
-import type { FlowFileResponse } from '../workbench-schemas.ts'
+import type { FlowFileResponse } from '../routes/workbench-schemas.ts'
 
 type FlowFileModel = Model<typeof FlowFileResponse>
 

@@ -4,9 +4,9 @@ import { type ItemVersionRow, listItemHistory } from '../../repositories/flows/i
 import { listRemembered } from '../../repositories/flows/remembered-values.ts'
 import type { Model } from '../api-model.ts'
 import type { Flow } from '../definition/schema.ts'
-import type { DestinationContext } from '../destinations/context.ts'
+import type { DestinationContext } from '../destinations/destination-context.ts'
 import { compareVersions } from '../item/differences.ts'
-import type { ItemRequestsResponse } from '../workbench-schemas.ts'
+import type { ItemRequestsResponse } from '../routes/workbench-schemas.ts'
 import { type DryRunDelivery, openDryRunDeliveries } from './dry-run-deliveries.ts'
 
 /** One destination of an item: what it would get now, and how that differs from the last delivery. */

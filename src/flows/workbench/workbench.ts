@@ -3,22 +3,26 @@ import { reference } from '../../domain/flow-secret.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import { type LeaseDeps, withLease } from '../../jobs/with-lease.ts'
 import type { Model } from '../api-model.ts'
-import { recordAction, type SwitchDeps } from '../control/switches.ts'
+import type { FlowProblemView } from '../control/control-service-types.ts'
+import { recordAction, type SwitchDeps } from '../control/pauses-and-limits.ts'
 import { controlError, controlErrorWithReason } from '../control-errors.ts'
-import type { FlowContext } from '../definition/context.ts'
+import type { FlowContext } from '../definition/flow-context.ts'
 import {
   flowFromTemplate,
   type TemplateName,
   type TemplateSource,
 } from '../definition/flow-template.ts'
-import { loadFlows } from '../definition/load.ts'
+import { loadFlows } from '../definition/load-flow-files.ts'
 import { createFlowReader, type LoadedFlow, openingProblem } from '../definition/read-flow.ts'
 import type { FlowEngine } from '../engine/flow-engine.ts'
 import { openFlow } from '../engine/open-flow.ts'
-import type { FlowProblemView } from '../flow-service.ts'
-import { sourceUnreadable } from '../sources/failures.ts'
+import type {
+  CheckedResponse,
+  FlowFilesResponse,
+  SavedResponse,
+} from '../routes/workbench-schemas.ts'
+import { sourceUnreadable } from '../sources/source-failures.ts'
 import { SourceError } from '../types.ts'
-import type { CheckedResponse, FlowFilesResponse, SavedResponse } from '../workbench-schemas.ts'
 import { type DryRun, type DryRunDeps, dryRun } from './dry-run.ts'
 import { openDryRunDeliveries } from './dry-run-deliveries.ts'
 import { createFlowFiles, type FlowFile } from './flow-files.ts'

@@ -4,7 +4,7 @@ import { findNewestActiveKey } from '../../repositories/api-keys/api-key-queries
 import { findClient, listClients } from '../../repositories/connection/clients.ts'
 import { findConnection } from '../../repositories/connection/connection-queries.ts'
 import { recordSuccess } from '../audit/activity.ts'
-import { openToken } from '../connection/token-keeper.ts'
+import { openToken } from '../connection/oauth-tokens.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 
 /**

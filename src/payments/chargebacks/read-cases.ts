@@ -14,7 +14,7 @@ import {
   type ProviderPaymentRow,
 } from '../../repositories/provider-payments/provider-payments.ts'
 import { callForShop, type Shop } from '../connection/account-calls.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { withAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { readPayment } from '../provider-payments/read-payments.ts'
 import { postponeCase, saveCase, saveWithoutCase } from './save-case.ts'

@@ -6,7 +6,7 @@ import { ProviderError } from '../../provider/provider.ts'
 import { keepSite } from '../../repositories/closings/closing-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { type RequestContext, within } from '../operations/request-context.ts'
-import { type KnownConnection, withAccess } from './token-keeper.ts'
+import { type KnownConnection, withAccess } from './oauth-tokens.ts'
 
 const readWithinMs = 3_000
 

@@ -7,7 +7,7 @@ import {
 } from '../../repositories/connection/connection-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { renewConnection } from './token-keeper.ts'
+import { renewConnection } from './oauth-tokens.ts'
 
 type ConnectionStatus = {
   authenticated: boolean

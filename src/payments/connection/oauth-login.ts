@@ -29,7 +29,7 @@ import { type ActivityEntry, auditFailure, recordSuccess } from '../audit/activi
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { refuseConnected } from './connected-account.ts'
 import { readInvitation } from './invitations.ts'
-import { connectionContext, encryptGrant } from './token-keeper.ts'
+import { connectionContext, encryptGrant } from './oauth-tokens.ts'
 
 const stateLifeMs = 10 * 60_000
 

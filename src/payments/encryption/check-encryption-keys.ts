@@ -22,7 +22,7 @@ import {
 } from '../../repositories/encryption/encrypted-values.ts'
 import { isSignedWith } from '../audit/activity.ts'
 import { openKeptSigningKeys, signingKeyContext } from '../audit/kept-signing-keys.ts'
-import { connectionContext } from '../connection/token-keeper.ts'
+import { connectionContext } from '../connection/oauth-tokens.ts'
 
 /** A key that the database needs and that is missing, or is another key with the same id. */
 type KeyTrouble = {

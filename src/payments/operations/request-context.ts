@@ -1,7 +1,7 @@
 import type { AskedBy } from '../../db/tables.ts'
 import { AppError, type ErrorExtra } from '../../errors/app-error.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import type { EvidenceSource } from '../orders/apply-evidence.ts'
+import type { EvidenceSource } from '../orders/state-from-provider.ts'
 
 /** Why something is done, for whom and until when. It is passed on unchanged to every call. */
 export type RequestContext = {

@@ -38,17 +38,17 @@ import {
   type PosWithStore,
 } from '../../repositories/stores/store-queries.ts'
 import { recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { withAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { serviceActor, serviceContext } from '../operations/request-context.ts'
-import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
+import { fitOf, noteUnproven } from './find-at-provider.ts'
+import { confirmCreation, moveOrder } from './move-order.ts'
 import { notifyOrderChanged } from './order-changes.ts'
-import { fitOf, noteUnproven } from './search-at-provider.ts'
-import { confirmCreation, moveOrder } from './state.ts'
+import { applyEvidence, type EvidenceSource } from './state-from-provider.ts'
 
 /**
  * Orders that the provider has and whose id is not stored here. Three cases: the creation was never answered, the order counted
- * as refused, or a restored backup lacks it. A webhook, the search after a start (search.ts) or a request with the provider's id
+ * as refused, or a restored backup lacks it. A webhook, the search after a start (search-missing-orders.ts) or a request with the provider's id
  * finds them.
  *
  * An order is adopted only on certain facts. It belongs to a connected account, this service's application made it, and its

@@ -5,7 +5,6 @@ import { isCancelRequested, isOpen, mayBeCanceled } from '../../domain/order-sta
 import { AppError, addOutcome } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { type ProviderError, toAppError } from '../../provider/provider.ts'
-import type { Along, OperationEnd } from '../../repositories/orders/move-queries.ts'
 import {
   findOpenOperation,
   findOperation,
@@ -14,8 +13,9 @@ import {
   settleOperation,
 } from '../../repositories/orders/order-operations.ts'
 import { type OrderRow, setCancelRequested } from '../../repositories/orders/order-queries.ts'
+import type { Along, OperationEnd } from '../../repositories/orders/save-order-move.ts'
 import { auditFailure, notifyActivity, signSuccess } from '../audit/activity.ts'
-import type { KnownConnection } from '../connection/token-keeper.ts'
+import type { KnownConnection } from '../connection/oauth-tokens.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import {
   actorOfEnd,
@@ -36,10 +36,10 @@ import {
   refuse,
   runOperation,
   type SendLease,
-} from '../operations/runner.ts'
+} from '../operations/run-operation.ts'
+import { takeEvidence } from './move-order.ts'
 import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
-import { unknownCreation } from './resolve-creation.ts'
-import { takeEvidence } from './state.ts'
+import { unknownCreation } from './send-charge.ts'
 import { canNotArrive, nextCancelTry } from './status-check-schedule.ts'
 
 /**

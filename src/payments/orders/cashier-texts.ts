@@ -3,7 +3,7 @@ import { pointFromCents } from '../../domain/money.ts'
 import { actorOnOpen, decisionOf, isCancelRequested } from '../../domain/order-state.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
 import { silentAfterMs } from '../../fleet/health-limits.ts'
-import { lengthInWords } from '../../fleet/state-texts.ts'
+import { lengthInWords } from '../../fleet/health-texts.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 

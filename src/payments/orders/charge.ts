@@ -19,7 +19,7 @@ import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { noteDeniedCharge, type PosWithStore } from '../../repositories/stores/store-queries.ts'
 import { auditFailure } from '../audit/activity.ts'
 import { centsRefused, readSite } from '../connection/account-site.ts'
-import type { KnownConnection } from '../connection/token-keeper.ts'
+import type { KnownConnection } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import {
   inTime,
@@ -28,7 +28,12 @@ import {
   shortestCallMs,
   timeLeftMs,
 } from '../operations/request-context.ts'
-import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/runner.ts'
+import {
+  firstCheckAt,
+  type NewLease,
+  newLeaseColumns,
+  newLeaseOf,
+} from '../operations/run-operation.ts'
 import { terminalBusy } from '../terminals/busy-terminal.ts'
 import {
   cancelForgottenOrders,
@@ -44,7 +49,7 @@ import {
   route,
 } from './duplicate-charge.ts'
 import { notifyOrderChanged } from './order-changes.ts'
-import { type CreationOutcome, resolveCreation, unknownCreation } from './resolve-creation.ts'
+import { type CreationOutcome, resolveCreation, unknownCreation } from './send-charge.ts'
 
 export type OrderRequest = {
   cajaId: string

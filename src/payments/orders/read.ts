@@ -10,14 +10,14 @@ import {
   type OrderRow,
   planCheck,
 } from '../../repositories/orders/order-queries.ts'
-import { type KnownConnection, withOrderAccess } from '../connection/token-keeper.ts'
+import { type KnownConnection, withOrderAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { byService, type RequestContext, serviceContext } from '../operations/request-context.ts'
 import { adoptForClient } from './adopt-orders.ts'
-import type { EvidenceSource } from './apply-evidence.ts'
-import { resolveCreation } from './resolve-creation.ts'
-import { noteUnproven, searchOrder } from './search-at-provider.ts'
-import { confirmCreation, moveOrder, takeEvidence } from './state.ts'
+import { noteUnproven, searchOrder } from './find-at-provider.ts'
+import { confirmCreation, moveOrder, takeEvidence } from './move-order.ts'
+import { resolveCreation } from './send-charge.ts'
+import type { EvidenceSource } from './state-from-provider.ts'
 import { earlierForWaiting, hasUnsettledRefund, planCheckAt } from './status-check-schedule.ts'
 
 export type ReadOrder = {

@@ -37,9 +37,14 @@ import {
   timeLeftMs,
   within,
 } from '../operations/request-context.ts'
-import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/runner.ts'
+import {
+  firstCheckAt,
+  type NewLease,
+  newLeaseColumns,
+  newLeaseOf,
+} from '../operations/run-operation.ts'
 import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
-import { unknownCreation } from './resolve-creation.ts'
+import { unknownCreation } from './send-charge.ts'
 import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts'
 
 type RefundRequest = {

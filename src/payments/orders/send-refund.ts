@@ -18,7 +18,7 @@ import {
 } from '../../repositories/orders/order-operations.ts'
 import { lockOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import { notifyActivity, signSuccess } from '../audit/activity.ts'
-import type { KnownConnection } from '../connection/token-keeper.ts'
+import type { KnownConnection } from '../connection/oauth-tokens.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import type { RequestContext } from '../operations/request-context.ts'
 import {
@@ -28,10 +28,10 @@ import {
   refuse,
   runOperation,
   type SendLease,
-} from '../operations/runner.ts'
+} from '../operations/run-operation.ts'
 import { matchRefund, possibleRefunds, type RefundMatch, whyUnclear } from './match-refund.ts'
+import { refundEntry, takeEvidence } from './move-order.ts'
 import { refreshOrder, requireOrder } from './read.ts'
-import { refundEntry, takeEvidence } from './state.ts'
 import { canNotArrive, hasUnsettledRefund } from './status-check-schedule.ts'
 
 /** Time alone does not resolve a refund that cannot be matched. At most the operations' part of `furthestMs`. */

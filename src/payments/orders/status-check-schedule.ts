@@ -1,12 +1,12 @@
 import type { Database } from '../../db/database.ts'
 import { isFailedRefund, isOpen, isPendingRefund } from '../../domain/order-state.ts'
 import { createBatchingWriter } from '../../jobs/batching-writer.ts'
+import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import {
   type NextCheck,
   recordStatusChecks,
   type StatusCheckNote,
-} from '../../repositories/orders/move-queries.ts'
-import type { OrderRow } from '../../repositories/orders/order-queries.ts'
+} from '../../repositories/orders/save-order-move.ts'
 import type { Log, PaymentDeps } from '../deps.ts'
 
 /**

@@ -19,9 +19,9 @@ import {
   type PayableOrder,
   savePayments,
 } from '../../repositories/provider-payments/provider-payments.ts'
-import { separateSurplus } from '../../repositories/unclaimed-payments/surplus-payments.ts'
+import { separateSurplus } from '../../repositories/unclaimed-payments/further-payment-queries.ts'
 import type { Shop } from '../connection/account-calls.ts'
-import { clockMarginMs } from '../orders/search-at-provider.ts'
+import { clockMarginMs } from '../orders/find-at-provider.ts'
 import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
 
 /** A charge is paid while its order is open, three hours at most. */

@@ -1,7 +1,7 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { addCents, negated, type StoredSum } from '../../domain/money.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
-import { isProblem } from '../../fleet/states.ts'
+import { isProblem } from '../../fleet/health-states.ts'
 import {
   type BoxSales,
   type ClosedPlace,

@@ -1,5 +1,8 @@
 import type { ChargeClass } from '../../domain/net-amount.ts'
-import { type ChargeClassRow, putChargeClass } from '../../repositories/settlements/net-queries.ts'
+import {
+  type ChargeClassRow,
+  putChargeClass,
+} from '../../repositories/settlements/net-amount-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { applyChargeClasses } from './update-net-amounts.ts'

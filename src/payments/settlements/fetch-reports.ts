@@ -11,7 +11,7 @@ import {
   type SettlementFetchRow,
 } from '../../repositories/settlements/settlement-fetches.ts'
 import { recordFailure, recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { withAccess } from '../connection/oauth-tokens.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { serviceActor } from '../operations/request-context.ts'
 import { importReportStream } from './import-report.ts'

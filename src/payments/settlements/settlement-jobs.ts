@@ -1,5 +1,5 @@
 import { createBackgroundJob } from '../../jobs/background-job.ts'
-import { newestUnappliedClass } from '../../repositories/settlements/net-queries.ts'
+import { newestUnappliedClass } from '../../repositories/settlements/net-amount-queries.ts'
 import { listDueFetches } from '../../repositories/settlements/settlement-fetches.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { workFetches } from './fetch-reports.ts'

@@ -21,7 +21,7 @@ import {
   newestUnappliedClass,
   type PaymentToNet,
   writeNets,
-} from '../../repositories/settlements/net-queries.ts'
+} from '../../repositories/settlements/net-amount-queries.ts'
 import type { SettlementRow } from '../../repositories/settlements/settlement-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { providerDay } from './report-amounts.ts'

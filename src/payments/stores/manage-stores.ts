@@ -14,7 +14,7 @@ import {
   updateStore,
 } from '../../repositories/stores/store-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { withAccess } from '../connection/oauth-tokens.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import {
   conflictOf,
@@ -24,14 +24,14 @@ import {
   type Plan,
   planBoxes,
   planStore,
-} from './store-plan.ts'
+} from './planned-stores.ts'
 import {
   deletePosAtProvider,
   deleteStoreAtProvider,
   finishCreation,
   readStore,
   type StoreWithPos,
-} from './store-provider.ts'
+} from './stores-at-provider.ts'
 
 export async function readStores(
   deps: PaymentDeps,

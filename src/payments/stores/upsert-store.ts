@@ -14,7 +14,7 @@ import { recordSuccess } from '../audit/activity.ts'
 import { callForClient } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { addPos, createStore } from './manage-stores.ts'
-import type { NewPos, NewStore } from './store-plan.ts'
+import type { NewPos, NewStore } from './planned-stores.ts'
 
 /**
  * Makes a store and its boxes match the request: creates what is missing and changes what differs. It may be repeated: what

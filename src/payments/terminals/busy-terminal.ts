@@ -2,14 +2,14 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { type Language, preferredLanguage } from '../../domain/language.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
-import { lengthInWords } from '../../fleet/state-texts.ts'
+import { lengthInWords } from '../../fleet/health-texts.ts'
 import { ProviderError } from '../../provider/provider.ts'
 import {
   findOpenOrdersOnTerminal,
   findOrderOfAnyClient,
   type OrderRow,
 } from '../../repositories/orders/order-queries.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { withAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { type RequestContext, within } from '../operations/request-context.ts'
 import { type CashierAction, silentForMs } from '../orders/cashier-texts.ts'

@@ -3,7 +3,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError, toAppError } from '../../provider/provider.ts'
 import { findOpenOrdersOnTerminal, type OrderRow } from '../../repositories/orders/order-queries.ts'
-import { type Access, type KnownConnection, withAccess } from '../connection/token-keeper.ts'
+import { type Access, type KnownConnection, withAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import {
   byService,

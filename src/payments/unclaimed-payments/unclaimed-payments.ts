@@ -27,14 +27,19 @@ import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { callForShop, type Shop } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { type RequestContext, serviceActor, serviceContext } from '../operations/request-context.ts'
-import { applyEvidence } from '../orders/apply-evidence.ts'
+import { moveOrder } from '../orders/move-order.ts'
 import { notifyOrderChanged } from '../orders/order-changes.ts'
 import { refreshOrder, requireOrder } from '../orders/read.ts'
 import { refundOrder } from '../orders/refund.ts'
-import { moveOrder } from '../orders/state.ts'
+import { applyEvidence } from '../orders/state-from-provider.ts'
 import { readPayment } from '../provider-payments/read-payments.ts'
 import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
-import { endSurplus, openSurplus, readLatePayments, separateLateSurplus } from './surplus.ts'
+import {
+  endSurplus,
+  openSurplus,
+  readLatePayments,
+  separateLateSurplus,
+} from './further-payments.ts'
 
 /** Only closings find older ones. */
 const reachMs = 32 * 24 * 3_600_000

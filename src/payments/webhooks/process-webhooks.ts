@@ -1,8 +1,8 @@
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { chargedBack } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { asAppError } from '../../provider/error-map.ts'
 import { isAnswered, ProviderError } from '../../provider/provider.ts'
+import { asAppError } from '../../provider/to-app-error.ts'
 import { findClientsOfAccount } from '../../repositories/connection/connection-queries.ts'
 import {
   findOrderOfAnyClient,
@@ -18,7 +18,7 @@ import {
   webhookChannel,
 } from '../../repositories/webhooks/webhook-log.ts'
 import { readCaseOfWebhook, readCasesOfOrder } from '../chargebacks/read-cases.ts'
-import { withAccess } from '../connection/token-keeper.ts'
+import { withAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { providerErrorOf } from '../operations/account-queues.ts'
 import { serviceContext } from '../operations/request-context.ts'

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Trx } from '../../db/database.ts'
-import { createTurns } from '../../db/event-loop-turns.ts'
+import { createTurns } from '../../db/event-loop-pauses.ts'
 import type { StoredReason } from '../../domain/flow-reasons.ts'
 import { type DeliveryPlace, deliveryPages } from './key-order.ts'
 

@@ -2,7 +2,7 @@ import type { HttpServer } from '../../http/create-server.ts'
 import { simulateOrder } from '../../payments/admin/simulate-order.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
-import { providerErrors } from '../guards.ts'
+import { providerErrors } from '../authentication.ts'
 import { SimulateBody, SimulateParams, SimulateQuery, SimulateResponse } from './admin-schemas.ts'
 
 /** The specification gives the path in two forms; both are served. */

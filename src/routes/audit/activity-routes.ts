@@ -10,7 +10,7 @@ import {
   VerifyQuery,
   VerifyResponse,
 } from '../admin/admin-schemas.ts'
-import { clientOfManager } from '../guards.ts'
+import { clientOfManager } from '../authentication.ts'
 import { cursorsOf, sequencePageOf } from '../list-cursor.ts'
 
 /** Each check reads the whole log, beside tills on the same database. */

@@ -9,7 +9,7 @@ import {
   findChargebackAnyhow,
   listChargebacks,
 } from '../../repositories/chargebacks/chargeback-queries.ts'
-import { tenantOfRequest } from '../guards.ts'
+import { tenantOfRequest } from '../authentication.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import {
   ChargebackParams,

@@ -17,7 +17,7 @@ import { describeClosing, listCharges } from '../../payments/closings/list-charg
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import { listClosings } from '../../repositories/closings/closing-queries.ts'
-import { providerErrors, tenantOfRequest } from '../guards.ts'
+import { providerErrors, tenantOfRequest } from '../authentication.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
 import { closingFacts, fileName } from './closing-file.ts'

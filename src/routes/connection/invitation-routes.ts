@@ -6,7 +6,7 @@ import { isFromOwnPage } from '../../http/same-origin.ts'
 import { checkInvitation } from '../../payments/connection/invitations.ts'
 import { startLogin } from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import type { Guards } from '../guards.ts'
+import type { Guards } from '../authentication.ts'
 import { browserTokenCookie } from './browser-cookie.ts'
 import { failurePage, invitationPage, onTheWayPage } from './oauth-pages.ts'
 import {

@@ -10,7 +10,7 @@ import {
 import { finishLogin, startLogin } from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
-import { type Guards, providerErrors, tenantOfRequest } from '../guards.ts'
+import { type Guards, providerErrors, tenantOfRequest } from '../authentication.ts'
 import { browserTokenCookie, browserTokenOf } from './browser-cookie.ts'
 import { addInvitationRoutes } from './invitation-routes.ts'
 import { connectedPage, failurePage } from './oauth-pages.ts'

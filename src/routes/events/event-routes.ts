@@ -4,8 +4,8 @@ import type { EventStreams, StreamEvent } from '../../http/event-stream.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { createEventReader } from '../../payments/events/event-source.ts'
 import { readStores } from '../../payments/stores/manage-stores.ts'
+import { type Guards, placeOwner, tenantOfRequest } from '../authentication.ts'
 import { AnyClientQuery, StreamQuery } from '../field-schemas.ts'
-import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 
 const EventsQuery = z.object({

@@ -1,14 +1,14 @@
 import { type Language, preferredLanguage } from '../../domain/language.ts'
 import { actionOf } from '../../fleet/causes.ts'
-import type { FleetChange } from '../../fleet/state-changes.ts'
-import { messageOf } from '../../fleet/state-texts.ts'
+import type { FleetChange } from '../../fleet/health-changes.ts'
 import {
   type BoxHealth,
   type FleetHealth,
   type Health,
   healthOfStores,
   isProblem,
-} from '../../fleet/states.ts'
+} from '../../fleet/health-states.ts'
+import { messageOf } from '../../fleet/health-texts.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { storesOfRequest } from '../session/store-access.ts'

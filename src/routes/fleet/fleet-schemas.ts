@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { actions, causes, causeWords } from '../../fleet/causes.ts'
-import { healthStates, subjectKinds } from '../../fleet/states.ts'
+import { healthStates, subjectKinds } from '../../fleet/health-states.ts'
 import { AnyClientQuery, ErpId, queryLimit, Timestamp } from '../field-schemas.ts'
 
 export const FleetQuery = z.object({

@@ -9,7 +9,13 @@ import { cancelOrder } from '../../payments/orders/cancel.ts'
 import { createOrder } from '../../payments/orders/charge.ts'
 import { readOrder } from '../../payments/orders/read.ts'
 import { type Refunded, refundOrder } from '../../payments/orders/refund.ts'
-import { contextOf, type Guards, placeOwner, providerErrors, tenantOfRequest } from '../guards.ts'
+import {
+  contextOf,
+  type Guards,
+  placeOwner,
+  providerErrors,
+  tenantOfRequest,
+} from '../authentication.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import { findOrderPage } from './list-orders.ts'
 import { readBeside, viewMoney, viewOrder, viewOutcome } from './order-response.ts'

@@ -5,8 +5,8 @@ import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { readTimeline, timelineKinds } from '../../payments/orders/timeline.ts'
 import { Who } from '../admin/admin-schemas.ts'
+import { tenantOfRequest } from '../authentication.ts'
 import { iso, PointAmount, Timestamp } from '../field-schemas.ts'
-import { tenantOfRequest } from '../guards.ts'
 import { OrderParams } from './order-schemas.ts'
 
 const TimelineResponse = z

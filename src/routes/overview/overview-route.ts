@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { preferredLanguage } from '../../domain/language.ts'
-import { type Health, healthOfStores, isProblem } from '../../fleet/states.ts'
+import { type Health, healthOfStores, isProblem } from '../../fleet/health-states.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { viewBoxHealth, viewFleet } from '../fleet/fleet-routes.ts'

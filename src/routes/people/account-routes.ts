@@ -16,7 +16,7 @@ import {
   readSessionsOf,
   requirePerson,
 } from '../../payments/people/manage-people.ts'
-import type { Guards } from '../guards.ts'
+import type { Guards } from '../authentication.ts'
 import { fromOf } from '../session/browser-sessions.ts'
 import { viewSession } from '../session/session-routes.ts'
 import { SessionResponse } from '../session/session-schemas.ts'

@@ -14,7 +14,7 @@ import {
   revokePerson,
 } from '../../payments/people/manage-people.ts'
 import type { PersonRow } from '../../repositories/people/people-queries.ts'
-import { clientOfManager } from '../guards.ts'
+import { clientOfManager } from '../authentication.ts'
 import {
   ChangePersonBody,
   InvitedResponse,

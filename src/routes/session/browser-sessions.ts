@@ -19,7 +19,7 @@ import {
 } from '../../payments/people/sign-in-session.ts'
 import { type ApiKeyRow, findKeyById } from '../../repositories/api-keys/api-key-queries.ts'
 import { deleteSession, insertSession, isSessionOpen } from '../../repositories/session/sessions.ts'
-import type { Principal, TokenPrincipal } from '../guards.ts'
+import type { Principal, TokenPrincipal } from '../authentication.ts'
 import {
   endedCookie,
   personCookie,

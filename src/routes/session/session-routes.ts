@@ -3,7 +3,7 @@ import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { shopTimeZone } from '../../payments/closings/closings.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import type { Guards, Principal } from '../guards.ts'
+import type { Guards, Principal } from '../authentication.ts'
 import { SessionResponse, SignedOutResponse, SignInBody } from './session-schemas.ts'
 
 /** A session in the form of the API. */

@@ -14,14 +14,14 @@ import {
   listNotClassed,
   sumNamedParts,
   sumNets,
-} from '../../repositories/settlements/net-queries.ts'
+} from '../../repositories/settlements/net-amount-queries.ts'
 import type { SettlementFetchRow } from '../../repositories/settlements/settlement-fetches.ts'
 import {
   listSettlementFiles,
   type SettlementFileRow,
 } from '../../repositories/settlements/settlement-queries.ts'
+import { tenantOfRequest } from '../authentication.ts'
 import { longestSpanMs, spanOf } from '../field-schemas.ts'
-import { tenantOfRequest } from '../guards.ts'
 import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
 import {
   ChargeClassBody,

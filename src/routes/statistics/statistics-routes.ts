@@ -17,8 +17,8 @@ import {
 } from '../../repositories/statistics/order-statistics.ts'
 import { countOpenOrphans } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { countWebhooks } from '../../repositories/webhooks/webhook-log.ts'
+import { tenantOfRequest } from '../authentication.ts'
 import { spanOf } from '../field-schemas.ts'
-import { tenantOfRequest } from '../guards.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import {
   AllStatisticsQuery,

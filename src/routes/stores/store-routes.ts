@@ -10,9 +10,9 @@ import {
   removePos,
   removeStore,
 } from '../../payments/stores/manage-stores.ts'
-import { readStore, type StoreWithPos } from '../../payments/stores/store-provider.ts'
+import { readStore, type StoreWithPos } from '../../payments/stores/stores-at-provider.ts'
 import type { PosRow } from '../../repositories/stores/store-queries.ts'
-import { providerErrors, tenantOfRequest } from '../guards.ts'
+import { providerErrors, tenantOfRequest } from '../authentication.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import {
   AddPosBody,

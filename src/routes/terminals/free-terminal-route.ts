@@ -8,7 +8,7 @@ import {
   freeTerminalByHand,
   type TerminalVerdict,
 } from '../../payments/terminals/free-terminal.ts'
-import { contextOf, providerErrors } from '../guards.ts'
+import { contextOf, providerErrors } from '../authentication.ts'
 import { FreeTerminalBody, FreeTerminalResponse, TerminalParams } from './free-terminal-schemas.ts'
 
 const verdictTexts: Record<TerminalVerdict, string> = {

@@ -4,7 +4,7 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import { listTerminals } from '../../payments/terminals/list-terminals.ts'
 import { setOperatingMode } from '../../payments/terminals/operating-mode.ts'
-import { providerErrors, tenantOfRequest } from '../guards.ts'
+import { providerErrors, tenantOfRequest } from '../authentication.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import {
   OperatingModeBody,

@@ -15,7 +15,7 @@ import {
   type OrphanPayment,
   type OrphanRow,
 } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
-import { contextOf, providerErrors, tenantOfRequest } from '../guards.ts'
+import { contextOf, providerErrors, tenantOfRequest } from '../authentication.ts'
 import { viewOutcome } from '../orders/order-response.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import {

@@ -1,0 +1,406 @@
+import { createCachedCount } from '../../domain/cached-count.ts'
+import { LeaseLostError, withLease } from '../../jobs/with-lease.ts'
+import { listDelayed, listSkipped } from '../../repositories/flows/delayed-deliveries.ts'
+import { type FailureGroup, groupFailures } from '../../repositories/flows/failed-deliveries.ts'
+import { isPaused, listFlowActivity } from '../../repositories/flows/flow-pauses-and-limits.ts'
+import { listPolls } from '../../repositories/flows/flow-polls.ts'
+import {
+  findFlowState,
+  listFlowStates,
+  requireFlowState,
+} from '../../repositories/flows/flow-state.ts'
+import { listSendStops, type StopScope } from '../../repositories/flows/send-stops.ts'
+import { controlError } from '../control-errors.ts'
+import { retryFailed } from '../deliver/retry-deliveries.ts'
+import type { EngineDeps, FlowEngine, OpenFlow } from '../engine/flow-engine.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import { scansToDelete } from '../poll/deletes.ts'
+import type { Poller } from '../poll/poll-loop.ts'
+import { forgetItems, refuseOutdated } from '../poll/poll-plan.ts'
+import { createEnqueue, type PollDeps } from '../poll/poll-writer.ts'
+import { sourceUnreadable } from '../sources/source-failures.ts'
+import { type DestinationDefinition, SourceError } from '../types.ts'
+import type {
+  AlertResult,
+  ControlService,
+  DestinationReport,
+  FailureView,
+  SyncOutcome,
+} from './control-service-types.ts'
+import { reportDestination } from './destination-reports.ts'
+import { causeOf } from './failure-cause.ts'
+import { createFlowReports } from './flow-reports.ts'
+import { approveHeldDeletes, readHeldDeletes } from './held-deletes.ts'
+import { findItemEverywhere, reportItem } from './item-report.ts'
+import { listWaiting } from './open-deliveries.ts'
+import {
+  limitFlow,
+  pauseFlows,
+  questionOf,
+  recordAction,
+  refillDestination,
+  resetFlow,
+  resetItem,
+  resumeFlows,
+  unlimitFlow,
+} from './pauses-and-limits.ts'
+import { createPollPreviewRunner } from './poll-preview-runner.ts'
+import { inForce, startSending, stopSending } from './sending.ts'
+import { syncItem } from './sync-item.ts'
+
+export type ControlServiceDeps = Pick<
+  EngineDeps,
+  'database' | 'now' | 'sleep' | 'processId' | 'log' | 'deliveries' | 'audit'
+> & {
+  engine: FlowEngine
+  /** How long a requested poll waits for a running one, in milliseconds; 20 s if absent. */
+  longestWaitMs?: number | undefined
+  testAlerts: (flow: OpenFlow['loaded']['flow']) => Promise<AlertResult[]>
+}
+
+/** The wait of a requested poll for a running one. Callers give up on a longer wait. */
+const defaultWaitMs = 20_000
+const waitStepMs = 250
+
+/** The functions of the control API, on top of the open flows. */
+export function createControlService(deps: ControlServiceDeps): ControlService {
+  const { engine, deliveries, longestWaitMs = defaultWaitMs } = deps
+  /** Requests during loading would see only some of the flows. */
+  const openFlows = () => {
+    engine.requireLoaded()
+    return engine.flows()
+  }
+  const reports = createFlowReports({
+    database: deps.database,
+    now: deps.now,
+    flows: openFlows,
+    countActive: () => engine.countActive(),
+  })
+  const itemDeps: PollDeps = {
+    database: deps.database,
+    now: deps.now,
+    log: deps.log,
+    enqueue: createEnqueue(deps),
+    isOnFile: engine.isOnFile,
+  }
+
+  const previews = createPollPreviewRunner({
+    database: deps.database,
+    deliveries,
+    now: deps.now,
+    sleep: deps.sleep,
+    current: (name) => openFlows().get(name)?.runtime,
+  })
+
+  const rates = new Map<string, () => Promise<DestinationReport>>()
+  const failureGroups = new Map<string, () => Promise<FailureGroup[]>>()
+
+  const find = (name: string): OpenFlow => {
+    const flow = openFlows().get(name)
+    if (!flow) throw controlError('NOT_FOUND', { code: 'FLOW_UNKNOWN' })
+    return flow
+  }
+  const findDestination = (name: string, destination: string) => {
+    const { destinations } = find(name).loaded.flow
+    if (destinations.some((one) => one.name === destination)) return
+    throw controlError('NOT_FOUND', { code: 'DESTINATION_UNKNOWN' })
+  }
+  const ratesOf = (flow: string, definition: DestinationDefinition) => {
+    const key = JSON.stringify([flow, definition.name, definition.rateLimit])
+    const report =
+      rates.get(key) ??
+      createCachedCount(async () => {
+        const { rows, ...value } = await reportDestination(
+          deps.database.db,
+          deps.now(),
+          flow,
+          definition,
+        )
+        return { value, rows }
+      })
+    rates.set(key, report)
+    return report
+  }
+  const refuseUnknown = ({ flow, destination }: StopScope) => {
+    if (destination === null) return flow === null || find(flow)
+    if (flow !== null) return findDestination(flow, destination)
+    const all = [...openFlows().values()].flatMap(({ loaded }) => loaded.flow.destinations)
+    if (all.some(({ name }) => name === destination)) return
+    throw controlError('NOT_FOUND', { code: 'DESTINATION_NOWHERE' })
+  }
+  const names = (which: 'all' | string) =>
+    which === 'all' ? [...openFlows().keys()] : [find(which).loaded.flow.name]
+  const wake = (flows: readonly string[]) => {
+    for (const name of flows) engine.flows().get(name)?.poller.wake()
+  }
+
+  const recordRequest = (flow: string, action: string, actor: string, detail: string) =>
+    deps.database.transaction((trx) =>
+      recordAction(deps, trx, { at: deps.now(), flow, action, actor, detail }),
+    )
+
+  /**
+   * Whether the requested poll begins within the wait: the running one here has ended, and no other process polls.
+   */
+  const beginsInTime = async (
+    poller: Poller,
+    running: Promise<unknown> | undefined,
+    asked: Promise<unknown>,
+  ): Promise<boolean> => {
+    let isNext = running === undefined
+    const over = running
+      ?.catch(() => undefined)
+      .then(() => {
+        isNext = true
+      })
+    let isAnswered = false
+    const answered = asked
+      .catch(() => undefined)
+      .then(() => {
+        isAnswered = true
+      })
+    const hasBegun = () => isAnswered || (isNext && !poller.isWaiting)
+    for (let waitedMs = 0; !hasBegun() && waitedMs < longestWaitMs; waitedMs += waitStepMs) {
+      await Promise.race([isNext ? answered : over, deps.sleep(waitStepMs)])
+    }
+    return hasBegun()
+  }
+
+  const sync: ControlService['sync'] = async (name, { force }, actor): Promise<SyncOutcome> => {
+    const { poller } = find(name)
+    const { db } = deps.database
+    if (!force && (await isPaused(db, name))) {
+      const question = await questionOf(db, name)
+      return { changes: 0, skipped: 'paused', ...(question && { why: question }) }
+    }
+    const { running } = poller
+    const asked = poller.request({ force })
+    if (!(await beginsInTime(poller, running, asked))) {
+      asked.catch((error: unknown) =>
+        deps.log.warn({ flow: name, err: error }, 'requested poll failed'),
+      )
+      return { changes: 0, skipped: 'polling' }
+    }
+    const { changes, skipped, why } = await withSourceErrors(asked)
+    if (actor !== undefined && !skipped) {
+      await recordRequest(name, 'synced', actor, `${changes} changes`)
+    }
+    return { changes, ...(skipped && { skipped }), ...(why && { why }) }
+  }
+
+  const forget = async (name: string, pk: string, actor: string) => {
+    find(name)
+    return { existed: await resetItem(deps, name, pk, actor) }
+  }
+
+  /** Forgets instead of polling. During a poll, here or in another process, the next poll does it. */
+  const forgetNow = async (runtime: FlowRuntime) => {
+    await withLease(deps, `flow:${runtime.flow.name}`, async (lease) => {
+      const state = await requireFlowState(deps.database.db, runtime.flow.name)
+      await forgetItems(deps, runtime, lease, state)
+    }).catch((error: unknown) => {
+      if (!(error instanceof LeaseLostError)) throw error
+    })
+  }
+
+  const reset = async (name: string, actor: string, { resumes }: { resumes: boolean }) => {
+    const { runtime, poller } = find(name)
+    // From then on its definition counts as accepted, even in place of a newer one.
+    const state = await findFlowState(deps.database.db, name)
+    if (state) await refuseOutdated(itemDeps, runtime, state)
+    await resetFlow(deps, name, runtime.definitionHash, actor, { resumes })
+    await poller.runExclusive(() => forgetNow(runtime))
+  }
+
+  const failuresOf = async (name: string) => {
+    const count =
+      failureGroups.get(name) ??
+      createCachedCount(() => groupFailures(deps.database, name, undefined, causeOf))
+    failureGroups.set(name, count)
+    return (await count()).map((group) => ({ ...group, cause: group.cause ?? group.error }))
+  }
+
+  const { openTargets, ...shown } = reports
+
+  return {
+    ...shown,
+    sync,
+    async preview(name, limits, signal) {
+      const preview = await previews.preview(find(name).runtime, limits, signal)
+      return { ...preview, paused: await isPaused(deps.database.db, name) }
+    },
+    async syncItem(name, pk, actor) {
+      const outcome = await withSourceErrors(syncItem(itemDeps, find(name).runtime, pk))
+      if (actor !== undefined) await recordRequest(name, 'item synced', actor, pk)
+      return outcome
+    },
+    reset: (name, actor) => reset(name, actor, { resumes: false }),
+    resetItem: forget,
+    async resync(name, { destination, ...options }, actor) {
+      if (destination === undefined) await reset(name, actor, { resumes: options.force })
+      else {
+        findDestination(name, destination)
+        await refillDestination(deps, name, destination, actor)
+      }
+      return sync(name, options)
+    },
+    async resyncItem(name, pk, options, actor) {
+      await forget(name, pk, actor)
+      return sync(name, options)
+    },
+    async pause(which, actor, reason) {
+      const flows = names(which)
+      await pauseFlows(deps, flows, { actor, reason })
+      return flows
+    },
+    async resume(which, actor) {
+      const flows = names(which)
+      const asking = (await listFlowStates(deps.database.db)).filter(
+        (state) => state.pending_definition_hash !== null || state.asked_identities !== null,
+      )
+      await resumeFlows(deps, flows, actor)
+      wake(flows)
+      // The present content of the source counts as sent, not that of a later poll.
+      for (const { flow } of asking) {
+        if (flows.includes(flow)) engine.flows().get(flow)?.poller.hint()
+      }
+      return flows
+    },
+    async stopSending(scope, actor, reason) {
+      refuseUnknown(scope)
+      return stopSending(deps, scope, { actor, reason })
+    },
+    startSending: (scope, actor) => startSending(deps, scope, actor),
+    async destination(name) {
+      const targets = [...openFlows().values()].flatMap(({ loaded: { flow } }) =>
+        flow.destinations
+          .filter((one) => one.name === name)
+          .map((definition) => ({ flow: flow.name, definition })),
+      )
+      if (targets.length === 0) {
+        throw controlError('NOT_FOUND', { code: 'DESTINATION_NOWHERE' })
+      }
+      const found: DestinationReport[] = []
+      // One after the other, because the embedded database answers no other request during a query.
+      for (const { flow, definition } of targets) found.push(await ratesOf(flow, definition)())
+      return found
+    },
+    sendStops: async () => inForce(await listSendStops(deps.database.db)),
+    async limit(name, count, actor) {
+      find(name)
+      await limitFlow(deps, name, count, actor)
+    },
+    async unlimit(name, actor) {
+      find(name)
+      await unlimitFlow(deps, name, actor)
+      const status = (await reports.status()).get(name)
+      if (!status) throw controlError('NOT_FOUND', { code: 'FLOW_UNKNOWN' })
+      return status
+    },
+    async testAlerts(name, actor) {
+      const { flow } = find(name).loaded
+      if (flow.alerts.onJobFailed.length === 0) {
+        throw controlError('BAD_REQUEST', { code: 'NO_ALERT_CHANNELS' })
+      }
+      const results = await deps.testAlerts(flow)
+      const arrived = results.filter(({ ok }) => ok).length
+      if (actor !== undefined) {
+        await recordRequest(name, 'alerts tested', actor, `${arrived} of ${results.length} arrived`)
+      }
+      return results
+    },
+    async retryFailed(filter, actor) {
+      find(filter.flow)
+      const { cause, ...plain } = filter
+      const isSelected =
+        cause === undefined
+          ? undefined
+          : (error: string, pk: string) => causeOf(error, pk) === cause
+      const retried = await retryFailed(deps, { ...plain, isSelected })
+      const { flow, ...rest } = filter
+      const detail = Object.entries(rest)
+        .filter(([, value]) => value !== undefined)
+        .map(([key, value]) => `${key}: ${value}`)
+        .join(', ')
+      const counted = `${retried} deliveries${detail && ` (${detail})`}`
+      await recordRequest(flow, 'retried', actor, counted)
+      return retried
+    },
+    failures: async (name, limit) => {
+      find(name)
+      return (await failuresOf(name)).slice(0, limit)
+    },
+    async allFailures(only, limit) {
+      const failing = (await openTargets()).filter(
+        ({ flow, failed }) => failed > 0 && (only === undefined || flow === only),
+      )
+      const groups: (FailureView & { flow: string })[] = []
+      for (const flow of new Set(failing.map((one) => one.flow))) {
+        groups.push(...(await failuresOf(flow)).map((group) => ({ ...group, flow })))
+      }
+      return groups.sort((one, next) => next.items - one.items).slice(0, limit)
+    },
+    async allDelayed(only, limit) {
+      const late = (await openTargets()).filter(
+        ({ flow, waiting, delayed }) =>
+          waiting + delayed > 0 && (only === undefined || flow === only),
+      )
+      return listDelayed(deps.database.db, late, limit)
+    },
+    async tryNow(name, destination, actor) {
+      if (destination !== undefined) findDestination(name, destination)
+      const all = find(name).loaded.flow.destinations.map((one) => one.name)
+      const which = destination === undefined ? all : [destination]
+      let due = 0
+      for (const one of which) due += await deliveries.tryNow({ flow: name, destination: one })
+      await recordRequest(name, 'tried now', actor, which.join(', '))
+      return due
+    },
+    async runs(name, limit) {
+      find(name)
+      return listPolls(deps.database.db, name, limit)
+    },
+    async skipped(name, limit) {
+      find(name)
+      return listSkipped(deps.database.db, name, limit)
+    },
+    waiting: async (name, limit) => {
+      const { flow } = find(name).loaded
+      return listWaiting({ db: deps.database.db, now: deps.now }, flow, limit)
+    },
+    item: async (name, pk) =>
+      reportItem({ db: deps.database.db, now: deps.now }, find(name).loaded.flow, pk),
+    findItem: async (pk) =>
+      findItemEverywhere(
+        { db: deps.database.db, now: deps.now },
+        [...openFlows().values()].map(({ loaded }) => loaded.flow),
+        pk,
+      ),
+    heldDeletes: async (name) =>
+      readHeldDeletes(deps.database.db, name, scansToDelete(find(name).loaded.flow)),
+    async approveDeletes(name, pks, actor) {
+      find(name)
+      const approved = await approveHeldDeletes(deps, name, pks, actor)
+      return { ...(await sync(name, { force: false })), deletes: approved }
+    },
+    problems: () => {
+      engine.requireLoaded()
+      return engine.problems()
+    },
+    activity: ({ flow }, limit) => listFlowActivity(deps.database.db, { flow }, limit),
+    async reload(actor) {
+      await engine.reload(actor)
+      return { flows: [...engine.flows().keys()], problems: engine.problems() }
+    },
+  }
+}
+
+/** An unreadable source is not a failure of this service, and its error text helps the caller. */
+async function withSourceErrors<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error
+    throw sourceUnreadable(error)
+  }
+}

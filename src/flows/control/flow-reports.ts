@@ -1,0 +1,371 @@
+import type { Database } from '../../db/database.ts'
+import { createCachedCount } from '../../domain/cached-count.ts'
+import { dueSince, startOfDay } from '../../domain/time-window.ts'
+import type { FlowSeen } from '../../fleet/observations.ts'
+import {
+  countDone,
+  countOpenDeliveries,
+  type TargetCounts,
+} from '../../repositories/flows/delivery-reports.ts'
+import { listFlowErrors } from '../../repositories/flows/flow-errors.ts'
+import { countItemsByFlow } from '../../repositories/flows/flow-items.ts'
+import { readSwitches, type SwitchState } from '../../repositories/flows/flow-pauses-and-limits.ts'
+import {
+  type LatestPolls,
+  listTotals,
+  readLatestPolls,
+  readPollFigures,
+  sumChangesSince,
+} from '../../repositories/flows/flow-polls.ts'
+import {
+  type FlowStateRow,
+  listFlowStates,
+  listProgress,
+} from '../../repositories/flows/flow-state.ts'
+import { listHeldDeletes } from '../../repositories/flows/missing-items.ts'
+import type { OpenFlow } from '../engine/flow-engine.ts'
+import { plannedAfter } from '../engine/poll-schedule.ts'
+import { findLostAccesses, ofSource } from '../oauth/lost-access.ts'
+import type {
+  ControlService,
+  ErrorRecord,
+  FileWait,
+  FlowCard,
+  FlowMetrics,
+  FlowStatus,
+  HeldDeletes,
+  OpenCounts,
+  QueueStatistics,
+} from './control-service-types.ts'
+import { withOpen } from './destination-reports.ts'
+import { heldOf } from './held-deletes.ts'
+import { backlogReason } from './open-deliveries.ts'
+import { readSending, waitingSince } from './sending.ts'
+
+export type ReportDeps = {
+  database: Database
+  now: () => Date
+  flows: () => ReadonlyMap<string, OpenFlow>
+  /** Deliveries that any process is sending. */
+  countActive: () => Promise<number>
+}
+
+const sparkPoints = 30
+/** Running polls write progress every second. Older progress is of a process that died. */
+const freshMs = 60_000
+
+const noSwitches: SwitchState = {
+  paused: false,
+  pausedAt: null,
+  pausedBy: null,
+  reason: null,
+  why: null,
+  runLimit: null,
+  runCount: 0,
+}
+
+const nothingOpen: OpenCounts = { waiting: 0, delayed: 0, failed: 0, oldestWaitingAt: null }
+
+/** What the control API reads about the open flows. */
+export function createFlowReports(
+  deps: ReportDeps,
+): Pick<
+  ControlService,
+  'status' | 'metrics' | 'stats' | 'errors' | 'cards' | 'observed' | 'withoutDefinition'
+> & { openTargets(): Promise<TargetCounts[]> } {
+  const { db } = deps.database
+
+  const itemCounts = createCachedCount(async () => {
+    const value = await countItemsByFlow(db)
+    return { value, rows: [...value.values()].reduce((sum, count) => sum + count, 0) }
+  })
+  const openCounts = createCachedCount(async () => {
+    const value = await countOpenDeliveries(deps.database, deps.now())
+    return {
+      value,
+      rows: value.reduce((sum, one) => sum + one.waiting + one.delayed + one.failed, 0),
+    }
+  })
+  const doneCount = createCachedCount(async () => {
+    const value = await countDone(db)
+    return { value, rows: value }
+  })
+
+  const status = async () => {
+    const flows = deps.flows()
+    const switches = await readSwitches(db, [...flows.keys()])
+    const since = new Date(deps.now().getTime() - freshMs)
+    const progress = await listProgress(db)
+    const elsewhere = new Set(
+      progress.filter((one) => one.updated_at > since).map(({ flow }) => flow),
+    )
+    return new Map(
+      [...flows].map(([name, { poller }]): [string, FlowStatus] => [
+        name,
+        {
+          ...(switches.get(name) ?? noSwitches),
+          polling: poller.isPolling || elsewhere.has(name),
+        },
+      ]),
+    )
+  }
+
+  const metrics = async () => {
+    const figures = new Map((await readPollFigures(db)).map((one) => [one.flow, one]))
+    const totals = new Map((await listTotals(db)).map((one) => [one.flow, one]))
+    const sending = await readSending(db, deps.now())
+    const open = new Map(
+      (await openCounts()).map((one) => [`${one.flow}\n${one.destination}`, one]),
+    )
+    const states = new Map((await listFlowStates(db)).map((one) => [one.flow, one]))
+    return new Map(
+      [...deps.flows()].map(([name, { loaded }]): [string, FlowMetrics] => {
+        const { window } = loaded.flow
+        const lastPollAt = states.get(name)?.last_poll_at
+        const planned = lastPollAt && plannedAfter(loaded.flow, lastPollAt)
+        const one = figures.get(name)
+        const total = totals.get(name)
+        const destinations = loaded.flow.destinations.map((one) => ({
+          name: one.name,
+          sending: sending(name, one.name),
+          open: open.get(`${name}\n${one.name}`) ?? nothingOpen,
+        }))
+        const waiting = destinations.reduce(
+          (sum, one) => sum + one.open.waiting + one.open.delayed,
+          0,
+        )
+        // A queue that filled while sending was stopped is no fault of the flow.
+        const isReadingPaused =
+          destinations.some((one) => one.sending.state === 'stopped') &&
+          backlogReason(loaded.flow, waiting) !== null
+        return [
+          name,
+          {
+            lastRun: one?.lastRun ?? null,
+            avgDuration: one?.avgDurationMs ?? 0,
+            p95Duration: one?.p95DurationMs ?? 0,
+            totalRuns: total?.runs ?? 0,
+            totalErrors: total?.poll_errors ?? 0,
+            pollDueSince:
+              planned && !isReadingPaused ? dueSince(window, planned, deps.now()) : null,
+            destinations,
+          },
+        ]
+      }),
+    )
+  }
+
+  const stats = async (): Promise<QueueStatistics> => {
+    const open = await openCounts()
+    const totals = await listTotals(db)
+    const active = await deps.countActive()
+    const sum = (count: (target: TargetCounts) => number) =>
+      open.reduce((total, target) => total + count(target), 0)
+    return {
+      queue: {
+        // Deliveries that are being sent are among the due rows.
+        waiting: Math.max(0, sum((target) => target.waiting) - active),
+        active,
+        completed: await doneCount(),
+        failed: sum((target) => target.failed),
+        delayed: sum((target) => target.delayed),
+      },
+      processed: totals.reduce((total, one) => total + one.jobs_completed, 0),
+      errors: totals.reduce((total, one) => total + one.jobs_failed, 0),
+    }
+  }
+
+  const errors: ControlService['errors'] = async (filter) =>
+    (await listFlowErrors(db, filter)).map(
+      ({ flow: entity, at: timestamp, ...row }): ErrorRecord => ({ ...row, entity, timestamp }),
+    )
+
+  /** Since the start of the day in each flow's time zone. */
+  const changesToday = async () => {
+    const sums = new Map<string, Map<string, number>>()
+    for (const [, { loaded }] of deps.flows()) {
+      const timezone = timezoneOf(loaded.flow)
+      if (sums.has(timezone)) continue
+      sums.set(timezone, await sumChangesSince(db, startOfDay(timezone, deps.now())))
+    }
+    return (flow: Flow) => sums.get(timezoneOf(flow))?.get(flow.name) ?? 0
+  }
+
+  const cards = async () => {
+    const loaded = [...deps.flows().values()].map((one) => one.loaded)
+    const facts: CardFacts = {
+      status: await status(),
+      states: new Map((await listFlowStates(db)).map((one) => [one.flow, one])),
+      polls: await readLatestPolls(
+        db,
+        loaded.map(({ flow }) => flow.name),
+        sparkPoints,
+      ),
+      progress: new Map((await listProgress(db)).map((one) => [one.flow, one])),
+      open: Map.groupBy(await openCounts(), ({ flow }) => flow),
+      items: await itemCounts(),
+      changesToday: await changesToday(),
+      sending: await readSending(db, deps.now()),
+      held: new Map((await listHeldDeletes(db)).map((one) => [one.flow, heldOf(one)])),
+    }
+    return loaded.map((one) => cardOf(one, facts))
+  }
+
+  const withoutDefinition = async () => {
+    const flows = deps.flows()
+    const byFlow = Map.groupBy(await openCounts(), ({ flow }) => flow)
+    return [...byFlow]
+      .filter(([name]) => !flows.has(name))
+      .map(([name, targets]) => ({
+        name,
+        destinations: targets.map(({ flow: _, destination, ...counts }) => ({
+          name: destination,
+          ...counts,
+        })),
+      }))
+  }
+
+  const observed = async (): Promise<FlowSeen[]> => {
+    const flows = [...deps.flows().values()].map(({ loaded }) => loaded.flow)
+    const names = flows.map(({ name }) => name)
+    const statuses = await status()
+    const states = new Map((await listFlowStates(db)).map((one) => [one.flow, one]))
+    const polls = await readLatestPolls(db, names, 1)
+    const open = Map.groupBy(await openCounts(), ({ flow }) => flow)
+    const sending = await readSending(db, deps.now())
+    const lostAccess = await findLostAccesses(db, flows)
+    return flows.map((flow) => {
+      const { name, pollIntervalMs, window } = flow
+      const { paused, pausedAt, runLimit, runCount, polling } = statuses.get(name) ?? {
+        ...noSwitches,
+        polling: false,
+      }
+      const lastPollAt = states.get(name)?.last_poll_at ?? null
+      const planned = lastPollAt && plannedAfter(flow, lastPollAt)
+      const targets = new Map(open.get(name)?.map((one) => [one.destination, one]))
+      return {
+        flow: name,
+        pollIntervalMs,
+        isPaused: paused,
+        pausedAt,
+        isLimited: runLimit !== null && runCount >= runLimit,
+        isPolling: polling,
+        isReadingPaused: backlogReason(flow, waitingFor(flow, targets)) !== null,
+        accessLost: lostAccess(name, ofSource),
+        dueSince: planned && dueSince(window, planned, deps.now()),
+        lastPollAt,
+        lastSuccessAt: states.get(name)?.last_success_at ?? null,
+        lastError: states.get(name)?.waiting_why ? null : (polls.get(name)?.error ?? null),
+        destinations: withOpen(flow.destinations, [...targets.keys()]).map((one) => {
+          const { waiting, delayed, failed, oldestWaitingAt } = targets.get(one.name) ?? nothingOpen
+          const now = sending(name, one.name)
+          return {
+            name: one.name,
+            accessLost: lostAccess(name, one.name),
+            sending: now,
+            pending: waiting + delayed,
+            oldestWaitingAt: waitingSince(oldestWaitingAt, now),
+            failed,
+          }
+        }),
+      }
+    })
+  }
+
+  /** Pending deliveries of the defined flows, by destination. */
+  const openTargets = async () => {
+    const flows = deps.flows()
+    return (await openCounts()).filter(({ flow }) => flows.has(flow))
+  }
+
+  return { status, metrics, stats, errors, cards, observed, withoutDefinition, openTargets }
+}
+
+type CardFacts = {
+  status: ReadonlyMap<string, FlowStatus>
+  states: ReadonlyMap<string, FlowStateRow>
+  polls: ReadonlyMap<string, LatestPolls>
+  progress: ReadonlyMap<string, { started_at: Date; rows_read: number; changes: number }>
+  open: ReadonlyMap<string, readonly TargetCounts[]>
+  items: ReadonlyMap<string, number>
+  changesToday: (flow: Flow) => number
+  sending: Awaited<ReturnType<typeof readSending>>
+  held: ReadonlyMap<string, HeldDeletes>
+}
+
+type Flow = OpenFlow['loaded']['flow']
+
+function timezoneOf({ window }: Flow): string {
+  return window?.timezone ?? 'UTC'
+}
+
+function cardOf({ flow, file }: OpenFlow['loaded'], facts: CardFacts): FlowCard {
+  const { name, pollIntervalMs } = flow
+  const status = facts.status.get(name) ?? { ...noSwitches, polling: false }
+  const state = facts.states.get(name)
+  const progress = facts.progress.get(name)
+  const lastPollAt = state?.last_poll_at ?? null
+  const targets = new Map(facts.open.get(name)?.map((target) => [target.destination, target]))
+  return {
+    name,
+    file,
+    description: flow.description ?? null,
+    source: flow.source.type,
+    pollIntervalMs,
+    status,
+    lastPollAt,
+    lastSuccessAt: state?.last_success_at ?? null,
+    nextPollAt: status.paused || lastPollAt === null ? null : plannedAfter(flow, lastPollAt),
+    // Earlier failures are over: the source was found, but its file is not complete yet.
+    lastError: state?.waiting_why ? null : (facts.polls.get(name)?.error ?? null),
+    lastErrorWhy: state?.waiting_why ? null : (facts.polls.get(name)?.why ?? null),
+    waitingFor: state ? waitOf(flow, state) : null,
+    items: facts.items.get(name) ?? 0,
+    changesToday: facts.changesToday(flow),
+    durations: facts.polls.get(name)?.durations ?? [],
+    progress: progress
+      ? {
+          startedAt: progress.started_at,
+          rowsRead: progress.rows_read,
+          changes: progress.changes,
+        }
+      : null,
+    destinations: withOpen(flow.destinations, [...targets.keys()]).map((destination) => {
+      const target = targets.get(destination.name)
+      return {
+        name: destination.name,
+        type: destination.type,
+        waiting: target?.waiting ?? 0,
+        delayed: target?.delayed ?? 0,
+        failed: target?.failed ?? 0,
+        oldestWaitingAt: target?.oldestWaitingAt ?? null,
+        sending: facts.sending(name, destination.name),
+      }
+    }),
+    heldDeletes: facts.held.get(name) ?? null,
+    readingPausedWhy: backlogReason(flow, waitingFor(flow, targets)),
+    hasAlerts: flow.alerts.onJobFailed.length > 0,
+  }
+}
+
+/** The most polls that fit into the longest settle time at the shortest interval. */
+const mostPolls = 10_000
+
+function waitOf(flow: Flow, state: FlowStateRow): FileWait | null {
+  const { waiting_why: why, waiting_since: since, last_poll_at: lastAt } = state
+  if (!why || !since || !lastAt) return null
+  const end = typeof why.data?.until === 'string' ? new Date(why.data.until) : null
+  let until = end && plannedAfter(flow, lastAt)
+  for (let polls = 0; end && until && until < end && polls < mostPolls; polls += 1) {
+    until = plannedAfter(flow, until)
+  }
+  return { why, since, until }
+}
+
+/** Deliveries that wait for the destinations of the definition, delayed or not. */
+function waitingFor({ destinations }: Flow, targets: ReadonlyMap<string, TargetCounts>): number {
+  return destinations.reduce((sum, { name }) => {
+    const target = targets.get(name)
+    return sum + (target?.waiting ?? 0) + (target?.delayed ?? 0)
+  }, 0)
+}

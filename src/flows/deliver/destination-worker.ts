@@ -1,0 +1,246 @@
+import type { Database } from '../../db/database.ts'
+import { sentenceOf } from '../../domain/flow-reasons.ts'
+import type { Leader } from '../../jobs/leader.ts'
+import { LeaseLostError } from '../../jobs/with-lease.ts'
+import { longestRetryAfterMs } from '../../outbound/backoff.ts'
+import {
+  delayDeliveries,
+  findDeliveries,
+  findNeedsApproval,
+  type PendingDelivery,
+} from '../../repositories/flows/deliveries.ts'
+import { walkDue } from '../../repositories/flows/due-deliveries.ts'
+import { findRemembered } from '../../repositories/flows/remembered-values.ts'
+import { destinationIdentity } from '../definition/identity.ts'
+import type { Flow } from '../definition/schema.ts'
+import type { DestinationContext } from '../destinations/destination-context.ts'
+import { openDestination } from '../destinations/open-destination.ts'
+import type { Destination, DestinationDefinition } from '../types.ts'
+import {
+  type AttemptDeps,
+  attemptDelivery,
+  createBatchLimits,
+  type OpenDestination,
+  type Waiting,
+} from './attempt.ts'
+import { type QueuedItem, startWorker, type Work } from './delivery-worker.ts'
+import { type GateReports, reportGate } from './destination-state.ts'
+import { compileItemBody } from './item-body.ts'
+import { requeueAfterLostLease } from './retry-deliveries.ts'
+import type { FinalFailure, Outcome } from './retry-rules.ts'
+import { saveGroup } from './save-outcomes.ts'
+import { approvalCheckMs, createApprovalCheck, type Gate } from './sending-gate.ts'
+
+export type WorkDeps = AttemptDeps & {
+  database: Database
+  /** Deliveries run while this process leads. */
+  leader: Pick<Leader, 'current'>
+  sleep: (ms: number) => Promise<void>
+  /** How often a worker looks for deliveries that became due. New deliveries wake it at once. */
+  pollMs: number
+  /** Called after the commit of outcomes. */
+  onSaved: (saved: SavedDeliveries) => void
+  /** Replaces the product's destinations, for tests. */
+  openDestination?:
+    | ((definition: DestinationDefinition, context: DestinationContext) => Destination)
+    | undefined
+}
+
+/** What an attempt changed: how many items arrived, and which deliveries have no further attempt. */
+export type SavedDeliveries = {
+  flow: string
+  destination: string
+  delivered: number
+  finals: readonly FinalFailure[]
+}
+
+/** An open destination of a flow, with the worker that sends its deliveries. */
+export type DestinationWork = OpenDestination & {
+  definition: DestinationDefinition
+  /** Begins to send. Returns whether the destination was blocked before. */
+  start(): boolean
+  /** There may be deliveries. */
+  wake(): void
+  /** How many items are being sent or wait in memory. */
+  inFlight(): number
+  /** Attempts under way may end until `timeoutMs`; later ones are abandoned and not counted. */
+  stop(timeoutMs: number): Promise<void>
+  /** Call it after `stop`. */
+  close(): Promise<void>
+}
+
+/** One transaction computes while the other waits for the disk. */
+const onServer = { groupSize: 1_000, lanes: 2 }
+
+/** Opens a destination. Rejects if its definition cannot be opened; nothing is sent before `start`. */
+export function openWork(
+  deps: WorkDeps,
+  flow: Flow,
+  definition: DestinationDefinition,
+  context: Omit<DestinationContext, 'flow'>,
+  gate: Gate,
+): DestinationWork {
+  const { database, log } = deps
+  const target = { flow: flow.name, destination: definition.name }
+  const identity = destinationIdentity(definition)
+  const destination = (deps.openDestination ?? openDestination)(definition, { ...context, flow })
+  const open: OpenDestination = {
+    flow: flow.name,
+    identity,
+    keyFields: flow.item.key.length,
+    definition,
+    body: compileItemBody(definition, {
+      key: flow.item.key,
+      deletes: flow.deletes.mode === 'delete',
+    }),
+    destination,
+    batchLimits: createBatchLimits(destination),
+    gate,
+  }
+  let reports: GateReports | undefined
+  let worker: ReturnType<typeof startWorker> | undefined
+  const begun = () => {
+    open.termBeganAt = deps.now()
+    reports?.write()
+  }
+  return {
+    ...open,
+    definition,
+    start() {
+      // Not earlier: the old definition would report the same block again.
+      const wasBlocked = gate.unblock()
+      reports = reportGate(deps, target, gate)
+      worker = startWorker(
+        {
+          leader: deps.leader,
+          pollMs: deps.pollMs,
+          sleep: deps.sleep,
+          log,
+          // The embedded database runs one statement at a time, and other requests must not wait long.
+          ...(database.engine === 'postgres' && { writerLimits: onServer }),
+        },
+        workOf(deps, flow, open, definition, begun),
+      )
+      return wasBlocked
+    },
+    wake: () => worker?.wake(),
+    inFlight: () => worker?.inFlight() ?? 0,
+    stop: async (timeoutMs) => await worker?.stop(timeoutMs),
+    async close() {
+      await reports?.stop()
+      try {
+        await destination.close()
+      } catch (error) {
+        log.warn({ err: error, ...target }, 'destination not closed')
+      }
+    },
+  }
+}
+
+function workOf(
+  deps: WorkDeps,
+  flow: Flow,
+  open: OpenDestination,
+  definition: DestinationDefinition,
+  begun: () => void,
+): Work<Waiting, Outcome> {
+  const { database, log, now } = deps
+  const { db } = database
+  const { destination, batchLimits, gate } = open
+  const target = { flow: flow.name, destination: definition.name, identity: open.identity }
+  const keepsHistory = flow.queue.keepHistoryMs > 0
+  const approval = createApprovalCheck(() => findNeedsApproval(db, target))
+  const furthestMs = 2 * Math.max(definition.retry.maxMs, longestRetryAfterMs)
+  // Values that an earlier definition remembered may be incomplete; then they are looked up again.
+  const names = 'remember' in definition ? Object.keys(definition.remember ?? {}) : []
+  const withRemembered = async (
+    rows: readonly PendingDelivery[],
+  ): Promise<QueuedItem<Waiting>[]> => {
+    const known = remembers(definition)
+      ? await findRemembered(
+          db,
+          target,
+          rows.map(({ pk }) => pk),
+        )
+      : undefined
+    return rows.map((row) => {
+      if (!known) return { pk: row.pk, row }
+      const values = known.get(row.pk)
+      const isWhole = values && names.every((name) => Object.hasOwn(values, name))
+      return { pk: row.pk, row: { ...row, remembered: isWhole ? values : undefined } }
+    })
+  }
+  return {
+    concurrency: definition.concurrency,
+    ...(destination.batches && {
+      batch: {
+        most: destination.batches.most('upsert'),
+        groupOf: (pk, row) => {
+          const { kind } = row
+          // A new item may need another request than an existing one.
+          const word = row.remembered ? `${kind} of one that is known` : kind
+          return { kind: word, most: batchLimits.most(pk, kind) }
+        },
+      },
+    }),
+    begun,
+    admit: () => (approval.isClosed() ? { starts: 0, waitMs: approvalCheckMs } : gate.admit()),
+    walk: () => {
+      const walk = walkDue(db, target, furthestMs)
+      return { next: async (limit) => withRemembered(approval.pass(await walk.next(limit))) }
+    },
+    load: async (pks) => {
+      const rows = await findDeliveries(db, target, pks)
+      return withRemembered(approval.pass(rows).filter(({ state }) => state === 'waiting'))
+    },
+    delayDeliveries: (pks, delayMs, fence) =>
+      database.transaction(async (trx) => {
+        await delayDeliveries(trx, target, pks, delayMs)
+        if (!(await fence.holds(trx))) throw new LeaseLostError()
+      }),
+    attempt: (queued, signal, permit) => attemptDelivery(deps, open, queued, signal, permit),
+    save: async (group, fence) => {
+      const completion = { ...target, keepsHistory }
+      const { delivered, finals, again } = await saveGroup(
+        database,
+        completion,
+        group,
+        now(),
+        fence,
+      )
+      if (finals.length > 0) logFinals(log, target, finals)
+      if (delivered + finals.length > 0) {
+        deps.onSaved({ flow: target.flow, destination: target.destination, delivered, finals })
+      }
+      return again
+    },
+    lost: (outcome) =>
+      requeueAfterLostLease(
+        { database, now, log },
+        { ...target, keyNames: flow.item.key },
+        outcome,
+      ),
+  }
+}
+
+/** Whether responses of a destination have values that are stored with the items. */
+export function remembers(definition: DestinationDefinition): boolean {
+  return definition.type === 'http' && definition.remember !== undefined
+}
+
+const failuresShown = 3
+
+/**
+ * One line for all permanent failures of a group, so that a receiver that refuses everything does not flood the log.
+ */
+function logFinals(
+  log: WorkDeps['log'],
+  { flow, destination }: { flow: string; destination: string },
+  finals: readonly FinalFailure[],
+): void {
+  const first = finals.slice(0, failuresShown).map(({ pk, status, attempts, why }) => ({
+    ...{ pk, status, attempts, code: why.code },
+    reason: sentenceOf(why, 'en'),
+  }))
+  log.warn({ flow, destination, failed: finals.length, first }, 'deliveries failed permanently')
+}

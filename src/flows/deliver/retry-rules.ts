@@ -1,0 +1,235 @@
+import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
+import { backoffMs, retryAfterMs } from '../../outbound/backoff.ts'
+import type { AttemptNote } from '../flow-trace.ts'
+import type { DeliveryJob, DeliveryResult, DestinationDefinition, Remembered } from '../types.ts'
+import type { AttemptReport } from './circuit-breaker.ts'
+import { bodyHash, type ItemBody } from './item-body.ts'
+import type { AttemptNote as GateNote } from './sending-gate.ts'
+
+export type Failure = {
+  why: Reason
+  status: number | null
+  /** Attempts of this version, including this one. */
+  attempts: number
+}
+
+/** The change of an attempt, and the version of its row. */
+export type Tried = { version: number; change: 'upsert' | 'delete'; hash: string }
+
+/** An upsert that may have arrived without an answer. A later delete needs these fields of its body. */
+export type Unanswered = { begun?: { fields: unknown } }
+
+/** The result for a row, at the version that was read. */
+export type Outcome =
+  | (Tried & {
+      kind: 'delivered'
+      /** Attempts of this version, including this one. */
+      attempts: number
+      status: number | null
+      /** Values to remember for the item. */
+      remember?: Remembered | undefined
+      /** The remembered values of the item are no longer valid. */
+      forget?: boolean
+      /** The digest of an upsert's body; see item-body.ts. */
+      body?: string
+      /** The part of the body that a later delete needs. */
+      fields?: unknown
+    })
+  /** The destination already has this body. Nothing was sent. */
+  | (Tried & { kind: 'unchanged'; body: string })
+  | (Tried &
+      Unanswered & {
+        kind: 'retry'
+        failure: Failure
+        delayMs: number
+        remember?: Remembered | undefined
+        forget?: boolean
+      })
+  | (Tried & Unanswered & { kind: 'final'; failure: Failure })
+  /** The destination must not get the item. */
+  | (Tried & { kind: 'skipped'; why: Reason })
+  /** No attempt was made, or the service broke it off. None is counted. */
+  | (Unanswered & {
+      kind: 'postponed'
+      version: number
+      delayMs: number
+      /** The service broke it off after it began, so it may have arrived. */
+      mayHaveArrived: boolean
+    })
+  | { kind: 'nothing' }
+
+/** A delivery without further automatic attempts. */
+export type FinalFailure = Failure & {
+  flow: string
+  destination: string
+  pk: string
+  at: Date
+}
+
+/** An item of an attempt, with its body. */
+export type Attempted = {
+  place: number
+  pk: string
+  tried: Tried
+  attempt: number
+  job: DeliveryJob
+  mayHaveArrived: boolean
+}
+
+/** The answer for an item, or why there is none. */
+type Answer = DeliveryResult | 'apart' | 'thrown' | 'overdue'
+/**
+ * Answers for several items: one each, or one for all. `apart`: nothing was done, and smaller batches must follow.
+ */
+export type Answers = readonly DeliveryResult[] | Exclude<Answer, DeliveryResult>
+export type Refusal = Extract<DeliveryResult, { ok: false }>
+
+export type RetryRules = {
+  /** From 0 to below 1. */
+  random: () => number
+  retry: DestinationDefinition['retry']
+}
+type Judging = RetryRules & {
+  timeoutMs: number
+  body: Pick<ItemBody, 'keptOf'>
+  /** The service broke the attempt off, or it lost its permit: items that did not arrive are not counted. */
+  broken: boolean
+}
+
+/**
+ * Turns an answer into an outcome. All destinations use this order. An arrival counts first. Then, a broken-off
+ * attempt does not count. Then the destination says whether to retry.
+ */
+export function judge(
+  answer: Answer,
+  one: Attempted,
+  by: Judging,
+): { outcome: Outcome; refusal?: Refusal } {
+  const { tried, attempt } = one
+  if (typeof answer === 'object' && answer.ok) {
+    return { outcome: delivered(answer, one, by.body) }
+  }
+  if (by.broken || answer === 'apart') return { outcome: postponed(one, by.body, 0) }
+  const refusal = refusalOf(answer, by.timeoutMs)
+  // Nothing was done or can be done, so no attempt counts.
+  if (refusal.apart || refusal.blockedMs !== undefined) {
+    const { mayHaveArrived } = one
+    const { version } = tried
+    return { outcome: { kind: 'postponed', version, delayMs: 0, mayHaveArrived }, refusal }
+  }
+  const failed = failure(refusal.why, attempt, refusal.status)
+  const begun = begunOf(one, by.body)
+  if (!refusal.retryable) {
+    return { outcome: { kind: 'final', ...tried, failure: failed, ...begun }, refusal }
+  }
+  const outcome = {
+    ...again(by, tried, failed, refusal.retryAfterSeconds),
+    ...(refusal.remember && { remember: refusal.remember }),
+    ...(refusal.forget && { forget: true }),
+    ...begun,
+  }
+  return { outcome, refusal }
+}
+
+function delivered(
+  { status, remember, forget }: Extract<DeliveryResult, { ok: true }>,
+  { tried, attempt, job }: Attempted,
+  body: Pick<ItemBody, 'keptOf'>,
+): Outcome {
+  return {
+    ...{ kind: 'delivered', ...tried, attempts: attempt, status: status ?? null },
+    ...(remember && { remember }),
+    ...(forget && { forget }),
+    ...(job.kind === 'upsert' && {
+      body: bodyHash(tried.hash, job.body),
+      fields: body.keptOf(job.body),
+    }),
+  }
+}
+
+/** Counts no attempt, but records that the item may have arrived. */
+export function postponed(
+  one: Attempted,
+  body: Pick<ItemBody, 'keptOf'>,
+  delayMs: number,
+): Outcome {
+  const { tried, mayHaveArrived } = one
+  const { version } = tried
+  return { ...{ kind: 'postponed', version, delayMs, mayHaveArrived }, ...begunOf(one, body) }
+}
+
+/** A delete records nothing, because the item existed before. */
+function begunOf(
+  { job, mayHaveArrived }: Pick<Attempted, 'job' | 'mayHaveArrived'>,
+  body: Pick<ItemBody, 'keptOf'>,
+): Unanswered {
+  const isBegun = mayHaveArrived && job.kind === 'upsert'
+  return isBegun ? { begun: { fields: body.keptOf(job.body) } } : {}
+}
+
+/** Another attempt later, or a final failure if none is left. */
+export function again(
+  { random, retry }: RetryRules,
+  tried: Tried,
+  failed: Failure,
+  retryAfterSeconds?: number,
+): Outcome {
+  if (failed.attempts >= retry.attempts) return { kind: 'final', ...tried, failure: failed }
+  const delayMs = backoffMs(retry, failed.attempts, { random, retryAfterSeconds })
+  return { kind: 'retry', ...tried, failure: failed, delayMs }
+}
+
+export function failure(why: Reason, attempts: number, status?: number): Failure {
+  return { why: keptReason(why), status: status ?? null, attempts }
+}
+
+function refusalOf(answer: Exclude<Answer, 'apart'>, timeoutMs: number): Refusal {
+  if (answer === 'overdue') {
+    const why: Reason = { code: 'NO_ANSWER', data: { seconds: timeoutMs / 1_000 } }
+    return { ok: false, retryable: true, outage: true, why }
+  }
+  if (typeof answer === 'object' && !answer.ok) return answer
+  // An error text may contain data or addresses, so only a reason code is kept.
+  return { ok: false, retryable: true, outage: false, why: { code: 'UNEXPECTED' } }
+}
+
+/** With 503, Retry-After concerns the whole service: RFC 9110, 10.2.3. */
+const unavailable = 503
+const tooMany = 429
+
+/** What the attempt reports to the gate about the receiver. */
+export function reportOf(
+  answers: Answers,
+  refusals: readonly Refusal[],
+  { items, broken }: { items: number; broken: boolean },
+): { report: AttemptReport; note?: GateNote } {
+  const [first] = refusals
+  // One accepted item shows that the receiver works, even if it refused others.
+  if (first === undefined || refusals.length < items) {
+    const isAnswered = typeof answers === 'object' && answers.some(({ ok }) => ok)
+    return { report: broken && !isAnswered ? 'unknown' : 'answered' }
+  }
+  const worst = refusals.find(({ outage }) => outage) ?? first
+  const { blockedMs, outage, status, why, retryAfterSeconds } = worst
+  const note = {
+    ...(blockedMs !== undefined && { blockedMs }),
+    cause: keptReason(why),
+    retryAfterMs: outage ? retryAfterMs(retryAfterSeconds) : 0,
+    isForAll: status === unavailable,
+  }
+  if (answers === 'thrown' || blockedMs !== undefined) return { report: 'unknown', note }
+  if (!outage) return { report: 'answered', note }
+  return { report: status === tooMany ? 'throttled' : 'outage', note }
+}
+
+/** What a trace shows of the attempt. */
+export function traceOf(
+  answers: Answers,
+  [refusal]: readonly Refusal[],
+): Pick<AttemptNote, 'status' | 'failure'> {
+  if (answers === 'thrown' || answers === 'overdue') return { status: null, failure: answers }
+  const [first] = answers === 'apart' ? [] : answers
+  return refusal
+    ? { status: refusal.status ?? null, failure: 'refused' }
+    : { status: (first?.ok && first.status) || null, failure: null }
+}

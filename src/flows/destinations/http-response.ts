@@ -1,0 +1,142 @@
+import type { Reason } from '../../domain/flow-reasons.ts'
+import type { Answer } from '../../outbound/guarded-request.ts'
+import { isPassingStatus } from '../../outbound/retry-decision.ts'
+import { compileExpression } from '../mapping/expression.ts'
+import { ExpressionError } from '../mapping/expression-error.ts'
+import { maskSecrets } from '../net/mask-secrets.ts'
+import type { DeliveryJob, DeliveryResult, HttpDefinition } from '../types.ts'
+import { gone, postponed, refused } from './delivery-result.ts'
+import type { RequestTemplate } from './http-request.ts'
+import { describeRefusal, jsonOf, textOf } from './http-text.ts'
+
+export type JudgeSettings = Pick<HttpDefinition['retry'], 'retryStatus' | 'respectRetryAfter'> & {
+  /** A receiver's own meaning of certain responses. */
+  answers?: HttpDefinition['answers']
+  /** Secrets that a response may repeat and no message may contain. */
+  secrets: () => readonly string[]
+}
+
+/** The kind of the request, with its mapped body and remembered values. */
+type SentJob = Pick<DeliveryJob, 'kind' | 'body' | 'remembered'>
+
+export type Judge = {
+  /**
+   * A retried status decides, unless a rule names it. Otherwise the first matching rule decides. Rejects with ExpressionError
+   * when a rule exceeded its time limit.
+   */
+  judge(template: RequestTemplate, answer: Answer, job: SentJob): Promise<DeliveryResult>
+  /** The result by the status alone. */
+  judgeStatus(
+    template: RequestTemplate,
+    answer: Pick<Answer, 'status' | 'retryAfterSeconds'>,
+    why: Reason,
+  ): DeliveryResult
+  /** Requests another attempt, after the pause that the receiver asks for. */
+  judgeRetry(
+    answer: Pick<Answer, 'status' | 'retryAfterSeconds'>,
+    why: Reason,
+  ): Extract<DeliveryResult, { ok: false }>
+  /** Whether the status alone causes another attempt. */
+  isRetried(status: number): boolean
+}
+
+const longestText = 65_536
+
+export function createJudge(settings: JudgeSettings): Judge {
+  const rules = (settings.answers ?? []).map(({ when, ...rule }) => ({
+    ...rule,
+    when: when === undefined ? undefined : compileExpression(when),
+  }))
+
+  const isRetried = (status: number) =>
+    settings.retryStatus ? settings.retryStatus.includes(status) : isPassingStatus(status)
+
+  const ruleFor = async (answer: Answer, job: SentJob) => {
+    const { status } = answer
+    for (const rule of rules) {
+      // A rule without a status looks at the body, which means little in the response of a failing server.
+      if (rule.status ? !rule.status.includes(status) : isRetried(status)) continue
+      if (!rule.when || (await holds(rule.when, answer, job))) return rule.is
+    }
+    return undefined
+  }
+
+  const reasonOf = (answer: Answer): Reason => {
+    const secrets = settings.secrets()
+    const to = maskSecrets(redirectOrigin(answer), secrets, '[masked]')
+    const said = describeRefusal(answer, secrets)
+    return {
+      code: 'HTTP_STATUS',
+      data: { status: answer.status, ...(to !== '' && { to }), ...(said !== '' && { said }) },
+    }
+  }
+
+  const judgeRetry: Judge['judgeRetry'] = ({ status, retryAfterSeconds }, why) => {
+    const pauseSeconds = settings.respectRetryAfter ? retryAfterSeconds : null
+    return postponed(why, {
+      outage: isOutage(status),
+      status,
+      ...(pauseSeconds !== null && { retryAfterSeconds: pauseSeconds }),
+    })
+  }
+
+  const judgeStatus: Judge['judgeStatus'] = (template, { status, retryAfterSeconds }, why) => {
+    if (isDone(template, status)) return { ok: true, status }
+    if (isRetried(status)) return judgeRetry({ status, retryAfterSeconds }, why)
+    // A status excluded from retries can still mean an outage of the receiver.
+    return { ...refused(explained(status, why), { status }), outage: isOutage(status) }
+  }
+
+  return {
+    judgeStatus,
+    judgeRetry,
+    isRetried,
+    judge: async (template, answer, job) => {
+      const { status } = answer
+      const rule = rules.length > 0 ? await ruleFor(answer, job) : undefined
+      if (rule === 'done') return { ok: true, status }
+      if (rule === 'final') return refused(reasonOf(answer), { status })
+      if (rule === 'retry') return judgeRetry(answer, reasonOf(answer))
+      if (rule === 'gone') return gone(reasonOf(answer), status)
+      if (isDone(template, status)) return { ok: true, status }
+      return judgeStatus(template, answer, reasonOf(answer))
+    },
+  }
+}
+
+async function holds(
+  when: ReturnType<typeof compileExpression>,
+  answer: Answer,
+  { kind, body: sent = null, remembered = {} }: SentJob,
+): Promise<boolean> {
+  const { status } = answer
+  const text = textOf(answer).slice(0, longestText)
+  try {
+    const body = jsonOf(answer) ?? null
+    return (await when.evaluate({ status, body, text, kind, sent, remembered })) === true
+  } catch (error) {
+    // A rule that fails on a response does not apply. After a timeout it is unknown whether it applies.
+    if (error instanceof ExpressionError && !error.outOfTime) return false
+    throw error
+  }
+}
+
+function isOutage(status: number): boolean {
+  return status >= 500 || status === 429
+}
+
+function isDone({ okStatus }: RequestTemplate, status: number): boolean {
+  return okStatus ? okStatus.includes(status) : status >= 200 && status <= 299
+}
+
+/** Usually the target is https or has `www`, and the flow file must use that address. */
+function redirectOrigin({ status, headers }: Answer): string {
+  if (status < 300 || status > 399) return ''
+  const target = URL.parse(String(headers.location))
+  return target?.host ? target.origin : ''
+}
+
+function explained(status: number, why: Reason): Reason {
+  const isRedirect = why.code === 'HTTP_STATUS' && status >= 300 && status <= 399
+  return isRedirect ? { ...why, code: 'HTTP_REDIRECT' } : why
+}

@@ -1,0 +1,85 @@
+import type { Db, Trx } from '../../db/database.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { findOrderOfAnyClient, type OrderRow } from '../../repositories/orders/order-queries.ts'
+import {
+  hasOpenSurplus,
+  listOrdersWithSurplus,
+  listUnpaidWithPayment,
+  separateSurplus,
+} from '../../repositories/unclaimed-payments/further-payment-queries.ts'
+import type { OrphanRow } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { serviceContext } from '../operations/request-context.ts'
+import { moveOrder } from '../orders/move-order.ts'
+import { refreshOrder } from '../orders/read.ts'
+import { furtherPaymentNote } from '../orders/state-from-provider.ts'
+import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
+
+/**
+ * A shop whose payments cannot be read is skipped for an hour at most; older ones are handled when their payments are read again.
+ */
+const reachMs = 6 * 3_600_000
+
+/** Separates further payments from orders that were not known to be paid when the payments were read. */
+export async function separateLateSurplus(deps: PaymentDeps, client: ClientName): Promise<void> {
+  const { db } = deps.database
+  const now = deps.now()
+  const ids = await listOrdersWithSurplus(db, client, new Date(now.getTime() - reachMs))
+  if (ids.length === 0) return
+  await deps.database.transaction(async (trx) => {
+    await separateSurplus(trx, client, ids, now)
+    await updateNetAmounts(trx, ids)
+  })
+}
+
+/** Makes the order of a further payment wait for a decision. Returns the order when it has changed. */
+export function openSurplus(
+  deps: PaymentDeps,
+  trx: Trx,
+  orphan: Pick<OrphanRow, 'surplus_of'>,
+): Promise<OrderRow | undefined> {
+  return setSurplus(deps, trx, orphan, 'open', furtherPaymentNote)
+}
+
+/** Ends that wait, once a person has decided on every further payment of the order. */
+export async function endSurplus(
+  deps: PaymentDeps,
+  trx: Trx,
+  orphan: Pick<OrphanRow, 'surplus_of'>,
+): Promise<OrderRow | undefined> {
+  if (orphan.surplus_of === null || (await hasOpenSurplus(trx, orphan.surplus_of))) return undefined
+  return setSurplus(deps, trx, orphan, 'decided', 'a person decided about the further payment')
+}
+
+async function setSurplus(
+  deps: PaymentDeps,
+  db: Db | Trx,
+  { surplus_of: id }: Pick<OrphanRow, 'surplus_of'>,
+  surplus: 'open' | 'decided',
+  note: string,
+): Promise<OrderRow | undefined> {
+  const known = id === null ? undefined : await findOrderOfAnyClient(db, id)
+  if (!known) return undefined
+  const { order, changed } = await moveOrder(deps, db, known, 'search', (before) => {
+    if (before.surplus === surplus) return { move: undefined }
+    const version = before.version + 1
+    return { move: { after: { ...before, surplus, version, last_updated_at: deps.now() }, note } }
+  })
+  return changed ? order : undefined
+}
+
+/**
+ * Reads orders again that ended without a payment and now have an approved one at the provider: their webhook may be lost, and no
+ * other job reads them. Each is read once for each change of the payment.
+ */
+export async function readLatePayments(
+  deps: PaymentDeps,
+  client: ClientName,
+  signal: AbortSignal,
+): Promise<void> {
+  const since = new Date(deps.now().getTime() - reachMs)
+  for (const order of await listUnpaidWithPayment(deps.database.db, client, since)) {
+    if (signal.aborted) return
+    await refreshOrder(deps, order, serviceContext(deps, 'search'))
+  }
+}

@@ -1,0 +1,139 @@
+import {
+  AppError,
+  detailOf,
+  type ErrorCode,
+  type ErrorExtra,
+  errorCatalogue,
+} from '../errors/app-error.ts'
+import { moneyOutcome } from '../errors/money-outcome.ts'
+import {
+  commonRows,
+  type ErrorRow,
+  errorRows,
+  isMoneyOperation,
+  type ProviderOperation,
+} from './error-codes.ts'
+import { ProviderError } from './provider-error.ts'
+
+export type { ProviderOperation } from './error-codes.ts'
+
+/**
+ * The error that a client gets when a provider call fails. The message is ours and names the provider's code; the
+ * provider's text is not passed on.
+ *
+ * Money operations state whether money moved (`money-outcome.ts`). If an effect is not excluded, the code is
+ * PROVIDER_TIMEOUT, whatever the last answer was.
+ */
+export function toAppError(error: ProviderError, operation: ProviderOperation): AppError {
+  if (isMoneyOperation(operation)) {
+    if (error.effect === 'unknown') {
+      return build(
+        error,
+        operation,
+        { on: '', code: 'PROVIDER_TIMEOUT' },
+        moneyOutcome('callUnanswered'),
+      )
+    }
+    const money = moneyOutcome(situationOf(error, operation))
+    return build(error, operation, rowFor(error, operation), money)
+  }
+  return build(error, operation, rowFor(error, operation), {})
+}
+
+/** A ProviderError as an AppError; any other error unchanged. */
+export function asAppError<E>(
+  error: E,
+  operation: ProviderOperation,
+): AppError | Exclude<E, ProviderError> {
+  if (error instanceof ProviderError) return toAppError(error, operation)
+  return error as Exclude<E, ProviderError>
+}
+
+/** For a call without effect. Only one refusal of a cancel or refund states whether the order was paid. */
+function situationOf(error: ProviderError, operation: ProviderOperation) {
+  if (operation === 'order.create') return 'chargeNotMade'
+  return error.providerCode === 'order_already_canceled' ? 'callOnCanceled' : 'callWithoutEffect'
+}
+
+function rowFor(error: ProviderError, operation: ProviderOperation): ErrorRow {
+  switch (error.kind) {
+    case 'refused':
+    case 'unauthorized':
+    case 'rate_limited':
+      return documentedRow(error, operation) ?? { on: '', code: 'PROVIDER_REJECTED' }
+    case 'unreachable':
+    case 'ambiguous':
+      return { on: '', code: timedOut(error) ? 'PROVIDER_TIMEOUT' : 'PROVIDER_ERROR' }
+    case 'invalid_answer':
+      return { on: '', code: 'PROVIDER_ERROR' }
+    default:
+      throw new Error(`unknown kind of failure: ${error.kind satisfies never}`)
+  }
+}
+
+function timedOut(error: ProviderError): boolean {
+  return error.failure === 'timeout' || (error.kind === 'ambiguous' && error.status === null)
+}
+
+/** The code of a cause that names a field is the most exact, then the main code, then the status. */
+function documentedRow(error: ProviderError, operation: ProviderOperation): ErrorRow | undefined {
+  const known = [...errorRows[operation], ...commonRows]
+  const causes = error.codes.slice(1)
+  return (
+    known.find((row) => row.field && causes.includes(String(row.on))) ??
+    known.find((row) => row.on === error.providerCode) ??
+    known.find((row) => row.on === error.status)
+  )
+}
+
+function build(
+  error: ProviderError,
+  operation: ProviderOperation,
+  row: ErrorRow,
+  extra: ErrorExtra,
+): AppError {
+  const limited = row.code === 'RATE_LIMITED'
+  return new AppError(row.code, {
+    message: sentence(error, operation, row),
+    ...(row.field !== undefined && {
+      details: [
+        detailOf(
+          row.field,
+          row.fieldReason ?? { code: 'PROVIDER_REFUSED_FIELD', data: { said: row.on } },
+        ),
+      ],
+    }),
+    extra: {
+      ...extra,
+      ...(limited && { retryAfterSeconds: Math.max(1, error.retryAfterSeconds ?? 1) }),
+    },
+    cause: error,
+  })
+}
+
+function sentence(error: ProviderError, operation: ProviderOperation, row: ErrorRow): string {
+  const text = errorCatalogue[row.code].text
+  if (row.code === 'PROVIDER_REJECTED') {
+    return `${text} (${nameOf(error)})${row.hint ? `: ${row.hint}` : ''}`
+  }
+  if (row.code === 'PROVIDER_TIMEOUT' && isMoneyOperation(operation)) {
+    return 'It is not known whether the provider did it; the service keeps finding out. Do not charge again'
+  }
+  if (named.has(row.code) && error.providerCode !== null) {
+    return `${text} (${error.providerCode})`
+  }
+  return text
+}
+
+/** Our codes that cover several refusals of the provider. */
+const named: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'ORDER_NOT_REFUNDABLE',
+  'PARTIAL_REFUND_NOT_SUPPORTED',
+  'REFUND_IN_PROGRESS',
+  'OAUTH_DENIED',
+  'PROVIDER_ERROR',
+])
+
+function nameOf(error: ProviderError): string {
+  return error.providerCode ?? (error.status === null ? 'no code' : `status ${error.status}`)
+}

@@ -1,0 +1,353 @@
+import { describe, expect, test } from 'vitest'
+import type { ErrorCode } from '../../src/errors/app-error.ts'
+import { deriveHealth } from '../../src/fleet/fleet-health.ts'
+import { messageOf } from '../../src/fleet/health-texts.ts'
+import type { FlowSeen } from '../../src/fleet/observations.ts'
+import {
+  ago,
+  boxSeen,
+  chargeSeen,
+  client,
+  connectionSeen,
+  healthOfBox,
+  now,
+  observed,
+  slot,
+  unshown,
+} from './seen.ts'
+
+const refusal = (code: ErrorCode, seconds = 10, count = 1) => ({
+  code,
+  since: ago(seconds + 60),
+  at: ago(seconds),
+  count,
+})
+
+describe('a box', () => {
+  test('that was paid a minute ago is well, whether the card was taken or not', () => {
+    expect(healthOfBox({})).toMatchObject({ state: 'ok', cause: null })
+    expect(healthOfBox({ charges: [chargeSeen({ status: 'failed' })] })).toMatchObject({
+      state: 'ok',
+    })
+  })
+
+  test('that never charged is unknown, and never well', () => {
+    expect(healthOfBox({ charges: [] })).toMatchObject({ state: 'unknown', cause: 'never_charged' })
+  })
+
+  test('that has been quiet is unknown, and wants attention when it usually charges at this hour', () => {
+    const charges = [chargeSeen({ createdAt: ago(18 * 60) })]
+    expect(healthOfBox({ charges })).toMatchObject({ state: 'unknown', cause: 'quiet' })
+    expect(healthOfBox({ charges, usualPerHour: 4 })).toMatchObject({ state: 'unknown' })
+    expect(healthOfBox({ charges, usualPerHour: 60 })).toMatchObject({
+      state: 'attention',
+      cause: 'box_silent',
+    })
+  })
+
+  test.each([
+    ['TERMINAL_NOT_PDV', 'terminal_standalone'],
+    ['TERMINAL_NOT_FOUND', 'terminal_missing'],
+    ['TERMINAL_BUSY', 'terminal_busy'],
+  ] as const)('whose charge was refused as %s is down: %s', (code, cause) => {
+    const box = { refusal: refusal(code) }
+    expect(healthOfBox(box)).toMatchObject({ state: 'down', cause, since: ago(70) })
+    expect(healthOfBox({ ...box, charges: [] })).toMatchObject({ state: 'down', cause })
+  })
+
+  test.each(['TERMINAL_NOT_PDV', 'TERMINAL_NOT_FOUND', 'TERMINAL_BUSY', 'PROVIDER_ERROR'] as const)(
+    'that charges again after %s is well',
+    (code) => {
+      const charges = [chargeSeen({ createdAt: ago(5) })]
+      expect(healthOfBox({ charges, refusal: refusal(code) })).toMatchObject({ state: 'ok' })
+    },
+  )
+
+  test('is not well because somebody pays a charge that was begun before its terminal was switched over', () => {
+    const charges = [chargeSeen({ createdAt: ago(30), endedAt: ago(1) })]
+    expect(healthOfBox({ charges, refusal: refusal('TERMINAL_NOT_PDV') })).toMatchObject({
+      state: 'down',
+      cause: 'terminal_standalone',
+    })
+  })
+
+  test('is looked at by whoever lists its terminals: what is found later counts', () => {
+    const found = (kind: 'pdv' | 'standalone', seconds: number) => ({
+      found: kind,
+      terminalId: 'T-9',
+      since: ago(seconds),
+      at: ago(seconds),
+    })
+    expect(healthOfBox({ terminal: found('standalone', 5) })).toMatchObject({
+      state: 'down',
+      cause: 'terminal_standalone',
+      about: { terminalId: 'T-9' },
+    })
+    expect(healthOfBox({ terminal: found('standalone', 500) })).toMatchObject({ state: 'ok' })
+    expect(
+      healthOfBox({ terminal: found('pdv', 5), refusal: refusal('TERMINAL_NOT_PDV') }),
+    ).toMatchObject({ state: 'ok' })
+  })
+
+  test('whose terminal has not shown a charge for 20 s is down, and not before', () => {
+    expect(healthOfBox({ charges: [unshown(15), chargeSeen()] })).toMatchObject({ state: 'ok' })
+    const silent = healthOfBox({ charges: [unshown(25), chargeSeen()] })
+    expect(silent).toMatchObject({ state: 'down', cause: 'terminal_silent', since: ago(25) })
+  })
+
+  test('stays silent when its charge is given up, until a terminal shows one', () => {
+    const givenUp = chargeSeen({
+      ...unshown(120),
+      status: 'canceled',
+      endedAt: ago(60),
+      changedAt: ago(60),
+      isGivenUp: true,
+    })
+    expect(healthOfBox({ charges: [unshown(3), givenUp] })).toMatchObject({
+      state: 'down',
+      cause: 'terminal_silent',
+      since: ago(120),
+    })
+    expect(healthOfBox({ charges: [chargeSeen({ createdAt: ago(5) }), givenUp] })).toMatchObject({
+      state: 'ok',
+    })
+  })
+
+  test('is not called silent while nobody could ask the provider', () => {
+    const charges = [{ ...unshown(25), checkedAt: ago(24) }, chargeSeen()]
+    expect(healthOfBox({ charges })).toMatchObject({ state: 'ok' })
+  })
+
+  test('says which charge holds its terminal, and leaves a customer who pays in peace', () => {
+    const holder = (seconds: number) =>
+      chargeSeen({
+        createdAt: ago(seconds),
+        status: 'at_terminal',
+        endedAt: null,
+        reference: '0001-77',
+      })
+    const box = (seconds: number) => ({
+      charges: [holder(seconds)],
+      refusal: refusal('TERMINAL_BUSY'),
+    })
+    expect(healthOfBox(box(30))).toMatchObject({ state: 'attention', cause: 'terminal_busy' })
+    expect(healthOfBox(box(300))).toMatchObject({
+      state: 'down',
+      cause: 'terminal_busy',
+      since: ago(300),
+      about: { reference: '0001-77', terminalId: 'T-1' },
+    })
+    const ended = { ...holder(300), status: 'canceled' as const, endedAt: ago(2) }
+    expect(healthOfBox({ ...box(300), charges: [ended] })).toMatchObject({ state: 'ok' })
+  })
+
+  test('is in doubt over a charge of unknown outcome until somebody settles it or another charge has run', () => {
+    const doubtful = chargeSeen({
+      createdAt: ago(90),
+      creation: 'unknown',
+      status: 'created',
+      confirmedAt: null,
+      lifeAt: null,
+      endedAt: null,
+    })
+    const before = chargeSeen({ createdAt: ago(200) })
+    expect(healthOfBox({ charges: [doubtful, before] })).toMatchObject({
+      state: 'attention',
+      cause: 'in_doubt',
+      since: ago(90),
+    })
+    expect(
+      healthOfBox({ charges: [{ ...doubtful, settledAs: 'not_paid' as const }, before] }),
+    ).toMatchObject({ state: 'ok' })
+    expect(healthOfBox({ charges: [chargeSeen({ createdAt: ago(9) }), doubtful] })).toMatchObject({
+      state: 'ok',
+    })
+  })
+
+  test('is down with the connection of its client, and with the calls that every charge makes', () => {
+    const lost = connectionSeen({ status: 'lost' })
+    expect(healthOfBox({}, { connections: [lost] })).toMatchObject({
+      state: 'down',
+      cause: 'connection_lost',
+    })
+    const operations = [{ operation: 'order.create', slots: [slot(5, { failed: 4 })] }]
+    expect(healthOfBox({}, { operations })).toMatchObject({
+      state: 'down',
+      cause: 'provider_failing',
+      about: { operation: 'order.create' },
+    })
+    const reads = [{ operation: 'order.read', slots: [slot(5, { failed: 4 })] }]
+    expect(healthOfBox({}, { operations: reads })).toMatchObject({ state: 'ok' })
+  })
+
+  test('is not blamed for what a till did wrong, nor for ever for what the provider did', () => {
+    expect(healthOfBox({ refusal: refusal('IDEMPOTENCY_CONFLICT') })).toMatchObject({ state: 'ok' })
+    const refused = refusal('PROVIDER_ERROR', 5, 2)
+    expect(healthOfBox({ refusal: refused })).toMatchObject({ state: 'down' })
+    const operations = [{ operation: 'order.create', slots: [slot(1, { answered: 1 })] }]
+    expect(healthOfBox({ refusal: refused }, { operations })).toMatchObject({ state: 'ok' })
+  })
+})
+
+describe('a kind of call to the provider', () => {
+  const stateOf = (...slots: Parameters<typeof slot>[1][]) => {
+    const operations = [
+      {
+        operation: 'order.create',
+        slots: slots.map((over, place) => slot(5 + place * 10, over)),
+      },
+    ]
+    return deriveHealth(observed({ operations }), now).provider[0]
+  }
+
+  test('is told by its newest attempts, not by the last one', () => {
+    expect(stateOf()).toMatchObject({ state: 'unknown', cause: 'not_called', since: null })
+    expect(stateOf({ answered: 3 })).toMatchObject({ state: 'ok', cause: null })
+    expect(stateOf({ answered: 1 }, { failed: 6, lastCode: 'internal' })).toMatchObject({
+      state: 'down',
+      cause: 'provider_failing',
+      about: { code: 'internal' },
+    })
+    expect(stateOf({ answered: 7, failed: 3 })).toMatchObject({ state: 'attention' })
+    expect(stateOf({ failed: 1, answered: 9 })).toMatchObject({ state: 'ok' })
+    expect(stateOf({ failed: 1 })).toMatchObject({ state: 'ok' })
+    expect(stateOf({ throttled: 5 })).toMatchObject({ state: 'attention', cause: 'throttled' })
+  })
+
+  test('is well again after ten good attempts, and fails since its first failure', () => {
+    expect(stateOf({ answered: 10 }, { failed: 30 })).toMatchObject({ state: 'ok' })
+    expect(stateOf({ answered: 3 }, { failed: 30 })).toMatchObject({ state: 'down' })
+    expect(stateOf({ answered: 1 }, {}, { answered: 2 }, {}, { failed: 30 })).toMatchObject({
+      state: 'ok',
+    })
+    expect(stateOf({ failed: 2 }, { failed: 3 }, { answered: 9 })).toMatchObject({
+      state: 'down',
+      since: ago(15),
+    })
+  })
+})
+
+describe('a connection', () => {
+  test.each([
+    [{ status: 'lost' as const }, 'down', 'connection_lost'],
+    [{ status: 'none' as const }, 'down', 'not_connected'],
+    [{ status: 'none' as const, isPinned: false }, 'down', 'account_unpinned'],
+    [{ expiresAt: ago(1) }, 'attention', 'connection_expiring'],
+    [{ expiresAt: ago(1), isRenewable: false }, 'down', 'connection_lost'],
+    [{ refreshStartedAt: ago(3600) }, 'attention', 'connection_expiring'],
+    [{ withoutWebhook: { count: 5, since: ago(600) } }, 'attention', 'webhooks_missing'],
+    [{ withoutWebhook: { count: 4, since: ago(600) } }, 'ok', null],
+    [{}, 'ok', null],
+  ] as const)('%j is %s: %s', (over, state, cause) => {
+    const { connections } = deriveHealth(observed({ connections: [connectionSeen(over)] }), now)
+    expect(connections[0]).toMatchObject({ client, state, cause })
+  })
+})
+
+describe('a flow', () => {
+  const flowSeen = (over: Partial<FlowSeen> = {}): FlowSeen => ({
+    flow: 'articles',
+    pollIntervalMs: 60_000,
+    isPaused: false,
+    pausedAt: null,
+    isLimited: false,
+    isPolling: false,
+    dueSince: null,
+    accessLost: null,
+    isReadingPaused: false,
+    lastPollAt: ago(30),
+    lastSuccessAt: ago(30),
+    lastError: null,
+    destinations: [],
+    ...over,
+  })
+  const sending = (state: FlowSeen['destinations'][number]['sending']['state'], pending = 40) => ({
+    name: 'shop',
+    accessLost: null,
+    sending: { state, cause: '503', since: ago(600), nextAttemptAt: ago(-30) },
+    pending,
+    oldestWaitingAt: pending > 0 ? ago(600) : null,
+    failed: 0,
+  })
+  const derive = (seen: FlowSeen) => deriveHealth(observed({ flows: [seen] }), now).flows[0]
+
+  test('is not well while one of its destinations rests', () => {
+    expect(derive(flowSeen({ destinations: [sending('open')] }))).toMatchObject({
+      flow: 'articles',
+      state: 'attention',
+      cause: 'destination_failing',
+      since: ago(600),
+      destinations: [
+        {
+          name: 'shop',
+          state: 'down',
+          cause: 'destination_failing',
+          pending: 40,
+          nextTryAt: ago(-30),
+        },
+      ],
+    })
+    expect(derive(flowSeen({ destinations: [sending('flowing', 0)] }))).toMatchObject({
+      state: 'ok',
+    })
+  })
+
+  const lost = { since: ago(600), code: 'invalid_grant', place: `\${env:TOKEN}` }
+
+  test('of which a destination lost its access says whose, and where the new token goes', () => {
+    const destinations = [{ ...sending('open'), accessLost: lost }]
+    const derived = derive(flowSeen({ destinations }))
+    expect(derived).toMatchObject({
+      state: 'attention',
+      cause: 'access_lost',
+      about: { destination: 'shop' },
+      destinations: [{ state: 'down', cause: 'access_lost', since: lost.since }],
+    })
+    const [one] = derived?.destinations ?? []
+    if (!one) throw new Error('no destination')
+    expect(messageOf(one, 'es', now)).toBe(
+      `El emisor del acceso ya no lo renueva (invalid_grant) desde hace 10 minutos. Autorizá la aplicación otra vez, poné el nuevo refresh token en \${env:TOKEN} y releé los archivos de flujos.`,
+    )
+  })
+
+  test('tells how long it rests as a length: the hour on the wall is another in each shop', () => {
+    const [rests] = derive(flowSeen({ destinations: [sending('open')] }))?.destinations ?? []
+    if (!rests) throw new Error('no destination')
+    expect(messageOf(rests, 'en', now)).toBe(
+      'The destination fails: sending is suspended for 10 minutes. Pending deliveries: 40. Next attempt in 30 seconds. Check that it answers.',
+    )
+    expect(messageOf(rests, 'es', now)).toContain('Próximo intento en 30 segundos')
+  })
+
+  test.each([
+    [{ isPaused: true }, 'attention', 'flow_paused'],
+    [{ isLimited: true }, 'attention', 'flow_limited'],
+    [{ lastError: 'refused' }, 'attention', 'source_failing'],
+    [{ lastError: 'refused', lastSuccessAt: ago(181) }, 'down', 'source_failing'],
+    [{ lastError: 'refused', lastSuccessAt: null }, 'down', 'source_failing'],
+    [{ accessLost: lost }, 'down', 'access_lost'],
+    [{ accessLost: lost, isPaused: true }, 'attention', 'flow_paused'],
+    [{ isReadingPaused: true }, 'attention', 'too_many_waiting'],
+    [{ lastPollAt: null }, 'unknown', 'never_polled'],
+    [{ lastPollAt: ago(300), dueSince: ago(181) }, 'down', 'not_polled'],
+    [{ lastPollAt: ago(300), dueSince: ago(181), isPolling: true }, 'ok', null],
+    [{ lastPollAt: ago(300), dueSince: ago(60) }, 'ok', null],
+    [{}, 'ok', null],
+  ] as const)('%j is %s: %s', (over, state, cause) => {
+    expect(derive(flowSeen(over))).toMatchObject({ state, cause })
+  })
+})
+
+test('every box of every client is told of, each with the id that the ERP gave it', () => {
+  const boxes = [boxSeen(), boxSeen({ cajaId: 'CAJA-2', sucursalId: 'SUC-2' })]
+  expect(
+    deriveHealth(observed({ boxes }), now).boxes.map(({ cajaId, sucursalId, terminalId }) => ({
+      cajaId,
+      sucursalId,
+      terminalId,
+    })),
+  ).toEqual([
+    { cajaId: 'CAJA-1', sucursalId: 'SUC-1', terminalId: 'T-1' },
+    { cajaId: 'CAJA-2', sucursalId: 'SUC-2', terminalId: 'T-1' },
+  ])
+})

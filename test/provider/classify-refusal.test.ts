@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest'
+import { judgeRefusal } from '../../src/provider/classify-refusal.ts'
+import { errorRows } from '../../src/provider/error-codes.ts'
+
+const money = ['order.create', 'order.cancel', 'order.refund'] as const
+const withCode = (code: string) => ({ errors: [{ code, message: 'x' }] })
+
+test.each(money)(
+  'a refusal of %s proves something only by a code that is documented for it',
+  (operation) => {
+    const documented = errorRows[operation]
+      .map(({ on }) => on)
+      .filter((on) => typeof on === 'string')
+    expect(documented.length).toBeGreaterThan(3)
+    const verdicts = new Set(documented.map((code) => judgeRefusal(operation, 400, withCode(code))))
+    expect(verdicts).toContain('proof')
+    for (const code of ['', 'no_such_code', 'forbidden', 'terminal_is_asleep']) {
+      expect(judgeRefusal(operation, 400, withCode(code)), code).toBe('ambiguous')
+    }
+    for (const status of [400, 401, 403, 404, 409, 422, 429]) {
+      for (const body of [undefined, null, '<html>', {}, { message: 'x' }]) {
+        expect(judgeRefusal(operation, status, body), String(status)).toBe('ambiguous')
+      }
+    }
+  },
+)
+
+test.each(money)('what speaks of the key, or of a lock, leaves %s open', (operation) => {
+  for (const code of [
+    'idempotency_key_already_used',
+    'idempotency_validation_failed',
+    'resource_locked',
+    'conflict',
+  ]) {
+    expect(judgeRefusal(operation, 409, withCode(code)), code).toBe('ambiguous')
+  }
+  // Whatever it says, a lock may be that of our own earlier attempt.
+  const [{ on } = { on: '' }] = errorRows[operation].filter((row) => typeof row.on === 'string')
+  expect(judgeRefusal(operation, 423, withCode(String(on)))).toBe('ambiguous')
+})
+
+test.each(money)(
+  'what our own earlier attempt can have caused says nothing about %s',
+  (operation) => {
+    for (const code of [
+      'order_already_canceled',
+      'order_already_refunded',
+      'refund_in_progress',
+      'movement_operations_pending',
+      'PA_UNAUTHORIZED_RESULT_FROM_POLICIES',
+    ]) {
+      expect(judgeRefusal(operation, 409, withCode(code)), code).toBe('silent')
+    }
+  },
+)
+
+test.each(money)(
+  'what is refused before the key is looked at says nothing about %s',
+  (operation) => {
+    expect(judgeRefusal(operation, 401, withCode('unauthorized'))).toBe('silent')
+    expect(judgeRefusal(operation, 429, withCode('too_many_requests'))).toBe('silent')
+    expect(judgeRefusal(operation, 429, withCode('usage_quota_exceeded'))).toBe('silent')
+    expect(judgeRefusal(operation, 429, withCode('local_rate_limited'))).toBe('silent')
+    // The same words under another status are somebody else's.
+    expect(judgeRefusal(operation, 403, withCode('unauthorized'))).toBe('ambiguous')
+    expect(judgeRefusal(operation, 400, withCode('too_many_requests'))).toBe('ambiguous')
+  },
+)
+
+test('where no money moves a refusal is one, and a conflict without a code stays open', () => {
+  for (const operation of ['store.create', 'terminal.mode']) {
+    expect(judgeRefusal(operation, 409, {}), operation).toBe('ambiguous')
+    expect(judgeRefusal(operation, 404, {}), operation).toBe('silent')
+    expect(judgeRefusal(operation, 401, withCode('unauthorized')), operation).toBe('silent')
+    expect(judgeRefusal(operation, 400, withCode('anything')), operation).toBe('proof')
+    expect(judgeRefusal(operation, 423, withCode('anything')), operation).toBe('ambiguous')
+    for (const code of ['idempotency_key_already_used', 'resource_locked']) {
+      expect(judgeRefusal(operation, 409, withCode(code)), operation).toBe('ambiguous')
+    }
+  }
+})

@@ -1,0 +1,307 @@
+import { expect, test } from 'vitest'
+import { type ErrorCode, errorCatalogue } from '../../src/errors/app-error.ts'
+import { errorRows } from '../../src/provider/error-codes.ts'
+import { type ProviderOperation, toAppError } from '../../src/provider/provider.ts'
+import { ProviderError, type ProviderErrorFields } from '../../src/provider/provider-error.ts'
+
+const money: ProviderOperation[] = ['order.create', 'order.cancel', 'order.refund']
+const all = Object.keys(errorRows) as ProviderOperation[]
+
+function failure(fields: Partial<ProviderErrorFields>): ProviderError {
+  return new ProviderError({
+    kind: 'refused',
+    effect: 'none',
+    status: 400,
+    failure: null,
+    providerCode: null,
+    codes: fields.providerCode ? [fields.providerCode] : [],
+    providerMessage: 'raw text of the provider',
+    retryAfterSeconds: null,
+    requestId: null,
+    attempts: 1,
+    ...fields,
+  })
+}
+
+/** Every refusal that the provider's documentation names: operation, status, code and what a till is told. */
+const documented: [ProviderOperation, number, string, ErrorCode][] = [
+  ['oauth.exchange', 400, 'invalid_client', 'PROVIDER_REJECTED'],
+  ['oauth.exchange', 400, 'invalid_grant', 'OAUTH_DENIED'],
+  ['oauth.exchange', 400, 'invalid_request', 'PROVIDER_REJECTED'],
+  ['oauth.exchange', 400, 'invalid_scope', 'OAUTH_DENIED'],
+  ['oauth.exchange', 400, 'unsupported_grant_type', 'PROVIDER_REJECTED'],
+  ['oauth.exchange', 400, 'unauthorized_client', 'OAUTH_DENIED'],
+  ['oauth.exchange', 403, 'forbidden', 'OAUTH_DENIED'],
+  ['oauth.exchange', 429, 'local_rate_limited', 'RATE_LIMITED'],
+  ['oauth.exchange', 401, 'invalid_client', 'PROVIDER_REJECTED'],
+  ['oauth.refresh', 400, 'invalid_client', 'PROVIDER_REJECTED'],
+  ['oauth.refresh', 400, 'invalid_grant', 'CONNECTION_LOST'],
+  ['oauth.refresh', 400, 'invalid_request', 'PROVIDER_REJECTED'],
+  ['oauth.refresh', 400, 'invalid_scope', 'PROVIDER_REJECTED'],
+  ['oauth.refresh', 400, 'unsupported_grant_type', 'PROVIDER_REJECTED'],
+  ['oauth.refresh', 400, 'unauthorized_client', 'CONNECTION_LOST'],
+  ['oauth.refresh', 403, 'forbidden', 'CONNECTION_LOST'],
+  ['oauth.refresh', 429, 'local_rate_limited', 'RATE_LIMITED'],
+  ['order.create', 400, 'empty_required_header', 'PROVIDER_REJECTED'],
+  ['order.create', 400, 'invalid_idempotency_key_length', 'PROVIDER_REJECTED'],
+  ['order.create', 400, 'required_properties', 'PROVIDER_REJECTED'],
+  ['order.create', 400, 'unsupported_properties', 'PROVIDER_REJECTED'],
+  ['order.create', 400, 'minimum_properties', 'PROVIDER_REJECTED'],
+  ['order.create', 400, 'property_type', 'PROVIDER_REJECTED'],
+  ['order.create', 400, 'property_value', 'PROVIDER_REJECTED'],
+  ['order.create', 400, 'minimum_items', 'PROVIDER_REJECTED'],
+  ['order.create', 400, 'maximum_items', 'PROVIDER_REJECTED'],
+  ['order.create', 400, 'json_syntax_error', 'PROVIDER_REJECTED'],
+  ['order.create', 401, 'unauthorized', 'CONNECTION_LOST'],
+  ['order.create', 403, 'forbidden_checking_terminal_owner', 'TERMINAL_NOT_FOUND'],
+  ['order.create', 409, 'already_queued_order_on_terminal', 'TERMINAL_BUSY'],
+  ['order.create', 409, 'already_queued_order_for_terminal', 'TERMINAL_BUSY'],
+  ['order.read', 400, 'invalid_path_param', 'PROVIDER_REJECTED'],
+  ['order.read', 400, 'bad_request', 'PROVIDER_REJECTED'],
+  ['order.read', 401, 'unauthorized', 'CONNECTION_LOST'],
+  ['order.read', 404, 'order_not_found', 'NOT_FOUND'],
+  ['order.cancel', 400, 'empty_required_header', 'PROVIDER_REJECTED'],
+  ['order.cancel', 400, 'bad_request', 'PROVIDER_REJECTED'],
+  ['order.cancel', 400, 'invalid_path_param', 'PROVIDER_REJECTED'],
+  ['order.cancel', 401, 'unauthorized', 'CONNECTION_LOST'],
+  ['order.cancel', 404, 'order_not_found', 'NOT_FOUND'],
+  ['order.cancel', 409, 'cannot_cancel_order', 'ORDER_NOT_CANCELABLE'],
+  ['order.cancel', 409, 'order_already_canceled', 'ORDER_NOT_CANCELABLE'],
+  ['order.refund', 400, 'empty_required_header', 'PROVIDER_REJECTED'],
+  ['order.refund', 400, 'invalid_path_param', 'PROVIDER_REJECTED'],
+  ['order.refund', 400, 'unsupported_partially_refunds', 'PARTIAL_REFUND_NOT_SUPPORTED'],
+  ['order.refund', 400, 'refund_amount_exceeds', 'REFUND_AMOUNT_EXCEEDS'],
+  ['order.refund', 401, 'unauthorized', 'CONNECTION_LOST'],
+  ['order.refund', 401, 'user_not_authorized', 'CONNECTION_LOST'],
+  ['order.refund', 403, 'partial_refund_forbidden_with_tips', 'PARTIAL_REFUND_NOT_SUPPORTED'],
+  ['order.refund', 404, 'order_not_found', 'NOT_FOUND'],
+  ['order.refund', 404, 'transaction_not_found', 'ORDER_NOT_REFUNDABLE'],
+  ['order.refund', 409, 'order_already_refunded', 'ORDER_ALREADY_REFUNDED'],
+  ['order.refund', 409, 'cannot_refund_order', 'ORDER_NOT_REFUNDABLE'],
+  ['order.refund', 409, 'refund_period_exceeded', 'ORDER_NOT_REFUNDABLE'],
+  ['order.refund', 409, 'action_not_allowed_for_current_state', 'ORDER_NOT_REFUNDABLE'],
+  ['order.refund', 409, 'refund_in_progress', 'REFUND_IN_PROGRESS'],
+  ['order.refund', 409, 'movement_operations_pending', 'REFUND_IN_PROGRESS'],
+  ['order.refund', 422, 'payment_not_refundable', 'ORDER_NOT_REFUNDABLE'],
+  ['order.refund', 422, 'amount_not_refundable', 'REFUND_AMOUNT_EXCEEDS'],
+  ['order.refund', 422, 'max_refunds_exceeded', 'ORDER_NOT_REFUNDABLE'],
+  ['order.refund', 425, 'order_payment_not_yet_enabled_for_refund', 'REFUND_IN_PROGRESS'],
+  ['order.refund', 428, 'insufficient_money_for_refund', 'PROVIDER_REJECTED'],
+  ['order.simulate', 400, 'bad_request', 'PROVIDER_REJECTED'],
+  ['order.simulate', 401, 'unauthorized', 'CONNECTION_LOST'],
+  ['order.simulate', 403, 'forbidden', 'NOT_SANDBOX'],
+  ['order.simulate', 404, 'order_not_found', 'NOT_FOUND'],
+  ['store.create', 400, 'UNKNOWN_FIELD', 'PROVIDER_REJECTED'],
+  ['store.create', 400, 'INVALID_USER_ID', 'PROVIDER_REJECTED'],
+  ['store.create', 400, 'INVALID_BUSINESS_HOURS', 'PROVIDER_REJECTED'],
+  ['store.create', 400, 'INVALID_DAY', 'PROVIDER_REJECTED'],
+  ['store.create', 403, 'Forbidden', 'PROVIDER_REJECTED'],
+  ['store.delete', 400, 'INVALID_USER_ID', 'PROVIDER_REJECTED'],
+  ['store.delete', 400, 'INVALID_STORE_ID', 'PROVIDER_REJECTED'],
+  ['store.delete', 400, 'UNKNOWN_FIELD', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'MISSING_BODY', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'UNKNOWN_FIELD_EXCEPTION', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'INVALID_FIXED_AMOUNT', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'INVALID_CATEGORY', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'UNKNOWN_MCC', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'INVALID_STORE_ID', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'INVALID_EXTERNAL_STORE_ID', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'EXTERNAL_STORE_ID_NOT_MATCH', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'INEXISTENT_EXTERNAL_STORE_ID', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'INVALID_URL', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'URL_TOO_LONG', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'FIXED_AMOUNT_FALSE', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'non_existent_external_store_id', 'PROVIDER_REJECTED'],
+  ['pos.create', 409, 'point_of_sale_exists', 'CONFLICT'],
+  ['pos.create', 400, 'bad_request', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'idempotency_key_already_used', 'PROVIDER_REJECTED'],
+  ['pos.create', 400, 'invalid_external_store_id', 'PROVIDER_REJECTED'],
+  ['pos.create', 401, 'unauthorized', 'CONNECTION_LOST'],
+  ['pos.create', 404, 'store_not_found', 'PROVIDER_REJECTED'],
+  ['pos.create', 409, 'pos_already_exists', 'CONFLICT'],
+  ['pos.create', 409, 'conflict', 'PROVIDER_REJECTED'],
+  ['pos.create', 422, 'unprocessable_entity', 'PROVIDER_REJECTED'],
+  ['pos.create', 424, 'internal_error_check_store_owner', 'PROVIDER_REJECTED'],
+  ['pos.delete', 400, 'INVALID_POS_ID', 'PROVIDER_REJECTED'],
+  ['terminal.list', 401, 'unauthorized', 'CONNECTION_LOST'],
+  ['terminal.mode', 400, 'unsupported_site', 'PROVIDER_REJECTED'],
+  ['terminal.mode', 400, 'unsupported_properties', 'PROVIDER_REJECTED'],
+  ['terminal.mode', 400, 'required_properties', 'PROVIDER_REJECTED'],
+  ['terminal.mode', 400, 'property_value', 'PROVIDER_REJECTED'],
+  ['terminal.mode', 400, 'invalid_payload', 'PROVIDER_REJECTED'],
+  ['terminal.mode', 401, 'unauthorized', 'CONNECTION_LOST'],
+  ['terminal.mode', 403, 'terminal_not_allowed_action', 'PROVIDER_REJECTED'],
+  ['terminal.mode', 403, 'store_pos_not_found', 'TERMINAL_NOT_FOUND'],
+  ['terminal.mode', 404, 'not_found', 'TERMINAL_NOT_FOUND'],
+  ['terminal.mode', 429, 'too_many_requests', 'RATE_LIMITED'],
+  ['user.read', 401, 'unauthorized', 'CONNECTION_LOST'],
+  ['user.read', 403, 'PA_UNAUTHORIZED_RESULT_FROM_POLICIES', 'PROVIDER_REJECTED'],
+]
+
+function kindOf(status: number): ProviderErrorFields['kind'] {
+  if (status === 401) return 'unauthorized'
+  return status === 429 ? 'rate_limited' : 'refused'
+}
+
+test.each(documented)('%s %i %s is %s', (operation, status, providerCode, code) => {
+  const error = failure({ kind: kindOf(status), status, providerCode })
+  const told = toAppError(error, operation)
+  expect(told).toMatchObject({ code, status: errorCatalogue[code].status, cause: error })
+  expect(told.message).not.toContain('raw text')
+  if (code === 'PROVIDER_REJECTED') expect(told.message).toContain(providerCode)
+})
+
+test('every row of the table is covered by a documented refusal or names a field', () => {
+  const tested = new Set(documented.map(([operation, , code]) => `${operation} ${code}`))
+  const rows = all.flatMap((operation) =>
+    errorRows[operation]
+      .filter((row) => typeof row.on === 'string' && row.field === undefined)
+      .map((row) => `${operation} ${row.on}`),
+  )
+  // Spellings and shared schema codes that no page lists for the operation but that cost nothing to know.
+  const spare = rows.filter((row) => !tested.has(row))
+  expect(spare.every((row) => /forbidden|order\.(cancel|refund) /.test(row))).toBe(true)
+  expect(rows.length - spare.length).toBeGreaterThan(80)
+})
+
+test.each([
+  ['INVALID_NAME', 'name'],
+  ['INVALID_LOCATION', 'location'],
+  ['INVALID_STREET_NAME', 'location.street_name'],
+  ['INVALID_STREET_NUMBER', 'location.street_number'],
+  ['INVALID_CITY_NAME', 'location.city_name'],
+  ['INVALID_STATE_NAME', 'location.state_name'],
+  ['INVALID_ZIP_CODE', 'location'],
+  ['INVALID_LATITUDE', 'location.latitude'],
+  ['INVALID_LONGITUDE', 'location.longitude'],
+  ['INVALID_REFERENCE', 'location.reference'],
+])('a store refused with %s points at %j', (providerCode, path) => {
+  for (const codes of [[providerCode], ['bad_request', providerCode]]) {
+    const told = toAppError(failure({ providerCode: codes[0] ?? null, codes }), 'store.create')
+    expect(told).toMatchObject({
+      code: 'VALIDATION_ERROR',
+      status: 422,
+      details: [{ path, message: `the provider refused it (${providerCode})` }],
+    })
+  }
+})
+
+test.each(['VALIDATION_ERROR', 'validation_error', 'BAD_REQUEST', 'bad_request'])(
+  'a store refused with %s alone names what may be wrong',
+  (providerCode) => {
+    const told = toAppError(failure({ providerCode }), 'store.create')
+    expect(told).toMatchObject({
+      code: 'VALIDATION_ERROR',
+      details: [{ path: '', message: expect.stringContaining('external_id or location') }],
+    })
+  },
+)
+
+test.each([
+  ['INVALID_NAME', 'pos.name'],
+  ['NAME_TOO_LONG', 'pos.name'],
+  ['INVALID_EXTERNAL_ID', 'pos.external_id'],
+  ['EXTERNAL_ID_TOO_LONG', 'pos.external_id'],
+])('a box refused with %s points at %s', (providerCode, path) => {
+  const told = toAppError(failure({ providerCode }), 'pos.create')
+  expect(told).toMatchObject({ code: 'VALIDATION_ERROR', details: [{ path }] })
+})
+
+test('a second PDV on a box is known by its status alone', () => {
+  for (const providerCode of [null, '412', 'whatever']) {
+    expect(toAppError(failure({ status: 412, providerCode }), 'terminal.mode').code).toBe(
+      'ONE_PDV_PER_BOX',
+    )
+  }
+  expect(toAppError(failure({ status: 412 }), 'order.create').code).toBe('PROVIDER_REJECTED')
+})
+
+test('an undocumented refusal is a refusal, told by code or else by status', () => {
+  for (const operation of all) {
+    const named = toAppError(failure({ status: 418, providerCode: 'brand_new' }), operation)
+    expect(named.code).toBe('PROVIDER_REJECTED')
+    expect(named.message).toContain('brand_new')
+    expect(toAppError(failure({ status: 418 }), operation).message).toContain('status 418')
+  }
+})
+
+test('a wait that the provider asks for is handed on, at least a second', () => {
+  for (const operation of all) {
+    const limited = { kind: 'rate_limited', status: 429 } as const
+    const told = toAppError(failure({ ...limited, retryAfterSeconds: 7 }), operation)
+    expect(told).toMatchObject({ code: 'RATE_LIMITED', extra: { retryAfterSeconds: 7 } })
+    for (const retryAfterSeconds of [null, 0]) {
+      const silent = toAppError(failure({ ...limited, retryAfterSeconds }), operation)
+      expect(silent.extra.retryAfterSeconds).toBe(1)
+    }
+  }
+})
+
+test.each(money)(
+  '%s with an effect that is not excluded is unknown, whatever came last',
+  (operation) => {
+    const ends: Partial<ProviderErrorFields>[] = [
+      { kind: 'ambiguous', status: null, failure: 'timeout' },
+      { kind: 'ambiguous', status: null, failure: 'connect' },
+      { kind: 'ambiguous', status: 500 },
+      { kind: 'invalid_answer', status: 201 },
+      { kind: 'rate_limited', status: 429 },
+      { kind: 'unauthorized', status: 401 },
+      { kind: 'refused', status: 423, providerCode: 'resource_locked' },
+      { kind: 'refused', status: 409, providerCode: 'idempotency_key_already_used' },
+      { kind: 'refused', status: 409, providerCode: 'order_already_refunded' },
+    ]
+    for (const end of ends) {
+      const told = toAppError(failure({ ...end, effect: 'unknown' }), operation)
+      expect(told).toMatchObject({
+        code: 'PROVIDER_TIMEOUT',
+        status: 504,
+        extra: { outcome: 'unknown', retrySafe: false },
+      })
+    }
+  },
+)
+
+test.each(money)('%s that did nothing may be repeated', (operation) => {
+  const ends: [Partial<ProviderErrorFields>, ErrorCode][] = [
+    [{ kind: 'unreachable', status: null, failure: 'connect' }, 'PROVIDER_ERROR'],
+    [{ kind: 'unreachable', status: null, failure: 'deadline' }, 'PROVIDER_ERROR'],
+    [{ kind: 'rate_limited', status: 429 }, 'RATE_LIMITED'],
+    [{ kind: 'unauthorized', status: 401 }, 'CONNECTION_LOST'],
+    [{ kind: 'refused', status: 400, providerCode: 'property_value' }, 'PROVIDER_REJECTED'],
+  ]
+  for (const [end, code] of ends) {
+    const told = toAppError(failure(end), operation)
+    expect(told).toMatchObject({ code, extra: { retrySafe: true } })
+    // Only a creation knows that nobody was charged: a cancel or refund is about an order that may be paid.
+    expect(told.extra.outcome).toBe(operation === 'order.create' ? 'not_charged' : 'unknown')
+  }
+})
+
+test('every refusal of a money operation carries outcome and retrySafe', () => {
+  for (const [operation, status, providerCode] of documented) {
+    const { extra } = toAppError(failure({ kind: kindOf(status), status, providerCode }), operation)
+    const told = extra.outcome !== undefined && extra.retrySafe !== undefined
+    expect([operation, told]).toEqual([operation, money.includes(operation)])
+  }
+})
+
+test('an order that is canceled already was not charged', () => {
+  const error = failure({ status: 409, providerCode: 'order_already_canceled' })
+  expect(toAppError(error, 'order.cancel').extra.outcome).toBe('not_charged')
+})
+
+test('where no money moves, only a missing answer is a timeout', () => {
+  for (const operation of all.filter((name) => !money.includes(name))) {
+    const code = (fields: Partial<ProviderErrorFields>) =>
+      toAppError(failure(fields), operation).code
+    expect(code({ kind: 'unreachable', status: null, failure: 'timeout' })).toBe('PROVIDER_TIMEOUT')
+    expect(code({ kind: 'ambiguous', effect: 'unknown', status: null, failure: 'reset' })).toBe(
+      'PROVIDER_TIMEOUT',
+    )
+    expect(code({ kind: 'unreachable', status: null, failure: 'connect' })).toBe('PROVIDER_ERROR')
+    expect(code({ kind: 'unreachable', status: 503 })).toBe('PROVIDER_ERROR')
+    expect(code({ kind: 'ambiguous', effect: 'unknown', status: 500 })).toBe('PROVIDER_ERROR')
+    expect(code({ kind: 'invalid_answer', status: 200 })).toBe('PROVIDER_ERROR')
+  }
+})
