@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/app/config.ts'
 import { spawnService } from '../process/real-process.ts'
 import { prepareData } from '../support/pglite-template.ts'
 
-/** A folder that cannot be used stops the start, by the name of the setting, before anything is made. */
+/** A folder that the service cannot use stops the start before anything is created. The message names the setting. */
 
 let folder = ''
 beforeAll(async () => {
@@ -40,11 +40,11 @@ test.each(['file', 'file/below', 'link'])('DATA_DIR cannot be %s', (name) => {
   expect(named({ DATA_DIR: join(folder, name) })).toEqual(['DATA_DIR'])
 })
 
-test('DATA_DIR cannot be where the system lets nobody write', () => {
+test('DATA_DIR cannot be a folder without permission to write', () => {
   expect(named({ DATA_DIR: '/proc/tillbridge' })).toEqual(['DATA_DIR'])
 })
 
-test('DATA_DIR may be there or not, and the look at it leaves nothing', async () => {
+test('DATA_DIR may exist or not, and the check leaves no file behind', async () => {
   const before = await readdir(folder, { recursive: true })
   for (const name of ['.', 'new', 'new/and/below']) {
     expect(named({ DATA_DIR: join(folder, name) })).toEqual([])
@@ -52,13 +52,13 @@ test('DATA_DIR may be there or not, and the look at it leaves nothing', async ()
   expect(await readdir(folder, { recursive: true })).toEqual(before)
 })
 
-test('where nothing is written to DATA_DIR it may be anything', () => {
+test('DATA_DIR may be anything when the service writes nothing there', () => {
   const DATA_DIR = join(folder, 'file')
   expect(named({ ...real, DATA_DIR })).toEqual([])
   expect(named({ ...postgres, DATA_DIR, PROVIDER: 'sandbox' })).toEqual(['DATA_DIR'])
 })
 
-test('FLOWS_DIR is a folder, or not there', () => {
+test('FLOWS_DIR must be a folder or absent', () => {
   const at = (name: string) => named({ DATA_DIR: folder, FLOWS_DIR: join(folder, name) })
   expect(at('file')).toEqual(['FLOWS_DIR'])
   expect(at('file/below')).toEqual(['FLOWS_DIR'])
@@ -66,7 +66,7 @@ test('FLOWS_DIR is a folder, or not there', () => {
   expect(at('not-there')).toEqual([])
 })
 
-test('a start names all that is wrong in one message, without a stack', async () => {
+test('a refused start lists all problems in one message, without a stack', async () => {
   const service = spawnService({
     HOST: '999.1.1.1',
     PUBLIC_URL: 'https:/Pay.example',
@@ -97,7 +97,7 @@ test('a start names all that is wrong in one message, without a stack', async ()
   expect(service.stdout()).toBe('')
 })
 
-test('an address of another machine is named with its setting, whichever port it is', {
+test('a start names the setting of an address that is not of this machine, whatever the port', {
   tags: ['long'],
   timeout: 180_000,
 }, async () => {

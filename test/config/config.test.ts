@@ -32,7 +32,7 @@ function problems(env: Record<string, string | undefined>): Record<string, strin
   return {}
 }
 
-test('an empty environment is a working sandbox on loopback with the documented defaults', () => {
+test('an empty environment gives a working sandbox on loopback with the documented defaults', () => {
   const config = loadConfig({})
   expect(config).toMatchObject({
     host: '127.0.0.1',
@@ -179,11 +179,14 @@ test.each([
   ['TRUST_PROXY', '2001:db8::/8'],
   ['TRUST_PROXY', '::ffff:0:0/96'],
   ['LOG_LEVEL', 'verbose'],
-])('%s=%s stops the start and is named with what is allowed', (name, value) => {
-  const found = problems({ [name]: value })
-  expect(Object.keys(found)).toEqual([name])
-  expect(found[name]).toMatch(/must/)
-})
+])(
+  '%s=%s stops the start; the message names the variable and the allowed values',
+  (name, value) => {
+    const found = problems({ [name]: value })
+    expect(Object.keys(found)).toEqual([name])
+    expect(found[name]).toMatch(/must/)
+  },
+)
 
 test.each([
   ['PROVIDER_TIMEOUT_MS', ['100', '60000']],
@@ -198,7 +201,7 @@ test.each([
   for (const value of values) expect(problems({ [name]: value })).toEqual({})
 })
 
-test('T1: every bad variable is named at once, single values and rules together', () => {
+test('T1: every bad variable is named at once, single values and combinations together', () => {
   const found = problems({ PORT: 'x', LOG_LEVEL: 'y', SYNC_HOST: '0.0.0.0', MP_CLIENT_ID: '1' })
   expect(Object.keys(found).sort()).toEqual([
     'DATABASE_URL',
@@ -247,7 +250,7 @@ test('T46: no variable, when it gets lost, turns a live service into the sandbox
   expect(loadConfig({ ...live, ALLOW_EMBEDDED_DATABASE: 'true' }).provider).toBe('mercadopago')
 })
 
-test('real cards need a PostgreSQL, unless the embedded database is asked for by name', () => {
+test('mercadopago needs PostgreSQL, unless a setting names the embedded database', () => {
   const embedded = { ...production, DATABASE_URL: undefined }
   expect(Object.keys(problems(embedded))).toEqual(['DATABASE_URL'])
   expect(problems(embedded).DATABASE_URL).toContain('ALLOW_EMBEDDED_DATABASE=true')
@@ -255,7 +258,7 @@ test('real cards need a PostgreSQL, unless the embedded database is asked for by
   expect(problems({ PROVIDER: 'sandbox' })).toEqual({})
 })
 
-test('the real provider sends browsers to https only, or to this machine', () => {
+test('mercadopago redirects browsers only to https or to this machine', () => {
   const found = problems({ ...production, PUBLIC_URL: 'http://pay.example.com' })
   expect(Object.keys(found)).toEqual(['PUBLIC_URL'])
   expect(Object.keys(problems({ ...production, HOST: '0.0.0.0', PUBLIC_URL: '' }))).toEqual([
@@ -264,7 +267,7 @@ test('the real provider sends browsers to https only, or to this machine', () =>
   expect(problems({ ...production, PUBLIC_URL: 'http://127.0.0.1:3000' })).toEqual({})
 })
 
-test('an address is taken as programs write it, and the message shows how', () => {
+test('a database address may be written as programs write it, and the message shows the form', () => {
   const written = (value: string) => problems({ PUBLIC_URL: value, PROVIDER: 'sandbox' }).PUBLIC_URL
   expect(written('https:/pay.example.com')).toMatch(
     /^must be written as https:\/\/pay.example.com,/,
@@ -281,7 +284,7 @@ test.each([
   ['?', 'p?ss'],
   ['a number and a slash', '12/34'],
   ['each that ends a host, an at sign and a per cent sign', 'a/b#c?d@e%f'],
-])('a password with %s works as it is written', (_, password) => {
+])('a password with %s works as written', (_, password) => {
   const host = 'db.example:6543'
   const config = loadConfig({
     ...production,
@@ -301,7 +304,7 @@ test.each([
   'postgres://till@db/till?options=a@b',
   'postgres:///till?host=/run/postgresql',
   'postgresql://till:a@b@db/till',
-])('an address that parsers understand stays as it is: %s', (DATABASE_URL) => {
+])('a valid address stays unchanged: %s', (DATABASE_URL) => {
   expect(loadConfig({ ...production, DATABASE_URL }).databaseUrl).toBe(DATABASE_URL)
 })
 
@@ -309,14 +312,14 @@ test.each(['MP_CLIENT_ID', 'MP_CLIENT_SECRET'])('mercadopago does not start with
   expect(Object.keys(problems({ ...production, [name]: '' }))).toEqual([name])
 })
 
-test('what the real provider may not show yet is never taken for read', () => {
+test('mercadopago needs a SEARCH_LAG_MS of at least a minute, since its search returns orders late', () => {
   expect(Object.keys(problems({ ...production, SEARCH_LAG_MS: '59999' }))).toEqual([
     'SEARCH_LAG_MS',
   ])
   expect(problems({ ...production, SEARCH_LAG_MS: '60000' })).toEqual({})
 })
 
-test('without webhook secrets orders are still polled: the service starts', () => {
+test('the service starts without webhook secrets, since it also polls orders', () => {
   expect(problems({ ...production, MP_WEBHOOK_SECRETS: '' })).toEqual({})
 })
 
@@ -329,12 +332,12 @@ test.each(['mysql://x/y', 'postgres://', 'postgres://db', 'postgres://db/', 'pos
   },
 )
 
-test('PostgreSQL wants its own administrator token and keys', () => {
+test('PostgreSQL needs an administrator token and keys of its own', () => {
   const found = problems({ DATABASE_URL: 'postgres://db/till' })
   expect(Object.keys(found).sort()).toEqual(['ADMIN_TOKEN', 'ENCRYPTION_KEYS'])
 })
 
-test('the sandbox is looked for on loopback only, and both of its addresses are given or none', () => {
+test('the sandbox addresses are on loopback only, and both are set or none', () => {
   const local = { MP_API_URL: 'http://127.0.0.1:3001', MP_AUTH_URL: 'http://localhost:3001' }
   expect(loadConfig(local)).toMatchObject({ provider: 'sandbox', mpApiUrl: local.MP_API_URL })
   expect(Object.keys(problems({ MP_API_URL: local.MP_API_URL }))).toEqual(['MP_AUTH_URL'])
@@ -342,7 +345,7 @@ test('the sandbox is looked for on loopback only, and both of its addresses are 
   expect(Object.keys(problems(foreign))).toEqual(['MP_API_URL'])
 })
 
-test('T38: the control API opens to the network only with a token or on explicit word', () => {
+test('T38: the control API opens to the network only with a token or with SYNC_AUTH=none', () => {
   expect(Object.keys(problems({ SYNC_HOST: '0.0.0.0' }))).toEqual(['SYNC_TOKEN'])
   expect(problems({ SYNC_HOST: '0.0.0.0', SYNC_TOKEN: 'a'.repeat(32) })).toEqual({})
   expect(problems({ SYNC_HOST: '0.0.0.0', SYNC_AUTH: 'none' })).toEqual({})
@@ -352,24 +355,28 @@ test('T38: the control API opens to the network only with a token or on explicit
 })
 
 test.each([
-  ['nothing is said', {}, 'open'],
+  ['no host is set', {}, 'open'],
   ['both are loopback', { HOST: '::1', PUBLIC_URL: 'http://localhost:3000' }, 'open'],
   ['the address is public', { PUBLIC_URL: 'https://pay.example', PROVIDER: 'sandbox' }, 'invite'],
   ['the listener is open', { HOST: '0.0.0.0', PUBLIC_URL: 'http://127.0.0.1:3000' }, 'invite'],
   ['a name is listened on', { HOST: 'till.lan', PUBLIC_URL: 'http://127.0.0.1:3000' }, 'invite'],
-])('where %s, enrolment is so by itself, and open only where both are loopback', (_, env, own) => {
-  expect(loadConfig(env).oauthEnrolment).toBe(own)
-  expect(loadConfig({ ...env, OAUTH_ENROLMENT: 'invite' }).oauthEnrolment).toBe('invite')
-  const found = problems({ ...env, OAUTH_ENROLMENT: 'open' })
-  expect(Object.keys(found)).toEqual(own === 'open' ? [] : ['OAUTH_ENROLMENT'])
-  if (own === 'invite') expect(found.OAUTH_ENROLMENT).toContain('HOST and PUBLIC_URL are loopback')
-})
+])(
+  'where %s, enrolment has its default, and is open only when both listeners are on loopback',
+  (_, env, own) => {
+    expect(loadConfig(env).oauthEnrolment).toBe(own)
+    expect(loadConfig({ ...env, OAUTH_ENROLMENT: 'invite' }).oauthEnrolment).toBe('invite')
+    const found = problems({ ...env, OAUTH_ENROLMENT: 'open' })
+    expect(Object.keys(found)).toEqual(own === 'open' ? [] : ['OAUTH_ENROLMENT'])
+    if (own === 'invite')
+      expect(found.OAUTH_ENROLMENT).toContain('HOST and PUBLIC_URL are loopback')
+  },
+)
 
 test('PUBLIC_URL follows HOST and PORT', () => {
   expect(loadConfig({ HOST: '::1', PORT: '99' }).publicUrl).toBe('http://[::1]:99')
 })
 
-test('a name of a host may begin with digits, and be like a number of another kind', () => {
+test('a host name may begin with digits or look like a hexadecimal number', () => {
   for (const HOST of ['caja-1.lan', '0xcaja', '3com.example', '10.lan']) {
     expect(problems({ HOST, PROVIDER: 'sandbox' })).toEqual({})
   }
@@ -390,7 +397,7 @@ test.each([
   expect(isLoopback(name)).toBe(expected)
 })
 
-test('.env.example lists every setting once with its default, explains it, and changes nothing', () => {
+test('.env.example lists and explains every setting once with its default, and changes nothing', () => {
   const text = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8')
   const names = [...text.matchAll(/^([A-Z_]+)=/gm)].map((match) => match[1])
   expect(names).toEqual(settings.map(({ name }) => name))
@@ -402,7 +409,7 @@ test('.env.example lists every setting once with its default, explains it, and c
   expect(loadConfig(values)).toEqual(loadConfig({}))
 })
 
-test('alerts by mail need a mail server, and a secret without an address is a mistake', () => {
+test('mail alerts need a mail server, and a webhook secret needs an address', () => {
   const mail = { ALERT_MAIL_TO: 'caja@shop.example' }
   expect(Object.keys(problems(mail))).toEqual(['ALERT_MAIL_TO'])
   expect(problems({ ...mail, SMTP_URL: 'smtp://mail', MAIL_FROM: 'a@shop.example' })).toEqual({})

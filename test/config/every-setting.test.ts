@@ -8,7 +8,7 @@ import { folderProblems } from '../../src/app/check-folders.ts'
 import { ConfigError, loadConfig, misspeltSettings } from '../../src/app/config.ts'
 import { settings, settingsSchema } from '../../src/app/config-schema.ts'
 
-/** Each setting is reached by `.env`, by compose and by systemd, names its bad value, and is hinted at by a close name. */
+/** Each setting can be set by `.env`, compose and systemd. A bad value and a similar name lead to a message with its name. */
 
 const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
 const folder = mkdtempSync(join(tmpdir(), 'tillbridge-settings-'))
@@ -18,7 +18,7 @@ const token = 'a'.repeat(32)
 const key = Buffer.alloc(32, 7).toString('base64')
 type Name = keyof typeof settingsSchema.shape
 
-/** A value other than the default, and one that stops the start beside these. */
+/** By setting: a value other than the default, and a bad one that stops the start beside the others. */
 const samples: Record<Name, readonly [good: string, bad: string]> = {
   HOST: ['::1', '999.1.1.1'],
   PORT: ['3100', '70000'],
@@ -81,25 +81,25 @@ const samples: Record<Name, readonly [good: string, bad: string]> = {
 const good = Object.fromEntries(Object.entries(samples).map(([name, [value]]) => [name, value]))
 const names = Object.keys(settingsSchema.shape) as Name[]
 
-test('the values go together, and each is another than the default', () => {
+test('the test values are valid together, and each differs from its default', () => {
   expect(() => loadConfig(good, folderProblems)).not.toThrow()
   for (const one of settings)
     expect([one.name, good[one.name]]).not.toEqual([one.name, one.default])
 })
 
-/** The environment of a process that `npm start` begins with this `.env`. */
+/** The environment of a process that `npm start` starts with this `.env`. */
 function byEnvFile(): Record<string, string> {
   const file = join(folder, '.env')
   writeFileSync(file, names.map((name) => `${name}="${good[name]}"\n`).join(''))
-  const told = execFileSync(
+  const output = execFileSync(
     process.execPath,
     [`--env-file-if-exists=${file}`, '-p', 'JSON.stringify(process.env)'],
     { env: { PATH: process.env.PATH } },
   )
-  return JSON.parse(told.toString())
+  return JSON.parse(output.toString())
 }
 
-/** As compose puts it together: the files first, then `environment` over them, with variables of `.env` put in. */
+/** The environment that compose makes: the files first, then `environment`, with the variables of `.env`. */
 function byCompose(): Record<string, string> {
   const { services } = parse(read('docker-compose.yml'))
   const { env_file: files, environment } = services.tillbridge
@@ -110,7 +110,7 @@ function byCompose(): Record<string, string> {
   return { ...fromFile, ...Object.fromEntries(own) }
 }
 
-/** As systemd puts it together: `Environment=` first, then the file over it. */
+/** The environment that systemd makes: `Environment=` first, then the file. */
 function bySystemd(): Record<string, string> {
   const unit = read('ops/systemd/tillbridge.service')
   const own = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line = '']) => line.split(' '))
@@ -118,20 +118,20 @@ function bySystemd(): Record<string, string> {
   return { ...Object.fromEntries(own.map((pair) => pair.split('='))), ...(hasFile ? good : {}) }
 }
 
-/** What the container fixes, whatever `.env` says: see docker-compose.yml. */
+/** Values that docker-compose.yml fixes, whatever `.env` has. */
 const ofContainer = ['HOST', 'PORT', 'SYNC_PORT', 'DATA_DIR', 'FLOWS_DIR', 'DATABASE_URL']
 const ways = { env: byEnvFile(), compose: byCompose(), systemd: bySystemd() }
 
 describe.each(names)('%s', (name) => {
-  test('is reached by .env, by compose and by systemd', () => {
+  test('is set by .env, by compose and by systemd', () => {
     expect([name, ways.env[name]]).toEqual([name, good[name]])
     expect([name, ways.systemd[name]]).toEqual([name, good[name]])
     if (!ofContainer.includes(name)) expect([name, ways.compose[name]]).toEqual([name, good[name]])
     else expect(ways.compose[name]).toBeDefined()
   })
 
-  test('stops the start when its value is bad, and is the one that is named', () => {
-    // Where PostgreSQL holds all, nothing is written there.
+  test('stops the start when its value is bad, and the message names it', () => {
+    // With PostgreSQL the service writes nothing there.
     const embedded = { DATABASE_URL: '', DATABASE_DIRECT_URL: '' }
     const beside = name === 'DATA_DIR' ? { ...good, ...embedded } : good
     let named: string[] = []
@@ -144,7 +144,7 @@ describe.each(names)('%s', (name) => {
     expect(named).toEqual([name])
   })
 
-  test('is hinted at by a close name', () => {
+  test('is suggested for a similar name', () => {
     expect(misspeltSettings({ [`${name}S`]: 'x' })).toEqual([{ name: `${name}S`, meant: name }])
   })
 })

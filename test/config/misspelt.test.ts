@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { loadConfig, misspeltSettings } from '../../src/app/config.ts'
 import { runCommand } from '../process/real-process.ts'
 
-/** A variable that nobody reads because of a letter is named at the start. */
+/** The start names a variable that has no effect because of a misspelt name. */
 
 test.each([
   ['DATABASE_URI', 'DATABASE_URL'],
@@ -13,11 +13,11 @@ test.each([
   ['PROVIDER_TIMEOUT', 'PROVIDER_TIMEOUT_MS'],
   ['SYNC_TOKENS', 'SYNC_TOKEN'],
   ['public_url', 'PUBLIC_URL'],
-])('%s is named, with %s', (name, meant) => {
+])('the message names %s, with %s as the likely setting', (name, meant) => {
   expect(misspeltSettings({ [name]: 'x', PATH: '/bin' })).toEqual([{ name, meant }])
 })
 
-test('what is no setting, is empty, or is a setting of its own is left alone', () => {
+test('unrelated names, empty values and valid settings are ignored', () => {
   const others = {
     ...{
       PATH: '/bin',
@@ -39,12 +39,12 @@ test('what is no setting, is empty, or is a setting of its own is left alone', (
   expect(misspeltSettings(others)).toEqual([])
 })
 
-test('a setting that is right beside its misspelt form is not hinted at', () => {
+test('a misspelt name is ignored when the right setting is set too', () => {
   const both = { DATABASE_URI: 'x', DATABASE_URL: 'postgres://x/y' }
   expect(misspeltSettings(both)).toEqual([])
 })
 
-test('a start that is refused names it too: the missing setting may be the misspelt one', () => {
+test('a refused start also names misspelt settings, since one may be the missing one', () => {
   const env = {
     DATABASE_URL: 'postgres://db/till',
     ADMIN_TOKEN: 'a'.repeat(32),
@@ -55,7 +55,7 @@ test('a start that is refused names it too: the missing setting may be the missp
   )
 })
 
-test('a command names it, so that it does not work on another database in silence', async () => {
+test('a command names a misspelt setting, since it could use another database', async () => {
   const { said } = await runCommand('verify-audit-log', [], {
     DATABASE_URI: 'postgres://db/till',
     DATA_DIR: '/nowhere',

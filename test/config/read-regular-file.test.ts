@@ -25,7 +25,7 @@ afterAll(() => rm(dir, { recursive: true }))
 const read = (path: string, maxBytes = 1_024) =>
   readGuardedFile(path, { maxBytes, except: [at('secrets'), at('nothing')] }).toString()
 
-test('a regular file is read whole, also by a link and up to the very limit', () => {
+test('a regular file is read whole, also by a link and at the size limit', () => {
   expect(read(at('file'))).toBe('ñandú')
   expect(read(at('link'))).toBe('ñandú')
   expect(read(at('file'), 7)).toBe('ñandú')
@@ -54,18 +54,21 @@ test('a socket and a file beyond the limit are refused', async () => {
   expect(() => read(at('file'), 6)).toThrow(GuardedFileError)
 })
 
-test('what the kernel makes up on reading, such as an environment, counts as empty', () => {
+test('a file that the kernel generates on reading counts as empty', () => {
   expect(read('/proc/self/environ')).toBe('')
 })
 
-test.each(['sslrootcert', 'sslcert', 'sslkey'])('a pipe as %s of a database is told', (name) => {
-  const url = `postgres://user@127.0.0.1/db?${name}=${at('pipe')}`
-  const message = `${name} of the database's address: the file ${at('pipe')} is not a regular file`
-  expect(() => checkConnectionFiles(url)).toThrow(message)
-  expect(() => checkConnectionFiles(url.replace(/pipe$/, 'file'))).not.toThrow()
-})
+test.each(['sslrootcert', 'sslcert', 'sslkey'])(
+  'the message names a pipe as %s of a database',
+  (name) => {
+    const url = `postgres://user@127.0.0.1/db?${name}=${at('pipe')}`
+    const message = `${name} of the database's address: the file ${at('pipe')} is not a regular file`
+    expect(() => checkConnectionFiles(url)).toThrow(message)
+    expect(() => checkConnectionFiles(url.replace(/pipe$/, 'file'))).not.toThrow()
+  },
+)
 
-test('a pipe in place of the file of secrets stops the start with its name', async () => {
+test('a pipe in place of the secrets file stops the start, and the message names it', async () => {
   const data = at('data')
   execFileSync('mkdir', ['-p', join(data, 'secrets')])
   execFileSync('mkfifo', [join(data, 'secrets/secrets.env')])

@@ -22,7 +22,7 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
 })
 
-test('the first start makes a token and a key, later starts read the same', async () => {
+test('the first start creates a token and a key; later starts read the same', async () => {
   const dir = dataDir()
   const first = await ensureSecrets(dir)
   expect(first.created).toBe(true)
@@ -33,7 +33,7 @@ test('the first start makes a token and a key, later starts read the same', asyn
   expect((await ensureSecrets(dataDir())).adminToken).not.toBe(first.adminToken)
 })
 
-test('T19: nobody but the owner can read the file or its folder, also after somebody loosened them', async () => {
+test('T19: nobody but the owner can read the file or its folder, also after a change of their permissions', async () => {
   const dir = dataDir()
   const { path } = await ensureSecrets(dir)
   expect([mode(dir), mode(join(dir, 'secrets')), mode(path)]).toEqual([0o700, 0o700, 0o600])
@@ -43,7 +43,7 @@ test('T19: nobody but the owner can read the file or its folder, also after some
   expect([mode(join(dir, 'secrets')), mode(path)]).toEqual([0o700, 0o600])
 })
 
-test('processes that start at the same moment agree, one of them made the file, nothing else stays', async () => {
+test('processes that start together use the same secrets; one creates the file, and no other file remains', async () => {
   const dir = dataDir()
   const script = `
     const { ensureSecrets } = await import(${JSON.stringify(new URL('../../src/app/secrets-file.ts', import.meta.url).href)})
@@ -61,7 +61,7 @@ test('processes that start at the same moment agree, one of them made the file, 
   expect(readdirSync(join(dir, 'secrets'))).toEqual(['secrets.env'])
 })
 
-test('a damaged file stops the start and is not replaced, for a new key opens no stored token', async () => {
+test('a damaged file stops the start and is not replaced, since a new key decrypts no stored token', async () => {
   const dir = dataDir()
   const { path } = await ensureSecrets(dir)
   for (const text of ['', 'ADMIN_TOKEN=short\n', readFileSync(path, 'utf8').replace('k1:', 'k1')]) {

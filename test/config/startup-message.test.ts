@@ -29,7 +29,7 @@ tillbridge is ready. Stop it with Ctrl+C.
 `)
 })
 
-test('in production it names the public address, and no token', () => {
+test('in production the block names the public address and no token', () => {
   const text = startupMessage({
     ...sandbox,
     publicUrl: 'https://pay.example.com',
@@ -44,7 +44,7 @@ test('in production it names the public address, and no token', () => {
   expect(text).not.toContain('Virtual terminals')
 })
 
-test('at a terminal the log begins after the block, in its order, and at once when the start fails', () => {
+test('at a terminal the log follows the block in its order, or appears at once when the start fails', () => {
   const shown: string[] = []
   const log = openStartupLog({ write: (text) => shown.push(text) })
   const logger = createLogger('info', log)
@@ -54,8 +54,8 @@ test('at a terminal the log begins after the block, in its order, and at once wh
   shown.push('block')
   log.show()
   logger.info('ready')
-  const said = shown.map((text) => (text === 'block' ? text : JSON.parse(text).msg))
-  expect(said).toEqual(['block', 'starting', 'listening', 'ready'])
+  const messages = shown.map((text) => (text === 'block' ? text : JSON.parse(text).msg))
+  expect(messages).toEqual(['block', 'starting', 'listening', 'ready'])
 
   const failed: string[] = []
   const later = openStartupLog({ write: (text) => failed.push(text) })

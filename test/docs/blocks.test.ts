@@ -8,12 +8,12 @@ import { type ServiceProcess, startService } from '../../demo/service-process.ts
 import { type Block, blocksOf, documentPages } from '../support/document-blocks.ts'
 
 /**
- * Every block of the user's pages is used as a reader would use it: commands run page by page in order against the
- * service and its sandbox, files are written where the page says, JSON is parsed. A block that cannot run says why.
+ * Uses every block of the user's pages as a reader would: runs commands in order against the service and its sandbox, writes
+ * files where the page names them, parses JSON. A block that cannot run has a reason.
  */
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const pages = documentPages(root)
-/** Pages whose commands use what an earlier page made, in the order of a reader. */
+/** Pages whose commands need the results of earlier pages, in that order. */
 const firstCharge = 'docs/tutorials/first-charge.md'
 const order = [
   firstCharge,
@@ -27,7 +27,7 @@ const inOrder = [...order, ...withCommands.filter((page) => !order.includes(page
 const folder = mkdtempSync(join(tmpdir(), 'tillbridge-docs-'))
 let service: ServiceProcess
 let adapt: (text: string) => string
-/** Variables that the pages before have set. */
+/** Variables that earlier pages set. */
 let state = ''
 
 beforeAll(async () => {
@@ -63,7 +63,7 @@ function runs({ language, reason }: Block): boolean {
   return language === 'sh' && reason === undefined
 }
 
-/** Commands that the test itself stands for. */
+/** Commands that the test itself replaces. */
 const started = /^npm (ci|start|test)\b.*$|^npm run demo\b.*$/
 
 async function run(commands: string): Promise<{ status: number | null; output: string }> {
@@ -113,7 +113,7 @@ async function runPage(page: string): Promise<void> {
 const translated = inOrder.filter((page) => page.startsWith('docs/es/'))
 
 // Commands are processes of their own, slow on a busy machine.
-test('the commands of the pages run in order, and the tutorials end as they say', async () => {
+test('the commands of the pages run in order, and the tutorials end with the results that they show', async () => {
   for (const page of inOrder) if (!translated.includes(page)) await runPage(page)
   const { ORDER_ID } = Object.fromEntries(
     state.split('\n').map((line) => line.split('=') as [string, string]),
@@ -123,19 +123,19 @@ test('the commands of the pages run in order, and the tutorials end as they say'
   expect(copied).toContain('"sku":"A-1"')
 }, 900_000)
 
-const twins: Record<string, string> = {
+const englishPages: Record<string, string> = {
   'docs/es/primer-flujo.md': 'docs/tutorials/first-flow.md',
   'docs/es/cobrar-desde-el-erp.md': 'docs/how-to/charge-from-an-erp.md',
 }
 
 test.each(translated)('%s has the commands of the English page', (page) => {
   const english = page.replace(/.*primer-cobro.*/, firstCharge)
-  const twin = english === page ? twins[page] : english
+  const original = english === page ? englishPages[page] : english
   const commandsOf = (one: string) =>
     blocksOf(root, one)
       .filter(({ language }) => language !== 'text')
       .map(({ text }) => text)
-  expect(commandsOf(page)).toEqual(commandsOf(String(twin)))
+  expect(commandsOf(page)).toEqual(commandsOf(String(original)))
 })
 
 const blocks = pages.flatMap((page) => blocksOf(root, page).map((block) => ({ page, ...block })))
@@ -147,7 +147,7 @@ test('every JSON block is JSON', () => {
     expect(() => JSON.parse(text), `${page}:${line}`).not.toThrow()
 })
 
-test('a block is run, parsed or checked, or says why not', () => {
+test('each block is run, parsed or checked, or has a reason why not', () => {
   const used = ['sh', 'yaml', 'json', 'text']
   const left = blocks.filter(
     ({ language, reason }) => reason === undefined && !used.includes(language),

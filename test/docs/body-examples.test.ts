@@ -10,8 +10,8 @@ import { adminToken } from '../support/service.ts'
 import { act, asAdmin, call, charge, openShop, payByCard, type Till } from '../support/till.ts'
 
 /**
- * A reader of /docs sends a body as the page shows it, to a service with what the tutorials create: the shop `acme`, its
- * store SUC-1, its box CAJA-1 and the flow `articulos`. What a reader must fill in, such as the id of an order, is filled in.
+ * Sends each example body of /docs to a service with what the tutorials create: the shop `acme`, its store SUC-1, its box CAJA-1
+ * and the flow `articulos`. The test fills in what a reader must, such as the id of an order.
  */
 type Body = Record<string, unknown>
 type Operation = {
@@ -32,7 +32,7 @@ let till: Till & { terminalId: string }
 const examples = new Map<string, Example>()
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** Paths of the tutorial begin in the folder of the service; here in one of the test. */
+/** Paths of the tutorial are in the folder of the service; here in a folder of the test. */
 const inFolder = (text: string) => text.replaceAll('./flows/', `${flows.dir}/`)
 
 function collect(name: string, { paths, components }: Document): void {
@@ -72,7 +72,7 @@ type Filled = {
   params?: Record<string, string>
   fields?: Body
   headers?: Record<string, string>
-  /** What the example answers by design, when it is no success. */
+  /** The expected status of the answer, when it is not a success. */
   status?: number
 }
 
@@ -82,7 +82,7 @@ async function send(id: string, { params = {}, fields = {}, headers = {}, status
   sent.add(id)
   const body = { ...example.body, ...fields }
   if (typeof body.text === 'string') body.text = inFolder(body.text)
-  // An example names only fields that it has itself.
+  // The test fills in only fields that the example has.
   expect(Object.keys(body), id).toEqual(Object.keys(example.body))
   const url = example.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(String(params[name])),
@@ -122,7 +122,7 @@ async function orphan(): Promise<string> {
   return orphans[0].id
 }
 
-/** Orders, refunds and what a person decides. */
+/** Orders, refunds and decisions of a person. */
 async function sendOrders(): Promise<void> {
   await paidOrder('0001-00004711')
   const made = await send('payment createOrder', { headers: asTill() })
@@ -131,7 +131,7 @@ async function sendOrders(): Promise<void> {
   await send('payment cancelOrder', { headers: asTill(), fields: order })
   const paid = await paidOrder('0001-00004721')
   await send('payment refundOrder', { headers: asTill(), fields: { order_id: paid } })
-  // No order is in doubt after the tutorial, and the answer says so.
+  // No order is in doubt after the tutorial, so this is refused.
   const settled = await send('payment settleOrder', {
     headers: asTill(),
     params: { orderId: paid },
@@ -218,14 +218,14 @@ async function sendControl(): Promise<void> {
     headers: ownPage,
     body: { code: codeOf(invited), password },
   })
-  // Without an authenticator app the code is not asked for.
+  // Without an authenticator app no code is required.
   const signedIn = await send('control signIn', {
     headers: ownPage,
     fields: { name: 'operador', password },
   })
   const headers = { cookie: cookieOf(signedIn), ...ownPage }
   const params = { name: 'articulos' }
-  // The file is read once it has not changed for some seconds, by both clocks.
+  // A poll reads the file after it was unchanged for some seconds, by both clocks.
   service.clock.advance(10_000)
   const monotonicMs = performance.now.bind(performance)
   vi.spyOn(performance, 'now').mockImplementation(() => monotonicMs() + 10_000)
@@ -236,7 +236,7 @@ async function sendControl(): Promise<void> {
   await send('control startSending')
   await send('control tryDestinations', { params })
   await send('control retryFailures', { params })
-  // Nothing is held after the tutorial, and the answer says so.
+  // No deletes need approval after the tutorial, so this is refused.
   await send('control approveDeletes', { params, status: 400 })
   expect((await send('control checkDefinition')).json()).toMatchObject({ problems: [] })
   await send('control dryRunDefinition', { headers })
@@ -253,14 +253,14 @@ test('every body has an example, and each example works', async () => {
   expect([...sent].toSorted()).toEqual([...examples.keys()].toSorted())
 }, 240_000)
 
-/** What stays as it is afterwards, whatever is sent next. */
+/** Operations whose effect no later request reverses. */
 const permanent = [
   ...['cancelOrder', 'refundOrder', 'settleOrder', 'adoptOrphan', 'refundOrphan', 'dismissOrphan'],
   ...['signClosing', 'amendClosing', 'handInSettlementFile', 'deleteStore', 'deletePos'],
   ...['revokeApiKeys', 'revokePerson', 'logout', 'approveDeletes', 'resetFlow', 'resyncFlow'],
 ]
 
-test('what cannot be undone says so', async () => {
+test('operations that cannot be undone say so', async () => {
   const documents = [
     (await flows.service.app.inject('/openapi.json')).json() as Document,
     (await flows.call('GET', '/openapi.json')).json() as Document,

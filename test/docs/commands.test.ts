@@ -15,7 +15,7 @@ const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclud
   .split('\n')
   .filter((path) => path !== '' && existsSync(join(root, path)))
 const documents = files.filter((path) => path.endsWith('.md') || path === '.ci/run')
-/** Usage lines stand at the head of programs, and in what they print. */
+/** Programs have usage lines in their first comment and in their output. */
 const programs = files.filter((path) => /^(bench|demo|src|test)\/.*\.ts$/.test(path))
 
 type Command = { where: string; text: string; script: string; rest: string }
@@ -40,7 +40,7 @@ const commands = [
   ...programs.filter((path) => path !== 'test/docs/commands.test.ts'),
 ].flatMap(commandsIn)
 
-/** What the program behind a script is written in: its folder, or the one file of a benchmark. */
+/** The source of the program behind a script: its folder, or the one file of a benchmark. */
 function sourceOf({ script, rest }: Command): string {
   const entry = /\bnode (?:\S+ )*?(\S+\.ts)/.exec(scripts[script] ?? '')?.[1]
   if (entry === undefined) return ''
@@ -56,7 +56,7 @@ function sourceOf({ script, rest }: Command): string {
     .join('\n')
 }
 
-test('every command of a document or a usage line is a script, with options that its program knows', () => {
+test('every command of a document or usage line is a script, and its program accepts the options', () => {
   const wrong: string[] = []
   for (const command of commands) {
     const { where, text, script, rest } = command
@@ -79,7 +79,7 @@ test('every command of a document or a usage line is a script, with options that
   expect(commands.length).toBeGreaterThan(30)
 })
 
-test('no document has a program run by the Node of the machine, which may be an older one', () => {
+test('no document runs a program with the machine’s own Node, which may be older', () => {
   const bare = [...documents, ...programs].flatMap((path) =>
     read(path)
       .split('\n')
@@ -92,7 +92,7 @@ test('no document has a program run by the Node of the machine, which may be an 
   expect(bare).toEqual([])
 })
 
-test('a script that is named runs under the Node of the project', () => {
+test('a script named in a document runs with the Node of the project', () => {
   // npm puts node_modules/.bin first, and the package `node` there is the version that the project is made for.
   const { engines, devDependencies } = JSON.parse(read('package.json'))
   expect(devDependencies.node).toMatch(/^24\./)

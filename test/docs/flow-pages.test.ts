@@ -28,7 +28,7 @@ const databases = {
   firebird: 'firebird://u@h/d',
 }
 
-/** Whatever an example refers to is there; an address suits the first driver that it names. */
+/** Gives a value to each reference of an example; an address has the form of the first driver in it. */
 function contextOf(yaml: string): FlowContext {
   const driver = /\bdriver: (\w+)/.exec(yaml)?.[1] as keyof typeof databases | undefined
   const names = [...yaml.matchAll(/\$\{env:(\w+)\}/g)].map(([, name = '']) => name)
@@ -52,14 +52,14 @@ const whole = {
   destinations: 'destinations:\n  - { name: out, type: file, path: out.ndjson }',
 }
 
-/** An example may be a part of a flow; what is missing then is added. */
+/** Completes an example that is only a part of a flow. */
 function asFlow(yaml: string): string {
   const given = Object.keys((parse(yaml) ?? {}) as object)
   const missing = Object.entries(whole).filter(([key]) => !given.includes(key))
   return [...missing.map(([, line]) => line), yaml].join('\n')
 }
 
-test.each(blocks)('the example $place is a flow that the check takes', ({ yaml }) => {
+test.each(blocks)('the example $place is a valid flow', ({ yaml }) => {
   const found = createFlowReader(contextOf(yaml))('f.flow.yaml', Buffer.from(asFlow(yaml)))
   expect('problems' in found ? found.problems : []).toEqual([])
 })
@@ -71,7 +71,7 @@ const kinds = pages.flatMap((page) => {
 
 const texts = parse(readFileSync(join(root, 'schema/flow-keys.yaml'), 'utf8')) as KeyTexts
 
-test('the reference has every key of a definition, and is current (npm run flows:schema)', () => {
+test('the reference has every key of a definition and is current (npm run flows:schema)', () => {
   expect(text('definition.md')).toBe(referencePage(texts))
 })
 
@@ -79,7 +79,7 @@ test('the reference of reasons is current (npm run flows:schema)', () => {
   expect(text('reasons.md')).toBe(reasonsPage())
 })
 
-test('a key without a text, and a text without a key, are named', () => {
+test('the check names keys without a text and texts without a key', () => {
   const { version: _, ...flow } = texts.flow ?? {}
   const wrong = { ...texts, flow: { ...flow, versoin: { means: 'x', example: 1 } } }
   expect(() => referencePage(wrong)).toThrow(
@@ -101,7 +101,7 @@ test.each(examples)(
   },
 )
 
-test('every text says something, in less than four lines', () => {
+test('every text is present and has less than four lines', () => {
   const wrong = Object.entries(texts).flatMap(([place, own]) =>
     Object.entries(own)
       .filter(([, { means }]) => means.length < 3 || means.length > 500)

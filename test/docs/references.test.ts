@@ -15,7 +15,7 @@ test.each(['alerts', 'commands', 'errors', 'metrics', 'order-states', 'settings'
   },
 )
 
-test('each generated page has its rows', () => {
+test('each generated page has all rows', () => {
   const rows = Object.entries(pages).map(([name, text]) => [
     name,
     (text.match(/^\| `|^## npm/gm) ?? []).length,

@@ -5,7 +5,7 @@ import { settings } from '../../src/app/config-schema.ts'
 import type { Database } from '../../src/db/database.ts'
 import { openTestDatabase } from '../support/database.ts'
 
-/** docs/internals/retention.md names every table, how it grows and what ends its rows. */
+/** docs/internals/retention.md names every table, how it grows and what removes its rows. */
 
 const page = readFileSync(new URL('../../docs/internals/retention.md', import.meta.url), 'utf8')
 const rows = [...page.matchAll(/^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)].map(
@@ -28,7 +28,7 @@ test('the page has each table of the migrated database once', async () => {
   )
 })
 
-test('a table whose rows nothing removes is kept for ever, and says so', () => {
+test('a table whose rows are never removed is marked as kept for ever', () => {
   for (const { table, kept, removed } of rows) {
     expect([table, kept.startsWith('for ever')]).toEqual([
       table,
@@ -37,7 +37,7 @@ test('a table whose rows nothing removes is kept for ever, and says so', () => {
   }
 })
 
-test('the settings of the page are settings, with their defaults', () => {
+test('the page names existing settings with their defaults', () => {
   const named = [...page.matchAll(/^\| `(KEEP_\w+)` \| (\d+) \|/gm)].map(([, name, value]) => [
     name,
     value,

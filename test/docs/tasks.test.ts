@@ -3,7 +3,7 @@ import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-/** Who has a task finds it from the index of the documentation, and needs no more than two pages, one linked from the other. */
+/** A reader with a task starts at the README and needs at most two pages, one linked from the other. */
 const docs = fileURLToPath(new URL('../../docs', import.meta.url))
 
 const tasks: [task: string, pages: string[], steps: string[]][] = [
@@ -62,7 +62,7 @@ function linksOf(page: string): string[] {
   )
 }
 
-test('ten tasks are tried', () => {
+test('there are ten tasks', () => {
   expect(tasks).toHaveLength(10)
 })
 

@@ -18,7 +18,7 @@ import {
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const found = checkWords(root)
 
-test('what the check looks for is found', () => {
+test('the check finds long sentences and words with a standard term', () => {
   const long = Array.from({ length: longest + 1 }, () => 'word').join(' ')
   const { tooLong, bannedWords, passive } = measureText(
     'x.md',
@@ -37,7 +37,7 @@ test('no sentence of a page for users is too long, and none has a word that has 
   ).toEqual([])
 })
 
-test('less than a tenth of the sentences is in the passive', () => {
+test('less than a tenth of the sentences are passive', () => {
   expect(passiveShare(found)).toBeLessThan(0.1)
 })
 
@@ -53,7 +53,7 @@ test('Spanish pages and texts: no sentence is too long, few are in the passive, 
   expect(passiveShare(spanish)).toBeLessThan(0.1)
 })
 
-test('sentences of the source and its log lines are found; comments, short words and SQL are not', () => {
+test('the check finds sentences and log lines of the source, and ignores comments, short words and SQL', () => {
   const source = `
     // somebody's comment
     log.warn({ flow: 'a b c d' }, 'the till hears it')
@@ -70,7 +70,7 @@ test('sentences of the source and its log lines are found; comments, short words
   expect(logLines(source)).toEqual(['a b c d', 'the till hears it'])
 })
 
-test('comments and names of the code are found', () => {
+test('the check finds comments and names of the code', () => {
   const source = `
     /** What a destination is owed,
      * as told before. */

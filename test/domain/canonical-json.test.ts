@@ -16,7 +16,7 @@ test.each<[value: unknown, text: string]>([
   ['', '""'],
   [{}, '{}'],
   [[], '[]'],
-])('%j is %s', (value, text) => {
+])('the canonical JSON of %j is %s', (value, text) => {
   expect(canonicalJson(value)).toBe(text)
 })
 
@@ -29,11 +29,11 @@ function shuffled(value: unknown): unknown {
 }
 
 const json = fc.jsonValue({ depthSize: 'small' }).filter((value) => {
-  // A literal __proto__ key does not survive being put together again here.
+  // `Object.fromEntries` here loses a literal __proto__ key.
   return !JSON.stringify(value).includes('__proto__')
 })
 
-test('the order of keys makes no difference', () => {
+test('the order of keys does not change the text', () => {
   fc.assert(
     fc.property(json, (value) => {
       expect(canonicalJson(shuffled(value))).toBe(canonicalJson(value))
@@ -41,7 +41,7 @@ test('the order of keys makes no difference', () => {
   )
 })
 
-test('it is JSON of the same value, so that different values never give the same text', () => {
+test('the text is JSON of the same value, so different values have different texts', () => {
   fc.assert(
     fc.property(json, (value) => {
       expect(JSON.parse(canonicalJson(value))).toEqual(JSON.parse(JSON.stringify(value)))
@@ -49,7 +49,7 @@ test('it is JSON of the same value, so that different values never give the same
   )
 })
 
-test('two values are the same JSON when their canonical JSON is equal', () => {
+test('two values are equal when their canonical JSON is equal', () => {
   const value = fc.oneof(
     json,
     fc.constantFrom<unknown>(

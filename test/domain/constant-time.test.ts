@@ -10,7 +10,7 @@ test.each([
   ['same', 'same, same', false],
   ['same', '', false],
   ['ñ', 'n\u0303', false],
-])('%j and %j are the same secret: %s', (a, b, expected) => {
+])('%j and %j are equal secrets: %s', (a, b, expected) => {
   expect(sameSecret(a, b)).toBe(expected)
   expect(sameSecret(b, a)).toBe(expected)
   expect(isSecret(a)(b)).toBe(expected)

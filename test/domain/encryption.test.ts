@@ -8,7 +8,7 @@ const old = key('2025')
 const current = key('2026')
 const encryption = createEncryption([current, old])
 
-test('what was encrypted is decrypted again, whatever the text and its place', () => {
+test('any encrypted text is decrypted again in its place', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), fc.string(), (text, context) => {
       expect(encryption.decrypt(encryption.encrypt(text, context), context)).toBe(text)
@@ -16,7 +16,7 @@ test('what was encrypted is decrypted again, whatever the text and its place', (
   )
 })
 
-test('an encrypted value names its key and shows nothing of its text', () => {
+test('an encrypted value has the name of its key and no part of its text', () => {
   const encrypted = encryption.encrypt('APP_USR-1234-secret', 'acme/access_token')
   expect(encrypted).toMatch(/^v1\.2026\.[A-Za-z0-9_-]+$/)
   const bytes = Buffer.from(encrypted.split('.')[2] ?? '', 'base64url')
@@ -24,7 +24,7 @@ test('an encrypted value names its key and shows nothing of its text', () => {
   expect(bytes.includes('secret')).toBe(false)
 })
 
-test('the same text is never encrypted twice in the same way: every nonce is new', () => {
+test('the same text is encrypted differently each time, since every nonce is new', () => {
   const count = 2000
   const nonces = new Set(
     Array.from({ length: count }, () =>
@@ -36,7 +36,7 @@ test('the same text is never encrypted twice in the same way: every nonce is new
   expect(nonces.size).toBe(count)
 })
 
-test('a value does not open in another place: another client, another field', () => {
+test('a value is not decrypted in another place: another client or another field', () => {
   const encrypted = encryption.encrypt('token', 'acme/access_token')
   for (const context of ['acme/refresh_token', 'other/access_token', 'acme/access_token ', '']) {
     expect(() => encryption.decrypt(encrypted, context), context).toThrow()
@@ -55,9 +55,9 @@ test('T14: no bit of nonce, tag or text can be changed', () => {
   }
 })
 
-test('T14: a value that is cut, longer, or of another form does not open', () => {
+test('T14: a value that is cut, longer, or of another form is not decrypted', () => {
   const dataOf = (text: string) => encryption.encrypt(text, 'acme').split('.')[2] ?? ''
-  // Of an empty text only the tag is left to cut: a part of it would do if its length were not fixed.
+  // With an empty text only the tag can be cut. A shorter tag would be valid if its length were not fixed.
   for (const text of ['token', '']) {
     const bytes = Buffer.from(dataOf(text), 'base64url')
     for (let length = 0; length < bytes.length; length += 1) {
@@ -72,7 +72,7 @@ test('T14: a value that is cut, longer, or of another form does not open', () =>
   for (const other of others) expect(() => encryption.decrypt(other, 'acme'), other).toThrow()
 })
 
-test('after a rotation the new key encrypts, the old one still decrypts, and only where it is configured', () => {
+test('after a rotation the new key encrypts; the old one decrypts only where it is configured', () => {
   const before = createEncryption([old])
   const encrypted = before.encrypt('token', 'acme')
   expect(encrypted).toMatch(/^v1\.2025\./)
@@ -83,7 +83,7 @@ test('after a rotation the new key encrypts, the old one still decrypts, and onl
   expect(() => createEncryption([current]).decrypt(encrypted, 'acme')).toThrow('not configured')
 })
 
-test('a value under the name of a key that is not its own does not open', () => {
+test('a value with the name of a wrong key is not decrypted', () => {
   const encrypted = encryption.encrypt('token', 'acme')
   expect(() => encryption.decrypt(encrypted.replace('.2026.', '.2025.'), 'acme')).toThrow()
   expect(() => createEncryption([key('2026')]).decrypt(encrypted, 'acme')).toThrow()
@@ -92,7 +92,7 @@ test('a value under the name of a key that is not its own does not open', () => 
   }
 })
 
-test('the signing key is derived: of one encryption key always the same, of two never, and it is neither', () => {
+test('the signing key is derived: equal for one encryption key, different for two, and equal to neither', () => {
   const { id, key: signing } = encryption.signingKey()
   expect(id).toBe('2026')
   expect(signing).toHaveLength(32)
@@ -102,6 +102,6 @@ test('the signing key is derived: of one encryption key always the same, of two 
   expect(encryption.signingKeyById('2024')).toBeUndefined()
 })
 
-test('an encryption without a key is a mistake in the configuration', () => {
+test('encryption without a key is a configuration error', () => {
   expect(() => createEncryption([])).toThrow('at least one')
 })

@@ -12,7 +12,7 @@ import {
 
 const placeholders = (text: string) =>
   [...new Set([...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string))].sort()
-/** Those that may be left out. */
+/** Values that a sentence may leave out. */
 const bracketed = (text: string) =>
   placeholders([...text.matchAll(/\[[^[\]]*\]/g)].map(([part]) => part).join(' '))
 
@@ -48,12 +48,12 @@ const alike = new Set<string>([
   'THE_ITEMS',
 ])
 
-test('no Spanish sentence is the English one', () => {
+test('no Spanish sentence equals the English one', () => {
   const same = sentences.filter(({ en, es }) => en === es).map(({ code }) => code)
   expect(same.filter((code) => !alike.has(code))).toEqual([])
 })
 
-test('each datum of a reason stands in its sentence, in both languages', () => {
+test('each value of a reason appears in its sentence, in both languages', () => {
   for (const { code, en, es } of sentences) {
     for (const text of [en, es]) {
       const values = placeholders(text).map((name) => [name, `«${name}»`])
@@ -64,7 +64,7 @@ test('each datum of a reason stands in its sentence, in both languages', () => {
   }
 })
 
-test('a sentence leaves out what is not known, and makes a reason within it in the same language', () => {
+test('a sentence leaves out unknown values, and a nested reason has the same language', () => {
   expect(sentenceOf({ code: 'HTTP_STATUS', data: { status: 500 } }, 'en')).toBe('HTTP 500')
   const last = { code: 'NO_ANSWER', data: { seconds: 15 } } as const
   const reason = { code: 'ATTEMPTS_FAILED', data: { failed: 3, among: 4, last } } as const
@@ -74,30 +74,30 @@ test('a sentence leaves out what is not known, and makes a reason within it in t
   expect(sentenceOf(reason, 'en')).toContain('no answer within 15 s')
 })
 
-test('what somebody else said is put in as it is', () => {
+test('a text of another system is inserted unchanged', () => {
   const data = { status: 422, said: '[bad] {status} $& $1' }
   expect(sentenceOf({ code: 'HTTP_STATUS', data }, 'es')).toBe('HTTP 422 [bad] {status} $& $1')
 })
 
-test('a code of a newer version has no sentence here', () => {
+test('a code of a newer version has no sentence', () => {
   expect(sentenceOf({ code: 'FROM_THE_FUTURE' }, 'es')).toBeUndefined()
   expect(sentenceOf({ code: 'toString' }, 'es')).toBeUndefined()
 })
 
-test('a reason is kept to what the database can hold', () => {
+test('a reason is cut to what the database can store', () => {
   const said = `\0${'é'.repeat(2_000)}`
   const { data } = keptReason({ code: 'HTTP_STATUS', data: { status: 500, said } })
   expect(data).toEqual({ status: 500, said: `${'é'.repeat(999)}…` })
 })
 
-test('several reasons within one are joined, and brackets without a name stay', () => {
+test('several nested reasons are joined, and brackets without a name stay', () => {
   const problems = [{ code: 'THE_BODY' }, { code: 'AND_MORE', data: { count: 2 } }] as const
   const why = { code: 'FIELDS_FAILED', data: { problems, item: '{}' } } as const
   expect(sentenceOf(why, 'es')).toBe('fields falló: el cuerpo; y 2 más; ítem: {}')
   expect(sentenceOf({ code: 'XML_STEP_NOT_LAST' }, 'en')).toBe('has @ or [] before its last step')
 })
 
-test('texts of a reason are changed where they are, also in reasons within it', () => {
+test('the texts of a reason can be replaced, also in nested reasons', () => {
   const what = { code: 'SAID', data: { said: 'a secret' } } as const
   const why = withTexts({ code: 'IN_FILE', data: { path: 'secret.csv', what } }, (text) =>
     text.replace('secret', '***'),
@@ -105,7 +105,7 @@ test('texts of a reason are changed where they are, also in reasons within it', 
   expect(sentenceOf(why, 'en')).toBe('***.csv a ***')
 })
 
-test('what earlier versions stored is shown', () => {
+test('reasons stored by earlier versions are shown', () => {
   const said = 'file source: a.csv is empty'
   expect(sentenceOf({ code: 'SOURCE_FAILED', data: { said } }, 'en')).toBe(said)
   expect(sentenceOf({ code: 'FILE_NOT_WRITABLE', data: { said: 'EACCES' } }, 'es')).toContain(
@@ -113,7 +113,7 @@ test('what earlier versions stored is shown', () => {
   )
 })
 
-test('a problem of a definition has its likely fix in both languages', () => {
+test('a problem of a definition has a suggestion in both languages', () => {
   const why = { code: 'KEY_NOT_IN_FIELDS', data: { column: 'id' } } as const
   expect([hintOf(why, 'en'), hintOf(why, 'es')]).toEqual(['add id to fields', 'agregá id a fields'])
   expect(hintOf({ code: 'UNKNOWN_KEY' }, 'es')).toBeNull()

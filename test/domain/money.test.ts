@@ -5,7 +5,7 @@ import { centsFromErp, centsFromPoint, centsMeant, pointFromCents } from '../../
 const digits = (min: number, max: number) =>
   fc.string({ unit: fc.constantFrom(...'0123456789'), minLength: min, maxLength: max })
 
-test('every ERP amount comes out as the same number with two decimals', () => {
+test('every ERP amount becomes the same number with two decimals', () => {
   fc.assert(
     fc.property(digits(1, 12), digits(1, 2), (whole, decimals) => {
       const exact = BigInt(whole) * 100n + BigInt(decimals.padEnd(2, '0'))
@@ -64,7 +64,7 @@ test.each([
   '1٫00',
   '1\uff0c00',
   '1,0\u0000',
-])('%j is no ERP amount', (text) => {
+])('%j is not an ERP amount', (text) => {
   expect(centsFromErp(text)).toBeUndefined()
 })
 
@@ -118,7 +118,7 @@ test.each([
   ['1.234', 123_400, 123_499],
   ['1,234', 123_400, 123_499],
   [' 0,5 ', 50, 59],
-])('somebody who types %s means the amounts from %d to %d cents', (typed, from, to) => {
+])('the typed text %s means the amounts from %d to %d cents', (typed, from, to) => {
   expect(centsMeant(typed)).toEqual({ from, to })
 })
 
@@ -133,6 +133,6 @@ test.each([
   '-5',
   '1234567890123',
   'A-12',
-])('nobody means an amount by "%s"', (typed) => {
+])('the typed text "%s" means no amount', (typed) => {
   expect(centsMeant(typed)).toBeUndefined()
 })

@@ -60,7 +60,7 @@ const sirtac = {
   cents: 1_000,
 }
 
-/** What holds for every net there is. */
+/** Checks that hold for every net. */
 function closes(net: Net): boolean {
   const taxes = sumCents(net.taxes, ({ cents }) => cents)
   const { grossCents, feeCents, financingCents, unexplainedCents, netCents } = net
@@ -68,7 +68,7 @@ function closes(net: Net): boolean {
   return addCents(netCents, kept) === grossCents
 }
 
-test('fees, financing and taxes of the seller are taken off, and the buyer’s are not', () => {
+test('the seller’s fees, financing and taxes are subtracted, the buyer’s are not', () => {
   expect(netOf(100_000, [payment()], [], rules)).toEqual({
     state: 'estimated',
     grossCents: 100_000,
@@ -83,7 +83,7 @@ test('fees, financing and taxes of the seller are taken off, and the buyer’s a
   })
 })
 
-test('a name that no rule knows is shown as not classed, and unexplained', () => {
+test('a charge without a rule is shown as not classed and makes the net unexplained', () => {
   const charges = [charge('mp_processing_fee', 4_390), charge('brand_new_levy', 111)]
   const net = netOf(100_000, [payment({ charges, netCents: 95_499 })], [], rules)
   expect(net).toMatchObject({ feeCents: 4_390, unexplainedCents: 111, netCents: 95_499 })
@@ -92,7 +92,7 @@ test('a name that no rule knows is shown as not classed, and unexplained', () =>
   ])
 })
 
-test('a rule of the name as a whole counts before one of its beginning, and a longer beginning before a shorter one', () => {
+test('a rule for the whole name has precedence over prefixes, and a longer prefix over a shorter one', () => {
   const of = (name: string, entity: string | null = null) => classOf({ name, entity }, rules)
   expect(of('tax_withholding_payer-iva')).toBe('payer')
   expect(of('tax_withholding_sirtac-jujuy')).toBe('tax')
@@ -103,20 +103,20 @@ test('a rule of the name as a whole counts before one of its beginning, and a lo
   expect(classOf({ name: 'tax_x', entity: null }, [...rules, exact])).toBe('fee')
 })
 
-test('there is no net before the provider has told the charges', () => {
+test('there is no net before the provider has reported the charges', () => {
   expect(netOf(100_000, [], [], rules)).toBeNull()
   expect(netOf(100_000, [payment({ netCents: null })], [], rules)).toBeNull()
   expect(netOf(100_000, [payment({ netCents: 0, charges: [] })], [], rules)).toBeNull()
 })
 
-test('the net is that of the charge, whether the provider takes a refund off its own or not', () => {
+test('the net is that of the charge, whether or not the provider subtracts refunds from its own', () => {
   const whole = netOf(100_000, [payment({ refundedCents: 40_000 })], [], rules)
   const less = netOf(100_000, [payment({ refundedCents: 40_000, netCents: 52_410 })], [], rules)
   expect(whole).toMatchObject({ netCents: 92_410, unexplainedCents: 0 })
   expect(less).toEqual(whole)
 })
 
-test('a report that agrees settles the net, with the day of its money', () => {
+test('a report with the same net settles it, with the date of its money', () => {
   expect(netOf(100_000, [payment()], [line()], rules)).toMatchObject({
     state: 'settled',
     feeCents: 4_390,
@@ -128,7 +128,7 @@ test('a report that agrees settles the net, with the day of its money', () => {
   })
 })
 
-test('a report without the columns of fees settles what the payment’s own charges explain', () => {
+test('a report without fee columns settles a net that the payment’s own charges explain', () => {
   const bare = line({ feeCents: 0, financingCents: 0, taxesCents: 0 })
   expect(netOf(100_000, [payment()], [bare], rules)).toMatchObject({
     state: 'settled',
@@ -137,7 +137,7 @@ test('a report without the columns of fees settles what the payment’s own char
   })
 })
 
-test('a report with another net or another gross differs, and says what was to be expected', () => {
+test('a report with another net or gross differs, and the result has the expected amount', () => {
   const less = netOf(100_000, [payment()], [line({ netCents: 92_400 })], rules)
   expect(less).toMatchObject({
     state: 'differs',
@@ -162,7 +162,7 @@ test('a report settles a charge whose payment was never read', () => {
   })
 })
 
-test('a release report says no more than the net, and one that contradicts the settlement differs', () => {
+test('a release report has only the net, and one that contradicts the settlement differs', () => {
   const released = line({ report: 'release', financingCents: 0, taxesCents: 0 })
   expect(netOf(100_000, [payment()], [released], rules)).toMatchObject({
     state: 'settled',
@@ -173,7 +173,7 @@ test('a release report says no more than the net, and one that contradicts the s
   expect(netOf(100_000, [payment()], [line(), less], rules)).toMatchObject({ state: 'differs' })
 })
 
-test('gross less what is taken off is the net to the cent, whatever the provider says', () => {
+test('gross minus the charges is the net to the cent, whatever the provider reports', () => {
   const cents = fc.integer({ min: 0, max: 10_000_000 })
   const anyCharge = fc.record({
     name: fc.constantFrom('mp_processing_fee', 'tax_withholding-x', 'unheard_of', 'odd'),

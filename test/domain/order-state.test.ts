@@ -8,7 +8,7 @@ import {
   isUntouchable,
 } from '../../src/domain/order-state.ts'
 
-/** The decisions' table, with the refunded states added wherever an order may have been paid unseen. */
+/** The specified transitions, with the refunded states added wherever an order may have been paid without our knowledge. */
 const moves: Record<OrderStatus, OrderStatus[]> = {
   created: [
     'at_terminal',
@@ -40,11 +40,14 @@ const moves: Record<OrderStatus, OrderStatus[]> = {
 
 const pairs = orderStatuses.flatMap((from) => orderStatuses.map((to) => [from, to] as const))
 
-test.each(pairs)('whether %s may become %s is as decided', (from, to) => {
-  expect(canMove(from, to)).toBe(moves[from].includes(to))
-})
+test.each(pairs)(
+  'the transition from %s to %s is allowed or forbidden as specified',
+  (from, to) => {
+    expect(canMove(from, to)).toBe(moves[from].includes(to))
+  },
+)
 
-test('no path of moves ever comes back to a state it left', () => {
+test('no path of transitions returns to an earlier state', () => {
   const reach = (from: OrderStatus, seen = new Set<OrderStatus>()): Set<OrderStatus> => {
     for (const to of orderStatuses) {
       if (!canMove(from, to) || seen.has(to)) continue
@@ -56,7 +59,7 @@ test('no path of moves ever comes back to a state it left', () => {
   for (const status of orderStatuses) expect(reach(status)).not.toContain(status)
 })
 
-test('each state is open, paid, or ended, and only one of them', () => {
+test('each state is exactly one of open, paid or ended', () => {
   const kinds = (status: OrderStatus) => [isOpen(status), isPaid(status), isUntouchable(status)]
   for (const status of orderStatuses) {
     expect(kinds(status).filter(Boolean), status).toHaveLength(1)

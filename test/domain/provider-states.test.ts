@@ -17,7 +17,7 @@ import {
   wentThrough,
 } from '../../src/domain/order-state.ts'
 
-/** Every word that the provider files name, for orders and for payments of both APIs. */
+/** Every state in the files of the provider, for orders and for payments of both APIs. */
 const named = {
   orders:
     'created at_terminal processing in_process action_required processed charged_back refunded canceled failed expired',
@@ -27,13 +27,13 @@ const named = {
     'processed approved refunded created pending authorized processing in_process in_progress failed rejected canceled cancelled expired',
 }
 
-test('the table has every word of the provider files', () => {
+test('the table has every state of the provider files', () => {
   expect([...orderWords.keys()].sort()).toEqual(named.orders.split(' ').sort())
   expect([...paymentWords.keys()].sort()).toEqual(named.payments.split(' ').sort())
   expect([...refundWords.keys()].sort()).toEqual(named.refunds.split(' ').sort())
 })
 
-test('a word of another day is open: it is no money, no end and no contradiction', () => {
+test('an unknown state is open: it is no money, no end and no contradiction', () => {
   const word = 'a_word_of_another_day'
   expect(paymentStatusFrom(word)).toBe(word)
   expect([wentThrough(word), endedUnpaid(word), isUnpaidPayment(word)]).toEqual([
@@ -49,7 +49,7 @@ test('a word of another day is open: it is no money, no end and no contradiction
   expect(actorOnOpen(word)).toBe('provider')
 })
 
-test('disputed money counts as the shop’s until its case says otherwise', () => {
+test('disputed money counts as received until the decision of its case', () => {
   for (const word of ['charged_back', 'in_mediation']) {
     expect(receivedStatuses).toContain(word)
     expect(paymentWords.get(word)?.isFinal).toBe(false)
@@ -57,7 +57,7 @@ test('disputed money counts as the shop’s until its case says otherwise', () =
   expect(throughStatuses).toEqual(expect.arrayContaining([...receivedStatuses, 'refunded']))
 })
 
-test('what a payment is in our words says the same of the money', () => {
+test('our state of a payment agrees with the provider’s about the money', () => {
   for (const [word, { money }] of paymentWords) {
     const ours = paymentWords.get(paymentStatusFrom(word))
     expect(ours === undefined ? money : ours.money, word).toBe(money)
@@ -65,16 +65,16 @@ test('what a payment is in our words says the same of the money', () => {
   }
 })
 
-test('no other file keeps words of the provider for itself', () => {
+test('no other file names states of the provider', () => {
   const root = new URL('../../', import.meta.url).pathname
-  // Reports have states of their own; flows and their messages have accesses that are authorized.
+  // Settlement reports have states of their own; destinations of flows have a state "authorized".
   const others = ['src/domain/order-state.ts', 'src/provider/reports-api.ts']
-  const keepers = globSync('src/**/*.ts', { cwd: root })
+  const otherFiles = globSync('src/**/*.ts', { cwd: root })
     .filter((file) => !/^src\/(sandbox|sync|notifications)\//.test(file) && !others.includes(file))
     .filter((file) =>
       /'(charged_back|in_mediation|in_process|cancelled|authorized)'/.test(
         readFileSync(join(root, file), 'utf8'),
       ),
     )
-  expect(keepers).toEqual([])
+  expect(otherFiles).toEqual([])
 })

@@ -13,7 +13,7 @@ test('the challenge is that of RFC 7636, appendix B', () => {
   )
 })
 
-test('a verifier has the length and the alphabet of RFC 7636, section 4.1, and is never the same', () => {
+test('a verifier has the length and alphabet of RFC 7636, section 4.1, and is new each time', () => {
   const verifiers = Array.from({ length: 1000 }, randomToken)
   for (const verifier of verifiers) expect(verifier).toMatch(/^[A-Za-z0-9_-]{43}$/)
   expect(new Set(verifiers).size).toBe(1000)

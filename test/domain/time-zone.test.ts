@@ -23,7 +23,7 @@ test.each(days)('a day in %s on %s begins at %s and has %d hours', (zone, day, b
   expect(dayIn(zone, new Date(to.getTime() - 1))).toBe(day)
 })
 
-test.each(days)('the pages begin a day in %s on %s at %s as well', async (zone, day, begin) => {
+test.each(days)('the pages also begin a day in %s on %s at %s', async (zone, day, begin) => {
   const file = new URL('../../public/shared/shop-clock.js', import.meta.url)
   const page: {
     setZone(name: string): void
@@ -40,7 +40,7 @@ test.each([
   ['America/Havana', 2026],
   ['Europe/Madrid', 2026],
   ['America/Argentina/Buenos_Aires', 2008],
-])('in %s every hour of %d belongs to the day that the clock shows', (zone, year) => {
+])('in %s every hour of %d belongs to the day of the local clock', (zone, year) => {
   const wrong: string[] = []
   for (let at = Date.UTC(year, 0, 1); at < Date.UTC(year + 1, 0, 1); at += 3_600_000) {
     const instant = new Date(at + 1)
@@ -53,7 +53,7 @@ test.each([
   expect(wrong).toEqual([])
 })
 
-test('a name of the list is a zone; an offset or anything else is none', () => {
+test('a name of the list is a time zone; an offset or another text is not', () => {
   expect(isTimeZone('America/Lima')).toBe(true)
   for (const name of ['+03:00', 'Buenos Aires', '']) expect(isTimeZone(name), name).toBe(false)
 })
