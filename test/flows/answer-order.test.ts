@@ -50,7 +50,7 @@ const passing = [408, 409, 423, 425, 429, 500, 502, 503, 504]
 const aboutErrors = { when: '$count(body.errors) > 0' }
 
 describe.each(passing)('an answer with status %i and errors in its body', (status) => {
-  test('is tried again after the pause it asks for, whatever a rule without a status says of its body', async () => {
+  test('is retried after its Retry-After, whatever a rule without a status says about its body', async () => {
     answers = { '/item': { status, body: failing, headers: { 'retry-after': '7' } } }
     for (const is of ['final', 'gone', 'done'] as const) {
       const result = await open({ answers: [{ ...aboutErrors, is }] }).deliver(job(), never)
@@ -59,13 +59,13 @@ describe.each(passing)('an answer with status %i and errors in its body', (statu
     }
   })
 
-  test('fails for good where a rule names that status', async () => {
+  test('fails for good when a rule names that status', async () => {
     answers = { '/item': { status, body: failing } }
     const destination = open({ answers: [{ ...aboutErrors, status: [status], is: 'final' }] })
     expect(await destination.deliver(job(), never)).toMatchObject({ ok: false, retryable: false })
   })
 
-  test('of a look-up creates nothing and is tried again', async () => {
+  test('to a look-up creates nothing and is retried', async () => {
     answers = { '/find': { status, body: failing } }
     const destination = open({
       create: to('/create'),
@@ -76,7 +76,7 @@ describe.each(passing)('an answer with status %i and errors in its body', (statu
     expect(await destination.deliver(job(), never)).toMatchObject({ ok: false, retryable: true })
   })
 
-  test('of a batch leaves its items together, to be tried again', async () => {
+  test('to a batch keeps its items together for a retry', async () => {
     answers = { '/many': { status, body: failing, headers: { 'retry-after': '7' } } }
     const destination = open({
       batch: { size: 10, request: to('/many') },
@@ -86,7 +86,7 @@ describe.each(passing)('an answer with status %i and errors in its body', (statu
     expect(await destination.batches?.deliver(jobs('a', 'b'), never)).toMatchObject([each, each])
   })
 
-  test('of one item in a batch is tried again, whatever else is said of the item', async () => {
+  test('of one item in a batch is retried, whatever else the answer says about the item', async () => {
     const entries = [
       { status, error: 'x' },
       { status, is: 'gone' },
@@ -99,7 +99,7 @@ describe.each(passing)('an answer with status %i and errors in its body', (statu
     expect((results as object[])[1]).not.toHaveProperty('forget')
   })
 
-  test('of an issuer of tokens is tried again after the pause it asks for', async () => {
+  test('of a token issuer is retried after its Retry-After', async () => {
     answers = { '/token': { status, body: failing, headers: { 'retry-after': '11' } } }
     const auth: NonNullable<HttpSettings['auth']> = {
       tokenUrl: written(`${base}/token`),
@@ -116,7 +116,7 @@ describe.each(passing)('an answer with status %i and errors in its body', (statu
   })
 })
 
-test('a rule that says retry honours the pause that the receiver asks for, in seconds or as a date', async () => {
+test('a rule with "retry" honours the Retry-After of the receiver, in seconds or as a date', async () => {
   const rules = [{ status: [200], ...aboutErrors, is: 'retry' as const }]
   for (const [header, seconds] of [
     ['17', 17],
@@ -130,7 +130,7 @@ test('a rule that says retry honours the pause that the receiver asks for, in se
   }
 })
 
-test('an item of a batch that asks for another attempt, or an answer that nobody can read, honours that pause too', async () => {
+test('an item of a batch with "retry", or an unreadable answer, honours the Retry-After too', async () => {
   const headers = { 'retry-after': '5' }
   answers = { '/many': { status: 200, body: { is: 'retry' }, headers } }
   const batch = { size: 10, request: to('/many') }
@@ -141,7 +141,7 @@ test('an item of a batch that asks for another attempt, or an answer that nobody
   }
 })
 
-test('a rule without a status still decides about answers that no later attempt would change', async () => {
+test('a rule without a status still decides about answers that a retry would not change', async () => {
   for (const status of [200, 400, 404, 422]) {
     answers = { '/item': { status, body: { code: 'duplicate' } } }
     const rules = [{ when: 'body.code = "duplicate"', is: 'done' as const }]

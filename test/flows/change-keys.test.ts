@@ -9,7 +9,7 @@ import {
 
 let target: TestTarget
 let flows: TestFlows
-/** What a shop has that answers a key that it knows without doing anything. */
+/** The prices at a shop that answers a request with a known key without applying it. */
 const prices = new Map<string, unknown>()
 const known = new Set<string>()
 
@@ -36,21 +36,21 @@ const price = async (value: number, path: string) => {
 }
 const keys = () => target.received.map(({ headers }) => headers['idempotency-key'])
 
-test('a receiver that remembers keys has each change of an item, also one back to what was', async () => {
+test('a receiver that stores keys gets each change of an item, also a change back to an earlier content', async () => {
   for (const value of [100, 90, 100]) {
     expect(await price(value, '/sync/shop?force=true')).toBe(value)
   }
   for (const value of [90, 100]) expect(await price(value, '/sync/shop/x')).toBe(value)
 })
 
-test('a receiver that lost an item, and remembers its key, has it again after a forced resync', async () => {
+test('a receiver that stores keys and lost an item gets it again after a forced resync', async () => {
   prices.clear()
   expect(await price(100, '/resync/shop?force=true')).toBe(100)
   prices.clear()
   expect(await price(100, '/resync/shop/x?force=true')).toBe(100)
 })
 
-test('all attempts of one change have one key', async () => {
+test('all attempts of one change have the same key', async () => {
   const remembering = target.received.length
   let attempts = 0
   target.answer(() => (++attempts === 2 ? 200 : 503))
@@ -58,7 +58,7 @@ test('all attempts of one change have one key', async () => {
   await expect.poll(() => target.received.length - remembering).toBe(2)
   expect(new Set(keys().slice(remembering)).size).toBe(1)
 
-  // Retried by hand it is still the same change.
+  // A manual retry is still the same change.
   target.answer(422)
   await price(60, '/sync/shop?force=true')
   target.answer(200)

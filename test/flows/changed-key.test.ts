@@ -7,7 +7,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-/** Under another key every item looks like news. Who resumes such a flow keeps what was sent. */
+/** Under another key every item seems new. A resume of such a flow keeps what was sent. */
 let target: TestTarget
 let flows: TestFlows
 
@@ -46,7 +46,7 @@ afterAll(async () => {
   await target.close()
 })
 
-test('after a change of key a resumed flow sends nothing again and deletes nothing, and what changes from then on under the new key', async () => {
+test('after a change of the key field a resumed flow sends and deletes nothing; later changes are sent under the new key', async () => {
   await begin('shop')
   await flows.write('shop.flow.yaml', file('shop', { item: { key: 'sku' } }))
   await flows.call('POST', '/flows/reload')
@@ -76,7 +76,7 @@ test('after a change of key a resumed flow sends nothing again and deletes nothi
   ).toEqual(['DELETE /shop/S-3', 'PUT /shop/S-2', 'PUT /shop/S-4'])
 })
 
-test('a preview of a changed key says the same', async () => {
+test('a preview of a changed key field shows the same', async () => {
   await begin('previewed')
   await flows.write(
     'previewed.flow.yaml',
@@ -90,7 +90,7 @@ test('a preview of a changed key says the same', async () => {
   })
 })
 
-test('who resumes it has it read at once: what the ERP changes from then on is sent, however seldom it is polled', async () => {
+test('resume polls such a flow at once, so later changes of the ERP are sent whatever the poll interval', async () => {
   const own = (key: string) =>
     jsonFlow('own', target.url, { pollInterval: '24h', startPaused: false, item: { key } })
   const syncOwn = async () => (await flows.call('POST', '/sync/own')).json()

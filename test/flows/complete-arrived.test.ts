@@ -61,7 +61,7 @@ const failed = (pk: string): ItemOutcome<Outcome> => ({
   },
 })
 
-async function look(flow: string) {
+async function readState(flow: string) {
   const of = (table: 'deliveries' | 'item_attempts' | 'flow_totals') =>
     database.db.selectFrom(table).selectAll().where('flow', '=', flow)
   const rows = await of('deliveries').orderBy('pk').execute()
@@ -77,14 +77,14 @@ async function look(flow: string) {
   }
 }
 
-test('it is done, counted and told of in the history', async () => {
+test('a delivered change is done, counted and recorded in the history', async () => {
   const { target, lease } = await owe(['a', 'b'])
   const group = ['b', 'a'].map((pk) => arrived(pk))
   expect(await saveGroup(database, target, group, at, fenceOf(lease))).toMatchObject({
     delivered: 2,
     again: [],
   })
-  expect(await look(target.flow)).toEqual({
+  expect(await readState(target.flow)).toEqual({
     states: { a: 'done', b: 'done' },
     history: [
       ['a', 2, 'delivered', 201],
@@ -95,10 +95,10 @@ test('it is done, counted and told of in the history', async () => {
   })
 })
 
-test('groups of one are not planned anew each time, which takes as long as all the rest', {
+test('groups of one item use a generic plan, since planning takes as long as all the rest', {
   tags: ['long'],
 }, async () => {
-  // One that no other test has filled or analysed: the planner's choice depends on what it knows of the tables.
+  // A database that no other test has filled or analysed, since the planner's choice depends on the statistics.
   const engine = await openPglite({ log: () => {}, loadDataDir: await pgliteTemplate() })
   const embedded = build(engine)
   const before = database
@@ -119,7 +119,7 @@ test('groups of one are not planned anew each time, which takes as long as all t
   }
 })
 
-test('T50: of what is in hand when another process leads nothing is written, whatever became of it', async () => {
+test('T50: of what is in hand when another process leads nothing is written, whatever its outcome', async () => {
   const { target, lease } = await owe(['a', 'b'])
   await acquireLease(database.db, {
     name: lease.name,
@@ -131,7 +131,7 @@ test('T50: of what is in hand when another process leads nothing is written, wha
       LeaseLostError,
     )
   }
-  expect(await look(target.flow)).toEqual({
+  expect(await readState(target.flow)).toEqual({
     states: { a: 'waiting', b: 'waiting' },
     history: [],
     completed: 0,
@@ -139,50 +139,50 @@ test('T50: of what is in hand when another process leads nothing is written, wha
   })
 })
 
-test('a process that has let go writes nothing either', async () => {
+test('a process that gave back its lease writes nothing either', async () => {
   const { target, lease } = await owe(['a'])
   const fence = { ...fenceOf(lease), proof: () => undefined, holds: async () => false }
   await expect(saveGroup(database, target, [arrived('a')], at, fence)).rejects.toBeInstanceOf(
     LeaseLostError,
   )
-  expect((await look(target.flow)).states).toEqual({ a: 'waiting' })
+  expect((await readState(target.flow)).states).toEqual({ a: 'waiting' })
 })
 
-test('a newer change that came meanwhile stays owed, beside what is done', async () => {
+test('a newer change that came meanwhile stays open when the older one is recorded as delivered', async () => {
   const { target, lease } = await owe(['a', 'b'], 2)
   const fence = fenceOf(lease)
   const settled = await saveGroup(database, target, [arrived('a', 1), arrived('b', 2)], at, fence)
   expect(settled).toMatchObject({ delivered: 2, again: ['a'] })
-  expect(await look(target.flow)).toMatchObject({
+  expect(await readState(target.flow)).toMatchObject({
     states: { a: 'waiting', b: 'done' },
     completed: 2,
   })
 })
 
-test('what failed beside it is written all the same', async () => {
+test('failures of the same group are recorded all the same', async () => {
   const { target, lease } = await owe(['a', 'b'])
   const fence = fenceOf(lease)
   const settled = await saveGroup(database, target, [failed('a'), arrived('b')], at, fence)
   expect(settled).toMatchObject({ delivered: 1, finals: [{ pk: 'a' }] })
-  expect(await look(target.flow)).toMatchObject({
+  expect(await readState(target.flow)).toMatchObject({
     states: { a: 'failed', b: 'done' },
     completed: 1,
     failed: 1,
   })
 })
 
-test('what is written is not written again because the rest of its group was not', async () => {
+test('an outcome is not recorded twice when the rest of its group is repeated', async () => {
   const { target, lease } = await owe(['a', 'b'])
   const fence = fenceOf(lease)
   const group = [failed('a'), arrived('b')]
   const away = { db: database.db, transaction: () => Promise.reject(new Error('away')) }
   await expect(saveGroup(away, target, group, at, fence)).rejects.toThrow('away')
   expect(await saveGroup(database, target, group, at, fence)).toMatchObject({ delivered: 1 })
-  const { history, completed, failed: refused } = await look(target.flow)
+  const { history, completed, failed: refused } = await readState(target.flow)
   expect([history.length, completed, refused]).toEqual([2, 1, 1])
 })
 
-test('T50: a lease that ran out stands as long as nobody has taken it', async () => {
+test('T50: a lease that expired stays valid until another process takes it', async () => {
   const { target, lease } = await owe(['a', 'b'])
   await database.db
     .updateTable('leases')

@@ -19,7 +19,7 @@ function at(text: string): { from: number; labels: string[] } | null {
   )
 }
 
-test('the keys of a flow are offered without those that are there', () => {
+test('the editor offers the keys of a flow that are not used yet', () => {
   const found = at('version: 1\nname: x\npo|\n')
   expect(found?.from).toBe(0)
   expect(found?.labels).toContain('pollInterval')
@@ -27,7 +27,7 @@ test('the keys of a flow are offered without those that are there', () => {
   expect(found?.labels).not.toContain('name')
 })
 
-test('the keys of a source go by its type, wherever that stands', () => {
+test('the offered keys of a source depend on its type, wherever the type is', () => {
   const sql = at('source:\n  type: sql\n  |\n')
   expect(sql?.labels).toEqual(expect.arrayContaining(['driver', 'query', 'url']))
   expect(sql?.labels).not.toContain('csv')
@@ -36,7 +36,7 @@ test('the keys of a source go by its type, wherever that stands', () => {
   expect(file?.labels).not.toContain('query')
 })
 
-test('values that are fixed are offered', () => {
+test('the editor offers the values of an enumeration', () => {
   expect(at('source:\n  type: |\n')?.labels).toEqual(
     expect.arrayContaining(['sql', 'http', 'file', 'sftp']),
   )
@@ -45,7 +45,7 @@ test('values that are fixed are offered', () => {
   expect(at('allowPrivateNetwork: |')?.labels).toEqual(['true', 'false'])
 })
 
-test('the items of a list are told apart', () => {
+test('the items of a list are completed separately', () => {
   const text = [
     'destinations:',
     '  - name: shop',
@@ -67,14 +67,14 @@ test('the items of a list are told apart', () => {
   expect(first?.labels).not.toContain('request')
 })
 
-test('a list at the column of its key, and the line of the dash, are understood', () => {
+test('a list at the column of its key, and a line with only a dash, are completed', () => {
   const found = at('destinations:\n- type: sql\n  |\n')
   expect(found?.labels).toContain('upsertKey')
   expect(at('destinations:\n  - |\n')?.labels).toEqual(expect.arrayContaining(['name', 'type']))
   expect(at('destinations:\n  - type: |\n')?.labels).toContain('http')
 })
 
-test('nothing is offered inside a text, a comment or an unknown part', () => {
+test('nothing is offered within a text, a comment or an unknown part', () => {
   expect(at('name: x y|')).toBeNull()
   expect(at('# ty|')).toBeNull()
   expect(at('nothing:\n  |')).toBeNull()

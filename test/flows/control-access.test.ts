@@ -79,7 +79,7 @@ type Caller = keyof typeof callers
 
 /** How each listener answers each caller: `in`, or the refusal. */
 const expectations: Record<'open' | 'guarded' | 'unguarded', Record<Caller, 'in' | 401 | 403>> = {
-  // Without SYNC_TOKEN, on loopback: no token is asked for or looked at, but pages of elsewhere are kept out.
+  // Without SYNC_TOKEN, on loopback: no token is required or read, but pages of other origins are refused.
   open: {
     nobody: 'in',
     'a malformed token': 'in',
@@ -118,11 +118,11 @@ const expectations: Record<'open' | 'guarded' | 'unguarded', Record<Caller, 'in'
     'a page elsewhere': 401,
     'a rebound name': 401,
   },
-  // SYNC_AUTH=none: everybody.
+  // SYNC_AUTH=none: every caller.
   unguarded: Object.fromEntries(Object.keys(callers).map((name) => [name, 'in'])) as never,
 }
 
-/** Pages and their parts, which the document leaves out; they are for everybody. */
+/** Pages and their parts, which the document leaves out; every caller may read them. */
 const pages = [
   '/',
   '/admin',
@@ -144,7 +144,7 @@ type Listed = {
   lets: number
 }
 
-/** Every operation of the served document, on a flow that does not exist, and what whoever is let in is answered. */
+/** Every operation of the served document, on a flow that does not exist, with the status for an admitted caller. */
 async function operationsOf(flows: TestFlows): Promise<Listed[]> {
   const { paths: listed } = (await flows.call('GET', '/openapi.json')).json() as OpenApiDocument
   return Object.entries(listed).flatMap(([path, methods]) =>
@@ -176,7 +176,7 @@ async function traces(): Promise<unknown> {
   ]
 }
 
-test('the document lists every route of the listener but its pages', async () => {
+test('the OpenAPI document lists every route of the listener except its pages', async () => {
   const described = (await operationsOf(guarded)).length
   const served = routesOf(guarded).filter(
     (route) =>
@@ -186,7 +186,7 @@ test('the document lists every route of the listener but its pages', async () =>
 })
 
 test.each(['open', 'guarded', 'unguarded'] as const)(
-  'every route lets in whom it should, and a refusal changes nothing: %s listener',
+  'every route admits exactly its callers, and a refusal changes nothing: %s listener',
   async (name) => {
     const flows = { open, guarded, unguarded }[name]
     const before = await traces()
@@ -266,12 +266,12 @@ test('T38: a page elsewhere gets no form, no text and no preflight through to a 
     url: '/flows/pause',
     headers: { host: '127.0.0.1:8080', ...page, 'access-control-request-method': 'POST' },
   })
-  // There is no such route, and nothing that tells a browser to go on.
+  // There is no such route, and no redirect for a browser.
   expect(preflight.statusCode).toBe(404)
   expect(Object.keys(preflight.headers).join()).not.toContain('access-control')
 })
 
-test('the bare address leads a browser to /admin', async () => {
+test('the root path redirects a browser to /admin', async () => {
   const answer = await guarded.call('GET', '/', { headers: { accept: 'text/html' } })
   expect([answer.statusCode, answer.headers.location]).toEqual([302, '/admin'])
 })
@@ -281,11 +281,11 @@ test.each([
   { host: 'localhost:8080', origin: 'http://localhost:8080' },
   { host: '[::1]:8080' },
   { 'sec-fetch-site': 'none' },
-])('without SYNC_TOKEN the page itself may call (%j)', async (headers) => {
+])('without SYNC_TOKEN the page itself may send requests (%j)', async (headers) => {
   expect((await open.call('GET', '/stats', { headers })).statusCode).toBe(200)
 })
 
-test('whoever guesses has so many tries a minute over all routes, then 429; the right token passes', async () => {
+test('wrong tokens are limited per minute over all routes, then 429; the right token is accepted', async () => {
   const flows = await startTestFlows({
     service,
     env: { SYNC_TOKEN: syncToken, AUTH_FAILURES_PER_MINUTE: '5', TRUST_PROXY: 'loopback' },
@@ -306,7 +306,7 @@ test('whoever guesses has so many tries a minute over all routes, then 429; the 
   expect([own.statusCode, other.statusCode]).toEqual([200, 401])
 })
 
-test('SYNC_AUTH=none never asks', async () => {
+test('SYNC_AUTH=none requires no token', async () => {
   expect((await unguarded.call('GET', '/stats')).statusCode).toBe(200)
 })
 
@@ -316,7 +316,7 @@ test('T52: health, the page and the description are open', async () => {
   }
 })
 
-test('T52: health tells version and commit to whoever may steer flows, and nothing to strangers', async () => {
+test('T52: health shows version and commit to flow operators and nothing to other callers', async () => {
   const plain = { status: 'ok', timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/) }
   const detail = { ...plain, version: buildInfo.version, commit: await buildInfo.commit() }
   const health = async (flows: TestFlows, headers = {}) =>
@@ -331,7 +331,7 @@ test('T52: health tells version and commit to whoever may steer flows, and nothi
   }
 })
 
-test('who came in with the token stands in the audit log once in twelve hours, and a wrong token within bounds', async () => {
+test('the audit log records a login by token once in twelve hours, and wrong tokens within a limit', async () => {
   const entries = async (action: string) =>
     (await asAdmin(service, { url: `/admin/activity?limit=200&action=${action}` })).json().logs
   const visit = (token: string, remoteAddress: string) =>
@@ -371,19 +371,22 @@ test.each([
   { 'x-forwarded-host': 'flows.example' },
   { 'x-forwarded-proto': 'https' },
   { via: '1.1 proxy' },
-])('without SYNC_TOKEN nobody comes in through a proxy on this machine (%j)', async (headers) => {
-  const host = '127.0.0.1:8080'
-  const read = await open.call('GET', '/stats', { headers: { host, ...headers } })
-  expect(read.statusCode).toBe(403)
-  expect(read.json().error).toContain('SYNC_TOKEN')
-  const paused = await open.call('POST', '/flows/pause', { headers: { host, ...headers } })
-  expect(paused.statusCode).toBe(403)
-  // With the token they do.
-  const known = { ...headers, 'x-api-token': syncToken }
-  expect((await guarded.call('GET', '/stats', { headers: known })).statusCode).toBe(200)
-})
+])(
+  'without SYNC_TOKEN requests through a proxy on this machine are refused (%j)',
+  async (headers) => {
+    const host = '127.0.0.1:8080'
+    const read = await open.call('GET', '/stats', { headers: { host, ...headers } })
+    expect(read.statusCode).toBe(403)
+    expect(read.json().error).toContain('SYNC_TOKEN')
+    const paused = await open.call('POST', '/flows/pause', { headers: { host, ...headers } })
+    expect(paused.statusCode).toBe(403)
+    // With the token they do.
+    const known = { ...headers, 'x-api-token': syncToken }
+    expect((await guarded.call('GET', '/stats', { headers: known })).statusCode).toBe(200)
+  },
+)
 
-test('with TRUST_PROXY a token is asked for, whatever the request says', async () => {
+test('with TRUST_PROXY a token is required, whatever the request contains', async () => {
   const flows = await startTestFlows({ service, env: { TRUST_PROXY: 'loopback' } })
   const read = await flows.call('GET', '/stats')
   await flows.stop()

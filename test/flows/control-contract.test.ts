@@ -71,7 +71,7 @@ test.each(contract.routes)(
 )
 
 test.each(contract.routes.filter(({ path }) => path.includes('{name}')))(
-  '$method $path of a flow that no file defines is 404 with one field',
+  '$method $path of an unknown flow is 404 with one field',
   async (row) => {
     for (const name of ['nobody', '%3Cscript%3E', '..%2F..%2Fetc', 'ARTICLES', '__proto__']) {
       const path = row.path.replace('{name}', name).replace('{pk}', 'A-1').replace('{count}', '3')
@@ -82,7 +82,7 @@ test.each(contract.routes.filter(({ path }) => path.includes('{name}')))(
 )
 
 test.each(contract.routes)(
-  'the description has $method $path with a success and its errors',
+  'the OpenAPI document has $method $path with a success and its errors',
   async (row) => {
     const { paths } = (await flows.call('GET', '/openapi.json')).json()
     const operation = paths[row.path]?.[row.method.toLowerCase()]
@@ -158,7 +158,7 @@ test.each([
   '/resync/broken?force=true',
   '/resync/broken/A-1?force=true',
 ])(
-  'a source that cannot be read is 502 with its reason, and told among the errors: %s',
+  'a source that cannot be read is 502 with its reason, and is listed in the errors: %s',
   async (path) => {
     const response = await flows.call('POST', path)
     expect([response.statusCode, Object.keys(response.json())]).toEqual([502, ['error', 'why']])
@@ -174,7 +174,7 @@ test.each([
   },
 )
 
-test('figures come as Prometheus text when Accept asks for it', async () => {
+test('metrics are Prometheus text when Accept requests it', async () => {
   const response = await flows.call('GET', '/metrics', { headers: { accept: 'text/plain' } })
   expect(response.headers['content-type']).toContain('text/plain')
   expect(response.body).toMatch(/^tillbridge_flow_runs_total\{flow="articles"\} \d+$/m)
@@ -182,7 +182,7 @@ test('figures come as Prometheus text when Accept asks for it', async () => {
   expect(json.headers['content-type']).toContain('application/json')
 })
 
-test('errors are filtered, newest first', async () => {
+test('errors can be filtered and are sorted newest first', async () => {
   const all = (await flows.call('GET', '/errors')).json() as { timestamp: string }[]
   const times = all.map(({ timestamp }) => timestamp)
   expect(times).toEqual([...times].sort().reverse())
@@ -192,7 +192,7 @@ test('errors are filtered, newest first', async () => {
   expect((await flows.call('GET', '/errors?limit=1')).json()).toHaveLength(1)
 })
 
-test('the page is there', async () => {
+test('the page exists', async () => {
   for (const page of contract.pages) {
     const response = await flows.call('GET', page)
     expect([response.statusCode, response.headers['content-type']]).toEqual([

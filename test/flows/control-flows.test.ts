@@ -85,7 +85,7 @@ test('a paused flow is not polled by sync unless it is forced', async () => {
   expect(await post(flows, `/sync/${name}?force=true`)).toEqual({ name, changes: 0 })
 })
 
-test('a flow that runs polls at once, then by itself at its interval', async () => {
+test('a running flow polls at once, then at its interval', async () => {
   const { flows, name } = await start([{ id: '1' }], {
     startPaused: false,
     pollInterval: '1s',
@@ -96,7 +96,7 @@ test('a flow that runs polls at once, then by itself at its interval', async () 
   await expect.poll(() => got(name).length, { timeout: 10_000 }).toBe(2)
 })
 
-test('pause is kept by a restart, with who and why; resume runs at once', async () => {
+test('a pause survives a restart, with its author and reason; resume polls at once', async () => {
   const { flows, name, restart } = await startAlone([{ id: '1' }], {
     extra: { startPaused: false },
   })
@@ -109,7 +109,7 @@ test('pause is kept by a restart, with who and why; resume runs at once', async 
   await expect.poll(() => got(name).some(({ path }) => path.endsWith('/new'))).toBe(true)
 })
 
-test('a limit counts runs from zero, pauses with the last, and is spent by resume', async () => {
+test('a limit counts runs from zero, pauses with the last, and ends with resume', async () => {
   const { flows, name } = await start([{ id: '1' }])
   expect(await post(flows, `/flow/${name}/limit/2`)).toEqual({
     name,
@@ -126,7 +126,7 @@ test('a limit counts runs from zero, pauses with the last, and is spent by resum
   expect(await status(flows, name)).toMatchObject({ paused: false, runLimit: null, runCount: 0 })
 })
 
-test('taking a limit away leaves the pause as it is', async () => {
+test('removing a limit leaves the pause as it is', async () => {
   const { flows, name } = await start([])
   await post(flows, `/flow/${name}/limit/5`)
   const paused = await flows.call('DELETE', `/flow/${name}/limit`)
@@ -136,7 +136,7 @@ test('taking a limit away leaves the pause as it is', async () => {
   expect([runs.statusCode, runs.json()]).toEqual([200, { name, runLimit: null, status: 'running' }])
 })
 
-test('a limit is gone after a restart, the pause it caused is kept', async () => {
+test('a restart removes a limit and keeps the pause that it caused', async () => {
   const { flows, name, restart } = await startAlone([{ id: '1' }])
   await post(flows, `/flow/${name}/limit/1`)
   await post(flows, `/sync/${name}?force=true`)
@@ -145,7 +145,7 @@ test('a limit is gone after a restart, the pause it caused is kept', async () =>
   expect(await status(again, name)).toMatchObject({ paused: true, runLimit: null, runCount: 0 })
 })
 
-test('pause and resume of all flows name them', async () => {
+test('the answer to pause and resume of all flows names the flows', async () => {
   const { flows, name } = await startAlone([])
   expect(await post(flows, '/flows/resume')).toEqual({ status: 'running', flows: [name] })
   expect(await post(flows, '/flows/pause')).toEqual({ status: 'paused', flows: [name] })
@@ -160,7 +160,7 @@ test('FLOWS_START_PAUSED pauses every flow at the start', async () => {
   expect(await status(flows, name)).toMatchObject({ paused: true, reason: 'FLOWS_START_PAUSED' })
 })
 
-test('a name in the pause set before the first start is enough: the flow does not poll', async () => {
+test('a flow that is paused before the first start does not poll', async () => {
   const { db } = service.database
   await sql`insert into flow_pause (flow) values ('early')`.execute(db)
   await shared.write('early.json', [{ id: '1' }])
@@ -172,7 +172,7 @@ test('a name in the pause set before the first start is enough: the flow does no
   expect(got('early')).toEqual([])
 })
 
-test('what the ERP changes while a new mapping waits for the operator is sent once he resumes, and nothing else', async () => {
+test('changes of the ERP while a new mapping needs approval are sent after resume, and nothing else is', async () => {
   const { flows, name } = await start([
     { id: '1', price: 1 },
     { id: '2', price: 1 },
@@ -196,7 +196,7 @@ test('what the ERP changes while a new mapping waits for the operator is sent on
   expect(got(name).slice(2)).toMatchObject([{ body: { sku: '2', precio: 9 } }])
 })
 
-test('a flow whose file is gone is paused for that, and goes on where it was when the file is back', async () => {
+test('a flow without its file is paused, and continues where it was when the file is back', async () => {
   const { flows, name, restart } = await startAlone([{ id: '1' }], {
     extra: { startPaused: false },
   })
@@ -216,7 +216,7 @@ test('a flow whose file is gone is paused for that, and goes on where it was whe
   await expect.poll(() => got(name).length).toBe(2)
 })
 
-test('who paused a flow before its file was gone has paused it still when the file is back', async () => {
+test('a pause by an operator survives the removal and return of the file', async () => {
   const { flows, name } = await startAlone([])
   await flows.call('POST', `/flow/${name}/pause`, { body: { reason: 'stocktaking' } })
   await post(flows, `/flow/${name}/resume`)
@@ -282,7 +282,7 @@ test('T47: keys of any characters are synced, reset and resynced one by one', as
   }
 })
 
-test('an item that the source does not have is not found; an unknown one is reset without an error', async () => {
+test('sync of an item that the source does not have is 404; reset of an unknown item is no error', async () => {
   const { flows, name } = await start([{ id: '1' }])
   expect(await post(flows, `/sync/${name}/unknown`)).toEqual({
     name,
@@ -298,7 +298,7 @@ test('an item that the source does not have is not found; an unknown one is rese
   ])
 })
 
-test('a composite key is joined by a pipe', async () => {
+test('a composite key is joined with a pipe', async () => {
   const { flows, name } = await start([{ store: 'S|1', box: '2' }], {
     item: { key: ['store', 'box'] },
   })
@@ -310,7 +310,7 @@ test('a composite key is joined by a pipe', async () => {
   })
 })
 
-test('a failed item is told, counted, and sent again by retry and by its sync', async () => {
+test('a failed item is reported, counted, and sent again by retry and by its sync', async () => {
   const { flows, name } = await start([{ id: '1' }, { id: '2' }])
   target.answer(({ path }) => (path.startsWith(`/${name}/`) ? 422 : 200))
   await post(flows, `/sync/${name}?force=true`)
@@ -334,7 +334,7 @@ test('a failed item is told, counted, and sent again by retry and by its sync', 
   expect(keys.size).toBe(2)
 })
 
-test('two syncs of one flow share the next poll and never overlap', async () => {
+test('two syncs of one flow share the next poll and do not overlap', async () => {
   const { flows, name } = await start([{ id: '1' }])
   const answers = await Promise.all(
     Array.from({ length: 8 }, () => post(flows, `/sync/${name}?force=true`)),
@@ -344,7 +344,7 @@ test('two syncs of one flow share the next poll and never overlap', async () => 
   expect(totalRuns).toBe(2)
 })
 
-test('figures are there before the first poll and kept by a restart', async () => {
+test('metrics exist before the first poll and survive a restart', async () => {
   const { flows, name, restart } = await startAlone([{ id: '1' }])
   expect((await flows.call('GET', '/metrics')).json()[name]).toEqual({
     lastRun: null,
@@ -361,7 +361,7 @@ test('figures are there before the first poll and kept by a restart', async () =
   })
 })
 
-test('a reload takes new and changed files, keeps what is running when one is bad, pauses what is gone', async () => {
+test('a reload applies new and changed files, keeps the running flows when a file is invalid, and pauses removed ones', async () => {
   const { flows, name } = await startAlone([{ id: '1' }])
   await flows.write('more.flow.yaml', jsonFlow(`${name}-more`, target.url))
   expect(await post(flows, '/flows/reload')).toEqual({
@@ -384,7 +384,7 @@ test('a reload takes new and changed files, keeps what is running when one is ba
   expect(await status(flows, `${name}-more`)).toMatchObject({ paused: true })
 })
 
-test('a bad file at the start is told and stops nobody else', async () => {
+test('an invalid file at the start is reported, and the other flows run', async () => {
   const { flows, name, restart } = await startAlone([{ id: '1' }])
   await flows.write('bad.flow.yaml', 'version: 1\nname: [')
   const again = await restart()
@@ -394,7 +394,7 @@ test('a bad file at the start is told and stops nobody else', async () => {
   expect(again.logLines.some((line) => line.includes('bad.flow.yaml'))).toBe(true)
 })
 
-test('who did what is kept', async () => {
+test('the service stores who did what', async () => {
   const { flows, name } = await start([])
   await post(flows, `/flow/${name}/limit/7`)
   await flows.call('DELETE', `/reset/${name}`)
@@ -413,7 +413,7 @@ test('who did what is kept', async () => {
   expect(activity[1]).toMatchObject({ actor: '127.0.0.1', detail: '0 changes' })
 })
 
-test('everything that is done to a flow is an entry of the audit log, with who did it', async () => {
+test('every action on a flow is an entry of the audit log, with its author', async () => {
   const { flows, name } = await start([])
   const before = (await asAdmin(service, { url: '/admin/activity?limit=1' })).json().logs[0]
   await flows.call('POST', `/flow/${name}/pause`, { body: { reason: 'stocktaking, row 7' } })
@@ -462,7 +462,7 @@ test('everything that is done to a flow is an entry of the audit log, with who d
   expect((await asAdmin(service, { url: '/admin/activity/verify' })).json().valid).toBe(true)
 })
 
-test('a switch that cannot be audited is not made', async () => {
+test('a change that cannot be audited is not made', async () => {
   const { flows, name } = await start([])
   const { db } = service.database
   await db.schema.alterTable('activity_unsealed').renameTo('unsealed_away').execute()

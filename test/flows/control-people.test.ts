@@ -66,7 +66,7 @@ function ask(route: string, headers: Record<string, string>) {
 const isRead = (route: string) =>
   /^(GET|HEAD) (?!\/sync\/:name\/preview)|^POST \/flow-definitions\/check$/.test(route)
 
-test('T57: flow operators and administrators of the service run flows, a viewer of the service reads, and nobody else does either, on every route', async () => {
+test('T57: flow operators and administrators run flows, a viewer reads, and others do neither, on every route', async () => {
   const routes = routesOf(flows).filter((route) => !isPublic(route))
   expect(routes.length).toBeGreaterThan(30)
   expect(routes.filter((route) => !isRead(route)).length).toBeGreaterThan(15)
@@ -85,7 +85,7 @@ test('T57: flow operators and administrators of the service run flows, a viewer 
   }
 })
 
-test('wrong passwords and used codes count on both listeners together', async () => {
+test('wrong passwords and used codes count together over both listeners', async () => {
   const credentials = (name: string, more: object) => ({ name, password: goodPassword, ...more })
   const signIn = (payload: object) =>
     flows.app.inject({ method: 'POST', url: '/session', headers: ownPage, payload })
@@ -114,7 +114,7 @@ test('wrong passwords and used codes count on both listeners together', async ()
   expect((await signInAs(service, credentials('coded', { code }))).statusCode).toBe(401)
 })
 
-test('the stream of a person who is revoked ends', async () => {
+test('the event stream of a revoked person ends', async () => {
   const { id, cookie } = await join(service, { name: 'stream', role: 'viewer' })
   const side = await startTestFlows({ service, streams: { pollMs: 20, longestMs: 20_000 } })
   const url = await side.app.listen({ host: '127.0.0.1', port: 0 })
@@ -125,7 +125,7 @@ test('the stream of a person who is revoked ends', async () => {
   await side.stop()
 })
 
-test('a person signs in on this listener, too, and what is done bears the name', async () => {
+test('a person can sign in on this listener too, and the records of actions have the name', async () => {
   const signIn = (password: string, headers: Record<string, string> = {}) =>
     flows.app.inject({
       method: 'POST',

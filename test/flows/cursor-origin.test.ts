@@ -49,7 +49,7 @@ test.each([
   ['field', { field: 'version' }, ['/articles?since=0', '/articles?since=8']],
   ['address', { path: '/v2' }, ['/v2?since=0', '/v2?since=2020-11-21 10:00:00']],
 ])(
-  'with another %s the source is read from its beginning, since the position says nothing there',
+  'with another %s the source is read from its beginning, since the cursor is not valid there',
   async (_, change, reads) => {
     await flows.write('articles.flow.yaml', definition(change))
     flows = await flows.restart()
@@ -59,7 +59,7 @@ test.each([
   },
 )
 
-test('a change of anything else goes on at the position', async () => {
+test('after any other change polls continue at the cursor', async () => {
   await flows.write('articles.flow.yaml', definition({ extra: { pollInterval: '2h' } }))
   await flows.flows.reload('me')
   await flows.flows.sync('articles', { force: true })

@@ -117,7 +117,7 @@ const sources = [
   'source: { type: file, path: /erp/out/articulos*.csv, format: csv, csv: { delimiter: ";", encoding: latin1, decimalComma: true }, settle: 5s, after: archive }',
 ]
 
-test('a file that uses every key is a flow, with durations in milliseconds', () => {
+test('a file with every key is a valid flow, with durations in milliseconds', () => {
   const found = read(everyKey, withSettings)
   if ('problems' in found) throw new Error(JSON.stringify(found.problems))
   const { flow } = found.loaded
@@ -150,7 +150,7 @@ test.each(sources)('%s', (source) => {
   expect('problems' in found ? found.problems : []).toEqual([])
 })
 
-test('the published schema is current; it takes what the service takes and knows every key', async () => {
+test('the published schema is current, accepts what the service accepts and has every key', async () => {
   const published = JSON.parse(
     await readFile(new URL('../../schema/flow.schema.json', import.meta.url), 'utf8'),
   )
@@ -172,7 +172,7 @@ test('the published schema is current; it takes what the service takes and knows
   }
 })
 
-test('the examples are flows, and name the schema for editors', async () => {
+test('the examples are valid flows and name the schema for editors', async () => {
   const { flows, problems } = await loadFlows('examples/flows', {
     ...context,
     env: { DEMO_TARGET_URL: 'http://127.0.0.1:9' },
@@ -255,7 +255,7 @@ test('the sample articles become products and a list', async () => {
 
 const own = { variables: new Set<string>(), files: [] }
 
-test('a check lists good and bad files by name and shows no secret', async () => {
+test('a check lists valid and invalid files by name and shows no secret', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'flows-'))
   try {
     await writeFile(join(dir, 'a.flow.yaml'), flowText())

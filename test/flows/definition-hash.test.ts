@@ -39,7 +39,7 @@ function replaced(from: string, to: string): string {
   return base.replace(from, to)
 }
 
-test('is a SHA-256 that stays the same from release to release', () => {
+test('is a SHA-256 that is the same in every release', () => {
   // A new value here requires every operator's approval: increase definitionVersion deliberately, never by accident.
   expect(hashOf(base)).toBe('27a17beb1f79ed55fe29d3bf9f5f37ba28bab7a0dda2e56c8a36954b4083bf37')
 })
@@ -151,11 +151,11 @@ test.each([
   ['another list', 'children: { cajas:', 'children: { boxes:'],
   ['decimalComma of the source', 'decimalComma: false', 'decimalComma: true'],
   ['another file', 'path: erp.csv', 'path: new.csv'],
-])('the form of items is another with %s', (_, from, to) => {
+])('the form of items changes with %s', (_, from, to) => {
   expect(formOf(replaced(from, to))).not.toBe(formOf(base))
 })
 
-test('the form of items is another with another query, and the same with another password', () => {
+test('the form of items changes with another query, and not with another password', () => {
   const sql = (query: string) =>
     base.replace(
       / {2}type: file\n.*\n.*\n.*\n/,
@@ -170,6 +170,6 @@ test.each([
   ['another map', '"id": codigo', '"codigo": codigo'],
   ['another filter', '$exists(lat)', '$exists(lng)'],
   ['another name of a destination', 'name: web', 'name: shop'],
-])('the form of items is the same with %s', (_, from, to) => {
+])('the form of items stays the same with %s', (_, from, to) => {
   expect(formOf(replaced(from, to))).toBe(formOf(base))
 })

@@ -53,7 +53,7 @@ test.each([
   expect(({} as Record<string, unknown>).admin).toBeUndefined()
 })
 
-test('what is no UTF-8 text is refused where it begins', () => {
+test('a file that is not UTF-8 is refused, with the place of the first wrong byte', () => {
   const latin1 = Buffer.from(flowText({ more: 'description: Artículos' }), 'latin1')
   expect(problemsOf(latin1)).toEqual([
     '8:17 is not UTF-8 (save it as UTF-8; editors on Windows may have chosen another encoding)',
@@ -63,7 +63,7 @@ test('what is no UTF-8 text is refused where it begins', () => {
   expect(problemsOf(Buffer.alloc(1_000))[0]).toMatch(/^1:1 holds a control character/)
 })
 
-test('a mark at the start, Windows line ends and a YAML directive change nothing', () => {
+test('a byte order mark, Windows line ends and a YAML directive change nothing', () => {
   const text = flowText({ name: 'name: no', item: 'item: { key: [yes] }' })
   const windows = `\ufeff${text.replaceAll('\n', '\r\n')}`
   for (const written of [text, windows, `%YAML 1.1\n---\n${text}`]) {
@@ -76,7 +76,7 @@ test('a mark at the start, Windows line ends and a YAML directive change nothing
   expect(problemsOf(wrong)[0]).toMatch(/^2:7 name: must be a text/)
 })
 
-test('an anchor and its alias stand for the same thing, problems at their own place', () => {
+test('an anchor and its alias have the same value, and each problem has its own place', () => {
   const more =
     'alerts: { onJobFailed: [&ops { type: webhook, url: "https://ops.example.com" }, *ops] }'
   const found = read(flowText({ more }))
@@ -87,7 +87,7 @@ test('an anchor and its alias stand for the same thing, problems at their own pl
   )
 })
 
-test('a broken line tells what it needs and repeats nothing of it', () => {
+test('the message about a broken line names what is missing and repeats nothing of the line', () => {
   const reference = `source: { type: http, url: \${env:ERP_URL} }`
   expect(problemsOf(flowText({ source: reference }))).toEqual([
     `4:29 holds something that does not belong here (between { } a reference needs quotes: "\${env:NAME}")`,
@@ -99,12 +99,12 @@ test('a broken line tells what it needs and repeats nothing of it', () => {
   }
 })
 
-test('a file of many faults is answered in short', () => {
+test('the answer for a file with many faults is short', () => {
   const text = flowText({ more: Array.from({ length: 1_000 }, (_, n) => `k${n}: 1`).join('\n') })
   expect(problemsOf(text)).toHaveLength(50)
 })
 
-test('of 60 unknown names in a mapping the first 50 are shown', () => {
+test('of 60 unknown names in a mapping the first 50 are listed', () => {
   const names = Array.from({ length: 60 }, (_, n) => `$unknown${n}`)
   const destinations = [
     'destinations:',

@@ -25,7 +25,7 @@ const load = async (folder = dir) => {
   }
 }
 
-test('flow files load by name, a bad one hides none of the others', async () => {
+test('flow files are loaded by name, and an invalid one hides no other', async () => {
   await write(
     'b.flow.yaml',
     flowText({
@@ -47,7 +47,7 @@ test('flow files load by name, a bad one hides none of the others', async () => 
   })
 })
 
-test('a missing folder counts as empty, one that is none is a problem', async () => {
+test('a missing folder counts as empty; a path that is not a folder is a problem', async () => {
   expect(await load(join(dir, 'nowhere'))).toEqual({ loaded: [], problems: [] })
   await write('file', '')
   expect(await load(join(dir, 'file'))).toEqual({
@@ -56,7 +56,7 @@ test('a missing folder counts as empty, one that is none is a problem', async ()
   })
 })
 
-test('of two files with one name none loads, and both say so at the name', async () => {
+test('two files with the same flow name are not loaded, and both have a problem at the name', async () => {
   await write('a.flow.yaml', flowText())
   await write('b.flow.yaml', `# a comment\n${flowText({ name: 'name:   stores' })}`)
   await write('c.flow.yaml', flowText({ name: 'name: other' }))
@@ -69,7 +69,7 @@ test('of two files with one name none loads, and both say so at the name', async
   })
 })
 
-test('links are followed; folders, pipes, dead links and huge files are problems and block nothing', async () => {
+test('links are followed; folders, pipes, dead links and huge files are problems and do not block the load', async () => {
   await mkdir(join(dir, 'target'))
   await writeFile(join(dir, 'target', 'stores'), flowText())
   await symlink(join('target', 'stores'), join(dir, 'link.flow.yaml'))
@@ -88,7 +88,7 @@ test('links are followed; folders, pipes, dead links and huge files are problems
   })
 })
 
-test('secrets come from variables and files, and never show', async () => {
+test('secrets come from variables and files, and are never shown', async () => {
   await write('token', 'from-a-file\n')
   const url = `source: { type: http, url: "\${env:ERP}", headers: { x-token: "\${file:${join(dir, 'token')}}" } }`
   await write('a.flow.yaml', flowText({ source: url }))

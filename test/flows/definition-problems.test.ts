@@ -43,7 +43,7 @@ const cases: Case[] = [
     `12:14 destinations[0].auth.grant: needs refreshToken: the one that the issuer gave with the authorization (add refreshToken: ${reference.slice(4)})`,
   ],
   [
-    'a refresh token that nobody renews',
+    'a refresh token without a renewal',
     {
       destinations: destinations(
         '  - name: out',
@@ -60,7 +60,7 @@ const cases: Case[] = [
     '15:7 destinations[0].auth.refreshToken: has no effect without grant: refresh_token (add grant: refresh_token)',
   ],
   [
-    'a refresh token in the file, and a grant of nobody',
+    'a refresh token in the file, and an unknown grant',
     {
       destinations: destinations(
         '  - name: out',
@@ -164,12 +164,12 @@ const cases: Case[] = [
     '7:37 destinations[0].driver: must be one of postgres, mysql, mssql',
   ],
   [
-    'an SFTP server whose key is not told',
+    'an SFTP server without its host key',
     { source: sftp({ hostKey: undefined }) },
     '4:1 source.hostKey: is missing',
   ],
   [
-    'an SFTP server whose key is told in another form',
+    'an SFTP server with its host key in another form',
     { source: sftp({ hostKey: 'MD5:aa:bb' }) },
     '4:74 source.hostKey: must be a fingerprint such as SHA256:uNiVztksCsDhcc0u9e8BrwJ2cb8x8nKmvtSrmPtDWMw; ssh-keyscan HOST | ssh-keygen -lf - shows it',
   ],
@@ -491,7 +491,7 @@ const cases: Case[] = [
   ],
   // Alerts.
   [
-    'alerts that reach nobody',
+    'mail alerts without a mail server, and for an unknown destination',
     {
       more: 'alerts:\n  onJobFailed:\n    - { type: email, to: a@b.example, destinations: [outt] }',
     },
@@ -565,7 +565,7 @@ test.each(cases)('%s', (_what, given, ...expected) => {
   expect(problemsIn(given)).toEqual(expected)
 })
 
-test('a look-up needs remember of its own when it is fresh; the request may use its values', () => {
+test('a fresh look-up needs its own "remember", and the request may use its values', () => {
   const problems = (fresh: string) =>
     problemsOf(
       flowText({
@@ -585,13 +585,13 @@ test('a look-up needs remember of its own when it is fresh; the request may use 
   expect(problems('').join('\n')).toMatch(/find: needs remember.*\n.*remembered\.version/)
 })
 
-test('no problem repeats a secret, whether it stands in the file or behind a reference', () => {
+test('no problem contains a secret, whether it is in the file or behind a reference', () => {
   const problems = cases.flatMap(([, given]) => problemsIn(given))
   expect(problems.length).toBeGreaterThanOrEqual(cases.length)
   expect(problems.join('\n')).not.toMatch(/hunter2|top-secret-value|192\.168/)
 })
 
-test('every function and variable that JSONata knows or an expression makes is known', async () => {
+test('every function and variable of JSONata, and each that an expression defines, is known', async () => {
   const jsonata = await readFile(fileURLToPath(import.meta.resolve('jsonata')), 'utf8')
   const bound = [...jsonata.matchAll(/staticFrame\.bind\('(\w+)'/g)].map(([, name]) => String(name))
   expect(bound.length).toBeGreaterThan(50)
@@ -652,7 +652,7 @@ test.each([
   ['encoding', 'UTF-16', 'did you mean utf16le? a byte order mark in the file decides'],
   ['type', 'ftp', 'did you mean sftp? FTP without SSH is not read'],
   ['type', 'https', 'did you mean http? the address says whether it is https'],
-])('the hint for %s: %s is the nearest word that is valid there', (key, word, hint) => {
+])('the suggestion for %s: %s is the nearest valid word there', (key, word, hint) => {
   const sources: Record<string, string> = {
     driver: `{ type: sql, driver: ${word}, url: "http://h/d", query: select 1 }`,
     format: `{ type: file, path: a, format: ${word} }`,

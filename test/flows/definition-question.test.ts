@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const question =
   'The definition changed. Resume: keep what was sent. Resync with force: send everything again'
-/** In Spanish, as nobody asks for another language. */
+/** In Spanish, the language without an Accept-Language. */
 const asks = {
   reason: question,
   why: {
@@ -57,7 +57,7 @@ const linesOf = async (name: string, destination = 'out') => {
   return text.split('\n').length - 1
 }
 
-/** A flow of two items whose definition changed, so that every item looks new and approval is needed. */
+/** A flow of two items whose definition changed, so that every item seems new and approval is needed. */
 async function asking(): Promise<string> {
   serial += 1
   const name = `shop-${serial}`
@@ -84,7 +84,7 @@ async function asking(): Promise<string> {
 }
 
 test.each(['/sync/{}?force=true', '/sync/{}', '/resync/{}?force=true&destination=copy'])(
-  'POST %s is no answer: nothing is read or sent, and it says what is asked',
+  'POST %s does not approve a changed definition: nothing is read or sent, and the answer says what needs approval',
   async (path) => {
     const name = await asking()
     for (const _ of [1, 2]) {
@@ -103,7 +103,7 @@ test.each(['/sync/{}?force=true', '/sync/{}', '/resync/{}?force=true&destination
   },
 )
 
-test('one item is synced on request, also again, and the question stays', async () => {
+test('one item is synced on request, also again, and the flow still needs approval', async () => {
   const name = await asking()
   expect(await post(`/sync/${name}/1`)).toMatchObject({ changed: true, jobs: 1 })
   expect(await post(`/resync/${name}/2?force=true`)).toMatchObject({
@@ -114,7 +114,7 @@ test('one item is synced on request, also again, and the question stays', async 
   expect(await statusOf(name)).toMatchObject({ paused: true, reason: question })
 })
 
-test('a resync with force is an answer: everything is sent again, and the flow goes on', async () => {
+test('a resync with force approves the definition: everything is sent again, and the flow continues', async () => {
   const name = await asking()
   expect(await post(`/resync/${name}?force=true`)).toEqual({ name, status: 'reset', changes: 2 })
   expect(await statusOf(name)).toMatchObject({ paused: false, reason: null })
@@ -122,7 +122,7 @@ test('a resync with force is an answer: everything is sent again, and the flow g
 })
 
 test.each(['resync', 'reset'])(
-  'a %s while it asks sends when it is resumed, and says so',
+  'a %s while the flow needs approval is sent after resume, and the answer says so',
   async (how) => {
     const name = await asking()
     if (how === 'resync') {
@@ -140,7 +140,7 @@ test.each(['resync', 'reset'])(
 )
 
 test.each(['reload', 'restart'])(
-  'a definition that is put back goes on by itself after a %s',
+  'a flow whose definition is restored continues by itself after a %s',
   async (how) => {
     const name = await asking()
     if (how === 'reload') await define(name)
@@ -156,7 +156,7 @@ test.each(['reload', 'restart'])(
   },
 )
 
-test('so does one that only gets a destination more, which is filled, and one whose file answers', async () => {
+test('so does a flow with only one more destination, which is filled, and one whose file sets onDefinitionChange', async () => {
   const name = await asking()
   const more = { name: 'two', type: 'file', path: `${flows.dir}/${name}.two`, format: 'ndjson' }
   await define(name, { added: [more] })
@@ -169,7 +169,7 @@ test('so does one that only gets a destination more, which is filled, and one wh
   expect(await post(`/sync/${other}`)).toEqual({ name: other, changes: 0 })
 })
 
-test('whoever pauses a flow that asks keeps it paused when it is put back', async () => {
+test('a pause by an operator of a flow that needs approval stays when the definition is restored', async () => {
   const name = await asking()
   await post(`/flow/${name}/pause`, { reason: 'stocktaking' })
   await define(name)
@@ -178,7 +178,7 @@ test('whoever pauses a flow that asks keeps it paused when it is put back', asyn
   expect(await post(`/sync/${name}`)).toEqual({ name, changes: 0 })
 })
 
-test("the end of somebody else's pause answers no question that nobody saw", async () => {
+test('a resume of another pause does not approve a change that was not shown', async () => {
   const name = await asking()
   await define(name)
   await post(`/flow/${name}/pause`, { reason: 'stocktaking' })
@@ -192,7 +192,7 @@ test("the end of somebody else's pause answers no question that nobody saw", asy
   expect(await post(`/sync/${name}`)).toMatchObject({ skipped: 'paused', reason: question })
 })
 
-test('a pause by somebody outlives the way back of a file that was missing', async () => {
+test('a pause by an operator survives the return of a missing file', async () => {
   const name = await asking()
   await define(name)
   await flows.remove(`${name}.flow.yaml`)
@@ -209,7 +209,7 @@ test('a pause by somebody outlives the way back of a file that was missing', asy
   expect(await statusOf(name)).toMatchObject({ paused: true, reason: 'stocktaking' })
 })
 
-test('of two processes, each ends the question that the other asked', async () => {
+test('a process ends the pause for approval that another process set', async () => {
   const name = await asking()
   const other = await startTestFlows({ service, env: { FLOWS_DIR: flows.dir } })
   try {
@@ -226,7 +226,7 @@ test('of two processes, each ends the question that the other asked', async () =
   }
 })
 
-test('a flow that has sent nothing yet is polled by its corrected definition at once, and asks nothing', async () => {
+test('a flow that has sent nothing is polled with its corrected definition at once, without approval', async () => {
   serial += 1
   const name = `shop-${serial}`
   await flows.write(`${name}.json`, [{ id: '1' }, { id: '2' }, { id: '3' }])
@@ -237,7 +237,7 @@ test('a flow that has sent nothing yet is polled by its corrected definition at 
   expect(await statusOf(name)).toMatchObject({ paused: false })
 })
 
-test('its preview asks nothing either', async () => {
+test('its preview needs no approval either', async () => {
   serial += 1
   const name = `shop-${serial}`
   await flows.write(`${name}.json`, [{ id: '1' }])

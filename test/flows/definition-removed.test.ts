@@ -3,7 +3,7 @@ import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import { removedKeys } from '../../src/flows/definition/removed-keys.ts'
 import { flowText, problemsOf } from './definition-support.ts'
 
-/** A file that uses what is no longer supported is refused with the sentence that says what to use instead, and nothing else. */
+/** A file with a removed key is refused with one sentence, which names the replacement. */
 const examples: Record<string, Parameters<typeof flowText>[0]> = {
   'source.wakeOn': {
     source:
@@ -32,12 +32,12 @@ const examples: Record<string, Parameters<typeof flowText>[0]> = {
 const nameOf = ({ key, value }: (typeof removedKeys)[number]) =>
   value === undefined ? key : `${key}: ${value}`
 
-test('each removed key has an example here', () => {
+test('each removed key has an example in this test', () => {
   expect(removedKeys.map(nameOf)).toEqual(Object.keys(examples))
 })
 
 test.each(removedKeys.map((one) => ({ ...one, title: nameOf(one) })))(
-  '$title is refused with what to use instead',
+  '$title is refused with its replacement',
   ({ key, value, instead, title }) => {
     const place = key.replaceAll('[]', '[0]')
     const what = value ?? 'this key'
@@ -49,7 +49,7 @@ test.each(removedKeys.map((one) => ({ ...one, title: nameOf(one) })))(
   },
 )
 
-test('the other problems of a file with a removed key are told too', () => {
+test('the other problems of a file with a removed key are reported too', () => {
   const problems = problemsOf(flowText({ more: 'drift: {}\nqueue: { keepFailed: soon }' }))
   expect(problems).toHaveLength(2)
   expect(problems[1]).toContain('queue.keepFailed')

@@ -22,9 +22,11 @@ const deleted = ({ enqueued }: TestPoll) =>
   enqueued.filter(({ kind }) => kind === 'delete').map(({ pk }) => pk)
 
 /** All twenty but these. */
-const without = (...gone: string[]) => [records(1, 20).filter(({ id }) => !gone.includes(`${id}`))]
+const without = (...missing: string[]) => [
+  records(1, 20).filter(({ id }) => !missing.includes(`${id}`)),
+]
 
-test('an item is deleted when so many scans in a row have missed it, and not when it was back in between', async () => {
+test('an item is deleted after the set number of consecutive scans without it, and not if one of them has it', async () => {
   const poll = await create({ scans: 2 })
   poll.rows = without()
   await poll.poll()
@@ -40,18 +42,18 @@ test('an item is deleted when so many scans in a row have missed it, and not whe
   expect(deleted(poll)).toEqual(['8', '7'])
 })
 
-test('pages that drift delete nothing: each scan misses another item', async () => {
+test('shifting pages delete nothing: each scan misses another item', async () => {
   const poll = await create({ scans: 2 })
   poll.rows = without()
   await poll.poll()
-  for (const gone of ['3', '12', '5', '3', '20']) {
-    poll.rows = without(gone)
+  for (const missing of ['3', '12', '5', '3', '20']) {
+    poll.rows = without(missing)
     expect(await poll.poll()).toMatchObject({ changes: 0 })
   }
   expect(deleted(poll)).toEqual([])
 })
 
-test('a scan that could not read everything counts for nothing', async () => {
+test('an incomplete scan does not count', async () => {
   const poll = await create({ scans: 2 })
   poll.rows = without()
   await poll.poll()
@@ -62,7 +64,7 @@ test('a scan that could not read everything counts for nothing', async () => {
   expect(await poll.poll()).toMatchObject({ changes: 1 })
 })
 
-test('where most polls read only what is new, the next one after a missing item reads everything', async () => {
+test('with incremental polls the next one after a missing item is a full scan', async () => {
   const cursor = { field: 'at', overlapMs: 0 }
   const poll = await create({ scans: 2 }, { cursor, fullScanEveryMs: 24 * 3_600_000 })
   poll.rows = [records(1, 20, { at: '2026-11-21T10:00:00Z' })]
@@ -100,7 +102,7 @@ test.each([
   ['PostgreSQL', 1, sql('postgres', 'PG')],
   ['SQL Server', 2, sql('mssql', 'MS')],
 ])(
-  'of %s %i full scans without an item are enough, unless the flow says otherwise',
+  '%s: %i full scans without an item delete it, unless the flow sets another number',
   (_, scans, source) => {
     const flow = (deletes: object) =>
       flowSchema(files).parse({
@@ -119,19 +121,19 @@ test.each([
 
 const deps = () => ({ database, now, audit })
 
-test('an approval lets through what was held back then, once, and nothing that vanished since', async () => {
+test('an approval sends the deletes of that time, once, and none of later removals', async () => {
   const poll = await create({ guard: { maxPercent: 10, minItems: 2 } })
   poll.rows = without()
   await poll.poll()
   poll.rows = without('1', '2', '3', '4', '5')
   expect(await poll.poll()).toMatchObject({ changes: 0 })
   expect(await approveHeldDeletes(deps(), poll.name, undefined, 'ana')).toBe(5)
-  // 5 is back by now; 10 to 14 are gone too, and 5 of 20 are more than the guard allows.
+  // 5 has returned; 10 to 14 are missing too, and 5 of 20 are more than the guard allows.
   poll.rows = without('1', '2', '3', '4', '10', '11', '12', '13', '14')
   expect(await poll.poll()).toMatchObject({ changes: 4 })
   expect(deleted(poll)).toEqual(['1', '2', '3', '4'])
   expect(await poll.poll()).toMatchObject({ changes: 0 })
-  // Held anew: each time it takes somebody.
+  // They need a new approval.
   expect(await approveHeldDeletes(deps(), poll.name, undefined, 'ana')).toBe(5)
   expect(await poll.poll()).toMatchObject({ changes: 5 })
   await expect(approveHeldDeletes(deps(), poll.name, undefined, 'ana')).rejects.toThrow(
@@ -139,7 +141,7 @@ test('an approval lets through what was held back then, once, and nothing that v
   )
 })
 
-test('the delete of one item is approved without the others, also of an empty source', async () => {
+test('the delete of one item can be approved alone, also with an empty source', async () => {
   const poll = await create({})
   poll.rows = without()
   await poll.poll()
@@ -153,7 +155,7 @@ test('the delete of one item is approved without the others, also of an empty so
   expect(await poll.poll()).toMatchObject({ changes: 19 })
 })
 
-test('the approval of one delete does not bring the others below what the guard holds back', async () => {
+test('after the approval of one delete the guard still holds back the others', async () => {
   const poll = await create({ guard: { maxPercent: 10, minItems: 2 } })
   poll.rows = without()
   await poll.poll()
@@ -164,20 +166,20 @@ test('the approval of one delete does not bring the others below what the guard 
   expect(await poll.poll()).toMatchObject({ changes: 0 })
   expect(await approveHeldDeletes(deps(), poll.name, ['2'], 'ana')).toBe(1)
   expect(await poll.poll()).toMatchObject({ changes: 1 })
-  const held = await readHeldDeletes(database.db, poll.name, 1)
+  const pending = await readHeldDeletes(database.db, poll.name, 1)
   const reason = expect.stringMatching(/^1 deletes need approval: 15\.0 % of 20 items/)
-  expect(held).toMatchObject({ missing: 1, pks: ['3'], held: { items: 1, known: 18, reason } })
+  expect(pending).toMatchObject({ missing: 1, pks: ['3'], held: { items: 1, known: 18, reason } })
   expect(await poll.poll()).toMatchObject({ changes: 0 })
   expect(deleted(poll)).toEqual(['1', '2'])
-  expect((await readHeldDeletes(database.db, poll.name, 1)).held).toEqual(held.held)
-  // It was no accident of the source: it is back, and what vanishes from now on counts anew.
+  expect((await readHeldDeletes(database.db, poll.name, 1)).held).toEqual(pending.held)
+  // The source has it again; later removals count from zero.
   poll.rows = without('1', '2')
   await poll.poll()
   poll.rows = without('1', '2', '4', '5')
   expect(await poll.poll()).toMatchObject({ changes: 2 })
 })
 
-test('what is gone beside a record that nobody can read is shown, and deleted once somebody has let it', async () => {
+test('missing items beside an unreadable record are shown, and deleted after an approval', async () => {
   const poll = await create({ scans: 2 })
   poll.rows = without()
   await poll.poll()

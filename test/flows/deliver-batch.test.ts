@@ -42,7 +42,7 @@ function batchReceiver(most: number, together: Together) {
 const ok: DeliveryResult = { ok: true, status: 200 }
 const items = (count: number) => Array.from({ length: count }, (_, index) => ({ pk: `i${index}` }))
 
-test('as many items as a request takes go by one, each with its own key and outcome', async () => {
+test('a request carries as many items as allowed, each with its own key and outcome', async () => {
   const flow = flowOf('together', [{ concurrency: 1, retry: { attempts: 2 } }])
   const { own, batches, jobs } = batchReceiver(4, async (given) =>
     given.map(({ pk }) => (pk === 'i1' ? invalid : pk === 'i2' ? { ...down, outage: false } : ok)),
@@ -61,7 +61,7 @@ test('as many items as a request takes go by one, each with its own key and outc
   expect(await rowOf(service().database, 'together', 'i1')).toMatchObject({ attempts: 1 })
 })
 
-test('what is refused together comes apart until those that spoil it stand alone', async () => {
+test('a refused batch is split until the items that cause the refusal are alone', async () => {
   const flow = flowOf('apart', [{ concurrency: 2 }])
   const bad = new Set(['i3', 'i17'])
   const { own, batches } = batchReceiver(16, async (given) => {
@@ -82,7 +82,7 @@ test('what is refused together comes apart until those that spoil it stand alone
   expect(batches.length).toBeLessThan(32)
 })
 
-test('an item is in one batch at a time, and its newest version arrives last', async () => {
+test('an item is in only one batch at a time, and its newest version arrives last', async () => {
   const flow = flowOf('batch-order', [{ concurrency: 4 }])
   const hold = latch()
   let isFirst = true

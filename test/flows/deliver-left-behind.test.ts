@@ -22,10 +22,10 @@ const soon = { timeout: 10_000, interval: 10 }
 const removed = { pk: 'A', kind: 'delete' as const, hash: 'deleted' }
 const stateOf = async (flow: string) => (await rowOf(database, flow, 'A'))?.state
 
-test('an item that waited when the process took over may have been sent: its delete is sent, too', async () => {
+test('an item that waited when the process took over may have been sent, so its delete is sent too', async () => {
   const flow = flowOf('taken-over')
   const web = receiver()
-  // Owed, sent by a process that is killed then, and gone at the source before another one delivers.
+  // Queued, sent by a process that is then killed, and removed from the source before another one delivers.
   await service.change(flow, [{ pk: 'A' }])
   await service.change(flow, [removed])
   await service.run(flow, [web])
@@ -34,7 +34,7 @@ test('an item that waited when the process took over may have been sent: its del
   expect(await rowOf(database, 'taken-over', 'A')).toMatchObject({ skipped: null })
 })
 
-test('an item that came and went while the process was busy was never sent, and is not deleted', async () => {
+test('an item that was added and removed while the process was busy was never sent, and is not deleted', async () => {
   const flow = flowOf('came-and-went', [{ concurrency: 1 }])
   const busy = latch()
   const web = receiver(async ({ pk }) => {
@@ -51,7 +51,7 @@ test('an item that came and went while the process was busy was never sent, and 
   expect(web.calls.map(({ pk }) => pk)).toEqual(['B'])
 })
 
-test('what the destination never was to have is not deleted there by the next process either', async () => {
+test('a delete of an item that was never meant for the destination is not sent by the next process either', async () => {
   const flow = flowOf('first-delete')
   const web = receiver()
   const fill = { flow: 'first-delete', destination: 'web', asked: 1 }

@@ -21,7 +21,7 @@ const service = useService()
 const soon = { timeout: 10_000, interval: 10 }
 const slowly = { retry: { attempts: 9, initialMs: 60_000, maxMs: 60_000 } }
 
-test('a new definition takes over when the attempts under way have ended, and nothing is lost', async () => {
+test('a new definition is used when the running attempts have ended, and nothing is lost', async () => {
   const before = flowOf('reload', [{ concurrency: 1, map: '{ "old": id }' }, {}])
   const after = flowOf('reload', [{ concurrency: 1, map: '{ "new": id }' }])
   const hold = latch()
@@ -51,7 +51,7 @@ test('a new definition takes over when the attempts under way have ended, and no
     .poll(() => rowOf(service().database, 'reload', 'd'), soon)
     .toMatchObject({ state: 'done' })
 
-  // What the other destination is owed waits, and does not count for the flow as it is.
+  // Deliveries to the other destination wait, and do not count for the present flow.
   expect(await rowOf(service().database, 'reload', 'd', 'web-1')).toMatchObject({
     state: 'waiting',
   })
@@ -78,7 +78,7 @@ test('a definition that cannot be opened changes nothing', async () => {
   await expect.poll(() => web.calls.length, soon).toBe(1)
 })
 
-test('a reload keeps the breaker open and the rate limit counting; other rules begin anew', async () => {
+test('a reload keeps the open breaker and the rate limit; changed rules start again', async () => {
   const rules = {
     concurrency: 1,
     breaker: { failures: 1, percent: 50, withinMs: 60_000, openForMs: 60_000 },
@@ -100,7 +100,7 @@ test('a reload keeps the breaker open and the rate limit counting; other rules b
   await expect.poll(() => young.calls.map(({ pk }) => pk).sort(), soon).toEqual(['a', 'b', 'c'])
 })
 
-test('what a closed flow owes waits until it is opened again', async () => {
+test('the deliveries of a closed flow wait until it is opened again', async () => {
   const flow = flowOf('closed')
   const web = receiver()
   await service().run(flow, [web])
@@ -114,7 +114,7 @@ test('what a closed flow owes waits until it is opened again', async () => {
   await expect.poll(() => statesOf(service().database, 'closed'), soon).toEqual({ done: 2 })
 })
 
-test('a stop breaks off what is in hand without counting it; the next process begins at once', async () => {
+test('a stop aborts the running attempts without counting them; the next process begins at once', async () => {
   const flow = flowOf('stopped', [{ concurrency: 2 }])
   const first = createService(service().database, { leader: leading })
   await first.start()
@@ -131,7 +131,7 @@ test('a stop breaks off what is in hand without counting it; the next process be
   await first.run(flow, [old])
   await first.change(flow, [{ pk: 'polite' }, { pk: 'deaf' }, { pk: 'waiting' }])
   await expect.poll(() => old.calls.length, soon).toBe(2)
-  // A reload that waits for the attempts under way does not hold up the stop, nor begin after it.
+  // A reload that waits for running attempts does not delay the stop, nor begin after it.
   const never = receiver()
   const reloading = first.run(flowOf('stopped', [{ concurrency: 1 }]), [never])
   await setImmediate()
@@ -162,7 +162,7 @@ test('a stop breaks off what is in hand without counting it; the next process be
   expect(row).toMatchObject({ state: 'done', version: 1 })
 })
 
-test('housekeeping forgets what is old, but not what a destination has of a known item', async () => {
+test('housekeeping removes old rows, but not what a destination has of a known item', async () => {
   let shiftMs = 0
   const now = () => new Date(Date.now() + shiftMs)
   const own = createService(service().database, { leader: leading, now })
@@ -200,7 +200,7 @@ test('housekeeping forgets what is old, but not what a destination has of a know
   expect(await cleanDeliveries({ database, now }, flow)).toMatchObject({ deliveries: 1, errors: 1 })
   expect(await statesOf(database, 'clean')).toEqual({ done: 1, waiting: 1 })
 
-  // What was forgotten is owed again with the next change.
+  // A removed delivery is queued again with the next change.
   await own.change(flow, [{ pk: 'gone', hash: 'h1:b' }])
   await expect
     .poll(() => rowOf(database, 'clean', 'gone'), soon)

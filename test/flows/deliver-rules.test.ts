@@ -33,21 +33,25 @@ function testClock() {
   }
 }
 
-test('pauses grow by the factor up to the longest, spread by chance, never below the wish', () => {
+test('retry pauses grow by the factor up to the longest, with jitter, never below the Retry-After', () => {
   const policy = { attempts: 9, initialMs: 1_000, factor: 3, maxMs: 20_000, jitter: 0.2 }
   const pauses = (random: number) =>
     [1, 2, 3, 4, 50].map((attempt) => backoffMs(policy, attempt, { random: () => random }))
   expect(pauses(0.5)).toEqual([1_000, 3_000, 9_000, 20_000, 20_000])
   expect(pauses(0)).toEqual([800, 2_400, 7_200, 16_000, 16_000])
   expect(pauses(1)).toEqual([1_200, 3_600, 10_800, 24_000, 24_000])
-  const wish = (retryAfterSeconds: number) =>
+  const withRetryAfter = (retryAfterSeconds: number) =>
     backoffMs(policy, 1, { random: () => 0.5, retryAfterSeconds })
-  expect([wish(0), wish(0.5), wish(7), wish(3_600), wish(604_800)]).toEqual([
-    1_000, 1_000, 7_000, 3_600_000, 3_600_000,
-  ])
+  expect([
+    withRetryAfter(0),
+    withRetryAfter(0.5),
+    withRetryAfter(7),
+    withRetryAfter(3_600),
+    withRetryAfter(604_800),
+  ]).toEqual([1_000, 1_000, 7_000, 3_600_000, 3_600_000])
 })
 
-test('a breaker counts outages within its time only, and one probe at a time ends it', () => {
+test('a breaker counts outages within its window only, and one probe at a time closes it', () => {
   const { now, pass } = testClock()
   const breaker = { failures: 3, percent: 50, withinMs: 10_000, openForMs: 5_000 }
   const gate = createGate({ breaker, rateLimit: undefined }, now)
@@ -84,13 +88,13 @@ test('a breaker counts outages within its time only, and one probe at a time end
   expect(gate.admit().starts).toBe(1)
   begin().report('answered')
   expect(gate.admit().starts).toBe(Number.POSITIVE_INFINITY)
-  // It begins to count anew.
+  // The count starts again.
   begin().report('outage')
   begin().report('outage')
   expect(gate.admit().waitMs).toBe(0)
 })
 
-test('a rate limit holds for every stretch of its time', () => {
+test('a rate limit holds for every period of its length', () => {
   const { now, pass } = testClock()
   const gate = createGate({ breaker: false, rateLimit: { max: 3, perMs: 1_000 } }, now)
   const starts: number[] = []
@@ -106,26 +110,26 @@ test('a rate limit holds for every stretch of its time', () => {
   expect(gate.admit()).toEqual({ starts: 2, waitMs: 0 })
 })
 
-test('a receiver that asks for silence gets a minute of it at most', () => {
+test('a Retry-After counts as a minute at most', () => {
   const { now, pass } = testClock()
   const gate = createGate({ breaker: false, rateLimit: undefined }, now)
   const begun = [gate.begin(), gate.begin(), gate.begin()]
-  const wishes = [30_000, 10_000, 3_600_000]
-  const ask = () => {
-    const [one, retryAfterMs] = [begun.shift(), wishes.shift()]
+  const retryAfters = [30_000, 10_000, 3_600_000]
+  const reportOutage = () => {
+    const [one, retryAfterMs] = [begun.shift(), retryAfters.shift()]
     if (one && 'report' in one && retryAfterMs)
       one.report('outage', { retryAfterMs, isForAll: true })
   }
-  ask()
-  ask()
+  reportOutage()
+  reportOutage()
   expect(gate.admit()).toEqual({ starts: 0, waitMs: 30_000 })
-  ask()
+  reportOutage()
   expect(gate.begin()).toEqual({ waitMs: 60_000 })
   pass(60_000)
   expect(gate.admit()).toEqual({ starts: Number.POSITIVE_INFINITY, waitMs: 0 })
 })
 
-test('keys and names that only look alike stay apart', () => {
+test('keys and names that only look alike stay different', () => {
   const one = {
     flow: 'a',
     destination: 'b',
@@ -202,7 +206,7 @@ function targetOf(answer: Answer, rules: Rules = {}) {
   return { attempt, log, web, target }
 }
 
-test('a row that waits no longer, or is gone, needs nothing', async () => {
+test('a row that is done or removed needs no action', async () => {
   const { attempt, web } = targetOf(async () => ({ ok: true }))
   const { signal } = new AbortController()
   expect(await attempt(signal, { ...row, state: 'done', payload: null })).toEqual({
@@ -214,7 +218,7 @@ test('a row that waits no longer, or is gone, needs nothing', async () => {
   expect(web.calls).toMatchObject([{ key: ['a', 'b'], attempt: 2 }])
 })
 
-test('broken off by us, an attempt is not counted; what arrived all the same is', async () => {
+test('an attempt that the service aborts is not counted, and a success that still arrives is', async () => {
   const stop = new AbortController()
   const hold = latch()
   const failing = targetOf(async () => {
@@ -237,7 +241,7 @@ test('broken off by us, an attempt is not counted; what arrived all the same is'
   ])
 })
 
-test('without the right to send nothing leaves the house, and nothing is counted', async () => {
+test('without the lease nothing is sent and nothing is counted', async () => {
   const { attempt, web } = targetOf(async () => ({ ok: true }))
   const postponed = { kind: 'postponed', version: 4, delayMs: 0, mayHaveArrived: false }
   const { signal } = new AbortController()
@@ -247,7 +251,7 @@ test('without the right to send nothing leaves the house, and nothing is counted
   expect(web.calls).toEqual([])
 })
 
-test('a destination that never ends its attempt is left alone at last, and that counts', async () => {
+test('an attempt that never ends is abandoned, and counts as a failure', async () => {
   const { attempt, log } = targetOf(() => new Promise(() => {}), {
     timeoutMs: 20,
     retry: { attempts: 5 },
@@ -262,7 +266,7 @@ test('a destination that never ends its attempt is left alone at last, and that 
   expect(log.lines).toMatchObject([{ level: 'error', fields: { pk: 'a|b' } }])
 })
 
-test('an answer that comes after its time, but before it is left alone, counts', async () => {
+test('an answer after the timeout, but before the attempt is abandoned, counts', async () => {
   const { attempt } = targetOf(
     async (_, signal) => {
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
@@ -273,7 +277,7 @@ test('an answer that comes after its time, but before it is left alone, counts',
   expect(await attempt()).toMatchObject({ kind: 'delivered' })
 })
 
-test('a reason is kept to what the database can hold', async () => {
+test('a reason is cut to what the database can store', async () => {
   const { attempt } = targetOf(async () => ({
     ...busy,
     why: { code: 'BATCH_SAID', data: { said: `\0${'é'.repeat(2_000)}` } },
@@ -284,7 +288,7 @@ test('a reason is kept to what the database can hold', async () => {
   expect(why).toEqual({ code: 'BATCH_SAID', data: { said: expect.stringMatching(/^é{999}…$/) } })
 })
 
-test('without a place at the destination nothing is sent and nothing is counted', async () => {
+test('when the rate limit is used up nothing is sent and no attempt is counted', async () => {
   const { attempt, web } = targetOf(async () => ({ ok: true }), {
     rateLimit: { max: 1, perMs: 60_000 },
   })

@@ -136,7 +136,7 @@ export type Service = Deliveries & {
 
 let changes = 0
 
-/** The right to send that nobody takes away; of `Term.sending`, the same. */
+/** A lease that no process takes away; `Term.sending` is the same. */
 export const permit: SendPermit = async () => () => true
 export const sending = <T>(work: (given: SendPermit) => Promise<T>): Promise<T> => work(permit)
 

@@ -13,7 +13,7 @@ import {
 } from '../support/database.ts'
 import { createService, down, flowOf, latch, receiver, rowOf, statesOf } from './deliver-support.ts'
 
-// The embedded database has one process only, so nobody can take anything over there.
+// The embedded database has one process only, so no other process can take over.
 const title = postgresUrl ? '' : ` (${needsPostgres})`
 const onPostgres = test.skipIf(!postgresUrl)
 const soon = { timeout: 15_000, interval: 20 }
@@ -33,16 +33,16 @@ const server = () => {
 }
 const createProcess = (processId: string, leaseMs = 600) =>
   createService(server().database, { processId, leaseMs })
-/** Nobody looks for it before the test is over, so that it goes to whom the test gives it, however slow the machine is. */
+/** Longer than the test, so that the lease goes to the process that the test chooses, however slow the machine is. */
 const longLeaseMs = 120_000
 
-/** So many attempts of a child have an answer before it hangs in the middle of some. */
+/** The number of attempts of a child with an answer, before others hang. */
 const answered = 30
 
-/** Longer than a busy machine keeps a process waiting; all who want one lease have the same idea of its length. */
+/** Longer than a busy machine delays a process; all processes use the same length for a lease. */
 const childLeaseMs = 3_000
 
-/** A process of its own that delivers a flow; it writes its attempts to the file, and its warnings beside it. */
+/** A separate process that delivers a flow; it writes its attempts to the file, and its warnings beside it. */
 function startChild(flow: string, file: string, concurrency: string): ChildProcess {
   const script = fileURLToPath(new URL('deliver-child.ts', import.meta.url))
   const args = [
@@ -90,7 +90,7 @@ afterAll(async () => {
 })
 
 onPostgres(
-  `kill -9 in the middle: another process delivers the rest under the same keys${title}`,
+  `after a kill -9 during deliveries another process delivers the rest under the same keys${title}`,
   async () => {
     const name = nameOf('killed')
     const file = join(folder, name)
@@ -122,7 +122,7 @@ onPostgres(
     expect(before.length).toBeLessThan(120)
     const all = [...before, ...web.calls]
     expect(new Set(all.map(({ pk }) => pk)).size).toBe(120)
-    // One key per item, so that a receiver can tell the few that come twice; the attempt that died is not counted.
+    // One key per item, so that a receiver can recognise the few that come twice; the interrupted attempt is not counted.
     expect(new Set(all.map(({ pk, jobKey }) => `${pk} ${jobKey}`)).size).toBe(120)
     expect(all.every(({ attempt }) => attempt === 1)).toBe(true)
     expect(all.length - 120).toBeLessThan(120)
@@ -131,7 +131,7 @@ onPostgres(
 )
 
 onPostgres(
-  `who lost the lease writes nothing any more, even with a late answer${title}`,
+  `a process that lost its lease writes nothing any more, even with a late answer${title}`,
   async () => {
     const name = nameOf('zombie')
     const flow = flowOf(name, [{ concurrency: 1 }])
@@ -160,7 +160,7 @@ onPostgres(
     expect(lost()).toEqual([])
     hold.open()
     await expect.poll(() => lost().length, soon).toBe(1)
-    // It may have arrived behind the newer one, so that is sent once more: to a receiver that knows its key by now.
+    // It may have arrived after the newer one, so that is sent again, to a receiver that has its key by now.
     await expect.poll(() => web.calls.length, soon).toBe(3)
     await expect
       .poll(() => rowOf(server().database, name, 'a'), soon)
@@ -168,7 +168,7 @@ onPostgres(
     const [, newer, again] = web.calls
     expect(again).toMatchObject({ body: newer?.body, kind: 'upsert' })
     expect(again?.jobKey).not.toBe(newer?.jobKey)
-    // By then it knows, and takes nothing in hand any more.
+    // By then it has noticed, and takes no more deliveries.
     await heir.change(flow, [{ pk: 'b', hash: 'h1:b' }])
     await expect.poll(() => web.calls.length, soon).toBe(4)
     expect([late.calls.length, lost().length]).toEqual([1, 1])
@@ -178,7 +178,7 @@ onPostgres(
 )
 
 onPostgres(
-  `a delete that a late request may have undone is made again, and one that nobody overtook is not${title}`,
+  `a delete that a late request may have undone is sent again, and one without such a request is not${title}`,
   async () => {
     const name = nameOf('undone')
     const flow = flowOf(name, [{ concurrency: 2 }])
@@ -210,7 +210,7 @@ onPostgres(
 )
 
 onPostgres(
-  `what cannot be sent before the lease is lost is not sent after it${title}`,
+  `a request that is not sent before the lease is lost is not sent after it${title}`,
   async () => {
     const name = nameOf('withheld')
     const flow = flowOf(name, [{ concurrency: 1 }])
@@ -241,7 +241,7 @@ onPostgres(
 )
 
 onPostgres(
-  `a process that stood still for longer than its lease leaves every item as it is last${title}`,
+  `after a process was suspended for longer than its lease every item has its last content${title}`,
   async () => {
     const name = nameOf('frozen')
     const file = join(folder, name)
@@ -271,7 +271,7 @@ onPostgres(
     await send('old')
     await expect.poll(async () => (await attempts()).length, soon).toBeGreaterThan(answered)
     child.kill('SIGSTOP')
-    // It may stand still in the middle of a transaction, which holds others up until the database ends it.
+    // It may be suspended within a transaction, which blocks others until the database ends it.
     const isSent = () =>
       send('new').then(
         () => true,
@@ -282,7 +282,7 @@ onPostgres(
     await writeFile(`${file}.go`, '')
     child.kill('SIGCONT')
     const wokenAt = Date.now()
-    // It notices that it was overtaken, and the lease changes hands no more.
+    // It notices that it was overtaken, and the lease has no other owner after that.
     await expect.poll(() => readFile(`${file}.log`, 'utf8'), soon).toContain('taken over')
     await expect.poll(() => statesOf(server().database, name), soon).toEqual({ done: 160 })
     const stale = (await attempts()).filter(({ at }) => at > wokenAt)

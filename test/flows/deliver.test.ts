@@ -31,7 +31,7 @@ test('a change reaches every destination with its mapped body and its key', asyn
     { pk: '7', hash: 'h1:x', value: { id: '7', name: 'a' }, change: 5 },
   ])
   await expect.poll(() => statesOf(service().database, 'all'), soon).toEqual({ done: 3 })
-  // Told after the commit that the rows show.
+  // Reported after the commit that the rows show.
   await expect.poll(() => delivered().length, soon).toBe(3)
 
   expect(receivers.map(({ calls }) => calls.map(({ body }) => body))).toEqual([
@@ -70,7 +70,7 @@ test('a change reaches every destination with its mapped body and its key', asyn
   )
 })
 
-test('changes in an attempt and in a pause are merged; the newest arrives last, one attempt at a time', async () => {
+test('changes during an attempt or a pause are merged; the newest arrives last, one attempt at a time', async () => {
   const flow = flowOf('order', [{ retry: { attempts: 5, initialMs: 60_000, maxMs: 60_000 } }])
   const hold = latch()
   const web = receiver(async ({ item }) => {
@@ -109,7 +109,7 @@ test('changes in an attempt and in a pause are merged; the newest arrives last, 
   expect(web.calls.map(({ attempt }) => attempt)).toEqual([1, 1, 1, 1])
 })
 
-test('different items run side by side, as many as the definition says', async () => {
+test('different items are sent concurrently, up to the number of the definition', async () => {
   const flow = flowOf('parallel', [{ concurrency: 3 }])
   const hold = latch()
   let running = 0
@@ -133,7 +133,7 @@ test('different items run side by side, as many as the definition says', async (
   expect(most).toBe(3)
 })
 
-test('a failure is tried again under the same key; used up, it is recorded and told once', async () => {
+test('a failure is retried under the same key; after the last attempt it is recorded and reported once', async () => {
   const flow = flowOf('used-up', [{ retry: { attempts: 3 } }])
   const web = receiver(async () => busy)
   const finals = () =>
@@ -186,7 +186,7 @@ test('a failure is tried again under the same key; used up, it is recorded and t
   expect(totals).toMatchObject({ jobs_completed: 0, jobs_failed: 1 })
 })
 
-test('what no attempt can help fails at the first one', async () => {
+test('a failure that a retry cannot change is final at the first attempt', async () => {
   const flow = flowOf('final', [{ map: '{ "n": $number(name) }' }])
   const web = receiver(async () => invalid)
   await service().run(flow, [web])
@@ -201,7 +201,7 @@ test('what no attempt can help fails at the first one', async () => {
   expect(row?.last_error).toMatch(/^map failed at line 1/)
 })
 
-test('a mapping that ran out of time, as on a busy machine, is tried again like any failure', async () => {
+test('a mapping that timed out, as on a busy machine, is retried like any failure', async () => {
   const endless = '($endless := function($n) { $endless($n + 1) }; $endless(1))'
   const flow = flowOf('slow-map', [{ map: endless, retry: { attempts: 2 } }])
   await service().run(flow, [receiver(async () => ({ ok: true }))])
@@ -211,7 +211,7 @@ test('a mapping that ran out of time, as on a busy machine, is tried again like 
     .toMatchObject({ state: 'failed', attempts: 2, delivered_hash: null })
 })
 
-test('a destination that throws, or that does not end in time, is tried again', async () => {
+test('a destination that throws, or that does not end in time, is retried', async () => {
   const flow = flowOf('throws', [{ timeoutMs: 50, retry: { attempts: 3 } }])
   const web = receiver(async (job, signal) => {
     if (job.attempt === 1) throw new Error('password=hunter2')
@@ -238,7 +238,7 @@ test('a destination that throws, or that does not end in time, is tried again', 
   expect(logged?.fields).toMatchObject({ flow: 'throws', destination: 'web', pk: 'x' })
 })
 
-test("a receiver's wish is longer than our own pause, and others wait with it", async () => {
+test('a Retry-After that is longer than the retry pause counts, and delays other items too', async () => {
   const flow = flowOf('wish', [{ concurrency: 1, retry: { attempts: 5 } }])
   const times = new Map<string, number[]>()
   const web = receiver(async ({ pk, attempt }): Promise<DeliveryResult> => {
@@ -254,7 +254,7 @@ test("a receiver's wish is longer than our own pause, and others wait with it", 
   expect(web.calls.filter(({ pk }) => pk === 'b')).toMatchObject([{ attempt: 1 }])
 })
 
-test('an open breaker lets jobs wait without spending their attempts; one probe finds the end of the outage', async () => {
+test('while a breaker is open jobs wait without attempts; one probe finds the end of the outage', async () => {
   const openForMs = 300
   const flow = flowOf('breaker', [
     {
@@ -285,7 +285,7 @@ test('an open breaker lets jobs wait without spending their attempts; one probe 
   expect(web.calls).toHaveLength(9)
 })
 
-test('at most as many starts as the rate limit allows', async () => {
+test('no more attempts begin than the rate limit allows', async () => {
   const flow = flowOf('rate', [{ rateLimit: { max: 3, perMs: 300 } }])
   const times: number[] = []
   const web = receiver(async () => {
@@ -302,7 +302,7 @@ test('at most as many starts as the rate limit allows', async () => {
   expect(Math.min(...gaps)).toBeGreaterThan(280)
 })
 
-test('whatever fails and changes meanwhile, the last version arrives and none after a newer one', async () => {
+test('whatever fails or changes meanwhile, the last version arrives, and none after a newer one', async () => {
   const flow = flowOf('storm', [{ concurrency: 6, retry: { attempts: 50, initialMs: 1 } }])
   // A fixed sequence, so that every run is the same storm.
   let seed = 20261121
@@ -343,7 +343,7 @@ test('whatever fails and changes meanwhile, the last version arrives and none af
   expect(received.size).toBe(last.size)
 })
 
-test('failed deliveries are sent again: one, a kind of error, all', async () => {
+test('failed deliveries can be sent again: one, all of one error, or all', async () => {
   const flow = flowOf('letters')
   let healthy = false
   const web = receiver(async ({ pk }): Promise<DeliveryResult> => {
@@ -374,7 +374,7 @@ test('failed deliveries are sent again: one, a kind of error, all', async () => 
   expect(web.calls.slice(5).every(({ attempt }) => attempt === 1)).toBe(true)
 })
 
-test('of changes that were rolled back nothing is left', async () => {
+test('changes that were rolled back leave nothing', async () => {
   const flow = flowOf('rolled-back')
   const web = receiver()
   await service().run(flow, [web])
@@ -389,7 +389,7 @@ test('of changes that were rolled back nothing is left', async () => {
   expect(web.calls.map(({ pk }) => pk)).toEqual(['real'])
 })
 
-test('a delete after an upsert that still waits: only the delete is sent, with what is known of the item', async () => {
+test('a delete after a waiting upsert: only the delete is sent, with what is known of the item', async () => {
   const flow = flowOf('deleted', [
     { concurrency: 1, map: '{ "code": id, "total": $number(price) * 2, "bad": $round(name) }' },
     { concurrency: 1, fields: { code: 'id', label: 'name' } },
@@ -424,7 +424,7 @@ test('a delete after an upsert that still waits: only the delete is sent, with w
   expect(sent.every((calls) => calls.length === 3)).toBe(true)
 })
 
-test('keys of any form come through', async () => {
+test('keys of any form arrive unchanged', async () => {
   const flow = flowOf('hostile')
   const web = receiver()
   await service().run(flow, [web])
@@ -450,7 +450,7 @@ test('keys of any form come through', async () => {
   expect(new Set(web.calls.map((call) => call.jobKey)).size).toBe(pks.length)
 })
 
-test('a thousand items to a fast destination, each once', { tags: ['long'] }, async () => {
+test('a thousand items reach a fast destination, each once', { tags: ['long'] }, async () => {
   const flow = flowOf('thousand')
   const web = receiver()
   await service().run(flow, [web])

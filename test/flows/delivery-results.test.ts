@@ -30,7 +30,7 @@ const results: DeliveryResultRow[] = [
   { pk: 'begun', became: 'begun', begun: { fields: { id: 10 } } },
 ]
 
-test('what became of many deliveries is written by one statement, each as it ended', async () => {
+test('the outcomes of many deliveries are recorded by one statement, each as it ended', async () => {
   const changes = results.map(({ pk }) => ({
     ...{ pk, kind: 'upsert' as const, hash: `h-${pk}`, value: { pk }, change: 1 },
   }))

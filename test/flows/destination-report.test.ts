@@ -19,8 +19,8 @@ const owe = (pk: string, state: string, queuedAt: Date, endedAt: Date | null) =>
     values ('shop', 'web', ${pk}, 1, 1, 'upsert', 'h', ${state === 'waiting' ? '{}' : null}, ${state}, 0,
       ${queuedAt}, ${state === 'done' ? endedAt : null}, ${endedAt}, false)`.execute(database.db)
 
-test('the queue of each minute, the rate of the last five and the end of the load are reckoned from what is on record', async () => {
-  // Of 40 items that became owed half an hour ago 10 arrived in the last minutes, one failed.
+test('the queue of each minute, the rate of the last five and the end of the load come from recorded data', async () => {
+  // Of 40 items that were queued half an hour ago 10 arrived in the last minutes, one failed.
   for (let item = 0; item < 10; item += 1)
     await owe(`d${item}`, 'done', ago(30), ago(1 + (item % 5)))
   for (let item = 0; item < 29; item += 1) await owe(`w${item}`, 'waiting', ago(30), null)
@@ -43,7 +43,7 @@ test('the queue of each minute, the rate of the last five and the end of the loa
   ])
 })
 
-test('a destination to which nothing was ever owed has no end', async () => {
+test('a destination without deliveries has no end of load', async () => {
   const report = await reportDestination(database.db, now, 'shop', { name: 'none' })
   expect(report).toMatchObject({ waiting: 0, done: 0, perMinute: 0, endsAt: null, rateLimit: null })
 })

@@ -7,7 +7,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-/** A destination that is left alone says so, why, and until when, wherever an operator looks. */
+/** The open breaker of a destination is shown with its cause and its end, on every page for operators. */
 let target: TestTarget
 let flows: TestFlows
 
@@ -50,7 +50,7 @@ const open = {
   stop: null,
 }
 
-test('an open breaker shows in /flows, /waiting and the metrics, with cause and next try', async () => {
+test('an open breaker is shown in /flows, /waiting and the metrics, with cause and next attempt', async () => {
   await vi.waitFor(async () => expect((await card()).sending).toEqual(open), 20_000)
   const { next_attempt_at: next } = (await card()).sending
   const inMs = Date.parse(next) - flows.service.clock.now().getTime()
@@ -75,7 +75,7 @@ test('an open breaker shows in /flows, /waiting and the metrics, with cause and 
   expect(target.received).toHaveLength(3)
 })
 
-test('the log says it once, with cause and next try', () => {
+test('the log has it once, with cause and next attempt', () => {
   const lines = flows.logLines.map((line) => JSON.parse(line))
   expect(lines.filter(({ msg }) => msg === 'sending to a destination suspended')).toMatchObject([
     {
@@ -88,7 +88,7 @@ test('the log says it once, with cause and next try', () => {
   ])
 })
 
-test('a process that begins anew knows of no trouble, and says so', async () => {
+test('a restarted process has no open breaker, and shows that', async () => {
   target.answer(200)
   flows = await flows.restart()
   await vi.waitFor(

@@ -38,7 +38,7 @@ test('each delivery is one line of JSON with its key, kind and item', async () =
   ])
 })
 
-test.each(['ndjson', 'csv'] as const)('a pipe is waited for by nobody: %s', async (format) => {
+test.each(['ndjson', 'csv'] as const)('no write waits for a pipe: %s', async (format) => {
   execFileSync('mkfifo', [join(folder, 'pipe')])
   const destination = open({ path: 'pipe', format })
   expect(await destination.deliver(job(), never)).toMatchObject({
@@ -52,7 +52,7 @@ test.each(['ndjson', 'csv'] as const)('a pipe is waited for by nobody: %s', asyn
   await destination.close()
 })
 
-test('the day of the path is the day of the zone', async () => {
+test('the day in the path is the day of the time zone', async () => {
   const now = clock('2026-11-22T01:30:00.000Z')
   await open({ now, timezone: 'America/Argentina/Buenos_Aires' }).deliver(job(), never)
   await open({ now, timezone: 'UTC' }).deliver(job(), never)
@@ -60,7 +60,7 @@ test('the day of the path is the day of the zone', async () => {
   expect(await read('out/stores-2026-11-22.ndjson')).toContain('SUC-1')
 })
 
-test('many at once are all there, whole', async () => {
+test('many concurrent deliveries are all written, whole', async () => {
   const destination = open()
   const keys = Array.from({ length: 50 }, (_, index) => `key-${index}`)
   await Promise.all(
@@ -72,7 +72,7 @@ test('many at once are all there, whole', async () => {
   expect(lines.map((line) => JSON.parse(line)._key).toSorted()).toEqual(keys.toSorted())
 })
 
-test('what a crash left of a line is cut off, long or short, before the next one', async () => {
+test('an incomplete line that a crash left is removed, long or short, before the next one', async () => {
   const name = 'out/stores-2026-11-21.ndjson'
   for (const torn of ['{"_ke', `{"_key":"x","_kind":"upsert","t":"${'y'.repeat(200_000)}`]) {
     await open().deliver(job(), never)
@@ -87,7 +87,7 @@ test('what a crash left of a line is cut off, long or short, before the next one
   ])
 })
 
-test('a line of somebody else that lacks its end is kept', async () => {
+test('a line of another program without its line end is kept', async () => {
   await writeFile(join(folder, 'notes.ndjson'), '{"hand":"written"}')
   await open({ path: 'notes.ndjson' }).deliver(job({ jobKey: 'k' }), never)
   const [first, second] = (await read('notes.ndjson')).split('\n')
@@ -95,7 +95,7 @@ test('a line of somebody else that lacks its end is kept', async () => {
   expect(JSON.parse(second ?? '')).toMatchObject({ _key: 'k' })
 })
 
-test('a file that was moved away is begun again', async () => {
+test('a file that was moved away is created again', async () => {
   const destination = open({ path: 'a.ndjson' })
   await destination.deliver(job(), never)
   await rm(join(folder, 'a.ndjson'))
@@ -103,7 +103,7 @@ test('a file that was moved away is begun again', async () => {
   expect(JSON.parse(await read('a.ndjson'))).toMatchObject({ _key: 'after' })
 })
 
-test('CSV has a header, quotes what needs it, and reads back as it was', async () => {
+test('CSV has a header, quotes where needed, and reads back unchanged', async () => {
   const destination = openCsv()
   const body = { name: 'Él dijo "sí", ya', note: 'a\r\nb', list: [1, { a: 2 }], none: null, n: 1.5 }
   await destination.deliver(job({ body }), never)
@@ -139,7 +139,7 @@ test('CSV columns stay those of the first line, quoted names included', async ()
   ])
 })
 
-test('a torn CSV row is cut off even when it holds a line break, a torn header is written anew', async () => {
+test('an incomplete CSV row is removed even with a line break in it, and an incomplete header is written again', async () => {
   await writeFile(join(folder, 'out.csv'), '_key,_ki')
   await openCsv().deliver(job({ body: { a: 1 } }), never)
   await appendFile(join(folder, 'out.csv'), 'k,upsert,SUC-9,"two\nlines')
@@ -148,7 +148,7 @@ test('a torn CSV row is cut off even when it holds a line break, a torn header i
 })
 
 test.each(['codigo;nombre\r\n1;Centro\r\n', 'codigo;nombre\n1;Centro\n'])(
-  'a CSV file of somebody else stays as it is (%j)',
+  'a CSV file of another program stays unchanged (%j)',
   async (content) => {
     await writeFile(join(folder, 'out.csv'), content)
     expect(await openCsv().deliver(job(), never)).toMatchObject({ ok: false, retryable: false })
@@ -165,7 +165,7 @@ test('bodies without fields and fields with our names are refused', async () => 
   }
 })
 
-test('a link in place of the file is not followed; what a disk cannot do can be tried again', async () => {
+test('a link in place of the file is not followed, and a disk error can be retried', async () => {
   await writeFile(join(folder, 'victim'), 'precious')
   await symlink(join(folder, 'victim'), join(folder, 'link.ndjson'))
   const linked = await open({ path: 'link.ndjson' }).deliver(job(), never)
@@ -181,7 +181,7 @@ test('a link in place of the file is not followed; what a disk cannot do can be 
 })
 
 test.each(['ndjson', 'csv'] as const)(
-  'many items are written together, in their order, by one write: %s',
+  'many items are written in order by one write: %s',
   async (format) => {
     const destination = open({ path: `many.${format}`, format })
     const jobs = Array.from({ length: 300 }, (_, index) =>
@@ -197,7 +197,7 @@ test.each(['ndjson', 'csv'] as const)(
   },
 )
 
-test('of items that are written together each has its own outcome', async () => {
+test('each of several items in one write has its own outcome', async () => {
   const destination = openCsv()
   let asked = 0
   const mayStart = () => {
@@ -226,7 +226,7 @@ test('of items that are written together each has its own outcome', async () => 
   expect(asked).toBe(2)
 })
 
-test('when the file cannot be written all of them wait', async () => {
+test('when the file cannot be written all items wait', async () => {
   await mkdir(join(folder, 'is-a-folder'))
   const destination = open({ path: 'is-a-folder' })
   const results = await destination.batches?.deliver([job({ pk: 'A' }), job({ pk: 'B' })], never)

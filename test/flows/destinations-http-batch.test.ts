@@ -59,7 +59,7 @@ function open(batch: Partial<NonNullable<HttpSettings['batch']>> = {}, isOwn = t
 const together = (destination: ReturnType<typeof open>, ...pks: string[]) =>
   destination.batches?.deliver(jobs(...pks), never)
 
-test('several items go by one request with a key of its own, and the status is that of all', async () => {
+test('several items are sent in one request with its own key, and the status counts for all', async () => {
   expect(await together(open(), 'a', 'b')).toEqual([
     { ok: true, status: 200 },
     { ok: true, status: 200 },
@@ -76,7 +76,7 @@ test('several items go by one request with a key of its own, and the status is t
   expect(keys[2]).not.toBe(keys[0])
 })
 
-test('the answer tells what became of each item', async () => {
+test('the answer has the outcome of each item', async () => {
   const destination = open({
     body: '{ "update": items, "keys": jobKeys }',
     answers: 'body.update.{ "status": code, "error": message }',
@@ -139,12 +139,15 @@ test.each([
       { ok: false, retryable: true, outage: false, forget: true },
     ],
   ],
-])('of the answers %s nothing is taken for done that is not', async (answers, expected) => {
-  answer = () => ({ status: 200, body: {} })
-  expect(await together(open({ answers }), 'a', 'b')).toMatchObject(expected)
-})
+])(
+  'with the answer %s no item counts as done unless the answer says so',
+  async (answers, expected) => {
+    answer = () => ({ status: 200, body: {} })
+    expect(await together(open({ answers }), 'a', 'b')).toMatchObject(expected)
+  },
+)
 
-test('refused as a whole they come apart; what is not their fault is that of all', async () => {
+test('a refused batch is split; a failure that is not of an item counts for all', async () => {
   answer = () => ({ status: 422, body: { error: 'one of them' } })
   expect(await together(open(), 'a', 'b')).toBe('apart')
   answer = () => ({ status: 503, headers: { 'retry-after': '7' } })
@@ -154,7 +157,7 @@ test('refused as a whole they come apart; what is not their fault is that of all
   ])
 })
 
-test('one that stands alone goes by the request for single items, or is a batch of one', async () => {
+test('a single item uses the request for single items, or is a batch of one', async () => {
   const [one] = jobs('a')
   if (!one) throw new Error('no job')
   expect(await open().deliver(one, never)).toMatchObject({ ok: true })

@@ -48,7 +48,7 @@ const open = (change: Partial<HttpSettings> = {}, url = '/items/{pk}') =>
     ...change,
   })
 
-test('fields of the body stand in addresses, percent-encoded', async () => {
+test('fields of the body appear in addresses, percent-encoded', async () => {
   const body = { sku: 'a/b ñ', shop: 7, empty: '', list: [1] }
   await open({}, '/shops/{body.shop}/items?sku={body.sku}').deliver(job({ body }), never)
   expect(calls[0]?.url).toBe('/shops/7/items?sku=a%2Fb%20%C3%B1')
@@ -63,7 +63,7 @@ test('fields of the body stand in addresses, percent-encoded', async () => {
   expect(calls).toHaveLength(1)
 })
 
-test('a form, as PHP and Rails read it', async () => {
+test('a form has the format that PHP and Rails read', async () => {
   const body = { name: 'a & b', tags: ['x', 'ñ'], address: { city: 'Rosario' }, none: null }
   await open({ send: 'form' }).deliver(job({ body }), never)
   expect(calls[0]?.headers['content-type']).toBe('application/x-www-form-urlencoded')
@@ -75,7 +75,7 @@ test('a form, as PHP and Rails read it', async () => {
   ])
 })
 
-test('XML, whatever stands in the values', async () => {
+test('XML is valid, whatever the values contain', async () => {
   const body = {
     articulo: {
       '@codigo': 'a"<',
@@ -97,7 +97,7 @@ test('XML, whatever stands in the values', async () => {
   }
 })
 
-test('requests are signed over what they are', async () => {
+test('the signature covers what is sent', async () => {
   const secret = new Secret('top-secret-of-the-shop', '${env' + ':X}')
   await open({
     sign: {
@@ -141,7 +141,7 @@ test.each([
     { status: 503, body: 'not now' },
     { ok: false, retryable: true, outage: true },
   ],
-])('%j is what the rules say', async (given, expected) => {
+])('%j has the form that the rules require', async (given, expected) => {
   answer = given
   const destination = open({
     answers: [
@@ -154,7 +154,7 @@ test.each([
   expect(await destination.deliver(job(), never)).toMatchObject(expected)
 })
 
-test('OAuth2: one token for all, another one after a 401, and none in any reason', async () => {
+test('OAuth2: all requests use one token, a 401 leads to a new one, and no reason contains it', async () => {
   let issued = 0
   const asked: { headers: IncomingHttpHeaders; text: string }[] = []
   let refusedToken = ''

@@ -53,7 +53,7 @@ const open = (change: (to: typeof written) => Partial<HttpSettings>) =>
   })
 const again = { ok: false, retryable: true, outage: false }
 
-test('an item that is looked up is not created while nobody knows whether it is there', async () => {
+test('an item is not created while it is unknown whether it exists', async () => {
   const shop = open((to) => ({
     create: { method: 'POST', ...to('/items') },
     find: [{ method: 'GET', ...to('/items?sku=1'), remember: { id: endless } }],
@@ -63,7 +63,7 @@ test('an item that is looked up is not created while nobody knows whether it is 
   expect(calls).toEqual(['GET /items?sku=1'])
 })
 
-test('an item that was created is looked at again when its id could not be read in time', async () => {
+test('an item whose id could not be read in time after its creation is looked up again', async () => {
   const shop = open((to) => ({
     create: { method: 'POST', ...to('/items') },
     remember: { id: endless },
@@ -72,7 +72,7 @@ test('an item that was created is looked at again when its id could not be read 
 })
 
 test.each([200, 422])(
-  'a rule that was not read to its end leaves an answer %i undecided',
+  'an evaluation of a rule that timed out leaves an answer %i undecided',
   async (given) => {
     status = given
     const shop = open(() => ({
@@ -82,7 +82,7 @@ test.each([200, 422])(
   },
 )
 
-test('a body that was not made in time is made again, alone and for a batch', async () => {
+test('a body whose evaluation timed out is made again, alone and in a batch', async () => {
   const alone = open((to) => ({ request: { method: 'PUT', ...to('/items/x'), body: endless } }))
   expect(await alone.deliver(job(), never)).toMatchObject(again)
   for (const rules of [{ body: endless }, { answers: endless }]) {

@@ -69,7 +69,7 @@ test('an item arrives as JSON under its percent-encoded key, with the idempotenc
   expect(JSON.parse(call?.body ?? '')).toEqual({ external_id: 'SUC-1', name: 'Centro' })
 })
 
-test('headers of the definition win, whatever their case, and may hold the placeholders', async () => {
+test('headers of the definition have precedence in any case, and may contain the placeholders', async () => {
   const headers = {
     'Idempotency-Key': written('own-{jobKey}'),
     authorization: secret('Bearer t0ken-of-the-shop'),
@@ -86,13 +86,13 @@ test('headers of the definition win, whatever their case, and may hold the place
   expect(call?.url).toBe(`/items?key=${key}`)
 })
 
-test.each(['.', '..'])('the key %s never turns into another path', async (pk) => {
+test.each(['.', '..'])('the key %s never changes the path', async (pk) => {
   const result = await open().deliver(job({ pk }), never)
   expect(result).toMatchObject({ ok: false, retryable: false, outage: false })
   expect(calls).toHaveLength(0)
 })
 
-test('nothing is sent when the mapping made nothing', async () => {
+test('nothing is sent when the mapping returns nothing', async () => {
   for (const body of [undefined, null]) {
     expect(await open().deliver(job({ body }), never)).toMatchObject({ retryable: false })
   }
@@ -122,7 +122,7 @@ test('GET and DELETE carry no body; a delete uses its own request and statuses',
   expect(calls[0]?.headers['content-type']).toBeUndefined()
 })
 
-test('a delete without a delete request is refused without a call', async () => {
+test('a delete without a delete request is refused without a request', async () => {
   const result = await open().deliver(job({ kind: 'delete' }), never)
   expect(result).toMatchObject({ ok: false, retryable: false })
   expect(calls).toHaveLength(0)
@@ -147,7 +147,7 @@ test.each([
   expect(result).toMatchObject(ok ? { ok } : { ok, retryable, outage, status })
 })
 
-test('the list of retried statuses replaces the usual one', async () => {
+test('the list of retried statuses replaces the default one', async () => {
   const destination = open({ retryStatus: [409] })
   answerWith(409)
   expect(await destination.deliver(job(), never)).toMatchObject({ retryable: true, outage: false })
@@ -155,7 +155,7 @@ test('the list of retried statuses replaces the usual one', async () => {
   expect(await destination.deliver(job(), never)).toMatchObject({ retryable: false, outage: true })
 })
 
-test('Retry-After is passed on in seconds, from a number and from a date, when it is respected', async () => {
+test('Retry-After is returned in seconds, from a number and from a date, when it is respected', async () => {
   for (const [header, seconds] of [
     ['17', 17],
     ['Sat, 21 Nov 2026 14:31:30 GMT', 90],
@@ -168,7 +168,7 @@ test('Retry-After is passed on in seconds, from a number and from a date, when i
   }
 })
 
-test('a refusal shows status, media type and a short text, without our secrets', async () => {
+test('a refusal shows status, media type and a short text, without secrets', async () => {
   const headers = {
     authorization: secret('Bearer t0ken-of-the-shop'),
     'x-key': secret('k3y-of-the-shop'),
@@ -183,7 +183,7 @@ test('a refusal shows status, media type and a short text, without our secrets',
   expect(reason.length).toBeLessThan(250)
 })
 
-test('a secret shows in no spelling in which a receiver repeats it', async () => {
+test('a secret is hidden in every spelling in which a receiver may repeat it', async () => {
   const token = 'p4ss/w+rd "of" the shop'
   const login = Buffer.from(`till:${token}`).toString('base64')
   const headers = { authorization: secret(`Basic ${login}`), 'x-key': secret(token) }
@@ -214,7 +214,7 @@ test('a page of HTML is not quoted', async () => {
   })
 })
 
-test('the status counts when the answer is too large to read, success or not', async () => {
+test('the status counts when the answer is too large to read, for success and failure', async () => {
   const large = 'x'.repeat(1_200_000)
   answerWith(200, {}, large)
   expect(await open().deliver(job(), never)).toEqual({ ok: true, status: 200 })
@@ -235,7 +235,7 @@ test('a redirect is not followed and not retried', async () => {
   expect(calls).toHaveLength(2)
 })
 
-test('a dropped connection, a silent receiver and a closed port are outages to retry', async () => {
+test('a dropped connection, a silent receiver and a closed port are outages and are retried', async () => {
   answer = (response) => response.socket?.destroy()
   expect(await open().deliver(job(), never)).toMatchObject({ retryable: true, outage: true })
   answer = () => {}
@@ -246,7 +246,7 @@ test('a dropped connection, a silent receiver and a closed port are outages to r
   expect(closed).toMatchObject({ retryable: true, outage: true })
 })
 
-test('a stop of the service is no outage, its time-out is one', async () => {
+test('a stop of the service is no outage, and a timeout is one', async () => {
   answer = () => {}
   const stopped = AbortSignal.abort()
   expect(await open().deliver(job(), stopped)).toMatchObject({ retryable: true, outage: false })
@@ -254,7 +254,7 @@ test('a stop of the service is no outage, its time-out is one', async () => {
   expect(late).toMatchObject({ retryable: true, outage: true })
 })
 
-test('a private address is refused for good unless the flow opens private networks', async () => {
+test('a private address is refused for good unless the flow allows private networks', async () => {
   const strict = createGuardedAgent({ allowPrivateNetwork: false })
   const result = await open({ agent: strict }).deliver(job(), never)
   expect(result).toMatchObject({ ok: false, retryable: false, outage: false })

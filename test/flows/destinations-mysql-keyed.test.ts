@@ -71,7 +71,7 @@ describe.skipIf(!has)('rows of a table with a primary key', () => {
     await admin.end()
   })
 
-  test('known and new ones go by one statement, and other columns stay as they are', async () => {
+  test('known and new rows are written by one statement, and other columns stay unchanged', async () => {
     await create('id varchar(20) primary key, name varchar(10), stock int default 7')
     await admin.query(`insert into ${table} values ('a', 'old', 1), ('z', 'other', 2)`)
     const destination = open()
@@ -95,7 +95,7 @@ describe.skipIf(!has)('rows of a table with a primary key', () => {
     ['zeros before it', 'int', '007', '7'],
     ['digits that its column drops', 'decimal(10, 2)', '1.504', '1.50'],
   ])(
-    'a key that differs by %s is that of another row, which stays',
+    'a key that differs by %s belongs to another row, which stays',
     async (_, type, key, there) => {
       await create(`id ${type} primary key, name varchar(10)`)
       await admin.query(`insert into ${table} values (?, 'kept')`, [there])
@@ -123,7 +123,7 @@ describe.skipIf(!has)('rows of a table with a primary key', () => {
     }
   })
 
-  test('a required column that is not mapped keeps no known row from its change', async () => {
+  test('a required column that is not mapped does not prevent the change of a known row', async () => {
     await create('id int primary key, name varchar(10), must int not null')
     await admin.query(`insert into ${table} values (1, 'a', 5), (2, 'b', 6)`)
     const { results } = await together(
@@ -137,7 +137,7 @@ describe.skipIf(!has)('rows of a table with a primary key', () => {
     ])
   })
 
-  test('one that another unique index refuses takes no row of another key', async () => {
+  test('a row that another unique index refuses changes no row of another key', async () => {
     await create('id int primary key, name varchar(10), code varchar(10) unique')
     await admin.query(`insert into ${table} values (1, 'a', 'x'), (2, 'b', 'y')`)
     const bodies = [
@@ -148,7 +148,7 @@ describe.skipIf(!has)('rows of a table with a primary key', () => {
     expect((await rows()).map(({ name }) => name)).toEqual(['a', 'b'])
   })
 
-  test('triggers of an insert do not run for rows that are there', async () => {
+  test('insert triggers do not run for existing rows', async () => {
     await create('id int primary key, name varchar(10), made int default 0')
     await admin.query(`insert into ${table} values (1, 'a', 0), (2, 'b', 0)`)
     await admin.query(
@@ -162,7 +162,7 @@ describe.skipIf(!has)('rows of a table with a primary key', () => {
     expect((await rows()).map(({ name }) => name)).toEqual(['new', 'new'])
   })
 
-  test('numbers that the table gives are not used up by rows that are there', async () => {
+  test('existing rows use up no numbers of an auto increment', async () => {
     await create('n int auto_increment primary key, id varchar(10) unique, name varchar(10)')
     const destination = open()
     for (const name of ['a', 'b', 'c']) {
@@ -177,7 +177,7 @@ describe.skipIf(!has)('rows of a table with a primary key', () => {
     ])
   })
 
-  test('a key that the table has lost since makes no second row', async () => {
+  test('a primary key that the table has lost since makes no second row', async () => {
     await create('id int primary key, name varchar(10)')
     const destination = open()
     const bodies = (name: string) => [1, 2].map((id) => ({ id, name }))
@@ -187,7 +187,7 @@ describe.skipIf(!has)('rows of a table with a primary key', () => {
     expect(await rows()).toEqual(bodies('b'))
   })
 
-  test('without the right to send at the end nothing stays written', async () => {
+  test('without the lease at the end nothing stays written', async () => {
     await create('id int primary key, name varchar(10)')
     let asked = 0
     const mayStart = () => {

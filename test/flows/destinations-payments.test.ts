@@ -46,7 +46,7 @@ function setup(outcome: PaymentsOutcome = { ok: true }, mayDeleteStores = false)
 
 const reasonOf = (result: DeliveryResult) => (result.ok ? '' : sentenceOf(result.why, 'en'))
 
-test('a store reaches the payment side with its boxes, in its own words', async () => {
+test('a store is sent to the payment side with its boxes, in the fields of that side', async () => {
   const { stores, calls } = setup()
   expect(await stores.deliver(job({ body: store }), never)).toEqual({ ok: true })
   expect(calls).toEqual([
@@ -71,7 +71,7 @@ test('a store reaches the payment side with its boxes, in its own words', async 
   ])
 })
 
-test('what does not fit is refused without a call, and both sides are shown', async () => {
+test('an invalid store is refused without a request, and the message shows both sides', async () => {
   const { stores, calls } = setup()
   const body = {
     ...store,
@@ -87,13 +87,13 @@ test('what does not fit is refused without a call, and both sides are shown', as
   expect(calls).toEqual([])
 })
 
-test('a store with one box that JSONata turned into an object says what to do', async () => {
+test('the message about a store with one box that JSONata made an object says what to do', async () => {
   const { stores } = setup()
   const result = await stores.deliver(job({ body: { ...store, pos: store.pos[0] } }), never)
   expect(reasonOf(result)).toMatch(/pos: .*\[ \].*got an object \(external_id, name\)/)
 })
 
-test('a box that stands twice in a store is refused', async () => {
+test('a box that is twice in a store is refused', async () => {
   const { stores, calls } = setup()
   const pos = [...store.pos, { external_id: 'CAJA-1', name: 'Otra' }]
   expect(await stores.deliver(job({ body: { ...store, pos } }), never)).toMatchObject({ ok: false })
@@ -110,7 +110,7 @@ test('no body, a list and a text are refused, not thrown', async () => {
   }
 })
 
-test('a box that waits for its turn is not begun when the service stops meanwhile', async () => {
+test('a box that waits is not sent when the service stops', async () => {
   const gate = Promise.withResolvers<void>()
   const begun: string[] = []
   const unused = () => Promise.reject(new Error('not asked'))
@@ -138,7 +138,7 @@ test('a box that waits for its turn is not begun when the service stops meanwhil
   expect(begun).toEqual(['1', '3'])
 })
 
-test('the outcome of the payment side is passed on as it is', async () => {
+test('the outcome of the payment side is returned unchanged', async () => {
   const outcome = {
     ok: false,
     retryable: true,
@@ -150,7 +150,7 @@ test('the outcome of the payment side is passed on as it is', async () => {
   expect(result).toEqual({ ...outcome, retryAfterSeconds: 7 })
 })
 
-test('a store is never deleted unless the flow says so twice', async () => {
+test('a store is deleted only when the flow says so twice', async () => {
   const deletion = job({ kind: 'delete', body: { external_id: 'SUC-1' } })
   const careful = setup({ ok: true }, false)
   expect(await careful.stores.deliver(deletion, never)).toMatchObject({

@@ -80,33 +80,36 @@ describe.each(engines)('$driver', ({ driver, url, connect, has }) => {
     await Promise.all([admin.close(), destination.close()])
   })
 
-  test.skipIf(!has)('new rows, rows that are there, and rows of other columns', async () => {
-    const ok = { ok: true }
-    expect(
-      await together([
-        { id: 1, name: 'a' },
-        { id: 2, name: 'b' },
-      ]),
-    ).toEqual([ok, ok])
-    expect(
-      await together([
+  test.skipIf(!has)(
+    'new rows, existing rows, and rows with other columns are written',
+    async () => {
+      const ok = { ok: true }
+      expect(
+        await together([
+          { id: 1, name: 'a' },
+          { id: 2, name: 'b' },
+        ]),
+      ).toEqual([ok, ok])
+      expect(
+        await together([
+          { id: 3, name: 'c', code: 'x' },
+          { id: 2, name: 'B' },
+          { id: 4, name: null },
+          { id: 1, code: 'y' },
+        ]),
+      ).toEqual([ok, ok, ok, ok])
+      expect(await rows()).toEqual([
+        { id: 1, name: 'a', code: 'y' },
+        { id: 2, name: 'B', code: null },
         { id: 3, name: 'c', code: 'x' },
-        { id: 2, name: 'B' },
-        { id: 4, name: null },
-        { id: 1, code: 'y' },
-      ]),
-    ).toEqual([ok, ok, ok, ok])
-    expect(await rows()).toEqual([
-      { id: 1, name: 'a', code: 'y' },
-      { id: 2, name: 'B', code: null },
-      { id: 3, name: 'c', code: 'x' },
-      { id: 4, name: null, code: null },
-    ])
-    expect(await together([{ id: 1 }, { id: 9 }, { id: 3 }], 'delete')).toEqual([ok, ok, ok])
-    expect((await rows()).map(({ id }) => id)).toEqual([2, 4])
-  })
+        { id: 4, name: null, code: null },
+      ])
+      expect(await together([{ id: 1 }, { id: 9 }, { id: 3 }], 'delete')).toEqual([ok, ok, ok])
+      expect((await rows()).map(({ id }) => id)).toEqual([2, 4])
+    },
+  )
 
-  test.skipIf(!has)('a row that is refused sends all of them back, to come apart', async () => {
+  test.skipIf(!has)('a refused row rolls back the batch, which is then split', async () => {
     const bodies = [
       { id: 1, name: 'a' },
       { id: 2, name: 'far too long for it' },
@@ -116,18 +119,15 @@ describe.each(engines)('$driver', ({ driver, url, connect, has }) => {
     expect(await rows()).toEqual([])
   })
 
-  test.skipIf(!has)(
-    'one without a key is refused alone, since nobody has to be asked',
-    async () => {
-      expect(await together([{ id: 1, name: 'a' }, { name: 'b' }])).toEqual([
-        { ok: true },
-        expect.objectContaining({ ok: false, retryable: false }),
-      ])
-      expect(await rows()).toHaveLength(1)
-    },
-  )
+  test.skipIf(!has)('a row without a key is refused alone, without a query', async () => {
+    expect(await together([{ id: 1, name: 'a' }, { name: 'b' }])).toEqual([
+      { ok: true },
+      expect.objectContaining({ ok: false, retryable: false }),
+    ])
+    expect(await rows()).toHaveLength(1)
+  })
 
-  test.skipIf(!has)('two items of one row come apart', async () => {
+  test.skipIf(!has)('two items for the same row are written separately', async () => {
     const bodies = [
       { id: 1, name: 'a' },
       { id: 1, name: 'b' },
@@ -137,23 +137,26 @@ describe.each(engines)('$driver', ({ driver, url, connect, has }) => {
     expect((await rows()).length).toBeLessThan(2)
   })
 
-  test.skipIf(!has)('a row of another item is never overwritten by its other key', async () => {
-    await together([
-      { id: 1, name: 'a', code: 'same' },
-      { id: 3, name: 'c' },
-    ])
-    const bodies = [
-      { id: 2, name: 'b', code: 'same' },
-      { id: 3, name: 'C', code: 'other' },
-    ]
-    expect(await together(bodies)).toBe('apart')
-    expect(await rows()).toEqual([
-      { id: 1, name: 'a', code: 'same' },
-      { id: 3, name: 'c', code: null },
-    ])
-  })
+  test.skipIf(!has)(
+    'a row of another item is never overwritten through its other key',
+    async () => {
+      await together([
+        { id: 1, name: 'a', code: 'same' },
+        { id: 3, name: 'c' },
+      ])
+      const bodies = [
+        { id: 2, name: 'b', code: 'same' },
+        { id: 3, name: 'C', code: 'other' },
+      ]
+      expect(await together(bodies)).toBe('apart')
+      expect(await rows()).toEqual([
+        { id: 1, name: 'a', code: 'same' },
+        { id: 3, name: 'c', code: null },
+      ])
+    },
+  )
 
-  test.skipIf(!has)('without the right to send nothing is written', async () => {
+  test.skipIf(!has)('without the lease nothing is written', async () => {
     const jobs = ['1', '2'].map((pk) => job({ pk, body: { id: pk }, mayStart: () => false }))
     expect(await destination.batches?.deliver(jobs, never)).toMatchObject([
       { ok: false, retryable: true, outage: false },
@@ -163,7 +166,7 @@ describe.each(engines)('$driver', ({ driver, url, connect, has }) => {
   })
 })
 
-describe.skipIf(!engines[0]?.has)('types of PostgreSQL', () => {
+describe.skipIf(!engines[0]?.has)('values of each type of PostgreSQL are written', () => {
   const [one, many] = [`${table}_one`, `${table}_many`]
   const columns = `id text primary key, fixed char(4), short varchar(5), mark bit(3), bits bit varying, n smallint, big bigint,
     exact numeric(12, 2), loose double precision, paid boolean, bytes bytea, doc json, docb jsonb, day date, at timestamptz(3),
@@ -237,7 +240,7 @@ describe.skipIf(!engines[0]?.has)('types of PostgreSQL', () => {
     return { ...none, ...body }
   })
 
-  test('every column holds the same whether rows come one by one or together, in one statement', async () => {
+  test('every column has the same value whether rows are written one by one or together, in one statement', async () => {
     const [alone, together] = [openOn(one), openOn(many)]
     for (const body of full) {
       expect(await alone.deliver(job({ body, pk: body.id }), never)).toEqual({ ok: true })

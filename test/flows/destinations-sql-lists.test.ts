@@ -105,7 +105,7 @@ describe.skipIf(!has)('rows of PostgreSQL that go together', () => {
   })
 
   test.each(Object.entries(columns))(
-    '%s is as it is when each goes alone',
+    '%s has the same value as when each row is written alone',
     async (_, { type, values }) => {
       const destination = open()
       const bodies = [...values, ...values].map((v, id) => ({ id, v, bytes: null }))
@@ -129,7 +129,7 @@ describe.skipIf(!has)('rows of PostgreSQL that go together', () => {
     ['numeric(3, 1)', '1234.5'],
     ['integer', 'abc'],
     [`${schema}.code`, 'ab-1'],
-  ])('nothing is cut to fit %s', async (type, value) => {
+  ])('no value is cut to fit %s', async (type, value) => {
     await create(`v ${type}`)
     const destination = open()
     expect(
@@ -141,7 +141,7 @@ describe.skipIf(!has)('rows of PostgreSQL that go together', () => {
     expect(await texts()).toEqual([])
   })
 
-  test('they are one list a column', async () => {
+  test('the rows are sent as one list for each column', async () => {
     await create('v text')
     await admin.query(`create table ${schema}.asked (query text);
       create function ${schema}.note() returns trigger language plpgsql as
@@ -163,7 +163,7 @@ describe.skipIf(!has)('rows of PostgreSQL that go together', () => {
     ['timestamp', 'timestamptz', '2026-01-31T10:20:30-03'],
     ['integer', 'text', 'A-100'],
     ['text', 'jsonb', '{"a":  1}'],
-  ])('a column that was %s and is %s now takes what it is given', async (before, now, value) => {
+  ])('a column that was %s and is %s now accepts its values', async (before, now, value) => {
     await create(`v ${before}`)
     const destination = open()
     const first = { numeric: '1', real: '1', timestamp: '2026-01-01', integer: '1', text: '1' }[

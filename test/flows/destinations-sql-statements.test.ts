@@ -28,7 +28,7 @@ const row = new Map([
 const samePostgres = (column: string, value: string) =>
   `(pg_typeof(${column}) = any('{numeric,real,double precision}'::regtype[]) or ${column}::text collate "C" = ${value}::text)`
 
-test('PostgreSQL: one insert with on conflict, which changes only a row of the very same key', () => {
+test('PostgreSQL: one insert with on conflict changes only a row of exactly the same key', () => {
   expect(postgresUpsert(target('postgres'), [row])).toEqual({
     text: `insert into "erp"."stores" as t ("id", "na""me") values ($1, $2) on conflict ("id") do update set "na""me" = excluded."na""me" where ${samePostgres('t."id"', 'excluded."id"')}`,
     values: ['SUC-1', 'x'],
@@ -46,7 +46,7 @@ const sameMssql = (column: string, value: string) => {
   return `${column} = ${value} and (not (${type} in (N'char', N'varchar', N'nchar', N'nvarchar')) or ${points(column)} = ${points(value)} and (${type} in (N'char', N'nchar') or ${lengths}))`
 }
 
-test('SQL Server: one merge that holds its lock', () => {
+test('SQL Server: one merge keeps its lock', () => {
   expect(mssqlUpsert(target('mssql'), [row])).toEqual({
     text: `merge into [erp].[stores] with (holdlock) as t using (values (@p0, @p1)) as s ([id], [na"me]) on ${sameMssql('t.[id]', 's.[id]')} when matched then update set [na"me] = s.[na"me] when not matched then insert ([id], [na"me]) values (s.[id], s.[na"me]);`,
     values: ['SUC-1', 'x'],
@@ -56,7 +56,7 @@ test('SQL Server: one merge that holds its lock', () => {
 
 const sameMysql = (column: string) => `cast(cast(${column} as char) as binary) = cast(? as binary)`
 
-test('MySQL: an update by key, and an insert', () => {
+test('MySQL: an update by key, then an insert', () => {
   expect(mysqlUpdate(target('mysql'), row)).toEqual({
     text: `update \`erp\`.\`stores\` set \`na"me\` = ? where \`id\` = ? and ${sameMysql('`id`')}`,
     values: ['x', 'SUC-1', 'SUC-1'],
@@ -67,7 +67,7 @@ test('MySQL: an update by key, and an insert', () => {
   })
 })
 
-test('a delete names every part of the key', () => {
+test('a delete has every part of the key', () => {
   const key = ['a', 5]
   expect(deleteStatement(target('postgres', ['x', 'y']), [key])).toEqual({
     text: `delete from "erp"."stores" where "x" = $1 and ${samePostgres('"x"', '$1')} and "y" = $2 and ${samePostgres('"y"', '$2')}`,
@@ -83,7 +83,7 @@ test('a delete names every part of the key', () => {
   })
 })
 
-test('several rows make one statement, several keys one condition', () => {
+test('several rows are one statement, several keys one condition', () => {
   const rows = [row, new Map([...row, ['id', 'SUC-2']])]
   const texts = {
     postgres: 'values ($1, $2), ($3, $4) on conflict',
@@ -98,14 +98,14 @@ test('several rows make one statement, several keys one condition', () => {
     expect(made[driver].values).toEqual(['SUC-1', 'x', 'SUC-2', 'x'])
   }
   expect(mysqlInsert(target('mysql'), rows).text).toMatch(/ values \(\?, \?\), \(\?, \?\)$/)
-  const gone = deleteStatement(target('postgres'), [['a'], ['b']])
-  expect(gone.text).toBe(
+  const removal = deleteStatement(target('postgres'), [['a'], ['b']])
+  expect(removal.text).toBe(
     `delete from "erp"."stores" where ("id" = $1 and ${samePostgres('"id"', '$1')}) or ("id" = $2 and ${samePostgres('"id"', '$2')})`,
   )
-  expect(gone.values).toEqual(['a', 'b'])
+  expect(removal.values).toEqual(['a', 'b'])
 })
 
-test('names are quoted, so that none of them ends its quotes', () => {
+test('names are quoted so that no name ends its quotes', () => {
   expect(quoteIdentifier('postgres', 'a"; drop table x --')).toBe('"a""; drop table x --"')
   expect(quoteIdentifier('mysql', 'a`; drop')).toBe('`a``; drop`')
   expect(quoteIdentifier('mssql', 'a]; drop')).toBe('[a]]; drop]')
@@ -135,7 +135,7 @@ test('a row has a column per field; lists and objects are JSON text', () => {
   })
 })
 
-test('moments become dates for MySQL only, and only whole ISO ones', () => {
+test('only whole ISO times become dates, and only for MySQL', () => {
   const at = '2026-11-21T14:30:00.000Z'
   const values = (driver: SqlDriver, value: string) => {
     const made = rowOf(target(driver), { id: 1, value })
@@ -153,7 +153,7 @@ test('a row without its key, or without fields, is a problem', () => {
   }
 })
 
-test('the key of a delete comes from its body, and no value of it may be missing or empty', () => {
+test('the key of a delete comes from its body, and each of its values must be present and not empty', () => {
   const two = target('postgres', ['x', 'y'])
   const deletion = (body: unknown) =>
     deletedKey(two, job({ kind: 'delete', body, key: ['A', 'B'] }))
@@ -163,14 +163,14 @@ test('the key of a delete comes from its body, and no value of it may be missing
   }
 })
 
-test('a row whose key would be empty is not written', () => {
+test('a row with an empty key is not written', () => {
   const two = target('postgres', ['x', 'y'])
   expect(rowOf(two, { x: 'A', y: '' })).toEqual({
     problem: { code: 'KEY_EMPTY', data: { column: 'y' } },
   })
 })
 
-test('an address of SQL Server is read as URL and as connection string', () => {
+test('an address of SQL Server may be a URL or a connection string', () => {
   expect(
     mssqlConfig(
       'mssql://us%40er:p%2Fw@db.local:1444/er%20p?encrypt=false&trustServerCertificate=true',

@@ -98,28 +98,31 @@ describe.each(engines)('$driver', ({ driver, url, connect, available, columns, q
     await Promise.all([admin.close(), destination.close()])
   })
 
-  test.skipIf(!available)('the same row twice is one row; a change changes it', async () => {
-    const body = {
-      id: 1,
-      name: 'Ñandú 😀',
-      doc: { list: [1, 'ñ'] },
-      price: '10.50',
-      seen: '2026-11-21T14:30:00.123Z',
-      active: true,
-    }
-    expect(await upsert(body)).toEqual({ ok: true })
-    expect(await upsert(body)).toEqual({ ok: true })
-    const [first, second] = await rows()
-    expect(second).toBeUndefined()
-    expect(first).toMatchObject({ id: 1, name: 'Ñandú 😀', price: '10.50' })
-    expect(new Date(first?.seen as string).toISOString()).toBe('2026-11-21T14:30:00.123Z')
-    expect(Boolean(first?.active)).toBe(true)
-    const doc = first?.doc
-    expect(typeof doc === 'string' ? JSON.parse(doc) : doc).toEqual({ list: [1, 'ñ'] })
+  test.skipIf(!available)(
+    'the same row written twice is one row; a change updates it',
+    async () => {
+      const body = {
+        id: 1,
+        name: 'Ñandú 😀',
+        doc: { list: [1, 'ñ'] },
+        price: '10.50',
+        seen: '2026-11-21T14:30:00.123Z',
+        active: true,
+      }
+      expect(await upsert(body)).toEqual({ ok: true })
+      expect(await upsert(body)).toEqual({ ok: true })
+      const [first, second] = await rows()
+      expect(second).toBeUndefined()
+      expect(first).toMatchObject({ id: 1, name: 'Ñandú 😀', price: '10.50' })
+      expect(new Date(first?.seen as string).toISOString()).toBe('2026-11-21T14:30:00.123Z')
+      expect(Boolean(first?.active)).toBe(true)
+      const doc = first?.doc
+      expect(typeof doc === 'string' ? JSON.parse(doc) : doc).toEqual({ list: [1, 'ñ'] })
 
-    expect(await upsert({ ...body, name: 'b', price: 9.99, active: false })).toEqual({ ok: true })
-    expect(await rows()).toMatchObject([{ id: 1, name: 'b', price: '9.99' }])
-  })
+      expect(await upsert({ ...body, name: 'b', price: 9.99, active: false })).toEqual({ ok: true })
+      expect(await rows()).toMatchObject([{ id: 1, name: 'b', price: '9.99' }])
+    },
+  )
 
   test.skipIf(!available)('only the mapped columns change', async () => {
     await upsert({ id: 1, name: 'a', code: 'keep' })
@@ -127,26 +130,29 @@ describe.each(engines)('$driver', ({ driver, url, connect, available, columns, q
     expect(await rows()).toMatchObject([{ name: 'b', code: 'keep' }])
   })
 
-  test.skipIf(!available)('a delete takes its row only, and a missing row is fine', async () => {
-    await upsert({ id: 1, name: 'a' })
-    await upsert({ id: 2, name: 'b' })
-    const remove = (body: unknown, key: string[]) =>
-      destination.deliver(job({ kind: 'delete', body, key }), never)
-    expect(await remove({ id: 1 }, ['x'])).toEqual({ ok: true })
-    expect(await remove({ id: 1 }, ['x'])).toEqual({ ok: true })
-    expect(await rows()).toMatchObject([{ id: 2 }])
-    expect(await remove(null, ['2'])).toMatchObject({ ok: false, retryable: false })
-    expect(await rows()).toMatchObject([{ id: 2 }])
-  })
+  test.skipIf(!available)(
+    'a delete removes only its row, and a missing row is a success',
+    async () => {
+      await upsert({ id: 1, name: 'a' })
+      await upsert({ id: 2, name: 'b' })
+      const remove = (body: unknown, key: string[]) =>
+        destination.deliver(job({ kind: 'delete', body, key }), never)
+      expect(await remove({ id: 1 }, ['x'])).toEqual({ ok: true })
+      expect(await remove({ id: 1 }, ['x'])).toEqual({ ok: true })
+      expect(await rows()).toMatchObject([{ id: 2 }])
+      expect(await remove(null, ['2'])).toMatchObject({ ok: false, retryable: false })
+      expect(await rows()).toMatchObject([{ id: 2 }])
+    },
+  )
 
-  test.skipIf(!available)('a key that only begins like a number hits no other row', async () => {
+  test.skipIf(!available)('a key that only begins like a number matches no other row', async () => {
     await upsert({ id: 5, name: 'five' })
     await destination.deliver(job({ kind: 'delete', body: { id: '5abc' } }), never)
     await upsert({ id: '5abc', name: 'other' })
     expect(await rows()).toMatchObject([{ id: 5, name: 'five' }])
   })
 
-  test.skipIf(!available)('a text key is not compared as a number', async () => {
+  test.skipIf(!available)('a text key is compared as text', async () => {
     const byCode = open({ upsertKey: ['code'] })
     onTestFinished(() => byCode.close())
     await upsert({ id: 1, name: 'a', code: '7x' })
@@ -155,7 +161,7 @@ describe.each(engines)('$driver', ({ driver, url, connect, available, columns, q
   })
 
   test.skipIf(!available)(
-    'another unique value of another row is not overwritten, and may be taken once it is free',
+    'another unique value of another row is not overwritten, and can be used when it is free',
     async () => {
       await upsert({ id: 1, name: 'a', code: 'same' })
       const result = await upsert({ id: 2, name: 'b', code: 'same' })
@@ -198,7 +204,7 @@ describe.each(engines)('$driver', ({ driver, url, connect, available, columns, q
     expect(reasonOf(result)).toContain(`${table}_none`)
   })
 
-  test.skipIf(!available)('a row that somebody else holds is tried again later', async () => {
+  test.skipIf(!available)('a row that another session has locked is retried later', async () => {
     await upsert({ id: 1, name: 'a' })
     const impatient = open({ ms: 1_500 })
     const other = await connect()
@@ -213,7 +219,7 @@ describe.each(engines)('$driver', ({ driver, url, connect, available, columns, q
   })
 
   test.skipIf(!available)(
-    'a wrong password or database is an outage, without the address',
+    'a wrong password or database is an outage; the reason has no address',
     async () => {
       const wrong = new URL(url)
       wrong.username = 'nobody'
@@ -227,13 +233,13 @@ describe.each(engines)('$driver', ({ driver, url, connect, available, columns, q
     },
   )
 
-  test.skipIf(!available)('many new rows at once are all written', async () => {
+  test.skipIf(!available)('many concurrent new rows are all written', async () => {
     const many = Array.from({ length: 60 }, (_, id) => upsert({ id, name: 'n' }))
     expect(new Set((await Promise.all(many)).map((result) => result.ok))).toEqual(new Set([true]))
     expect(await rows()).toHaveLength(60)
   })
 
-  test.skipIf(!available)('a delivery that was given up is not begun', async () => {
+  test.skipIf(!available)('an aborted delivery is not begun', async () => {
     const result = await destination.deliver(
       job({ body: { id: 1, name: 'a' } }),
       AbortSignal.abort(),
@@ -243,7 +249,7 @@ describe.each(engines)('$driver', ({ driver, url, connect, available, columns, q
   })
 })
 
-test.skipIf(!hasPostgres)('a table without an index on the key says so', async () => {
+test.skipIf(!hasPostgres)('a missing index on the key is reported', async () => {
   const admin = await connectPostgres()
   const destination = openSqlDestination(
     { driver: 'postgres', table: `${table}_plain`, upsertKey: ['id'] },
@@ -263,7 +269,7 @@ describe.each([
   ['postgres', 'postgres://u:pa55word@127.0.0.1:PORT/db'],
   ['mysql', 'mysql://u:pa55word@127.0.0.1:PORT/db'],
   ['mssql', 'mssql://u:pa55word@127.0.0.1:PORT/db?encrypt=false'],
-] as const)('%s, when nobody serves', (driver, url) => {
+] as const)('%s, without a running server', (driver, url) => {
   const open = (port: number, timeoutMs: number) =>
     openSqlDestination(
       { driver, table: 't', upsertKey: ['id'] },
@@ -278,7 +284,7 @@ describe.each([
     expect(reasonOf(result)).not.toContain('pa55word')
   })
 
-  test('a server that hangs up is one, and a later delivery connects again', async () => {
+  test('a server that closes the connection is an outage, and a later delivery connects again', async () => {
     const received: Buffer[] = []
     const listener = createServer((socket: Socket) => {
       socket.on('error', () => {})

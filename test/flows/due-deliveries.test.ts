@@ -55,7 +55,7 @@ async function walkAll(target: { flow: string; destination: string }): Promise<s
   }
 }
 
-test('what is owed is walked over once, in the order of its age, and a page of a counted table reads no more than itself', async () => {
+test('due deliveries are read once in order of age, and a page of a counted table reads only its own rows', async () => {
   const target = await importItems()
   const pages = await walkAll(target)
   expect(pages.flat()).toEqual(Array.from({ length: items }, (_, place) => keyOf(place)))
@@ -65,7 +65,7 @@ test('what is owed is walked over once, in the order of its age, and a page of a
   expect(await rowsRead(database.db, page)).toBeLessThan(1_000)
 })
 
-test('what waits for its time comes when that has come, before the others; a time of before the clock was set back has', async () => {
+test('a delivery with a later time comes first when it is due, also a time before the clock was set back', async () => {
   const target = await importItems()
   const { flow } = target
   await setDue(flow, keyOf(7), '-1 minute')
@@ -79,7 +79,7 @@ test('what waits for its time comes when that has come, before the others; a tim
   expect(found).not.toContain(keyOf(9))
 })
 
-test('a walk that has come to its end goes on with what has become owed behind it', async () => {
+test('a walk that reached its end continues with deliveries that became due behind it', async () => {
   const target = await importItems()
   const walk = walkDue(database.db, target, hourMs)
   while ((await walk.next(1_000)).length === 1_000) {}
@@ -92,7 +92,7 @@ test('a walk that has come to its end goes on with what has become owed behind i
   expect((await walk.next(10)).map(({ pk }) => pk)).toEqual(['new'])
 })
 
-test('what nobody has announced is found, wherever it stands among very many', async () => {
+test('deliveries without a notification are found among very many', async () => {
   const target = await importItems()
   const worked: string[] = []
   const deps = { leader: leading, log: memoryLog(), pollMs: 20, sleep: wait }

@@ -26,7 +26,7 @@ import { flowOf, openTestSource } from './sources-support.ts'
 
 /**
  * Data of each kind that once blocked the event loop, up to the accepted limits, passed to its reader. Some cases note the
- * longest turn in ms before the limit, on the same machine.
+ * longest iteration of the event loop in ms before the limit, on the same machine.
  */
 const nothing = new AbortController().signal
 
@@ -169,9 +169,9 @@ const readsFile = async (...[, format, content, expected]: FileCase) => {
   expect(said).toContain(expected)
   expect(ms).toBeLessThan(promisedMs)
 }
-test.each(files)('a file with %s holds up nobody: %s', readsFile)
+test.each(files)('a file with %s does not block the event loop: %s', readsFile)
 test.skipIf(!isLongForm).each(largeFiles)(
-  `a file with %s holds up nobody: %s (${needsLongForm})`,
+  `a file with %s does not block the event loop: %s (${needsLongForm})`,
   readsFile,
 )
 
@@ -214,9 +214,9 @@ const readsAnswer = async (...[, paging, content, expected]: AnswerCase) => {
   expect(said).toContain(expected)
   expect(ms).toBeLessThan(promisedMs)
 }
-test.each(answers)('an HTTP source that answers %s holds up nobody', readsAnswer)
+test.each(answers)('an HTTP source that answers %s does not block the event loop', readsAnswer)
 test.skipIf(!isLongForm).each(largeAnswers)(
-  `an HTTP source that answers %s holds up nobody (${needsLongForm})`,
+  `an HTTP source that answers %s does not block the event loop (${needsLongForm})`,
   readsAnswer,
 )
 
@@ -230,7 +230,7 @@ test.each<[string, string, RegExp]>([
   ['tags', `x: [${many('!a b, ', 20_000)}]`, crowded],
   ['complex keys', many('? a\n', 30_000), crowded],
   ['aliases of a large part', anchors, /is an alias too much: they repeat more than 10000 values/],
-])('a definition full of %s holds up nobody', async (_, more, expected) => {
+])('a definition full of %s does not block the event loop', async (_, more, expected) => {
   const { ms, said } = await longestTurn(async () => problemsOf(flowText({ more }))[0] ?? 'good')
   expect(said).toMatch(expected)
   expect(ms).toBeLessThan(promisedMs)
@@ -271,7 +271,7 @@ test.each<[string, Parameters<typeof compileMapping>[0], Record<string, unknown>
     { n: many('7', 1_000_000) },
     /^\{"n":"7{1000}/,
   ],
-])('a mapping over %s holds up nobody', async (_, rules, value, expected) => {
+])('a mapping over %s does not block the event loop', async (_, rules, value, expected) => {
   const mapping = compileMapping(rules)
   const { ms, said } = await longestTurn(async () => JSON.stringify(await mapping.apply(value)))
   expect(said).toMatch(expected)
@@ -281,13 +281,16 @@ test.each<[string, Parameters<typeof compileMapping>[0], Record<string, unknown>
 test.each([
   ['a pattern', namesMatching('*a*a*a*.csv')],
   ['a marker', isMarkerName('{stem}a{stem}a{stem}a{stem}.ok')],
-])('the name of a file that almost fits %s holds up nobody', async (_, matches) => {
-  const { ms, said } = await longestTurn(async () => String(matches(many('a', 350))))
-  expect(said).toBe('false')
-  expect(ms).toBeLessThan(promisedMs)
-})
+])(
+  'the name of a file that almost matches %s does not block the event loop',
+  async (_, matches) => {
+    const { ms, said } = await longestTurn(async () => String(matches(many('a', 350))))
+    expect(said).toBe('false')
+    expect(ms).toBeLessThan(promisedMs)
+  },
+)
 
-test('many flows at once hold up nobody, nor does one that does many short things in a row', async () => {
+test('many flows at once do not block the event loop, nor does one with many short steps in a row', async () => {
   const burn = () => {
     const since = performance.now()
     while (performance.now() - since < 2);

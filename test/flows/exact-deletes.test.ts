@@ -71,7 +71,7 @@ const rowOf = (flow: string, pk: string) =>
     .where('pk', '=', pk)
     .executeTakeFirstOrThrow()
 
-test('an address of mapped fields names in a delete what was written, not what the key alone gives', async () => {
+test('the address of a delete has the delivered values of mapped fields, not those from the key alone', async () => {
   const { show } = await serve('slugs', {
     map: '{ "slug": "art-" & $lowercase(nombre), "nombre": nombre }',
     request: put('/products/{body.slug}'),
@@ -83,7 +83,7 @@ test('an address of mapped fields names in a delete what was written, not what t
   expect(sent()).toHaveLength(3)
 })
 
-test('the body of a delete is made of what was delivered last', async () => {
+test('the body of a delete is made from the last delivered item', async () => {
   const { show } = await serve('bodies', {
     map: '{ "ref": proveedor & "/" & id, "nombre": nombre }',
     request: put('/products/{pk}'),
@@ -99,7 +99,7 @@ test('the body of a delete is made of what was delivered last', async () => {
   expect(target.received.at(-1)).toMatchObject({ path: '/delete', body: { ref: 'B/7' } })
 })
 
-test('a delete that sends the mapped body sends the delivered one', async () => {
+test('a delete with the mapped body sends the delivered body', async () => {
   const { show } = await serve('whole', {
     map: '{ "sku": id, "branch": sucursal }',
     request: put('/products/{pk}'),
@@ -110,7 +110,7 @@ test('a delete that sends the mapped body sends the delivered one', async () => 
   expect(target.received.at(-1)).toMatchObject({ path: '/delete', body: { sku: '7', branch: 3 } })
 })
 
-test('rows of a table go by the key that was written, also when the mapping needs more than the key', async () => {
+test('rows of a table are deleted by the delivered key, also when the mapping needs more than the key', async () => {
   const table = `exact_${process.pid}`
   const client = new pg.Client({ connectionString: postgresUrl })
   await client.connect()
@@ -131,13 +131,13 @@ test('rows of a table go by the key that was written, also when the mapping need
   const names = async () =>
     (await client.query(`select code from ${table} order by code`)).rows.map(({ code }) => code)
   await show({ id: 1, rubro: 'R', nombre: 'a' }, { id: 2, rubro: 'R', nombre: 'b' })
-  // Written by somebody else; the key alone would name it.
+  // Written by another program; the key alone would match it.
   await client.query(`insert into ${table} values ('-1', 'of another')`)
   await show({ id: 2, rubro: 'R', nombre: 'b' })
   expect(await names()).toEqual(['-1', 'R-2'])
 })
 
-test('what was never sent to a destination is not deleted there', async () => {
+test('an item that was never sent to a destination is not deleted there', async () => {
   const { show } = await serve('filtered', {
     filter: 'publicar = "S"',
     request: put('/products/{pk}'),
@@ -156,7 +156,7 @@ test('what was never sent to a destination is not deleted there', async () => {
   expect(sent()).toHaveLength(3)
 })
 
-test('what may have arrived without an answer is deleted by what was sent', async () => {
+test('an item that may have arrived without an answer is deleted by its sent values', async () => {
   target.answer(({ method }) => (method === 'PUT' ? 503 : 200))
   const { show } = await serve('unheard', {
     map: '{ "slug": nombre }',
@@ -169,7 +169,7 @@ test('what may have arrived without an answer is deleted by what was sent', asyn
   expect(sent().filter((one) => one.startsWith('DELETE'))).toEqual(['DELETE /products/yerba'])
 })
 
-test('what was delivered before it was kept is deleted by the key where that tells, else it fails and says why', async () => {
+test('an item without stored delivered fields is deleted by the key if that is enough, else the delete fails with a reason', async () => {
   const { show } = await serve('before', {
     fields: { sku: 'id', slug: 'nombre' },
     request: put('/products/{pk}'),
@@ -190,7 +190,7 @@ test('what was delivered before it was kept is deleted by the key where that tel
   })
 })
 
-test('an empty value never stands in an address, whatever the request', async () => {
+test('an empty value never appears in an address, whatever the request', async () => {
   const { show } = await serve('empty', {
     map: '{ "slug": nombre, "id": id }',
     request: put('/products/{body.slug}'),
@@ -205,7 +205,7 @@ test('an empty value never stands in an address, whatever the request', async ()
   expect(sent()).toEqual(['PUT /products/x'])
 })
 
-test('a delete line of a file holds the fields that come from the key', async () => {
+test('a delete line of a file has the fields that come from the key', async () => {
   const { show } = await serve('lines', {
     type: 'file',
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the reference of a flow file
@@ -220,7 +220,7 @@ test('a delete line of a file holds the fields that come from the key', async ()
   })
 })
 
-test('a preview of deletes asks by what was delivered', async () => {
+test('a preview of deletes uses the delivered values', async () => {
   const { show } = await serve('seen', {
     map: '{ "slug": nombre }',
     request: put('/products/{body.slug}'),

@@ -63,7 +63,7 @@ describe('times with more digits than milliseconds', () => {
   })
 
   test.skipIf(!postgresUrl)(
-    'PostgreSQL gives all digits of a double whatever its settings are',
+    'PostgreSQL returns all digits of a double, whatever its settings',
     async () => {
       const url = `${postgresUrl}?options=-c%20extra_float_digits%3D0`
       const query = `select 1 as id, float8 '0.1' + float8 '0.2' as f8, float4 '1.2345679' as f4,
@@ -73,7 +73,7 @@ describe('times with more digits than milliseconds', () => {
     },
   )
 
-  test.skipIf(!mysqlUrl)('MariaDB, in the item and on its way into a table', async () => {
+  test.skipIf(!mysqlUrl)('MariaDB, in the item and on the way into a table', async () => {
     const admin = await mysql.createConnection({ uri: mysqlUrl as string, dateStrings: true })
     const destination = openSqlDestination(
       { driver: 'mysql', table, upsertKey: ['id'] },
@@ -104,7 +104,7 @@ describe('times with more digits than milliseconds', () => {
     expect(given(mssql.Time)).toBe('03:04:05.1234567')
   })
 
-  test('a field of the type date keeps them, and a cursor moves by them', async () => {
+  test('a field of type date keeps them, and a cursor uses them', async () => {
     const { apply } = compileMapping({ fields: { at: { from: 'at', type: 'date' } } } as never)
     expect(await apply({ at: '2026-01-02T00:04:05.123456-03:00' })).toEqual({
       at: '2026-01-02T03:04:05.123456Z',
@@ -114,30 +114,35 @@ describe('times with more digits than milliseconds', () => {
   })
 })
 
-test.skipIf(!postgresUrl)('lists of PostgreSQL are lists, whatever they are of', async () => {
-  const client = new pg.Client(postgresUrl as string)
-  await client.connect()
-  onTestFinished(async () => {
-    await client.query(`drop domain ${table}_code; drop type ${table}_mood`)
-    await client.end()
-  })
-  await client.query(`create type ${table}_mood as enum ('glad', 'sad, or "so"');
+test.skipIf(!postgresUrl)(
+  'arrays of PostgreSQL are lists, whatever their element type',
+  async () => {
+    const client = new pg.Client(postgresUrl as string)
+    await client.connect()
+    onTestFinished(async () => {
+      await client.query(`drop domain ${table}_code; drop type ${table}_mood`)
+      await client.end()
+    })
+    await client.query(`create type ${table}_mood as enum ('glad', 'sad, or "so"');
     create domain ${table}_code as varchar(8)`)
-  const query = `select 1 as id, array['glad', 'sad, or "so"']::${table}_mood[] as moods, '{}'::${table}_mood[] as none,
+    const query = `select 1 as id, array['glad', 'sad, or "so"']::${table}_mood[] as moods, '{}'::${table}_mood[] as none,
       array['A,1', null]::${table}_code[] as codes, array['[1,5)'::int4range] as ranges, array[B'101'] as bits,
       'glad'::${table}_mood as mood, '{a}'::text as word, null::${table}_mood[] as nothing`
-  const item = await firstItem(sqlSource({ driver: 'postgres', url: postgresUrl as string, query }))
-  expect(item.value).toMatchObject({
-    moods: ['glad', 'sad, or "so"'],
-    none: [],
-    codes: ['A,1', null],
-    ranges: ['[1,5)'],
-    bits: ['101'],
-    mood: 'glad',
-    word: '{a}',
-    nothing: null,
-  })
-})
+    const item = await firstItem(
+      sqlSource({ driver: 'postgres', url: postgresUrl as string, query }),
+    )
+    expect(item.value).toMatchObject({
+      moods: ['glad', 'sad, or "so"'],
+      none: [],
+      codes: ['A,1', null],
+      ranges: ['[1,5)'],
+      bits: ['101'],
+      mood: 'glad',
+      word: '{a}',
+      nothing: null,
+    })
+  },
+)
 
 describe('times without a zone, with source.timeZone', () => {
   test.each([
@@ -219,7 +224,7 @@ describe('whole numbers of JSON beyond 2^53', () => {
   })
   afterAll(() => database.close())
 
-  test('reach a receiver as the numbers they are, also by way of the database', async () => {
+  test('reach a receiver as the same numbers, also through the database', async () => {
     const row = parseExactJson('{"id":9007199254740993,"deep":[{"n":-12345678901234567890}]}')
     const { pk, hash, value } = await itemOf(row as SourceRow)
     expect(pk).toBe('9007199254740993')
@@ -227,20 +232,20 @@ describe('whole numbers of JSON beyond 2^53', () => {
     const to = { flow: 'big', destinations: ['web'], keepsHistory: false }
     const change = { pk, kind: 'upsert' as const, hash, value, change: 1 }
     await database.transaction((trx) => recordChanges(trx, to, [change], new Date()))
-    const [owed] = await findDeliveries(database.db, target, [pk])
-    expect(owed?.payload).toEqual({ id: big, deep: [{ n: -12_345_678_901_234_567_890n }] })
+    const [delivery] = await findDeliveries(database.db, target, [pk])
+    expect(delivery?.payload).toEqual({ id: big, deep: [{ n: -12_345_678_901_234_567_890n }] })
     const fields = { sku: 'id', code: { from: 'id', type: 'integer' }, all: 'deep' }
-    const body = await compileMapping({ fields } as never).apply(owed?.payload ?? {})
+    const body = await compileMapping({ fields } as never).apply(delivery?.payload ?? {})
     expect(JSON.stringify(body)).toBe(
       '{"sku":9007199254740993,"code":9007199254740993,"all":[{"n":-12345678901234567890}]}',
     )
   })
 
-  test('are exact texts in an expression, which would round them', async () => {
+  test('are exact texts in an expression, which would otherwise round them', async () => {
     for (const map of ['{ "id": id, "list": [list] }', '{ "id": $string(id), "list": list[] }']) {
       const { apply } = compileMapping({ map, fields: undefined })
       expect(await apply({ id: big, list: [big] })).toEqual({ id: `${big}`, list: [`${big}`] })
-      // Every other id is one that JavaScript holds: a receiver must not get another type of it.
+      // Every other id fits in a JavaScript number: a receiver must not get another type for it.
       const even = parseExactJson('{"id":9007199254740994,"list":[9007199254740994]}')
       expect(await apply(even as SourceRow)).toEqual({
         id: '9007199254740994',
@@ -286,7 +291,7 @@ describe.each([
     }
   }
 
-  test.skipIf(!url)('bytes arrive as the bytes they were', async () => {
+  test.skipIf(!url)('bytes arrive unchanged', async () => {
     const { deliver, rows } = await open(`photo ${bytes}, name ${bytes}`, {
       binary: { photo: 'base64', name: 'text' },
     })
@@ -301,7 +306,7 @@ describe.each([
   })
 
   test.skipIf(!url)(
-    'a text for bytes of which nobody said what it is is refused by name',
+    'a text for a bytes column without a stated format is refused by its name',
     async () => {
       const { deliver, rows } = await open(`photo ${bytes}`)
       expect(await deliver({ id: 1, photo: 'AP8=' })).toMatchObject({
@@ -325,7 +330,7 @@ describe.each([
     },
   )
 
-  test.skipIf(!url || driver === 'mysql')('a list goes into a column of lists', async () => {
+  test.skipIf(!url || driver === 'mysql')('a list is written to an array column', async () => {
     const { deliver, rows } = await open('tags text[], sizes int[], doc jsonb')
     const body = { id: 1, tags: ['a', 'b "c", {d}', null], sizes: [[1], [2]], doc: [1, 'x'] }
     expect(await deliver(body)).toEqual({ ok: true })

@@ -55,7 +55,7 @@ test.each([
   ['ids of mere letters', 'no trace CfxlmeSUnRaKcqLNHF', 'no trace aQwErZuIoPkJhGfDsA'],
   ['ids by their name', 'refused (request id: abcxyz)', 'refused (request id: qwerty)'],
   ['numbers in languages without spaces', '找不到商品3的庫存', '找不到商品A17的庫存'],
-])('%s do not make another cause', (_, one, other) => {
+])('%s do not lead to another cause', (_, one, other) => {
   expect(causeOf(one, 'x')).toBe(causeOf(other, 'x'))
 })
 
@@ -78,7 +78,7 @@ test.each([
   expect(causeOf(one, 'x')).not.toBe(causeOf(other, 'x'))
 })
 
-test('the key of the item is taken out, also without a digit and as a part of a composite one', () => {
+test('the key of the item is removed from the cause, also without a digit and as part of a composite key', () => {
   expect(causeOf('no such article ROJO', 'ROJO')).toBe(causeOf('no such article AZUL', 'AZUL'))
   expect(causeOf('no such article ROJO', 'web|ROJO')).toBe(
     causeOf('no such article AZUL', 'web|AZUL'),
@@ -92,11 +92,11 @@ test('the key of the item is taken out, also without a digit and as a part of a 
   ] as const) {
     expect(causeOf(text, key)).toMatch(/^no such article \S*…\S* in the shop$/)
   }
-  // A key that is a word of the message takes the message apart for its own item only.
+  // A key that is a word of the message changes the cause of its own item only.
   expect(causeOf('no', 'n')).toBe('no')
 })
 
-test('a text of any form is read in time', () => {
+test('a text of any form is evaluated in bounded time', () => {
   const nasty = [`"${'\\'.repeat(990)}`, "'".repeat(1_000), '9'.repeat(1_000), 'a1-'.repeat(330)]
   const startedAt = performance.now()
   for (const text of nasty) expect(causeOf(text, 'k').length).toBeLessThanOrEqual(1_000)
@@ -132,14 +132,14 @@ afterAll(async () => {
 
 const failures = async () => (await flows.call('GET', '/flow/shop/failures')).json().failures
 
-test('196 items that were refused in their own words are two causes', async () => {
+test('196 items that were refused with texts of their own have two causes', async () => {
   expect(await failures()).toMatchObject([
     { status: 422, items: 177, error: expect.stringContaining('has no price') },
     { status: 403, items: 19, error: expect.stringContaining('duplicate') },
   ])
 })
 
-test('all of one cause are sent again by its name, and nothing else', async () => {
+test('all failures of one cause are sent again by its name, and nothing else', async () => {
   target.answer(200)
   const [{ cause }] = await failures()
   const again = await flows.call('POST', '/flow/shop/retry', {
@@ -150,7 +150,7 @@ test('all of one cause are sent again by its name, and nothing else', async () =
   expect(await failures()).toMatchObject([{ status: 403, items: 19 }])
 })
 
-test('causes that take long to be named hold up nobody, whether they are listed or sent again', {
+test('causes that take long to compute do not block the event loop, in lists and retries', {
   tags: ['long'],
 }, async () => {
   const database = await openTestDatabase()

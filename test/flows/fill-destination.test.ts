@@ -60,7 +60,7 @@ function sent(): Record<string, number> {
   return counts
 }
 
-test('POST /resync/{flow}?destination= sends everything to that one, under new keys, and nothing to the others', async () => {
+test('POST /resync/{flow}?destination= sends everything to that destination, under new keys, and nothing to the others', async () => {
   await begin('shop', 'erp', 'web')
   const keys = () => target.received.map(({ headers }) => String(headers['idempotency-key']))
   const before = keys()
@@ -76,7 +76,7 @@ test('POST /resync/{flow}?destination= sends everything to that one, under new k
   expect(sent()).toEqual({})
 })
 
-test('a change meanwhile goes to all of them, once', async () => {
+test('a change during a fill goes to all destinations, once', async () => {
   await begin('changing', 'erp', 'web')
   sent()
   await flows.write('changing.json', [{ id: 'A-10', price: 'new' }, ...items.slice(1)])
@@ -85,13 +85,13 @@ test('a change meanwhile goes to all of them, once', async () => {
   expect(sent()).toEqual({ erp: 25, web: 1 })
 })
 
-test('a destination that the flow does not have is not there', async () => {
+test('a destination that the flow does not have is 404', async () => {
   await begin('known', 'erp', 'web')
   expect((await flows.call('POST', '/resync/known?destination=nobody')).statusCode).toBe(404)
   expect((await flows.call('POST', '/resync/nobody?destination=web')).statusCode).toBe(404)
 })
 
-test('a destination that is added is filled by the next poll, without a question', async () => {
+test('an added destination is filled by the next poll, without approval', async () => {
   await begin('growing', 'erp', 'web')
   sent()
   await define(flowWith('growing', 'erp', 'added', 'web'))
@@ -103,7 +103,7 @@ test('a destination that is added is filled by the next poll, without a question
   expect(sent()).toEqual({})
 })
 
-test('what is synced between a reload and the poll that fills an added destination reaches that one twice, the others once', async () => {
+test('an item synced between a reload and the fill is sent twice to the added destination, once to the others', async () => {
   await begin('synced', 'erp', 'web')
   sent()
   await define(flowWith('synced', 'erp', 'web', 'fresh'))
@@ -118,7 +118,7 @@ test('what is synced between a reload and the poll that fills an added destinati
   expect(sent()).toEqual({ fresh: 25 })
 })
 
-test('one whose mapping changed beside it is asked about as ever', async () => {
+test('an added destination beside a changed mapping still needs approval', async () => {
   await begin('asked', 'erp', 'web')
   sent()
   const flow = flowWith('asked', 'erp', 'web', 'more')
@@ -130,7 +130,7 @@ test('one whose mapping changed beside it is asked about as ever', async () => {
   expect(sent()).toEqual({})
 })
 
-test('a destination that is added before the first poll has ended is no question either', async () => {
+test('a destination that is added before the end of the first poll needs no approval either', async () => {
   const flow = (...names: string[]) => ({ ...flowWith('young', ...names), startPaused: true })
   await flows.write('young.json', items)
   await define(flow('web'))

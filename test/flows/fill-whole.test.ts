@@ -23,7 +23,7 @@ async function filled(options: Partial<Parameters<typeof createTestPoll>[1]> = {
   return { poll, sent, isOpen: async () => (await listFills(database.db, poll.name)).length > 0 }
 }
 
-/** As a file that is cut in the middle: what comes after that is missing, and the source says so. */
+/** A read that ends early, as of an incomplete file: the rest is missing, and the source reports it. */
 function cut(poll: TestPoll) {
   const { scan } = poll.runtime.source
   poll.runtime.source.scan = async function* (options) {
@@ -35,7 +35,7 @@ function cut(poll: TestPoll) {
   }
 }
 
-test('a source that was read in part fills a destination in part, and the next read does the rest', async () => {
+test('an incomplete read of the source fills a destination in part, and the next read completes it', async () => {
   const { poll, sent, isOpen } = await filled()
   const mend = cut(poll)
   poll.rows = [records(1, 1)]
@@ -48,7 +48,7 @@ test('a source that was read in part fills a destination in part, and the next r
   expect(new Set(sent())).toEqual(new Set(['1', '2', '3', '4']))
 })
 
-test('items whose hash an earlier version stored, over fewer fields, are sent to a new destination too', async () => {
+test('items with a hash from an earlier version, over fewer fields, are also sent to a new destination', async () => {
   const { poll, sent, isOpen } = await filled()
   await storeOverFields(poll, ['id'])
   poll.rows = [[...records(1, 2, { price: 5 }), ...records(3, 4)]]

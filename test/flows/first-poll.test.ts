@@ -32,7 +32,7 @@ function beforeFirstWrite(poll: TestPoll, before: () => Promise<unknown>): () =>
   return () => writes
 }
 
-test('what somebody stores while a first poll is about to write it is sent once, and so is the rest', async () => {
+test('an item that is stored while a first poll is about to write it is sent once, and so are the others', async () => {
   const poll = await createTestPoll(database, { now })
   poll.rows = [
     [
@@ -55,16 +55,16 @@ test('what somebody stores while a first poll is about to write it is sent once,
   ])
 })
 
-test('what is owed of an item before a first poll writes it, as by another process, is owed anew', async () => {
+test('a delivery recorded before a first poll writes its item, as by another process, is queued again', async () => {
   const poll = await createTestPoll(database, { now })
   const to = { flow: poll.name, destinations: ['web'], keepsHistory: true }
-  const owed = (v: number) => [
+  const changes = (v: number) => [
     { pk: 'b', kind: 'upsert' as const, hash: `h-${v}`, value: { v }, change: v },
   ]
   poll.deps.enqueue = (trx, _runtime, changes, { areNew } = {}) =>
     (areNew ? recordNewItems : recordChanges)(trx, to, changes, now())
   beforeFirstWrite(poll, () =>
-    database.transaction((trx) => recordChanges(trx, to, owed(1), now())),
+    database.transaction((trx) => recordChanges(trx, to, changes(1), now())),
   )
   poll.rows = [['a', 'b', 'c'].map((id) => ({ id, v: 2 }))]
   expect(await poll.poll()).toMatchObject({ rowsRead: 3, changes: 3 })
@@ -81,7 +81,7 @@ test('what is owed of an item before a first poll writes it, as by another proce
   ])
 })
 
-test('a first poll that fails for another reason than what is there is a failed poll', async () => {
+test('a first poll fails when its write fails for a reason other than existing rows', async () => {
   const poll = await createTestPoll(database, { now })
   poll.rows = [[{ id: 'a', v: 1 }]]
   const writes = beforeFirstWrite(poll, () => Promise.reject(new Error('no disk')))
@@ -90,7 +90,7 @@ test('a first poll that fails for another reason than what is there is a failed 
   expect(writes()).toBe(2)
 })
 
-test('a first poll leaves what any other would, and looks nothing up for it', async () => {
+test('a first poll writes the same rows as any other, without reading existing ones', async () => {
   const keep = async (before: (name: string) => Promise<unknown>) => {
     const poll = await createTestPoll(database, { now })
     await before(poll.name)
@@ -122,8 +122,8 @@ test('a first poll leaves what any other would, and looks nothing up for it', as
       await rowsOf('deliveries'),
       await rowsOf('item_versions'),
     ]
-    const looks = statements.filter((text) => /= any\(|lateral/.test(text))
-    return { left, looks }
+    const lookups = statements.filter((text) => /= any\(|lateral/.test(text))
+    return { left, lookups }
   }
   const at = new Date()
   const first = await keep(async () => undefined)
@@ -133,8 +133,8 @@ test('a first poll leaves what any other would, and looks nothing up for it', as
   })
   expect(first.left.map((rows) => rows.length)).toEqual([3, 6, 3])
   expect(first.left).toEqual(other.left)
-  expect(first.looks).toEqual([])
-  expect(other.looks.length).toBeGreaterThan(0)
+  expect(first.lookups).toEqual([])
+  expect(other.lookups.length).toBeGreaterThan(0)
 })
 
 test.each([

@@ -29,7 +29,7 @@ afterAll(async () => {
   await target.close()
 })
 
-/** A stream that has been told to read everything: from here on it is told what changes. */
+/** A stream after its first resync event: from here on it reports changes. */
 async function follow(headers: Record<string, string> = {}, at = flows) {
   const stream = await openStream(at.app, '/flows/events', headers)
   streams.push(stream)
@@ -37,52 +37,52 @@ async function follow(headers: Record<string, string> = {}, at = flows) {
   return stream
 }
 
-async function toldUntil(stream: OpenStream, what: string) {
-  const told: unknown[] = []
+async function eventsUntil(stream: OpenStream, what: string) {
+  const received: unknown[] = []
   for (;;) {
     const next = await stream.next()
     if (!next) throw new Error('the stream ended')
-    told.push(next)
-    if ((next.data as { what: string }).what === what) return told
+    received.push(next)
+    if ((next.data as { what: string }).what === what) return received
   }
 }
 
-test('a switch, a poll and its deliveries are told, many deliveries as one', async () => {
+test('the stream reports a resume, a poll and its deliveries, with many deliveries as one event', async () => {
   const stream = await follow()
   await flows.flows.resume('articles', 'test')
-  expect(await toldUntil(stream, 'state')).toEqual([
+  expect(await eventsUntil(stream, 'state')).toEqual([
     { event: 'flow', data: { flow: 'articles', what: 'state' } },
   ])
   await flows.flows.sync('articles', { force: true })
-  await toldUntil(stream, 'poll')
+  await eventsUntil(stream, 'poll')
   await flows.delivered()
-  const told = await toldUntil(stream, 'deliveries')
+  const received = await eventsUntil(stream, 'deliveries')
   // 300 of them.
-  expect(told.length).toBeLessThan(5)
+  expect(received.length).toBeLessThan(5)
 })
 
-test('a reload is told as a change of all flows', async () => {
+test('the stream reports a reload as a change of all flows', async () => {
   const stream = await follow()
   await flows.flows.reload('test')
-  expect((await toldUntil(stream, 'state')).at(-1)).toEqual({
+  expect((await eventsUntil(stream, 'state')).at(-1)).toEqual({
     event: 'flow',
     data: { flow: null, what: 'state' },
   })
 })
 
-test('more changes at once than anybody looks at are one resync', async () => {
+test('too many changes at once become one resync event', async () => {
   const stream = await follow()
   const names = Array.from({ length: 1_000 }, (_, number) => `flow-${number}`)
   await notifyDeliveries(flows.service.database.db, names)
-  const told = []
-  for (let event = ''; event !== 'resync'; told.push(event)) {
+  const received = []
+  for (let event = ''; event !== 'resync'; received.push(event)) {
     event = (await stream.next())?.event ?? 'resync'
   }
-  expect(told.length).toBeLessThanOrEqual(100)
+  expect(received.length).toBeLessThanOrEqual(100)
   expect(stream.text().match(/event: resync/g)).toHaveLength(2)
 })
 
-test('a token is asked for where one is set', async () => {
+test('the stream requires a token where one is set', async () => {
   const guarded = await startTestFlows({
     service: flows.service,
     env: { SYNC_TOKEN: 'sync-token-for-tests-0123456789abcdef' },

@@ -72,7 +72,7 @@ async function bringDown(flow: string): Promise<void> {
 const destination = async (flow: string) =>
   (await get('/flows')).flows.find(({ name }: { name: string }) => name === flow).destinations[0]
 
-test('each run tells what it read and what became of it, the newest first', async () => {
+test('each run has what it read and its result, newest first', async () => {
   await show('picky', [
     { id: 'A', price: 1 },
     { id: 'B', price: 0 },
@@ -97,7 +97,7 @@ test('each run tells what it read and what became of it, the newest first', asyn
   expect((await get('/flow/picky/runs?limit=1')).runs).toHaveLength(1)
 })
 
-test('a run that failed says why, and what it had read by then', async () => {
+test('a failed run has its reason and the number of records read until then', async () => {
   await show('unreadable', [{ id: 'A', price: 1 }])
   await expect(show('unreadable', 'not json')).rejects.toThrow()
   const [run] = (await get('/flow/unreadable/runs')).runs
@@ -108,7 +108,7 @@ test('a run that failed says why, and what it had read by then', async () => {
   })
 })
 
-test('what a filter leaves out is listed with the reason', async () => {
+test('filtered items are listed with the reason', async () => {
   await show('filtered', [
     { id: 'A', price: 2 },
     { id: 'C', price: 3 },
@@ -123,7 +123,7 @@ test('what a filter leaves out is listed with the reason', async () => {
   )
 })
 
-test('an item is found in all flows by one question', async () => {
+test('one request finds an item in all flows', async () => {
   await show('found', [{ id: 'Z', price: 2 }])
   await show('found-too', withIds('a', 'Z'))
   const { pk, flows: found } = await get('/flows/items/Z')
@@ -138,7 +138,7 @@ test('an item is found in all flows by one question', async () => {
   expect((await get('/flows/items/nobody')).flows).toEqual([])
 })
 
-test('a destination that rests is tried at once when somebody says so, and goes on when it answers', async () => {
+test('a request retries a destination with an open breaker at once, and sending continues when it answers', async () => {
   await bringDown('resting')
   expect((await destination('resting')).health).toMatchObject({
     state: 'down',
@@ -164,7 +164,7 @@ test('a destination that rests is tried at once when somebody says so, and goes 
   })
 })
 
-test('a try that fails leaves the destination to its rest', async () => {
+test('a failed attempt leaves the breaker of the destination open', async () => {
   await bringDown('down')
   const attempts = () => target.received.filter(({ path }) => path.startsWith('/down/')).length
   const before = attempts()
@@ -178,7 +178,7 @@ test('a try that fails leaves the destination to its rest', async () => {
   }, 20_000)
 })
 
-test('what is late in all flows is asked for once, or of one flow', async () => {
+test('one request lists the late deliveries of all flows, or of one', async () => {
   await bringDown('late')
   const late = {
     flow: 'late',
@@ -194,7 +194,7 @@ test('what is late in all flows is asked for once, or of one flow', async () => 
   expect((await get('/flows/delayed?flow=picky')).delayed).toEqual([])
 })
 
-test('what failed in all flows is one list by cause, most items first', async () => {
+test('failures of all flows are one list by cause, most items first', async () => {
   target.answer(({ path }) => (path.startsWith('/failed/') ? 422 : 200))
   await show('failed', [
     { id: 'A', price: 20 },

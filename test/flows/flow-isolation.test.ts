@@ -26,7 +26,7 @@ test.each([
   ['the same path', '/out/a.ndjson', '/out/./a.ndjson'],
   ['a path that stands for the day', '/out/a-{date}.ndjson', '/out/a-{date}.ndjson'],
   ['a path that is one of its days', '/out/a-{date}.ndjson', '/out/a-2026-11-21.ndjson'],
-])('two flows that append to one file are refused, by %s', async (_, one, other) => {
+])('two flows that append to one file are refused by %s', async (_, one, other) => {
   const message = (name: string) =>
     `is a file that the flow ${name} (${name}.flow.yaml) writes too: each would cut off the other's lines, so none of them is loaded (give each flow a file of its own)`
   expect(await check({ name: 'a', out: [one] }, { name: 'b', out: ['/out/b.csv', other] })).toEqual(
@@ -41,7 +41,7 @@ test.each([
   ['archive', 'the same pattern', '/in/art*.csv', '/in/art*.csv'],
   ['delete', 'a pattern that takes the other’s file', '/in/*.csv', '/in/precios.csv'],
   ['archive', 'patterns that meet', '/in/a*.csv', '/in/*z.csv'],
-])('two flows that %s files of one folder are refused, by %s', async (after, _, one, other) => {
+])('two flows that %s files of one folder are refused by %s', async (after, _, one, other) => {
   const source = (path: string, more = after) => ({ path, format: 'csv', after: more })
   const message = (name: string) =>
     `takes files that the flow ${name} (${name}.flow.yaml) reads too: one would put them away before the other has read them, so none of them is loaded (give each flow files of its own, or a copy of them)`
@@ -58,7 +58,7 @@ test.each([
   ).toEqual(both)
 })
 
-test('flows with files of their own are loaded, and several may read what stays', async () => {
+test('flows with separate files are loaded, and several may read files that stay', async () => {
   const csv = (path: string, after: string) => ({ path, format: 'csv', after })
   expect(
     await check(
@@ -71,7 +71,7 @@ test('flows with files of their own are loaded, and several may read what stays'
   ).toEqual(['a', 'b', 'c', 'd', 'e'].map(ok))
 })
 
-test('servers are told apart, and files of one server are not', async () => {
+test('files of the same path on two servers are different files', async () => {
   const sftp = (host: string) => ({
     ...{ type: 'sftp', url: `sftp://ana@${host}`, path: '/in/*.csv', format: 'csv' },
     ...{ after: 'archive', privateKey: undefined },
@@ -94,7 +94,7 @@ const done = (mapping: ReturnType<typeof compileMapping>, times: number) => {
   return { count: () => count, all: Promise.all(all) }
 }
 
-test('a slow expression of one flow does not delay the mapping of another beyond its turn', {
+test('a slow expression of one flow delays the mapping of another by at most one time slice', {
   tags: ['long'],
 }, async () => {
   const slow = compileMapping({ map: slowText })
@@ -109,7 +109,7 @@ test('a slow expression of one flow does not delay the mapping of another beyond
   await others.all
 })
 
-test('slow expressions of several flows take turns', { tags: ['long'] }, async () => {
+test('slow expressions of several flows alternate', { tags: ['long'] }, async () => {
   const first = compileMapping({ map: slowText })
   const second = compileMapping({ map: `${slowText} + 1` })
   await first.apply({ number: 0 }).catch(() => undefined)

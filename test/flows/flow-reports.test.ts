@@ -37,7 +37,7 @@ async function poll(
   })
 }
 
-test('the latest polls of each flow: durations oldest first, and whether the very last one failed', async () => {
+test('the latest polls of each flow: durations oldest first, and whether the last one failed', async () => {
   for (const durationMs of [1, 2, 3]) await poll('a', { durationMs })
   await poll('b', { durationMs: 7 })
   await poll('b', { durationMs: 9, why: { code: 'POLL_FAILED' } })
@@ -51,7 +51,7 @@ test('the latest polls of each flow: durations oldest first, and whether the ver
   expect((await readLatestPolls(database.db, ['b'], 2)).get('b')?.error).toBeNull()
 })
 
-test('changes of a whole day are counted, however often the flow polls', async () => {
+test('changes are counted over a whole day, however often the flow polls', async () => {
   const old = new Date(now.getTime() - 26 * hourMs)
   const thisMorning = new Date(now.getTime() - 9 * hourMs)
   for (const [at, changes] of [
@@ -99,12 +99,12 @@ function dearCount(rows: number) {
   return { read, pass }
 }
 
-test('few rows are counted anew each time', async () => {
+test('a small table is counted at each request', async () => {
   const { read } = dearCount(10_000)
   expect([await read(), await read(), await read()]).toEqual([1, 2, 3])
 })
 
-test('many rows are counted again only after fifty times as long as it took', async () => {
+test('a large table is counted again only after fifty times the time of the count', async () => {
   const { read, pass } = dearCount(10_001)
   expect([await read(), await read()]).toEqual([1, 1])
   pass(49_999)
@@ -114,7 +114,7 @@ test('many rows are counted again only after fifty times as long as it took', as
   expect(await read()).toBe(2)
 })
 
-test('a dear count that fails is asked for again', async () => {
+test('a slow count that failed is repeated at the next request', async () => {
   let clockMs = 0
   let fails = false
   const read = createCachedCount(
@@ -133,7 +133,7 @@ test('a dear count that fails is asked for again', async () => {
   expect(await read()).toBe('counted')
 })
 
-test('old polls are forgotten in a flow that always polls after another one too', async () => {
+test('old polls are removed also for a flow that always polls after another one', async () => {
   await sql`
     insert into flow_polls (flow, kind, started_at, duration_ms, rows_read, changes)
     select 'second', 'full', ${now}, 5, 1, 0 from generate_series(1, 1200)`.execute(database.db)

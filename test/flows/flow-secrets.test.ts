@@ -12,7 +12,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-/** What no answer and no log line may hold. */
+/** A secret that no answer and no log line may contain. */
 const canary = 'c4nary'
 const secretFile = `ADMIN_TOKEN=${canary}-of-the-file`
 
@@ -44,14 +44,14 @@ afterAll(async () => {
   await rm(data, { recursive: true })
 })
 
-/** Loads one flow with a header of this value; answers what is wrong with it, as GET /flows tells it. */
+/** Loads one flow with a header of this value; returns its problems as GET /flows lists them. */
 async function problemsOf(flow: Record<string, unknown>): Promise<string[]> {
   await flows.write('one.flow.yaml', flow)
   const answer = await flows.call('POST', '/flows/reload')
   expect(answer.statusCode).toBe(200)
-  const told = (await flows.call('GET', '/flows')).body
-  expect(told).not.toContain(canary)
-  return (JSON.parse(told).problems as { key: string; message: string }[]).map(
+  const listed = (await flows.call('GET', '/flows')).body
+  expect(listed).not.toContain(canary)
+  return (JSON.parse(listed).problems as { key: string; message: string }[]).map(
     ({ key, message }) => `${key}: ${message}`,
   )
 }
@@ -114,7 +114,7 @@ test.each([
   ])
 })
 
-test('a word in braces inside a secret is sent as it is and quoted nowhere', async () => {
+test('a word in braces in a secret is sent unchanged and quoted nowhere', async () => {
   await flows.write('one.json', [{ id: 'A1' }])
   expect(await problemsOf({ ...withHeader(`\${env:BRACES}`), startPaused: false })).toEqual([])
   await flows.call('POST', '/sync/one?force=true')
@@ -125,7 +125,7 @@ test('a word in braces inside a secret is sent as it is and quoted nowhere', asy
   expect(flows.logLines.join('')).not.toContain(canary)
 })
 
-test('a word in braces that an address gets from a reference is refused without being quoted', async () => {
+test('a word in braces that an address has from a reference is refused without a quotation', async () => {
   const flow = withHeader('x', 'x-item') as { destinations: { request: { url: string } }[] }
   for (const { request } of flow.destinations) request.url = `${target.url}/{pk}?k=\${env:BRACES}`
   expect(await problemsOf(flow)).toEqual([

@@ -32,7 +32,7 @@ async function polled(): Promise<TestPoll> {
   return poll
 }
 
-/** Forgets as a reset does, on a database that tells when a transaction of it has ended. */
+/** Removes items as a reset does, on a database that calls a function after each transaction. */
 async function forget(poll: TestPoll, onPiece: (end: AbortController) => Promise<void> | void) {
   const pieces: Database = {
     ...database,
@@ -60,7 +60,7 @@ async function forget(poll: TestPoll, onPiece: (end: AbortController) => Promise
 const seen = async (poll: TestPoll) => (await countItemsByFlow(database.db)).get(poll.name) ?? 0
 const reset = (poll: TestPoll) => resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
 
-test('a reset forgets all items in short transactions', async () => {
+test('a reset removes all items in short transactions', async () => {
   const poll = await polled()
   await reset(poll)
   const left: number[] = []
@@ -73,7 +73,7 @@ test('a reset forgets all items in short transactions', async () => {
   expect(await seen(poll)).toBe(items)
 })
 
-test('what a crash leaves of a reset is forgotten by the next poll, and everything is sent again', async () => {
+test('the next poll completes a reset that a crash interrupted, and everything is sent again', async () => {
   const poll = await polled()
   await reset(poll)
   await expect(forget(poll, (lost) => lost.abort())).rejects.toThrow('lease')
@@ -82,7 +82,7 @@ test('what a crash leaves of a reset is forgotten by the next poll, and everythi
   expect(await poll.poll()).toMatchObject({ changes: 0 })
 })
 
-test('a reset that comes while another is carried out is carried out too', async () => {
+test('a reset during another reset stays requested, and the next poll carries it out', async () => {
   const poll = await polled()
   await reset(poll)
   let isFirst = true
@@ -95,7 +95,7 @@ test('a reset that comes while another is carried out is carried out too', async
   expect(await findFlowState(database.db, poll.name)).toMatchObject({ forget_due: false })
 })
 
-test('a page of keys reads no more than itself, also in a table that nobody has counted yet', async () => {
+test('a page of keys reads only its own rows, also in a table without statistics', async () => {
   const [before, flow, behind] = ['a', 'b', 'c'].map((letter) => `${letter}-${randomUUID()}`)
   if (!before || !flow || !behind) throw new Error('three names')
   await sql`

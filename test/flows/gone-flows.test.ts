@@ -7,7 +7,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-/** What a flow owes whose file is gone, or has another name, is told, and sent when the file is back. */
+/** Open deliveries of a flow whose file is missing or renamed are listed, and sent when the file is back. */
 let target: TestTarget
 let flows: TestFlows
 beforeAll(async () => {
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const list = async () => (await flows.call('GET', '/flows')).json()
 
-test('deliveries of a flow that was renamed are told under its old name', async () => {
+test('deliveries of a renamed flow are listed under its old name', async () => {
   expect((await list()).without_definition).toEqual([])
   await flows.write('shop.flow.yaml', patientFlow('store', target.url))
   await flows.write('store.json', [])
@@ -58,7 +58,7 @@ test('deliveries of a flow that was renamed are told under its old name', async 
   ).toMatchObject([{ flows: [{ flow: 'shop', destinations: ['web'] }] }])
 })
 
-test('they are sent when the name is back', async () => {
+test('they are sent when the old name is back', async () => {
   await flows.write('shop.flow.yaml', patientFlow('shop', target.url))
   await flows.call('POST', '/flows/reload')
   const { flows: cards, without_definition: gone } = await list()

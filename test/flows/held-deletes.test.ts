@@ -13,7 +13,7 @@ let flows: TestFlows
 const items = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => ({
     id: `A-${from + index}`,
-    // Some sources say no name.
+    // Some records have no name.
     ...(from + index !== 6 && { Nombre: `Yerba ${from + index}` }),
   }))
 
@@ -29,7 +29,7 @@ const flowOf = (name: string) => {
   return { ...flow, destinations }
 }
 
-/** Deletes are held in `shop` and `approved`, in `whole` none. */
+/** Deletes need approval in `shop` and `approved`, and none do in `whole`. */
 beforeAll(async () => {
   target = await startTarget()
   const names = ['shop', 'approved', 'whole']
@@ -55,7 +55,7 @@ const deletes = (name: string) =>
 const approve = (body?: object) =>
   flows.call('POST', '/flow/approved/deletes/approve', body && { body })
 
-test('what is held back is told, with its reason and the keys', async () => {
+test('deletes that need approval are listed with the reason and the keys', async () => {
   const held = {
     items: 5,
     known: 10,
@@ -87,7 +87,7 @@ test('what is held back is told, with its reason and the keys', async () => {
   expect(deletes('shop')).toEqual([])
 })
 
-test('one is approved by its key, then the others; each is written down', async () => {
+test('one delete is approved by its key, then the others; each approval is recorded', async () => {
   expect((await approve({ pk: 'A-9' })).json()).toEqual({
     name: 'approved',
     status: 'approved',
@@ -124,12 +124,12 @@ test.each([
   ['the item is there', '/flow/shop/deletes/approve', { pk: 'A-1' }, 400],
   ['a key is unknown', '/flow/shop/deletes/approve', { all: true }, 400],
   ['there is no such flow', '/flow/none/deletes/approve', undefined, 404],
-])('when %s it is refused with one field', async (_, url, body, status) => {
+])('when %s the approval is refused with one field', async (_, url, body, status) => {
   const response = await flows.call('POST', url, body && { body })
   expect([response.statusCode, Object.keys(response.json())]).toEqual([status, ['error']])
 })
 
-test('the description of the interface has both routes', async () => {
+test('the OpenAPI document has both routes', async () => {
   const { paths } = (await flows.call('GET', '/openapi.json')).json()
   expect(paths['/flow/{name}/deletes'].get).toBeDefined()
   expect(paths['/flow/{name}/deletes/approve'].post).toBeDefined()

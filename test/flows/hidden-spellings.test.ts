@@ -51,14 +51,14 @@ const spellings: [string, string][] = [
 test.each(spellings)('%s', (_, spelling) => {
   const shown = maskSecrets(`before ${spelling} after`, [token, `Bearer ${token}`], '[masked]')
   expect(shown).toMatch(/^before .*\[masked\].* after$/s)
-  // What is left of it says nothing: a few characters at the ends.
+  // Only a few characters at the ends of the secret remain.
   const left = shown.replaceAll('[masked]', '').replace(/^before | after$/g, '')
   expect(left.length).toBeLessThanOrEqual(12)
   const plain = left.replace(/[^\w]/g, '')
   expect(plain.length === 0 || !token.includes(plain) || plain.length < 5).toBe(true)
 })
 
-test('words, numbers and times stay as they are', () => {
+test('words, numbers and times stay unchanged', () => {
   const text =
     'HTTP 422 (application/json) {"error":"no price for 1234567890 of 2026-11-21T10:00:00Z"}'
   expect(maskSecrets(text, [token], '[masked]')).toBe(text)
@@ -88,7 +88,7 @@ afterAll(async () => {
   await target.close()
 })
 
-test('an echo of the header in base64 and in hex reaches neither the log nor an answer', async () => {
+test('an echo of the header in base64 or hex is in no log line and no answer', async () => {
   const sent = (authorization: unknown, form: 'base64' | 'base64url' | 'hex') =>
     Buffer.from(String(authorization)).toString(form)
   target.answer(422, { 'content-type': 'application/json' }, ({ headers }) =>
@@ -99,22 +99,22 @@ test('an echo of the header in base64 and in hex reaches neither the log nor an 
   )
   await flows.flows.sync('shop', { force: true })
   await flows.delivered()
-  const told = [
+  const output = [
     ...flows.logLines,
     (await flows.call('GET', '/errors')).body,
     (await flows.call('GET', '/flow/shop/failures')).body,
     (await flows.call('GET', '/flow/shop/items/A')).body,
   ].join('\n')
-  expect(told).toContain('HTTP 422')
+  expect(output).toContain('HTTP 422')
   const secret = token.replace('ñ', 'n')
   for (const form of ['base64', 'base64url', 'hex'] as const) {
     for (const text of [secret, `Bearer ${secret}`]) {
-      expect(told).not.toContain(Buffer.from(text).toString(form).slice(4, 20))
+      expect(output).not.toContain(Buffer.from(text).toString(form).slice(4, 20))
     }
   }
 })
 
-test('nor does one in what a batch says of its items, or in a value that is not what it should be', async () => {
+test('nor is one in the answer of a batch about its items, or in a wrong value', async () => {
   const echo = (authorization: unknown) => {
     const whole = String(authorization)
     const forms = [
@@ -163,14 +163,14 @@ test('nor does one in what a batch says of its items, or in a value that is not 
   for (const name of ['several', 'remembering']) await flows.flows.sync(name, { force: true })
   await flows.delivered()
   const pages = ['/errors', '/flow/several/failures', '/flow/several/items/1']
-  const told = [
+  const output = [
     ...flows.logLines,
     ...(await Promise.all(pages.map(async (page) => (await flows.call('GET', page)).body))),
   ].join('\n')
-  expect(told).toContain('remember.id')
+  expect(output).toContain('remember.id')
   const shown = JSON.parse((await flows.call('GET', '/errors?flow=several')).body)
   expect(shown.filter(({ error }: { error: string }) => error.includes('[masked]'))).toHaveLength(6)
   for (const form of echo(`Bearer ${token.replace('ñ', 'n')}`)) {
-    expect(told).not.toContain(form.slice(0, 196))
+    expect(output).not.toContain(form.slice(0, 196))
   }
 })

@@ -33,7 +33,7 @@ afterAll(async () => {
   await database.close()
 })
 
-/** What was delivered, or failed, long ago; every third item is not known any longer. Nobody has counted the tables yet. */
+/** Old deliveries, done or failed; every third item is no longer known. The tables have no statistics yet. */
 async function fill(destinations: readonly string[]): Promise<string> {
   const flow = `flow-${randomUUID()}`
   await sql`
@@ -54,23 +54,23 @@ async function fill(destinations: readonly string[]): Promise<string> {
 
 const before = { doneBefore: between, failedBefore: between }
 
-test('a page of finished deliveries reads about as many rows as it looks at, however many items there are', async () => {
+test('a page of finished deliveries reads about as many rows as it examines, however many items there are', async () => {
   const flow = await fill(['web'])
   const page = { after: beforeAllDeliveries, limit: pageRows }
   const read = await inKeyOrder(database, (trx) => rowsRead(trx, finishedRows(flow, before, page)))
   expect(read).toBeLessThan(4 * pageRows)
 })
 
-test('what is finished goes wherever it is, and nothing else, also when pages end between two destinations', async () => {
+test('finished deliveries are removed wherever they are, and nothing else, also when pages end between two destinations', async () => {
   const flow = await fill(['erp', 'web'])
-  const isGone = (place: number) => {
+  const isRemoved = (place: number) => {
     if (place % 2 !== 0) return false
     // What may be at the destination is deleted there by its row.
     if (place % 5 === 0) return place % 3 === 0 || place % 11 !== 0
     return place % 7 !== 0 && place % 3 === 0
   }
   const places = Array.from({ length: items }, (_, index) => index + 1)
-  const kept = places.filter((place) => !isGone(place)).map((place) => `P-${place}`)
+  const kept = places.filter((place) => !isRemoved(place)).map((place) => `P-${place}`)
   expect(await deleteFinished(database, flow, before, { limit: 333 })).toBe(
     2 * (items - kept.length),
   )
@@ -111,7 +111,7 @@ async function fillHistory(flow: string, pks: readonly string[], each: number): 
     where flow = ${flow} order by id`.execute(database.db)
 }
 
-test('old history and old errors go in pieces, and those of other flows stay', async () => {
+test('old history and old errors are removed in pages, and those of other flows stay', async () => {
   const [flow, other] = [`flow-${randomUUID()}`, `flow-${randomUUID()}`]
   const pks = Array.from({ length: 50 }, (_, index) => `P-${index}`)
   for (const name of [flow, other]) {
@@ -133,7 +133,7 @@ test('old history and old errors go in pieces, and those of other flows stay', a
   expect(await deleteFlowErrorsBefore(db, other, between)).toBe(50)
 })
 
-test('the history of each item is trimmed in pages that read no more than they look at', async () => {
+test('the history of each item is trimmed in pages that read only the rows that they examine', async () => {
   const flow = `flow-${randomUUID()}`
   // More of one item than fits into a page, and pages that end within an item.
   const pks = Array.from({ length: 40 }, (_, index) => `P-${index}`)
@@ -157,17 +157,17 @@ test('the history of each item is trimmed in pages that read no more than they l
     return rows[0]
   }
   const had = await kept()
-  const gone = await trimItemHistory(database, flow, never, { limit })
+  const removed = await trimItemHistory(database, flow, never, { limit })
   const left = await kept()
   expect(left?.versions).toBe(pks.length * versionsKept)
   expect(left?.attempts).toBe((pks.length - 1) * 2 * (versionsKept + 3) + attemptsKept)
-  expect(gone).toBe(
+  expect(removed).toBe(
     (had?.versions ?? 0) + (had?.attempts ?? 0) - (left?.versions ?? 0) - (left?.attempts ?? 0),
   )
   expect(await trimItemHistory(database, flow, never, { limit })).toBe(0)
 })
 
-test('the housekeeping of a flow rests after each statement, and ends at a stop', async () => {
+test('the housekeeping of a flow pauses after each statement and ends at a stop', async () => {
   const flow = await fill(['web'])
   await fillHistory(flow, ['P-1'], versionsKept + 1)
   const queue = { keepCompletedMs: 0, keepFailedMs: 0, keepHistoryMs: 0, maxWaiting: 1 }

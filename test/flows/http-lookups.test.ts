@@ -65,13 +65,13 @@ const open = (change: Partial<HttpSettings> = {}) =>
   })
 const known = { product: 'U7' }
 
-test('a request goes on from what the one before it found; what is fresh is not stored', async () => {
+test('a request uses the results of the one before it; fresh values are not stored', async () => {
   const result = await open().deliver(job({ pk: 'A' }), never)
   expect(asked).toEqual(['GET /search/A', 'GET /items/7', 'GET /stock/U7', 'PUT /stock/U7 12'])
   expect(result).toEqual({ ok: true, status: 200, remember: { id: 7, product: 'U7' } })
 })
 
-test('of a known item only what is fresh is asked, each time', async () => {
+test('for a known item only fresh values are requested, each time', async () => {
   const destination = open()
   await destination.deliver(job({ pk: 'A', remembered: known }), never)
   answers['GET /stock/U7'] = { body: {}, headers: { 'x-version': '13' } }
@@ -83,14 +83,14 @@ test('of a known item only what is fresh is asked, each time', async () => {
   expect(asked).toHaveLength(4)
 })
 
-test('nothing is sent where the search ends without a value', async () => {
+test('nothing is sent when the search returns no value', async () => {
   answers['GET /items/7'] = { status: 404 }
   const result = await open().deliver(job({ pk: 'A' }), never)
   expect(result).toMatchObject({ ok: false, retryable: false })
   expect(asked).toEqual(['GET /search/A', 'GET /items/7'])
 })
 
-test('404 to what is fresh: the item is gone, so a change is tried again and a delete is done', async () => {
+test('after a 404 to a fresh look-up a change is retried and a delete is done', async () => {
   answers['GET /stock/U7'] = { status: 404 }
   const one = job({ pk: 'A', remembered: known })
   expect(await open().deliver(one, never)).toMatchObject({
@@ -103,7 +103,7 @@ test('404 to what is fresh: the item is gone, so a change is tried again and a d
   expect(asked).toEqual(['GET /stock/U7', 'GET /stock/U7'])
 })
 
-test('an answer without a value of what is fresh sends nothing', async () => {
+test('an answer without a fresh value sends nothing', async () => {
   answers['GET /stock/U7'] = { body: {} }
   for (const kind of ['upsert', 'delete'] as const) {
     const result = await open().deliver(job({ pk: 'A', kind, remembered: known }), never)
@@ -113,7 +113,7 @@ test('an answer without a value of what is fresh sends nothing', async () => {
   expect(asked).toEqual(['GET /stock/U7', 'GET /stock/U7'])
 })
 
-test('what is fresh fails in passing: nothing is sent, and the attempt is made again', async () => {
+test('after a temporary failure of a fresh look-up nothing is sent, and the attempt is repeated', async () => {
   answers['GET /stock/U7'] = { status: 503 }
   const result = await open().deliver(job({ pk: 'A', remembered: known }), never)
   expect(result).toMatchObject({ ok: false, retryable: true })

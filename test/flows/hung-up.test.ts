@@ -35,7 +35,7 @@ beforeEach(() => {
   target.received.length = 0
 })
 
-const ask = (how: 'end' | 'destroy', line: string, body?: object) =>
+const sendAndDisconnect = (how: 'end' | 'destroy', line: string, body?: object) =>
   requestAndDisconnect(flows.app.server, { line, body }, how)
 
 const activity = async () => {
@@ -55,34 +55,34 @@ const late = [
   ['DELETE /reset/shop/A', undefined],
 ] as const
 
-test.each(late)('%s (%j) is not done for who has hung up', async (line, body) => {
+test.each(late)('%s (%j) is not carried out after the client disconnected', async (line, body) => {
   const before = await activity()
-  for (const how of ['end', 'destroy'] as const) await ask(how, line, body)
-  // What comes after it on the same way finds it done, if it was.
+  for (const how of ['end', 'destroy'] as const) await sendAndDisconnect(how, line, body)
+  // If the service had carried it out, it would be done before this request on the same connection.
   expect((await flows.call('GET', '/flow/shop/items/A')).statusCode).toBe(200)
   expect(await activity()).toBe(before)
 })
 
-test('a pause has the last word', async () => {
+test('a pause stays after a resume whose client disconnected', async () => {
   expect((await flows.call('POST', '/flow/shop/pause')).statusCode).toBe(200)
-  await ask('end', 'POST /flow/shop/resume')
-  const { flows: told } = (await flows.call('GET', '/flows')).json()
-  expect(told[0]).toMatchObject({ name: 'shop', status: { paused: true } })
+  await sendAndDisconnect('end', 'POST /flow/shop/resume')
+  const { flows: listed } = (await flows.call('GET', '/flows')).json()
+  expect(listed[0]).toMatchObject({ name: 'shop', status: { paused: true } })
   expect((await flows.call('POST', '/flow/shop/resume')).statusCode).toBe(200)
 })
 
-test('a sync is done also for who only gives the word: it reads the source as it is then', async () => {
+test('a sync is carried out also after its client disconnected, since it reads the source as it is then', async () => {
   await flows.write('shop.json', [{ id: 'A', price: 77 }])
-  await ask('destroy', 'POST /sync/shop')
+  await sendAndDisconnect('destroy', 'POST /sync/shop')
   await expect
     .poll(() => target.received.map(({ body }) => body))
     .toContainEqual({ id: 'A', price: 77 })
 })
 
 test.each(['/flow/shop/deletes/approve'])(
-  'POST %s approves nothing for who has hung up, and the log says so',
+  'POST %s approves nothing after its client disconnected, and the log records it',
   async (path) => {
-    await ask('end', `POST ${path}`)
+    await sendAndDisconnect('end', `POST ${path}`)
     await expect
       .poll(() => flows.logLines.filter((line) => line.includes('the client disconnected')))
       .toContainEqual(expect.stringContaining(path))

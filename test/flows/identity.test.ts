@@ -58,7 +58,7 @@ const define = async (name: string, change: object) => {
 }
 const show = (name: string, ...items: object[]) => flows.write(`${name}.json`, items)
 
-test('another shop under the name of a destination gets nothing of the first, and all of it once that is approved', async () => {
+test('another shop under a destination’s name gets nothing of the first, and everything after approval', async () => {
   const name = 'shop'
   await show(name, { id: 'A', v: 1 }, { id: 'B', v: 1 })
   await define(name, { destinations: [shop(one, name)] })
@@ -83,7 +83,7 @@ test('another shop under the name of a destination gets nothing of the first, an
   expect(await statusOf(name)).toMatchObject({
     ...{ paused: true, paused_by: 'service', code: 'DESTINATION_CHANGED', reason },
   })
-  // A single item that somebody syncs waits with the others.
+  // A single item that is synced waits with the others.
   await post(`/sync/${name}/A`)
   await new Promise((resolve) => setTimeout(resolve, 300))
   expect(sentTo(other, name)).toEqual([])
@@ -118,7 +118,7 @@ test('another shop under the name of a destination gets nothing of the first, an
   expect(activity.map(({ action }: { action: string }) => action)).toContain('destination approved')
 })
 
-test('what a destination was not sent when its definition became another one waits for the approval, and then arrives', async () => {
+test('deliveries that a destination had not received before its definition changed wait for approval, and then arrive', async () => {
   const name = 'midway'
   await show(name, ...['A', 'B', 'C', 'D'].map((id) => ({ id })))
   const limited = { ...shop(one, name), rateLimit: { max: 2, per: '1h' } }
@@ -140,7 +140,7 @@ test('what a destination was not sent when its definition became another one wai
   expect(arrived.toSorted()).toEqual(['A', 'B', 'C', 'D'].map((id) => `"id":"${id}"`))
 })
 
-test('a pause of a person asks nothing; a resume of that pause approves nothing', async () => {
+test('a pause by an operator needs no approval; its resume approves nothing', async () => {
   const name = 'shop-held'
   await show(name, { id: 'A' })
   await define(name, { destinations: [shop(one, name)] })
@@ -153,7 +153,7 @@ test('a pause of a person asks nothing; a resume of that pause approves nothing'
   expect(sentTo(other, name)).toEqual([])
 })
 
-test('another file of a destination begins with nothing delivered', async () => {
+test('a destination with another file has no delivered items', async () => {
   const name = 'copy'
   await show(name, { id: 'A' }, { id: 'B' })
   const file = (path: string) => ({
@@ -170,7 +170,7 @@ test('another file of a destination begins with nothing delivered', async () => 
   expect((await readFile(join(flows.dir, 'b.ndjson'), 'utf8')).trim().split('\n')).toHaveLength(2)
 })
 
-test('rows that another source does not have are deleted only when that is approved', async () => {
+test('rows that another source does not have are deleted only after approval', async () => {
   const name = 'table'
   const from = (path: string) => ({
     source: { type: 'file', path: `${flows.dir}/${path}.json`, format: 'json', settle: '0s' },
@@ -208,7 +208,7 @@ test('rows that another source does not have are deleted only when that is appro
   expect(sentTo(one, name).at(-1)).toBe(`DELETE /${name}/products/one-C`)
 })
 
-test('a database of before takes the identities of the first start, without a question', async () => {
+test('a database of an earlier version gets the identities of the first start, without approval', async () => {
   const name = 'former'
   await show(name, { id: 'A', v: 1 })
   await define(name, { destinations: [shop(one, name)] })
@@ -226,7 +226,7 @@ test('a database of before takes the identities of the first start, without a qu
   expect(sentTo(other, name)).toEqual([`PUT /${name}/products/one-A`])
 })
 
-test('a process that has not read the files since changes nothing', async () => {
+test('a process that has not read the files since does not change anything', async () => {
   const poll = await createTestPoll(flows.service.database, { now: () => new Date() })
   poll.rows = [[{ id: 'A' }]]
   await poll.poll()
@@ -271,7 +271,7 @@ const identities = (source: object, destination: object) => {
   }
 }
 
-test('an identity is type, origin, database, table and path; no secrets, headers or queries', () => {
+test('an identity has type, origin, database, table and path; no secrets, headers or queries', () => {
   const first = identities({}, {})
   const same = identities(
     { url: '$' + '{env:DB2}', query: 'select id, x from A where x > 1' },

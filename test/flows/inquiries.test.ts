@@ -45,7 +45,7 @@ afterAll(async () => {
 const get = async (url: string) => (await flows.call('GET', url)).json()
 const itemUrl = (pk: string) => `/flow/articles/items/${encodeURIComponent(pk)}`
 
-test('what failed stands by cause, most items first, with some of its items', async () => {
+test('failures are listed by cause, most items first, with some of their items', async () => {
   const { name, failures } = await get('/flow/articles/failures')
   expect(name).toBe('articles')
   expect(failures).toMatchObject([
@@ -57,7 +57,7 @@ test('what failed stands by cause, most items first, with some of its items', as
   expect((await get('/flow/articles/failures?limit=1')).failures).toHaveLength(1)
 })
 
-test('an item that failed at one destination is told apart from where it arrived', async () => {
+test('the report of an item shows each destination, where it failed and where it arrived', async () => {
   const { seen, destinations } = await get(itemUrl('A-1'))
   expect(seen.hash).not.toBe('')
   expect(destinations).toMatchObject([
@@ -69,7 +69,7 @@ test('an item that failed at one destination is told apart from where it arrived
   expect(Date.parse(destinations[1].delivered_at)).not.toBeNaN()
 })
 
-test('any key can be asked for, and one that was never seen has no record', async () => {
+test('a report exists for any key; a key that was never seen has no record', async () => {
   const known = await get(itemUrl(hostile))
   expect(known.pk).toBe(hostile)
   expect(known.destinations.map(({ state }: { state: string }) => state)).toEqual([
@@ -86,7 +86,7 @@ test('any key can be asked for, and one that was never seen has no record', asyn
   })
 })
 
-test('after a reset nobody knows whether the item is in sync, until it is read again', async () => {
+test('after a reset it is unknown whether the item is in sync, until it is read again', async () => {
   await flows.call('DELETE', `/reset/articles/${encodeURIComponent(hostile)}`)
   expect(await get(itemUrl(hostile))).toMatchObject({
     seen: null,
@@ -102,7 +102,7 @@ test('after a reset nobody knows whether the item is in sync, until it is read a
   })
 })
 
-test('what is sent again is no failure any more; a long text of an error names its group', async () => {
+test('a failure that is sent again is no failure any more; a long error text names its group', async () => {
   await flows.write('returns.json', [{ id: 'C-1' }, { id: 'C-2' }, { id: 'D-1' }])
   await flows.write('returns.flow.yaml', jsonFlow('returns', target.url))
   await flows.flows.reload('test')

@@ -37,7 +37,7 @@ const composed = (record: object) => {
   return new Set(names).size === names.length
 }
 
-test('the text is the JSON of the value, its keys sorted, and a fixed point', () => {
+test('the text is the JSON of the value with sorted keys, and its own canonical form', () => {
   fc.assert(
     fc.property(json.filter(everywhere(composed)), (record) => {
       const once = canonical(record)
@@ -48,7 +48,7 @@ test('the text is the JSON of the value, its keys sorted, and a fixed point', ()
   )
 })
 
-test('the text does not depend on the order of keys, nor on records before', () => {
+test('the text does not depend on the order of keys or on earlier records', () => {
   const shared = createCanonicalizer(plain)
   fc.assert(
     fc.property(json.filter(everywhere(composed)), fc.integer(), (record, seed) => {
@@ -63,7 +63,7 @@ test('the text does not depend on the order of keys, nor on records before', () 
   )
 })
 
-test('records that differ have texts that differ', () => {
+test('different records have different texts', () => {
   fc.assert(
     fc.property(
       json.filter(everywhere(composed)),
@@ -122,7 +122,7 @@ test.each<[string, unknown, string]>([
   expect(() => canonical({ value })).toThrow(reason)
 })
 
-test('the refusals above hold for names and at the top too', () => {
+test('the same refusals hold for names and at the top', () => {
   expect(() => canonical(JSON.parse('{"__proto__":1}'))).toThrow(CanonicalError)
   expect(() => canonical({ 'a\0': 1 })).toThrow(CanonicalError)
 })
@@ -135,14 +135,14 @@ test('trim and emptyAsNull apply to every text', () => {
   expect(canonical({ a: ' x ', b: '' }).text).toBe('{"a":" x ","b":""}')
 })
 
-test('an ignored field is in the value and not in the text, also inside lists', () => {
+test('an ignored field is in the value but not in the text, also within lists', () => {
   const rules = { ignore: ['seen', 'boxes.seen'] }
   const made = canonical({ id: 1, seen: 2, boxes: [{ id: 3, seen: 4 }], deep: { seen: 5 } }, rules)
   expect(made.text).toBe('{"boxes":[{"id":3}],"deep":{"seen":5},"id":1}')
   expect(made.value).toEqual({ id: 1, seen: 2, boxes: [{ id: 3, seen: 4 }], deep: { seen: 5 } })
 })
 
-test('decimals become fixed text, whatever form they came in', () => {
+test('decimals become fixed text, whatever their original form', () => {
   const rules = { decimals: { lat: 6, 'boxes.balance': 2 } }
   const texts = [-34.6037, '-34.6037', '-34.60370000', -34.603700000001].map(
     (lat) => canonical({ lat, boxes: [{ balance: 5 }] }, rules).text,
@@ -178,7 +178,7 @@ test.each<[string | number | bigint, number, string | undefined]>([
   expect(fixedDecimals(given, decimals)).toBe(expected)
 })
 
-test('what is too large is told with the field that makes it so', () => {
+test('a value that is too large is refused with the field that makes it so', () => {
   const small = { id: 'A-1', name: 'x'.repeat(1_000) }
   const long = { ...small, foto: 'x'.repeat(1_048_576), lines: [1, 2] }
   expect(() => canonical(long)).toThrow(

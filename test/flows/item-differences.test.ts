@@ -41,13 +41,13 @@ test.each([
   expect(seen).toEqual(expected)
 })
 
-test('of very many differences the first are told, and how many there are', () => {
+test('of very many differences the first are listed, with the total number', () => {
   const many = Object.fromEntries(Array.from({ length: 70 }, (_, index) => [`f${index}`, index]))
   const { fields, total } = differencesOf({}, many, 50)
   expect([fields.length, total]).toEqual([50, 70])
 })
 
-test('a long value is shortened, and half a character never shown', () => {
+test('a long value is shortened, never within a character', () => {
   const [text, list] = differences(
     { a: 'x', b: [] },
     { a: '😀'.repeat(400), b: { c: 'y'.repeat(400) } },

@@ -29,7 +29,7 @@ const store = (codigo: string, ...cajas: string[]) => ({
   cajas: cajas.map((caja) => ({ caja, caja_nombre: `Caja ${caja}` })),
 })
 
-test('records of one key become one with a list, however they fall into batches', async () => {
+test('records with the same key become one with a list, whatever their batches', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 8 }), async (sizes) => {
       const rows = [
@@ -58,13 +58,13 @@ test('records of one key become one with a list, however they fall into batches'
   )
 })
 
-test('without groupBy the batches pass as they are', async () => {
+test('without groupBy batches stay unchanged', async () => {
   const batch = [row('S1', '1'), row('S1', '2')]
   const plain = { ...rules(), source: {} }
   expect(await groupAll(plain, batch)).toEqual(batch)
 })
 
-test('records of one key that do not follow each other stay two, for the duplicate to be seen', async () => {
+test('records with the same key that are not adjacent stay two, so that the duplicate is found', async () => {
   const rows = [row('S1', '1'), row('S2', '1'), row('S1', '2')]
   expect(await groupAll(rules(), rows)).toEqual([
     store('S1', '1'),
@@ -73,7 +73,7 @@ test('records of one key that do not follow each other stay two, for the duplica
   ])
 })
 
-test('records of one key that contradict each other make no item, and tell the column', async () => {
+test('records with the same key and contradicting values make no item, and the problem names the column', async () => {
   const rows = [row('S1', '1'), row('S1', '2', { nombre: 'Otra' }), row('S2', '1')]
   const [contrary, other, ...rest] = await groupAll(rules(), rows)
   const why = contrary && invalidRecordReason(contrary)
@@ -83,7 +83,7 @@ test('records of one key that contradict each other make no item, and tell the c
   expect([other, ...rest]).toEqual([store('S2', '1')])
 })
 
-test('dates that are equal do not contradict, and ignored fields may differ', async () => {
+test('equal dates do not contradict, and ignored fields may differ', async () => {
   const rows = [
     row('S1', '1', { alta: new Date(5), visto: 1 }),
     row('S1', '2', { alta: new Date(5), visto: 2 }),
@@ -96,7 +96,7 @@ test('dates that are equal do not contradict, and ignored fields may differ', as
   ])
 })
 
-test('equal entries are one, so that two lists of one join do not multiply each other', async () => {
+test('equal entries become one, so that two lists of a join do not multiply each other', async () => {
   const two: Rules = {
     ...rules(),
     source: { groupBy: { children: { cajas: ['caja'], horarios: ['hora'] } } },
@@ -107,7 +107,7 @@ test('equal entries are one, so that two lists of one join do not multiply each 
   ])
 })
 
-test('a key that all records share fails the read instead of filling the memory', async () => {
+test('one key in all records fails the read instead of filling the memory', async () => {
   async function* endless() {
     for (let batch = 0; ; batch++) {
       yield Array.from({ length: 1_000 }, (_, index) => ({

@@ -51,7 +51,7 @@ afterAll(async () => {
   await target?.close()
 })
 
-/** The source shows these items, and what is owed is delivered or has failed for good. */
+/** The source has these items, and each delivery arrives or fails for good. */
 async function show(flow: string, ...items: object[]): Promise<void> {
   await flows.write(`${flow}.json`, items)
   await flows.flows.sync(flow, { force: true })
@@ -67,7 +67,7 @@ async function settled(): Promise<void> {
 const historyOf = async (flow: string, pk = 'A-1') =>
   (await flows.call('GET', `/flow/${flow}/items/${pk}`)).json().history
 
-test('each content of an item is kept, with what changed since the one before it', async () => {
+test('each content of an item is stored with its changes since the one before', async () => {
   await show('changing', { id: 'A-1', price: '10', size: { w: 1 }, old: true })
   await show('changing', { id: 'A-1', price: '12', size: { w: 1, h: 2 } })
   const { content, versions, attempts } = await historyOf('changing')
@@ -92,7 +92,7 @@ test('each content of an item is kept, with what changed since the one before it
   ])
 })
 
-test('every answer is kept: the retry, the final failure, and what came of sending it again', async () => {
+test('every answer is stored: the retry, the final failure, and the result of sending it again', async () => {
   target.answer(({ path }) => (path.startsWith('/refused/') ? 503 : 200))
   await show('refused', { id: 'A-1' })
   target.answer(200)
@@ -107,7 +107,7 @@ test('every answer is kept: the retry, the final failure, and what came of sendi
   ])
 })
 
-test('a content that returns is a version of its own, one that is merely sent again is not', async () => {
+test('a content that returns is a version of its own; one that is only sent again is not', async () => {
   await show('returning', { id: 'A-1', price: '1' })
   await show('returning', { id: 'A-1', price: '2' })
   await show('returning', { id: 'A-1', price: '1' })
@@ -126,7 +126,7 @@ test('a content that returns is a version of its own, one that is merely sent ag
   ])
 })
 
-test('what an item looked like is found by its key alone, also of a flow that nobody has counted yet', async () => {
+test('the history of an item is found by its key alone, also of a flow without statistics', async () => {
   const { db } = flows.service.database
   const fill = (flow: string) =>
     sql`
@@ -150,7 +150,7 @@ test('what an item looked like is found by its key alone, also of a flow that no
   expect(rows).toEqual([{ kept: 20_151 }])
 })
 
-test('a thousand new items do not pass each other when they are looked up', async () => {
+test('storing a thousand new items reads a bounded number of pages', async () => {
   const { db } = flows.service.database
   const keep = sql`
     with found as materialized (
@@ -160,11 +160,11 @@ test('a thousand new items do not pass each other when they are looked up', asyn
       ) as one order by pk
     )
     ${keepVersions(randomUUID(), new Date())}`
-  // Of writing them alone 8 for each: 21 it was where a planner knows that they are in order already.
+  // The writes alone need 8 for each item. A plan that relied on the order of the items needed 21.
   expect(await blocksRead(db, keep)).toBeLessThan(14_000)
 })
 
-test('a content beyond 64 KiB leaves a mark and no comparison', async () => {
+test('a content beyond 64 KiB is stored as a mark without comparison', async () => {
   await show('large', { id: 'A-1' })
   await show('large', { id: 'A-1', image: 'x'.repeat(66_000) })
   expect(await historyOf('large')).toMatchObject({
@@ -174,7 +174,7 @@ test('a content beyond 64 KiB leaves a mark and no comparison', async () => {
   })
 })
 
-test('a deletion is a version, and what returns is compared with what it was before', async () => {
+test('a deletion is a version, and a returning item is compared with its content before', async () => {
   await show('leaving', { id: 'A-1', price: '1' })
   await show('leaving')
   await show('leaving', { id: 'A-1', price: '3' })
@@ -196,7 +196,7 @@ test('a flow that keeps no history writes none', async () => {
   expect(await historyOf('private')).toEqual({ content: null, versions: [], attempts: [] })
 })
 
-test('housekeeping leaves the newest of each item, and nothing that is older than the flow keeps it', async () => {
+test('housekeeping keeps the newest version of each item, and nothing older than the flow’s limit', async () => {
   const { database, clock } = flows.service
   await show('bystander', { id: 'A-1' })
   // No flow of the service: its own housekeeping, which goes round all the time here, would be faster.

@@ -37,7 +37,7 @@ test('a record becomes its key, its canonical value and a versioned hash of it',
   })
 })
 
-test('what the source writes differently but means the same has one hash', async () => {
+test('different spellings of the same value have the same hash', async () => {
   const same = [
     { codigo: 'Ñ1', precio: '12.5', visto: 1 },
     { precio: 12.5, codigo: 'N\u03031 ', visto: 2 },
@@ -47,7 +47,7 @@ test('what the source writes differently but means the same has one hash', async
   expect(new Set(hashes).size).toBe(1)
 })
 
-test('every change of a field that counts changes the hash, and only those', async () => {
+test('the hash changes with every change of a relevant field, and only then', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({
@@ -70,7 +70,7 @@ test('every change of a field that counts changes the hash, and only those', asy
   )
 })
 
-test('text and number of the same digits are not the same', async () => {
+test('a text and a number with the same digits are different', async () => {
   expect(await hashOf({ codigo: 'A', n: '1' })).not.toEqual(await hashOf({ codigo: 'A', n: 1 }))
 })
 
@@ -104,7 +104,7 @@ test('a key is never taken from the prototype', async () => {
   expect(await reader({ key: ['constructor'] }).read({ codigo: 'A' })).toHaveProperty('problem')
 })
 
-test('composite keys of any kind of value keep apart what differs', async () => {
+test('different composite keys of any values stay different', async () => {
   const read = await reader({ key: ['codigo', 'n', 'd'] }).read({
     codigo: 'a|b\\',
     n: 7,
@@ -118,7 +118,7 @@ test('composite keys of any kind of value keep apart what differs', async () => 
   })
 })
 
-test('filter leaves out, with a reason, and what it cannot judge is a problem', async () => {
+test('a filter leaves out items with a reason; an item that it cannot evaluate is a problem', async () => {
   const filter = '$exists(lat) and $number(lat) < 0'
   const read = reader({ filter }).read
   expect(await read({ codigo: 'A', lat: '-34' })).toHaveProperty('item')
@@ -133,14 +133,14 @@ test('filter leaves out, with a reason, and what it cannot judge is a problem', 
   })
 })
 
-test('a filter that ran out of its time is a problem that may pass', async () => {
+test('a filter that timed out is a temporary problem', async () => {
   const read = reader({ filter: '$match(codigo, /^(a+)+$/)' }).read
   expect(await read({ codigo: `${'a'.repeat(40)}!` })).toMatchObject({
     problem: { mayPass: true, why: saying('item.filter failed') },
   })
 })
 
-test('a filter that gives something truthy but not true leaves out', async () => {
+test('a filter whose result is truthy but not true leaves out the item', async () => {
   expect(await reader({ filter: 'codigo' }).read({ codigo: 'A' })).toHaveProperty('skipped')
 })
 
@@ -149,7 +149,7 @@ const values = fc.array(fc.string({ unit: fc.constantFrom('a', '|', '\\', 'ñ', 
   maxLength: 4,
 })
 
-test('splitKey gives back what joinKey joined', () => {
+test('splitKey returns what joinKey joined', () => {
   fc.assert(
     fc.property(values, (key) => {
       expect(splitKey(joinKey(key), key.length)).toEqual(key)

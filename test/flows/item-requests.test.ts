@@ -89,7 +89,7 @@ test('one item: its record, body, request and answer, and what changed since the
   expect(target.received).toHaveLength(received)
 })
 
-test('a flow or an item that is not known', async () => {
+test('an unknown flow or item is refused', async () => {
   expect((await flows.call('GET', '/flow/none/items/A-17/requests')).statusCode).toBe(404)
   const unknown = await flows.call('GET', '/flow/prices/items/none/requests')
   expect(unknown.json()).toEqual({ name: 'prices', pk: 'none', record: null, destinations: [] })

@@ -30,12 +30,12 @@ test.each([
     'a small list behind a large one',
     `[[${'1,'.repeat(long)}1],[2],{"a":[${'1,'.repeat(long)}1],"b":2}]`,
   ],
-])('%s is read as at one go', async (_, text) => {
+])('%s is parsed as in one go', async (_, text) => {
   expect(text.length).toBeGreaterThan(131_072)
   expect(await parseJsonIncrementally(text)).toEqual(parseExactJson(text))
 })
 
-test('__proto__ becomes a field and no prototype, in each way to it', async () => {
+test('__proto__ becomes a field and no prototype, whatever its spelling', async () => {
   const text = `{"a":[${filler},${filler},1],"__proto__":{"x":[${filler},${filler},1]},"b":1}`
   for (const whole of [text, `[{"__proto__":1,"f":${filler}},${filler},2]`]) {
     const value = await parseJsonIncrementally(whole)
@@ -73,7 +73,7 @@ test.each([
   `[${many}"`,
   `,${many}`,
   `]${many}`,
-])('what is no JSON is refused, wherever it is wrong: %#', async (text) => {
+])('invalid JSON is refused wherever the mistake is: %#', async (text) => {
   expect(() => JSON.parse(text)).toThrow(SyntaxError)
   await expect(parseJsonIncrementally(text)).rejects.toThrow(SyntaxError)
 })
@@ -101,13 +101,13 @@ test.each([
   )
 })
 
-test('the lists and objects of one record are counted, not those of all', async () => {
+test('the limit counts the lists and objects of one record, not of all', async () => {
   const record = `{"b":[${'[],'.repeat(200_000)}1]}`
   const text = `{"a":[${record},${record}],"b":[${record},${record}]}`
   expect(await parseJsonIncrementally(text)).toEqual(parseExactJson(text))
 })
 
-test('between two turns never more than a piece is parsed', async () => {
+test('between two iterations of the event loop at most one piece is parsed', async () => {
   const text = `{"n":1,"data":[${'{"id":1234567890123456789,"name":"x"},'.repeat(20_000)}{}]}`
   let turns = 0
   await parseJsonIncrementally(text, () => {

@@ -79,11 +79,11 @@ const needFlows = [
   ['POST', '/flow/articles/retry'],
   ['POST', '/flows/pause'],
   ['POST', '/flows/resume'],
-  // Nothing tells a name that no file has from one that is not loaded yet.
+  // A name without a file cannot be distinguished from one that is not loaded yet.
   ['POST', '/flow/nobody/resume'],
 ] as const
 
-test('while flows load, what needs them is 503 with Retry-After; afterwards there they are', async () => {
+test('while flows load, requests that need them are 503 with Retry-After; afterwards they succeed', async () => {
   for (const [method, url] of needFlows) {
     const answer = await ask(side, method, url)
     expect([answer.statusCode, answer.headers['retry-after'], answer.json()], url).toEqual([
@@ -105,7 +105,7 @@ test('while flows load, what needs them is 503 with Retry-After; afterwards ther
   expect((await ask(side, 'POST', '/flow/nobody/resume')).statusCode).toBe(404)
 })
 
-test('flows that could not be loaded are 503 too, in words that send the operator to the log', async () => {
+test('requests for flows that could not be loaded are 503 too, and the text refers to the log', async () => {
   const full: typeof service.database = {
     ...service.database,
     transaction: async () => {

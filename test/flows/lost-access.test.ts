@@ -3,7 +3,7 @@ import { jsonFlow, startTestFlows, type TestFlows } from '../support/flows.ts'
 import { startTestService } from '../support/service.ts'
 import { startMercadoLibre } from './shops/mercadolibre.ts'
 
-/** What a flow does whose issuer renews the access to its destination no more: it waits, says why, and goes on with another token. */
+/** A flow whose issuer no longer renews the access to its destination waits, shows the reason, and continues with another token. */
 const soon = { timeout: 20_000, interval: 20 }
 const seller = {
   user: '8035443',
@@ -56,7 +56,7 @@ const asksForTokens = () => shop.asked.filter(({ path }) => path === '/oauth/tok
 const lossesLogged = () =>
   flows.logLines.filter((line) => line.includes('OAuth access lost')).length
 
-test('nothing is sent and nobody asked again, no attempt is spent, and it is told in /waiting, the errors, the log and the health; a new token goes on', async () => {
+test('without access nothing is sent or requested and no attempt counts; waiting items, errors, log and health show it until a new token works', async () => {
   await flows.write('token.txt', seller.refreshToken)
   await flows.write('precios.flow.yaml', definition())
   await flows.write('precios.json', items(10))
@@ -90,7 +90,7 @@ test('nothing is sent and nobody asked again, no attempt is spent, and it is tol
   const { flows: cards } = (await flows.call('GET', '/flows')).json()
   expect(JSON.stringify(cards)).toContain('access_lost')
 
-  // Neither another change, nor an attempt by hand, nor a restart asks the issuer again.
+  // Neither another change, nor a manual retry, nor a restart sends a request to the issuer.
   await flows.write('precios.json', items(30))
   await flows.call('POST', '/sync/precios')
   await flows.call('POST', '/flow/precios/try', { body: { destination: 'tienda' } })

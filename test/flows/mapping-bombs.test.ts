@@ -115,7 +115,7 @@ test.each(isLongForm ? fillers : usualFillers)(
   30_000,
 )
 
-test('after a bomb the next mapping works, and the ones that waited behind it too', async () => {
+test('after a bomb the next mapping works, and so do the mappings that waited', async () => {
   const bomb = compileMapping({ map: '$match(text, /^(a+)+$/)' }).apply(item)
   const behind = [1, 2, 3].map((n) =>
     compileMapping({ map: `$map([${n}], function($n){ $n * 10 })` }).apply({}),
@@ -124,7 +124,7 @@ test('after a bomb the next mapping works, and the ones that waited behind it to
   expect(await Promise.all(behind)).toEqual([10, 20, 30])
 })
 
-test('while a regular expression goes wild the rest of the process goes on', async () => {
+test('while a regular expression runs for long the rest of the process continues', async () => {
   const bomb = compileMapping({ map: '$match(text, /^(a+)+$/)' }).apply(item)
   const before = performance.now()
   await new Promise((resolve) => setTimeout(resolve, 10))

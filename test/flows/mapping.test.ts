@@ -13,11 +13,11 @@ const store = {
 }
 const evaluate = (text: string, value: unknown = store) => compileExpression(text).evaluate(value)
 
-test('without map or fields the body is the item itself', async () => {
+test('without map or fields the body is the item', async () => {
   expect(await compileMapping({}).apply(store)).toBe(store)
 })
 
-test('map makes the body, with plain prototypes at every level', async () => {
+test('map makes the body, with ordinary prototypes at every level', async () => {
   const map = '{ "id": codigo, "at": { "lat": $number(lat) }, "pos": [cajas.{ "id": caja }] }'
   const body = await compileMapping({ map }).apply(store)
   expect(body).toStrictEqual({ id: 'S1', at: { lat: -34.6037 }, pos: [{ id: 'C1' }] })
@@ -33,7 +33,7 @@ test.each([
     [{ id: 'C1' }, { id: 'C2' }],
   ],
 ])(
-  'the trap: of boxes %j a bare path makes %j, brackets always make a list',
+  'with boxes %j a bare path gives %j, and brackets always give a list',
   async (boxes, bare, wrapped) => {
     const cajas = boxes.map((caja) => ({ caja }))
     const map = '{ "bare": cajas.{ "id": caja }, "list": [cajas.{ "id": caja }] }'
@@ -42,7 +42,7 @@ test.each([
   },
 )
 
-test('a failing map names line, column, the line itself and the item', async () => {
+test('the error of a failing map names line, column, the line itself and the item', async () => {
   const map = '{ "id": codigo,\n  "lat": $number(nombre) }'
   await expect(compileMapping({ map }).apply(store)).rejects.toThrow(
     /at line 2, column \d+ \("lat": \$number\(nombre\) }\): .*number.*; item: {"codigo":"S1"/,
@@ -50,11 +50,11 @@ test('a failing map names line, column, the line itself and the item', async () 
   await expect(compileMapping({ map }).apply(store)).rejects.toBeInstanceOf(MappingError)
 })
 
-test('a map that gives nothing is no empty body', async () => {
+test('a map without a result is no empty body', async () => {
   expect(await compileMapping({ map: 'precio' }).apply(store)).toBeUndefined()
 })
 
-test('a map that is no JSONata is refused before the first item, with its position', () => {
+test('a map that is not JSONata is refused before the first item, with the position', () => {
   expect(() => compileMapping({ map: '{ "id": codigo ' })).toThrow(ExpressionError)
 })
 
@@ -69,7 +69,7 @@ test.each([
   await expect(compileMapping({ map }).apply(store)).rejects.toThrow(message)
 })
 
-test('nothing of a record is run, and no prototype is reached through it', async () => {
+test('no value of a record is executed, and an expression cannot reach a prototype', async () => {
   const hostile = JSON.parse(
     '{"__proto__": {"admin": true}, "constructor": "$eval(1)", "t": "process.exit(1)", "v": "{{7*7}}"}',
   )
@@ -84,7 +84,7 @@ test('nothing of a record is run, and no prototype is reached through it', async
   expect(({} as Record<string, unknown>).admin).toBeUndefined()
 })
 
-test('$exists is false for null as for a missing field, in and outside of the process', async () => {
+test('$exists is false for null and for a missing field, in the process and in the worker thread', async () => {
   const rows = [{ lat: null }, {}, { lat: 0 }]
   expect(await Promise.all(rows.map((row) => evaluate('$exists(lat)', row)))).toEqual([
     false,
@@ -95,20 +95,20 @@ test('$exists is false for null as for a missing field, in and outside of the pr
   expect(await Promise.all(rows.map((row) => evaluate(apart, row)))).toEqual([false, false, true])
 })
 
-test('$pad does what jsonata does', async () => {
+test('$pad has the same results as in jsonata', async () => {
   const pads =
     '[$pad("foo", 5), $pad("foo", -5), $pad("foo", 6, "-+"), $pad("foo", -6, "-+"), $pad("foo", 2), $pad("x", 3.7, "")]'
   expect(await evaluate(pads)).toEqual(['foo  ', '  foo', 'foo-+-', '-+-foo', 'foo', 'x  '])
 })
 
-test('the same expression gives the same inside the process and in the thread', async () => {
+test('an expression has the same result in the process and in the worker thread', async () => {
   const plain = '{ "a": $uppercase(nombre), "b": [cajas[caja = "C1"].caja_nombre], "c": lat > "0" }'
   // The lambda makes it run in the thread.
   const apart = `(function($x){ $x })(${plain})`
   expect(await evaluate(apart)).toStrictEqual(await evaluate(plain))
 })
 
-test('many evaluations at once do not spend the time limit of each other', async () => {
+test('concurrent evaluations do not use up the time limit of each other', async () => {
   const value = { list: Array.from({ length: 200 }, (_, n) => ({ n })) }
   const expression = compileExpression('{ "n": [list[n > 100].{ "n": n * 2, "t": $string(n) }] }')
   const results = await Promise.allSettled(
@@ -119,7 +119,7 @@ test('many evaluations at once do not spend the time limit of each other', async
   expect(ended.length).toBeLessThan(10)
 })
 
-test('fields picks, renames and converts', async () => {
+test('fields selects, renames and converts', async () => {
   const mapping = compileMapping({
     fields: {
       name: 'nombre',
@@ -134,7 +134,7 @@ test('fields picks, renames and converts', async () => {
   })
 })
 
-test('fields tells every field that is wrong, what it holds and what was expected', async () => {
+test('the error of fields names every wrong field, its value and what was expected', async () => {
   const mapping = compileMapping({
     fields: { a: 'falta', b: { from: 'precio', type: 'decimalComma' }, c: 'precio' },
   })
@@ -199,7 +199,7 @@ test.each<[FieldType, unknown, unknown]>([
   else expect(converted).toStrictEqual({ value: expected })
 })
 
-test('decimalComma reads back every amount as an Argentine till prints it', () => {
+test('decimalComma parses every amount as an Argentine till prints it', () => {
   const printed = new Intl.NumberFormat('es-AR', { minimumFractionDigits: 2, useGrouping: true })
   fc.assert(
     fc.property(fc.integer({ min: -(10 ** 12), max: 10 ** 12 }), (cents) => {
@@ -209,7 +209,7 @@ test('decimalComma reads back every amount as an Argentine till prints it', () =
   )
 })
 
-test('a process that is held up for long does not end an evaluation that uses little processor time', async () => {
+test('a process that is blocked for long does not end an evaluation that uses little processor time', async () => {
   let laterMs = 0
   const [now, wallMs] = [performance.now.bind(performance), Date.now]
   vi.spyOn(performance, 'now').mockImplementation(() => {
@@ -225,7 +225,7 @@ test('a process that is held up for long does not end an evaluation that uses li
   }
 })
 
-test('nor does a thread that gets no processor for long', async () => {
+test('nor does a thread without processor time for long', async () => {
   expect(await evaluate('$sum([1..3])')).toBe(6)
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   try {
@@ -238,7 +238,7 @@ test('nor does a thread that gets no processor for long', async () => {
   }
 })
 
-test('an evaluation that lasts for half a minute is ended all the same', async () => {
+test('an evaluation of half a minute is ended in any case', async () => {
   expect(await evaluate('$sum([1..3])')).toBe(6)
   let laterMs = 0
   const now = performance.now.bind(performance)

@@ -60,7 +60,7 @@ const call = async (method: 'GET' | 'POST', path: string) => {
 }
 const sync = () => call('POST', `/sync/${shop}?force=true`)
 
-test('a field of a mapping that is gone fails the poll, sends nothing, is shown, and is mended by its return', async () => {
+test('a missing field of a mapping fails the poll, sends nothing and is shown; its return ends that', async () => {
   const { write } = await begin({}, rows(20))
   expect((await sync()).body).toMatchObject({ changes: 20 })
   await flows?.delivered()
@@ -92,7 +92,7 @@ test('a field of a mapping that is gone fails the poll, sends nothing, is shown,
   expect(sent()).toEqual(['A-3'])
 })
 
-test('a column that no line of a file has fails the first poll and a forced sync of one item', async () => {
+test('a column that no line of a file has fails the first poll, and a forced sync of one item', async () => {
   const { write } = await begin({}, 'id,precio\nA-1,5\nA-2,6\n')
   expect((await sync()).body.error).toContain('"price" (destinations[0].map)')
   expect((await call('POST', `/sync/${shop}/A-1`)).body.error).toContain('"price"')
@@ -102,7 +102,7 @@ test('a column that no line of a file has fails the first poll and a forced sync
   expect((await sync()).body).toMatchObject({ changes: 2 })
 })
 
-test('the fields of key and filter are named too, one beside the other', async () => {
+test('missing fields of key and filter are named too, one beside the other', async () => {
   await begin(
     { flow: { item: { key: ['id', 'branch'], filter: 'active = "1"' } } },
     'id,price\nA-1,5\n',
@@ -111,7 +111,7 @@ test('the fields of key and filter are named too, one beside the other', async (
   expect(error).toContain('"branch" (item.key), "active" (item.filter). ')
 })
 
-test('a field that may be missing, or that no JSON record ever had, fails nothing', async () => {
+test('an optional field, or one that no JSON record ever had, does not fail the poll', async () => {
   const optional = { map: undefined, fields: { id: 'id', note: { from: 'note', optional: true } } }
   // Paused, or the timer may have polled before.
   const paused = { flow: { startPaused: true } }
@@ -128,7 +128,7 @@ test('a field that may be missing, or that no JSON record ever had, fails nothin
   expect((await sync()).body).toMatchObject({ changes: 20 })
 })
 
-test('few JSON records, or a field that some of them lacked before, tell nothing', async () => {
+test('a field missing in a few JSON records, or in some records before, does not fail the poll', async () => {
   const { write } = await begin({}, rows(20))
   await sync()
   await write(rows(2, () => ({ name: 'x' })))

@@ -130,7 +130,7 @@ async function outcome(agent: Agent, url: string): Promise<string> {
   }
 }
 
-test('without the guard the canary is reached, so that the other tests could fail', async () => {
+test('without the guard the canary is reached, so the other tests can fail', async () => {
   expect(await outcome(new Agent(), `http://0x7f.1:${canaryPort}/`)).toBe('200')
   expect(await outcome(new Agent(), `http://[::ffff:127.0.0.1]:${canaryPort}/`)).toBe('200')
   expect(connections).toBe(2)
@@ -160,7 +160,7 @@ test.each([...new Set(literals)])('a name that resolves to %s is not dialled', a
   expect(connections).toBe(0)
 })
 
-test('one refused address among good ones refuses the name', async () => {
+test('one refused address among allowed ones refuses the name', async () => {
   const agent = createGuardedAgent({ ...closed, lookup: resolvesTo('93.184.216.34', '127.0.0.1') })
   expect(await outcome(agent, `http://erp.example.com:${canaryPort}/`)).toBe('refused_address')
   expect(connections).toBe(0)
@@ -205,7 +205,7 @@ test('allowPrivateNetwork reaches loopback', async () => {
   }
 })
 
-test('public addresses pass, also as NAT64 and mapped ones', () => {
+test('public addresses are allowed, also as NAT64 and mapped ones', () => {
   for (const host of ['93.184.216.34', '[2606:2800:220:1::1]', '[64:ff9b::5db8:d822]']) {
     expect(checkUrl(`https://${host}/x`, closed).href).toContain('/x')
   }

@@ -35,7 +35,7 @@ async function kindOf(work: Promise<unknown>): Promise<string> {
   return error instanceof RequestFailure ? error.kind : 'no failure'
 }
 
-test('an answer comes back with its status, headers, body and the wait it asks for', async () => {
+test('an answer has its status, headers, body and the Retry-After', async () => {
   handle = (request, response) => {
     response.writeHead(429, { 'retry-after': '7', 'x-path': request.url })
     request.pipe(response)
@@ -47,7 +47,7 @@ test('an answer comes back with its status, headers, body and the wait it asks f
   expect(answer.body.toString()).toBe(body)
 })
 
-test('a packed body is unpacked, within the bound, and one that is not what it says comes as it is', async () => {
+test('a compressed body is decompressed within the limit; one that is not compressed as declared is returned unchanged', async () => {
   const packings = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync }
   for (const [name, pack] of Object.entries(packings)) {
     handle = (_request, response) =>
@@ -60,14 +60,14 @@ test('a packed body is unpacked, within the bound, and one that is not what it s
   }
 })
 
-test('Retry-After as a date counts from the given clock', async () => {
+test('Retry-After as a date is relative to the given clock', async () => {
   handle = (_request, response) =>
     response.writeHead(503, { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' }).end()
   const now = () => Date.parse('2026-10-21T07:27:30Z')
   expect((await get(base, { now })).retryAfterSeconds).toBe(30)
 })
 
-test('a body over the bound is too large, with and without a declared length', async () => {
+test('a body over the limit is too large, with and without a declared length', async () => {
   handle = (_request, response) => response.end('x'.repeat(2_000))
   expect(await kindOf(get(base, { maxBytes: 1_999 }))).toBe('too_large')
   expect((await get(base, { maxBytes: 2_000 })).body.length).toBe(2_000)
@@ -78,7 +78,7 @@ test('a body over the bound is too large, with and without a declared length', a
   expect(await kindOf(get(base, { maxBytes: 10_000 }))).toBe('too_large')
 })
 
-test('silence is a timeout, before the headers and in the body', async () => {
+test('no data for the timeout is a failure, before the headers and within the body', async () => {
   handle = () => undefined
   expect(await kindOf(get(base, { timeoutMs: 50 }))).toBe('timeout')
   handle = (_request, response) => {
@@ -87,7 +87,7 @@ test('silence is a timeout, before the headers and in the body', async () => {
   expect(await kindOf(get(base, { timeoutMs: 50 }))).toBe('timeout')
 })
 
-test('a caller who gives up gets "aborted", also before the start', async () => {
+test('an aborted request ends with "aborted", also before the start', async () => {
   handle = () => undefined
   const given = new AbortController()
   const work = get(base, { signal: given.signal })
@@ -96,7 +96,7 @@ test('a caller who gives up gets "aborted", also before the start', async () => 
   expect(await kindOf(get(base, { signal: AbortSignal.abort() }))).toBe('aborted')
 })
 
-test('a refused connection, an unknown name, a dropped and a torn answer are network failures', async () => {
+test('a refused connection, an unknown name, and a dropped or incomplete answer are network failures', async () => {
   const dropping = createTcpServer((socket) => socket.destroy())
   await new Promise<void>((resolve) => dropping.listen(0, '127.0.0.1', resolve))
   const { port } = dropping.address() as AddressInfo
@@ -113,7 +113,7 @@ test('a refused connection, an unknown name, a dropped and a torn answer are net
   expect(await kindOf(get(base))).toBe('network')
 })
 
-test('redirects within the origin are followed three times for GET only, and only when asked', async () => {
+test('redirects within the origin are followed three times, for GET only and only when allowed', async () => {
   handle = (request, response) => {
     const step = Number(request.url?.slice(1))
     if (step === 0) response.end('done')
@@ -128,7 +128,7 @@ test('redirects within the origin are followed three times for GET only, and onl
   expect(seen).toEqual(['POST /1'])
 })
 
-test('no failure tells a path, a query or a header', async () => {
+test('no failure contains a path, a query or a header', async () => {
   handle = (_request, response) => response.destroy()
   const headers = { authorization: 'Bearer SECRET' }
   const error = await get(`${base}/SECRET?t=SECRET`, { headers }).catch((reason) => reason)

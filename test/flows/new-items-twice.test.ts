@@ -4,7 +4,7 @@ import { lockItems, upsertHashes } from '../../src/repositories/flows/flow-items
 import { needsPostgres, openTestDatabase, postgresUrl } from '../support/database.ts'
 import { latch } from './deliver-support.ts'
 
-/** An item that nobody has stored yet has no row to lock, so two reads may find it new together. */
+/** A new item has no row to lock, so two reads may find it new together. */
 let database: Database
 beforeAll(async () => {
   database = await openTestDatabase()
@@ -23,10 +23,10 @@ const rowOf = (pk: string) =>
     .where('pk', '=', pk)
     .executeTakeFirst()
 
-test('what somebody else has stored alike since it was compared is no change of its own', async () => {
+test('the same content that another process stored since the comparison is no change of this one', async () => {
   expect(await store('a', 'h:1', 5)).toEqual({ ours: new Set(['a']), same: new Set() })
   expect(await store('a', 'h:1', 7)).toEqual({ ours: new Set(), same: new Set(['a']) })
-  // A read that began between the two has nothing to say any more.
+  // The result of a read that began between the two is not stored.
   expect(await store('a', 'h:0', 6)).toEqual({ ours: new Set(), same: new Set() })
   expect(await rowOf('a')).toMatchObject({ hash: 'h:1', read_number: 7 })
   expect(await store('a', 'h:2', 8)).toEqual({ ours: new Set(['a']), same: new Set() })
@@ -34,7 +34,7 @@ test('what somebody else has stored alike since it was compared is no change of 
 })
 
 test.skipIf(!postgresUrl)(
-  `of two reads that find a new item at once one makes it a change${postgresUrl ? '' : ` (${needsPostgres})`}`,
+  `when two reads find a new item at once only one makes it a change${postgresUrl ? '' : ` (${needsPostgres})`}`,
   async () => {
     const [found, done] = [latch(), latch()]
     const first = database.transaction(async (trx) => {

@@ -97,7 +97,7 @@ const send = { mode: 'delete', guard: { maxPercent: 100, minItems: 0 } }
 
 describe.each(['csv', 'json', 'ndjson'])('%s', (format) => {
   const write = form[format] ?? csv
-  test('the last of two records of one key is sent, and stays; the problem names both places', async () => {
+  test('the last of two records with the same key is sent; the problem names both places', async () => {
     const flow = await serve({ format }, send)
     await flow.drop(
       `a.${format}`,
@@ -116,7 +116,7 @@ describe.each(['csv', 'json', 'ndjson'])('%s', (format) => {
   })
 })
 
-test('records of one key that lie far apart end with the last one too, and are not sent back and forth', {
+test('for records with the same key that are far apart the last one counts too, and only it is sent', {
   tags: ['long'],
 }, async () => {
   const flow = await serve({}, send)
@@ -133,7 +133,7 @@ test('records of one key that lie far apart end with the last one too, and are n
   expect((await flow.poll()).A).toBe('4')
 })
 
-test('a key that stands twice does not hold up the deletes of others', async () => {
+test('a duplicate key does not block the deletes of others', async () => {
   const flow = await serve({}, send)
   const twice = [
     { id: 'A', price: 1 },
@@ -146,7 +146,7 @@ test('a key that stands twice does not hold up the deletes of others', async () 
   expect(await flow.poll()).toMatchObject({ A: '2', B: 'deleted', C: '1' })
 })
 
-test('of several complete files the newest is the source, and the others are archived unread', async () => {
+test('the newest of several complete files is the source; the others are archived unread', async () => {
   const flow = await serve({ after: 'archive' }, send)
   await flow.drop(
     'z-monday.csv',
@@ -165,7 +165,7 @@ test('of several complete files the newest is the source, and the others are arc
   expect(await flow.poll()).toEqual({ A: 'deleted', B: '4' })
 })
 
-test('of complete files that stay, the newest is the source', async () => {
+test('the newest of complete files that stay is the source', async () => {
   const flow = await serve({}, send)
   await flow.drop(
     'a.csv',
@@ -179,7 +179,7 @@ test('of complete files that stay, the newest is the source', async () => {
   expect(await flow.left()).toEqual(['a.csv', 'b.csv'])
 })
 
-test('a newest file that is not ready yet is waited for; none of the others is taken in its place', async () => {
+test('the poll waits for a newest file that is not ready, and reads no other in its place', async () => {
   const flow = await serve({ ready: '{name}.ok', after: 'archive' }, send)
   await flow.drop('a.csv', csv([{ id: 'A', price: 1 }]))
   await flow.drop('a.csv.ok', '')
@@ -191,7 +191,7 @@ test('a newest file that is not ready yet is waited for; none of the others is t
   expect(await flow.left()).toEqual([])
 })
 
-test('files that are parts are merged, and of two records of one key that of the newer file counts', async () => {
+test('files that are parts are merged, and for a duplicate key the newer file counts', async () => {
   const flow = await serve({ files: 'all' }, send)
   await flow.drop(
     'north.csv',
@@ -230,7 +230,7 @@ test('without deletes the files of a pattern are parts, and the newer one counts
   expect(await flow.changes()).toBe(0)
 })
 
-test('of files that tell what is new each is read, oldest first, and within one the last record counts without a problem', async () => {
+test('files of changes are read oldest first, and within a file the last record counts without a problem', async () => {
   const flow = await serve({ after: 'archive' })
   await flow.drop(
     'a.csv',
@@ -246,7 +246,7 @@ test('of files that tell what is new each is read, oldest first, and within one 
       { id: 'A', price: 4 },
     ]),
   )
-  // A single sync is not ahead of the polls: b.csv would be followed by what a.csv says.
+  // A single sync is not ahead of the polls: otherwise the content of a.csv would follow that of b.csv.
   const single = await flows.call('POST', `/sync/${flow.name}/A`)
   expect(single.json()).toMatchObject({ changed: true })
   await flows.delivered()
@@ -257,7 +257,7 @@ test('of files that tell what is new each is read, oldest first, and within one 
   expect(await flow.errors()).toEqual([])
 })
 
-test('files: newest without deletes takes the newest of what is new only', async () => {
+test('files: newest without deletes reads the newest file of changes only', async () => {
   const flow = await serve({ after: 'archive', files: 'newest' })
   expect(await flow.poll()).toEqual({})
   await flow.drop(
@@ -272,7 +272,7 @@ test('files: newest without deletes takes the newest of what is new only', async
   expect(await flow.archived()).toEqual(['a', 'b'])
 })
 
-test('of an HTTP source the last record counts; a record that moved to the next page is no problem', async () => {
+test('for an HTTP source the last record counts; a record that moved to the next page is no problem', async () => {
   const pages = [
     [
       { id: 'A', price: 1 },
@@ -306,7 +306,7 @@ test('of an HTTP source the last record counts; a record that moved to the next 
   expect(await paged.errors()).toEqual([])
 })
 
-test('files is refused for a path that stands for one file', async () => {
+test('the option files is refused for the path of one file', async () => {
   await flows.write(
     'one.flow.yaml',
     jsonFlow('one', target.url, {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestFlows, type TestFlows } from '../support/flows.ts'
 import { sendJson, testServer } from './sources-support.ts'
 
-/** An entry that is no object is refused by itself, told by its place: the others go on, and nothing is deleted beside it. */
+/** An entry that is not an object is refused alone and reported by its place. Other records are sent, and nothing is deleted. */
 let erp: Awaited<ReturnType<typeof testServer>>
 let flows: TestFlows
 
@@ -67,7 +67,7 @@ const errors = async (name: string): Promise<string[]> =>
 const lastRun = async (name: string) =>
   (await flows.call('GET', `/flow/${name}/runs?limit=1`)).json().runs[0]
 
-test('in a JSON list: the others are sent, and what is gone waits for a read without it', async () => {
+test('in a JSON list: the other records are sent, and missing items wait for a read without it', async () => {
   await flows.write('list.json', [{ id: 1 }, { id: 2 }])
   expect(await sync('list')).toBe(2)
   const odd = [null, { id: 1, v: 1 }, 'canary', 7, [{ id: 9 }], { id: 3 }]
@@ -81,23 +81,23 @@ test('in a JSON list: the others are sent, and what is gone waits for a read wit
   })
   expect(await sync('list')).toBe(2)
   expect(await lastRun('list')).toMatchObject({ rows_read: 6, items: { refused: 4, deleted: 0 } })
-  const told = await errors('list')
-  expect(told).toHaveLength(5)
-  expect(told[0]).toBe('1 deletes need approval: the source had records that could not be read')
-  expect(told.slice(1)).toEqual(
+  const reported = await errors('list')
+  expect(reported).toHaveLength(5)
+  expect(reported[0]).toBe('1 deletes need approval: the source had records that could not be read')
+  expect(reported.slice(1)).toEqual(
     ['1 of the answer is null', '3 of', '4 of', '5 of'].map((part) =>
       expect.stringMatching(
         new RegExp(`^file source: .*list\\.json record ${part}.*not an object$`),
       ),
     ),
   )
-  expect(told.join()).not.toContain('canary')
+  expect(reported.join()).not.toContain('canary')
   expect((await flows.call('POST', '/sync/list/3')).json()).toMatchObject({ found: true })
   await flows.write('list.json', [{ id: 1, v: 1 }, { id: 3 }])
   expect(await sync('list')).toBe(1)
 })
 
-test('in NDJSON: a line of other JSON is refused, one that is no JSON is a cut file', async () => {
+test('in NDJSON: a line of other JSON is refused, and one that is not JSON is an incomplete file', async () => {
   await flows.write('lines.ndjson', lines(null, { id: 1 }, [], 'x', { id: 2 }, 4))
   expect(await sync('lines')).toBe(2)
   expect(await errors('lines')).toEqual(
@@ -115,7 +115,7 @@ test('in NDJSON: a line of other JSON is refused, one that is no JSON is a cut f
   expect(await sync('lines')).toMatch(/has no line with an object; it has null in line 1/)
 })
 
-test('a list without any object is the list of something else, and fails the poll', async () => {
+test('a list without any object fails the poll', async () => {
   await flows.write('wrong.json', [{ id: 1 }])
   expect(await sync('wrong')).toBe(1)
   await flows.write('wrong.json', ['a', 'b'])
@@ -125,14 +125,14 @@ test('a list without any object is the list of something else, and fails the pol
   expect(await errors('wrong')).toHaveLength(1)
 })
 
-test('with groupBy it may be a part of an item, and fails the poll', async () => {
+test('with groupBy it may belong to an item, and fails the poll', async () => {
   await flows.write('groups.json', [{ id: 1, box: 1 }, null, { id: 1, box: 2 }])
   expect(await sync('groups')).toMatch(
     /record 2 of the answer is null, not an object; with groupBy its item is not known$/,
   )
 })
 
-test('a page is as long as its list, and a last page of nothing else does not stop the flow', async () => {
+test('the length of a page counts all its entries, and a last page with only such entries does not fail', async () => {
   pages.splice(
     0,
     3,

@@ -20,7 +20,7 @@ import {
 } from '../support/flows.ts'
 import { reachable } from './sources-sql-support.ts'
 
-/** An item has one key, whichever way it comes: by a poll, by a single sync, or as text in a path. */
+/** An item has the same key in a poll, in a single sync, and as text in a path. */
 const postgresUrl = await reachable(
   process.env.TEST_DATABASE_URL || 'postgres://root@127.0.0.1:5432/test',
   'PostgreSQL (TEST_DATABASE_URL)',
@@ -82,7 +82,7 @@ afterAll(async () => {
   await target.close()
 })
 
-test('a key is its text in NFC without blanks at its end, however it is given', () => {
+test('a key is its text in NFC without trailing blanks, whatever its origin', () => {
   expect([keyText('A  '), keyText(' A\t'), keyText(7), keyText(7n), keyText(nfd)]).toEqual([
     'A',
     ' A\t',
@@ -103,7 +103,7 @@ test('a key is its text in NFC without blanks at its end, however it is given', 
 })
 
 test.skipIf(!postgresUrl)(
-  'an item of a CHAR(n) key is one item to polls, single syncs and deletes',
+  'polls, single syncs and deletes have the same key for an item of a CHAR(n) column',
   async () => {
     await serve('char', {
       source: {
@@ -129,7 +129,7 @@ test.skipIf(!postgresUrl)(
   },
 )
 
-test('two forms of one letter are one key in a file, in a single sync and in a reset', async () => {
+test('two Unicode forms of a letter are the same key in a file, a single sync and a reset', async () => {
   await serve('forms')
   await flows.write('forms.json', [{ code: nfd, price: 1 }])
   await sync('forms')
@@ -145,7 +145,7 @@ test('two forms of one letter are one key in a file, in a single sync and in a r
   }
 })
 
-test('a group whose key is a number in one record and text in the next is one item', async () => {
+test('a group with its key as a number in one record and a text in the next is one item', async () => {
   await serve('groups', {
     item: { key: 'code' },
     source: {
@@ -170,7 +170,7 @@ describe('keys that were stored with blanks', () => {
   const migration = () =>
     readFile(join(import.meta.dirname, '../../migrations/0101_keys_without_blanks.sql'), 'utf8')
 
-  test('are the same items afterwards: nothing is sent again, nothing is deleted', async () => {
+  test('are the same items afterwards: nothing is sent again or deleted', async () => {
     await serve('old')
     await flows.write('old.json', [
       { code: 'A    ', price: 1 },
@@ -192,7 +192,7 @@ describe('keys that were stored with blanks', () => {
     expect(sent('old').at(-1)).toBe('DELETE A')
   })
 
-  test('give way to the same item that was stored without them', async () => {
+  test('are replaced by the same item that was stored without them', async () => {
     const { db } = flows.service.database
     for (const pk of ['A', 'A ', 'A  ', 'B  ', 'B   ', 'C \\||D '])
       await sql`insert into flow_items (flow, pk, hash, changed_at) values ('twice', ${pk}, 'h', now())`.execute(
@@ -204,7 +204,7 @@ describe('keys that were stored with blanks', () => {
 })
 
 describe('values', () => {
-  test('NUMERIC of dialect 1 of Firebird has the digits of its type, not those of its binary form', () => {
+  test('NUMERIC of Firebird’s dialect 1 has the digits of its type, not of its binary form', () => {
     const clock = undefined
     const column = { alias: 'p', type: 480, subType: 1, scale: -2, length: 8 } as FirebirdColumn
     const read = (value: number, scale: number) =>
@@ -219,7 +219,7 @@ describe('values', () => {
   })
 
   test.each(['woocommerce', 'tiendanube', 'shopify', 'mercadolibre'])(
-    'the template of %s leaves a price or stock that is null or missing out',
+    'the template of %s leaves out a price or stock that is null or missing',
     async (name) => {
       const file = await readFile(
         join(import.meta.dirname, `../../templates/destinations/${name}.yaml`),
@@ -237,41 +237,28 @@ describe('values', () => {
     },
   )
 
-  test.skipIf(!postgresUrl)(
-    'a scalar of JSON arrives in a column of JSON as the scalar it is',
-    async () => {
-      const columns = 'code text primary key, doc jsonb'
-      await admin?.query(`create table ${table}_from (${columns})`)
-      await admin?.query(`create table ${table}_to (${columns})`)
-      const documents = [
-        '"abc"',
-        '"5"',
-        '5',
-        'true',
-        '"null"',
-        '"{"',
-        '{"a": [1]}',
-        '[1, "x"]',
-        '""',
-      ]
-      await admin?.query(
-        `insert into ${table}_from select 'K' || place, doc::jsonb from unnest($1::text[]) with ordinality as one (doc, place)`,
-        [documents],
-      )
-      const sqlTo = { type: 'sql', driver: 'postgres', url: `\${env:ERP}` }
-      await serve('scalars', {
-        source: { ...sqlTo, query: `select * from ${table}_from` },
-        destinations: [{ name: 'web', ...sqlTo, table: `${table}_to`, upsertKey: 'code' }],
-      })
-      await flows.call('POST', '/sync/scalars')
-      await flows.delivered()
-      const same = await admin?.query(
-        `select t.doc::text as doc from ${table}_to t join ${table}_from f using (code) where t.doc = f.doc order by substr(code, 2)::int`,
-      )
-      expect(same?.rows.map(({ doc }) => doc)).toEqual(documents)
-      await admin?.query(`drop table ${table}_from, ${table}_to`)
-    },
-  )
+  test.skipIf(!postgresUrl)('a JSON scalar stays the same scalar in a JSON column', async () => {
+    const columns = 'code text primary key, doc jsonb'
+    await admin?.query(`create table ${table}_from (${columns})`)
+    await admin?.query(`create table ${table}_to (${columns})`)
+    const documents = ['"abc"', '"5"', '5', 'true', '"null"', '"{"', '{"a": [1]}', '[1, "x"]', '""']
+    await admin?.query(
+      `insert into ${table}_from select 'K' || place, doc::jsonb from unnest($1::text[]) with ordinality as one (doc, place)`,
+      [documents],
+    )
+    const sqlTo = { type: 'sql', driver: 'postgres', url: `\${env:ERP}` }
+    await serve('scalars', {
+      source: { ...sqlTo, query: `select * from ${table}_from` },
+      destinations: [{ name: 'web', ...sqlTo, table: `${table}_to`, upsertKey: 'code' }],
+    })
+    await flows.call('POST', '/sync/scalars')
+    await flows.delivered()
+    const same = await admin?.query(
+      `select t.doc::text as doc from ${table}_to t join ${table}_from f using (code) where t.doc = f.doc order by substr(code, 2)::int`,
+    )
+    expect(same?.rows.map(({ doc }) => doc)).toEqual(documents)
+    await admin?.query(`drop table ${table}_from, ${table}_to`)
+  })
 
   test.each([
     ['utf16be with its mark', Buffer.from([0xfe, 0xff]), 'be', 'utf16be', undefined],
@@ -307,7 +294,7 @@ describe('values', () => {
       /mark of utf16be.*encoding: utf16be/,
     ],
   ])(
-    'a file in %s has its records, or says how it is written',
+    'a file in %s has its records, or the error names its encoding',
     async (what, mark, order, encoding, problem) => {
       const name = `wide-${what.replace(/[^a-z0-9]/g, '').slice(0, 40)}`
       const text = Buffer.from('code;name\r\nA-1;Ñandú\r\nA-2;Caña\r\n', 'utf16le')

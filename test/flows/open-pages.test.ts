@@ -56,7 +56,7 @@ const pkOf = (place: number) => `P-${String(place).padStart(5, '0')}`
 const read = (statement: Parameters<typeof rowsRead>[1]) =>
   inKeyOrder(database, (trx) => rowsRead(trx, statement))
 
-test('a page of what is open, or failed, reads about as many rows as it answers for', async () => {
+test('a page of open or failed deliveries reads about as many rows as it returns', async () => {
   const flow = await fill()
   const page = { after: beforeAllDeliveries, limit: pageRows }
   const { waiting, failed } = beforeAllOpen
@@ -70,7 +70,7 @@ test('a page of what is open, or failed, reads about as many rows as it answers 
   )
 })
 
-test('a page in key order is not compiled, and what is forbidden for it is allowed again afterwards', async () => {
+test('a page in key order runs without JIT, and the settings are restored afterwards', async () => {
   const flow = await fill()
   const page = failureParts(flow, { after: beforeAllDeliveries, limit: pageRows })
   const plans = await inKeyOrder(database, (trx) =>
@@ -83,7 +83,7 @@ test('a page in key order is not compiled, and what is forbidden for it is allow
   expect(rows).toEqual([{ sort: 'on', jit: true }])
 })
 
-test('what is open is counted in pages as it is at once, also when they end between two targets', async () => {
+test('open deliveries counted in pages give the same result as at once, also when pages end between two destinations', async () => {
   const flow = await fill()
   const ofFlow = async (limit?: number) =>
     (await countOpenDeliveries(database, now, limit)).filter((target) => target.flow === flow)
@@ -102,7 +102,7 @@ test('what is open is counted in pages as it is at once, also when they end betw
   expect(await ofFlow()).toEqual(expected)
 })
 
-test('failures are grouped in pages as they are at once', async () => {
+test('failures grouped in pages give the same result as at once', async () => {
   const flow = await fill()
   const { value, rows } = await groupFailures(database, flow, 333)
   const failed = places((place) => place % 6 > 2)
@@ -127,7 +127,7 @@ test('failures are grouped in pages as they are at once', async () => {
   expect((await groupFailures(database, flow, 10_000)).value).toEqual(value)
 })
 
-test('causes that differ by item are kept up to a number, and the frequent one among them', async () => {
+test('causes that differ by item are kept up to a limit, including the frequent one', async () => {
   const flow = `flow-${randomUUID()}`
   await sql`
     insert into deliveries (flow, destination, pk, version, kind, hash, state, attempts,
@@ -140,7 +140,7 @@ test('causes that differ by item are kept up to a number, and the frequent one a
   expect(value[0]).toMatchObject({ error: 'no', items: 6_000 })
 })
 
-test('one group of failures is sent again wherever its items are, each once, and wakes their destinations', async () => {
+test('a retry sends one group of failures wherever its items are, each once, and wakes their destinations', async () => {
   const flow = await fill()
   const woken = new Set<string>()
   const announce = (_: string, payload: string) => void woken.add(payload.split('/')[1] ?? '')

@@ -7,7 +7,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-/** A schedule says when a flow is polled, and a pause that it is not: what was planned meanwhile is made up for once. */
+/** A flow is polled by its schedule and not during a pause. One poll makes up for the times of the pause. */
 const day = 86_400_000
 const soon = { timeout: 20_000, interval: 20 }
 
@@ -37,13 +37,13 @@ afterEach(async () => {
 
 const runs = async (name: string) =>
   (await flows.call('GET', '/metrics')).json()[name].totalRuns as number
-/** The flow that nobody paused shows that the pollers have looked at the clock. */
+/** The flow without a pause shows that the pollers have read the clock. */
 async function nextDay(count: number) {
   flows.service.clock.advance(day)
   await expect.poll(() => runs('beside'), soon).toBe(count)
 }
 
-test('a paused flow is polled at none of its times; when it goes on, at once and then by its schedule', async () => {
+test('a paused flow is not polled at its times; a resume polls at once and then by the schedule', async () => {
   await flows.call('POST', '/flow/kept/pause')
   for (const count of [1, 2, 3]) await nextDay(count)
   expect(await runs('kept')).toBe(0)
@@ -59,7 +59,7 @@ test('a paused flow is polled at none of its times; when it goes on, at once and
   await expect.poll(() => runs('kept'), soon).toBe(2)
 })
 
-test('a paused flow with a schedule stays so after a restart', async () => {
+test('a paused flow with a schedule stays paused after a restart', async () => {
   await flows.call('POST', '/flow/kept/pause')
   await nextDay(1)
   flows = await flows.restart()

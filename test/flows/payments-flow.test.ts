@@ -86,7 +86,7 @@ const errors = async (name: string) =>
 
 const eager = { attempts: 50, initial: '100ms', max: '200ms', jitter: 0 }
 
-test('stores and boxes are created, changed and added to; a box of another store is refused', async () => {
+test('stores and boxes are created, changed and extended; a box of another store is refused', async () => {
   await start('stores', { type: 'payments.stores', map: storesMap }, [
     branch('S1', { cajas: [{ id: 'C1', nombre: 'Caja 1' }] }),
     branch('S2'),
@@ -115,7 +115,7 @@ test('stores and boxes are created, changed and added to; a box of another store
     ])
 })
 
-test('a box that comes before its store waits for it', async () => {
+test('a box that arrives before its store waits for it', async () => {
   const boxes = [{ id: 'C9', sucursal: 'S9', nombre: 'Caja 9' }]
   await start('boxes', { type: 'payments.pos', map: posMap, retry: eager }, boxes)
   await flows.call('POST', '/sync/boxes?force=true')
@@ -131,7 +131,7 @@ test('a box that comes before its store waits for it', async () => {
   expect(await errors('boxes')).toEqual([])
 })
 
-test('items for a shop that is not there yet wait until it is connected', async () => {
+test('items for a shop that is not connected wait until it is', async () => {
   const destination = { type: 'payments.stores', map: storesMap, client: 'soon', retry: eager }
   await start('first', destination, [branch('F1')])
   await flows.call('POST', '/sync/first?force=true')
@@ -144,7 +144,7 @@ test('items for a shop that is not there yet wait until it is connected', async 
   expect(await errors('first')).toEqual([])
 })
 
-test('what is gone at the source is deleted, boxes and whole stores', async () => {
+test('boxes and stores that the source removed are deleted', async () => {
   const deletes = { deletes: { mode: 'delete', guard: { emptySource: 'allow' } } }
   await start(
     'gone',
@@ -161,7 +161,7 @@ test('what is gone at the source is deleted, boxes and whole stores', async () =
   expect(await errors('gone')).toEqual([])
 })
 
-test("boxes of one store that are delivered side by side do not get into each other's way", async () => {
+test('boxes of one store that are delivered concurrently do not affect each other', async () => {
   await start('many', { type: 'payments.stores', map: storesMap }, [branch('M1')])
   await sync('many')
   const boxes = Array.from({ length: 12 }, (_, index) => ({
@@ -184,7 +184,7 @@ test('every change of a charge reaches the destination, and only those of the cl
     source: { type: 'payments.orders', client: 'orders-of' },
     item: { key: 'order_id' },
   })
-  const told = async () =>
+  const copied = async () =>
     (await readFile(join(flows.dir, 'orders.ndjson'), 'utf8'))
       .split('\n')
       .filter((line) => line !== '')
@@ -192,7 +192,7 @@ test('every change of a charge reaches the destination, and only those of the cl
   const { order_id } = (await charge(service, open, { reference: 'R-1' })).json()
   await charge(service, other, { reference: 'R-2' })
   await sync('orders')
-  expect(await told()).toMatchObject([
+  expect(await copied()).toMatchObject([
     { _pk: order_id, external_reference: 'R-1', amount: '1234.50', outcome: 'unknown' },
   ])
   await act(service, order_id, { do: 'fetch' })
@@ -201,7 +201,7 @@ test('every change of a charge reaches the destination, and only those of the cl
   await readOrder(service, open, order_id)
   await sync('orders')
   await sync('orders')
-  expect(await told()).toMatchObject([
+  expect(await copied()).toMatchObject([
     { external_reference: 'R-1' },
     { _pk: order_id, status: 'processed', outcome: 'charged', paid_amount: '1234.50' },
   ])
@@ -209,7 +209,7 @@ test('every change of a charge reaches the destination, and only those of the cl
   expect(item.json()).toMatchObject({ found: true, changed: false, jobs: 0 })
 })
 
-test('every movement of the reports reaches the destination once, and again when it is corrected', async () => {
+test('every movement of the reports reaches the destination once, and again after a correction', async () => {
   const open = await openShop(service, 'settled-of', '4803')
   const { order_id } = (await charge(service, open, { reference: 'L-1' })).json()
   const order = await service.database.db
@@ -230,7 +230,7 @@ test('every movement of the reports reaches the destination once, and again when
     source: { type: 'payments.settlements', client: 'settled-of' },
     item: { key: 'settlement_id' },
   })
-  const told = async () =>
+  const copied = async () =>
     (await readFile(join(flows.dir, 'settlements.ndjson'), 'utf8'))
       .split('\n')
       .filter((line) => line !== '')
@@ -240,13 +240,13 @@ test('every movement of the reports reaches the destination once, and again when
   await handIn('1180.30')
   await sync('settlements')
   const first = { order_id, type: 'SETTLEMENT', gross: '1234.50', fee: '54.20', net: '1180.30' }
-  expect(await told()).toMatchObject([{ ...first, unexplained: '0.00' }])
+  expect(await copied()).toMatchObject([{ ...first, unexplained: '0.00' }])
   await handIn('1180.20')
   await sync('settlements')
-  expect(await told()).toMatchObject([first, { net: '1180.20', unexplained: '0.10' }])
+  expect(await copied()).toMatchObject([first, { net: '1180.20', unexplained: '0.10' }])
 })
 
-test('every closing reaches the destination, and again when it is signed', async () => {
+test('every closing reaches the destination, and again after its signature', async () => {
   const open = await openShop(service, 'closed-of', '4804')
   const closingId = '7a0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7'
   await service.database.db
@@ -282,14 +282,14 @@ test('every closing reaches the destination, and again when it is signed', async
     source: { type: 'payments.closings', client: 'closed-of' },
     item: { key: 'closing_id' },
   })
-  const told = async () =>
+  const copied = async () =>
     (await readFile(join(flows.dir, 'closings.ndjson'), 'utf8'))
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Record<string, unknown>)
   await sync('closings')
   const agreed = { number: 1, state: 'agreed', business_day: '2026-11-20', amendments: 0 }
-  expect(await told()).toMatchObject([agreed])
+  expect(await copied()).toMatchObject([agreed])
   await service.database.db
     .updateTable('closings')
     .set({ state: 'signed', result: 'agreed', signed_at: new Date('2026-11-21T03:20:00Z') })
@@ -297,7 +297,7 @@ test('every closing reaches the destination, and again when it is signed', async
     .execute()
   await sync('closings')
   await sync('closings')
-  expect(await told()).toMatchObject([agreed, { state: 'signed', result: 'agreed' }])
+  expect(await copied()).toMatchObject([agreed, { state: 'signed', result: 'agreed' }])
 
   const none = { count: 0, cents: 0, refundedCents: 0 }
   await service.database.transaction((trx) =>
@@ -321,7 +321,7 @@ test('every closing reaches the destination, and again when it is signed', async
   )
   await sync('closings')
   await sync('closings')
-  expect(await told()).toMatchObject([
+  expect(await copied()).toMatchObject([
     agreed,
     { state: 'signed', amendments: 0 },
     { state: 'signed', result: 'agreed', amendments: 1, amended_result: 'differs' },

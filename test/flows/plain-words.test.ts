@@ -14,7 +14,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-/** What an operator is told says what it is: a time-out, a queue that is full, a poll that goes on. */
+/** Messages to operators name the cause: a timeout, a full queue, a poll that goes on. */
 let target: TestTarget
 let silent: Server
 let slow: Server
@@ -64,7 +64,7 @@ const card = async (name: string) => {
   return cards.find((one: { name: string }) => one.name === name)
 }
 
-test('a request that was not answered in time says so', async () => {
+test('the reason for a request without an answer names the timeout', async () => {
   await flows.flows.sync('late', { force: true })
   await vi.waitFor(async () => {
     const { waiting } = (await flows.call('GET', '/flow/late/waiting')).json()
@@ -86,13 +86,13 @@ test.each([
     Object.assign(new Error(), { code: 'PROTOCOL_SEQUENCE_TIMEOUT' }),
     'no answer from the database in time (PROTOCOL_SEQUENCE_TIMEOUT)',
   ],
-] as const)('a time-out of %s says so: %o', (driver, error, reason) => {
+] as const)('a timeout of %s is reported as such: %o', (driver, error, reason) => {
   const judged = judgeSqlError(driver, error)
   expect(judged).toMatchObject({ ok: false, retryable: true })
   expect(sentenceOf(judged.why, 'en')).toBe(reason)
 })
 
-test('a flow that is not polled since too much waits says so', async () => {
+test('a flow that does not poll because too much waits reports it', async () => {
   await flows.flows.sync('full', { force: true })
   const why = '2 deliveries or more wait, so the flow is not polled (queue.maxWaiting)'
   await vi.waitFor(async () => expect((await card('full')).reading_paused).toBe(why), 20_000)
@@ -101,7 +101,7 @@ test('a flow that is not polled since too much waits says so', async () => {
   expect((await flows.call('GET', '/flow/late/waiting')).json().reading_paused).toBeNull()
 })
 
-test('a sync does not wait for the rest of a long poll; the next poll is the one that was asked for', async () => {
+test('a sync during a long poll does not wait for its end; the next poll serves it', async () => {
   const first = flows.flows.sync('long', { force: true })
   await vi.waitFor(async () => expect((await card('long')).status.polling).toBe(true), 20_000)
   const asked = await flows.call('POST', '/sync/long?force=true')
@@ -119,7 +119,7 @@ test('a sync does not wait for the rest of a long poll; the next poll is the one
   }, 20_000)
 })
 
-test('nor does it wait for that of another process', async () => {
+test('nor does it wait for a poll of another process', async () => {
   const { db } = flows.service.database
   const lease = { name: 'flow:far', owner: 'another process' }
   await acquireLease(db, { ...lease, now: flows.service.clock.now() })
@@ -134,7 +134,7 @@ test('nor does it wait for that of another process', async () => {
   }, 20_000)
 })
 
-test('upsertKey is the name of a column or a list of them', () => {
+test('upsertKey is a column name or a list of them', () => {
   const files = {
     env: { DB: 'postgres://writer:canary-password@dwh.example.com/dwh' },
     readFile: () => '',

@@ -28,13 +28,13 @@ afterAll(async () => {
 
 const runs = async () => (await flows.call('GET', '/metrics')).json().stock.totalRuns
 
-test('a clock that is set back to before the start has no flow polled more often than its interval', async () => {
+test('after a clock is set back to before the start, no flow is polled more often than its interval', async () => {
   await expect.poll(runs).toBe(1)
   flows.service.clock.advance(-dayMs)
   await flows.call('POST', '/sync/stock')
   const before = await runs()
   // Each wakes the poller, which goes to the database as often as these calls do.
-  for (let looks = 0; looks < 30; looks += 1) {
+  for (let check = 0; check < 30; check += 1) {
     await flows.call('POST', '/flow/stock/resume')
     await runs()
   }

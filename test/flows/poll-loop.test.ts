@@ -28,7 +28,7 @@ function create(options: Partial<PollerDeps> = {}) {
       signal.throwIfAborted()
       nowMs += ms
       if (nowMs >= stopAtMs) until.resolve()
-      // Lets timers and sockets live.
+      // Lets timers and sockets run.
       await new Promise((resolve) => setImmediate(resolve))
     },
     onFailure: (error) => failures.push(error),
@@ -55,7 +55,7 @@ function create(options: Partial<PollerDeps> = {}) {
   }
 }
 
-test('it polls at once and then an interval after the end of each poll', async () => {
+test('a flow is polled at once, and then an interval after the end of each poll', async () => {
   const one = create()
   await one.run(3 * intervalMs + 500)
   const gaps = one.polls.slice(1).map((at, index) => at - (one.polls[index] ?? 0))
@@ -63,7 +63,7 @@ test('it polls at once and then an interval after the end of each poll', async (
   expect(gaps).toEqual([intervalMs, intervalMs, intervalMs])
 })
 
-test('after downtime there is one poll, not a burst', async () => {
+test('after downtime there is one poll, not several', async () => {
   const one = create()
   one.setLastPoll(new Date(one.now()))
   one.jump(100 * intervalMs)
@@ -71,21 +71,21 @@ test('after downtime there is one poll, not a burst', async () => {
   expect(one.polls).toHaveLength(1)
 })
 
-test('a clock that is set back by a day stops no flow for a day', async () => {
+test('a clock that is set back by a day does not stop a flow for a day', async () => {
   const one = create()
   one.setLastPoll(new Date(one.now() + 86_400_000))
   await one.run(intervalMs)
   expect(one.polls).toHaveLength(1)
 })
 
-test('a poll that another process, whose clock is ahead, has just ended is not repeated', async () => {
+test('a poll that a process with a clock ahead has just ended is not repeated', async () => {
   const one = create()
   one.setLastPoll(new Date(one.now() + 5_000))
   await one.run(intervalMs - 1_000)
   expect(one.polls).toEqual([])
 })
 
-test('a flow that may not poll is left alone, and polls soon after it may', async () => {
+test('a flow that may not poll is not polled, and is polled soon after it may', async () => {
   let allowed = false
   const one = create({ mayPoll: async () => allowed })
   const began = one.now()
@@ -98,7 +98,7 @@ test('a flow that may not poll is left alone, and polls soon after it may', asyn
   expect(one.polls[0]).toBeGreaterThan(began)
 })
 
-test('a failed poll is told and the next one comes', async () => {
+test('a failed poll is reported, and the next poll follows', async () => {
   let failing = true
   const one = create({
     poll: async () => {
@@ -111,7 +111,7 @@ test('a failed poll is told and the next one comes', async () => {
   expect(one.failures).toHaveLength(1)
 })
 
-test('requests while a poll runs share the one after it', async () => {
+test('requests during a poll share the next one', async () => {
   const gates: PromiseWithResolvers<PollOutcome>[] = []
   const one = create({
     poll: () => {
@@ -135,7 +135,7 @@ test('requests while a poll runs share the one after it', async () => {
   expect(gates).toHaveLength(2)
 })
 
-test('a shared poll is forced when one of those who share it forces it, and only that one', async () => {
+test('a shared poll is forced when one of its requests forces it, and the poll after it is not', async () => {
   const gates: PromiseWithResolvers<PollOutcome>[] = []
   const forced: boolean[] = []
   const one = create({
@@ -161,7 +161,7 @@ test('a shared poll is forced when one of those who share it forces it, and only
   expect(forced).toEqual([false, true, false])
 })
 
-test('a request after a failed poll is a poll of its own', async () => {
+test('a request after a failed poll leads to a new poll', async () => {
   const gates: PromiseWithResolvers<PollOutcome>[] = []
   const one = create({
     poll: () => {
@@ -179,7 +179,7 @@ test('a request after a failed poll is a poll of its own', async () => {
   expect(await second).toEqual({ changes: 0, rowsRead: 0 })
 })
 
-test('a request waits for another process to end its poll', async () => {
+test('a request waits until another process has ended its poll', async () => {
   let tries = 0
   const one = create({
     poll: async () => (++tries < 4 ? undefined : { changes: 3, rowsRead: 3 }),
@@ -188,7 +188,7 @@ test('a request waits for another process to end its poll', async () => {
   expect(tries).toBe(4)
 })
 
-test('stop waits for the poll in progress and begins none', async () => {
+test('stop waits for the running poll and begins no other', async () => {
   const gate = Promise.withResolvers<PollOutcome>()
   let polls = 0
   const one = create({
@@ -210,7 +210,7 @@ test('stop waits for the poll in progress and begins none', async () => {
   expect([one.poller.isPolling, polls]).toEqual([false, 1])
 })
 
-test('whether it may poll is asked only when a poll is due, since that counts what waits', async () => {
+test('the check whether a flow may poll runs only when a poll is due, since it counts waiting rows', async () => {
   let asked = 0
   const one = create({
     mayPoll: async () => {
@@ -223,7 +223,7 @@ test('whether it may poll is asked only when a poll is due, since that counts wh
   expect(asked).toBe(4)
 })
 
-test('what runs aside keeps polls waiting, and does not begin while one runs', async () => {
+test('exclusive work delays polls, and does not begin during one', async () => {
   const polled = Promise.withResolvers<PollOutcome>()
   const worked = Promise.withResolvers<void>()
   const events: string[] = []
@@ -250,7 +250,7 @@ test('what runs aside keeps polls waiting, and does not begin while one runs', a
   expect(events).toEqual(['work', 'poll'])
 })
 
-test('what fails aside is told to who asked for it, and polls go on', async () => {
+test('a failure of exclusive work is returned to its caller, and polls continue', async () => {
   const one = create()
   const work = async () => {
     throw new Error('no database')
@@ -259,7 +259,7 @@ test('what fails aside is told to who asked for it, and polls go on', async () =
   expect(await one.poller.request({ force: false })).toEqual({ changes: 1, rowsRead: 1 })
 })
 
-test('a hint makes the next poll due, also one that comes in the middle of a poll, and many are one', async () => {
+test('a hint makes the next poll due, also during a poll, and several count as one', async () => {
   const one = create({
     poll: async () => {
       one.polls.push(one.now())
@@ -274,7 +274,7 @@ test('a hint makes the next poll due, also one that comes in the middle of a pol
   expect(one.polls).toHaveLength(3)
 })
 
-test('a hint waits until the flow may be polled', async () => {
+test('a hint takes effect when the flow may be polled', async () => {
   let mayPoll = false
   const one = create({ mayPoll: async () => mayPoll })
   one.setLastPoll(new Date(one.now()))
@@ -284,7 +284,7 @@ test('a hint waits until the flow may be polled', async () => {
   mayPoll = true
 })
 
-test('a process that does not lead polls on request and on a hint, and not by the timer', async () => {
+test('a process that does not lead polls on request and on a hint, not by the timer', async () => {
   let leads = false
   const one = create({ leads: () => leads })
   setImmediate(() => one.poller.request({ force: false }))
@@ -301,7 +301,7 @@ test('a process that does not lead polls on request and on a hint, and not by th
   expect(three.polls).toHaveLength(1)
 })
 
-test('a poll by the timer waits for its turn, one that is asked for does not', async () => {
+test('a poll by the timer waits for a free slot, a requested poll does not', async () => {
   const turn = Promise.withResolvers<void>()
   let ended = 0
   const one = create({
@@ -321,7 +321,7 @@ test('a poll by the timer waits for its turn, one that is asked for does not', a
   expect(ended).toBe(1)
 })
 
-test('a poller that waits for its turn stops at once, and that is no failure', async () => {
+test('a poller that waits for a slot stops at once, and that is no failure', async () => {
   const one = create({
     takeSlot: (signal) =>
       new Promise((_, reject) => {
@@ -334,7 +334,7 @@ test('a poller that waits for its turn stops at once, and that is no failure', a
   expect([one.polls, one.failures]).toEqual([[], []])
 })
 
-test('who asked for a poll that another process took over in its middle gets the next one, and no failure', async () => {
+test('a request whose poll another process took over gets the next poll, and no failure', async () => {
   let polls = 0
   const { poller, failures } = create({
     poll: async () => {

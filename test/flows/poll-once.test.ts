@@ -64,16 +64,16 @@ test('hashes and deliveries of a batch are committed together or not at all', as
   expect(keys(poll).sort()).toEqual(['1', '2', '3', '4'])
 })
 
-test('a poll whose records look as they did writes nothing about that', async () => {
+test('a poll whose records have the same fields as before does not write the list of fields again', async () => {
   const poll = await create()
   poll.rows = [records(1, 3, { title: 'a', at: '2020-01-01', n: 1 })]
-  const toldOfLooks = async () =>
+  const fieldWrites = async () =>
     (await countStatements(() => poll.poll())).filter((text) => text.includes('"record_fields"'))
-  expect(await toldOfLooks()).toHaveLength(1)
-  expect(await toldOfLooks()).toEqual([])
+  expect(await fieldWrites()).toHaveLength(1)
+  expect(await fieldWrites()).toEqual([])
 })
 
-test('a batch that cannot be written fails the poll, whichever are written beside it, and is owed by the next', async () => {
+test('a batch that cannot be written fails the poll, whichever are written beside it, and the next poll repeats it', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 60_000 } })
   poll.rows = [1, 2, 3, 4, 5].map((place) => records(place, place, { at: `2020-01-0${place}` }))
   const { enqueue } = poll.deps
@@ -94,7 +94,7 @@ test('a batch that cannot be written fails the poll, whichever are written besid
   expect(tried).toBe(begun)
 })
 
-test('the cursor moves with the end of the poll only, and reads begin before it by the overlap', async () => {
+test('the cursor moves only at the end of the poll, and reads begin before it by the overlap', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 60_000 } })
   poll.rows = [
     [{ id: '1', at: '2020-01-01T10:00:00.000Z' }],
@@ -112,7 +112,7 @@ test('the cursor moves with the end of the poll only, and reads begin before it 
   expect(poll.scans).toEqual([null, null, '2020-01-01T09:59:00.000Z'])
 })
 
-test('a position that no record has any longer is given up by the next full scan', async () => {
+test('a full scan resets a cursor that no record has any longer', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 }, fullScanEveryMs: 3_600_000 })
   poll.rows = [[{ id: '1', at: 2020 }]]
   await poll.poll()
@@ -124,7 +124,7 @@ test('a position that no record has any longer is given up by the next full scan
 })
 
 test.each(['9999-12-31T00:00:00Z', '9999-12-31 23:59:59', 'infinity'])(
-  'a record with the time %s does not hide what changes before then',
+  'a record with the time %s does not hide earlier changes',
   async (at) => {
     const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
     poll.rows = [[{ id: '1', at: '2020-01-01T00:00:00Z' }], [{ id: '2', at }]]
@@ -135,7 +135,7 @@ test.each(['9999-12-31T00:00:00Z', '9999-12-31 23:59:59', 'infinity'])(
   },
 )
 
-test('a clock that is hours ahead never moves the position beyond the time of the read', async () => {
+test('a clock that is hours ahead never moves the cursor beyond the time of the read', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   const at = new Date(now().getTime() + 20 * 3_600_000)
   poll.rows = [[{ id: '1', at }]]
@@ -160,7 +160,7 @@ test.each([
   ['20990101120000', `${today}100000`],
   [4_070_908_800, seconds],
   [4_070_908_800_000, seconds * 1_000],
-])('one record dated %s hides nothing, wherever it stands, and is told', async (ahead, past) => {
+])('one record dated %s hides nothing, wherever it is, and is reported', async (ahead, past) => {
   for (const order of [
     [ahead, past],
     [past, ahead],
@@ -176,7 +176,7 @@ test.each([
   }
 })
 
-test('numbers that are no times move the position, however large', async () => {
+test('numbers that are not times move the cursor, however large', async () => {
   for (const values of [
     [4_070_908_800, 4_070_908_801],
     [99_999_999, 100_000_000],
@@ -201,13 +201,13 @@ test('a cursor field that no record has fails the first poll, and nothing is sen
   expect(poll.enqueued).toEqual([])
 })
 
-test('a date that does not sort as text fails the poll instead of skipping what comes later', async () => {
+test('a date that does not sort as text fails the poll instead of skipping later changes', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: '1', at: '31/12/2026' }]]
   await expect(poll.poll()).rejects.toThrow('whose order as text is not that of time')
 })
 
-test('a position in another column or source is not read from', async () => {
+test('a cursor of another column or source is not used', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: '1', at: '2020-01-01T00:00:00Z' }]]
   await poll.poll()
@@ -227,7 +227,7 @@ test.each([
   ['2020-01-01', '2019-12-31'],
   ['2020-01-01T00:00:00-03:00', '2019-12-31T23:50:00-03:00'],
   ['2020-01-01T10:00:00Z', '2020-01-01T09:50:00Z'],
-])('the overlap before %s begins at %s, in the form that the source uses', async (at, since) => {
+])('the overlap before %s begins at %s, in the format of the source', async (at, since) => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 600_000 } })
   poll.rows = [[{ id: '1', at }]]
   await poll.poll()
@@ -235,7 +235,7 @@ test.each([
   expect(poll.scans).toEqual([null, since])
 })
 
-test('a record that could not be judged in time is read again by the next poll', async () => {
+test('a record whose evaluation timed out is read again by the next poll', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: '1', at: 5 }]]
   await poll.poll()
@@ -264,7 +264,7 @@ test('a record that could not be judged in time is read again by the next poll',
   expect(keys(poll)).toEqual(['1', '3', '2'])
 })
 
-test('a full scan comes again when its time has come', async () => {
+test('a full scan is repeated at its interval', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 }, fullScanEveryMs: 3_600_000 })
   poll.rows = [[{ id: '1', at: 5 }]]
   await poll.poll()
@@ -275,7 +275,7 @@ test('a full scan comes again when its time has come', async () => {
   expect(poll.scans).toEqual([null, '5', null, '5'])
 })
 
-test('after a reset everything is read from the beginning and sent again', async () => {
+test('after a reset the flow reads everything from the beginning and sends it again', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: '1', at: 5 }]]
   await poll.poll()
@@ -285,7 +285,7 @@ test('after a reset everything is read from the beginning and sent again', async
   expect(poll.scans).toEqual([null, null, '5'])
 })
 
-test('a reset in the middle of a poll is not taken for done by that poll', async () => {
+test('a reset during a poll is not completed by that poll', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: '1', at: 5 }], [{ id: '2', at: 6 }]]
   await resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
@@ -301,7 +301,7 @@ test('a reset in the middle of a poll is not taken for done by that poll', async
 })
 
 test.each(['a failure', 'a crash'])(
-  'a reset outlives %s of the poll that it caused',
+  'a reset stays requested after %s of the poll that it caused',
   async (how) => {
     const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
     poll.rows = [[{ id: '1', at: 5 }]]
@@ -323,7 +323,7 @@ test.each(['a failure', 'a crash'])(
 const firstWritten = (poll: TestPoll) =>
   expect.poll(() => countItems(database.db, poll.name), { interval: 5, timeout: 10_000 }).toBe(1)
 
-test('an item reset in the middle of a poll is found again by the next', async () => {
+test('an item that is reset during a poll is sent by the next one', async () => {
   const poll = await create()
   poll.rows = [records(1, 1), records(2, 2)]
   poll.beforeBatch = async (index) => {
@@ -337,7 +337,7 @@ test('an item reset in the middle of a poll is found again by the next', async (
   expect(keys(poll)).toEqual(['1', '2', '1'])
 })
 
-test('a key that comes twice, an empty key and a bad value are reported, and the rest goes on', async () => {
+test('a duplicate key, an empty key and a bad value are reported, and the other items are sent', async () => {
   const poll = await create()
   poll.rows = [
     [{ id: '1', name: 'first' }, { id: '' }, { id: '2', name: 'a\0b' }],
@@ -351,15 +351,15 @@ test('a key that comes twice, an empty key and a bad value are reported, and the
     ['1', 'second'],
     ['3', undefined],
   ])
-  const told = await problems(poll)
-  expect(told.map(({ pk }) => pk).sort()).toEqual(['', '1', '2'])
-  expect(told.find(({ pk }) => pk === '1')?.error).toContain(
+  const reported = await problems(poll)
+  expect(reported.map(({ pk }) => pk).sort()).toEqual(['', '1', '2'])
+  expect(reported.find(({ pk }) => pk === '1')?.error).toContain(
     'is 2 times in the source, first and last at record 1 and record 4',
   )
   expect(await poll.poll()).toMatchObject({ changes: 0 })
 })
 
-test('an item of hostile names and values is carried as it is', async () => {
+test('an item with hostile names and values arrives unchanged', async () => {
   const poll = await create()
   const hostile = JSON.parse(
     '{"id":"<script>alert(1)</script>","__proto__x":"{\\"$gt\\":1}","constructor":"x","text":"\'; drop table orders; --"}',
@@ -369,7 +369,7 @@ test('an item of hostile names and values is carried as it is', async () => {
   expect(poll.enqueued[0]?.value).toMatchObject({ ...hostile, long: expect.any(String) })
 })
 
-test('another process with the lease: nothing is read', async () => {
+test('nothing is read while another process has the lease', async () => {
   const poll = await create()
   poll.rows = [records(1, 1)]
   await database.db
@@ -402,7 +402,7 @@ test('a poll whose lease was taken over writes nothing more and is not counted',
   expect((await state(poll))?.last_poll_at).toBeNull()
 })
 
-test('a limit pauses the flow with its last run; a failed poll is no run', async () => {
+test('a limit pauses the flow with its last run; a failed poll does not count', async () => {
   const poll = await create()
   poll.rows = [records(1, 1)]
   await database.transaction((trx) => upsertLimit(trx, poll.name, 2, now()))
@@ -417,7 +417,7 @@ test('a limit pauses the flow with its last run; a failed poll is no run', async
   expect(await isPaused(database.db, poll.name)).toBe(true)
 })
 
-test('what a source says in a failure is told; what anything else says is not', async () => {
+test('the reported reason has the text of a source error, and no text of other errors', async () => {
   const poll = await create()
   poll.rows = [records(1, 1)]
   poll.beforeBatch = () => {
@@ -434,7 +434,7 @@ test('what a source says in a failure is told; what anything else says is not', 
   ])
 })
 
-test('ask: a changed definition pauses; resuming learns the new form and sends nothing', async () => {
+test('ask: a changed definition pauses the flow; resume stores the new form and sends nothing', async () => {
   const poll = await create()
   poll.rows = [records(1, 2)]
   await poll.poll()
@@ -470,7 +470,7 @@ test('rebase: a changed definition sends nothing', async () => {
   expect(keys(poll)).toEqual(['1', '2'])
 })
 
-test('rebase: what changed at the source is sent when the definition did not change how items look', async () => {
+test('rebase: changes of the source are sent when the definition did not change the form of items', async () => {
   const poll = await create()
   poll.rows = [records(1, 3)]
   await poll.poll()
@@ -482,7 +482,7 @@ test('rebase: what changed at the source is sent when the definition did not cha
   expect(keys(poll).slice(3)).toEqual(['2', '4'])
 })
 
-test('rebase: what was never seen is sent all the same', async () => {
+test('rebase: items that were never seen are sent', async () => {
   const poll = await create({ flow: { item: { onDefinitionChange: 'rebase' } } })
   poll.rows = [records(1, 2)]
   await poll.poll()
@@ -494,7 +494,7 @@ test('rebase: what was never seen is sent all the same', async () => {
 
 const deleting = (guard = {}) => ({ flow: { deletes: { mode: 'delete', guard } } })
 
-test('a vanished item is deleted once, by a full scan', async () => {
+test('a removed item is deleted once, by a full scan', async () => {
   const poll = await create(deleting())
   poll.rows = [records(1, 20)]
   await poll.poll()
@@ -512,7 +512,7 @@ test.each([
   ['the source is empty', [], {}],
   ['too many vanish at once', [records(1, 100)], {}],
   ['a record could not be read', [[...records(1, 118), { id: '' }]], {}],
-])('deletes are held back and told when %s', async (_, rows, guard) => {
+])('deletes need approval, and that is reported, when %s', async (_, rows, guard) => {
   const poll = await create(deleting(guard))
   poll.rows = [records(1, 120)]
   await poll.poll()
@@ -522,7 +522,7 @@ test.each([
   expect((await problems(poll)).some(({ error }) => error.includes('need approval'))).toBe(true)
 })
 
-test('a NUL in a key, a text or a name keeps that item out and no other', async () => {
+test('a NUL in a key, a text or a name keeps only that item out', async () => {
   const poll = await create(deleting())
   poll.rows = [records(1, 3)]
   await poll.poll()
@@ -553,7 +553,7 @@ test('a NUL in the field of the cursor does not stop the flow', async () => {
   expect(await state(poll)).toMatchObject({ cursor: '2026-01-01T00:00:00Z' })
 })
 
-test('the guard lets through exactly its limit', async () => {
+test('the guard allows exactly its limit', async () => {
   const poll = await create(deleting({ maxPercent: 10, minItems: 10 }))
   poll.rows = [records(1, 200)]
   await poll.poll()
@@ -561,7 +561,7 @@ test('the guard lets through exactly its limit', async () => {
   expect(await poll.poll()).toMatchObject({ changes: 20 })
 })
 
-test('an item that is synced by itself while the source is read is not deleted', async () => {
+test('an item that is synced alone while the source is read is not deleted', async () => {
   const poll = await create(deleting())
   poll.rows = [records(1, 2)]
   poll.runtime.source.readItem = async () => records(3, 3)
@@ -580,7 +580,7 @@ test('an item that is synced by itself while the source is read is not deleted',
   expect(poll.enqueued.at(-1)).toMatchObject({ pk: '3', kind: 'delete' })
 })
 
-test('without deletes.mode a vanished item is left alone', async () => {
+test('without deletes.mode a removed item is not deleted', async () => {
   const poll = await create()
   poll.rows = [records(1, 2)]
   await poll.poll()

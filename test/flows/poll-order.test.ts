@@ -10,12 +10,12 @@ const places = availableParallelism()
 /** A source whose answers wait for `open`. */
 async function startSource() {
   const asked: string[] = []
-  const held: ServerResponse[] = []
+  const waiting: ServerResponse[] = []
   let isOpen = true
   const server = createServer((request, response) => {
     asked.push(String(request.url).slice(1))
     if (isOpen) response.end('[]')
-    else held.push(response)
+    else waiting.push(response)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
@@ -27,7 +27,7 @@ async function startSource() {
     },
     open: () => {
       isOpen = true
-      for (const response of held.splice(0)) response.end('[]')
+      for (const response of waiting.splice(0)) response.end('[]')
     },
     close: () => {
       server.closeAllConnections()
@@ -36,7 +36,7 @@ async function startSource() {
   }
 }
 
-test('after a restart the flow whose last poll is oldest is polled before the one polled last', async () => {
+test('after a restart the flow with the oldest last poll is polled before the one polled last', async () => {
   const names = Array.from(
     { length: places + 10 },
     (_, index) => `flow-${String(index).padStart(2, '0')}`,
@@ -51,12 +51,12 @@ test('after a restart the flow whose last poll is oldest is polled before the on
   const { db } = flows.service.database
   const polls = () => db.selectFrom('flow_polls').select('flow').execute()
   await expect.poll(polls).toHaveLength(names.length)
-  // The flows ask for their turn about in the order of their files; the first was polled last.
+  // The flows request a slot about in the order of their files; the first was polled last.
   for (const [index, name] of names.entries()) {
     const last_poll_at = new Date(flows.service.clock.now().getTime() - (index + 1) * 60_000)
     await db.updateTable('flow_state').set({ last_poll_at }).where('flow', '=', name).execute()
   }
-  // No poll ends before all flows have asked for their turn.
+  // No poll ends before all flows have requested a slot.
   source.hold()
   const restarted = await flows.restart()
   await expect.poll(() => source.asked).toHaveLength(2 * names.length)

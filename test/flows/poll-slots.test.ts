@@ -25,7 +25,7 @@ function begin(
   return { begun, end: (name: string) => ends.get(name)?.() }
 }
 
-test('polls begin in turns, and a place pauses for as long as the process worked during its poll', async () => {
+test('polls wait for slots, and a slot stays closed for as long as the process worked during its poll', async () => {
   const { begun, end } = begin(createPollSlots(2, busy), ['a', 'b', 'c', 'd'])
   await vi.advanceTimersByTimeAsync(300)
   expect(begun).toEqual(['a', 'b'])
@@ -36,7 +36,7 @@ test('polls begin in turns, and a place pauses for as long as the process worked
   expect(begun).toEqual(['a', 'b', 'c'])
 })
 
-test('a poll of hours keeps no other flow waiting', async () => {
+test('a poll of hours delays no other flow', async () => {
   const { begun, end } = begin(createPollSlots(1, busy), ['long', 'b', 'c'])
   await vi.advanceTimersByTimeAsync(1_000)
   expect(begun).toEqual(['long', 'b'])
@@ -46,7 +46,7 @@ test('a poll of hours keeps no other flow waiting', async () => {
   expect(begun).toEqual(['long', 'b'])
 })
 
-test('a poll that waits for a slow source keeps no other flow waiting', async () => {
+test('a poll that waits for a slow source delays no other flow', async () => {
   const { begun } = begin(
     createPollSlots(2, () => 0),
     ['a', 'b', 'c', 'd', 'e'],
@@ -59,7 +59,7 @@ test('a poll that waits for a slow source keeps no other flow waiting', async ()
   expect(begun).toEqual(['a', 'b', 'c', 'd', 'e'])
 })
 
-test('a place pauses for the work of its poll, not for its waits', async () => {
+test('a slot stays closed for the work of its poll, not for its waits', async () => {
   const { begun, end } = begin(
     createPollSlots(1, () => performance.now() / 4),
     ['a', 'b'],
@@ -72,7 +72,7 @@ test('a place pauses for the work of its poll, not for its waits', async () => {
   expect(begun).toEqual(['a', 'b'])
 })
 
-test('who stops waits for no turn', async () => {
+test('a stop ends the wait for a slot', async () => {
   const takeSlot = createPollSlots(1, busy)
   await takeSlot(never, null)
   const stop = new AbortController()
@@ -81,7 +81,7 @@ test('who stops waits for no turn', async () => {
   await expect(waiting).rejects.toThrow('stopped')
 })
 
-test('the flow that was polled longest ago comes first, so that after a start no flow waits for all others', async () => {
+test('the flow that was polled longest ago comes first, so that no flow waits for all others after a start', async () => {
   const { begun } = begin(
     createPollSlots(1, () => 0),
     ['running', 'recent', 'oldest', 'older', 'new', 'same'],

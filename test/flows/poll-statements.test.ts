@@ -22,7 +22,7 @@ afterAll(async () => {
   await target?.close()
 })
 
-test('a poll reads the state of its flow once, and writes that it begins and how it ended', async () => {
+test('a poll reads the state of its flow once, and records its begin and its end', async () => {
   const poll = async (price: number) => {
     await flows.write('shop.json', [{ id: 'x', price }])
     return await countStatements(() => flows.flows.sync('shop', { force: true }))
@@ -36,7 +36,7 @@ test('a poll reads the state of its flow once, and writes that it begins and how
   ])
 })
 
-test('a poll that finds a change stores it in one transaction, and its own end in one statement of another', async () => {
+test('a poll stores a change in one transaction, and its end in one statement of another', async () => {
   await flows.write('shop.json', [{ id: 'x', price: 3 }])
   const statements = await countStatements(() => flows.flows.sync('shop', { force: true }))
   const transactions = statements.join(';').replaceAll('"', '').split(/begin/i).slice(1)

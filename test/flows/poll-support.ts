@@ -117,11 +117,11 @@ export async function createTestPoll(
     async poll() {
       const lease = { database, now: options.now, processId: 'test', log: silentLog }
       try {
-        const held = await withLease(lease, `flow:${name}`, async (own) => {
+        const leased = await withLease(lease, `flow:${name}`, async (own) => {
           const state = await requireFlowState(database.db, name)
           return pollOnce(deps, test.runtime, own, state)
         })
-        return held?.result
+        return leased?.result
       } finally {
         test.enqueued = await readEnqueued(database, name)
       }
@@ -144,7 +144,7 @@ async function readEnqueued(database: Database, name: string): Promise<Enqueued[
   return rows.map(({ detail }) => JSON.parse(String(detail)))
 }
 
-/** Stores what the flow's items look like now as earlier versions of the service did: by a hash over these fields alone. */
+/** Stores the hashes of the flow's items as earlier versions of the service did: over these fields only. */
 export async function storeOverFields(
   { name, deps, runtime, rows }: TestPoll,
   fields: readonly string[],

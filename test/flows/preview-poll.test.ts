@@ -59,10 +59,10 @@ const errorsOf = async (flow: string) =>
     await database.db.selectFrom('flow_errors').select('error').where('flow', '=', flow).execute()
   ).map(({ error }) => error)
 
-/** A preview and the poll after it, which must have found what the preview said. */
+/** Runs a preview and a poll, and checks that the poll finds what the preview showed. */
 async function expectAgreement(poll: TestPoll): Promise<void> {
   const before = await contentsOf(database)
-  const said = await preview(poll)
+  const shown = await preview(poll)
   expect(await contentsOf(database)).toEqual(before)
 
   const enqueued = poll.enqueued.length
@@ -72,32 +72,34 @@ async function expectAgreement(poll: TestPoll): Promise<void> {
   }
   poll.deps.log = { ...poll.deps.log, info }
   const done = await poll.poll()
-  if (said.scan === null) {
-    const asked = {
+  if (shown.scan === null) {
+    const expected = {
       changes: 0,
       rowsRead: 0,
       skipped: 'paused',
       why: { code: 'DEFINITION_CHANGED' },
     }
-    expect([said.definition, done]).toEqual(['ask', asked])
+    expect([shown.definition, done]).toEqual(['ask', expected])
     await resumeFlows({ database, now, audit }, [poll.name], 'me')
     return
   }
-  const { items, deletes } = said
-  expect(done).toEqual({ changes: said.changes, rowsRead: said.rowsRead })
+  const { items, deletes } = shown
+  expect(done).toEqual({ changes: shown.changes, rowsRead: shown.rowsRead })
   // Of the preview, and of the poll.
-  expect(poll.scans.slice(-2)).toEqual([said.scan.since, said.scan.since])
+  expect(poll.scans.slice(-2)).toEqual([shown.scan.since, shown.scan.since])
   const sent = poll.enqueued.slice(enqueued)
   const kinds = ['upsert', 'delete'].map((kind) => sent.filter((one) => one.kind === kind).length)
-  expect(kinds).toEqual([said.destinations[0]?.upserts, said.destinations[0]?.deletes])
+  expect(kinds).toEqual([shown.destinations[0]?.upserts, shown.destinations[0]?.deletes])
   expect(items.duplicate + items.rejected).toBe(logged.problems)
-  expect(said.problems).toHaveLength(logged.problems)
+  expect(shown.problems).toHaveLength(logged.problems)
   if (deletes.verdict === 'hold_back') {
     expect(await errorsOf(poll.name)).toContain(deletes.why && sentenceOf(deletes.why, 'en'))
   }
-  const sampled = said.sample.filter(({ kind }) => kind !== 'deleted' || deletes.verdict === 'send')
+  const sampled = shown.sample.filter(
+    ({ kind }) => kind !== 'deleted' || deletes.verdict === 'send',
+  )
   expect(sampled.map(({ pk }) => pk).sort()).toEqual(sent.map(({ pk }) => pk).sort())
-  expect((await lastPoll(poll.name))?.kind).toBe(said.scan.kind)
+  expect((await lastPoll(poll.name))?.kind).toBe(shown.scan.kind)
 }
 
 const row = fc.record({
@@ -117,7 +119,7 @@ const kindOfFlow = fc.record({
   onDefinitionChange: fc.constantFrom('ask', 'resync', 'rebase'),
 })
 
-test('a preview writes nothing, and the poll after it does what it said, whatever happened before', {
+test('a preview writes nothing and shows what the next poll does, whatever happened before', {
   tags: ['long'],
   timeout: 120_000,
 }, async () => {
@@ -152,7 +154,7 @@ test('a preview writes nothing, and the poll after it does what it said, whateve
   await fc.assert(property, { numRuns: 25, endOnFailure: true })
 })
 
-test('known items that are gone are told, with what the guard says to it', async () => {
+test('a preview shows missing items, and what the guard does about them', async () => {
   const deletes = { mode: 'delete', guard: { maxPercent: 50, minItems: 1 } }
   const poll = await create({ flow: { deletes } })
   poll.rows = [records(1, 4)]
@@ -161,14 +163,14 @@ test('known items that are gone are told, with what the guard says to it', async
   poll.rows = [records(3, 4)]
   expect((await preview(poll)).deletes).toEqual({ verdict: 'send', count: 2, why: null })
   poll.rows = [records(4, 4)]
-  const held = await preview(poll)
-  expect(held.deletes).toMatchObject({ verdict: 'hold_back', count: 3 })
-  expect(held.deletes.why).toMatchObject({ data: { percent: '75.0', known: 4 } })
-  expect([held.changes, held.sample.map(({ kind }) => kind)]).toEqual([
+  const withheld = await preview(poll)
+  expect(withheld.deletes).toMatchObject({ verdict: 'hold_back', count: 3 })
+  expect(withheld.deletes.why).toMatchObject({ data: { percent: '75.0', known: 4 } })
+  expect([withheld.changes, withheld.sample.map(({ kind }) => kind)]).toEqual([
     0,
     ['deleted', 'deleted', 'deleted'],
   ])
-  // Items that are new count among those of which some vanished, as they will when the guard looks.
+  // New items count in the total of which the guard takes the percentage.
   poll.rows = [[...records(4, 4), ...records(11, 12)]]
   expect(await preview(poll)).toMatchObject({ changes: 5, deletes: { verdict: 'send', count: 3 } })
   await expectAgreement(poll)
@@ -179,8 +181,8 @@ test.each([
   ['rebase', 'f2', { changes: 1, items: { new: 1, changed: 1, unchanged: 1 } }],
   ['rebase', 'f1', { changes: 2, items: { new: 1, changed: 1, unchanged: 1 } }],
 ])(
-  'after a changed definition, %s to form %s is told by what it sends',
-  async (turn, itemForm, said) => {
+  'after a changed definition, a preview of %s to form %s shows what it sends',
+  async (turn, itemForm, shown) => {
     const poll = await create({
       flow: { item: { onDefinitionChange: turn }, deletes: { mode: 'delete' } },
     })
@@ -189,12 +191,12 @@ test.each([
     poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm }
     poll.rows = [[...records(1, 1), ...records(2, 2, { price: 1 }), ...records(3, 3)]]
     const verdict = turn === 'resync' ? 'none' : 'not_asked'
-    expect(await preview(poll)).toMatchObject({ definition: turn, ...said, deletes: { verdict } })
+    expect(await preview(poll)).toMatchObject({ definition: turn, ...shown, deletes: { verdict } })
     await expectAgreement(poll)
   },
 )
 
-test('a flow that ignores deletes, and a poll that reads the increment, look for none', async () => {
+test('a flow that ignores deletes, and an incremental poll, do not search for deletes', async () => {
   const ignoring = await create()
   expect((await preview(ignoring)).deletes).toMatchObject({ verdict: 'not_asked', count: null })
   const increment = await create({
@@ -210,7 +212,7 @@ test('a flow that ignores deletes, and a poll that reads the increment, look for
   })
 })
 
-test('a reading that is cut off at its rows tells what it has seen, and no more', async () => {
+test('a preview that ends at its row limit reports only what it has read', async () => {
   const poll = await create({ flow: { deletes: { mode: 'delete' } } })
   poll.rows = [records(1, 3)]
   await poll.poll()
@@ -225,7 +227,7 @@ test('a reading that is cut off at its rows tells what it has seen, and no more'
   expect(await preview(poll, { maxRows: 5 })).toMatchObject({ cutOff: null, rowsRead: 5 })
 })
 
-test('an item of several records that is cut in the middle is not taken for a changed one', async () => {
+test('an item of several records that is cut by the row limit does not count as changed', async () => {
   const poll = await create()
   poll.runtime = { ...poll.runtime, groupBy: { children: { boxes: ['box'] } } }
   poll.rows = [
@@ -243,7 +245,7 @@ test('an item of several records that is cut in the middle is not taken for a ch
   })
 })
 
-test('when the time is over in the middle of a batch, what was known by then is told', async () => {
+test('a preview whose time ends within a batch reports what was known by then', async () => {
   const poll = await create()
   const given = new AbortController()
   poll.rows = [records(1, 3), records(4, 6)]
@@ -251,15 +253,15 @@ test('when the time is over in the middle of a batch, what was known by then is 
     if (pk === '5') given.abort(new CutOff('time'))
     return undefined
   }
-  const said = await preview(poll, {
+  const shown = await preview(poll, {
     signal: given.signal,
     deliveryPreviews: [{ name: 'out', type: 'file', check }],
   })
-  expect(said).toMatchObject({ cutOff: 'time', rowsRead: 6, changes: 6 })
-  expect(said.destinations).toMatchObject([{ upserts: 6, tried: 5, refused: 0 }])
+  expect(shown).toMatchObject({ cutOff: 'time', rowsRead: 6, changes: 6 })
+  expect(shown.destinations).toMatchObject([{ upserts: 6, tried: 5, refused: 0 }])
 })
 
-test('a source that is broken off in other words than its signal is cut off all the same', async () => {
+test('a preview ends also when the source throws an error other than that of its signal', async () => {
   const poll = await create()
   const given = new AbortController()
   poll.rows = [records(1, 1), records(2, 2)]
@@ -268,11 +270,11 @@ test('a source that is broken off in other words than its signal is cut off all 
     given.abort(new CutOff('time'))
     throw new SourceError({ code: 'SAID', data: { said: 'connection closed' } })
   }
-  const said = await preview(poll, { signal: given.signal })
-  expect(said).toMatchObject({ cutOff: 'time', rowsRead: 1 })
+  const shown = await preview(poll, { signal: given.signal })
+  expect(shown).toMatchObject({ cutOff: 'time', rowsRead: 1 })
 })
 
-test('a source that fails, and a caller who gives up, end the preview with their own reason', async () => {
+test('a failing source and a disconnected client end the preview, each with its reason', async () => {
   const poll = await create()
   const before = await contentsOf(database)
   const given = new AbortController()
@@ -286,7 +288,7 @@ test('a source that fails, and a caller who gives up, end the preview with their
   expect(await contentsOf(database)).toEqual(before)
 })
 
-test('whoever looks between batches can end it', async () => {
+test('a check between batches can end the preview', async () => {
   const poll = await create()
   poll.rows = [records(1, 1), records(2, 2)]
   let batches = 0
@@ -298,7 +300,7 @@ test('whoever looks between batches can end it', async () => {
   expect(batches).toBe(1)
 })
 
-test('what a destination would refuse is counted with some reasons; of a flood only the first are tried', async () => {
+test('refusals of a destination are counted, with some reasons; of very many items only the first are tried', async () => {
   const poll = await create()
   poll.rows = Array.from({ length: 12 }, (_, index) =>
     records(index * 1_000 + 1, (index + 1) * 1_000),
@@ -338,7 +340,7 @@ test('the sample has 20 changes and some of each kind, however many there are of
 })
 
 test.skipIf(!isLongForm)(
-  `ten times the items take no more memory (${needsLongForm})`,
+  `ten times the items need no more memory (${needsLongForm})`,
   { timeout: 120_000 },
   async () => {
     const poll = await create()
@@ -361,8 +363,8 @@ test.skipIf(!isLongForm)(
       const runtime = { ...poll.runtime, source }
       const deps = { db: database.db, now, deliveryPreviews: [noRefusal], checkWanted }
       const signal = new AbortController().signal
-      const said = await previewPoll(deps, runtime, { maxRows: 1_000_000, signal })
-      expect(said.changes).toBe(batches * 1_000)
+      const shown = await previewPoll(deps, runtime, { maxRows: 1_000_000, signal })
+      expect(shown.changes).toBe(batches * 1_000)
       return most
     }
     const small = await measure(5)

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Database } from '../../src/db/database.ts'
 
-/** What every table holds, by its name; those that background loops write are for the caller to leave out. */
+/** The contents of every table, by its name; the caller leaves out those that background loops write. */
 export async function contentsOf(
   database: Database,
   isSelected: (table: string) => boolean = () => true,

@@ -73,7 +73,7 @@ const contents = () =>
   contentsOf(service.database, (table) => /^public\.(flow|deliver|item_|settings)/.test(table))
 
 /** Asks for a preview, which must change nothing. */
-async function look(name: string, query = '') {
+async function previewUnchanged(name: string, query = '') {
   await flows.delivered()
   const before = [await contents(), await readdir(flows.dir, { recursive: true })]
   const response = await ask(name, query)
@@ -83,7 +83,7 @@ async function look(name: string, query = '') {
   return response.json()
 }
 
-test('a preview of a file tells what the sync then does, and neither archives nor writes', async () => {
+test('a preview of a file shows what the next sync does, and neither archives nor writes', async () => {
   const name = await add({
     source: { type: 'file', path: `\${env:DIR}/news-*.csv`, format: 'csv', after: 'archive' },
     item: { key: 'id', filter: 'price != "0"' },
@@ -91,7 +91,7 @@ test('a preview of a file tells what the sync then does, and neither archives no
   const csv = 'id,price\nA-1,10\nA-2,20\nA-2,21\n,5\nA-3,0\n'
   await utimes(await flows.write('news-1.csv', csv), longAgo, longAgo)
   service.clock.advance(60_000)
-  const first = await look(name)
+  const first = await previewUnchanged(name)
   expect(first).toMatchObject({
     name,
     paused: true,
@@ -113,10 +113,10 @@ test('a preview of a file tells what the sync then does, and neither archives no
   ])
   expect(await sync(name)).toBe(2)
   expect((await readdir(join(flows.dir, 'archive'))).length).toBe(1)
-  expect(await look(name)).toMatchObject({ rows_read: 0, changes: 0 })
+  expect(await previewUnchanged(name)).toMatchObject({ rows_read: 0, changes: 0 })
 })
 
-test('what a filter or a mapping leaves out at a destination is told apart from what would be sent', async () => {
+test('a preview counts what a filter or mapping leaves out at a destination', async () => {
   const request = { method: 'PUT', url: `${target.url}/{pk}` }
   const to = (name: string, more: object) => ({ name, type: 'http', request, ...more })
   const destinations = [
@@ -125,21 +125,19 @@ test('what a filter or a mapping leaves out at a destination is told apart from 
     to('dear', { map: 'price > 15 ? { "price": price }' }),
   ]
   const items = [10, 20, 30].map((price, n) => ({ id: `${n}`, price, web: n === 0 ? 'S' : 'N' }))
-  const told = await look(await add({ destinations }, items))
-  expect(told.destinations).toMatchObject([
+  const shown = await previewUnchanged(await add({ destinations }, items))
+  expect(shown.destinations).toMatchObject([
     { name: 'all', upserts: 3, skipped: 0, refused: 0 },
     { name: 'web', upserts: 3, skipped: 2, refused: 0 },
     { name: 'dear', upserts: 3, skipped: 1, refused: 0 },
   ])
 })
 
-test('it shows which fields of a changed item differ from what was sent', async () => {
+test('a preview shows the fields of a changed item that differ from the sent ones', async () => {
   const name = await add({}, [{ id: '1', price: 10, size: { w: 1 } }, { id: '2' }, { id: '3' }])
-  expect((await look(name)).sample.map((one: { comparison: string }) => one.comparison)).toEqual([
-    'first',
-    'first',
-    'first',
-  ])
+  expect(
+    (await previewUnchanged(name)).sample.map((one: { comparison: string }) => one.comparison),
+  ).toEqual(['first', 'first', 'first'])
   await sync(name)
   await flows.write(`${name}.json`, [
     { id: '1', price: 12, size: { w: 1, h: 2 } },
@@ -147,7 +145,7 @@ test('it shows which fields of a changed item differ from what was sent', async 
     { id: '3', text: 'x'.repeat(70_000) },
     { id: '<b>4</b>' },
   ])
-  const { sample, items } = await look(name)
+  const { sample, items } = await previewUnchanged(name)
   expect(items).toMatchObject({ new: 1, changed: 2, unchanged: 1 })
   expect(sample).toEqual([
     {
@@ -165,7 +163,7 @@ test('it shows which fields of a changed item differ from what was sent', async 
   ])
 })
 
-test('what a destination would refuse is told as its delivery then fails', async () => {
+test('a preview shows the refusals of a destination with the reasons of the later deliveries', async () => {
   const name = await add(
     {
       destinations: [
@@ -191,7 +189,7 @@ test('what a destination would refuse is told as its delivery then fails', async
       { id: '..', price: '3' },
     ],
   )
-  const { changes, destinations } = await look(name)
+  const { changes, destinations } = await previewUnchanged(name)
   expect(changes).toBe(3)
   await sync(name)
   await flows.delivered()
@@ -212,7 +210,7 @@ test('what a destination would refuse is told as its delivery then fails', async
   expect(failed).toHaveLength(5)
 })
 
-test('an HTTP source with a cursor is read as the next sync reads it', async () => {
+test('a preview reads an HTTP source with a cursor as the next sync does', async () => {
   const changed = [
     { id: '1', at: '2026-01-01T00:00:00Z' },
     { id: '2', at: '2026-01-02T00:00:00Z' },
@@ -231,10 +229,13 @@ test('an HTTP source with a cursor is read as the next sync reads it', async () 
       fullScanEvery: '24h',
     }),
   )
-  expect(await look(name)).toMatchObject({ scan: { kind: 'full', since: null }, changes: 2 })
+  expect(await previewUnchanged(name)).toMatchObject({
+    scan: { kind: 'full', since: null },
+    changes: 2,
+  })
   expect(await sync(name)).toBe(2)
   changed.push({ id: '3', at: '2026-01-03T00:00:00Z' })
-  expect(await look(name)).toMatchObject({
+  expect(await previewUnchanged(name)).toMatchObject({
     scan: { kind: 'incremental', since: '2026-01-01T23:00:00Z' },
     rows_read: 2,
     changes: 1,
@@ -242,11 +243,15 @@ test('an HTTP source with a cursor is read as the next sync reads it', async () 
   })
   expect(await sync(name)).toBe(1)
   service.clock.advance(86_400_000)
-  expect(await look(name)).toMatchObject({ scan: { kind: 'full' }, rows_read: 3, changes: 0 })
+  expect(await previewUnchanged(name)).toMatchObject({
+    scan: { kind: 'full' },
+    rows_read: 3,
+    changes: 0,
+  })
 })
 
 test.skipIf(!postgres)(
-  'a database is read as the next sync reads it; what is gone is told with the verdict of the guard',
+  'a preview reads a database as the next sync does, and shows what the guard does with missing items',
   async () => {
     const schema = `preview_${process.pid}_${Date.now()}`
     const admin = new Client({ connectionString: postgres })
@@ -273,11 +278,11 @@ test.skipIf(!postgres)(
           },
         ],
       })
-      expect(await look(name)).toMatchObject({ rows_read: 40, changes: 40 })
+      expect(await previewUnchanged(name)).toMatchObject({ rows_read: 40, changes: 40 })
       expect(await sync(name)).toBe(40)
       await admin.query(`delete from ${schema}.items where id <= 3`)
       await admin.query(`update ${schema}.items set name = 'other' where id = 10`)
-      const few = await look(name)
+      const few = await previewUnchanged(name)
       expect(few).toMatchObject({
         changes: 4,
         items: { changed: 1, unchanged: 36 },
@@ -292,12 +297,12 @@ test.skipIf(!postgres)(
       ])
       expect(await sync(name)).toBe(4)
       await admin.query(`delete from ${schema}.items where id <= 30`)
-      expect(await look(name)).toMatchObject({
+      expect(await previewUnchanged(name)).toMatchObject({
         changes: 0,
         deletes: { verdict: 'hold_back', count: 27 },
       })
       expect(await sync(name)).toBe(0)
-      expect(await look(name, '?max_rows=5')).toMatchObject({
+      expect(await previewUnchanged(name, '?max_rows=5')).toMatchObject({
         cut_off: 'rows',
         rows_read: 5,
         deletes: { verdict: 'unknown', count: null },
@@ -309,16 +314,20 @@ test.skipIf(!postgres)(
   },
 )
 
-test('after a change of the definition it says that the next sync would ask', async () => {
+test('after a change of the definition a preview shows that the next sync needs approval', async () => {
   const name = await add({}, [{ id: '1', at: 1 }])
   await sync(name)
   const changed = jsonFlow(name, target.url, { item: { key: 'id', hash: { ignore: ['at'] } } })
   await flows.write(`${name}.flow.yaml`, changed)
   await flows.flows.reload('test')
-  expect(await look(name)).toMatchObject({ definition: 'ask', scan: null, rows_read: 0 })
+  expect(await previewUnchanged(name)).toMatchObject({
+    definition: 'ask',
+    scan: null,
+    rows_read: 0,
+  })
 })
 
-test('a source that is down is 502 with its reason, and leaves no trace', async () => {
+test('a preview of a source that is down is 502 with the reason, and writes nothing', async () => {
   const name = await add({
     source: { type: 'file', path: `\${env:DIR}/missing.json`, format: 'json', settle: '0s' },
   })
@@ -357,7 +366,7 @@ test.each([
   expect([response.statusCode, Object.keys(response.json())]).toEqual([status, ['error']])
 })
 
-test('other sites get nothing, and with SYNC_TOKEN nobody without it', async () => {
+test('other sites are refused, and with SYNC_TOKEN requests without the token', async () => {
   const url = '/sync/nobody/preview'
   for (const headers of [{ host: 'evil.example' }, { 'sec-fetch-site': 'cross-site' }]) {
     expect((await flows.call('GET', url, { headers })).statusCode).toBe(403)
@@ -376,7 +385,7 @@ test('other sites get nothing, and with SYNC_TOKEN nobody without it', async () 
 })
 
 /** Lets the source hang until the test answers; resolves with the first request for each call. */
-function hold(): () => Promise<ServerResponse> {
+function holdAnswers(): () => Promise<ServerResponse> {
   const waiting: ServerResponse[] = []
   let arrived = Promise.withResolvers<void>()
   erp.handle = (_, response) => {
@@ -393,12 +402,12 @@ function hold(): () => Promise<ServerResponse> {
   }
 }
 
-test('who hangs up ends the reading at the source, and the next may ask', async () => {
+test('a disconnected client ends the reading of the source, and the next preview may begin', async () => {
   const name = await add(httpSource())
-  const held = hold()
+  const nextRequest = holdAnswers()
   const given = new AbortController()
   const asked = fetch(`${address}/sync/${name}/preview`, { signal: given.signal })
-  const response = await held()
+  const response = await nextRequest()
   const cut = once(response, 'close')
   given.abort()
   await expect(asked).rejects.toThrow()
@@ -411,15 +420,15 @@ test('who hangs up ends the reading at the source, and the next may ask', async 
     .toBe(200)
 })
 
-test('one preview of a flow at a time, two in all, and then the source rests', async () => {
+test('one preview of a flow at a time, two in all, and then a pause for the source', async () => {
   const [first, second, third] = [
     await add(httpSource()),
     await add(httpSource()),
     await add({}, []),
   ]
-  const held = hold()
+  const nextRequest = holdAnswers()
   const running = [ask(first), ask(second)]
-  const responses = [await held(), await held()]
+  const responses = [await nextRequest(), await nextRequest()]
   for (const [name, why] of [
     [first, 'running already'],
     [third, '2 at most'],
@@ -438,13 +447,13 @@ test('one preview of a flow at a time, two in all, and then the source rests', a
   expect((await ask(first)).statusCode).toBe(200)
 })
 
-test('a sync never waits for a preview, which then gives way to it', async () => {
+test('a sync never waits for a preview, and ends it', async () => {
   const name = await add(httpSource())
-  const held = hold()
+  const nextRequest = holdAnswers()
   const asked = ask(name)
-  const response = await held()
+  const response = await nextRequest()
   const polled = sync(name)
-  sendJson(await held(), [{ id: '1' }])
+  sendJson(await nextRequest(), [{ id: '1' }])
   expect(await polled).toBe(1)
   sendJson(response, [{ id: '1' }])
   const refused = await asked
@@ -453,24 +462,24 @@ test('a sync never waits for a preview, which then gives way to it', async () =>
   expect(errors).toEqual([])
 })
 
-test('a preview waits for a poll in progress, and tells what the one after it would do', async () => {
+test('a preview waits for a running poll, and shows what the poll after it would do', async () => {
   const name = await add(httpSource())
-  const held = hold()
+  const nextRequest = holdAnswers()
   const polled = sync(name)
-  const first = await held()
+  const first = await nextRequest()
   const asked = ask(name)
   sendJson(first, [{ id: '1' }])
   expect(await polled).toBe(1)
-  sendJson(await held(), [{ id: '1' }, { id: '2' }])
-  const said = (await asked).json()
-  expect(said).toMatchObject({ changes: 1, items: { new: 1, unchanged: 1 } })
+  sendJson(await nextRequest(), [{ id: '1' }, { id: '2' }])
+  const shown = (await asked).json()
+  expect(shown).toMatchObject({ changes: 1, items: { new: 1, unchanged: 1 } })
 })
 
-test('a flow whose file changes meanwhile is asked about anew', async () => {
+test('a preview ends with 409 when the file of its flow changes meanwhile', async () => {
   const name = await add(httpSource())
-  const held = hold()
+  const nextRequest = holdAnswers()
   const asked = ask(name)
-  await held()
+  await nextRequest()
   await flows.write(
     `${name}.flow.yaml`,
     jsonFlow(name, target.url, { ...httpSource(), description: 'other' }),
@@ -479,9 +488,9 @@ test('a flow whose file changes meanwhile is asked about anew', async () => {
   expect((await asked).statusCode).toBe(409)
 })
 
-test('its time is over: what was read by then is told, or nothing', async () => {
+test('a preview whose time is over reports what was read by then, or nothing', async () => {
   const name = await add(httpSource())
-  hold()
+  holdAnswers()
   const response = await ask(name, '?max_seconds=1')
   expect(response.json()).toMatchObject({
     cut_off: 'time',
@@ -496,11 +505,11 @@ test('a stop of the service ends a preview', async () => {
   const name = 'stopped'
   await own.write(`${name}.flow.yaml`, jsonFlow(name, target.url, httpSource()))
   await own.flows.reload('test')
-  const held = hold()
+  const nextRequest = holdAnswers()
   await own.app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = own.app.server.address() as AddressInfo
   const asked = fetch(`http://127.0.0.1:${port}/sync/${name}/preview`)
-  await held()
+  await nextRequest()
   const stopping = own.stop()
   const response = await asked
   expect([response.status, await response.json()]).toEqual([

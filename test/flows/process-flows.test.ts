@@ -37,7 +37,7 @@ const items = (count: number) =>
 const sideBySide = { concurrent: true, timeout: 180_000 }
 
 test.skipIf(!isLongForm)(
-  `pauses outlive kill -9, run limits do not, SIGHUP reloads, SIGTERM breaks off a long poll and loses nothing (${needsLongForm})`,
+  `pauses survive kill -9, run limits do not; SIGHUP reloads; SIGTERM aborts a long poll and loses nothing (${needsLongForm})`,
   sideBySide,
   async ({ expect }) => {
     const shop = await startShop()
@@ -99,7 +99,7 @@ test.skipIf(!isLongForm)(
   },
 )
 
-test(`of two processes one polls a flow; when it is killed in the middle the other goes on within 15 s${title}`, {
+test(`one of two processes polls a flow; when it is killed in a poll the other continues within 15 s${title}`, {
   ...sideBySide,
   skip: !postgresUrl,
 }, async ({ expect }) => {
@@ -135,7 +135,7 @@ test(`of two processes one polls a flow; when it is killed in the middle the oth
   expect(shop.overlaps).toEqual([])
   expect(shop.arrived.size).toBe(5)
 
-  // Whoever reads next hangs in its read and is killed there.
+  // The process that reads next hangs in its read and is killed there.
   shop.answer((response) => void response.write('['))
   await expect.poll(() => shop.reading.length, soon).toBe(1)
   const [victim] = shop.reading
@@ -144,7 +144,7 @@ test(`of two processes one polls a flow; when it is killed in the middle the oth
   const killedAt = performance.now()
   ;(victim === 'one' ? one : two).child.kill('SIGKILL')
   await expect.poll(() => shop.reads.length, soon).toBeGreaterThan(before)
-  // A lease of 10 s and a look each second; the rest is for a busy machine.
+  // A lease of 10 s and a check each second; the rest is for a busy machine.
   expect(performance.now() - killedAt).toBeLessThan(15_000)
   expect(shop.reads.at(before)).toBe(victim === 'one' ? 'two' : 'one')
   await expect.poll(() => shop.arrived.size, soon).toBe(9)

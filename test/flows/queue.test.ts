@@ -41,7 +41,7 @@ function settlementsWith(
   return { settlements, over, refused, lost, sleeps, state }
 }
 
-test('outcomes that come while one transaction runs go together into the next', async () => {
+test('outcomes that arrive during a transaction are written together in the next', async () => {
   const groups: string[][] = []
   const hold = latch()
   const { settlements, over } = settlementsWith(async (group) => {
@@ -62,7 +62,7 @@ test('outcomes that come while one transaction runs go together into the next', 
   expect(settlements.size()).toBe(0)
 })
 
-test('a second transaction runs beside the first for a full group, and nothing is in both or left', async () => {
+test('a second transaction runs concurrently for a full group, and no outcome is in both or left', async () => {
   const groups: string[][] = []
   const hold = latch()
   const { settlements, over } = settlementsWith(
@@ -88,7 +88,7 @@ test('a second transaction runs beside the first for a full group, and nothing i
   expect(over.at(-1)).toBe('z')
 })
 
-test('an outcome that cannot be written, or whose claim is lost, does not spoil the others', async () => {
+test('an outcome that cannot be written, or whose lease is lost, does not affect the others', async () => {
   const written: string[] = []
   const hold = latch()
   const { settlements, over, refused, lost } = settlementsWith(async (group) => {
@@ -107,7 +107,7 @@ test('an outcome that cannot be written, or whose claim is lost, does not spoil 
   expect(over.sort()).toEqual(['a', 'b', 'bad', 'first', 'lost'])
 })
 
-test('outcomes wait for a database that is away, as long as that makes sense', async () => {
+test('outcomes wait for an unreachable database, for a limited time', async () => {
   let failures = 3
   const { settlements, refused, sleeps, state } = settlementsWith(async () => {
     failures -= 1
@@ -129,7 +129,7 @@ type Parts = {
   work?: Partial<Work<string, string>>
 }
 
-/** A worker over what is owed, a list in memory. */
+/** A worker over open deliveries, a list in memory. */
 function workerOver(jobs: string[], { deps, work }: Parts = {}) {
   const settled: string[] = []
   const heldBack: { pks: readonly string[]; delayMs: number }[] = []
@@ -177,7 +177,7 @@ const alone =
   (owed, signal) =>
     Promise.all(owed.map(({ pk }) => attempt(pk, signal)))
 
-test('a free place is refilled at once, whatever the slowest does', async () => {
+test('a free slot is used at once, however slow the other attempts are', async () => {
   const hold = latch()
   const started: string[] = []
   const { worker, settled } = workerOver(['slow', ...'abcdef'], {
@@ -196,7 +196,7 @@ test('a free place is refilled at once, whatever the slowest does', async () => 
   expect(settled).toHaveLength(7)
 })
 
-test('nothing is claimed while nothing may start, and no more than may', async () => {
+test('nothing is claimed while nothing may start, and no more than may start', async () => {
   const allowed = { starts: 0, waitMs: 5 }
   const { worker, settled, fetches } = workerOver([...'abc'], { work: { admit: () => allowed } })
   await wait(40)
@@ -207,7 +207,7 @@ test('nothing is claimed while nothing may start, and no more than may', async (
   await worker.stop(1_000)
 })
 
-test('a failure of the database is over with it, one of the program holds its item back for a minute', async () => {
+test('a database failure ends with its cause; a program error delays its item by a minute', async () => {
   const jobs = ['bug', 'a']
   let reads = 0
   const { worker, settled, heldBack, log } = workerOver(jobs, {
@@ -256,7 +256,7 @@ test('T50: when the term ends its attempts are broken off, and nothing more is c
   expect(jobs).toEqual(['c', 'd'])
 })
 
-test('an item that is finished while a read shows it as waiting is not sent again by that read', async () => {
+test('an item that is finished while a read still shows it as waiting is not sent again by that read', async () => {
   const hold = latch()
   const sent: string[] = []
   const saved = latch()
@@ -290,7 +290,7 @@ test('an item that is finished while a read shows it as waiting is not sent agai
   expect(sent).toEqual(['a'])
 })
 
-test('what changes while it is sent is sent again right after that, though the walk has passed it', async () => {
+test('an item that changes while it is sent is sent again right after, although the walk has passed it', async () => {
   const owed = new Map([
     ['a', 1],
     ['b', 1],
@@ -300,7 +300,7 @@ test('what changes while it is sent is sent again right after that, though the w
   const { worker } = workerOver([], {
     deps: { pollMs: 3600_000 },
     work: {
-      // As a database has it: what is in hand is owed until its outcome is written.
+      // As in a database: a delivery in progress is open until its outcome is written.
       walk: () => {
         const left = [...owed.keys()]
         return {
@@ -334,7 +334,7 @@ test('what changes while it is sent is sent again right after that, though the w
   await worker.stop(1_000)
 })
 
-test('what is let go of at a stop is not ours any more, however late its answer comes', async () => {
+test('an attempt that a stop abandoned has no lease any more, however late its answer comes', async () => {
   const hold = latch()
   const rights: boolean[] = []
   const { worker } = workerOver(['slow'], {

@@ -22,7 +22,7 @@ const sent = (poll: TestPoll) =>
   poll.enqueued.map(({ pk, kind, value }) => [pk, kind === 'delete' ? kind : value.v])
 const cursor = async (poll: TestPoll) => (await findFlowState(database.db, poll.name))?.cursor
 
-test('an item that is synced during a poll and changes again before the poll comes to it is sent as it is last', async () => {
+test('an item that is synced during a poll and changes again before the poll reads it has the last content sent', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: 'x', v: 1, at: 1 }]]
   await poll.poll()
@@ -34,7 +34,7 @@ test('an item that is synced during a poll and changes again before the poll com
     expect(await sync(poll, 'x')).toMatchObject({ changed: true })
   }
   await poll.poll()
-  // Nobody can tell which of the two is newer, so the place to read from stays where it was.
+  // It is unknown which of the two is newer, so the cursor stays.
   expect(await cursor(poll)).toBe('1')
 
   poll.beforeBatch = () => undefined
@@ -47,7 +47,7 @@ test('an item that is synced during a poll and changes again before the poll com
   expect(await cursor(poll)).toBe('4')
 })
 
-test('what a poll has read before an item was synced does not replace it', async () => {
+test('content that a poll read before a sync of the item does not replace the newer one', async () => {
   const poll = await create()
   poll.rows = [[{ id: 'x', v: 1 }]]
   await poll.poll()
@@ -61,7 +61,7 @@ test('what a poll has read before an item was synced does not replace it', async
   ])
 })
 
-test('an item that a sync found unchanged is not put back by a poll that had begun before', async () => {
+test('an item that a sync found unchanged is not set back by a poll that began earlier', async () => {
   const poll = await create()
   poll.rows = [[{ id: 'x', v: 1 }]]
   await poll.poll()
@@ -74,7 +74,7 @@ test('an item that a sync found unchanged is not put back by a poll that had beg
   expect(sent(poll)).toEqual([['x', 1]])
 })
 
-test('the same content, found by a sync and by a poll at once, is sent once and holds nothing up', async () => {
+test('the same content, found by a sync and a poll at once, is sent once and blocks nothing', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: 'x', v: 1, at: 1 }]]
   await poll.poll()
@@ -89,7 +89,7 @@ test('the same content, found by a sync and by a poll at once, is sent once and 
   expect(await cursor(poll)).toBe('2')
 })
 
-test('a sync that began before a whole poll reads again instead of putting back what was', async () => {
+test('a sync that began before a whole poll reads again instead of restoring the older content', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: 'x', v: 2, at: 1 }]]
   await poll.poll()
@@ -108,7 +108,7 @@ test('a sync that began before a whole poll reads again instead of putting back 
   expect(sent(poll).at(-1)).toEqual(['x', 2])
 })
 
-test('a sync does not bring back an item that a poll has found gone meanwhile', async () => {
+test('a sync does not restore an item that a poll has found missing meanwhile', async () => {
   const poll = await create({
     flow: { deletes: { mode: 'delete', guard: { emptySource: 'allow' } } },
   })
@@ -129,7 +129,7 @@ test('a sync does not bring back an item that a poll has found gone meanwhile', 
   ])
 })
 
-test('a sync that is overtaken by polls again and again says so and loses nothing', async () => {
+test('a sync that polls overtake repeatedly reports it and loses nothing', async () => {
   const poll = await create()
   poll.rows = [[{ id: 'x', v: 1 }]]
   await poll.poll()
@@ -145,7 +145,7 @@ test.each([
   ['set back by a minute', -60_000],
   ['set back by a day', -86_400_000],
   ['set forward by a day', 86_400_000],
-])('a clock that is %s keeps no change from being sent', async (_, stepMs) => {
+])('a clock that is %s does not prevent the delivery of a change', async (_, stepMs) => {
   const poll = await create()
   poll.rows = [
     [
@@ -179,7 +179,7 @@ test.each([
   expect(await sync(poll, 'y')).toMatchObject({ changed: true })
 })
 
-test('a full scan that was made while the clock was a day ahead does not put off the next ones', async () => {
+test('a full scan with a clock a day ahead does not delay the next ones', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 }, fullScanEveryMs: 3_600_000 })
   poll.rows = [[{ id: 'x', at: 1 }]]
   offsetMs += 86_400_000
@@ -193,7 +193,7 @@ test('a full scan that was made while the clock was a day ahead does not put off
   expect(poll.scans).toEqual([null, null, '1'])
 })
 
-test('each change has a number of its own, greater than those before, also after a reset', async () => {
+test('each change has its own number, greater than those before, also after a reset', async () => {
   const poll = await create()
   const changes: number[] = []
   const { enqueue } = poll.deps

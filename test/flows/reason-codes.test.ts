@@ -30,7 +30,7 @@ const pauseOf = async (flow: string) => {
   return state?.paused ? state : undefined
 }
 
-test('a pause of the service has a code, and its sentence stays for the version before', async () => {
+test('a pause by the service has a code, and keeps its sentence for the version before', async () => {
   await database.transaction((trx) =>
     pauseByService(trx, ['limited'], { at, why: { code: 'RUN_LIMIT_REACHED' } }),
   )
@@ -40,7 +40,7 @@ test('a pause of the service has a code, and its sentence stays for the version 
   })
 })
 
-test('a pause that the version before sets beside this one has its code, and ends by it', async () => {
+test('a pause that the version before sets beside this one has its code and ends with it', async () => {
   await pauseBefore('gone', 'service', 'definition missing')
   expect(await pauseOf('gone')).toMatchObject({ why: { code: 'DEFINITION_MISSING' } })
   const back = { at, pausedFor: 'DEFINITION_MISSING', why: { code: 'DEFINITION_BACK' } } as const
@@ -51,7 +51,7 @@ test('a pause that the version before sets beside this one has its code, and end
   expect(await findPauseFor(database.db, 'other shop', ['DESTINATION_CHANGED'])).toBeDefined()
 })
 
-test('the words of an operator are no code, also in the place of a pause that had one', async () => {
+test('a text of an operator gets no code, also when it replaces a pause with a code', async () => {
   await pauseBefore('by hand', 'ana', 'definition missing')
   expect(await pauseOf('by hand')).toMatchObject({ pausedBy: 'ana', why: null })
 
@@ -62,7 +62,7 @@ test('the words of an operator are no code, also in the place of a pause that ha
   )
   expect(await pauseOf('taken over')).toMatchObject({ reason: 'stock-taking', why: null })
 
-  // As the version before does it: it does not know of the code.
+  // As the version before does, which has no code.
   await pauseBefore('taken over before', 'service', 'definition missing')
   await sql`update flow_pause set paused_by = 'ana', reason = 'stock-taking', code = null
     where flow = 'taken over before'`.execute(database.db)
@@ -82,7 +82,7 @@ test('the API makes the sentence in the language of the reader', () => {
   expect(shownReason(null, 'es')).toBeNull()
 })
 
-test('a mail shows the reason in its language, and the sentence alone of what has no code', () => {
+test('a mail shows the reason in its language, and only the sentence of a reason without a code', () => {
   const common = { attempts: 1, at: at.toISOString() }
   const { text } = failureNotification({
     ...{ kind: 'deliveries_failed', id: 'm1', at: at.toISOString(), flow: 'f' },

@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => database.close())
 
 /** An issuer with a client and a first refresh token, and the processes that use it. */
-async function world() {
+async function openIssuer() {
   serial += 1
   const first = `TG-canary-first-${serial}`
   const clock = { at: start }
@@ -38,10 +38,12 @@ async function world() {
     clientSecret: 'canary-client-secret',
     refreshToken: first,
   })
-  const told: { status?: number } = {}
+  const forced: { status?: number } = {}
   const shop = await serveShop((asked) => {
     const answer = issuer.answer(asked)
-    return told.status === undefined ? answer : { status: told.status, body: { error: 'unknown' } }
+    return forced.status === undefined
+      ? answer
+      : { status: forced.status, body: { error: 'unknown' } }
   })
   onTestFinished(() => shop.close())
   const agent = new Agent()
@@ -82,7 +84,7 @@ async function world() {
       .selectAll()
       .where('flow', '=', `precios-${serial}`)
       .execute()
-  return { first, clock, issuer, shop, told, logged, process, row, errors }
+  return { first, clock, issuer, shop, forced, logged, process, row, errors }
 }
 
 /** A database that fails where `when` returns true. */
@@ -99,8 +101,8 @@ function failing(when: (name: PropertyKey) => boolean): Database {
 
 const written = (text: string) => new Secret([{ text, isWritten: true }], text)
 
-test('each renewal is made with the token that the one before brought, which stands sealed in the database and nowhere else', async () => {
-  const { first, clock, issuer, logged, process, row } = await world()
+test('each renewal uses the token of the one before, which is encrypted in the database and nowhere else', async () => {
+  const { first, clock, issuer, logged, process, row } = await openIssuer()
   const one = process('one')
   expect(await one.get()).toBe('APP_USR-canary-access-1')
   expect(await one.get()).toBe('APP_USR-canary-access-1')
@@ -117,7 +119,7 @@ test('each renewal is made with the token that the one before brought, which sta
 })
 
 test('T13: processes that need a token at once renew it once, and use the same one', async () => {
-  const { clock, issuer, process } = await world()
+  const { clock, issuer, process } = await openIssuer()
   const all = ['one', 'two', 'three'].map((name) => process(name))
   const again = () => Promise.all([...all, ...all].map((one) => one.get()))
   expect(new Set(await again())).toEqual(new Set(['APP_USR-canary-access-1']))
@@ -126,8 +128,8 @@ test('T13: processes that need a token at once renew it once, and use the same o
   expect(issuer.renewals).toHaveLength(2)
 })
 
-test('a process that starts anew goes on with the newest token, and asks for none while the access token is good', async () => {
-  const { first, clock, issuer, process } = await world()
+test('a restarted process uses the newest token, and requests none while the access token is valid', async () => {
+  const { first, clock, issuer, process } = await openIssuer()
   await process('one').get()
   expect(await process('two').get()).toBe('APP_USR-canary-access-1')
   expect(issuer.renewals).toHaveLength(1)
@@ -136,8 +138,8 @@ test('a process that starts anew goes on with the newest token, and asks for non
   expect(issuer.renewals).toEqual([first, 'TG-canary-refresh-1'])
 })
 
-test('a receiver that takes no token causes one renewal a minute at most', async () => {
-  const { clock, issuer, process } = await world()
+test('a receiver that refuses every token causes at most one renewal a minute', async () => {
+  const { clock, issuer, process } = await openIssuer()
   const one = process('one')
   one.refused(await one.get())
   expect(await one.get()).toBe('APP_USR-canary-access-1')
@@ -149,8 +151,8 @@ test('a receiver that takes no token causes one renewal a minute at most', async
   expect(issuer.renewals).toHaveLength(2)
 })
 
-test('what a renewal brought is stored although the database fails at first, and a stop waits for it', async () => {
-  const { clock, issuer, process } = await world()
+test('a renewed token is stored although the database fails at first, and a stop waits for it', async () => {
+  const { clock, issuer, process } = await openIssuer()
   let left = 3
   const failsNow = failing((name) => {
     if (name !== 'updateTable' || issuer.renewals.length === 0 || left === 0) return false
@@ -167,7 +169,7 @@ test('what a renewal brought is stored although the database fails at first, and
 })
 
 /** Simulates a process that is killed after the issuer has responded: it writes nothing more. */
-async function killedBeforeCommit(one: Awaited<ReturnType<typeof world>>) {
+async function killedBeforeCommit(one: Awaited<ReturnType<typeof openIssuer>>) {
   const killed = one.process('killed', {
     database: failing(() => one.issuer.renewals.length > 0),
   })
@@ -177,8 +179,8 @@ async function killedBeforeCommit(one: Awaited<ReturnType<typeof world>>) {
   expect(await got).toBe('the database is away')
 }
 
-test('T13: a process killed between the answer and its commit loses the access: the next one waits, tries, and says what happened', async () => {
-  const one = await world()
+test('T13: a process killed between the answer and its commit loses the access: the next one waits, tries, and reports it', async () => {
+  const one = await openIssuer()
   await killedBeforeCommit(one)
   const next = one.process('next')
   // The killed process might only be paused: its tokens could still arrive.
@@ -201,12 +203,12 @@ test('T13: a process killed between the answer and its commit loses the access: 
   expect(JSON.stringify([one.logged, await one.errors()])).not.toContain('canary')
 })
 
-test('an issuer that took the token before its answer got lost may take it again: the access goes on', async () => {
-  const one = await world()
-  one.told.status = 503
+test('an issuer that used the token before its answer was lost may accept it again: the access continues', async () => {
+  const one = await openIssuer()
+  one.forced.status = 503
   await expect(one.process('one').get()).rejects.toThrow('no access token: HTTP 503')
   expect(await one.row()).toMatchObject({ renewal_began_at: null, unheard_since: new Date(start) })
-  delete one.told.status
+  delete one.forced.status
   // Simulates an issuer that accepts the previous token for a while.
   const fresh = createIssuer({
     clientId: '4242',
@@ -218,24 +220,24 @@ test('an issuer that took the token before its answer got lost may take it again
   expect(await one.row()).toMatchObject({ unheard_since: null, lost_at: null })
 })
 
-test('a process that stood still and brings its tokens after all mends an access that was given up meanwhile', async () => {
-  const one = await world()
-  let isHeld = true
+test('a suspended process that stores its tokens late restores an access that was given up meanwhile', async () => {
+  const one = await openIssuer()
+  let isBlocked = true
   const stuck = failing(
-    (name) => name === 'updateTable' && one.issuer.renewals.length > 0 && isHeld,
+    (name) => name === 'updateTable' && one.issuer.renewals.length > 0 && isBlocked,
   )
   const slow = one.process('slow', { database: stuck })
   const brought = slow.get()
   await expect.poll(() => one.issuer.renewals.length).toBe(1)
   one.clock.at += 31 * seconds
   await expect(one.process('other').get()).rejects.toThrow('invalid_grant')
-  isHeld = false
+  isBlocked = false
   expect(await brought).toBe('APP_USR-canary-access-1')
   expect(await one.process('third').get()).toBe('APP_USR-canary-access-1')
 })
 
-test('an issuer that hands out no other refresh token is asked with the same one again', async () => {
-  const one = await world()
+test('an issuer that issues no other refresh token gets the same one again', async () => {
+  const one = await openIssuer()
   let asked = 0
   one.issuer.answer = ({ body }) => {
     asked += 1
@@ -248,8 +250,8 @@ test('an issuer that hands out no other refresh token is asked with the same one
   expect(await tokens.get()).toBe('APP_USR-canary-2')
 })
 
-test('another first token in the flow file starts anew, also after a loss', async () => {
-  const one = await world()
+test('another first token in the flow file starts again, also after a loss', async () => {
+  const one = await openIssuer()
   await one.process('one').get()
   one.issuer.revoke()
   one.clock.at += 6 * hours
@@ -266,8 +268,8 @@ test('another first token in the flow file starts anew, also after a loss', asyn
   expect(again.renewals).toEqual(['TG-canary-other-one'])
 })
 
-test('a client that the issuer does not know costs no access: it is asked for again once that is mended', async () => {
-  const one = await world()
+test('a client that the issuer does not know loses no access: a token is requested again when that is repaired', async () => {
+  const one = await openIssuer()
   const answer = one.issuer.answer
   one.issuer.answer = () => ({ status: 401, body: { error: 'invalid_client' } })
   await expect(one.process('one').get()).rejects.toThrow(
@@ -277,8 +279,8 @@ test('a client that the issuer does not know costs no access: it is asked for ag
   expect(await one.process('one').get()).toBe('APP_USR-canary-access-1')
 })
 
-test('T14: secrets:rotate seals it anew; with a lost key the access is given up and says so', async () => {
-  const one = await world()
+test('T14: secrets:rotate encrypts it again; with a lost key the access is given up, and its reason says so', async () => {
+  const one = await openIssuer()
   await one.process('one').get()
   const fresh = { id: 'k2', key: randomBytes(32) }
   // A start without the key is refused.

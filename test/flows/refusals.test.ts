@@ -4,7 +4,7 @@ import { type ReasonCode, reasonTexts, sentenceOf } from '../../src/domain/flow-
 import { type ErrorCode, errorCatalogue } from '../../src/errors/app-error.ts'
 import { jsonFlow, startTarget, startTestFlows, type TestFlows } from '../support/flows.ts'
 
-/** What the control API refuses is told in both languages, by the one catalogue of reasons. */
+/** Refusals of the control API have a sentence in both languages, from the one catalogue of reasons. */
 
 const sources = [
   ...globSync('src/{flows,http}/**/*.ts'),
@@ -37,7 +37,7 @@ test('the English sentence of an error code is that of the catalogue of errors',
   }
 })
 
-test('no refusal of the control API is a sentence without a code', () => {
+test('every refusal of the control API has a code', () => {
   const own = sources.filter(({ file }) => /src\/(flows|app)\//.test(file))
   const plain = own.filter(({ file, text }) => {
     const errors = [...text.matchAll(/new AppError\('\w+', \{[^}]*message/g)]
@@ -99,7 +99,7 @@ test.each([
   }
 })
 
-test('why a test message did not arrive is told in the reader’s language', async () => {
+test('the reason why a test message did not arrive is in the reader’s language', async () => {
   const receiver = await startTarget()
   receiver.answer(307)
   try {

@@ -23,9 +23,9 @@ let calls: Call[] = []
 let products: Product[] = []
 let lastId = 900_000_000_000_000
 /** What the shop answers instead, once. */
-let next: ((call: Call) => Told | 'drop' | undefined) | undefined
+let next: ((call: Call) => ShopAnswer | 'drop' | undefined) | undefined
 
-type Told = { status: number; body?: string | Buffer; headers?: Record<string, string> }
+type ShopAnswer = { status: number; body?: string | Buffer; headers?: Record<string, string> }
 
 function shop({ method, url, text }: Call): { status: number; body?: unknown } {
   const found = (id: string | undefined) => products.find((one) => String(one.id) === id)
@@ -143,9 +143,9 @@ async function serve(flow: Flow) {
   return { bring, stop }
 }
 
-const told = () => calls.map(({ method, url }) => `${method} ${url}`)
+const requestLines = () => calls.map(({ method, url }) => `${method} ${url}`)
 
-test('created once, changed and deleted under the id that the shop gave it, also by the next process', async () => {
+test('an item is created once, changed and deleted under the shop’s id, also by the next process', async () => {
   const flow = flowTo('remembers')
   const first = await serve(flow)
   await first.bring({ sku: 'A/1', price: 5 })
@@ -160,14 +160,14 @@ test('created once, changed and deleted under the id that the shop gave it, also
   // Deleted and there again, it is new.
   await second.bring({ sku: 'A/1', price: 8 })
   expect(products).toHaveLength(2)
-  expect(told().filter((line) => line.startsWith('POST'))).toHaveLength(3)
-  expect(told()).toContain(`DELETE /products/${id}`)
+  expect(requestLines().filter((line) => line.startsWith('POST'))).toHaveLength(3)
+  expect(requestLines()).toContain(`DELETE /products/${id}`)
 })
 
-test('an item whose creation was not answered is looked for before it is created again', async () => {
+test('an item whose creation has no answer is looked up before it is created again', async () => {
   const find = { url: `${base}/products?sku={body.sku}`, remember: { id: '$[0].id' } }
   const { bring } = await serve(flowTo('finds', { find }))
-  // It is created, but nobody hears of it.
+  // It is created, and the answer is lost.
   next = (call) => {
     if (call.method !== 'POST') return undefined
     shop(call)
@@ -175,8 +175,8 @@ test('an item whose creation was not answered is looked for before it is created
   }
   await bring({ sku: 'ñ 1', price: 5 })
   expect(products).toMatchObject([{ sku: 'ñ 1', price: 5 }])
-  expect(told().filter((line) => line.startsWith('POST'))).toHaveLength(1)
-  expect(told().at(-1)).toBe(`PUT /products/${products[0]?.id}`)
+  expect(requestLines().filter((line) => line.startsWith('POST'))).toHaveLength(1)
+  expect(requestLines().at(-1)).toBe(`PUT /products/${products[0]?.id}`)
   await bring({ sku: 'ñ 1', price: 6 })
   expect(products).toMatchObject([{ price: 6 }])
   // Of one that was never there nothing has to be deleted.
@@ -184,7 +184,7 @@ test('an item whose creation was not answered is looked for before it is created
   expect(await statesOf(database, 'finds')).toEqual({ done: 2 })
 })
 
-test('one that somebody deleted in the shop is created anew', async () => {
+test('an item that was deleted at the shop is created again', async () => {
   const { bring } = await serve(flowTo('anew'))
   await bring({ sku: 'A', price: 5 })
   products = []
@@ -193,7 +193,7 @@ test('one that somebody deleted in the shop is created anew', async () => {
   expect(await statesOf(database, 'anew')).toEqual({ done: 1 })
 })
 
-test('what is found may be one of several: the one of this key', async () => {
+test('of several found items the one with this key counts', async () => {
   const find = {
     url: `${base}/products?sku={pk}`,
     remember: { id: 'products[sku = $pk].id' },
@@ -205,13 +205,13 @@ test('what is found may be one of several: the one of this key', async () => {
     body: '{"products":[{"id":40,"sku":"A-large"},{"id":41,"sku":"A"},{"id":42,"sku":"a"}]}',
   })
   await bring({ sku: 'A', price: 5 })
-  expect(told()).toEqual(['GET /products?sku=A', 'PUT /products/41'])
+  expect(requestLines()).toEqual(['GET /products?sku=A', 'PUT /products/41'])
   next = () => ({ status: 200, body: '{"products":[{"id":40,"sku":"B-large"}]}' })
   await bring({ sku: 'B', price: 5 })
-  expect(told().slice(2)).toEqual(['GET /products?sku=B', 'POST /products'])
+  expect(requestLines().slice(2)).toEqual(['GET /products?sku=B', 'POST /products'])
 })
 
-test('a list of one is its entry, and an empty one shows that there is none', async () => {
+test('a list with one entry is that entry, and an empty list means that there is none', async () => {
   const find = { url: `${base}/products?sku={pk}`, remember: { id: 'ids' } }
   const { bring } = await serve(flowTo('lists', { find }))
   products = [{ id: 41, sku: 'A', price: 1 }]
@@ -219,7 +219,7 @@ test('a list of one is its entry, and an empty one shows that there is none', as
   await bring({ sku: 'A', price: 5 })
   next = () => ({ status: 200, body: '{"ids":[]}' })
   await bring({ sku: 'B', price: 5 })
-  expect(told()).toEqual([
+  expect(requestLines()).toEqual([
     'GET /products?sku=A',
     'PUT /products/41',
     'GET /products?sku=B',
@@ -227,7 +227,7 @@ test('a list of one is its entry, and an empty one shows that there is none', as
   ])
 })
 
-test('a shop may say in its own words that it has an item no longer', async () => {
+test('a shop may report in its own format that it no longer has an item', async () => {
   const answers = [{ status: [400], when: 'body.code = "no_such_product"', is: 'gone' }]
   const flow = flowTo('own-words', { answers })
   const { bring } = await serve(flow)
@@ -239,10 +239,10 @@ test('a shop may say in its own words that it has an item no longer', async () =
   next = () => ({ status: 400, body: '{"code":"no_such_product"}' })
   await bring({ sku: 'A', price: 6, kind: 'delete' })
   expect(await statesOf(database, 'own-words')).toEqual({ done: 1 })
-  expect(told().filter((line) => line.startsWith('DELETE'))).toHaveLength(1)
+  expect(requestLines().filter((line) => line.startsWith('DELETE'))).toHaveLength(1)
 })
 
-test('an answer without the id is no success, since the next change would create it twice', async () => {
+test('an answer without the id is a failure, since the next change would create the item twice', async () => {
   const { bring } = await serve(flowTo('no-id'))
   next = () => ({ status: 201, body: '{"product":{}}' })
   await bring({ sku: 'A', price: 5 })
@@ -273,7 +273,7 @@ test.each([
   ['an object', '{"id":{"$oid":"5f"}}', 'has an object for id'],
   ['a page that is no JSON', '<html>En mantenimiento</html>', 'is no JSON'],
   ['more than anybody reads', JSON.stringify([{ id: 'x'.repeat(1_100_000) }]), 'is too large'],
-])('a look-up that answers %s creates nothing', async (_what, body, reason) => {
+])('a look-up with the answer %s creates nothing', async (_what, body, reason) => {
   const name = `unclear-${reason.length}`
   const { bring } = await serve(flowTo(name, { find: findHere() }))
   const answer: typeof next = () => {
@@ -283,12 +283,12 @@ test.each([
   next = answer
   await bring({ sku: 'A', price: 5 })
   expect(await failureOf(name)).toContain(reason)
-  expect(new Set(told())).toEqual(new Set(['GET /products?sku=A']))
+  expect(new Set(requestLines())).toEqual(new Set(['GET /products?sku=A']))
 })
 
-test('what a shop has is found in an answer of any usual size, charset and packing', async () => {
+test('an item is found in an answer of any usual size, charset and compression', async () => {
   const long = JSON.stringify([{ description: 'x'.repeat(200_000), id: 'ñ1' }])
-  const answers: Told[] = [
+  const answers: ShopAnswer[] = [
     { status: 200, body: long },
     { status: 200, body: `\ufeff[{"id":"ñ1"}]` },
     {
@@ -303,11 +303,14 @@ test('what a shop has is found in an answer of any usual size, charset and packi
   for (const [index, answer] of answers.entries()) {
     next = () => answer
     await bring({ sku: `A${index}`, price: 5 })
-    expect(told().slice(-2)).toEqual([`GET /products?sku=A${index}`, 'PUT /products/%C3%B11'])
+    expect(requestLines().slice(-2)).toEqual([
+      `GET /products?sku=A${index}`,
+      'PUT /products/%C3%B11',
+    ])
   }
 })
 
-test('a creation that is answered without a body is looked up, once', async () => {
+test('a creation whose answer has no body is looked up, once', async () => {
   const { bring } = await serve(flowTo('silent', { find: findHere() }))
   const silent: typeof next = (call) => {
     if (call.method !== 'POST') return undefined
@@ -317,9 +320,9 @@ test('a creation that is answered without a body is looked up, once', async () =
   next = silent
   await bring({ sku: 'A', price: 5 })
   const find = 'GET /products?sku=A'
-  expect(told()).toEqual([find, 'POST /products', find])
+  expect(requestLines()).toEqual([find, 'POST /products', find])
   await bring({ sku: 'A', price: 6 })
-  expect(told().slice(3)).toEqual([`PUT /products/${products[0]?.id}`])
+  expect(requestLines().slice(3)).toEqual([`PUT /products/${products[0]?.id}`])
   expect(products).toMatchObject([{ sku: 'A', price: 6 }])
 })
 
@@ -327,10 +330,10 @@ test('an id beyond 2^53 keeps its digits', async () => {
   const { bring } = await serve(flowTo('long-ids', { find: findHere() }))
   next = () => ({ status: 200, body: '[{"id":9007199254740993123}]' })
   await bring({ sku: 'A', price: 5 })
-  expect(told()[1]).toBe('PUT /products/9007199254740993123')
+  expect(requestLines()[1]).toBe('PUT /products/9007199254740993123')
 })
 
-test('create and change may have bodies of their own', async () => {
+test('create and change may have separate bodies', async () => {
   const { bring } = await serve(
     flowTo('bodies', {
       create: {

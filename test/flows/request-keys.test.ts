@@ -58,7 +58,7 @@ const keys = () =>
     ({ method, headers }) => [method, String(headers['idempotency-key'])] as const,
   )
 
-test('each request of one delivery has a key of its own, and each attempt of it the same', async () => {
+test('each request of one delivery has its own key, which is the same in each attempt', async () => {
   let asked = 0
   target.answer(
     ({ method }) => (method === 'POST' && ++asked < 3 ? 503 : method === 'GET' ? 404 : 200),
@@ -103,7 +103,7 @@ test('the same change under another mapping is another request', async () => {
   expect(keysOf(1)).not.toEqual(keysOf(2))
 })
 
-test('what names the key in a header, an address or a body names that of its request', async () => {
+test('a placeholder for the key in a header, an address or a body has the key of its request', async () => {
   await define('named', {
     request: {
       method: 'PUT',
@@ -122,7 +122,7 @@ test('what names the key in a header, an address or a body names that of its req
   expect(new Set(keys().map(([, key]) => key)).size).toBe(2)
 })
 
-test('an item of a batch has another key for another body', async () => {
+test('an item of a batch with another body has another key', async () => {
   target.answer(503)
   const to = (map: string) => ({
     request: { method: 'PUT', url: `${target.url}/items/{pk}` },

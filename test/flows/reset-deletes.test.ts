@@ -72,7 +72,7 @@ describe.each([
   ['a reset of the item', () => flows.call('DELETE', `/reset/${name}/A-4`)],
   ['a resync of the item', () => flows.call('POST', `/resync/${name}/A-4`)],
 ])('%s', (_, reset) => {
-  test('does not keep what the source has lost before it at the destinations', async () => {
+  test('deletes items at the destinations that the source lost before it', async () => {
     await start(free)
     await flows.write(`${name}.json`, items(1, 3))
     await reset()
@@ -80,7 +80,7 @@ describe.each([
     expect(deletes()).toEqual(['erp/A-4', 'web/A-4'])
   })
 
-  test('leaves a delete that is held back to the operator, who can still approve it', async () => {
+  test('leaves a delete that needs approval to the operator, who can still approve it', async () => {
     await start({ guard: { maxPercent: 10, minItems: 0 } })
     await flows.write(`${name}.json`, items(1, 3))
     await settle()
@@ -107,7 +107,7 @@ describe.each([
     expect(deletes()).toEqual(['erp/A-4', 'web/A-4'])
   })
 
-  test('of an item that came back deletes nothing', async () => {
+  test('of a returned item deletes nothing', async () => {
     await start(free)
     await reset()
     await settle()
@@ -115,7 +115,7 @@ describe.each([
   })
 })
 
-test('a reset while the flow is paused deletes after the next poll what the source lost before it', async () => {
+test('a reset while the flow is paused deletes, after the next poll, what the source lost before it', async () => {
   await start(free)
   await flows.call('POST', `/flow/${name}/pause`)
   await flows.write(`${name}.json`, items(1, 3))
@@ -125,7 +125,7 @@ test('a reset while the flow is paused deletes after the next poll what the sour
   expect(deletes()).toEqual(['erp/A-4', 'web/A-4'])
 })
 
-test('a reset item is shown as one that was never seen, and is not counted', async () => {
+test('a reset item is shown as never seen, and is not counted', async () => {
   await start(free)
   await flows.call('POST', `/flow/${name}/pause`)
   const reset = await flows.call('DELETE', `/reset/${name}/A-4`)
@@ -137,7 +137,7 @@ test('a reset item is shown as one that was never seen, and is not counted', asy
   expect(cards.find((card) => card.name === name)).toMatchObject({ items: 3 })
 })
 
-test('the preview of a reset flow says what it deletes, and what it holds back', async () => {
+test('the preview of a reset flow shows what it deletes, and what needs approval', async () => {
   await start({ guard: { maxPercent: 30, minItems: 0 } })
   await flows.call('POST', `/flow/${name}/pause`)
   await flows.call('DELETE', `/reset/${name}`)

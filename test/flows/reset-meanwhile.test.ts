@@ -28,7 +28,7 @@ afterAll(async () => {
   await target?.close()
 })
 
-test('a reset leaves a poll that runs alone, and the next one sends everything again', async () => {
+test('a reset does not affect a running poll, and the next one sends everything again', async () => {
   const polling = flows.flows.sync('big', { force: true })
   const { db } = flows.service.database
   await expect.poll(() => seenOf(db), { interval: 5 }).toBeGreaterThan(0)
@@ -38,7 +38,7 @@ test('a reset leaves a poll that runs alone, and the next one sends everything a
   expect(await flows.flows.sync('big', { force: true })).toMatchObject({ changes: items.length })
 })
 
-test('a sync that waits for the last poll of a limit does not run beyond it', async () => {
+test('a sync during the last poll of a limit causes no poll beyond it', async () => {
   await flows.call('POST', '/resync/big')
   await flows.call('POST', '/flow/big/limit/1')
   const { db } = flows.service.database

@@ -66,19 +66,19 @@ test.each([
   expect(planned(cron, timeZone, last)).toBe(expected)
 })
 
-test('no sooner than pollInterval after the last', () => {
+test('not before pollInterval after the last poll', () => {
   expect(planned('* * * * *', 'UTC', '2026-11-20T13:00:10Z', 600_000)).toBe(
     '2026-11-20T13:11:00.000Z',
   )
 })
 
-test('after downtime one poll is due, not one for each time that passed', () => {
+test('after downtime one poll is due, not one for each missed time', () => {
   const next = planned('0 * * * *', 'UTC', '2026-11-20T13:00:10Z') ?? ''
   expect(next).toBe('2026-11-20T14:00:00.000Z')
   expect(planned('0 * * * *', 'UTC', '2026-11-20T19:30:00Z')).toBe('2026-11-20T20:00:00.000Z')
 })
 
-test('without a schedule a poll follows the last by pollInterval', () => {
+test('without a schedule the next poll is due pollInterval after the last', () => {
   const flow = { pollIntervalMs: 60_000, schedule: undefined }
   expect(plannedAfter(flow, at('2026-11-20T13:00:10Z'))).toEqual(at('2026-11-20T13:01:10Z'))
 })
@@ -114,7 +114,7 @@ describe('a flow file', () => {
     )
   })
 
-  test('the zone has to be one', () => {
+  test('the time zone must exist', () => {
     expect(problem({ schedule: { cron: '0 8 * * *', timeZone: 'Mars/Olympus' } })).toMatch(
       /^must be a time zone/,
     )

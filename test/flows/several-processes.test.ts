@@ -52,7 +52,7 @@ async function hasReadAgain({ logLines }: TestFlows): Promise<void> {
 
 const sync = (process: TestFlows) => process.call('POST', '/sync/stock?force=true')
 
-test('what one process reads again, the others read too', async () => {
+test('flow files that one process reloads are reloaded by the others', async () => {
   for (const process of [one, two]) await process.write('stock.flow.yaml', definition('codigo'))
   await one.call('POST', '/flows/reload')
   await hasReadAgain(two)
@@ -65,7 +65,7 @@ test('what one process reads again, the others read too', async () => {
   expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 0 })
 })
 
-test('what a process reads when it starts, the others read too', async () => {
+test('flow files that a process reads at its start are reloaded by the others', async () => {
   for (const process of [one, two]) await process.write('stock.flow.yaml', definition('codigo'))
   two = await two.restart()
   await hasReadAgain(one)
@@ -73,7 +73,7 @@ test('what a process reads when it starts, the others read too', async () => {
   expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 0 })
 })
 
-test('a flow that only one process has a file of is not paused by another that is told to read again', async () => {
+test('a reload by another process does not pause a flow whose file only this process has', async () => {
   await one.write('fresh.json', items)
   await one.write('fresh.flow.yaml', jsonFlow('fresh', target.url, { startPaused: false }))
   await one.call('POST', '/flows/reload')
@@ -81,7 +81,7 @@ test('a flow that only one process has a file of is not paused by another that i
   expect((await one.call('GET', '/flows/status')).json().fresh).toMatchObject({ paused: false })
 })
 
-test('two definitions do not send everything again in turns: the process that began later polls', async () => {
+test('two definitions do not send everything again alternately: the process that began later polls', async () => {
   await two.write('stock.flow.yaml', definition('codigo'))
   two = await two.restart()
   expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 2 })
@@ -92,18 +92,18 @@ test('two definitions do not send everything again in turns: the process that be
   ])
   expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 0 })
 
-  // When it has gone, the flow is not left alone.
+  // After some minutes without a poll by that process the other one may poll.
   services[0]?.clock.advance(4 * 60_000)
   expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 2 })
 })
 
-/** Has the second process accept a definition that the first one's file says too, and the first one not read it again yet. */
+/** The second process accepts a definition that is also in the first one's file, which has not reloaded it yet. */
 async function changeBehindTheFirst(changed: object, { isNew = false } = {}): Promise<void> {
   await two.write('stock.flow.yaml', changed)
   two = await two.restart()
   await hasReadAgain(one)
   await sync(two)
-  // The first process leads: what is owed to a destination that it has not read of waits until it has.
+  // The first process leads: deliveries to a destination that it has not read yet wait until it has.
   if (!isNew) await two.delivered()
   await one.write('stock.flow.yaml', changed)
   target.received.length = 0
@@ -112,12 +112,12 @@ async function changeBehindTheFirst(changed: object, { isNew = false } = {}): Pr
 test.each([
   ['synced', 'POST', '/sync/stock?force=true'],
   ['sent again', 'POST', '/resync/stock?force=true'],
-  ['forgotten', 'DELETE', '/reset/stock'],
+  ['reset', 'DELETE', '/reset/stock'],
 ] as const)(
-  'by a definition that its own file does not say any more nothing is %s, whatever the clocks say',
+  'with a definition that its file no longer has nothing is %s, whatever the clocks',
   async (_, method, path) => {
     await changeBehindTheFirst(definition('codigo'))
-    // By the clock nobody has polled for long.
+    // By the clock there was no poll for long.
     services[0]?.clock.advance(24 * 60 * 60_000)
     const refused = await one.call(method, path)
     expect([refused.statusCode, refused.json()]).toEqual([
@@ -130,7 +130,7 @@ test.each([
   },
 )
 
-test('an item that is synced is owed to a destination that the process has not read of yet', async () => {
+test('a synced item is also delivered to a destination that this process has not read yet', async () => {
   const tell = () => one.call('POST', '/sync/stock/3')
   const both = definition('sku') as { destinations: { name: string }[] }
   const destinations = ['web', 'second'].map((name) => ({ ...both.destinations[0], name }))
@@ -145,7 +145,7 @@ test('an item that is synced is owed to a destination that the process has not r
   expect(new Set(sent.map(({ headers }) => headers['idempotency-key'])).size).toBe(2)
 })
 
-test('what one process stops, every process stops, and shows', async () => {
+test('a stop by one process holds for every process, and is shown by each', async () => {
   const got = () => target.received.filter(({ path }) => path === '/stock/3').length
   const stopped = await two.call('POST', '/sending/stop', { body: { flow: 'stock' } })
   expect(stopped.statusCode).toBe(200)

@@ -15,7 +15,7 @@ function sharing(name: string, budget: string, rules: Rules = {}): Flow {
   }
 }
 
-test('destinations that name one budget share the rate limit that they have alike', async () => {
+test('destinations with the same shared limit use it together', async () => {
   const rules = { rateLimit: { max: 2, perMs: 3_600_000 } }
   const receivers = [receiver(), receiver(), receiver(), receiver()]
   const flows = [

@@ -11,8 +11,8 @@ import { startTiendanube } from './shops/tiendanube.ts'
 import { startWooCommerce } from './shops/woocommerce.ts'
 
 /**
- * A day of 300 changes by each shop template: variations, two locations, articles that vanish and come back, persons who edit, count and
- * delete in the shop, and a minute of 429 and 5xx. At its end shop and source agree, nothing is gone that the source has not lost,
+ * A day of 300 changes by each shop template: variations, two locations, articles that disappear and return, persons who edit, count and
+ * delete in the shop, and a minute of 429 and 5xx. At its end shop and source agree, only items that the source removed are missing,
  * and no request was sent more than five times.
  */
 const simple = Array.from({ length: 16 }, (_, index) => `S-${index}`)
@@ -218,7 +218,7 @@ const sellerEnv = () => ({
   ...{ MELI_USER_ID: seller.user, MELI_REFRESH_TOKEN: seller.refreshToken },
 })
 
-/** Listings of the articles, each listed before (closed since), and one listing with a variation that the ERP does not know. */
+/** Listings of the articles, each with an earlier closed listing, and one listing with a variation that the ERP does not have. */
 async function openMercadoLibre(warehouses?: readonly string[]) {
   const shop = await startMercadoLibre({ ...seller, ...(warehouses && { warehouses }) })
   for (const [index, sku] of simple.entries()) {
@@ -281,7 +281,7 @@ const mercadolibre: Setup = {
             shirt().push({ ...one(`REM-XL-${added}`), price: shirt()[0]?.price ?? 10 })
             return of(sku) !== undefined
           },
-          // Ends the listing and publishes the article anew.
+          // Ends the listing and publishes the article again.
           remove: (sku) => relist(sku) !== undefined,
           recount: () => false,
         },
@@ -387,9 +387,9 @@ test.each([
     const settle = async () => {
       const polled = await flows.call('POST', '/sync/articulos')
       expect(polled.statusCode, polled.body).toBeLessThan(300)
-      const owed = async () =>
+      const countOpen = async () =>
         (await flows.call('GET', '/flow/articulos/waiting')).json().waiting.length
-      await expect.poll(owed, soon).toBe(0)
+      await expect.poll(countOpen, soon).toBe(0)
     }
     await bring(erp.list())
     expect((await flows.call('POST', '/flows/reload')).json()).toMatchObject({ problems: [] })
@@ -417,7 +417,7 @@ test.each([
       await bring(erp.change(10))
       await settle()
     }
-    // What persons took away comes back when the ERP has something new to say of it.
+    // An item that a person removed is created again when the ERP changes it.
     shop.interrupt(() => undefined)
     const recounted = (articles: readonly Article[]) =>
       articles.map((one) => (touched.has(one.codigo) ? { ...one, stock: '41' } : one))

@@ -67,9 +67,9 @@ async function serve(
     const polled = await flows.call('POST', '/sync/articulos')
     expect(polled.statusCode, polled.body).toBeLessThan(300)
     // Those that wait for another attempt too.
-    const owed = async () =>
+    const countOpen = async () =>
       (await flows.call('GET', '/flow/articulos/waiting')).json().waiting.length
-    await expect.poll(owed, soon).toBe(0)
+    await expect.poll(countOpen, soon).toBe(0)
   }
   const failures = async () =>
     (await flows.call('GET', '/flow/articulos/failures')).json().failures as {
@@ -85,7 +85,7 @@ const article = (codigo: string, precio: string, stock = '3'): Article => ({
   stock,
 })
 
-test('tiendanube: created, changed and deleted under its own ids; what an answer did not tell is found by its SKU', async () => {
+test('tiendanube: items are created, changed and deleted under its own ids; an unanswered creation is found by its SKU', async () => {
   const shop = await startTiendanube({ store: '991', token: 'shop-token' })
   onTestFinished(() => shop.close())
   const { bring, failures } = await serve(
@@ -100,7 +100,7 @@ test('tiendanube: created, changed and deleted under its own ids; what an answer
         .replaceAll('https://api.tiendanube.com', shop.url)
         .replace('max: 1, per', 'max: 100, per'),
   )
-  // Somebody made this one by hand, with two sizes.
+  // A product with two sizes, created at the shop.
   const shirt = shop.put(
     'Remera',
     { sku: 'REM-S', price: '9.00', stock: 1 },
@@ -129,7 +129,7 @@ test('tiendanube: created, changed and deleted under its own ids; what an answer
   await bring(article('A 1/ñ', '1.300,00'), article('REM-M', '12,00', '7'))
   expect(shop.asked.slice(asked).map(({ method }) => method)).toEqual(['PUT'])
   expect(variants()).toContainEqual(expect.objectContaining({ sku: 'B', stock: 0 }))
-  // One variant of a product that somebody made: the others stay as they are.
+  // One variant of a product that was created at the shop: the others stay unchanged.
   await bring(article('A 1/ñ', '1.300,00'))
   expect(shirt.variants).toMatchObject([
     { sku: 'REM-S', price: '9.00', stock: 1 },
@@ -138,7 +138,7 @@ test('tiendanube: created, changed and deleted under its own ids; what an answer
   expect(await failures()).toEqual([])
 })
 
-test('woocommerce: a hundred by a request; a SKU that is there already is changed, a product that somebody deleted made anew', async () => {
+test('woocommerce: a hundred by a request; an existing SKU is changed, a deleted product is created again', async () => {
   const shop = await startWooCommerce({ key: 'ck_1', secret: 'cs_1' })
   onTestFinished(() => shop.close())
   const { bring, failures } = await serve('woocommerce', {
@@ -146,7 +146,7 @@ test('woocommerce: a hundred by a request; a SKU that is there already is change
     WOO_BASIC: shop.basic,
   })
   const articles = Array.from({ length: 250 }, (_, index) => article(`W-${index}`, '1.500,00'))
-  // One is there under an id that nobody told; of the first batch nobody hears what became.
+  // One product exists under an unknown id; the answer to the first batch is lost.
   shop.put({ sku: 'W-7', regular_price: '1' })
   shop.loseAnswerOf('POST')
   await bring(...articles)
@@ -155,12 +155,12 @@ test('woocommerce: a hundred by a request; a SKU that is there already is change
   expect(shop.products.size).toBe(250)
   const prices = () => new Set([...shop.products.values()].map((one) => one.regular_price))
   expect(prices()).toEqual(new Set(['1500.00']))
-  // Of the batch whose answer was lost each is looked for by its own SKU: the shop's refusal names a product of a like SKU, too.
+  // Each item of the batch without an answer is looked up by its SKU: the shop's refusal also names a product with a similar SKU.
   expect(shop.asked.length).toBeLessThan(230)
   expect(await failures()).toEqual([])
 
-  const gone = [...shop.products.values()].find(({ sku }) => sku === 'W-3')
-  shop.products.delete(gone?.id ?? 0)
+  const removed = [...shop.products.values()].find(({ sku }) => sku === 'W-3')
+  shop.products.delete(removed?.id ?? 0)
   const before = shop.asked.length
   await bring(...articles.slice(1).map((one) => ({ ...one, precio: '1.600,00' })))
   expect(prices()).toEqual(new Set(['1500.00', '1600.00']))
@@ -169,18 +169,18 @@ test('woocommerce: a hundred by a request; a SKU that is there already is change
     status: 'draft',
     stock_quantity: 0,
   })
-  // Few go alone: the one that is deleted, the one that is made anew, what is left over from the hundreds.
+  // Few items have a request of their own: the deleted one, the one created again, the rest after the hundreds.
   expect(shop.asked.length - before).toBeLessThan(50)
   expect(await failures()).toEqual([])
 })
 
-test('woocommerce: what is refused spoils nothing beside it', async () => {
+test('woocommerce: a refused item does not affect others in its batch', async () => {
   const shop = await startWooCommerce({ key: 'ck_1', secret: 'cs_1' })
   onTestFinished(() => shop.close())
   const { bring, failures } = await serve(
     'woocommerce',
     { WOO_URL: shop.url, WOO_BASIC: shop.basic },
-    // A mapping that somebody spoiled: the price of one is no text.
+    // A wrong mapping: the price of one item is not a text.
     (text) => text.replace('$string(precio)', 'codigo = "bad" ? $number(precio) : $string(precio)'),
   )
   await bring(article('a', '1,00'), article('bad', '2,00'), article('c', '3,00'))
@@ -201,7 +201,7 @@ const sellerEnv = {
   MELI_REFRESH_TOKEN: seller.refreshToken,
 }
 
-test('mercadolibre: price and stock of the listing with the SKU, a delete pauses it; one renewal serves all, and the newest token is kept', async () => {
+test('mercadolibre: the listing with the SKU gets price and stock, a delete pauses it; one renewal serves all', async () => {
   const shop = await startMercadoLibre(seller)
   onTestFinished(() => shop.close())
   const { flows, bring, failures } = await serve('mercadolibre', sellerEnv, (text) =>
@@ -225,7 +225,7 @@ test('mercadolibre: price and stock of the listing with the SKU, a delete pauses
     { id: 'MLA3', price: 1, available_quantity: 2 },
     { id: 'MLA4', price: 1, available_quantity: 1 },
   ])
-  // What it did not do is told: a price that it sets itself, and an article that nobody published.
+  // Refused changes are reported: a price that the shop sets itself, and an article that is not published.
   const causes = (await failures()).map(({ cause }) => cause)
   expect(causes).toHaveLength(2)
   expect(causes.join()).toMatch(/price was not updated/)
@@ -247,7 +247,7 @@ test('mercadolibre: price and stock of the listing with the SKU, a delete pauses
     { id: 'MLA4', status: 'active' },
   ])
   expect(shop.issuer.renewals).toEqual([seller.refreshToken, 'TG-canary-refresh-1'])
-  // Their ids are known, but for the one that was never there, active or paused.
+  // Their ids are stored, except for the one that never existed, active or paused.
   const searches = shop.asked.slice(asked).filter(({ path }) => path.endsWith('/items/search'))
   expect(searches.map(({ query }) => query.get('seller_sku'))).toEqual(['UNKNOWN', 'UNKNOWN'])
   expect(JSON.stringify(flows.logLines)).not.toContain('canary')
@@ -284,7 +284,7 @@ test('mercadolibre: a variation gets its stock, and a variation that a person ad
   expect(await failures()).toEqual([])
 })
 
-test('mercadolibre-warehouses: the stock of one warehouse with the version it has, also after a sale; the other stays', async () => {
+test('mercadolibre-warehouses: the stock of one warehouse is set with its version, also after a sale; others stay', async () => {
   const shop = await startMercadoLibre({ ...seller, warehouses: ['100', '200'] })
   onTestFinished(() => shop.close())
   const { bring, failures } = await serve('mercadolibre-warehouses', sellerEnv, (text) =>
@@ -302,7 +302,7 @@ test('mercadolibre-warehouses: the stock of one warehouse with the version it ha
   expect(await failures()).toEqual([])
 })
 
-test('shopify: the handle finds it, so nothing is doubled; refusals are told, throttling is waited out, deletes archive', async () => {
+test('shopify: the handle prevents duplicates; refusals are reported, throttling is waited for, deletes archive', async () => {
   const shop = await startShopify({ token: 'shpat', points: 90 })
   onTestFinished(() => shop.close())
   const { bring, failures } = await serve('shopify', {
@@ -337,7 +337,7 @@ test('shopify: the handle finds it, so nothing is doubled; refusals are told, th
   expect(shop.products.size).toBe(2)
 })
 
-test('flows:new writes a file that is sound once its variables are set, and never over another', async () => {
+test('flows:new writes a file that is valid when its variables are set, and never overwrites one', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tillbridge-new-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const run = (...given: string[]) =>
@@ -383,7 +383,7 @@ function exampleOf(variable: string): string {
   return /URL|SHOP$/.test(variable) ? 'https://shop.example.com' : `value-of-${variable}`
 }
 
-test('a flow that flows:new has written waits for its operator, and its preview shows what it would send', async () => {
+test('a flow from flows:new is paused at first, and its preview shows what it would send', async () => {
   const { text } = flowFromTemplate({ template: 'csv-drop', name: 'nuevo', startPaused: true })
   const flows = await startTestFlows({
     env: { ARTICULOS_CSV: 'unused', DESTINO_DB_URL: 'postgres://127.0.0.1:9/x' },

@@ -47,12 +47,12 @@ const sent = () =>
     .map(({ path }) => path)
     .sort()
 
-test('a destination gets what its filter and its mapping let through, the others all of theirs', async () => {
+test('a destination gets the items that its filter and mapping let through, the others all of theirs', async () => {
   expect(sent()).toEqual(['/all/A', '/all/B', '/all/C', '/filtered/C', '/mapped/A', '/mapped/C'])
   expect((await flows.call('GET', '/errors?flow=shop')).json()).toEqual([])
 })
 
-test('the item shows where it was skipped, and why', async () => {
+test('the report of an item shows where it was skipped, and why', async () => {
   const { destinations } = (await flows.call('GET', '/flow/shop/items/B')).json()
   expect(destinations).toMatchObject([
     { name: 'all', state: 'delivered', in_sync: true },
@@ -73,7 +73,7 @@ test('the item shows where it was skipped, and why', async () => {
   expect(JSON.stringify(history)).toContain('"outcome":"skipped"')
 })
 
-test('a field that only a filter looks at counts as a change', async () => {
+test('a field that only a filter uses counts as a change', async () => {
   await flows.write('shop.json', items('yes'))
   await flows.call('POST', '/sync/shop')
   await flows.delivered()

@@ -56,7 +56,7 @@ async function read(source: Source) {
 }
 
 describe('a last line without its end', () => {
-  test('is left, and the file with it, until the writer has ended it', async () => {
+  test('is not read, nor is its file put away, until the writer has ended it', async () => {
     await write('a.csv', 'id,price\n1,10\n2,12')
     const source = open(several())
     const { keys, warnings } = await read(source)
@@ -72,7 +72,7 @@ describe('a last line without its end', () => {
     expect(await readdir(folder)).toEqual(['archive'])
   })
 
-  test('is taken with a warning once the file has been still for long', async () => {
+  test('is read with a warning when the file was unchanged for long', async () => {
     await write('a.csv', 'id,price\n1,10\n2,12')
     const source = open(several())
     later(14 * minute)
@@ -99,7 +99,7 @@ describe('a last line without its end', () => {
     expect(await read(open())).toEqual({ keys: ['1'], warnings: [] })
   })
 
-  test('makes files behind it wait, which may tell of the same item later', async () => {
+  test('makes later files wait, which may contain the same item', async () => {
     await write('a.csv', 'id\n1\n2')
     await write('b.csv', 'id\n3\n')
     await utimes(join(folder, 'a.csv'), 0, 1_700_000_000)
@@ -110,22 +110,19 @@ describe('a last line without its end', () => {
     { format: 'csv', csv: { columns: ['id'] } },
     { format: 'fixed', fixed: { columns: [{ name: 'id', start: 1, length: 5 }] } },
     { format: 'ndjson' },
-  ])(
-    'is what a file without anything begins with, so it is left as well: $format',
-    async (form) => {
-      await write('a.csv', '')
-      const source = open({ ...several(), ...form })
-      expect(await read(source)).toMatchObject({ keys: [], warnings: [{ isIncomplete: true }] })
-      await source.committed?.()
-      expect(await readdir(folder)).toEqual(['a.csv'])
-      later(16 * minute)
-      expect(await read(source)).toEqual({ keys: [], warnings: [] })
-      await source.committed?.()
-      expect(await readdir(folder)).toEqual(['archive'])
-    },
-  )
+  ])('is also the state of an empty file, so that is not read either: $format', async (form) => {
+    await write('a.csv', '')
+    const source = open({ ...several(), ...form })
+    expect(await read(source)).toMatchObject({ keys: [], warnings: [{ isIncomplete: true }] })
+    await source.committed?.()
+    expect(await readdir(folder)).toEqual(['a.csv'])
+    later(16 * minute)
+    expect(await read(source)).toEqual({ keys: [], warnings: [] })
+    await source.committed?.()
+    expect(await readdir(folder)).toEqual(['archive'])
+  })
 
-  test('is not said to be gone to whoever asks for its item', async () => {
+  test('is an error for a request of its item, not a missing item', async () => {
     await write('a.csv', 'id\n1\n2')
     const source = open()
     const { signal } = new AbortController()
@@ -135,7 +132,7 @@ describe('a last line without its end', () => {
 })
 
 describe('a clock that is set', () => {
-  test('ahead by a day has no file taken that may be cut, or that is being written', async () => {
+  test('ahead by a day does not cause the read of an incomplete file or one that is being written', async () => {
     await write('a.csv', 'id,price\n1,10\n2,12')
     const [cut, fresh] = [open(), open({ ...several(), settle: '5s' })]
     setMs = 24 * 60 * minute
@@ -143,7 +140,7 @@ describe('a clock that is set', () => {
     expect((await read(fresh)).keys).toEqual([])
   })
 
-  test('ahead by a day when the source is opened anew has no file taken that may be cut', async () => {
+  test('ahead by a day at the opening of the source does not cause the read of an incomplete file', async () => {
     open()
     setMs = 24 * 60 * minute
     await write('a.csv', 'id,price\n1,10\n2,12')
@@ -151,7 +148,7 @@ describe('a clock that is set', () => {
   })
 
   test.each([24 * 60, -24 * 60])(
-    'by %i minutes keeps no file waiting longer than its time',
+    'by %i minutes delays no file longer than its time',
     async (minutes) => {
       const source = open({ ...several(), settle: '5s' })
       setMs = minutes * minute
@@ -162,7 +159,7 @@ describe('a clock that is set', () => {
     },
   )
 
-  test('does not hide that a file goes on changing', async () => {
+  test('does not hide a change of the file', async () => {
     const source = open({ ...several(), settle: '5s' })
     setMs = -24 * 60 * minute
     for (const text of ['id\n1\n', 'id\n1\n2\n', 'id\n1\n2\n3\n']) {
@@ -179,7 +176,7 @@ describe('a clock that is set', () => {
 describe('with a marker', () => {
   const marked = (more: object = {}) => ({ ...several(), ready: '{name}.ok', ...more })
 
-  test('a file is read when its marker is there, ends of lines or not, and both are put away', async () => {
+  test('a file is read when its marker exists, with or without line ends, and both are put away', async () => {
     await write('a.csv', 'id\n1\n2')
     const source = open(marked())
     expect(await read(source)).toEqual({ keys: [], warnings: [] })
@@ -190,7 +187,7 @@ describe('with a marker', () => {
     expect(await readdir(join(folder, 'archive'))).toHaveLength(1)
   })
 
-  test('one of an earlier file of that name does not count', async () => {
+  test('a marker of an earlier file of that name does not count', async () => {
     await write('a.ok', '')
     await utimes(join(folder, 'a.ok'), 0, 1_700_000_000)
     await write('a.csv', 'id\n1\n')
@@ -203,13 +200,13 @@ describe('with a marker', () => {
     expect((await read(source)).keys).toEqual(['1'])
   })
 
-  test('a pattern that fits markers too does not read them', async () => {
+  test('a pattern that also matches markers does not read them', async () => {
     await write('a', 'id\n1\n')
     await write('a.ok', '')
     expect((await read(open(marked({ path: join(folder, '*') })))).keys).toEqual(['1'])
   })
 
-  test('one that never comes is told', async () => {
+  test('a missing marker is reported', async () => {
     await write('a.csv', 'id\n1\n')
     later(16 * minute)
     const { keys, warnings } = await read(open(marked()))
@@ -254,7 +251,7 @@ describe('a poll of such a file', () => {
     return (await query.execute()).map(({ error }) => error).sort()
   }
 
-  test('sends what is whole, deletes nothing, and says why; the warning of a cut one stays', async () => {
+  test('sends complete records, deletes nothing and reports why; the warning of an incomplete file stays', async () => {
     const flow = { deletes: { mode: 'delete' } }
     const poll = await createTestPoll(database, { now, flow })
     poll.runtime = { ...poll.runtime, source: open({}, flow) }

@@ -38,7 +38,7 @@ const failureOf = async (bytes: string | Buffer, source: object): Promise<string
 const csv = (options: object, more: object = {}) => ({ format: 'csv', csv: options, ...more })
 const ids = (rows: SourceRow[]) => rows.map(({ id }) => id)
 
-test('a file without a header has the names of columns, in their order', async () => {
+test('a file without a header has the given column names, in their order', async () => {
   expect(await read('1,a\n2,b\n', csv({ columns: ['id', 't'] }))).toEqual([
     { id: '1', t: 'a' },
     { id: '2', t: 'b' },
@@ -49,7 +49,7 @@ test('a file without a header has the names of columns, in their order', async (
   expect(await read('', csv({ columns: ['id'] }))).toEqual([])
 })
 
-test('lines before the header are passed over, and counted in what is told', async () => {
+test('lines before the header are skipped, and counted in the line numbers of errors', async () => {
   for (const end of ['\n', '\r\n', '\r']) {
     const text = ['Listado "de', '', 'id,t', '1,a', '2,b,c', ''].join(end)
     expect(await failureOf(text, csv({ skipLines: 2 }))).toContain('at line 5')
@@ -58,7 +58,7 @@ test('lines before the header are passed over, and counted in what is told', asy
   }
 })
 
-test('an inch mark is a part of a value where quotes are loose, and all marks where there are none', async () => {
+test('an inch mark is part of a value with loose quotes, and every mark is without quotes', async () => {
   const text = 'id;t;u\n1;1/2" codo;"a;b"\n'
   expect(await failureOf(text, csv({ delimiter: ';' }))).toContain('(csv.quotes)')
   expect(await read(text, csv({ delimiter: ';', quotes: 'loose' }))).toEqual([
@@ -69,7 +69,7 @@ test('an inch mark is a part of a value where quotes are loose, and all marks wh
   ])
 })
 
-test('Ctrl-Z ends a file of DOS, and what stands behind it is refused', async () => {
+test('Ctrl-Z ends a DOS file, and text behind it is refused', async () => {
   expect(ids(await read('id\r\n1\r\n\x1a', csv({})))).toEqual(['1'])
   expect(ids(await read('id\r\n1\x1a\x1a\r\n', csv({})))).toEqual(['1'])
   expect(await failureOf('id\n1\n\x1a2\n', csv({}))).toBe(
@@ -77,7 +77,7 @@ test('Ctrl-Z ends a file of DOS, and what stands behind it is refused', async ()
   )
 })
 
-test('a delimiter behind the last value is no column', async () => {
+test('a delimiter after the last value is no column', async () => {
   expect(await read('id;t;\n1;a;\n', csv({ delimiter: ';', trailingDelimiter: true }))).toEqual([
     { id: '1', t: 'a' },
   ])
@@ -87,7 +87,7 @@ test('a delimiter behind the last value is no column', async () => {
 })
 
 test.each(['cp850', 'cp437', 'cp858', 'cp1252', 'iso8859-15', 'macroman', 'utf16le'] as const)(
-  'a file in %s is read in it, whatever the size of its pieces',
+  'a file in %s is decoded, whatever the size of its pieces',
   async (encoding) => {
     const word = 'Ñandú ½ año'.replace(
       '½',
@@ -101,7 +101,7 @@ test.each(['cp850', 'cp437', 'cp858', 'cp1252', 'iso8859-15', 'macroman', 'utf16
   },
 )
 
-test('bytes that are no character of the encoding are refused', async () => {
+test('bytes that are not characters of the encoding are refused', async () => {
   expect(await failureOf(Buffer.from('id\n\x81\n', 'latin1'), csv({ encoding: 'cp1250' }))).toBe(
     'holds bytes that are no character of cp1250',
   )
@@ -119,7 +119,7 @@ const price = [
   { name: 'd', start: 15, length: 8, type: 'date' },
 ]
 
-test('columns have their place in the line; numbers and dates are exact text', async () => {
+test('fixed-width columns have their positions; numbers and dates are exact text', async () => {
   expect(
     await read(
       'A-1   0000125020260131\r\n\r\nA-2   9999999-00000000\r\nA-3   \t       20260228\r\n',
@@ -147,11 +147,11 @@ test.each([
   ],
   ['A-1   0000125020260132\n', 'has no date in the column "d", line 1 (type date)'],
   ['A-1   00X0125020260131\n', 'has no number in the column "n", line 1 (type decimal)'],
-])('a line that is not of its form is named: %j', async (text, failure) => {
+])('a line of another form is refused with its number: %j', async (text, failure) => {
   expect(await failureOf(text, fixed(price))).toBe(failure)
 })
 
-test('lines may end early where that is said', async () => {
+test('lines may end early where the definition allows it', async () => {
   expect(await read('A-1   00001250\n', fixed(price, { mayEndEarly: true }))).toEqual([
     { id: 'A-1', n: '12.50', d: null },
   ])
@@ -176,7 +176,7 @@ const row = [
   'T',
 ] as const
 
-test('a DBF file is read in the code page that it names, without its deleted records', async () => {
+test('a DBF file is read in the code page that it names, without deleted records', async () => {
   const bytes = dbfFile(columns, [
     row,
     ['*', 'A2', 'gone', '1', '20260131', 'F'],
@@ -222,7 +222,7 @@ test('types of Visual FoxPro are exact too, and its nulls are null', async () =>
   ])
 })
 
-test('a column of variable length that is not read does not shift which values are null', async () => {
+test('an unread column of variable length does not shift the null flags', async () => {
   const bytes = dbfFile(
     [
       { name: 'ID', type: 'C', length: 1 },
@@ -286,13 +286,13 @@ test.each([
   ],
   [Buffer.from(''), 'is no DBF file: it is too short'],
 ])(
-  'a DBF file that cannot be read rightly is refused with the reason (%#)',
+  'a DBF file that cannot be read correctly is refused with the reason (%#)',
   async (bytes, failure) => {
     expect(await failureOf(bytes, dbf)).toBe(failure)
   },
 )
 
-test('a memo can be left out, and the code page be given', async () => {
+test('a memo can be left out, and the code page can be set', async () => {
   const memo = dbfFile([...columns, { name: 'OBS', type: 'M', length: 10 }], [[...row, '1']])
   expect(
     Object.keys((await read(memo, { ...dbf, dbf: { skip: ['OBS'] } }))[0] ?? {}),
@@ -329,7 +329,7 @@ test.each<[string, unknown]>([
   [cell('C2', 'str', 'x'), 'x'],
   ['<c r="C2" t="str"><f>""</f><v></v></c>', null],
   ['<c r="C2" s="1"/>', null],
-])('a cell has its value: %s', async (given, value) => {
+])('a cell has the value: %s', async (given, value) => {
   const bytes = workbook(
     `${header}<row r="2"><c r="A2" t="inlineStr"><is><t>1</t></is></c><c r="B2"><v>5</v></c>${given}</row><row r="3"/>`,
     { shared, formats },
@@ -339,7 +339,7 @@ test.each<[string, unknown]>([
   ])
 })
 
-test('dates may count from 1904, cells may have no places, and the header may stand lower', async () => {
+test('dates may count from 1904, cells may lack positions, and the header may be on a later row', async () => {
   const bytes = workbook(
     '<row r="1"><c t="str"><v>Listado</v></c></row><row r="3"><c t="str"><v>id</v></c><c t="str"><v>d</v></c></row><row r="4"><c><v>1</v></c><c s="1"><v>1</v></c></row>',
     { formats, more: '<x:workbookPr date1904="1"/>' },
@@ -390,13 +390,13 @@ test.each([
   [zipFile({ 'a.txt': 'x' }), 'is no xlsx workbook'],
   [Buffer.from('id,name\n'), 'is no xlsx workbook that can be read: it is cut or damaged'],
 ])(
-  'a workbook that cannot be read rightly is refused with the reason (%#)',
+  'a workbook that cannot be read correctly is refused with the reason (%#)',
   async (bytes, failure) => {
     expect(await failureOf(bytes, xlsx)).toEqual(failure)
   },
 )
 
-test('a workbook of more shared texts or cells than are read is refused with the reason', {
+test('a workbook with more shared texts or cells than the limit is refused with the reason', {
   tags: ['long'],
   timeout: 60_000,
 }, async () => {
@@ -410,7 +410,7 @@ test('a workbook of more shared texts or cells than are read is refused with the
   )
 })
 
-test('a sheet that is not there is named with those that are', async () => {
+test('the error for a missing sheet names the existing ones', async () => {
   expect(await failureOf(good, { ...xlsx, xlsx: { sheet: 'Otra' } })).toBe(
     'has no sheet "Otra" (there are "Lista")',
   )
@@ -421,7 +421,7 @@ test('a sheet that is not there is named with those that are', async () => {
   expect(await failureOf(broken, xlsx)).toContain('cut or damaged')
 })
 
-test('names of parts, sheets and cells are compared without case, and a phonetic text is no text', async () => {
+test('names of parts, sheets and cells ignore case, and a phonetic text is no text', async () => {
   const bytes = workbook(
     '<row r="1"><c r="a1" t="str"><v>id</v></c><c r="b1" t="str"><v>n</v></c></row>' +
       '<row r="2"><c r="a2" t="b"><v>true</v></c><c r="b2" t="inlineStr"><is><r><t>東京</t></r><rPh sb="0" eb="2"><t>トウキョウ</t></rPh></is></c></row>',
@@ -501,7 +501,7 @@ test.each([
     '4:62 source.csv.encoding: must be one of utf8, latin1, utf16le, utf16be, cp437, cp850, cp852, cp858, cp860, cp865, cp866, cp1250, cp1251, cp1252, iso8859-15, macroman (did you mean cp850?)',
   ],
 ] as [{ source: string }, ...string[]][])(
-  'a check says what a file cannot be: %j',
+  'a check reports what a file cannot be: %j',
   (parts, ...problems) => {
     expect(problemsOf(flowText(parts)).sort()).toEqual([...problems].sort())
   },

@@ -70,19 +70,16 @@ test.each([
   'id,x\nA,1\rB,2\n',
   'id,x\r\r\nA,1\r\r\nB,2\r\r\n',
   'id,x\rA,1\r\nB,2\r\n',
-])(
-  'CSV: lines may end in different ways, as where files were put together: %j',
-  async (content) => {
-    const records = [
-      { id: 'A', x: '1' },
-      { id: 'B', x: '2' },
-    ]
-    expect(await csv(content)).toEqual(records)
-    expect(await csv(content.replaceAll(/[AB12]/g, '"$&"'))).toEqual(records)
-  },
-)
+])('CSV: line ends may differ, as in concatenated files: %j', async (content) => {
+  const records = [
+    { id: 'A', x: '1' },
+    { id: 'B', x: '2' },
+  ]
+  expect(await csv(content)).toEqual(records)
+  expect(await csv(content.replaceAll(/[AB12]/g, '"$&"'))).toEqual(records)
+})
 
-test('CSV: a byte order mark is no part of the first name, nor are blanks around names', async () => {
+test('CSV: a byte order mark is not part of the first name, nor are blanks around names', async () => {
   expect(await csv('\ufeffid, name \n1, a \n')).toEqual([{ id: '1', name: ' a ' }])
 })
 
@@ -95,7 +92,7 @@ test('CSV: latin1 is read as programs mean it, and each encoding refuses the oth
   expect(await messageOf(csv(Buffer.from('id\na\u00f1').subarray(0, -1)))).toContain('not UTF-8')
 })
 
-test('CSV: with decimalComma numbers get a point, and points between thousands go', async () => {
+test('CSV: decimalComma changes a decimal comma to a point and removes thousands separators', async () => {
   const cells = [
     '1,5',
     '-1.234.567,50',
@@ -117,7 +114,7 @@ test('CSV: with decimalComma numbers get a point, and points between thousands g
   ])
 })
 
-test('CSV: decimalComma leaves codes alone: those of the key, and all columns that its list does not name', async () => {
+test('CSV: decimalComma does not change codes: those of the key, and all columns not in its list', async () => {
   const text = 'id;cuenta;precio\n1.234;2.345;3.456\n'
   const row = { id: '1.234', cuenta: '2345', precio: '3456' }
   expect(await csv(text, { delimiter: ';', decimalComma: true })).toEqual([row])
@@ -189,7 +186,7 @@ test('a header without records is a source without records', async () => {
   expect(await csv('id,name\n')).toEqual([])
 })
 
-test('hostile values come through as they are: foreign keys, NUL, long texts', async () => {
+test('hostile values arrive unchanged: foreign keys, NUL, long texts', async () => {
   const long = 'x'.repeat(1_000_000)
   const [row] = await csv(`id,__proto__,constructor,t\n${long},p,c,a\0b\n`)
   expect(Object.entries(row ?? {})).toEqual([
@@ -242,7 +239,7 @@ test.each([
   ['.*', ['.a', '.'], ['a']],
   ['**', ['a', 'a.b'], ['.a']],
   ['a+(b).csv', ['a+(b).csv'], ['aab.csv', 'a+(b)xcsv']],
-])('a * of the pattern %s stands for any characters', (pattern, fitting, others) => {
+])('a * in the pattern %s stands for any characters', (pattern, fitting, others) => {
   const matches = namesMatching(pattern)
   expect(fitting.filter((name) => !matches(name))).toEqual([])
   expect(others.filter((name) => matches(name))).toEqual([])
@@ -253,7 +250,7 @@ test.each([
   ['{stem}-{name}', ['a-b', '---'], ['-b', 'a-', '--']],
   ['ready', ['ready'], ['readyx', 'xready']],
 ])(
-  'a name of the marker %s has a character at least where the name of a file stands',
+  'the marker name %s has at least one character for the name of the file',
   (template, fitting, others) => {
     const matches = isMarkerName(template)
     expect(fitting.filter((name) => !matches(name))).toEqual([])
@@ -261,7 +258,7 @@ test.each([
   },
 )
 
-test('the files of a pattern are read newest first, hidden ones and folders not', async () => {
+test('the files of a pattern are read newest first, without hidden files and folders', async () => {
   for (const [index, name] of ['b10.csv', 'b9.csv', 'b1.csv'].entries()) {
     await write(name, `id\n${index}\n`)
     await utimes(join(folder, name), 0, 1_700_000_000 + index)
@@ -273,7 +270,7 @@ test('the files of a pattern are read newest first, hidden ones and folders not'
   expect(ids(await read({ path: join(folder, 'b*.csv') }))).toEqual(['2', '1', '0'])
 })
 
-test('behind a file that changed a moment ago all later ones wait, so that nothing old comes after the new', async () => {
+test('all files later than one that changed a moment ago wait, so that no older content follows newer', async () => {
   for (const [index, name] of ['a.csv', 'b.csv', 'c.csv'].entries()) {
     await write(name, `id\n${index}\n`)
   }
@@ -304,7 +301,7 @@ test('no file, or no folder, fails the poll', async () => {
   expect(await messageOf(read({ path: join(folder, 'none', '*.csv') }))).toContain('ENOENT')
 })
 
-test('without new files a folder that is emptied by reading has nothing new, unless deletes are sent', async () => {
+test('a folder that is emptied by reading is empty without new files, unless deletes are sent', async () => {
   const dropped = { path: join(folder, '*.csv'), after: 'archive' }
   expect(await read(dropped)).toEqual([])
   const { source } = open(dropped, {}, { deletes: { mode: 'delete' } })
@@ -312,7 +309,7 @@ test('without new files a folder that is emptied by reading has nothing new, unl
   expect(await messageOf(read({ after: 'archive' }))).toContain('there is no file')
 })
 
-test('a file that changed a moment ago is left for a later poll, and nothing looks as if it were gone', async () => {
+test('a file that changed a moment ago is left for a later poll, and no item counts as missing', async () => {
   await write('a.csv', 'id\n1\n')
   const settle = { settle: '1h' }
   const later = { now: () => new Date(Date.now() + 3_600_000) }
@@ -358,7 +355,7 @@ test('a file that changes while it is read fails the poll', async () => {
   expect(await readWithBreak(async () => undefined)).toEqual(['1', '2', '3'])
 })
 
-test('of a file that is written anew in place while it is read no record is made of both', async () => {
+test('a file that is rewritten in place during a read gives no record of both contents', async () => {
   const lines = (value: string) =>
     Array.from({ length: 5_000 }, (_, line) => `A${String(line).padStart(4, '0')} ${value}\n`).join(
       '',
@@ -385,7 +382,7 @@ test('of a file that is written anew in place while it is read no record is made
   )
 })
 
-test('after a committed poll the files that were read are archived, and nothing is overwritten', async () => {
+test('after a committed poll the read files are archived, and nothing is overwritten', async () => {
   const now = () => new Date('2026-11-21T09:00:00.123Z')
   const path = join(folder, '*.csv')
   const { source } = open({ path, after: 'archive' }, { now })
@@ -403,7 +400,7 @@ test('after a committed poll the files that were read are archived, and nothing 
   expect((await Promise.all(contents)).sort()).toEqual(['id\n1\n', 'id\n2\n'])
 })
 
-test('a file that takes the place of the one that was read, in the moment before it is archived, is put back', async () => {
+test('a file that replaces the read one just before it is archived is put back', async () => {
   await write('a.csv', 'id\n1\n')
   const access = localFiles(join(folder, 'a.csv')).access(new AbortController().signal)
   const [found] = await access.find()
@@ -413,7 +410,7 @@ test('a file that takes the place of the one that was read, in the moment before
   expect(await readFile(join(folder, 'a.csv'), 'utf8')).toBe('id\n1\n2\n')
 })
 
-test('only what was read is deleted: a file that changed since stays, and so does all after a failed poll', async () => {
+test('only read files are deleted: one that changed since stays, and so do all after a failed poll', async () => {
   const { source, warnings } = open({ path: join(folder, '*.csv'), after: 'delete' })
   await write('a.csv', 'id\n1\n')
   await write('b.csv', 'id\n2\n')
@@ -429,7 +426,7 @@ test('only what was read is deleted: a file that changed since stays, and so doe
   expect(await readdir(folder)).toEqual(['b.csv', 'c.csv'])
 })
 
-test('a file that tells of an item again waits for the next poll, so that its news are not lost', async () => {
+test('a file with an item of an earlier file waits for the next poll, so that no change is lost', async () => {
   const path = join(folder, '*.csv')
   const dropped = open({ path, after: 'delete' })
   for (const [index, content] of ['1,old\n2,x', '3,y\n3,z', '4,z\n1,new', '5,z'].entries()) {
@@ -456,7 +453,7 @@ async function lookAt(source: Source): Promise<SourceRow[]> {
   return rows
 }
 
-test('who only looks reads what a poll would read, puts nothing away, and takes no file from a poll', async () => {
+test('a preview reads what a poll would read, puts nothing away, and takes no file from a poll', async () => {
   const { source, warnings } = open({ path: join(folder, '*.csv'), after: 'archive' })
   await write('a.csv', 'id\n1\n')
   await write('archive', 'a file of that name')
@@ -474,7 +471,7 @@ test('who only looks reads what a poll would read, puts nothing away, and takes 
   expect(await readdir(folder)).toEqual(['archive', 'b.csv'])
 })
 
-test('a file that cannot be archived is told, and fails the next polls where later ones wait for it', async () => {
+test('a file that cannot be archived is reported, and fails the next polls when later ones wait for it', async () => {
   const several = open({ path: join(folder, '*.csv'), after: 'archive' })
   await write('a.csv', 'id\n1\n')
   await write('archive', 'a file of that name')
@@ -495,7 +492,7 @@ test('a file that cannot be archived is told, and fails the next polls where lat
   expect(await readdir(join(folder, 'archive'))).toHaveLength(1)
 })
 
-test('one item is found by reading all; a key is compared as text', async () => {
+test('one item is found by a read of all; a key is compared as text', async () => {
   await write('a.csv', 'id\n1\n02\n')
   const { source } = open({})
   const { signal } = new AbortController()

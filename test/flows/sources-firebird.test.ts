@@ -84,7 +84,7 @@ const running = async () => {
 }
 const untilNoneRuns = () => expect.poll(running, { timeout: 10_000, interval: 50 }).toBe(0)
 
-test.skipIf(!url)('values are exact, whatever the zone of this machine', async () => {
+test.skipIf(!url)('values are exact, whatever the time zone of this machine', async () => {
   const zone = process.env.TZ
   for (const one of ['UTC', 'America/New_York']) {
     process.env.TZ = one
@@ -118,7 +118,7 @@ test.skipIf(!url)('values are exact, whatever the zone of this machine', async (
   if (zone === undefined) delete process.env.TZ
 })
 
-test.skipIf(!url)('times are those of the clock of timeZone', async () => {
+test.skipIf(!url)('times are read in the timeZone of the source', async () => {
   const [row] = await readAll(
     source('select id as "id", ts from t', { timeZone: 'America/Argentina/Buenos_Aires' }),
   )
@@ -126,7 +126,7 @@ test.skipIf(!url)('times are those of the clock of timeZone', async () => {
 })
 
 test.skipIf(!url)(
-  'bytes that are no text of the connection are refused by name, never guessed',
+  'bytes that are not text of the connection’s charset are refused by name',
   async () => {
     const utf8 = (query: string) =>
       readAll(sqlSource({ driver: 'firebird', url: url as string, query }))
@@ -143,7 +143,7 @@ test.skipIf(!url)(
 )
 
 test.skipIf(!url)(
-  'a scan gives all records, a few at a time, and ends its connection',
+  'a scan returns all records, a few at a time, and closes its connection',
   async () => {
     const sizes: number[] = []
     const { signal } = new AbortController()
@@ -160,7 +160,7 @@ test.skipIf(!url)(
 )
 
 test.skipIf(!url)(
-  'the cursor bounds an incremental read to its last digit, and initial a full one',
+  'the cursor limits an incremental read to its last digit, and initial a full one',
   async () => {
     const cursor = { field: 'CHANGED', initial: '2026-01-01T00:10:00Z', overlapMs: 0 }
     const some = source('select id, changed from many where changed >= :cursor', { cursor })
@@ -170,7 +170,7 @@ test.skipIf(!url)(
 )
 
 test.skipIf(!url)(
-  'one item is read by its key, also wrapped, and a loose comparison gives no other',
+  'one item is read by its key, also wrapped, and a loose comparison returns no other',
   async () => {
     const key = { key: ['ID'] }
     const wrapped = source('select id, code from t -- all', key)
@@ -193,7 +193,7 @@ test.skipIf(!url)(
   },
 )
 
-test.skipIf(!url)('parameters are bound as texts of the character set', async () => {
+test.skipIf(!url)('parameters are bound as texts of the charset', async () => {
   const rows = (text: string, name: string) => readAll(source(text, { parameters: { name } }))
   expect(await rows('select id from t where name = :name', 'Ññ€ ')).toHaveLength(1)
   expect(await rows('select id from t where old = :name', 'Añ€')).toHaveLength(1)
@@ -211,25 +211,22 @@ test.skipIf(!url)('a query cannot write', async () => {
   await untilNoneRuns()
 })
 
-test.skipIf(!url)(
-  'a query that takes too long, and one that is aborted, end at the server',
-  async () => {
-    const slow = "select count(*) as id from many a, many b, many c where a.t || b.t || c.t = ''"
-    const impatient = source(slow, { limits: { timeoutMs: 500 } })
-    await expect(readAll(impatient)).rejects.toThrow('no answer for 500 ms')
-    await untilNoneRuns()
-    const given = new AbortController()
-    const reason = new Error('given up')
-    const drain = async () => {
-      for await (const _ of source(slow).scan({ since: null, signal: given.signal }));
-    }
-    const aborted = expect(drain()).rejects.toBe(reason)
-    await expect.poll(running, { timeout: 10_000, interval: 20 }).toBe(1)
-    given.abort(reason)
-    await aborted
-    await untilNoneRuns()
-  },
-)
+test.skipIf(!url)('a query that takes too long, or is aborted, ends at the server', async () => {
+  const slow = "select count(*) as id from many a, many b, many c where a.t || b.t || c.t = ''"
+  const impatient = source(slow, { limits: { timeoutMs: 500 } })
+  await expect(readAll(impatient)).rejects.toThrow('no answer for 500 ms')
+  await untilNoneRuns()
+  const given = new AbortController()
+  const reason = new Error('given up')
+  const drain = async () => {
+    for await (const _ of source(slow).scan({ since: null, signal: given.signal }));
+  }
+  const aborted = expect(drain()).rejects.toBe(reason)
+  await expect.poll(running, { timeout: 10_000, interval: 20 }).toBe(1)
+  given.abort(reason)
+  await aborted
+  await untilNoneRuns()
+})
 
 test.skipIf(!url)('an early end and close stop the read', async () => {
   const some = source('select id, t from many', { limits: { fetchSize: 10 } })
@@ -242,7 +239,7 @@ test.skipIf(!url)('an early end and close stop the read', async () => {
   await untilNoneRuns()
 })
 
-test.skipIf(!url)('a wrong password is told without it', async () => {
+test.skipIf(!url)('a wrong password is reported without it', async () => {
   const wrong = new URL(url as string)
   wrong.password = 'canary-wrong'
   const failure = await readAll(
@@ -265,7 +262,7 @@ const column = (type: number, more: object = {}) =>
   }) as FirebirdColumn
 const clock = undefined
 
-test('a value is what came over the wire, to the last digit, and a null mark behind it counts', () => {
+test('a value is exactly what was received, to the last digit, and a null flag after it counts', () => {
   const taken = (one: FirebirdColumn, ...words: unknown[]) => {
     readRawValues([one])
     const next = () => words.shift()
@@ -296,7 +293,7 @@ test('a value is what came over the wire, to the last digit, and a null mark beh
   }
 })
 
-test('a server that takes the connection and says nothing is a failure after the timeout', async () => {
+test('a server that accepts the connection and sends nothing is a failure after the timeout', async () => {
   const silent = createServer((socket) => socket.on('error', () => undefined).resume())
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   const { port } = silent.address() as { port: number }
@@ -315,7 +312,7 @@ test('a server that takes the connection and says nothing is a failure after the
   silent.close()
 })
 
-test('failures to connect are told without the password', async () => {
+test('failures to connect are reported without the password', async () => {
   const failure = await readAll(
     sqlSource({
       driver: 'firebird',

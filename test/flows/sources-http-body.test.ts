@@ -73,7 +73,7 @@ const connection = (nodes: object[], pageInfo: object) => ({
   data: { products: { nodes, pageInfo } },
 })
 
-test('a GraphQL query is posted with its variables, and pageInfo leads through the pages', async () => {
+test('a GraphQL query is sent by POST with its variables, and pageInfo leads through the pages', async () => {
   const asked = serve((_, index) =>
     connection([{ id: index * 2 + 1 }, { id: index * 2 + 2 }], {
       hasNextPage: index < 2,
@@ -121,14 +121,14 @@ test.each([
     connection([{ id: 1 }], { hasNextPage: true, endCursor: null }),
     'data.products.pageInfo says that there is another page, but has no endCursor',
   ],
-])('an answer of 200 that is none fails the poll: %j', async (answer, message) => {
+])('a failure with status 200 fails the poll: %j', async (answer, message) => {
   serve(() => answer)
   const variables = { ...graphql.body.variables, clave: '$' + '{env:CLAVE}' }
   const failure = await failureOf(read({ ...graphql, body: { ...graphql.body, variables } }))
   expect(failure).toBe(`http source: POST SERVER/api: ${message}`)
 })
 
-test('a query that is refused for its cost is asked again, four times in all', async () => {
+test('a query that is refused for its cost is repeated, four times in all', async () => {
   const throttled = { errors: [{ message: 'Throttled', extensions: { code: 'THROTTLED' } }] }
   serve((_, index) => (index < 3 ? throttled : connection([{ id: 1 }], { hasNextPage: false })))
   const { source, slept } = open(graphql)
@@ -139,14 +139,14 @@ test('a query that is refused for its cost is asked again, four times in all', a
   expect(asked).toHaveLength(4)
 })
 
-test('the same endCursor twice is an error, and ends the read', async () => {
+test('a repeated endCursor is an error and ends the read', async () => {
   serve(() => connection([{ id: 1 }], { hasNextPage: true, endCursor: 'x' }))
   expect(await failureOf(read(graphql))).toContain('the next page is one that was read already')
 })
 
 // Other bodies
 
-test('a POST that reads is tried again as a GET is, and pages are named in the body', async () => {
+test('a POST that reads is retried as a GET is, and its pages are named in the body', async () => {
   let failures = 1
   const asked = serve(({ body }) => {
     const { page } = JSON.parse(body)
@@ -167,7 +167,7 @@ test('a POST that reads is tried again as a GET is, and pages are named in the b
   )
 })
 
-test('a form is posted as one, and a reference in it is no template', async () => {
+test('a form is sent as a form, and a reference in it is no template', async () => {
   const asked = serve((_, index) => (index === 0 ? [{ id: 1 }] : []), 'application/json')
   await read({
     body: { form: { usuario: 'erp', clave: '$' + '{env:CLAVE}', desde: '{offset}' } },
@@ -182,7 +182,7 @@ test('a form is posted as one, and a reference in it is no template', async () =
   })
 })
 
-test('one item is asked for by a body of its own', async () => {
+test('one item is requested with a body of its own', async () => {
   const asked = serve(() => ({ data: { product: { id: 'a"b' } } }))
   const { source } = open({
     ...graphql,
@@ -229,7 +229,7 @@ const soap = {
 const article = (id: string, more = '') =>
   `<r:Articulo><r:Codigo>${id}</r:Codigo><r:Precio moneda="ARS">0.10</r:Precio>${more}</r:Articulo>`
 
-test('SOAP is asked by a body in which everything stays text, page by page', async () => {
+test('SOAP is requested with a body whose values stay text, page by page', async () => {
   const asked = serve((_, index) =>
     index === 0
       ? list(
@@ -257,7 +257,7 @@ test('SOAP is asked by a body in which everything stays text, page by page', asy
 
 const plain = { xml: {}, items: '/Lista/Articulo', method: 'POST' }
 
-test('without fields a record is all it has, and the rest of the document leads on', async () => {
+test('without fields a record has all its values, and the rest of the document is for paging', async () => {
   const asked = serve(
     (_, index) =>
       `<Lista><Articulo id="1"><a>x</a><a>y</a><b lang="es">z</b><c/><d xmlns:i="http://www.w3.org/2001/XMLSchema-instance" i:nil="true"/></Articulo><Articulo><id>${index + 2}</id></Articulo>${index === 0 ? '<Sigue>t 1</Sigue>' : ''}</Lista>`,
@@ -310,7 +310,7 @@ test.each([
     `<Lista>\n<Articulo><id>${'x'.repeat(1_100_000)}</id></Articulo></Lista>`,
     'the answer has a record longer than 1048576 characters, record 1 in line 2',
   ],
-])('XML that is no list fails the poll: %.40s', async (body, message) => {
+])('XML that is not a list fails the poll: %.40s', async (body, message) => {
   serve(() => body)
   const headers = { 'x-clave': '$' + '{env:CLAVE}' }
   expect(await failureOf(read({ ...plain, headers }))).toContain(
@@ -318,7 +318,7 @@ test.each([
   )
 })
 
-test('a Fault of SOAP is told with its words whatever its status is, since 500 is the one that SOAP 1.1 wants', async () => {
+test('a SOAP Fault is reported with its text whatever its status, since SOAP 1.1 requires 500', async () => {
   const words = 'sin permiso para p&amp;ss&lt;w&gt;rd "1"'
   for (const [status, body, told] of [
     [500, fault(words), 'HTTP 500 (text/xml) is a SOAP Fault: sin permiso para [masked]'],
@@ -333,14 +333,14 @@ test('a Fault of SOAP is told with its words whatever its status is, since 500 i
   }
 })
 
-test('a field that is there twice is refused by name, record and line', async () => {
+test('a field that is twice in a record is refused with name, record and line', async () => {
   serve(() => list(`\n${article('1', '<r:Nota>a</r:Nota>\n<r:Nota>b</r:Nota>')}`))
   expect(await failureOf(read(soap))).toContain(
     'has the field "nota" more than once in record 1, line 2; a path that ends in [] takes them all',
   )
 })
 
-test('a document that is one item, or another one, is told apart', async () => {
+test('a document with one item is read, and another document is refused', async () => {
   serve(() => '<Articulo><id>1</id></Articulo>')
   const one = { ...plain, items: '/Articulo' }
   expect(ids(await read(one))).toEqual(['1'])
@@ -348,7 +348,7 @@ test('a document that is one item, or another one, is told apart', async () => {
   expect(await failureOf(read(one))).toContain('items (/Articulo) is missing: the root')
 })
 
-test('an empty list is no failure, and a document in the encoding that it declares is read in it', async () => {
+test('an empty list is no failure, and a document is read in the encoding that it declares', async () => {
   serve(() => '<Lista/>')
   expect(await read(plain)).toEqual([])
   server.handle = (_, response) =>
@@ -426,7 +426,7 @@ test.each<[{ source: string }, ...string[]]>([
     '4:69 source.xml.fields.a: has the prefix q, which xml.namespaces does not name (for example Precio/@moneda)',
     '4:79 source.xml.fields.c: has @ or [] before its last step (for example Precio/@moneda)',
   ],
-])('a check says what a request cannot be: %j', (parts, ...problems) => {
+])('a check reports what a request cannot be: %j', (parts, ...problems) => {
   const place = (line: string) => Number(line.split(':')[1]?.split(' ')[0])
   expect(problemsOf(flowText(parts))).toEqual([...problems].sort((a, b) => place(a) - place(b)))
 })

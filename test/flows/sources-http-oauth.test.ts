@@ -98,7 +98,7 @@ const messageOf = async (work: Promise<unknown>): Promise<string> => {
   return (error as Error).message
 }
 
-test('one token by client credentials is asked for, and shown by every request, of one item too', async () => {
+test('one token by client credentials is requested and used by every request, also of one item', async () => {
   const item = { url: `${server.base}/items/{pk}`, items: 'value' }
   const source = open({ auth: auth({ scope: 'items.read' }), item })
   expect(ids(await readAll(source))).toEqual([1, 2])
@@ -115,7 +115,7 @@ test('one token by client credentials is asked for, and shown by every request, 
   expect(refusals).toBe(0)
 })
 
-test('a token that is taken no longer is replaced once, and the read goes on', async () => {
+test('a token that is no longer accepted is replaced once, and the read continues', async () => {
   const source = open({ auth: auth() })
   await readAll(source)
   newest = 'revoked meanwhile'
@@ -123,14 +123,14 @@ test('a token that is taken no longer is replaced once, and the read goes on', a
   expect([asked.length, refusals]).toEqual([2, 1])
 })
 
-test('a server that takes no token gets two, and the failure shows none of them', async () => {
+test('a server that accepts no token gets two, and the failure shows neither', async () => {
   const source = open({ auth: auth() })
   issue = () => ({ status: 200, body: { access_token: `canary-${asked.length}` } })
   expect(await messageOf(readAll(source))).toContain('HTTP 401')
   expect([asked.length, refusals]).toEqual([2, 2])
 })
 
-test('an issuer that refuses or is away is told in its code, never with what was sent to it', async () => {
+test('an issuer that refuses or is down is reported by a code, without what was sent', async () => {
   const source = open({ auth: auth({ clientAuth: 'form' }) })
   issue = () => ({
     status: 401,
@@ -144,7 +144,7 @@ test('an issuer that refuses or is away is told in its code, never with what was
   expect(await messageOf(readAll(nowhere))).toContain('no access token: ')
 })
 
-test('private addresses of an issuer are refused as others are', async () => {
+test('private addresses of a token issuer are refused like others', async () => {
   const source = open(
     { url: 'https://erp.example.com/items', auth: auth() },
     {},
@@ -154,7 +154,7 @@ test('private addresses of an issuer are refused as others are', async () => {
   expect(asked).toEqual([])
 })
 
-test('an access by refresh token is renewed with the newest one, by the name of the source', async () => {
+test('an access by refresh token is renewed with the newest one, stored under the name of the source', async () => {
   const now = { at: Date.parse('2026-11-21T12:00:00.000Z') }
   const keeper = createGrantKeeper({
     database,
@@ -187,7 +187,7 @@ test('an access by refresh token is renewed with the newest one, by the name of 
   await keeper.stop()
 })
 
-test('another access changes neither what an item looks like nor what the operator is asked', () => {
+test('another access changes neither the form of items nor what needs approval', () => {
   const plain = flowWith({})
   for (const other of [flowWith({ auth: auth() }), flowWith({ auth: auth({ scope: 'other' }) })]) {
     expect(itemFormHash(other)).toBe(itemFormHash(plain))

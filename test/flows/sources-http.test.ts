@@ -55,7 +55,7 @@ test('a list, or the list at the path of items, becomes records in batches of fe
   expect(ids(await read({}))).toEqual([1, 2, 3])
 })
 
-test('numbers beyond a double, foreign keys and odd texts come through as they are', async () => {
+test('numbers beyond a double, foreign keys and odd texts arrive unchanged', async () => {
   server.handle = (_, response) =>
     sendJson(response, `[{"id":9007199254740993,"price":0.1,"__proto__":{"a":1},"t":"a\\u0000b"}]`)
   const [row] = await read({})
@@ -67,7 +67,7 @@ test('numbers beyond a double, foreign keys and odd texts come through as they a
   expect(ids(await read({}))).toEqual([long])
 })
 
-test('an answer in the charset that it names is read in it, and one that lies is refused', async () => {
+test('an answer is read in the charset that it names, and one with another charset is refused', async () => {
   const body = Buffer.from('[{"id":"a\u00f1o"}]', 'latin1')
   const as = (type: string) => {
     server.handle = (_, response) => response.writeHead(200, { 'content-type': type }).end(body)
@@ -99,7 +99,7 @@ test('204 is a source without records', async () => {
   expect(await read({})).toEqual([])
 })
 
-test('headers carry their secrets; accept and user-agent can be replaced', async () => {
+test('headers have their secrets; accept and user-agent can be replaced', async () => {
   let seen: object = {}
   server.handle = (request, response) => {
     seen = request.headers
@@ -114,7 +114,7 @@ test('headers carry their secrets; accept and user-agent can be replaced', async
   })
 })
 
-test('{cursor} is where to read from, percent-encoded, and initial for a read of everything', async () => {
+test('{cursor} is the begin of the read, percent-encoded, and initial for a read of everything', async () => {
   server.handle = (_, response) => sendJson(response, [])
   const { source } = open({
     url: `${server.base}/list?since={cursor}&q=a%20b`,
@@ -160,7 +160,7 @@ test('a short page in the middle is not the end', async () => {
   expect(ids(await read({ paging: paged }))).toEqual(ids(numbered(1, 28)))
 })
 
-test('a server that gives its last page again behind it is at its end after full pages, and in doubt without', async () => {
+test('a server that repeats its last page ends the read after full pages, and is an error otherwise', async () => {
   const pages = [numbered(1, 10), numbered(11, 7)]
   server.handle = (request, response) => {
     const page = Number(new URL(request.url ?? '', 'http://x').searchParams.get('page'))
@@ -171,7 +171,7 @@ test('a server that gives its last page again behind it is at its end after full
   expect((await failureOf(read({ paging: paged }))).message).toContain('the same page came twice')
 })
 
-test('a token that stays the same goes on until a page is empty', async () => {
+test('a page token that stays the same is used until a page is empty', async () => {
   const paging = { type: 'cursor', param: 'scroll_id', next: 'scroll' }
   let asked = 0
   const pages = [numbered(1, 10), numbered(11, 7), numbered(18, 3), []]
@@ -185,7 +185,7 @@ test('a token that stays the same goes on until a page is empty', async () => {
   expect((await failureOf(read({ paging, items: 'rows' }))).message).toContain('read already')
 })
 
-test('a server that gives fewer records than asked for is read to its end all the same', async () => {
+test('a server that returns fewer records than requested is read to its end', async () => {
   servePages(25, 4)
   expect(await read({ paging: paged })).toHaveLength(25)
   servePages(3, 10, 404)
@@ -205,7 +205,7 @@ test('404 on the first page, or without JSON on a later one, is a failure', asyn
   expect((await failureOf(read({ paging: paged }))).message).toContain('HTTP 404')
 })
 
-test('paging by offset moves on by the records that came', async () => {
+test('paging by offset advances by the received records', async () => {
   server.handle = (request, response) => {
     const offset = Number(param(request.url, 'skip'))
     sendJson(response, numbered(1 + offset, Math.max(0, Math.min(7, 20 - offset))))
@@ -215,7 +215,7 @@ test('paging by offset moves on by the records that came', async () => {
   expect(server.asked.map((url) => param(url, 'skip'))).toEqual(['0', '7', '14', '20'])
 })
 
-test('paging by cursor goes on until next gives nothing, over empty pages too, with exact numbers', async () => {
+test('paging by cursor continues until next has no value, also over empty pages, with exact numbers', async () => {
   const pages: Record<string, unknown> = {
     start: '{"d":[{"id":1}],"n":9007199254740993}',
     '9007199254740993': '{"d":[],"n":"b/c&d"}',
@@ -266,7 +266,7 @@ test.each([
   { type: 'cursor', next: '$string(t)' },
   { type: 'link' },
 ])(
-  'pages of $type that bring the same records for ever in other words are an error',
+  'pages of $type that repeat the same records in another spelling are an error',
   async (paging) => {
     server.handle = (_, response) => {
       const t = server.asked.length
@@ -279,7 +279,7 @@ test.each([
   },
 )
 
-test('an item whose parts fill many pages is no repetition', async () => {
+test('an item whose parts fill many pages is not a repetition', async () => {
   server.handle = (_, response) => {
     const part = server.asked.length
     sendJson(response, part > 150 ? [] : [{ id: 1, part }])
@@ -310,7 +310,7 @@ test('pages that never end are an error: the same page, the same cursor, the sam
   )
 })
 
-test('429 and 5xx are tried again with the pause that is asked for, up to a minute', async () => {
+test('429 and 5xx are retried after their Retry-After, up to a minute', async () => {
   server.handle = (_, response) => {
     const { length } = server.asked
     if (length === 1) response.writeHead(429, { 'retry-after': '7' }).end()
@@ -337,14 +337,14 @@ test('429 and 5xx are tried again with the pause that is asked for, up to a minu
   expect(server.asked).toHaveLength(1)
 })
 
-test('a silent server is a failure after the timeout of each request', async () => {
+test('a server without an answer is a failure after the timeout of each request', async () => {
   server.handle = () => undefined
   const { source, slept } = open({ limits: { timeout: '100ms' } })
   expect((await failureOf(readAll(source))).message).toContain('no whole answer within 100 ms')
   expect(slept).toHaveLength(3)
 })
 
-test('an answer without end is cut at the bound of a page', async () => {
+test('an endless answer is cut at the limit of a page', async () => {
   const piece = Buffer.alloc(1024 * 1024, ' ')
   server.handle = (_, response) => {
     const more = () => {
@@ -357,7 +357,7 @@ test('an answer without end is cut at the bound of a page', async () => {
   expect(server.asked).toHaveLength(1)
 })
 
-test('redirects are followed within the origin, never to another, least of all to metadata', async () => {
+test('redirects are followed within the origin, never to another or to a metadata service', async () => {
   const targets = [
     '/other',
     'http://169.254.169.254/latest',
@@ -377,7 +377,7 @@ test('redirects are followed within the origin, never to another, least of all t
   }
 })
 
-test('metadata and link-local addresses are refused, as they are and behind a name', async () => {
+test('metadata and link-local addresses are refused, directly and behind a name', async () => {
   const url = 'http://169.254.169.254/latest'
   expect((await failureOf(read({ url }))).message).toContain('never called')
   const createAgent = () =>
@@ -398,7 +398,7 @@ test('loopback and private addresses need allowPrivateNetwork', async () => {
   expect(server.asked).toEqual([])
 })
 
-test('no failure tells a secret, not even when the server repeats it', async () => {
+test('no failure contains a secret, even when the server repeats it', async () => {
   server.handle = (request, response) => {
     response.writeHead(400, { 'content-type': 'application/json' })
     response.end(JSON.stringify({ url: request.url, got: request.headers.authorization }))
@@ -416,7 +416,7 @@ test('no failure tells a secret, not even when the server repeats it', async () 
   expect(JSON.stringify([failure.message, failure.stack])).not.toMatch(/tok3n|hidden-path/)
 })
 
-test('one item is read at its address; 404 and 410 mean that there is none', async () => {
+test('one item is read at its address; 404 and 410 mean that it does not exist', async () => {
   const answers: Record<string, [number, unknown]> = {
     '/item/a%7Cb%2F%C3%B1': [200, { data: { id: 'a|b/\u00f1', n: 1 } }],
     '/item/list': [200, { data: [{ id: 'list' }, { id: 'other' }] }],
@@ -443,7 +443,7 @@ test('one item is read at its address; 404 and 410 mean that there is none', asy
   expect(await item('a|b/\u00f1')).toEqual([{ id: 'a|b/\u00f1', n: 1 }])
 })
 
-test('without its own address an item is found by reading all', async () => {
+test('without an address of its own an item is found by a read of all', async () => {
   servePages(25, 10)
   const { source } = open({ paging: paged })
   const { signal } = new AbortController()
@@ -465,21 +465,21 @@ test('an abort and close end a read, also in a pause', async () => {
   const aborted = expect(drain(open({}).source, given.signal)).rejects.toBe(reason)
   given.abort(reason)
   await aborted
-  const told = 'the source was closed'
+  const closing = 'the source was closed'
   const { source } = open({})
-  const closed = expect(readAll(source)).rejects.toThrow(told)
+  const closed = expect(readAll(source)).rejects.toThrow(closing)
   await source.close()
   await closed
   server.handle = (_, response) => response.writeHead(503).end()
   server.asked.length = 0
   const pausing = open({}, { sleep: (_ms, signal) => untilAborted(signal) })
-  const paused = expect(readAll(pausing.source)).rejects.toThrow(told)
+  const paused = expect(readAll(pausing.source)).rejects.toThrow(closing)
   await expect.poll(() => server.asked.length).toBeGreaterThan(0)
   await pausing.source.close()
   await paused
 })
 
-test('a server that nobody runs is a failure with its code', async () => {
+test('a server that does not run is a failure with its code', async () => {
   const free = createServer()
   await new Promise<void>((resolve) => free.listen(0, '127.0.0.1', resolve))
   const { port } = free.address() as { port: number }

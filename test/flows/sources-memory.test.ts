@@ -30,7 +30,7 @@ async function readMeasured(source: Source): Promise<{ rows: number; grownMb: nu
   let rows = 0
   let base = 0
   let most = 0
-  const look = () => {
+  const measure = () => {
     collect()
     const used = process.memoryUsage()
     const now = used.heapUsed + used.external
@@ -43,7 +43,7 @@ async function readMeasured(source: Source): Promise<{ rows: number; grownMb: nu
     rows += batch.length
     if (rows < next) continue
     next += 60_000
-    look()
+    measure()
   }
   await source.close()
   return { rows, grownMb: (most - base) / megabyte }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { SourceError } from '../../src/flows/types.ts'
 import { readAll, readItem, sqlSource } from './sources-sql-support.ts'
-import { asks, column, type TdsAnswer, tdsServer } from './sources-tds-server.ts'
+import { column, contains, type TdsAnswer, tdsServer } from './sources-tds-server.ts'
 
 let server: Awaited<ReturnType<typeof tdsServer>>
 let give: TdsAnswer
@@ -9,7 +9,7 @@ let requests: Buffer[] = []
 
 beforeAll(async () => {
   server = await tdsServer((request) => {
-    if (!asks(request, 'from items')) return undefined
+    if (!contains(request, 'from items')) return undefined
     requests.push(request)
     return give
   })
@@ -25,7 +25,7 @@ const source = (query: string, more: object = {}) =>
 
 const untilClosed = () => expect.poll(() => server.seen.open, { timeout: 10_000 }).toBe(0)
 
-test('a scan gives all records in batches of fetchSize and closes', async () => {
+test('a scan returns all records in batches of fetchSize and closes', async () => {
   give = { columns: [column('id', 'int')], rows: Array.from({ length: 2_500 }, (_, i) => [i]) }
   const sizes: number[] = []
   const { signal } = new AbortController()
@@ -84,22 +84,22 @@ test('values are exact: decimals and big numbers as text, times as Date in UTC',
   ])
 })
 
-test('a number that the driver cannot give exactly fails the read', async () => {
+test('a number that the driver cannot return exactly fails the read', async () => {
   give = { columns: [column('dec', 'decimal')], rows: [[900_719_925_474_099_301n]] }
   await expect(readAll(source('select dec from items'))).rejects.toThrow('cast it to varchar')
 })
 
-test('the cursor and the key go as parameters, never as text of the query', async () => {
+test('the cursor and the key are parameters, never text of the query', async () => {
   give = { columns: [column('id', 'text')], rows: [["a' or 1=1"], ['b']] }
   const cursor = { field: 'at', initial: '1970-01-01T00:00:00Z', overlapMs: 0 }
   const some = source('select id from items where at >= :cursor', { cursor })
   expect(await readAll(some, '2026-01-02T03:04:05.678+03:00')).toHaveLength(2)
   expect(await readItem(some, "a' or 1=1")).toEqual([{ id: "a' or 1=1" }])
   const [scan, item] = requests as [Buffer, Buffer]
-  expect(asks(scan, 'at >= @tb1')).toBe(true)
-  expect(asks(scan, '2026-01-02T00:04:05.678')).toBe(true)
-  expect(asks(item, 'q.[id] = @tb2')).toBe(true)
-  expect(asks(item, "a' or 1=1")).toBe(true)
+  expect(contains(scan, 'at >= @tb1')).toBe(true)
+  expect(contains(scan, '2026-01-02T00:04:05.678')).toBe(true)
+  expect(contains(item, 'q.[id] = @tb2')).toBe(true)
+  expect(contains(item, "a' or 1=1")).toBe(true)
 })
 
 test('an error of the server, before or after the first records, fails the read', async () => {
@@ -113,7 +113,7 @@ test('an error of the server, before or after the first records, fails the read'
   await untilClosed()
 })
 
-test('a login that is refused is told without the password', async () => {
+test('a refused login is reported without the password', async () => {
   server.refusesLogin = true
   const failure = await readAll(source('select id from items')).catch((error) => error)
   server.refusesLogin = false
@@ -122,11 +122,11 @@ test('a login that is refused is told without the password', async () => {
   expect(JSON.stringify([failure.message, failure.stack])).not.toMatch(/Secr3t/)
 })
 
-test('a query that gives nothing for the timeout is canceled, before and after the first records', async () => {
+test('a query without a result within the timeout is canceled, before and after the first records', async () => {
   const columns = [column('id', 'int')]
   const before = server.seen.attentions
   for (const rows of [[], [[1], [2]]]) {
-    give = { columns, rows, holds: true }
+    give = { columns, rows, staysOpen: true }
     const slow = source('select id from items', { limits: { timeoutMs: 200 } })
     await expect(readAll(slow)).rejects.toThrow(SourceError)
   }
@@ -134,9 +134,9 @@ test('a query that gives nothing for the timeout is canceled, before and after t
   await untilClosed()
 })
 
-test('an abort, an early end and close stop the read and leave no connection', async () => {
+test('an abort, an early end and close stop the read and close the connection', async () => {
   const rows = Array.from({ length: 500 }, (_, index) => [index])
-  give = { columns: [column('id', 'int')], rows, holds: true }
+  give = { columns: [column('id', 'int')], rows, staysOpen: true }
   const some = source('select id from items', { limits: { fetchSize: 10 } })
   const given = new AbortController()
   const reason = new Error('given up')
@@ -153,9 +153,9 @@ test('an abort, an early end and close stop the read and leave no connection', a
   await untilClosed()
 })
 
-test('a server that does not even confirm a cancel is left', async () => {
+test('the read ends when a server does not confirm a cancel', async () => {
   server.ignoresAttention = true
-  give = { columns: [column('id', 'int')], rows: [[1], [2]], holds: true }
+  give = { columns: [column('id', 'int')], rows: [[1], [2]], staysOpen: true }
   const begin = performance.now()
   const slow = source('select id from items', { limits: { timeoutMs: 200 } })
   await expect(readAll(slow)).rejects.toThrow(SourceError)

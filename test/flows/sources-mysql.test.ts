@@ -37,7 +37,7 @@ async function running(): Promise<number> {
 
 const untilNoneRuns = () => expect.poll(running, { timeout: 10_000, interval: 50 }).toBe(0)
 
-test.skipIf(!url)('a scan gives all records in batches of fetchSize', async () => {
+test.skipIf(!url)('a scan returns all records in batches of fetchSize', async () => {
   const sizes: number[] = []
   const { signal } = new AbortController()
   for await (const batch of source(`select id from ${table} order by id;`).scan({
@@ -49,7 +49,7 @@ test.skipIf(!url)('a scan gives all records in batches of fetchSize', async () =
   expect(sizes).toEqual([1_000, 1_000, 500])
 })
 
-test.skipIf(!url)('a parameter that is true or false is what the database calls so', async () => {
+test.skipIf(!url)('a boolean parameter has the value that the database uses', async () => {
   const query = `select id from (select 1 as id, true as active union select 2, false) x where active = :active`
   for (const active of [true, false]) {
     const flow = flowOf({ type: 'sql', driver: 'mysql', url, query, parameters: { active } })
@@ -59,7 +59,7 @@ test.skipIf(!url)('a parameter that is true or false is what the database calls 
   }
 })
 
-test.skipIf(!url)('a day that no calendar has stays as it is', async () => {
+test.skipIf(!url)('an invalid date stays unchanged', async () => {
   await admin.query(`create table ${table}_days (id int, at datetime)`)
   try {
     const [modes] = await admin.query('select @@sql_mode as mode')
@@ -95,7 +95,7 @@ test.skipIf(!url)('values are exact: big numbers as text, times as Date in UTC',
   })
 })
 
-test.skipIf(!url)('foreign names and long texts come through as they are', async () => {
+test.skipIf(!url)('foreign names and long texts arrive unchanged', async () => {
   const [row] = await readAll(
     source("select 1 as id, 'c' as `constructor`, repeat('x', 1000000) as t"),
   )
@@ -106,7 +106,7 @@ test.skipIf(!url)('foreign names and long texts come through as they are', async
   await expect(readAll(source("select 1 as id, 'p' as `__proto__`"))).rejects.toThrow('__proto__')
 })
 
-test.skipIf(!url)('the cursor bounds an incremental read, and initial a full one', async () => {
+test.skipIf(!url)('the cursor limits an incremental read, and initial a full one', async () => {
   const cursor = { field: 'changed', initial: '2026-01-01T00:10:00Z', overlapMs: 0 }
   const some = source(`select id, changed from ${table} where changed >= :cursor`, { cursor })
   expect(await readAll(some, '2026-01-02T17:30:00.000Z')).toHaveLength(11)
@@ -114,7 +114,7 @@ test.skipIf(!url)('the cursor bounds an incremental read, and initial a full one
 })
 
 test.skipIf(!url)(
-  'one item is read by its key, and a loose comparison gives no other',
+  'one item is read by its key, and a loose comparison returns no other',
   async () => {
     const wrapped = source(`select id, name from ${table} -- all`)
     expect(await readItem(wrapped, '7')).toEqual([{ id: 7, name: 'n7' }])
@@ -125,34 +125,31 @@ test.skipIf(!url)(
   },
 )
 
-test.skipIf(!url)('a query cannot write, nor hold a second statement', async () => {
+test.skipIf(!url)('a query cannot write or contain a second statement', async () => {
   await expect(readAll(source(`delete from ${table} returning id`))).rejects.toThrow(SourceError)
   await expect(readAll(source(`select 1 as id; delete from ${table}`))).rejects.toThrow(SourceError)
   const [rows] = await admin.query(`select count(*) as n from ${table}`)
   expect(rows).toEqual([{ n: 2_500 }])
 })
 
-test.skipIf(!url)(
-  'a query that takes too long, and one that is aborted, end at the server',
-  async () => {
-    const slow = `select 1 as id, sleep(60) from ${table}`
-    const impatient = source(slow, { limits: { timeoutMs: 300 } })
-    await expect(readAll(impatient)).rejects.toThrow('no answer for 300 ms')
-    await untilNoneRuns()
-    const given = new AbortController()
-    const reason = new Error('given up')
-    const drain = async () => {
-      for await (const _ of source(slow).scan({ since: null, signal: given.signal }));
-    }
-    const aborted = expect(drain()).rejects.toBe(reason)
-    await expect.poll(running, { timeout: 10_000, interval: 20 }).toBe(1)
-    given.abort(reason)
-    await aborted
-    await untilNoneRuns()
-  },
-)
+test.skipIf(!url)('a query that takes too long, or is aborted, ends at the server', async () => {
+  const slow = `select 1 as id, sleep(60) from ${table}`
+  const impatient = source(slow, { limits: { timeoutMs: 300 } })
+  await expect(readAll(impatient)).rejects.toThrow('no answer for 300 ms')
+  await untilNoneRuns()
+  const given = new AbortController()
+  const reason = new Error('given up')
+  const drain = async () => {
+    for await (const _ of source(slow).scan({ since: null, signal: given.signal }));
+  }
+  const aborted = expect(drain()).rejects.toBe(reason)
+  await expect.poll(running, { timeout: 10_000, interval: 20 }).toBe(1)
+  given.abort(reason)
+  await aborted
+  await untilNoneRuns()
+})
 
-test.skipIf(!url)('a slow reader does not use up the time of the source', async () => {
+test.skipIf(!url)('a slow consumer does not use up the time of the source', async () => {
   const some = source(`select id from ${table}`, { limits: { timeoutMs: 300, fetchSize: 1_000 } })
   const { signal } = new AbortController()
   let rows = 0
@@ -163,7 +160,7 @@ test.skipIf(!url)('a slow reader does not use up the time of the source', async 
   expect(rows).toBe(2_500)
 })
 
-test.skipIf(!url)('a connection that the server ends fails the read', async () => {
+test.skipIf(!url)('a connection that the server closes fails the read', async () => {
   const some = source(`select id, repeat('x', 20000) as t from ${table}`, {
     limits: { fetchSize: 10 },
   })
@@ -202,7 +199,7 @@ test.skipIf(!url)(
   },
 )
 
-test('a server that takes the connection and says nothing is a failure after the timeout', async () => {
+test('a server that accepts the connection and sends nothing is a failure after the timeout', async () => {
   const silent = createServer((socket) => socket.resume())
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   const { port } = silent.address() as { port: number }
@@ -221,7 +218,7 @@ test('a server that takes the connection and says nothing is a failure after the
   silent.close()
 })
 
-test('failures to connect are told without the password', async () => {
+test('failures to connect are reported without the password', async () => {
   const failure = await readAll(
     sqlSource({
       driver: 'mysql',
@@ -235,7 +232,7 @@ test('failures to connect are told without the password', async () => {
 })
 
 test.skipIf(!url)(
-  'a server that knows no read-only transaction (MySQL before 5.6) is read all the same',
+  'a server without read-only transactions (MySQL before 5.6) is read too',
   async () => {
     const { hostname, port } = new URL(url as string)
     const asked: string[] = []

@@ -46,7 +46,7 @@ async function untilNoneOpen(): Promise<void> {
   await expect.poll(openConnections, { timeout: 10_000, interval: 50 }).toBe(0)
 }
 
-test.skipIf(!url)('a scan gives all records in batches of fetchSize and closes', async () => {
+test.skipIf(!url)('a scan returns all records in batches of fetchSize and closes', async () => {
   const sizes: number[] = []
   const ids: unknown[] = []
   const { signal } = new AbortController()
@@ -61,7 +61,7 @@ test.skipIf(!url)('a scan gives all records in batches of fetchSize and closes',
 })
 
 test.skipIf(!url)(
-  'JSON that no item can hold stays text, and large rows come in small batches',
+  'JSON that no item can contain stays text, and large rows come in small batches',
   async () => {
     const huge = `('["' || repeat('x', 1048576) || '"]')::jsonb`
     const [row] = await readAll(source(`select 1 as id, ${huge} as doc`))
@@ -107,7 +107,7 @@ test.skipIf(!url)(
   },
 )
 
-test.skipIf(!url)('foreign names and long texts come through as they are', async () => {
+test.skipIf(!url)('foreign names and long texts arrive unchanged', async () => {
   const [row] = await readAll(
     source(`select 1 as id, 'p' as __proto__, 'c' as constructor, repeat('x', 1000000) as t`),
   )
@@ -119,7 +119,7 @@ test.skipIf(!url)('foreign names and long texts come through as they are', async
   ])
 })
 
-test.skipIf(!url)('the cursor bounds an incremental read, and initial a full one', async () => {
+test.skipIf(!url)('the cursor limits an incremental read, and initial a full one', async () => {
   const cursor = { field: 'changed', initial: '2026-01-01T00:10:00Z', overlapMs: 0 }
   const query = `select id, changed from ${table} where changed >= :cursor and 1::text = '1'`
   const some = source(query, { cursor })
@@ -186,7 +186,7 @@ test.skipIf(!url)('a query that takes too long is stopped at the server', async 
   await untilNoneOpen()
 })
 
-test.skipIf(!url)('a slow reader does not use up the time of the source', async () => {
+test.skipIf(!url)('a slow consumer does not use up the time of the source', async () => {
   const some = source(`select id from ${table}`, { limits: { timeoutMs: 400, fetchSize: 1_000 } })
   const { signal } = new AbortController()
   let rows = 0
@@ -198,7 +198,7 @@ test.skipIf(!url)('a slow reader does not use up the time of the source', async 
 })
 
 test.skipIf(!url)(
-  'an abort, an early end and close stop the read and leave no connection',
+  'an abort, an early end and close stop the read and close the connection',
   async () => {
     const given = new AbortController()
     const reason = new Error('given up')
@@ -217,7 +217,7 @@ test.skipIf(!url)(
   },
 )
 
-test.skipIf(!url)('a connection that the server ends fails the read', async () => {
+test.skipIf(!url)('a connection that the server closes fails the read', async () => {
   const some = source(`select id from ${table}`, { limits: { fetchSize: 10 } })
   const read = async () => {
     for await (const _ of some.scan({ since: null, signal: new AbortController().signal })) {
@@ -228,7 +228,7 @@ test.skipIf(!url)('a connection that the server ends fails the read', async () =
   await expect(read()).rejects.toThrow(SourceError)
 })
 
-test('failures to connect are told without the password', async () => {
+test('failures to connect are reported without the password', async () => {
   const silent = createServer((socket) => socket.resume())
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   const { port } = silent.address() as { port: number }
@@ -255,7 +255,7 @@ test('failures to connect are told without the password', async () => {
   expect(failures[2].message).toContain('ECONNREFUSED')
 })
 
-test.skipIf(!url)('a message of the database is told', async () => {
+test.skipIf(!url)('a message of the database is reported', async () => {
   await expect(readAll(source('select nothing'))).rejects.toThrow(
     /42703: column "nothing".*Correct the table or column in source.query/,
   )

@@ -112,7 +112,7 @@ type State =
 function serve(sftp: SFTPWrapper, folder: string, state: State): void {
   const opened = new Map<string, { path: string; names?: string[] }>()
   const real = (path: string) => join(folder, path)
-  const held = (handle: Buffer) => opened.get(handle.toString()) ?? { path: '' }
+  const entryOf = (handle: Buffer) => opened.get(handle.toString()) ?? { path: '' }
   const give = (path: string, names?: string[]) => {
     const handle = Buffer.from(`h${opened.size}-${path}`)
     opened.set(handle.toString(), { path, ...(names && { names }) })
@@ -138,17 +138,17 @@ function serve(sftp: SFTPWrapper, folder: string, state: State): void {
     }),
   )
   sftp.on('FSTAT', (id, handle) =>
-    answer(id, 'FSTAT', held(handle).path, async () => {
+    answer(id, 'FSTAT', entryOf(handle).path, async () => {
       if (state.withoutFstat) return void sftp.status(id, STATUS_CODE.OP_UNSUPPORTED)
-      sftp.attrs(id, attributes(await lstat(real(held(handle).path))))
+      sftp.attrs(id, attributes(await lstat(real(entryOf(handle).path))))
     }),
   )
   sftp.on('LSTAT', (id, path) =>
     answer(id, 'LSTAT', path, async () => sftp.attrs(id, attributes(await lstat(real(path))))),
   )
   sftp.on('READ', (id, handle, offset, length) =>
-    answer(id, 'READ', held(handle).path, async () => {
-      const file = await open(real(held(handle).path), constants.O_RDONLY)
+    answer(id, 'READ', entryOf(handle).path, async () => {
+      const file = await open(real(entryOf(handle).path), constants.O_RDONLY)
       const most = Math.min(length, state.mostBytes)
       const { bytesRead, buffer } = await file.read(Buffer.alloc(most), 0, most, offset)
       await file.close()
@@ -160,7 +160,7 @@ function serve(sftp: SFTPWrapper, folder: string, state: State): void {
     answer(id, 'OPENDIR', path, async () => sftp.handle(id, give(path, await readdir(real(path))))),
   )
   sftp.on('READDIR', (id, handle) => {
-    const { path, names = [] } = held(handle)
+    const { path, names = [] } = entryOf(handle)
     answer(id, 'READDIR', path, async () => {
       const some = names.splice(0, 2)
       if (some.length === 0) return void sftp.status(id, STATUS_CODE.EOF)

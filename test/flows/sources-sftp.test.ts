@@ -60,7 +60,7 @@ const messageOf = async (work: Promise<unknown>): Promise<string> => {
   return (error as Error).message
 }
 
-test('a file of a server is read as one of this machine is, and the connection ends with the reading', async () => {
+test('a file of a server is read like a local one, and the connection ends with the read', async () => {
   await write('a.csv', 'id;precio\n1;10,5\n2;20,5\n')
   const { source } = open({ csv: { delimiter: ';', decimalComma: true } })
   expect(await readAll(source)).toEqual([
@@ -74,7 +74,7 @@ test('a file of a server is read as one of this machine is, and the connection e
   ).toEqual([])
 })
 
-test('a large file comes whole and in order, also from a server that gives less than is asked for', async () => {
+test('a large file arrives whole and in order, also from a server that returns less than requested', async () => {
   const lines = Array.from({ length: 40_000 }, (_, index) => `${index},${'x'.repeat(index % 97)}`)
   await write('a.csv', `id,t\n${lines.join('\n')}\n`)
   server.mostBytes = 20_001
@@ -85,13 +85,13 @@ test('a large file comes whole and in order, also from a server that gives less 
   ).toBe(true)
 })
 
-test('other formats are read, as json', async () => {
+test('other formats are read, for example JSON', async () => {
   await write('a.json', '{"data":[{"id":1},{"id":2}]}')
   const { source } = open({ path: 'out/a.json', format: 'json', items: 'data' })
   expect(ids(await readAll(source))).toEqual([1, 2])
 })
 
-test('a server with another key than the pinned one is told by name, and hears neither user nor password', async () => {
+test('a server with another key than the pinned one is reported by name, and gets neither user nor password', async () => {
   await write('a.csv', 'id\n1\n')
   const other = fingerprintOf(userKey.public)
   const message = await messageOf(readAll(open({ hostKey: other }).source))
@@ -102,7 +102,7 @@ test('a server with another key than the pinned one is told by name, and hears n
   expect(ids(await readAll(open({ hostKey: [other, hostKey] }).source))).toEqual(['1'])
 })
 
-test('a user is known by password, by questions and answers, by key, or by key and password', async () => {
+test('a user logs in by password, by questions and answers, by key, or by key and password', async () => {
   await write('a.csv', 'id\n1\n')
   const key = { password: undefined, privateKey: reference('KEY'), passphrase: reference('PASS') }
   const readBy = async (method: typeof server.method, source: object) => {
@@ -118,7 +118,7 @@ test('a user is known by password, by questions and answers, by key, or by key a
   expect(server.attempts.at(-1)).toBe('password')
 })
 
-test('a wrong password, and a key that cannot be read, are told without what is secret', async () => {
+test('a wrong password and an unreadable key are reported without the secret', async () => {
   await write('a.csv', 'id\n1\n')
   const wrong = await messageOf(readAll(open({ password: reference('PASS') }).source))
   expect(wrong).toBe('sftp source: the server refuses the user, or its password or key')
@@ -150,7 +150,7 @@ test('private addresses and names of them are refused without allowPrivateNetwor
   expect(server.attempts.length).toBeLessThan(3)
 })
 
-test('files of a pattern are read oldest first and archived; nothing that is there is overwritten', async () => {
+test('files of a pattern are read oldest first and archived; existing files are not overwritten', async () => {
   await write('p2.csv', 'id\n2\n', 60)
   await write('p10.csv', 'id\n10\n', 60)
   await write('p1.csv', 'id\n1\n', 120)
@@ -176,13 +176,13 @@ test('files of a pattern are read oldest first and archived; nothing that is the
   expect(await readAll(source)).toEqual([])
 })
 
-test('after: delete removes what was read with its marker, and nothing that changed meanwhile', async () => {
+test('after: delete removes read files with their markers, and no file that changed meanwhile', async () => {
   await write('p1.csv', 'id\n1\n', 60)
   await write('p2.csv', 'id\n2\n', 50)
   await write('p3.csv', 'id\n3\n', 40)
   await write('p1.ok', '')
   await write('p2.ok', '', 5)
-  // Older than its file: it tells of an earlier one.
+  // Older than its file: it is the marker of an earlier file.
   await write('p3.ok', '', 90)
   const { source, warnings } = open({ path: '/out/p*.csv', after: 'delete', ready: '{stem}.ok' })
   expect(ids(await readAll(source))).toEqual(['1', '2'])
@@ -192,7 +192,7 @@ test('after: delete removes what was read with its marker, and nothing that chan
   expect(warnings).toEqual(['file changed after the read; it is kept'])
 })
 
-test('a file counts as still when two looks, settle apart by our clock, find it the same, whatever the clock of the server', async () => {
+test('a file counts as unchanged when two checks, settle apart by our clock, agree, whatever the server’s clock', async () => {
   let ms = Date.parse('2026-03-01T10:00:00Z')
   const slept: number[] = []
   let whileAsleep = async (): Promise<void> => undefined
@@ -222,7 +222,7 @@ test('a file counts as still when two looks, settle apart by our clock, find it 
   expect(slept).toHaveLength(asked)
 })
 
-test('a last line without its end waits until the file was still for 15 minutes, and is taken with a warning then', async () => {
+test('a last line without its end waits until the file was unchanged for 15 minutes, then is read with a warning', async () => {
   let ms = Date.now()
   const warnings: string[] = []
   const { source } = open({}, { now: () => new Date(ms), monotonicMs: () => ms })
@@ -243,7 +243,7 @@ test('a last line without its end waits until the file was still for 15 minutes,
   ])
 })
 
-test('a connection that is cut fails the poll before anything of the file is given, and the next poll has all', async () => {
+test('a lost connection fails the poll before any record of the file, and the next poll reads all', async () => {
   await write('p1.csv', `id\n${'1\n'.repeat(1)}`, 60)
   const many = Array.from({ length: 100_000 }, (_, index) => `${index + 100}-${'x'.repeat(20)}`)
   await write('p2.csv', `id\n${many.join('\n')}\n`, 50)
@@ -266,7 +266,7 @@ test('a connection that is cut fails the poll before anything of the file is giv
   expect(await there()).toEqual(['archive'])
 })
 
-test('a connection that is cut between two files is made again', async () => {
+test('a connection that is lost between two files is opened again', async () => {
   await write('p1.csv', 'id\n1\n', 60)
   await write('p2.csv', 'id\n2\n', 50)
   const { source } = open({ path: '/out/*.csv', limits: { timeout: '5s', fetchSize: 1 } })
@@ -280,7 +280,7 @@ test('a connection that is cut between two files is made again', async () => {
   expect(rows).toEqual(['2', '1'])
 })
 
-test('a connection that is cut while a file is put away loses nothing: it is put away before the next read', async () => {
+test('a connection that is lost while a file is put away loses nothing: that happens before the next read', async () => {
   await write('p1.csv', 'id\n1\n', 60)
   const { source, warnings } = open({ path: '/out/*.csv', after: 'archive' })
   expect(ids(await readAll(source))).toEqual(['1'])
@@ -295,7 +295,7 @@ test('a connection that is cut while a file is put away loses nothing: it is put
   expect(ids(await readAll(source))).toEqual(['1'])
 })
 
-test('a file that takes the place of the one that was read, in the moment before it is archived, is put back', async () => {
+test('a file that replaces the read one just before it is archived is put back', async () => {
   await write('p1.csv', 'id\n1\n', 60)
   const { source, warnings } = open({ path: '/out/*.csv', after: 'archive' })
   let renames = 0
@@ -312,7 +312,7 @@ test('a file that takes the place of the one that was read, in the moment before
   expect(warnings).toEqual([])
 })
 
-test('a file that changes while it is fetched fails the poll, before its first record', async () => {
+test('a file that changes while it is downloaded fails the poll before its first record', async () => {
   await write('a.csv', 'id\n1\n', 60)
   server.before = async (request) => {
     if (request === 'READ') await write('a.csv', 'id\n1\n2\n')
@@ -329,7 +329,7 @@ test('a file that changes while it is fetched fails the poll, before its first r
   expect(await readAll(open().source)).toEqual([])
 })
 
-test('a file that is larger than allowed is refused before it is fetched', async () => {
+test('a file above the size limit is refused before the download', async () => {
   await write('a.csv', Buffer.alloc(1024 * 1024 + 1, 'x'))
   expect(await messageOf(readAll(open({ maxMegabytes: 1 }).source))).toBe(
     'sftp source: /out/a.csv has 1048577 bytes, more than 1 MiB (source.maxMegabytes)',
@@ -337,7 +337,7 @@ test('a file that is larger than allowed is refused before it is fetched', async
   expect(server.asked.some((one) => one.startsWith('READ '))).toBe(false)
 })
 
-test('links are not followed, and what is missing or forbidden is told with its path', async () => {
+test('links are not followed, and a missing or forbidden file is reported with its path', async () => {
   await symlink('/etc/passwd', join(folder, 'out', 'a.csv'))
   expect(await messageOf(readAll(open().source))).toContain('/out/a.csv is not a regular file')
   expect(await messageOf(readAll(open({ path: '/out/*.csv' }).source))).toContain(
@@ -358,7 +358,7 @@ test('links are not followed, and what is missing or forbidden is told with its 
   )
 })
 
-test('a server that goes silent is a failure after the timeout, wherever it does', async () => {
+test('a server that stops answering is a failure after the timeout, at any step', async () => {
   await write('a.csv', 'id\n1\n')
   for (const silent of ['LSTAT', 'OPEN', 'READ'] as const) {
     server.before = (request) =>

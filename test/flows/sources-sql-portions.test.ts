@@ -10,7 +10,7 @@ import { isLongForm } from '../support/rounds.ts'
 import { reachable, sqlSource } from './sources-sql-support.ts'
 import type { LargeTables } from './sources-tds-large.ts'
 
-/** Tables with a picture in each record, and tables of many columns: neither memory nor a turn may grow with them. */
+/** Tables with a picture in each record, and tables of many columns: neither memory nor an event-loop iteration may grow with them. */
 const pictures = isLongForm ? 400 : 40
 const pictureCharacters = 256 * 1024
 const columns = 1_000
@@ -70,23 +70,27 @@ const usedMb = () => {
 }
 
 for (const { driver, url, long, wide } of databases) {
-  test.skipIf(!url)(`a few long records of ${driver} are held at a time`, patient, async () => {
-    const source = sqlSource({ driver, url: url as string, query: long })
-    const before = usedMb()
-    let most = 0
-    let batches = 0
-    const said = await read(source, () => {
-      batches += 1
-      if (batches % 8 === 0) most = Math.max(most, usedMb())
-    })
-    expect(said.rows).toBe(pictures)
-    // 1 Mi characters, where 1,000 records would be a batch.
-    expect(said.longestBatch).toBeLessThanOrEqual(4)
-    // Of 400 all are 100 MB, and twice as much from SQL Server.
-    expect(most - before).toBeLessThan(80)
-  })
+  test.skipIf(!url)(
+    `only a few long records of ${driver} are in memory at a time`,
+    patient,
+    async () => {
+      const source = sqlSource({ driver, url: url as string, query: long })
+      const before = usedMb()
+      let most = 0
+      let batches = 0
+      const result = await read(source, () => {
+        batches += 1
+        if (batches % 8 === 0) most = Math.max(most, usedMb())
+      })
+      expect(result.rows).toBe(pictures)
+      // 1 Mi characters, where 1,000 records would be a batch.
+      expect(result.longestBatch).toBeLessThanOrEqual(4)
+      // Of 400 all are 100 MB, and twice as much from SQL Server.
+      expect(most - before).toBeLessThan(80)
+    },
+  )
 
-  test.skipIf(!url)(`wide records of ${driver} hold up nobody`, patient, async () => {
+  test.skipIf(!url)(`wide records of ${driver} do not block the event loop`, patient, async () => {
     const { ms, said } = await longestTurn(async () => {
       const source = sqlSource({ driver, url: url as string, query: wide })
       return `${(await read(source, () => undefined)).rows} records`

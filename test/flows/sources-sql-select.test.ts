@@ -14,7 +14,7 @@ test.each<[SqlDialect, string]>([
   ['mysql', 'select `into` from t'],
   ['mssql', 'select top 5 [update], a from t inner merge join u on t.a = u.a option (merge union)'],
   ['mssql', "select 'exec' as x from t with (nolock)"],
-])('%s: a query that only reads is taken: %s', (dialect, sql) => {
+])('%s: a query that only reads is accepted: %s', (dialect, sql) => {
   expect(selectProblem(sql, dialect)).toBeUndefined()
 })
 
@@ -34,7 +34,7 @@ test.each<[SqlDialect, string, string, number]>([
   ['mysql', 'select * from t lock in share mode', 'locks rows (lock in share mode)', 16],
   ['mssql', 'select 1 drop table t', 'holds the word drop, which begins a statement of its own', 9],
   ['mssql', 'select 1\nexec p', 'holds the word exec, which begins a statement of its own', 9],
-])('%s: a query that does more is refused where it does: %s', (dialect, sql, message, offset) => {
+])('%s: a query that does more is refused with the place: %s', (dialect, sql, message, offset) => {
   const found = selectProblem(sql, dialect)
   expect(found && [sentenceOf(found.why, 'en'), found.offset]).toEqual([message, offset])
 })
@@ -115,7 +115,7 @@ for (const [driver, url] of servers) {
 }
 
 test.skipIf(!servers[0][1])(
-  'a parameter that its column cannot hold fails the read of one item and is not shown',
+  'a parameter that its column cannot contain fails the read of one item and is not shown',
   async () => {
     const source = sqlSource({
       driver: 'postgres',

@@ -11,7 +11,7 @@ const parameters = {
 const bind = (sql: string, dialect: SqlDialect) =>
   bindParameters(withoutTail(scanSql(sql, dialect)), dialect, parameters)
 
-// Each text holds `:pk` where it is no parameter, and nothing else.
+// Each text contains `:pk` only where it is no parameter.
 const untouched: Record<SqlDialect, string[]> = {
   postgres: [
     `select ':pk', 'it''s :pk', "a :pk", "a"":pk"`,
@@ -42,7 +42,7 @@ const untouched: Record<SqlDialect, string[]> = {
   ],
 }
 for (const dialect of ['postgres', 'mysql', 'mssql', 'firebird'] as const) {
-  test.each(untouched[dialect])(`${dialect} leaves what is no code alone: %s`, (sql) => {
+  test.each(untouched[dialect])(`${dialect} does not change texts and comments: %s`, (sql) => {
     const pieces = scanSql(sql, dialect)
     expect(pieces.map(({ text }) => text).join('')).toBe(sql)
     expect(pieces.filter(({ kind }) => kind === 'parameter')).toEqual([])
@@ -55,12 +55,15 @@ test.each([
   ['mysql', 'select 1--1, :pk /* x */, :cursor'],
   ['mssql', 'select [a]]:pk], :pk, :cursor'],
   ['firebird', `select faq'x', q'(a')', :pk, 'b', :cursor`],
-] as const)('%s finds the parameters behind what looks like a text: %s', (dialect, sql) => {
-  const names = scanSql(sql, dialect).filter(({ kind }) => kind === 'parameter')
-  expect(names.map(({ text }) => text)).toEqual(['pk', 'cursor'])
-})
+] as const)(
+  '%s finds the parameters after something that looks like a text: %s',
+  (dialect, sql) => {
+    const names = scanSql(sql, dialect).filter(({ kind }) => kind === 'parameter')
+    expect(names.map(({ text }) => text)).toEqual(['pk', 'cursor'])
+  },
+)
 
-test('every place has the placeholder of its driver and its own value', () => {
+test('every parameter has the placeholder of its driver and its own value', () => {
   const sql = 'select * from t where a = :key_1 and b=:key_b and c in (:pk,:pk) and d >= :cursor;'
   const values = ['1', 'x|y', '1|x\\|y', '1|x\\|y']
   expect(bind(sql, 'postgres')).toEqual({
@@ -83,7 +86,7 @@ test('a key of one field is its value, unescaped', () => {
   expect(bindParameters(pieces, 'postgres', { cursor: undefined, key }).values).toEqual(['x|y\\'])
 })
 
-test('times of another zone are turned to UTC, and what is no time is left', () => {
+test('times of another zone are converted to UTC, and other values stay unchanged', () => {
   const values = (cursor: string) =>
     bindParameters(scanSql('select :cursor', 'mysql'), 'mysql', { cursor, key: undefined }).values
   expect(values('2026-01-01T00:00:00-03:00')).toEqual(['2026-01-01 03:00:00.000'])
@@ -105,7 +108,7 @@ const item = (sql: string, dialect: SqlDialect, fields = ['a']) =>
     ?.map(({ kind, text }) => (kind === 'parameter' ? `:${text}` : text))
     .join('')
 
-test('a query is wrapped for one item, whatever it ends with', () => {
+test('a query is wrapped for one item, whatever its end', () => {
   expect(item('select 1 as a -- why\n ; -- end', 'postgres')).toBe(
     'select * from (\nselect 1 as a\n) q where q."a" = :key_1',
   )
@@ -116,7 +119,7 @@ test('a query is wrapped for one item, whatever it ends with', () => {
   expect(item("select ';'", 'postgres')).toContain("select ';'\n")
 })
 
-test('SQL Server gets ORDER BY in a form that a derived table may have', () => {
+test('SQL Server gets ORDER BY in a form that a derived table allows', () => {
   const isAllowed = (sql: string) => item(sql, 'mssql')?.includes('\noffset 0 rows\n')
   expect(isAllowed('select a from t order by a')).toBe(true)
   expect(isAllowed('select a from t order by a -- offset')).toBe(true)

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { asks, column, tdsServer } from './sources-tds-server.ts'
+import { column, contains, tdsServer } from './sources-tds-server.ts'
 
 /** The tables of this server; `pictures` are records of one long text. */
 export type LargeTables = {
@@ -21,7 +21,7 @@ const wide = {
   rows: Array.from({ length: wideRows }, (_, id) => Array<number>(columns).fill(id)),
 }
 const server = await tdsServer((request) => {
-  if (asks(request, 'pictures')) return long
-  return asks(request, 'wide') ? wide : undefined
+  if (contains(request, 'pictures')) return long
+  return contains(request, 'wide') ? wide : undefined
 })
 parentPort?.postMessage(server.url)

@@ -24,7 +24,7 @@ export type TdsAnswer = {
   /** Ends the response with this error. */
   error?: string
   /** Does not end the response, like a server that is still working. */
-  holds?: boolean
+  staysOpen?: boolean
 }
 
 const collation = Buffer.from([0x09, 0x04, 0xd0, 0x00, 0x34])
@@ -116,7 +116,7 @@ function days(date: string): Buffer {
 export async function tdsServer(answer: (request: Buffer) => TdsAnswer | undefined) {
   const seen = { attentions: 0, open: 0, logins: 0 }
   const state = { refusesLogin: false, ignoresAttention: false }
-  const held = new Set<Socket>()
+  const openAnswers = new Set<Socket>()
 
   const onMessage = (socket: Socket, type: number, payload: Buffer) => {
     switch (type) {
@@ -135,11 +135,11 @@ export async function tdsServer(answer: (request: Buffer) => TdsAnswer | undefin
         seen.attentions += 1
         if (state.ignoresAttention) return undefined
         // The current response ends first, then the cancel is confirmed.
-        if (held.delete(socket)) send(socket, doneToken(done.error))
+        if (openAnswers.delete(socket)) send(socket, doneToken(done.error))
         return send(socket, doneToken(done.attention))
       default: {
         const given = answer(payload) ?? {}
-        if (given.holds) held.add(socket)
+        if (given.staysOpen) openAnswers.add(socket)
         return sendAnswer(socket, given)
       }
     }
@@ -174,7 +174,7 @@ export async function tdsServer(answer: (request: Buffer) => TdsAnswer | undefin
 }
 
 /** Whether a request contains the text. */
-export function asks(request: Buffer, text: string): boolean {
+export function contains(request: Buffer, text: string): boolean {
   return request.includes(wide(text))
 }
 
@@ -188,7 +188,7 @@ function send(socket: Socket, payload: Buffer, ends = true): void {
   }
 }
 
-function sendAnswer(socket: Socket, { columns, rows = [], error, holds }: TdsAnswer): void {
+function sendAnswer(socket: Socket, { columns, rows = [], error, staysOpen }: TdsAnswer): void {
   const tokens: Buffer[] = []
   if (columns) tokens.push(columnsToken(columns))
   for (const row of rows) {
@@ -196,8 +196,8 @@ function sendAnswer(socket: Socket, { columns, rows = [], error, holds }: TdsAns
     tokens.push(u8(0xd1), ...cells)
   }
   if (error !== undefined) tokens.push(errorToken(error))
-  if (!holds) tokens.push(doneToken(error === undefined ? done.final : done.error))
-  send(socket, Buffer.concat(tokens), !holds)
+  if (!staysOpen) tokens.push(doneToken(error === undefined ? done.final : done.error))
+  send(socket, Buffer.concat(tokens), !staysOpen)
 }
 
 /** Version 16 without encryption. */

@@ -36,16 +36,19 @@ afterAll(async () => {
   await admin.end()
 })
 
-test.skipIf(!url)('200 flows that read from one server at once read all, in turns', async () => {
-  const sources = Array.from({ length: 200 }, () =>
-    sqlSource({ driver: 'postgres', url: address, query: 'select 1 as id, pg_sleep(0.01)' }),
-  )
-  const read = await Promise.all(sources.map((source) => readAll(source)))
-  expect(read.map((rows) => rows.length)).toEqual(sources.map(() => 1))
-  await Promise.all(sources.map((source) => source.close()))
-})
+test.skipIf(!url)(
+  '200 flows that read from one server at once all read, within its limit of connections',
+  async () => {
+    const sources = Array.from({ length: 200 }, () =>
+      sqlSource({ driver: 'postgres', url: address, query: 'select 1 as id, pg_sleep(0.01)' }),
+    )
+    const read = await Promise.all(sources.map((source) => readAll(source)))
+    expect(read.map((rows) => rows.length)).toEqual(sources.map(() => 1))
+    await Promise.all(sources.map((source) => source.close()))
+  },
+)
 
-test.skipIf(!url)('40 destinations on it, four writes each in hand, write all', async () => {
+test.skipIf(!url)('40 destinations on it with four writes each all write', async () => {
   const target = { driver: 'postgres' as const, table: `${role}.items`, upsertKey: ['id'] }
   const destinations = Array.from({ length: 40 }, () =>
     openSqlDestination(target, { url: address, connections: 4, batch: 500, timeoutMs: 30_000 }),
@@ -63,7 +66,7 @@ test.skipIf(!url)('40 destinations on it, four writes each in hand, write all', 
   expect(rows[0].n).toBe(160)
 })
 
-test.skipIf(!url)('a read that waits for its turn ends when its flow does', async () => {
+test.skipIf(!url)('a read that waits for a connection ends with its flow', async () => {
   const slow = Array.from({ length: 10 }, () =>
     sqlSource({ driver: 'postgres', url: address, query: 'select 1 as id, pg_sleep(30)' }),
   )
@@ -76,36 +79,36 @@ test.skipIf(!url)('a read that waits for its turn ends when its flow does', asyn
   expect(await Promise.all(reading)).toEqual(slow.map(() => 'ended'))
 })
 
-test('places are given in the order in which they were asked for, and who gives up loses none', async () => {
-  const room = connectionLimit('postgres', 'postgres://a@room.example.com/b', 'write')
+test('connections are given in the order of the requests, and an aborted request does not use one', async () => {
+  const limit = connectionLimit('postgres', 'postgres://a@limit.example.com/b', 'write')
   const { signal } = new AbortController()
-  const held = await Promise.all(Array.from({ length: 10 }, () => room.acquire(signal)))
+  const taken = await Promise.all(Array.from({ length: 10 }, () => limit.acquire(signal)))
   const order: number[] = []
-  const enter = async (place: number, given = signal) => {
-    const leave = await room.acquire(given)
+  const acquireInOrder = async (place: number, given = signal) => {
+    const release = await limit.acquire(given)
     order.push(place)
-    leave()
+    release()
   }
-  const leaver = new AbortController()
-  const gone = enter(1, leaver.signal)
-  const others = [enter(2), enter(3)]
-  leaver.abort(new Error('left'))
-  await expect(gone).rejects.toThrow('left')
+  const aborting = new AbortController()
+  const aborted = acquireInOrder(1, aborting.signal)
+  const others = [acquireInOrder(2), acquireInOrder(3)]
+  aborting.abort(new Error('left'))
+  await expect(aborted).rejects.toThrow('left')
   expect(order).toEqual([])
-  held[0]?.()
+  taken[0]?.()
   // Called twice, it frees one place.
-  held[0]?.()
+  taken[0]?.()
   await Promise.all(others)
   expect(order).toEqual([2, 3])
-  for (const leave of held) leave()
+  for (const release of taken) release()
 })
 
-test('one server and user is one address, whatever the database and the password', () => {
-  const room = (address: string) => connectionLimit('postgres', address, 'read')
-  const one = room('postgres://a:x@erp.example.com/b')
-  expect(room('postgresql://a:y@ERP.example.com:5432/c?sslmode=require')).toBe(one)
-  expect(room('postgres://b:x@erp.example.com/b')).not.toBe(one)
-  expect(room('postgres://a:x@erp.example.com:5433/b')).not.toBe(one)
+test('the same server and user have one limit, whatever the database and the password', () => {
+  const limit = (address: string) => connectionLimit('postgres', address, 'read')
+  const one = limit('postgres://a:x@erp.example.com/b')
+  expect(limit('postgresql://a:y@ERP.example.com:5432/c?sslmode=require')).toBe(one)
+  expect(limit('postgres://b:x@erp.example.com/b')).not.toBe(one)
+  expect(limit('postgres://a:x@erp.example.com:5433/b')).not.toBe(one)
   const named = (password: string) =>
     connectionLimit('mssql', `Server=erp;User Id=a;Password=${password}`, 'read')
   expect(named('x')).toBe(named('y'))

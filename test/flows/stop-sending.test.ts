@@ -9,7 +9,7 @@ import {
 } from '../support/flows.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-/** Operators stop sending: nothing is sent, nothing is lost, and nobody is alarmed. */
+/** While an operator has stopped sending nothing is sent, nothing is lost, and no alert is raised. */
 let service: TestService
 let target: TestTarget
 let flows: TestFlows
@@ -60,7 +60,7 @@ const destination = async (flow: string, name: string) => {
 /** Longer than a worker and a lost notification take. */
 const meanwhile = () => wait(1_500)
 
-test('a destination that is stopped is sent nothing by any flow, and all of it once it is started', async () => {
+test('no flow sends to a stopped destination, and all of it is sent after the start', async () => {
   const stopped = await stop({ destination: 'web', reason: 'the shop moves' })
   expect(stopped).toEqual({
     ...{ status: 'stopped', flow: null, destination: 'web', reason: 'the shop moves' },
@@ -113,9 +113,9 @@ test('a destination that is stopped is sent nothing by any flow, and all of it o
   ])
 })
 
-test('what is in progress completes, and what was claimed already waits; the destination tells its rate, what waits, and when nothing will', async () => {
+test('running attempts complete and claimed ones wait; the destination shows its rate and what waits', async () => {
   let release = () => {}
-  const held = new Promise<void>((resolve) => {
+  const released = new Promise<void>((resolve) => {
     release = resolve
   })
   await flows.write('slow.json', items(60))
@@ -124,7 +124,7 @@ test('what is in progress completes, and what was claimed already waits; the des
   const server = await import('node:http').then(({ createServer }) =>
     createServer((_, response) => {
       begun += 1
-      void held.then(() => response.end())
+      void released.then(() => response.end())
     }),
   )
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -174,7 +174,7 @@ test('what is in progress completes, and what was claimed already waits; the des
   server.close()
 })
 
-test('each stop is a switch of its own; a start ends that one, and names those that still concern it', async () => {
+test('each stop is separate; a start ends one, and its answer names the remaining ones', async () => {
   await stop({ flow: 'switched' })
   const first = await stop({ reason: 'maintenance' })
   expect(await stop({ reason: 'another reason' })).toEqual(first)
@@ -187,7 +187,7 @@ test('each stop is a switch of its own; a start ends that one, and names those t
   await vi.waitFor(() => expect(got('switched')).toHaveLength(3), within)
 })
 
-test('a paused flow is not polled, and what waits of it is sent', async () => {
+test('a paused flow is not polled, and its waiting deliveries are sent', async () => {
   await stop({ flow: 'paused', destination: 'web' })
   await flows.flows.sync('paused', { force: true })
   await flows.call('POST', '/flow/paused/pause')
@@ -206,7 +206,7 @@ test.each([
   expect((await flows.call('GET', '/sending')).json()).toEqual({ stops: [] })
 })
 
-test('who stopped and started what, and why, is kept', async () => {
+test('who stopped and started what, and why, is recorded', async () => {
   await stop({ flow: 'kept', destination: 'web', reason: 'wrong prices' })
   await start({ flow: 'kept', destination: 'web' })
   const { activity } = (await flows.call('GET', '/flows/activity?flow=kept&limit=2')).json()
@@ -216,7 +216,7 @@ test('who stopped and started what, and why, is kept', async () => {
   ])
 })
 
-test('what waited while sending was stopped is not owed for long once it is started', async () => {
+test('deliveries that waited during a stop do not count as old after the start', async () => {
   await stop({ flow: 'waited' })
   await flows.flows.sync('waited', { force: true })
   service.clock.advance(3_600_000)

@@ -35,7 +35,7 @@ async function upgraded(rows: SourceRow[], item: object = {}): Promise<TestPoll>
   return poll
 }
 
-test('each field counts, but for those of hash.ignore', async () => {
+test('each field counts, except those of hash.ignore', async () => {
   const hash = { ignore: ['seen'] }
   const poll = await createTestPoll(database, { now, flow: { item: { hash } } })
   expect(await sentBy(poll, row('1', 10), row('2', 10))).toEqual(['1', '2'])
@@ -56,7 +56,7 @@ test('after an upgrade only an item is sent whose used fields changed', async ()
   expect(await sentBy(poll, row('1', 10, 4), row('2', 11), row('3', 12, 4))).toEqual(['3'])
 })
 
-test('a rebase after an upgrade sends what changed of the fields that counted, and has all of them count', async () => {
+test('a rebase after an upgrade sends changes of the fields that counted, and then all fields count', async () => {
   const poll = await upgraded([row('1', 10), row('2', 10)], { onDefinitionChange: 'rebase' })
   poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
   expect(await sentBy(poll, row('1', 10, 5), row('2', 11, 5))).toEqual(['2'])
@@ -64,7 +64,7 @@ test('a rebase after an upgrade sends what changed of the fields that counted, a
   expect(await sentBy(poll, row('1', 10, 6), row('2', 11, 5))).toEqual(['1'])
 })
 
-test('a hash over all fields of an earlier form is the same content', async () => {
+test('a hash over all fields by an earlier version is the same content', async () => {
   const poll = await createTestPoll(database, { now })
   await sentBy(poll, row('1', 10))
   await database.db

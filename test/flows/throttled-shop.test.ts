@@ -6,7 +6,7 @@ import { createGate, type Gate } from '../../src/flows/deliver/sending-gate.ts'
 const statusReason = (status: number): Reason => ({ code: 'HTTP_STATUS', data: { status } })
 
 /**
- * A receiver that is well but says 429 and 500 now and then must not be left alone, and one that is down must not cost
+ * A working receiver with occasional 429 and 500 must not open the breaker, and one that is down must not cost
  * attempts.
  */
 const breaker = { failures: 20, percent: 50, withinMs: 60_000, openForMs: 120_000 }
@@ -85,7 +85,7 @@ function feed(
 const sum = (seconds: Second[], key: keyof Second) =>
   seconds.reduce((total, one) => total + one[key], 0)
 
-test('a shop that says 429 and 500 now and then is fed at 0.8 of a bare loop or better', () => {
+test('a shop with occasional 429 and 500 gets at least 0.8 of the rate of a bare loop', () => {
   const clock = testClock()
   const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
   const seconds = feed(clock, gate, ordinary, 120)
@@ -93,7 +93,7 @@ test('a shop that says 429 and 500 now and then is fed at 0.8 of a bare loop or 
   expect(gate.status().state).not.toBe('open')
 })
 
-test('a shop that goes down after hours of success costs no more than the failures of the definition', () => {
+test('a shop that goes down after hours of success gets no more failures than the definition allows', () => {
   const clock = testClock()
   const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
   feed(clock, gate, () => 200, 60)
@@ -111,7 +111,7 @@ test.each([
   ['hangs', 4, 30_000, {}],
   ['may be asked ten times a minute', 4, 100, { rateLimit: { max: 10, perMs: 60_000 } }],
 ])(
-  'one that %s is left alone, although its failures take longer than the time of the definition',
+  'a shop that %s opens the breaker, although its failures take longer than the window of the definition',
   (_what, together, tookMs, rules) => {
     const clock = testClock()
     const gate = createGate({ breaker, rateLimit: undefined, ...rules }, clock.now)
@@ -130,7 +130,7 @@ test.each([
   },
 )
 
-test('one that answers 429 to everything is left alone like one that is down', () => {
+test('a shop that answers 429 to everything opens the breaker like one that is down', () => {
   const clock = testClock()
   const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
   const seconds = feed(clock, gate, () => 429, 120, 0)
@@ -141,7 +141,7 @@ test('one that answers 429 to everything is left alone like one that is down', (
   expect(sum(seconds.slice(60), 'sent')).toBe(0)
 })
 
-test('Retry-After is about what it was said of: one item, or all of them when nobody gets through', () => {
+test('Retry-After holds for its item, or for all items when none succeeds', () => {
   const clock = testClock()
   const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
   const answered = (
@@ -154,7 +154,7 @@ test('Retry-After is about what it was said of: one item, or all of them when no
   for (let index = 0; index < 20; index += 1) answered(['answered'])
   answered(['throttled', { retryAfterMs: 30_000 }])
   expect(gate.admit().starts).toBeGreaterThan(0)
-  // The service as a whole says when it is back.
+  // The Retry-After of the whole service counts.
   answered(['outage', { retryAfterMs: 3_000, isForAll: true, cause: statusReason(503) }])
   expect(gate.admit()).toEqual({ starts: 0, waitMs: 3_000 })
   expect(gate.status()).toMatchObject({
@@ -163,11 +163,11 @@ test('Retry-After is about what it was said of: one item, or all of them when no
     waitMs: 3_000,
   })
   clock.pass(3_000)
-  const nobody = createGate({ breaker, rateLimit: undefined }, clock.now)
+  const failing = createGate({ breaker, rateLimit: undefined }, clock.now)
   for (let index = 0; index < 3; index += 1) {
-    const begun = nobody.begin()
+    const begun = failing.begin()
     if ('report' in begun)
       begun.report('throttled', { retryAfterMs: 30_000, cause: statusReason(429) })
   }
-  expect(nobody.admit()).toEqual({ starts: 0, waitMs: 30_000 })
+  expect(failing.admit()).toEqual({ starts: 0, waitMs: 30_000 })
 })

@@ -60,7 +60,7 @@ const item = (id: string, price: number, seen = 0): Item => ({ id, price, seen }
 const report = async (name: string, pk: string) =>
   (await flows.call('GET', `/flow/${name}/items/${pk}`)).json()
 
-test('a field that the mapping does not use sends nothing, and the item is in step', async () => {
+test('a change of a field that the mapping does not use sends nothing, and the item stays in sync', async () => {
   await serve('prices')
   expect(await sentFor('prices', item('1', 10))).toEqual([{ id: '1', price: 10 }])
   expect(await sentFor('prices', item('1', 10, 1))).toEqual([])
@@ -84,7 +84,7 @@ test('a resync sends the same body again', async () => {
   expect(await sentFor('again', item('1', 10, 1))).toEqual([])
 })
 
-test('a body that may not have arrived, or was refused meanwhile, is sent', async () => {
+test('a body that may not have arrived, or was refused meanwhile, is sent again', async () => {
   await serve('doubt')
   await sentFor('doubt', item('1', 10))
   target.answer(503)
@@ -94,7 +94,7 @@ test('a body that may not have arrived, or was refused meanwhile, is sent', asyn
   expect(await sentFor('doubt', item('1', 10, 1))).toEqual([{ id: '1', price: 10 }])
 })
 
-test('a preview says that the destination has the body already', async () => {
+test('a preview shows that the destination has the body already', async () => {
   await serve('before')
   await sentFor('before', item('1', 10), item('2', 10))
   await flows.write('before.json', [item('1', 10, 1), item('2', 12)])
@@ -102,7 +102,7 @@ test('a preview says that the destination has the body already', async () => {
   expect(preview.json().destinations).toMatchObject([{ upserts: 2, skipped: 1 }])
 })
 
-test('after an upgrade of rows as the version before wrote them no destination gets what it has', async () => {
+test('after an upgrade, rows of the version before do not send a destination what it has', async () => {
   const name = 'upgraded'
   await serve(name)
   await sentFor(name, item('1', 10), item('2', 10))
@@ -131,7 +131,7 @@ test('after an upgrade of rows as the version before wrote them no destination g
   expect(await sentFor(name, item('1', 11, 3), item('2', 10, 3))).toEqual([])
 })
 
-test('what a version before delivered without its body is not taken for what was delivered before that', async () => {
+test('after a delivery by the version before, without its body, the body delivered earlier no longer counts', async () => {
   const name = 'beside'
   await serve(name)
   await sentFor(name, item('1', 10))

@@ -9,7 +9,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-/** A file that its writer has not finished is waited for: nothing failed, and nobody is alarmed until it lasts. */
+/** A poll waits for a file that its writer has not finished: nothing fails, and no alert is raised until it lasts. */
 let target: TestTarget
 let flows: TestFlows
 
@@ -44,7 +44,7 @@ const runs = async (name: string) => (await flows.call('GET', `/flow/${name}/run
 const errors = async (name: string) => (await flows.call('GET', `/errors?flow=${name}`)).json()
 const sync = (name: string) => flows.call('POST', `/sync/${name}?force=true`)
 
-test('a file that is written is waited for until it was still, and no poll counts as failed', async () => {
+test('a poll waits for a file that is being written until it is unchanged, and does not count as failed', async () => {
   await flows.write('written.json', [{ id: '1' }])
   const answer = await sync('written')
   expect([answer.statusCode, answer.json().error]).toEqual([
@@ -70,7 +70,7 @@ test('a file that is written is waited for until it was still, and no poll count
   expect(await card('written')).toMatchObject({ waiting_for: null, last_error: null })
 })
 
-test('a missing marker is waited for; one that stays away longer than a writer takes is a failure', async () => {
+test('a poll waits for a missing marker; one that is missing for too long is a failure', async () => {
   expect((await sync('marked')).statusCode).toBe(502)
   const path = join(flows.dir, 'marked.json')
   expect(await card('marked')).toMatchObject({

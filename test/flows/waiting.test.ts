@@ -7,7 +7,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-/** While a destination does not answer, nothing has failed for good: what did not arrive and why is told all the same. */
+/** While a destination does not answer nothing fails for good. Deliveries that did not arrive are listed with the reason. */
 let target: TestTarget
 let flows: TestFlows
 
@@ -30,7 +30,7 @@ afterAll(async () => {
 const waiting = async (query = '') =>
   (await flows.call('GET', `/flow/late/waiting${query}`)).json().waiting as { pk: string }[]
 
-test('what waits for another attempt tells its item, its error and when it is tried again', async () => {
+test('a delivery that waits for a retry shows its item, its error and the time of the next attempt', async () => {
   await vi.waitFor(
     async () =>
       expect((await waiting()).toSorted((a, b) => a.pk.localeCompare(b.pk))).toMatchObject(
@@ -59,7 +59,7 @@ test.each([
   expect([response.statusCode, Object.keys(response.json())]).toEqual([status, ['error']])
 })
 
-test('what waits for a destination that was renamed is told, and sent when the name is back', async () => {
+test('deliveries to a renamed destination are listed, and sent when the name is back', async () => {
   const renamed = patientFlow('late', target.url) as { destinations: { name: string }[] }
   await flows.write('late.flow.yaml', {
     ...renamed,

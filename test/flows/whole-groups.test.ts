@@ -68,7 +68,7 @@ test.each([
     { itemQuery: `select codigo, caja, modificado from ${table} where codigo = :pk order by caja` },
   ],
   ['the query itself', {}],
-])('with a cursor a changed group is read again whole, by %s', async (_, change) => {
+])('with a cursor a changed group is read again whole by %s', async (_, change) => {
   const name = `stores-${'itemQuery' in change}`
   await client.query(`truncate ${table}`)
   await put('S1', '1', '2026-01-01T10:00:00Z')
@@ -115,7 +115,7 @@ test('many changed groups are read again by one read of everything', {
   ).toEqual(new Set(['S 1 2']))
 })
 
-test('records of one key that are not neighbours fail the poll, and nothing of it is sent', async () => {
+test('records with the same key that are not adjacent fail the poll, and none of them is sent', async () => {
   const name = 'apart'
   // The second record of A stands far behind the first, in another batch.
   const others = Array.from({ length: 3_000 }, (_, index) => ({ codigo: `B${index}`, caja: '1' }))
@@ -144,7 +144,7 @@ test('records of one key that are not neighbours fail the poll, and nothing of i
   expect(boxes(name)).toEqual(['A 1 2'])
 })
 
-test('records of one key that contradict each other send nothing of the item, and tell the column', async () => {
+test('records with the same key and contradicting values send nothing of the item, and the problem names the column', async () => {
   const name = 'contrary'
   await flows.write(`${name}.json`, [
     { codigo: 'A', nombre: 'uno', caja: '1' },
@@ -161,7 +161,7 @@ test('records of one key that contradict each other send nothing of the item, an
   )
 })
 
-test('more groups than are held back are sent after a second reading', {
+test('more groups than the poll keeps in memory are sent after a second read', {
   tags: ['long'],
 }, async () => {
   const name = 'large'
@@ -182,15 +182,15 @@ test('more groups than are held back are sent after a second reading', {
     { codigo: 'L1', caja: '3' },
   ])
   expect((await sync(name)).statusCode).toBe(502)
-  const { owed } = await flows.service.database.db
+  const { newest } = await flows.service.database.db
     .selectFrom('deliveries')
-    .select((eb) => eb.fn.max('version').as('owed'))
+    .select((eb) => eb.fn.max('version').as('newest'))
     .where('flow', '=', name)
     .executeTakeFirstOrThrow()
-  expect(owed).toBe(1)
+  expect(newest).toBe(1)
 })
 
-test('an HTTP source with a cursor has to say how one item is read', async () => {
+test('an HTTP source with a cursor needs a request for one item', async () => {
   const text = `version: 1
 name: tiendas
 pollInterval: 1m

@@ -27,7 +27,7 @@ test.each([
   expect(isInWindow({ ...window }, at(time))).toBe(expected)
 })
 
-test('without a window it is always time', () => {
+test('without a window it is always open', () => {
   expect(isInWindow(undefined, at('2026-11-21T03:00:00Z'))).toBe(true)
 })
 
@@ -52,11 +52,11 @@ test.each([
   ['planned for later', '2026-11-20T15:00:00Z', '2026-11-20T14:00:00Z', null],
   ['planned for earlier', '2026-11-20T13:00:00Z', '2026-11-20T14:00:00Z', '2026-11-20T13:00:00Z'],
   ['while none may begin', '2026-11-20T13:00:00Z', '2026-11-21T13:00:00Z', null],
-])('a poll is due since when it should have begun: %s', (_, planned, now, expected) => {
+])('a poll is due since its planned begin: %s', (_, planned, now, expected) => {
   expect(dueSince({ ...shop }, at(planned), at(now))).toEqual(expected && at(expected))
 })
 
-test('a poll that was planned outside of the window is due since it opened', () => {
+test('a poll that was planned outside the window is due since the window opened', () => {
   const since = dueSince({ ...shop }, at('2026-11-20T01:30:00Z'), at('2026-11-20T10:20:00Z'))
   expect(Math.abs((since?.getTime() ?? 0) - at('2026-11-20T10:00:00Z').getTime())).toBeLessThan(
     60_001,

@@ -69,7 +69,7 @@ test('a new flow is saved, runs, and is listed with its file and the templates',
   expect(await read(file)).toMatchObject({ text: definition(name), hash, versions: [] })
 })
 
-test('what a save replaces is kept and can be read and saved again', async () => {
+test('the replaced version of a save is kept, and can be read and saved again', async () => {
   const { name, file, hash } = await saved()
   const later = definition(name, { description: 'second' })
   const second = (await put(file, later, hash)).json()
@@ -109,7 +109,7 @@ test('the last 50 versions are kept', async () => {
   })
 })
 
-test('a file that was changed, removed or made meanwhile is not overwritten', async () => {
+test('a file that was changed, removed or created meanwhile is not overwritten', async () => {
   const { name, file, hash } = await saved()
   await flows.write(file, definition(name, { description: 'by another hand' }))
   const changed = await put(file, definition(name), hash)
@@ -132,7 +132,7 @@ test('of two saves at once one is refused', async () => {
   expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409])
 })
 
-test('what the checker refuses is not saved; the findings have their lines', async () => {
+test('a definition with problems is not saved; the problems have their lines', async () => {
   const { file, hash } = await saved()
   const text = 'version: 1\nname: x\npollInterval: never\n'
   const answer = await put(file, text, hash)
@@ -143,7 +143,7 @@ test('what the checker refuses is not saved; the findings have their lines', asy
   expect((await read(file)).hash).toBe(hash)
 })
 
-test('a definition that would stop another flow is refused, and the other one goes on', async () => {
+test('a definition that would stop another flow is refused, and the other flow continues', async () => {
   const { name } = await saved()
   const answer = await put('other.flow.yaml', definition(name), null)
   expect(answer.statusCode).toBe(400)
@@ -155,7 +155,7 @@ test('a definition that would stop another flow is refused, and the other one go
   expect(await readdir(flows.dir)).not.toContain('other.flow.yaml')
 })
 
-test('what shows only when a definition is opened is refused too', async () => {
+test('a problem that shows only when a definition is opened is refused too', async () => {
   const name = next()
   const definitionOf = JSON.parse(definition(name))
   definitionOf.destinations[0].request.url = 'http://{pk}.example/x'
@@ -182,7 +182,7 @@ test.each([
   expect(await readdir(flows.dir, { recursive: true })).toEqual(before)
 })
 
-test('no version leads out of the folder of versions', async () => {
+test('no version name leads out of the folder of versions', async () => {
   const { name, file, hash } = await saved()
   await put(file, definition(name, { description: 'second' }), hash)
   await writeFile(join(flows.dir, `${file}.x.bak`), 'secret')
@@ -224,7 +224,7 @@ test('versions are not written through a link in place of their folder', async (
   expect(await readFile(join(dir, 'a.flow.yaml'), 'utf8')).toBe('one')
 })
 
-test('a folder that nobody can write to is told of', () => {
+test('a folder without write permission is reported', () => {
   expect(createFlowFiles('/proc/flows', service.clock.now).whyReadOnly()).toContain('/proc')
 })
 
@@ -236,7 +236,7 @@ test('a text that is too long is refused', async () => {
   expect((await dryRun(long)).statusCode).toBe(400)
 })
 
-test('the checker tells references by name, and whether they are set, never their values', async () => {
+test('the checker lists references by name and whether they are set, never their values', async () => {
   const text = definition(next()).replace(
     target.url,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: references of a flow file
@@ -255,7 +255,7 @@ test('the checker tells references by name, and whether they are set, never thei
   expect(answer.body).not.toContain(target.url)
 })
 
-test('a variable of the service itself is never told of', async () => {
+test('a variable of the service itself is never listed', async () => {
   const own = await startTestFlows({ service, env: { SMTP_URL: 'smtp://127.0.0.1' } })
   // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of a flow file
   const text = '${env:SMTP_URL}'
@@ -364,7 +364,7 @@ test('T53: a dry run shows the first ten records, what becomes of them, and no s
   expect(flows.logLines.join('')).not.toContain(token)
 })
 
-test('a batch is shown as the request that takes the item along', async () => {
+test('a dry run shows a batch as the request with the item', async () => {
   const { text } = (
     await flows.call('GET', '/flow-templates/woocommerce?name=shop&from=csv-drop')
   ).json()
@@ -389,7 +389,7 @@ test('a batch is shown as the request that takes the item along', async () => {
   ])
 })
 
-test('a mapping that fails for an item is told with the item', async () => {
+test('a dry run shows the failure of a mapping with its item', async () => {
   const name = next()
   await flows.write(`${name}.json`, [{ id: '1' }])
   const text = definition(name).replace(
@@ -421,7 +421,7 @@ test('a dry run warns of fields that no record of a table has, as a poll would r
   expect(records).toHaveLength(1)
 })
 
-test('a dry run of a wrong definition or an unreadable source says why', async () => {
+test('a dry run of an invalid definition or an unreadable source has the reason', async () => {
   const wrong = await dryRun('version: 1\n')
   expect([wrong.statusCode, wrong.json().error]).toEqual([
     400,
@@ -432,7 +432,7 @@ test('a dry run of a wrong definition or an unreadable source says why', async (
   expect(unreadable.json().error).toContain('nobody-wrote-this.json')
 })
 
-test('saves and dry runs are written down with who did them', async () => {
+test('saves and dry runs are recorded with their author', async () => {
   const { name, file, hash } = await saved()
   await dryRun(definition(name))
   await put(file, definition(name, { description: 'later' }), hash)
@@ -475,7 +475,7 @@ test.each([
   await closed.stop()
 })
 
-test('whoever shows the token saves, and so does a flow operator who has signed in', async () => {
+test('a caller with the token can save, and so can a flow operator who has signed in', async () => {
   const syncToken = 's'.repeat(32)
   const asked = await startTestFlows({
     service,
@@ -505,7 +505,7 @@ test('whoever shows the token saves, and so does a flow operator who has signed 
   await asked.stop()
 })
 
-test('problems of a definition are told in the language of the reader, and in English beside it', async () => {
+test('problems of a definition are in the reader’s language, and also in English', async () => {
   const { problems } = await check('version: 1\nname: a\npolInterval: 60s\n')
   const misspelt = problems.find(({ key }: { key: string }) => key === 'polInterval')
   expect(misspelt).toMatchObject({

@@ -3,7 +3,7 @@ import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
 import { startWorker } from '../../src/flows/deliver/delivery-worker.ts'
 import { leading } from './deliver-support.ts'
 
-/** A queue with one item that is owed, whose database is away at one question. */
+/** A queue with one open item, whose database fails at one read. */
 function openQueue(asked: 'walk' | 'load') {
   const delivered: string[] = []
   const isQueued = { current: true }
@@ -53,7 +53,7 @@ test.each([
   ['walk', 1],
   ['load', 2],
 ] as const)(
-  'what could not be read (%s) is worked as soon as the database is back, not a minute later',
+  'after a failed read of %s the work continues as soon as the database is back, not a minute later',
   async (asked, times) => {
     const { worker, delivered } = openQueue(asked)
     await expect.poll(() => delivered, { timeout: 10_000, interval: 5 }).toHaveLength(times)

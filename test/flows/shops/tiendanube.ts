@@ -40,8 +40,8 @@ export async function startTiendanube(options: {
     const { stock, inventory_levels: levels, ...others } = given
     Object.assign(variant, others)
     const [first] = variant.inventory_levels
-    const told = levels ?? (stock !== undefined && first ? [{ ...first, stock }] : [])
-    for (const { location_id, stock: at } of told) {
+    const changedLevels = levels ?? (stock !== undefined && first ? [{ ...first, stock }] : [])
+    for (const { location_id, stock: at } of changedLevels) {
       const level = variant.inventory_levels.find((one) => one.location_id === location_id)
       if (level) level.stock = at
     }
