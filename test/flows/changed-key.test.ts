@@ -65,7 +65,7 @@ test('after a change of the key field a resumed flow sends and deletes nothing; 
 
   const [one, two, four] = items(['1', '2', '4'])
   await flows.write('shop.json', [one, { ...two, price: 2 }, four])
-  // The poll that the resuming asked for may come first and find them.
+  // The poll that the resume requested may come first and find them.
   await sync('shop')
   await flows.delivered()
   expect(

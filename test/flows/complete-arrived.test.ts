@@ -11,7 +11,7 @@ import { acquireLease, keepLease, type LeaseToken } from '../../src/repositories
 import { openTestDatabase } from '../support/database.ts'
 import { pgliteTemplate } from '../support/pglite-template.ts'
 
-/** What simply arrived is written by a statement of its own. It must leave what the transaction for all else would leave. */
+/** Simple successes are recorded by a separate statement, with the same result as the transaction for all other outcomes. */
 const at = new Date('2026-05-04T10:00:00Z')
 const owner = 'one'
 let database: Database
@@ -111,7 +111,7 @@ test('groups of one item use a generic plan, since planning takes as long as all
       select custom_plans::int as anew, generic_plans::int as planned from pg_prepared_statements
       where statement like '%item_attempts%' and statement like '%locked as materialized%'
         and ${true}`.execute(database.db)
-    // Five times it is tried whether the values would make a better plan.
+    // The server first tries five custom plans.
     expect(rows).toEqual([{ anew: 5, planned: 5 }])
   } finally {
     database = before

@@ -6,7 +6,7 @@ import { completionsAt } from '../../public/admin/workbench/completion.js'
 
 const schema = JSON.parse(readFileSync('schema/flow.schema.json', 'utf8'))
 
-/** The labels offered where the text has `|`, and where what they replace begins. */
+/** The labels that are offered at the `|` of the text, and the begin of the text that they replace. */
 function at(text: string): { from: number; labels: string[] } | null {
   const head = text.slice(0, text.indexOf('|')).split('\n')
   const lines = text.replace('|', '').split('\n')

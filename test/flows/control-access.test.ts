@@ -158,7 +158,7 @@ async function operationsOf(flows: TestFlows): Promise<Listed[]> {
   )
 }
 
-/** Nothing is there, and what takes a definition gets none. */
+/** The status for an admitted caller: the requests name unknown flows and send no definition. */
 function letsOf(method: string, path: string): number {
   if (/^\/flow-(templates|definitions)\//.test(path) || method === 'put') return 400
   // Nobody signs in without a name.
@@ -215,7 +215,7 @@ test.each(['open', 'guarded', 'unguarded'] as const)(
     for (const caller of all.filter((one) => !isIn(one))) await ask(caller)
     expect(await traces()).toEqual(before)
     for (const caller of all.filter(isIn)) await ask(caller)
-    // Who is refused learns nothing from the answer, whatever he asked for and by whatever token.
+    // The answer of a refusal is the same for every request and token.
     expect(refusals.size).toBe(name === 'unguarded' ? 0 : 1)
   },
   60_000,

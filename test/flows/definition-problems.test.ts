@@ -26,7 +26,7 @@ type Case = [what: string, parts: Parameters<typeof flowText>[0] | string, ...pr
 const cases: Case[] = [
   // The access to a destination.
   [
-    'a refresh token that is to be renewed and is not there',
+    'a refresh token with a renewal and without a value',
     {
       destinations: destinations(
         '  - name: out',
@@ -99,7 +99,7 @@ const cases: Case[] = [
     '8:1 timeout: is not a known key (it belongs to source.limits)',
   ],
   [
-    'a key of nobody',
+    'an unknown key',
     { item: 'item: { key: a, xyzzy: 1 }' },
     '5:17 item.xyzzy: is not a known key (known here: key, hash, filter, onDefinitionChange)',
   ],
@@ -174,7 +174,7 @@ const cases: Case[] = [
     '4:74 source.hostKey: must be a fingerprint such as SHA256:uNiVztksCsDhcc0u9e8BrwJ2cb8x8nKmvtSrmPtDWMw; ssh-keyscan HOST | ssh-keygen -lf - shows it',
   ],
   [
-    'an SFTP server without anything that identifies us',
+    'an SFTP server without a login',
     { source: sftp({ password: undefined }) },
     '4:30 source.url: has no password and no privateKey (add password or privateKey, as a reference)',
   ],
@@ -350,7 +350,7 @@ const cases: Case[] = [
     '4:82 source.paging.next: is not JSONata: Expected "]" before end of expression (column 3 of the expression)',
   ],
   [
-    'names in an expression that stand for nothing',
+    'unknown names in an expression',
     {
       destinations: destinations(
         '  - name: a',

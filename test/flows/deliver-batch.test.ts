@@ -18,7 +18,7 @@ const soon = { timeout: 10_000, interval: 10 }
 
 type Together = (jobs: readonly DeliveryJob[]) => Promise<readonly DeliveryResult[] | 'apart'>
 
-/** A destination that takes several items by one request; `batches` is what it was given. */
+/** A destination that takes several items by one request; `batches` lists the requests. */
 function batchReceiver(most: number, together: Together) {
   const batches: string[][] = []
   const jobs: DeliveryJob[] = []

@@ -3,7 +3,7 @@ import type { Database } from '../../src/db/database.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { createService, flowOf, latch, receiver, rowOf, type Service } from './deliver-support.ts'
 
-/** Deletes of items whose first attempt a killed process may have made, of which it noted nothing. */
+/** Deletes of items whose first attempt a killed process may have made without a record of it. */
 
 let database: Database
 let service: Service

@@ -246,7 +246,7 @@ test('without the lease nothing is sent and nothing is counted', async () => {
   const postponed = { kind: 'postponed', version: 4, delayMs: 0, mayHaveArrived: false }
   const { signal } = new AbortController()
   expect(await attempt(signal, row, async () => undefined)).toEqual(postponed)
-  // Lost between the proof and the first byte, as while a connection was made.
+  // The lease is lost between its check and the first byte, as during a connect.
   expect(await attempt(signal, row, async () => () => false)).toEqual(postponed)
   expect(web.calls).toEqual([])
 })

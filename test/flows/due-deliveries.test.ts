@@ -119,7 +119,7 @@ test('deliveries without a notification are found among very many', async () => 
     lost: async () => {},
   })
   await expect.poll(() => worked.length, { timeout: 15_000 }).toBe(items)
-  // Of before all that is walked over by now, as when the clock of who wrote it is behind.
+  // Due before everything that the walk has read, as when the writer's clock is behind.
   await sql`update deliveries set state = 'waiting', queued_at = now() - interval '1 day'
     where flow = ${target.flow} and pk = ${keyOf(1_234)}`.execute(database.db)
   await expect.poll(() => worked.at(-1), { timeout: 15_000 }).toBe(keyOf(1_234))

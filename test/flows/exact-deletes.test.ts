@@ -34,7 +34,7 @@ const deletes = { mode: 'delete', guard: { minItems: 100 } }
 const retry = { attempts: 2, initial: '100ms', max: '100ms', jitter: 0 }
 const put = (path: string) => ({ method: 'PUT', url: `${target.url}${path}` })
 
-/** Serves a flow of this destination; `show` is what its source has from then on. */
+/** Serves a flow with this destination; `show` replaces the items of its source. */
 async function serve(name: string, destination: object, item: object = { key: 'id' }) {
   const flow = (change: object = {}) =>
     jsonFlow(name, target.url, {
@@ -150,7 +150,7 @@ test('an item that was never sent to a destination is not deleted there', async 
     state: 'done',
     skipped: 'nothing of it was sent to the destination',
   })
-  // Neither is what was deleted there and came back only as what it does not get.
+  // Nor is an item that was deleted there and returned only in a form that the destination does not get.
   await show({ id: 2, publicar: 'N' }, { id: 3, publicar: 'S' })
   await show({ id: 3, publicar: 'S' })
   expect(sent()).toHaveLength(3)

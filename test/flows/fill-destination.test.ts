@@ -50,7 +50,7 @@ async function define(flow: Record<string, unknown>): Promise<void> {
   await flows.flows.reload('test')
 }
 
-/** How many requests each destination was sent since it was last asked. */
+/** The number of requests to each destination since the last call. */
 function sent(): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { path } of target.received.splice(0)) {

@@ -4,7 +4,7 @@ import { askFill, listFills } from '../../src/repositories/flows/flow-state.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { createTestPoll, records, storeOverFields, type TestPoll } from './poll-support.ts'
 
-/** A destination that is to get everything has it only when everything was read. */
+/** A fill is complete only when the source was read whole. */
 const now = () => new Date()
 let database: Database
 beforeAll(async () => {

@@ -138,12 +138,12 @@ test('a first poll writes the same rows as any other, without reading existing o
 })
 
 test.each([
-  ['news', recordNewItems, 1_500],
-  ['news', recordNewItems, 500],
+  ['new items', recordNewItems, 1_500],
+  ['new items', recordNewItems, 500],
   ['changes', recordChanges, 1_500],
   ['changes', recordChanges, 500],
 ])(
-  '%s, also more than one statement takes (%#), are locked in the order of their keys',
+  '%s, also more than one statement takes (%#), lock rows in the order of their keys',
   async (_, record, count) => {
     const embedded = await openEmbedded()
     try {

@@ -7,7 +7,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-/** What an operator asks about a flow's past and about one destination: runs, what is not sent, an attempt now. */
+/** The requests of an operator about a flow's past and one destination: runs, skipped items, an attempt now. */
 let target: TestTarget
 let flows: TestFlows
 
@@ -63,7 +63,7 @@ async function show(flow: string, content: object[] | string): Promise<void> {
 }
 const withIds = (...ids: string[]) => ids.map((id) => ({ id }))
 
-/** The flow has items that its destination does not take, and gives it a rest. */
+/** The destination of the flow refuses its items, which opens the breaker. */
 async function bringDown(flow: string): Promise<void> {
   target.answer(({ path }) => (path.startsWith(`/${flow}/`) ? 503 : 200))
   await show(flow, withIds('a', 'b', 'c', 'd', 'e'))

@@ -86,7 +86,7 @@ test('finished deliveries are removed wherever they are, and nothing else, also 
   expect(await deleteFinished(database, flow, before, { limit: items })).toBe(0)
 })
 
-/** The database, and how many rows each statement of it took away. */
+/** The database, and the number of rows that each of its statements removed. */
 function watched() {
   const taken: number[] = []
   const plugin: KyselyPlugin = {
@@ -99,7 +99,7 @@ function watched() {
   return { db: database.db.withPlugin(plugin), taken }
 }
 
-/** As many versions and attempts as asked for of each item, the same number at either time. */
+/** The given number of versions and attempts of each item, the same at either time. */
 async function fillHistory(flow: string, pks: readonly string[], each: number): Promise<void> {
   await sql`
     insert into item_versions (flow, pk, seen_at, kind, hash)

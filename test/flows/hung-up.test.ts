@@ -9,8 +9,8 @@ import {
 } from '../support/flows.ts'
 
 /**
- * What lay with a process that stood still, and was given up by who asked for it, is not done when that process wakes: by then
- * he has asked another process for something else. Here his request and his end are there at once.
+ * A suspended process does not carry out a request whose client has disconnected meanwhile, since the client has sent another
+ * request to another process by then. Here the request and the disconnect arrive together.
  */
 let target: TestTarget
 let flows: TestFlows

@@ -13,7 +13,7 @@ import {
 import { statesOf } from './deliver-support.ts'
 import { createTestPoll } from './poll-support.ts'
 
-/** What a flow remembers belongs to the source and the destination that it was learnt from, not to their names. */
+/** The stored data of a flow belongs to its source and destination, not to their names. */
 let one: TestTarget
 let other: TestTarget
 let flows: TestFlows
@@ -201,7 +201,7 @@ test('rows that another source does not have are deleted only after approval', a
   expect(sentTo(one, name).filter((sent) => sent.startsWith('DELETE'))).toEqual([
     `DELETE /${name}/products/one-A`,
   ])
-  // Approved once, its deletes are the flow's own from then on.
+  // After one approval its deletes belong to the flow.
   await flows.write('table-b.json', [{ id: 'B' }])
   await post(`/sync/${name}`)
   await flows.delivered()

@@ -344,7 +344,7 @@ test('a duplicate key, an empty key and a bad value are reported, and the other 
     [{ id: '1', name: 'second' }, { id: '3' }],
   ]
   expect(await poll.poll()).toMatchObject({ changes: 3 })
-  // Batches are written side by side, but for the records of one key.
+  // Batches are written concurrently, except for records with the same key.
   const byKey = poll.enqueued.toSorted((one, other) => one.pk.localeCompare(other.pk))
   expect(byKey.map(({ pk, value }) => [pk, value.name])).toEqual([
     ['1', 'first'],

@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os'
 import { expect, onTestFinished, test } from 'vitest'
 import { jsonFlow, startTestFlows } from '../support/flows.ts'
 
-/** So many polls begin at once, of whichever flows ask first. */
+/** The number of polls that begin at once, in the order of the requests. */
 const places = availableParallelism()
 
 /** A source whose answers wait for `open`. */

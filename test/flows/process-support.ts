@@ -46,7 +46,7 @@ export type Shop = {
   close(): Promise<void>
 }
 
-/** A source at /source that notes who reads, and a target at /items/{pk}. */
+/** A source at /source that records its readers, and a target at /items/{pk}. */
 export async function startShop(): Promise<Shop> {
   let respond = (response: ServerResponse): void => void response.end('[]')
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {

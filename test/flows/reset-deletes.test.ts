@@ -7,7 +7,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-/** What the source has lost is deleted at its destinations, also when the flow is reset before that was seen, or while it waits. */
+/** Items that the source lost are deleted at its destinations, also when the flow is reset before a poll finds them missing. */
 let target: TestTarget
 let flows: TestFlows
 const items = (from: number, to: number) =>

@@ -4,7 +4,7 @@ import { flowSchema } from '../../src/flows/definition/schema.ts'
 import { findingIn } from '../../src/flows/definition/value-schemas.ts'
 import { plannedAfter } from '../../src/flows/engine/poll-schedule.ts'
 
-/** Polls begin at the times of a cron expression, by the clock of a time zone, whatever it does twice a year. */
+/** Polls begin at the times of a cron expression in a time zone, also when its clock changes. */
 const at = (text: string) => new Date(text)
 const planned = (cron: string, timeZone: string, last: string, pollIntervalMs = 1_000) =>
   plannedAfter({ pollIntervalMs, schedule: { cron, timeZone } }, at(last))?.toISOString()

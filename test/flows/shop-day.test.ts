@@ -407,7 +407,7 @@ test.each([
         if (step % 10 !== 4 || interrupted >= 20 || erp.random() < 0.4) return undefined
         interrupted += 1
         const status = statuses[interrupted % statuses.length] ?? 503
-        // A body as of any refusal, about which the template has rules.
+        // The body of an ordinary refusal, for which the template has rules.
         return {
           status,
           headers: { 'retry-after': '1' },

@@ -274,7 +274,7 @@ test('all files later than one that changed a moment ago wait, so that no older 
   for (const [index, name] of ['a.csv', 'b.csv', 'c.csv'].entries()) {
     await write(name, `id\n${index}\n`)
   }
-  // By its content time b is the second oldest, although it was moved here just now.
+  // By its modification time b is the second oldest, although it was moved here just now.
   const [a, c] = [join(folder, 'a.csv'), join(folder, 'c.csv')]
   await utimes(a, 0, 1_700_000_000)
   await utimes(c, 0, 1_900_000_000)

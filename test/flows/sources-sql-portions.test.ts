@@ -49,7 +49,7 @@ setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 setFlagsFromString('--no-expose-gc')
 
-/** What a scan gives; `onBatch` is called while its reader is busy. */
+/** The result of a scan; `onBatch` is called while its reader is busy. */
 async function read(source: Source, onBatch: () => void) {
   let rows = 0
   let longestBatch = 0

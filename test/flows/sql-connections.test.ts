@@ -6,7 +6,7 @@ import { connectionLimit } from '../../src/flows/net/connection-limit.ts'
 import { job, never } from './destinations-job.ts'
 import { reachable, readAll, sqlSource } from './sources-sql-support.ts'
 
-/** However many flows read from and write to one server, it keeps connections for others: here it has 20 for us. */
+/** Any number of flows on one server leaves connections to other programs: here it has 20 for us. */
 const url = await reachable(
   process.env.TEST_DATABASE_URL || 'postgres://root@127.0.0.1:5432/test',
   'PostgreSQL (TEST_DATABASE_URL)',

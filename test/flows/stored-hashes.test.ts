@@ -46,7 +46,7 @@ test('each field counts, except those of hash.ignore', async () => {
 test('after an upgrade only an item is sent whose used fields changed', async () => {
   const poll = await upgraded([row('1', 10), row('2', 10), row('3', 10)])
   expect(await sentBy(poll, row('1', 10), row('2', 11), row('3', 10))).toEqual(['2'])
-  // What no mapping used changes all the time, and must not send everything once.
+  // Fields that no mapping uses change often, and must not cause one send of everything.
   expect(await sentBy(poll, row('1', 10, 1), row('2', 11), row('3', 10, 1))).toEqual([])
   poll.runtime.source.readItem = async () => [row('1', 10, 2)]
   const deps = { ...poll.deps }

@@ -38,7 +38,7 @@ function testClock() {
 
 type Second = { sent: number; arrived: number; refused: number }
 
-/** Feeds the shop through the gate, millisecond by millisecond; what came of each second. */
+/** Sends to the shop through the gate, millisecond by millisecond; returns the result of each second. */
 function feed(
   clock: ReturnType<typeof testClock>,
   gate: Gate,

@@ -28,7 +28,7 @@ afterAll(async () => {
 type Item = { id: string; price: number; seen: number }
 const map = '{ "id": id, "price": price }'
 
-/** A flow whose destination is sent the price, and not when it was seen. */
+/** A flow that sends the price, and not the time of the last reading. */
 const definition = (name: string, more: object = {}) => {
   const flow = jsonFlow(name, target.url, { startPaused: false, ...more }) as {
     destinations: { name: string }[]

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mssqlUpsert } from '../../src/flows/destinations/sql-statements.ts'
 import { jsonFlow, startTestFlows, type TestFlows } from '../support/flows.ts'
 
-/** A field that an item no longer has gives its column the column's default, as a new row without it would have. */
+/** A field that an item no longer has sets its column to the default, as in a new row. */
 const postgresUrl = process.env.TEST_DATABASE_URL ?? 'postgres://root@127.0.0.1:5432/test'
 const mysqlUrl = process.env.TEST_MYSQL_URL ?? 'mysql://root@127.0.0.1:3306/test'
 

@@ -56,7 +56,7 @@ test('a poll waits for a file that is being written until it is unchanged, and d
     last_error: null,
     waiting_for: {
       why: { code: 'FILE_SETTLING', data: { path: join(flows.dir, 'written.json'), ms: 2_000 } },
-      // The flow is polled every hour, so the next poll finds it still.
+      // The flow is polled every hour, so the next poll finds the file unchanged.
       until: new Date(Date.parse(waiting.last_poll_at) + 3_600_000).toISOString(),
     },
     health: { cause: 'flow_paused' },

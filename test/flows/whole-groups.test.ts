@@ -117,7 +117,7 @@ test('many changed groups are read again by one read of everything', {
 
 test('records with the same key that are not adjacent fail the poll, and none of them is sent', async () => {
   const name = 'apart'
-  // The second record of A stands far behind the first, in another batch.
+  // The second record of A is far behind the first, in another batch.
   const others = Array.from({ length: 3_000 }, (_, index) => ({ codigo: `B${index}`, caja: '1' }))
   await flows.write(`${name}.json`, [
     { codigo: 'A', caja: '1' },
@@ -176,7 +176,7 @@ test('more groups than the poll keeps in memory are sent after a second read', {
     .where('flow', '=', name)
     .executeTakeFirstOrThrow()
   expect(stored).toBe(25_000)
-  // One that comes again at the end sends nothing of all of them.
+  // A key that is repeated at the end fails the poll, and none of the items is sent.
   await flows.write(`${name}.json`, [
     ...rows.map((row) => ({ ...row, caja: '2' })),
     { codigo: 'L1', caja: '3' },
