@@ -114,10 +114,20 @@ function exchangeCode(ctx: Context, fields: TokenFields, scope: string): object 
   if (!same(challenge, code.challenge)) throw invalidGrant('code_verifier does not match')
   const seller = ctx.state.tables.sellers.get(String(code.userId))
   if (seller === undefined) throw invalidGrant()
+  return grantTokens(ctx, seller, scope, { codes: { [text]: { ...code, used: true } } })
+}
+
+/** The tokens that an authorization of the seller gives; `more` is written in the same line. */
+export function grantTokens(
+  ctx: Context,
+  seller: Seller,
+  scope = allScopes.join(' '),
+  more: Change = {},
+) {
   const { body, change } = issue(ctx, seller, scope)
   ctx.state.commit('token.issued', String(seller.id), {
     ...change,
-    codes: { [text]: { ...code, used: true } },
+    ...more,
     sellers: { [seller.id]: { ...seller, revoked: false } },
   })
   return body

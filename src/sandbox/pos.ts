@@ -6,7 +6,7 @@ import { newFreeNumber } from './ids.ts'
 import { pageOf, readPage } from './page.ts'
 import { type Generation, type PosFields, posV1 } from './pos-v1.ts'
 import { posV2 } from './pos-v2.ts'
-import type { Pos, Seller, Store, Terminal } from './rows.ts'
+import type { Change, Pos, Seller, Store, Terminal } from './rows.ts'
 import { type Context, oddRowsOf } from './sandbox-context.ts'
 import { mergeChanges } from './sandbox-state.ts'
 
@@ -31,24 +31,14 @@ function generationRoutes(app: FastifyInstance, ctx: Context, generation: Genera
     refuseDuplicate(ctx, seller, fields, errors)
     const name = fields.name ?? fields.externalId
     if (name === undefined) throw apiError(...errors.noName)
-    const now = new Date(ctx.nowMs()).toISOString()
-    const pos: Pos = {
-      id: newFreeNumber(9, (candidate) => ctx.state.tables.pos.has(String(candidate))),
-      userId: seller.id,
+    const pos = newPos(ctx, store, {
       name,
-      storeId: store.id,
-      externalStoreId: store.externalId,
       externalId: fields.externalId ?? null,
       category: fields.category ?? null,
       fixedAmount: fields.fixedAmount ?? generation.fixedAmount,
-      uuid: randomUUID().replaceAll('-', ''),
-      dateCreated: now,
-      dateLastUpdated: now,
-    }
-    const id = String(pos.id)
+    })
     const shown = show(pos)
-    const remembered = use?.remember(201, id, shown) ?? {}
-    ctx.state.commit('pos.created', id, mergeChanges({ pos: { [id]: pos } }, remembered))
+    addPos(ctx, pos, use?.remember(201, String(pos.id), shown))
     return reply.code(201).send(shown)
   })
 
@@ -98,6 +88,31 @@ function generationRoutes(app: FastifyInstance, ctx: Context, generation: Genera
     deletePos(ctx, findPos(ctx, authenticate(ctx, request), request.params.id, errors))
     return reply.code(204).send()
   })
+}
+
+/** A POS of a store from checked fields, which `addPos` creates. */
+export function newPos(
+  ctx: Context,
+  store: Store,
+  fields: Pick<Pos, 'name' | 'externalId' | 'category' | 'fixedAmount'>,
+): Pos {
+  const now = new Date(ctx.nowMs()).toISOString()
+  return {
+    id: newFreeNumber(9, (candidate) => ctx.state.tables.pos.has(String(candidate))),
+    userId: store.userId,
+    storeId: store.id,
+    externalStoreId: store.externalId,
+    ...fields,
+    uuid: randomUUID().replaceAll('-', ''),
+    dateCreated: now,
+    dateLastUpdated: now,
+  }
+}
+
+/** Creates a POS; `more` is written in the same line. */
+export function addPos(ctx: Context, pos: Pos, more: Change = {}): void {
+  const id = String(pos.id)
+  ctx.state.commit('pos.created', id, mergeChanges({ pos: { [id]: pos } }, more))
 }
 
 type PosPath = { Params: { id: string } }

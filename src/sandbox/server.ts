@@ -61,6 +61,10 @@ export type Sandbox = {
   info: { client_id: string; client_secret: string; webhook_secrets: string[] }
   setWebhookUrl: (url: string) => void
   close: () => Promise<void>
+  /** The state, for a program in the same process that needs no request. */
+  context: Context
+  /** A request to the provider's own pages and controls, without a socket. */
+  inject: FastifyInstance['inject']
   /** Cuts the hanging calls and returns their number. */
   endHangs: () => number
   ledger: () => SandboxLedger
@@ -130,6 +134,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
         ctx.webhooks.url = url
         scheduler.wake()
       },
+      context: ctx,
+      inject: app.inject.bind(app) as FastifyInstance['inject'],
       endHangs: () => {
         const ends = [...ctx.hanging]
         for (const end of ends) end()

@@ -20,16 +20,12 @@ export function storeRoutes(app: FastifyInstance, ctx: Context): void {
     if (name === undefined) throw apiError(400, 'INVALID_NAME', 'name is required')
     if (location === undefined) throw apiError(400, 'INVALID_LOCATION', 'location is required')
     refuseDuplicate(ctx, seller, externalId)
-    const store: Store = {
-      id: newFreeNumber(8, (candidate) => stores.has(String(candidate))),
-      userId: seller.id,
+    const store = addStore(ctx, seller, {
       name,
       externalId: externalId ?? null,
       businessHours: businessHours ?? {},
       location,
-      dateCreated: new Date(ctx.nowMs()).toISOString(),
-    }
-    ctx.state.commit('store.created', String(store.id), { stores: { [store.id]: store } })
+    })
     return reply.code(201).send(showNewStore(store))
   })
 
@@ -67,6 +63,23 @@ export function storeRoutes(app: FastifyInstance, ctx: Context): void {
     ctx.state.commit('store.deleted', String(store.id), { stores: { [store.id]: null } })
     return { store: store.id, user: seller.id }
   })
+}
+
+/** Creates a store from checked fields. */
+export function addStore(
+  ctx: Context,
+  seller: Seller,
+  fields: Pick<Store, 'name' | 'externalId' | 'businessHours' | 'location'>,
+): Store {
+  const { stores } = ctx.state.tables
+  const store: Store = {
+    id: newFreeNumber(8, (candidate) => stores.has(String(candidate))),
+    userId: seller.id,
+    ...fields,
+    dateCreated: new Date(ctx.nowMs()).toISOString(),
+  }
+  ctx.state.commit('store.created', String(store.id), { stores: { [store.id]: store } })
+  return store
 }
 
 /** The token's seller, who must be the one in the path. Throws 400 `INVALID_USER_ID`, 403. */

@@ -2,7 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { request } from 'undici'
 import type { RealProcess } from '../process/real-process.ts'
 import { cloneTemplate, createPostgresTemplate, urlOf } from '../support/postgres-template.ts'
-import { createStore, enrol, pairTerminal, payByCard, sandboxCall } from '../support/till.ts'
+import {
+  createStore,
+  enrolThroughApi,
+  pairTerminal,
+  payByCard,
+  sandboxCall,
+} from '../support/till.ts'
 import { createDraw } from './draw.ts'
 import { openProcessWorld } from './process-world.ts'
 
@@ -44,7 +50,7 @@ export async function runWithoutWebhooks(
     const noWebhooks = { path: '', kind: 'missing' }
     await sandboxCall(service, 'PUT', '/_sandbox/faults', [noWebhooks])
     const open = async (client: string, account: string, boxes: string[]) => {
-      const shop = await enrol(service, client, account)
+      const shop = await enrolThroughApi(service, client, account)
       for (let at = 0; at < boxes.length; at += boxesPerStore) {
         const own = boxes.slice(at, at + boxesPerStore)
         await createStore(service, shop, { id: `SUC-${at}`, boxes: own })

@@ -5,7 +5,7 @@ import { type Database, openDatabase } from '../../src/db/database.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
 import { freePort, type RealProcess, startService } from '../process/real-process.ts'
 import { adminToken, type TestService } from '../support/service.ts'
-import { call, createStore, enrol, sandboxCall } from '../support/till.ts'
+import { call, createStore, enrolThroughApi, sandboxCall } from '../support/till.ts'
 import { createDraw } from './draw.ts'
 import { type Lane, newLane } from './lane.ts'
 import type { World } from './world.ts'
@@ -106,7 +106,7 @@ export async function openProcessWorld(options: ProcessWorldOptions): Promise<Pr
 
 /** A client with a store, a box and a terminal on it, wherever the service has its database. */
 async function openShopOverHttp(service: TestService, client: string, account: string) {
-  const till = await enrol(service, client, account)
+  const till = await enrolThroughApi(service, client, account)
   const box = 'CAJA-1'
   const created = await createStore(service, till, { id: 'SUC-1', boxes: [box] })
   if (created.statusCode !== 201) throw new Error(`no store: ${created.body}`)

@@ -1,4 +1,5 @@
 import type { LightMyRequestResponse } from 'fastify'
+import { seedShop, seedTill, storeLocation } from './seeded-shop.ts'
 import { adminToken, type TestService } from './service.ts'
 
 export type Call = {
@@ -53,11 +54,22 @@ export type Till = {
   mpUserId: number
 }
 
-/**
- * A connected client with a key. Services that give the provider a short time may need a second try on a busy machine, as
- * their users would.
- */
+/** A connected client with a key: its rows are written, and no request is made. */
 export async function enrol(service: TestService, client: string, account?: string): Promise<Till> {
+  return (
+    (await seedTill(service, client, account)) ?? (await enrolThroughApi(service, client, account))
+  )
+}
+
+/**
+ * The same by the requests of its owner and the administrator. Services that give the provider a short time may need a second
+ * try on a busy machine, as their users would.
+ */
+export async function enrolThroughApi(
+  service: TestService,
+  client: string,
+  account?: string,
+): Promise<Till> {
   const created = await untilStatus(201, async () => {
     await connect(service, client, account).catch(() => undefined)
     return asAdmin(service, { url: '/api-keys', body: { client } })
@@ -93,12 +105,12 @@ export async function changeAccount(
 }
 
 export const location = {
-  street_name: 'Av. Corrientes',
-  street_number: '1234',
-  city_name: 'Balvanera',
-  state_name: 'Capital Federal',
-  latitude: -34.6037,
-  longitude: -58.3816,
+  street_name: storeLocation.streetName,
+  street_number: storeLocation.streetNumber,
+  city_name: storeLocation.cityName,
+  state_name: storeLocation.stateName,
+  latitude: storeLocation.latitude,
+  longitude: storeLocation.longitude,
 }
 
 /** Creates a store with boxes. */
@@ -119,20 +131,20 @@ export async function createStore(
   })
 }
 
-/** Calls the sandbox's control surface. */
+/** Calls the sandbox's control surface, without a socket. */
 export async function sandboxCall(
   service: TestService,
-  method: string,
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
   path: string,
   body?: unknown,
 ): Promise<unknown> {
-  const response = await fetch(`${service.sandbox.url}${path}`, {
+  const { statusCode, payload: text } = await service.sandbox.inject({
     method,
+    url: path,
     headers: { 'content-type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(body !== undefined && { payload: JSON.stringify(body) }),
   })
-  const text = await response.text()
-  if (!response.ok) throw new Error(`sandbox ${method} ${path}: ${response.status} ${text}`)
+  if (statusCode >= 400) throw new Error(`sandbox ${method} ${path}: ${statusCode} ${text}`)
   return text === '' ? undefined : JSON.parse(text)
 }
 
@@ -157,13 +169,27 @@ export async function pairTerminal(
   return terminal.id
 }
 
-/** A client with a store, a box `CAJA-1` in it and a terminal in PDV on the box. */
+export type Shop = Till & { terminalId: string }
+
+/** A client with a store `SUC-1`, a box `CAJA-1` in it and a terminal in PDV on the box: its rows are written. */
 export async function openShop(
   service: TestService,
   client: string,
   account?: string,
-): Promise<Till & { terminalId: string }> {
-  const till = await enrol(service, client, account)
+): Promise<Shop> {
+  return (
+    (await seedShop(service, client, account)) ??
+    (await openShopThroughApi(service, client, account))
+  )
+}
+
+/** The same by the requests of its owner and the administrator: for tests of what these leave behind. */
+export async function openShopThroughApi(
+  service: TestService,
+  client: string,
+  account?: string,
+): Promise<Shop> {
+  const till = await enrolThroughApi(service, client, account)
   await untilStatus(201, () => createStore(service, till, { id: 'SUC-1', boxes: ['CAJA-1'] }))
   return { ...till, terminalId: await pairTerminal(service, till, 'CAJA-1') }
 }
