@@ -12,6 +12,21 @@ const compressions = {
 }
 type Encoding = keyof typeof compressions
 
+/** What this process has compressed, by encoding and version: the listeners send some of the same texts. */
+const compressed = new Map<string, Promise<Buffer>>()
+
+function begin(encoding: Encoding, { text, version }: VersionedText): Promise<Buffer> {
+  const key = `${encoding} ${version}`
+  const quick = compressions[encoding](text, false)
+  compressed.set(key, quick)
+  // If it fails, the quick one stays.
+  void quick
+    .then(() => compressions[encoding](text, true))
+    .then((best) => compressed.set(key, Promise.resolve(best)))
+    .catch(() => undefined)
+  return quick
+}
+
 export type TextSender = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 
 /**
@@ -25,19 +40,7 @@ export function createTextSender(
   read: () => string,
   chosenBy: readonly string[] = [],
 ): TextSender {
-  const compressed = new Map<Encoding, Promise<Buffer>>()
-  let known: { text: string; version: string } | undefined
-
-  const begin = (encoding: Encoding, text: string): Promise<Buffer> => {
-    const quick = compressions[encoding](text, false)
-    compressed.set(encoding, quick)
-    // If it fails, the quick one stays.
-    void quick
-      .then(() => compressions[encoding](text, true))
-      .then((best) => compressed.set(encoding, Promise.resolve(best)))
-      .catch(() => undefined)
-    return quick
-  }
+  let known: VersionedText | undefined
 
   return async (request: FastifyRequest, reply: FastifyReply) => {
     known ??= withVersion(read())
@@ -57,7 +60,7 @@ export function createTextSender(
     const encoding = encodingFor(request.headers['accept-encoding'])
     if (encoding === undefined) return text
     reply.header('content-encoding', encoding)
-    return await (compressed.get(encoding) ?? begin(encoding, text))
+    return await (compressed.get(`${encoding} ${version}`) ?? begin(encoding, known))
   }
 }
 
@@ -71,6 +74,8 @@ function encodingFor(accepted: string | string[] | undefined): Encoding | undefi
   return (['br', 'gzip'] as const).find((encoding) => taken.includes(encoding))
 }
 
-function withVersion(text: string) {
+type VersionedText = { text: string; version: string }
+
+function withVersion(text: string): VersionedText {
   return { text, version: versionOf(text) }
 }
