@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { leftOut } from '../support/left-out.ts'
@@ -23,5 +23,16 @@ test('the tests with the tag long are left out by npm test, and played by .ci/ru
   const main = readFileSync(`${root}test/main.ts`, 'utf8')
   const ci = readFileSync(`${root}.ci/run`, 'utf8')
   expect(main).toContain("['--tags-filter', '!long']")
-  expect(ci).toContain('\nnpx vitest run --config test/short.config.ts --tags-filter long\n')
+  const files = `$(grep -rlE --include='*.test.ts' "tags: \\['long'\\]|@module-tag long" test)`
+  expect(ci).toContain(
+    `\nnpx vitest run --config test/short.config.ts --tags-filter long ${files}\n`,
+  )
+  // A tag in other words or in another file would not be found there.
+  for (const file of globSync('test/**/*.ts', { cwd: root })) {
+    const tags =
+      readFileSync(root + file, 'utf8').match(/\btags:\s*\[[^\]{]*'long'\]?|@module-tag \w+/g) ?? []
+    const isFound = (tag: string) =>
+      file.endsWith('.test.ts') && ["tags: ['long']", '@module-tag long'].includes(tag)
+    expect([file, tags.filter((tag) => !isFound(tag))]).toEqual([file, []])
+  }
 })
