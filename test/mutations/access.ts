@@ -73,7 +73,7 @@ export const access: readonly Mistakes[] = [
   },
   {
     file: 'src/routes/authentication.ts',
-    tests: [['test/payment/access.test.ts', 'lets in whom it should']],
+    tests: [['test/payment/access.test.ts', 'answers each caller as its access class demands']],
     made: {
       'a client key acts for whoever is named': [
         `    if (named !== undefined && named !== principal.client) throw new AppError('FORBIDDEN')
@@ -88,7 +88,7 @@ export const access: readonly Mistakes[] = [
   },
   {
     file: 'src/repositories/api-keys/api-key-queries.ts',
-    tests: [['test/payment/access.test.ts', 'lets in whom it should']],
+    tests: [['test/payment/access.test.ts', 'answers each caller as its access class demands']],
     made: {
       'a revoked key is found': [
         'where key_hash = :key_hash and active',
@@ -99,7 +99,7 @@ export const access: readonly Mistakes[] = [
   {
     file: 'src/repositories/orders/order-queries.ts',
     tests: [
-      ['test/payment/status-check-notes.test.ts', 'a key finds the order of its own client only'],
+      ['test/payment/status-check-notes.test.ts', 'a key reads orders of its own client only'],
     ],
     made: {
       'a revoked key is found together with its order': [
@@ -114,7 +114,7 @@ export const access: readonly Mistakes[] = [
   },
   {
     file: 'src/routes/authentication.ts',
-    tests: [['test/payment/rate-limits.test.ts', 'an address has so many']],
+    tests: [['test/payment/rate-limits.test.ts', 'an address has a limit of failed attempts']],
     made: {
       'a failed try is not counted': [
         `      countTry(request)
@@ -125,7 +125,7 @@ export const access: readonly Mistakes[] = [
   },
   {
     file: 'src/routes/session/browser-sessions.ts',
-    tests: [['test/payment/session.test.ts', 'it ends with its key']],
+    tests: [['test/payment/session.test.ts', 'a session ends with its key']],
     made: {
       'a session outlives its key': [
         'if (!key?.active) return undefined',

@@ -14,7 +14,7 @@ export const logins: readonly Mistakes[] = [
   },
   {
     file: 'src/payments/connection/oauth-login.ts',
-    tests: [['test/payment/oauth-callback.test.ts', 'a return that names another server']],
+    tests: [['test/payment/oauth-callback.test.ts', 'a return whose iss names another server']],
     made: {
       'any server may send the browser back': [
         'if (request.issuer !== undefined && !deps.provider.oauth.isIssuer(request.issuer)) {',
@@ -60,7 +60,7 @@ export const logins: readonly Mistakes[] = [
   },
   {
     file: 'src/payments/connection/oauth-login.ts',
-    tests: [['test/payment/oauth-callback.test.ts', 'a login is good for']],
+    tests: [['test/payment/oauth-callback.test.ts', 'a login is valid for']],
     made: {
       'a state works for ever': [
         'if (stateHash === undefined || !waiting || waiting.expires_at <= deps.now()) {',

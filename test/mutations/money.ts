@@ -272,7 +272,7 @@ export const money: readonly Mistakes[] = [
   },
   {
     file: 'src/payments/orders/send-refund.ts',
-    tests: [['test/closings/two-payments.test.ts', 'gives back its own payment only']],
+    tests: [['test/closings/two-payments.test.ts', 'refunds its own payment only']],
     made: {
       'the refund of an order with a further payment names no payment': [
         'const namesPayment = order.surplus !== null && payment !== undefined',
@@ -282,7 +282,12 @@ export const money: readonly Mistakes[] = [
   },
   {
     file: 'src/payments/orders/state-from-provider.ts',
-    tests: [['test/payment/late-payments.test.ts', 'is told to the till until it is decided']],
+    tests: [
+      [
+        'test/payment/late-payments.test.ts',
+        'is in the order and its cashier message until it is decided',
+      ],
+    ],
     made: {
       'an order that a person settled as not paid is paid in silence': [
         "const wasSettled = order.settled_as === 'not_paid'",
@@ -292,7 +297,7 @@ export const money: readonly Mistakes[] = [
   },
   {
     file: 'src/domain/order-state.ts',
-    tests: [['test/payment/amounts.test.ts', 'never shown as all of it']],
+    tests: [['test/payment/amounts.test.ts', 'shown with its amount and needs a decision']],
     made: {
       'a payment of less than was asked needs no decision': [
         'order.paid_cents < order.amount_cents',
@@ -302,7 +307,7 @@ export const money: readonly Mistakes[] = [
   },
   {
     file: 'src/domain/chargeback.ts',
-    tests: [['test/closings/chargebacks.test.ts', 'without any webhook']],
+    tests: [['test/closings/chargebacks.test.ts', 'without webhooks a case is found']],
     made: {
       'a charge-back that the shop won counts as lost': [
         "return coverageApplied ? 'won' : 'lost'",
@@ -312,7 +317,7 @@ export const money: readonly Mistakes[] = [
   },
   {
     file: 'src/repositories/orders/refund-intents.ts',
-    tests: [['test/closings/chargebacks.test.ts', 'not given back too']],
+    tests: [['test/closings/chargebacks.test.ts', 'a disputed sale cannot be refunded']],
     made: {
       'a charge-back that is open is given back too': [
         ".where('state', '<>', 'won')",
@@ -322,7 +327,7 @@ export const money: readonly Mistakes[] = [
   },
   {
     file: 'src/payments/chargebacks/save-case.ts',
-    tests: [['test/closings/chargebacks.test.ts', 'open again after its decision']],
+    tests: [['test/closings/chargebacks.test.ts', 'reopened after its decision']],
     made: {
       'a charge-back that is open again is never read again': [
         'next_read_at: isDecided ? null : nextReadAt',
@@ -332,7 +337,7 @@ export const money: readonly Mistakes[] = [
   },
   {
     file: 'src/domain/net-amount.ts',
-    tests: [['test/settlements/chargebacks.test.ts', 'nothing is returned that was not taken']],
+    tests: [['test/settlements/chargebacks.test.ts', 'no more is returned than was taken']],
     made: {
       'a charge-back returns more than it took': [
         'Math.min(takenCents, sumOfType(chargebackMovements.returned))',

@@ -45,17 +45,17 @@ beforeAll(async () => {
       body: { report: 'settlement', from: '2026-11-01', to: '2026-11-02' },
     })
   ).json().id
-  const nobody = '3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11'
+  const unusedId = '3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11'
   ids = {
-    order: { theirs: open, none: nobody },
-    paid: { theirs: paid, none: nobody },
+    order: { theirs: open, none: unusedId },
+    paid: { theirs: paid, none: unusedId },
     provider: { theirs: mp_order_id, none: 'ORD01K8ZQ4M7N2P5R6S7T8V9W0X1Y' },
     store: { theirs: 'V-STORE', none: 'X-STORE' },
     box: { theirs: 'V-BOX', none: 'X-BOX' },
-    closing: { theirs: await openClosing(), none: nobody },
-    fetch: { theirs: fetchId, none: nobody },
-    orphan: { theirs: await findOrphan(), none: nobody },
-    chargeback: { theirs: await openChargeback(), none: nobody },
+    closing: { theirs: await openClosing(), none: unusedId },
+    fetch: { theirs: fetchId, none: unusedId },
+    orphan: { theirs: await findOrphan(), none: unusedId },
+    chargeback: { theirs: await openChargeback(), none: unusedId },
   }
   attacks = attacksOf((await call(service, { url: '/openapi.json' })).json())
 })
@@ -156,7 +156,7 @@ const samples: Record<string, string> = {
   status: 'created',
   from: new Date(Date.now() - 3_600_000).toISOString(),
   'last-event-id': '1',
-  'idempotency-key': 'a-key-of-the-stranger',
+  'idempotency-key': 'a-key-of-the-attacker',
 }
 /** Ids of the attacker, for the parts of a request that are not attacked. */
 const own: Record<string, string> = { store: 'SUC-1', box: 'CAJA-1', order: 'none' }

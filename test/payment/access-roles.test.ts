@@ -5,8 +5,8 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { createStore, enrol } from '../support/till.ts'
 
 /**
- * Who of the people may call what, as data and written by hand, so that a slip in `src/domain/permissions.ts` is seen: `A` administrator of
- * the service, `a` of a client, `s` supervisor of some stores, `v` viewer, `f` flow operator, `w` viewer of the service. The others are
+ * Which roles may call which route, written by hand, so that a mistake in `src/domain/permissions.ts` is detected: `A` administrator of
+ * the service, `a` of a client, `s` supervisor of some stores, `v` viewer, `f` flow operator, `w` viewer of the service. All others are
  * refused.
  */
 const roles: Record<string, string> = {
@@ -96,7 +96,7 @@ const roles: Record<string, string> = {
   'POST /admin/terminals/:terminalId/free': 'A',
 }
 
-const asks = Object.entries(table).filter(
+const guarded = Object.entries(table).filter(
   ([, { access }]) => access !== 'public' && access !== 'signed',
 )
 
@@ -123,33 +123,36 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-test('T57: every route that asks who calls stands here', () => {
-  expect(Object.keys(roles).toSorted()).toEqual(asks.map(([route]) => route).toSorted())
+test('T57: the table lists every route that needs a caller', () => {
+  expect(Object.keys(roles).toSorted()).toEqual(guarded.map(([route]) => route).toSorted())
 })
 
-test.each(asks)('T57: %s lets in the roles that it should', async (route, row) => {
-  const [method = '', pattern = ''] = route.split(' ')
-  for (const [letter, person] of Object.entries(people)) {
-    // The administrator of the service names a client, as the admin token does.
-    const client = letter === 'A' && row.access === 'client' ? 'client=acme' : ''
-    const url = row.url ?? pattern
-    const answer = await by(service, person, {
-      method: method as 'GET',
-      url: client === '' ? url : `${url}${url.includes('?') ? '&' : '?'}${client}`,
-      ...(row.body && { body: row.body }),
-    })
-    const isLetIn = roles[route]?.includes(letter)
-    const expected = isLetIn ? row.lets : 403
-    expect([letter, answer.statusCode, answer.body.slice(0, 200)]).toEqual([
-      letter,
-      expected,
-      expect.any(String),
-    ])
-    if (!isLetIn) expect(answer.json().code).toBe('FORBIDDEN')
-  }
-})
+test.each(guarded)(
+  'T57: %s accepts the roles of the table and refuses the others',
+  async (route, row) => {
+    const [method = '', pattern = ''] = route.split(' ')
+    for (const [letter, person] of Object.entries(people)) {
+      // The administrator of the service names a client, as the admin token does.
+      const client = letter === 'A' && row.access === 'client' ? 'client=acme' : ''
+      const url = row.url ?? pattern
+      const answer = await by(service, person, {
+        method: method as 'GET',
+        url: client === '' ? url : `${url}${url.includes('?') ? '&' : '?'}${client}`,
+        ...(row.body && { body: row.body }),
+      })
+      const isAllowed = roles[route]?.includes(letter)
+      const expected = isAllowed ? row.lets : 403
+      expect([letter, answer.statusCode, answer.body.slice(0, 200)]).toEqual([
+        letter,
+        expected,
+        expect.any(String),
+      ])
+      if (!isAllowed) expect(answer.json().code).toBe('FORBIDDEN')
+    }
+  },
+)
 
-test('T57: nobody of a client names another, and people of the flows name none', async () => {
+test('T57: a person of a client cannot name another client, and flow roles cannot name any', async () => {
   for (const letter of ['a', 's', 'v', 'f', 'w']) {
     const person = people[letter]
     if (!person) throw new Error(`there is no ${letter}`)

@@ -13,19 +13,19 @@ import {
   type Till,
 } from '../support/till.ts'
 
-/** Passwords take 0.1 s of a processor each, which others keep busy. */
+/** Hashing a password takes 0.1 s of processor time, and other work keeps the processors busy. */
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 let service: TestService
 let shop: Till & { terminalId: string }
 let supervisor: TestPerson
-/** Of the store of the supervisor, and of another store of the same client. */
+/** An order and a closing of the supervisor's store, and of another store of the same client. */
 let own: { order: string; closing: string }
 let foreign: { order: string; closing: string }
-const nobody = '3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11'
+const unusedId = '3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11'
 
 beforeAll(async () => {
-  // A stream that is opened by mistake ends at once, so that its test fails and does not wait.
+  // A stream that is opened by mistake ends at once, so that its test fails without waiting.
   service = await startTestService({ streams: { longestMs: 1 } })
   shop = await openShop(service, 'acme', '9400001')
   const { stores } = (await call(service, { url: '/stores', token: shop.key })).json()
@@ -55,7 +55,7 @@ async function close(box: string): Promise<string> {
   return (await call(service, { url: '/closings', token: shop.key, body })).json().id
 }
 
-test('T58: the lists of a supervisor hold what is of the own stores, and nothing of another', async () => {
+test('T58: the lists of a supervisor contain records of his stores and of no other', async () => {
   const day = new Date(service.clock.now().getTime() - 3_600_000).toISOString()
   for (const url of [
     '/orders?totals=true',
@@ -103,20 +103,20 @@ const attacks: [what: string, request: (id: 'theirs' | 'none') => Call][] = [
     ] as const
   ).map(([method, path, body]): [string, (id: 'theirs' | 'none') => Call] => [
     `${method} /orders/:orderId${path}`,
-    (id) => ({ method, url: `/orders/${id === 'theirs' ? foreign.order : nobody}${path}`, body }),
+    (id) => ({ method, url: `/orders/${id === 'theirs' ? foreign.order : unusedId}${path}`, body }),
   ]),
   [
     'cancel',
     (id) => ({
       url: '/orders/cancel',
-      body: { order_id: id === 'theirs' ? foreign.order : nobody },
+      body: { order_id: id === 'theirs' ? foreign.order : unusedId },
     }),
   ],
   [
     'refund',
     (id) => ({
       url: '/orders/refund',
-      body: { order_id: id === 'theirs' ? foreign.order : nobody },
+      body: { order_id: id === 'theirs' ? foreign.order : unusedId },
     }),
   ],
   [
@@ -173,30 +173,30 @@ const attacks: [what: string, request: (id: 'theirs' | 'none') => Call][] = [
     `${method} /closings/:closingId${path}`,
     (id) => ({
       method,
-      url: `/closings/${id === 'theirs' ? foreign.closing : nobody}${path}`,
+      url: `/closings/${id === 'theirs' ? foreign.closing : unusedId}${path}`,
       body,
     }),
   ]),
 ]
 
 test.each(attacks)(
-  'T58: what is of another store looks to a supervisor as what is not there: %s',
+  'T58: for a supervisor, records of another store and records that do not exist give the same answer: %s',
   async (_what, request) => {
     const before = service.sandbox.ledger()
-    const look = async (id: 'theirs' | 'none') => {
+    const answerFor = async (id: 'theirs' | 'none') => {
       const answer = await by(service, supervisor, request(id))
       if (answer.statusCode !== 404) return [answer.statusCode, answer.body]
       const { request_id, order_id, ...body } = answer.json()
       return [404, body]
     }
-    const theirs = await look('theirs')
-    expect(theirs).toEqual(await look('none'))
+    const theirs = await answerFor('theirs')
+    expect(theirs).toEqual(await answerFor('none'))
     expect(theirs[0]).toBe(404)
     expect(service.sandbox.ledger()).toEqual(before)
   },
 )
 
-test('T58: a supervisor acts on the own stores, by an order’s other id too, and a store taken away is foreign at once', async () => {
+test('T58: a supervisor acts on orders of his stores, by either id, and loses access at once when a store is removed', async () => {
   const { stores } = (await by(service, supervisor, { url: '/stores' })).json()
   const moved = await join(service, {
     name: 'eva',

@@ -12,7 +12,7 @@ const ownPage = { 'sec-fetch-site': 'same-origin' }
 const isOwnPage = (headers: Record<string, string>) =>
   headers['sec-fetch-site'] === 'same-origin' || headers.origin === 'http://127.0.0.1:3000'
 
-/** What a browser sends along with its cookie; writes of the pages are JSON. */
+/** What a browser sends with its cookie; writes of the pages are JSON. */
 const session = (of: 'acme' | 'admin', headers: Record<string, string>, query = '') => ({
   token: undefined,
   session: of,
@@ -20,8 +20,8 @@ const session = (of: 'acme' | 'admin', headers: Record<string, string>, query = 
   query,
 })
 
-/** Who asks: the token or the session, and the `client` query where one is sent. */
-const askers: Record<
+/** Callers: the token or the session, and the `client` query where one is sent. */
+const callers: Record<
   string,
   {
     token: string | undefined
@@ -37,7 +37,7 @@ const askers: Record<
   'a masked key': { token: 'masked', query: '' },
   'a malformed token': { token: ' \u00ff, mk_', query: '' },
   'the token of the control API': { token: syncToken, query: '' },
-  'the token of the figures': { token: metricsToken, query: '' },
+  'the metrics token': { token: metricsToken, query: '' },
   'a key': { token: 'acme', query: '' },
   'a key naming its own client': { token: 'acme', query: 'client=acme' },
   'the key of another client': { token: 'other', query: '' },
@@ -50,7 +50,7 @@ const askers: Record<
   'a session': session('acme', ownPage),
   'a session naming another client': session('acme', ownPage, 'client=other'),
   'a session by its Origin': session('acme', { origin: 'http://127.0.0.1:3000' }),
-  'a session that does not say where from': session('acme', {}),
+  'a session without an origin': session('acme', {}),
   'a session from another site': session('acme', { 'sec-fetch-site': 'cross-site' }),
   'a session from another port': session('acme', { origin: 'http://127.0.0.1:8080' }),
   'a session beside a wrong token': { ...session('acme', ownPage), token: 'not-a-token' },
@@ -60,12 +60,12 @@ const askers: Record<
     'sec-fetch-site': 'same-site',
   }),
 }
-type Asker = string
+type Caller = string
 
-/** The answer of the guard by access class; `lets` where it steps aside. */
+/** The answer of the guard by access class; `lets` where the guard lets the request through. */
 const refused: Record<
   'client' | 'admin',
-  Record<Asker, string | { reading: string; writing: string }>
+  Record<Caller, string | { reading: string; writing: string }>
 > = {
   client: {
     nobody: '401 UNAUTHORIZED',
@@ -84,11 +84,11 @@ const refused: Record<
     'the administrator for two clients': '422 VALIDATION_ERROR',
     'a malformed token': '401 UNAUTHORIZED',
     'the token of the control API': '401 UNAUTHORIZED',
-    'the token of the figures': '401 UNAUTHORIZED',
+    'the metrics token': '401 UNAUTHORIZED',
     'a session': 'lets',
     'a session naming another client': '403 FORBIDDEN',
     'a session by its Origin': 'lets',
-    'a session that does not say where from': { reading: 'lets', writing: '401 UNAUTHORIZED' },
+    'a session without an origin': { reading: 'lets', writing: '401 UNAUTHORIZED' },
     'a session from another site': '401 UNAUTHORIZED',
     'a session from another port': '401 UNAUTHORIZED',
     'a session beside a wrong token': '401 UNAUTHORIZED',
@@ -113,11 +113,11 @@ const refused: Record<
     'the administrator for two clients': 'lets',
     'a malformed token': '401 UNAUTHORIZED',
     'the token of the control API': '401 UNAUTHORIZED',
-    'the token of the figures': '401 UNAUTHORIZED',
+    'the metrics token': '401 UNAUTHORIZED',
     'a session': '403 FORBIDDEN',
     'a session naming another client': '403 FORBIDDEN',
     'a session by its Origin': '403 FORBIDDEN',
-    'a session that does not say where from': {
+    'a session without an origin': {
       reading: '403 FORBIDDEN',
       writing: '401 UNAUTHORIZED',
     },
@@ -138,13 +138,13 @@ const signIn = async (token: string) => {
   return String(headers['set-cookie']).split(';', 1)[0] ?? ''
 }
 beforeAll(async () => {
-  // More requests and refusals come from one address here than the limits allow.
+  // This file makes more requests and refusals from one address than the limits allow.
   service = await startTestService({
     env: {
       AUTH_FAILURES_PER_MINUTE: '100000',
       METRICS_TOKEN: metricsToken,
     },
-    // An answer is read to its end here.
+    // Reads the stream of events to its end.
     streams: { longestMs: 1 },
   })
   const [acme, other, retired] = [
@@ -161,14 +161,14 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const askerOf = (name: Asker) => {
-  const asker = askers[name]
-  if (!asker) throw new Error(`there is no ${name}`)
-  return asker
+const callerOf = (name: Caller) => {
+  const caller = callers[name]
+  if (!caller) throw new Error(`there is no ${name}`)
+  return caller
 }
 
-function requestOf(route: string, row: Row, asker: Asker): Call & { method: never } {
-  const { token, query, session, headers } = askerOf(asker)
+function requestOf(route: string, row: Row, caller: Caller): Call & { method: never } {
+  const { token, query, session, headers } = callerOf(caller)
   const [method = '', pattern = ''] = route.split(' ')
   const url = row.url ?? pattern
   const value = token === undefined ? undefined : (tokens[token] ?? token)
@@ -182,28 +182,28 @@ function requestOf(route: string, row: Row, asker: Asker): Call & { method: neve
   }
 }
 
-test('T3: every route of the service stands in the table, and nothing else does', () => {
+test('T3: the table lists every route of the service, and nothing else', () => {
   const served = routesOf(service).filter((route) => route !== 'GET /dashboard')
   expect(served).toEqual(Object.keys(table).sort())
 })
 
-/** What the table and the class of the route make of one asker. */
-function expectedOf(route: string, row: Row, asker: Asker): string {
-  const { query, headers } = askerOf(asker)
+/** The expected answer to one caller by the table and the access class of the route. */
+function expectedOf(route: string, row: Row, caller: Caller): string {
+  const { query, headers } = callerOf(caller)
   const isOneName = query === '' || query.split('&').length === 1
   if (row.access === 'signed') return '401'
   if (row.access === 'public') {
     // The path of the login names a client already.
     if (row.takesClient && query !== '') return '422'
     const isFromPage = headers === undefined ? false : isOwnPage(headers)
-    const saysFrom = 'origin' in (headers ?? {}) || 'sec-fetch-site' in (headers ?? {})
-    if (saysFrom && !isFromPage && row.fromForeignPage) return `${row.fromForeignPage}`
+    const hasOrigin = 'origin' in (headers ?? {}) || 'sec-fetch-site' in (headers ?? {})
+    if (hasOrigin && !isFromPage && row.fromForeignPage) return `${row.fromForeignPage}`
     return `${isFromPage ? (row.fromOwnPage ?? row.lets) : row.lets}`
   }
-  if (row.allClients && /^(the|a session of the) administrator$/.test(asker)) return `${row.lets}`
-  if (row.access === 'metrics' && asker === 'the token of the figures') return `${row.lets}`
-  const answer = refused[row.access === 'client' ? 'client' : 'admin'][asker]
-  if (answer === undefined) throw new Error(`nothing is said of ${asker}`)
+  if (row.allClients && /^(the|a session of the) administrator$/.test(caller)) return `${row.lets}`
+  if (row.access === 'metrics' && caller === 'the metrics token') return `${row.lets}`
+  const answer = refused[row.access === 'client' ? 'client' : 'admin'][caller]
+  if (answer === undefined) throw new Error(`the table has no answer for ${caller}`)
   const way = route.startsWith('GET ') || route.startsWith('HEAD ') ? 'reading' : 'writing'
   const expected = typeof answer === 'string' ? answer : answer[way]
   if (expected !== 'lets') return expected
@@ -212,32 +212,35 @@ function expectedOf(route: string, row: Row, asker: Asker): string {
   return row.takesClient && !isOneName ? '422' : `${row.lets}`
 }
 
-test.each(Object.entries(table))('%s lets in whom it should', async (route, row) => {
-  // Anew, since one of the routes ends them.
-  cookies = { acme: await signIn(tokens.acme ?? ''), admin: await signIn(adminToken) }
-  for (const asker of Object.keys(askers)) {
-    const answer = await call(service, requestOf(route, row, asker))
-    const [status, code] = expectedOf(route, row, asker).split(' ')
-    expect(answer.statusCode, asker).toBe(Number(status))
-    if (code !== undefined) {
-      expect(answer.json().code, asker).toBe(code)
-      if (code === 'VALIDATION_ERROR') {
-        expect(answer.json().details, asker).toMatchObject([{ path: 'client' }])
+test.each(Object.entries(table))(
+  '%s answers each caller as its access class demands',
+  async (route, row) => {
+    // New sessions, because one of the routes ends them.
+    cookies = { acme: await signIn(tokens.acme ?? ''), admin: await signIn(adminToken) }
+    for (const caller of Object.keys(callers)) {
+      const answer = await call(service, requestOf(route, row, caller))
+      const [status, code] = expectedOf(route, row, caller).split(' ')
+      expect(answer.statusCode, caller).toBe(Number(status))
+      if (code !== undefined) {
+        expect(answer.json().code, caller).toBe(code)
+        if (code === 'VALIDATION_ERROR') {
+          expect(answer.json().details, caller).toMatchObject([{ path: 'client' }])
+        }
+      } else if (row.access === 'client') {
+        // A 422 of the body, not of `client`; a 404 of the record, not of the client.
+        expect(answer.body, caller).not.toContain('"path":"client"')
+        expect(answer.body, caller).not.toContain('There is no such client"')
       }
-    } else if (row.access === 'client') {
-      // A 422 of the body, not of `client`; a 404 of the thing, not of the client.
-      expect(answer.body, asker).not.toContain('"path":"client"')
-      expect(answer.body, asker).not.toContain('There is no such client"')
     }
-  }
-})
+  },
+)
 
-test('the dashboard asks for no token', async () => {
+test('the dashboard page needs no token', async () => {
   const { statusCode } = await call(service, { url: '/dashboard', token: 'not-a-token' })
   expect([200, 404]).toContain(statusCode)
 })
 
-test('T6: on client routes the administrator names one client, in words that can be a name', async () => {
+test('T6: on client routes the administrator names one client, by a valid name', async () => {
   for (const [route, row] of Object.entries(table)) {
     if (row.access !== 'client') continue
     for (const [name, status] of [
@@ -257,20 +260,20 @@ test('T6: on client routes the administrator names one client, in words that can
   }
 })
 
-test('missing, unknown, masked and revoked tokens get one and the same answer', async () => {
+test('missing, unknown, masked and revoked tokens get the same answer', async () => {
   const bodies = new Set<string>()
-  const strangers: Asker[] = [
+  const refusedCallers: Caller[] = [
     'nobody',
     'an unknown key',
     'an unknown token',
     'a revoked key',
     'a masked key',
   ]
-  for (const asker of strangers) {
+  for (const caller of refusedCallers) {
     for (const route of ['GET /stores', 'GET /api-keys']) {
       const row = table[route]
       if (!row) throw new Error(`${route} is not in the table`)
-      const answer = await call(service, requestOf(route, row, asker))
+      const answer = await call(service, requestOf(route, row, caller))
       const { request_id, ...body } = answer.json()
       expect(request_id).toEqual(expect.any(String))
       bodies.add(JSON.stringify([body, answer.headers['www-authenticate'] ?? null]))
@@ -279,7 +282,7 @@ test('missing, unknown, masked and revoked tokens get one and the same answer', 
   expect(bodies.size).toBe(1)
 })
 
-test('a token is itself only: part of it, more of it, other letters or two of them are unknown', async () => {
+test('a token counts only as a whole: a part, an extension, other case or two of them are unknown', async () => {
   const key = tokens.acme ?? ''
   const wrong = [
     key.slice(0, -1),
@@ -324,7 +327,7 @@ test('T1: whatever is wrong with a token, the answer is the same to the byte', a
     token(adminToken.slice(0, -1)),
     token(`${adminToken}0`),
     token(adminToken.toUpperCase()),
-    // Twice in one request it arrives as one text with a comma in it.
+    // Two headers in one request arrive as one text with a comma.
     [...token(key), ...token(key)],
     [...token(adminToken), ...token(adminToken)],
     [...token(key), ...token('x')],
@@ -333,7 +336,7 @@ test('T1: whatever is wrong with a token, the answer is the same to the byte', a
   ]) {
     expect(await ask(headers), headers.join(' ').length.toString()).toBe(refused)
   }
-  // Nor is there a token in an address.
+  // A token in an address is not accepted either.
   expect(await ask([], `/oauth/status?x-api-token=${key}`)).toBe(refused)
   expect(await ask(token(key))).toMatch(/^HTTP\/1\.1 200 /)
 })

@@ -27,13 +27,13 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 afterEach(async () => {
   await retireShops(service)
-  await heal()
+  await endFaults()
   const { db } = service.database
-  // The next test works on nothing but its own.
+  // The next test has no due work but its own.
   await db.updateTable('orders').set({ next_check_at: null }).execute()
   await db.updateTable('order_operations').set({ next_attempt_at: null }).execute()
   await db.updateTable('webhook_log').set({ next_attempt_at: null }).execute()
-  // Longer than any account rests.
+  // Longer than any pause of an account.
   service.clock.advance(150_000)
 })
 
@@ -50,8 +50,8 @@ const hanging = (till: Pick<Till, 'mpUserId'>) => ({
   kind: 'hang_before',
 })
 
-/** The calls that hang end too. */
-async function heal(): Promise<void> {
+/** Removes the faults and ends the calls that hang. */
+async function endFaults(): Promise<void> {
   await clearFaults(service)
   service.sandbox.endHangs()
 }
@@ -79,7 +79,7 @@ async function webhookStates(mpOrderIds: readonly string[]): Promise<string[]> {
   return rows.map(({ status }) => status)
 }
 
-/** Not one hanging call ends before `done` does. */
+/** `done` ends before any hanging call does. */
 async function whileOthersHang(work: () => Promise<unknown>, done: () => Promise<void>) {
   const working = work()
   await done()
@@ -89,7 +89,7 @@ async function whileOthersHang(work: () => Promise<unknown>, done: () => Promise
 }
 
 test.each(['confirmed', 'unknown'] as const)(
-  'shops whose calls hang keep no other shop waiting: orders that are %s',
+  'shops whose calls hang delay no other shop: orders that are %s',
   async (state) => {
     const neighbours = [await openOrder(`hangs ${state}`), await openOrder(`hangs too ${state}`)]
     for (const neighbour of neighbours) {
@@ -110,7 +110,7 @@ test.each(['confirmed', 'unknown'] as const)(
   },
 )
 
-test('a shop whose refunds hang keeps no other shop’s refund waiting', async () => {
+test('a shop whose refunds hang delays no refund of another shop', async () => {
   const neighbour = await openOrder('hanging refunds')
   const { till, orderId } = await openOrder('beside hanging refunds')
   await act(service, orderId, payByCard)
@@ -129,7 +129,7 @@ test('a shop whose refunds hang keeps no other shop’s refund waiting', async (
   )
 })
 
-test('a started sweeper goes on with a shop while calls of another one hang', async () => {
+test('a running sweeper continues with a shop while calls of another one hang', async () => {
   const own = await startTestService({ twinOf: service, env: { SWEEP_INTERVAL_MS: '100' } })
   const neighbour = await openOrder('hangs on')
   const { till, orderId } = await openOrder('goes on')
@@ -153,7 +153,7 @@ test('a started sweeper goes on with a shop while calls of another one hang', as
   }
 })
 
-test('all that is due is done in one pass, however much of it one account has', {
+test('one pass does all due work, however much one account has', {
   tags: ['long'],
 }, async () => {
   const { till, orderId } = await openOrder('big')
@@ -164,28 +164,28 @@ test('all that is due is done in one pass, however much of it one account has', 
   expect([await reads(till), await reads(other.till)]).toEqual([150, 1])
 })
 
-test('what a dead process had taken is taken up by another one within 6 seconds', async () => {
-  const dying = await startTestService({ twinOf: service })
+test('another process takes over the orders of a crashed process within 6 seconds', async () => {
+  const crashing = await startTestService({ twinOf: service })
   try {
     const { till, orderId } = await openOrder('taken')
     await act(service, orderId, payByCard)
     await setFaults(service, { ...hanging(till), count: 1 })
     await forgetRequests(service)
     service.clock.advance(2_100)
-    const sweeping = dying.sweeper.sweepOnce()
+    const sweeping = crashing.sweeper.sweepOnce()
     await expect.poll(() => reads(till)).toBe(1)
     await sweepAfter(service, 4_000)
     expect([await reads(till), await statusOf(orderId)]).toEqual([1, 'created'])
     await sweepAfter(service, 2_000)
     expect(await statusOf(orderId)).toBe('processed')
-    await heal()
+    await endFaults()
     await sweeping
   } finally {
-    await dying.stop()
+    await crashing.stop()
   }
 })
 
-test('a call that is answered beside one that is told to wait does not end the rest of the account', async () => {
+test('a successful call beside one that got a 429 does not end the pause of the account', async () => {
   const { till, orderId, mpOrderId } = await openOrder('answered beside')
   const [refused = ''] = await (await insertDueRows(service, orderId)).orders(1)
   await setFaults(
@@ -199,18 +199,18 @@ test('a call that is answered beside one that is told to wait does not end the r
   expect(await readsOf(till, () => sweepAfter(service, 6_000))).toBe(2)
 })
 
-test('an account in trouble is tried with one call at a time, and at full width once it answers', async () => {
+test('an account that fails is tried with one call at a time, and with all once it answers', async () => {
   const { till, orderId } = await openOrder('in trouble')
   await (await insertDueRows(service, orderId)).orders(40)
   await setFaults(service, { ...reading, kind: '503' })
-  // What was under way, and what the first two failures made room for.
+  // The calls already running, and those that the first two failures left room for.
   expect(await readsOf(till, () => sweepAfter(service, 2_100))).toBeLessThanOrEqual(18)
   expect(await readsOf(till, () => sweepAfter(service, 5_000))).toBe(1)
   await clearFaults(service)
   expect(await readsOf(till, () => sweepAfter(service, 6_000))).toBe(41)
 })
 
-test('a backlog of webhooks is worked off in one go', { tags: ['long'] }, async () => {
+test('one pass works off a backlog of webhooks', { tags: ['long'] }, async () => {
   const { orderId } = await openOrder('backlog')
   const due = await insertDueRows(service, orderId)
   const ids = await due.orders(100)
@@ -219,13 +219,13 @@ test('a backlog of webhooks is worked off in one go', { tags: ['long'] }, async 
   expect(await webhookStates(ids)).toEqual(Array(100).fill('processed'))
 })
 
-test('webhooks of a shop whose calls hang keep no other shop’s webhook waiting', async () => {
+test('a shop whose calls hang delays no webhook of another shop', async () => {
   const neighbour = await openOrder('webhooks hang')
   const { orderId, mpOrderId } = await openOrder('beside webhooks')
   const due = await insertDueRows(service, neighbour.orderId)
   await due.webhooks(await due.orders(40))
   await act(service, orderId, payByCard)
-  // A webhook's read is repeated at once.
+  // The read for a webhook is repeated at once.
   await setFaults(service, { ...hanging(neighbour.till), count: 16 })
   await whileOthersHang(
     async () => {
@@ -237,7 +237,7 @@ test('webhooks of a shop whose calls hang keep no other shop’s webhook waiting
   )
 })
 
-test('webhooks about one order that wait together are worked by one look, each to an end of its own', async () => {
+test('webhooks for one order that wait together cause one read, and each gets its own state', async () => {
   const { till, orderId, mpOrderId } = await openOrder('together')
   await act(service, orderId, payByCard)
   const due = await insertDueRows(service, orderId)
@@ -247,7 +247,7 @@ test('webhooks about one order that wait together are worked by one look, each t
   expect(await statusOf(orderId)).toBe('processed')
 })
 
-test('webhooks that came while the provider was away for hours are worked within 10 seconds of its return', async () => {
+test('webhooks that failed for hours are processed within 10 seconds after the provider answers again', async () => {
   const { till, orderId, mpOrderId } = await openOrder('hours')
   await act(service, orderId, payByCard)
   await setFaults(service, { ...reading, kind: '503' })
@@ -263,7 +263,7 @@ test('webhooks that came while the provider was away for hours are worked within
   expect(await webhookStates([mpOrderId])).toEqual(['processed'])
 })
 
-test('webhooks of an account that is told to wait rest for that long, and only they', async () => {
+test('webhooks of an account that got a 429 wait for its Retry-After; those of other accounts do not', async () => {
   const limited = await openOrder('webhooks rest')
   const other = await openOrder('webhooks go on')
   const due = await insertDueRows(service, limited.orderId)
@@ -285,27 +285,27 @@ test('webhooks of an account that is told to wait rest for that long, and only t
   expect(await webhookStates([limited.mpOrderId])).not.toContain('failed')
 })
 
-test('webhooks that a dead process had taken are taken up by another one within 6 seconds', async () => {
-  const dying = await startTestService({ twinOf: service })
+test('another process takes over the webhooks of a crashed process within 6 seconds', async () => {
+  const crashing = await startTestService({ twinOf: service })
   try {
     const { till, orderId, mpOrderId } = await openOrder('webhook taken')
     await act(service, orderId, payByCard)
     await (await insertDueRows(service, orderId)).webhooks([mpOrderId])
     await setFaults(service, { ...hanging(till), count: 1 })
     await forgetRequests(service)
-    const working = dying.inbox.workDue()
+    const working = crashing.inbox.workDue()
     await expect.poll(() => reads(till)).toBe(1)
     service.clock.advance(6_000)
     await service.inbox.workDue()
     expect(await webhookStates([mpOrderId])).toEqual(['processed'])
-    await heal()
+    await endFaults()
     await working
   } finally {
-    await dying.stop()
+    await crashing.stop()
   }
 })
 
-test('webhooks about orders that nobody knows, and that ask a shop whose calls hang, hold up none about known ones', async () => {
+test('webhooks for unknown orders that read at a hanging shop delay no webhook for a known order', async () => {
   const neighbour = await openOwnShop(service, 'creation hangs')
   const { orderId, mpOrderId } = await openOrder('known')
   await setFaults(service, {

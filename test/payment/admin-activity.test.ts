@@ -25,8 +25,8 @@ async function read(query = ''): Promise<{ logs: Entry[]; total: number }> {
   return answer.json()
 }
 
-/** Everything, oldest first, in short form. */
-const story = [
+/** All entries, oldest first, in short form. */
+const written = [
   'acme oauth.connected oauth success',
   'acme api_key.created api_key success',
   'other oauth.connected oauth success',
@@ -44,11 +44,11 @@ const inShort = ({ logs }: { logs: Entry[] }) =>
     [entry.client_name, entry.action, entry.resource_type, entry.status].join(' '),
   )
 
-test('shows every write once, newest first, the failed ones too', async () => {
+test('GET /admin/activity lists every write once, newest first, also the failed ones', async () => {
   const all = await read()
-  expect(inShort(all)).toEqual(story.toReversed())
-  expect(all.total).toBe(story.length)
-  expect(all.logs.map(({ seq }) => seq)).toEqual(story.map((_, index) => story.length - index))
+  expect(inShort(all)).toEqual(written.toReversed())
+  expect(all.total).toBe(written.length)
+  expect(all.logs.map(({ seq }) => seq)).toEqual(written.map((_, index) => written.length - index))
 })
 
 test('an entry has every field of the specification', async () => {
@@ -84,21 +84,21 @@ test.each<[query: string, matches: RegExp]>([
   ['client=%25', /never/],
   ['action=pos', /never/],
   ['action=order.created', /never/],
-])('the filter %s keeps what fits, counts it and drops the rest', async (query, matches) => {
-  const expected = story.filter((line) => matches.test(line)).toReversed()
+])('the filter %s returns and counts the matching entries only', async (query, matches) => {
+  const expected = written.filter((line) => matches.test(line)).toReversed()
   const found = await read(`?${query}`)
   expect(inShort(found)).toEqual(expected)
   expect(found.total).toBe(expected.length)
 })
 
-test('pages through the log without a gap or a repetition, and the total stays', async () => {
+test('the pages of the log have no gap and no repetition, and the total stays', async () => {
   const seen: string[] = []
-  for (let offset = 0; offset < story.length + 4; offset += 4) {
+  for (let offset = 0; offset < written.length + 4; offset += 4) {
     const page = await read(`?limit=4&offset=${offset}`)
-    expect(page.total).toBe(story.length)
+    expect(page.total).toBe(written.length)
     seen.push(...inShort(page))
   }
-  expect(seen).toEqual(story.toReversed())
+  expect(seen).toEqual(written.toReversed())
   expect(inShort(await read('?limit=1&client=acme&offset=1'))).toEqual([
     'acme pos.deleted pos success',
   ])
@@ -112,7 +112,7 @@ test.each([
   ['action', ['', 'x'.repeat(101), '%00']],
   ['resource_type', ['', 'x'.repeat(101), '%0A']],
   ['client', ['', 'x'.repeat(101), '%20x']],
-])('a query %s that is not allowed is 422 on it', async (name, values) => {
+])('a query with an invalid %s is 422 on that field', async (name, values) => {
   for (const value of [...values, `acme&${name}=acme`]) {
     const answer = await asAdmin(service, { url: `/admin/activity?${name}=${value}` })
     expect([answer.statusCode, answer.json().code], value).toEqual([422, 'VALIDATION_ERROR'])
@@ -120,7 +120,7 @@ test.each([
   }
 })
 
-test('T42: the database itself refuses to change, remove or empty the log and its seals', async () => {
+test('T42: the database refuses to change, remove or empty the log and its seals', async () => {
   const { db } = service.database
   const attempts = [
     sql`update activity_log set status = 'success'`,
@@ -135,24 +135,24 @@ test('T42: the database itself refuses to change, remove or empty the log and it
   }
 })
 
-test('the check answers that the log is whole, and takes its own end as a checkpoint', async () => {
+test('the check reports a whole log, and accepts its own end as a checkpoint', async () => {
   const hash = (await read('?limit=1')).logs[0]?.hash
   const intact = {
     valid: true,
-    entries: story.length,
+    entries: written.length,
     broken_at: null,
     reason: null,
-    head: { seq: story.length, hash },
+    head: { seq: written.length, hash },
     unsealed: 0,
     findings: [],
     checkpoint: null,
   }
   const verify = (query = '') => asAdmin(service, { url: `/admin/activity/verify${query}` })
   expect((await verify()).json()).toEqual(intact)
-  const query = `?checkpoint_seq=${story.length}&checkpoint_hash=${hash}`
+  const query = `?checkpoint_seq=${written.length}&checkpoint_hash=${hash}`
   expect((await verify(query)).json()).toEqual({
     ...intact,
-    checkpoint: { seq: story.length, found: true },
+    checkpoint: { seq: written.length, found: true },
   })
   for (const [wrong, path] of [
     ['checkpoint_seq=1', 'checkpoint_hash'],

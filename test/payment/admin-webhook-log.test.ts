@@ -44,7 +44,7 @@ async function read(query = ''): Promise<{ logs: Entry[]; total: number }> {
 const inShort = ({ logs }: { logs: Entry[] }) =>
   logs.map(({ client, resource_id, status }) => `${client} ${resource_id} ${status}`)
 
-const story = () => [
+const expectedLog = () => [
   'null FORGED rejected',
   'null ORD00000000000000000000000000 ignored',
   `acme ${orders.acme} duplicate`,
@@ -53,13 +53,13 @@ const story = () => [
   `acme ${orders.acme} processed`,
 ]
 
-test('shows the webhooks newest first, the refused ones too', async () => {
+test('GET /admin/webhooks/logs lists webhooks newest first, also the refused ones', async () => {
   const all = await read()
-  expect(inShort(all)).toEqual(story())
+  expect(inShort(all)).toEqual(expectedLog())
   expect(all.total).toBe(6)
 })
 
-test('an entry has every field, and the payload as it came', async () => {
+test('an entry has every field, and the payload as received', async () => {
   const entry = (await read()).logs.at(-1)
   expect(entry).toEqual({
     id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
@@ -83,8 +83,8 @@ test('an entry has every field, and the payload as it came', async () => {
   })
 })
 
-test('filters by client, exactly', async () => {
-  const own = story().filter((line) => line.startsWith('acme '))
+test('the filter by client is exact', async () => {
+  const own = expectedLog().filter((line) => line.startsWith('acme '))
   const found = await read('?client=acme')
   expect([inShort(found), found.total]).toEqual([own, 2])
   for (const client of ['ACME', 'acm', 'null', '%25']) {
@@ -94,13 +94,13 @@ test('filters by client, exactly', async () => {
 
 test('the limit cuts the list and not the total', async () => {
   const two = await read('?limit=2')
-  expect([inShort(two), two.total]).toEqual([story().slice(0, 2), 6])
+  expect([inShort(two), two.total]).toEqual([expectedLog().slice(0, 2), 6])
   const one = await read('?limit=1&client=acme')
-  expect([inShort(one), one.total]).toEqual([story().slice(2, 3), 2])
+  expect([inShort(one), one.total]).toEqual([expectedLog().slice(2, 3), 2])
   expect((await read('?limit=200')).logs).toHaveLength(6)
 })
 
-test('50 are shown when no limit is given', async () => {
+test('without a limit 50 entries are listed', async () => {
   const [entry] = await service.database.db.selectFrom('webhook_log').selectAll().execute()
   if (!entry) throw new Error('the log is empty')
   const copies = Array.from({ length: 60 }, () => ({
@@ -122,7 +122,7 @@ test('50 are shown when no limit is given', async () => {
 test.each([
   ['limit', ['0', '201', '-1', '1.5', 'x', '']],
   ['client', ['', 'x'.repeat(101), '%00', '%20x']],
-])('a query %s that is not allowed is 422 on it', async (name, values) => {
+])('a query with an invalid %s is 422 on that field', async (name, values) => {
   for (const value of [...values, `1&${name}=2`]) {
     const answer = await asAdmin(service, { url: `/admin/webhooks/logs?${name}=${value}` })
     expect([answer.statusCode, answer.json().code], value).toEqual([422, 'VALIDATION_ERROR'])

@@ -22,15 +22,15 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 type Shop = { till: Till; orderId: string }
-type Story = {
+type Scenario = {
   name: string
-  /** Until the service stops. */
+  /** What happens before the service stops. */
   before(till: Till): Promise<string>
-  /** While it is down; no webhook arrives. */
+  /** What happens while it is stopped; no webhook arrives. */
   during?(shop: Shop): Promise<void>
   status: string
   outcome: string
-  /** Nothing was ever sent that arrived, and nobody asked for it again. */
+  /** No attempt reached the provider, and the charge was not repeated. */
   neverMade?: true
 }
 
@@ -50,11 +50,11 @@ const lose = async (kind: string, till: Till) => {
   return orderId
 }
 const actThere = async ({ till }: Shop, action: object) => {
-  const [book] = ordersAtProvider(service, till)
-  await sandboxCall(service, 'POST', `/_sandbox/orders/${book?.id}/act`, action)
+  const [order] = ordersAtProvider(service, till)
+  await sandboxCall(service, 'POST', `/_sandbox/orders/${order?.id}/act`, action)
 }
 
-const stories: Story[] = [
+const scenarios: Scenario[] = [
   {
     name: 'paid meanwhile',
     before: sell,
@@ -69,7 +69,7 @@ const stories: Story[] = [
     status: 'failed',
     outcome: 'not_charged',
   },
-  { name: 'left alone', before: sell, status: 'expired', outcome: 'not_charged' },
+  { name: 'not paid', before: sell, status: 'expired', outcome: 'not_charged' },
   {
     name: 'unknown, paid meanwhile',
     before: (till) => lose('drop_after', till),
@@ -85,7 +85,7 @@ const stories: Story[] = [
     neverMade: true,
   },
   {
-    name: 'unknown, given up',
+    name: 'unknown, canceled',
     async before(till) {
       await setFaults(service, { ...creation, kind: 'drop_after' })
       const orderId = await sell(till)
@@ -123,35 +123,35 @@ const stories: Story[] = [
   },
 ]
 
-test('an hour after a stop everything is right within a minute of the start, without any webhook', async () => {
-  const shops: (Shop & { story: Story })[] = []
-  for (const story of stories) {
-    const till = await openOwnShop(service, story.name)
-    shops.push({ story, till, orderId: await story.before(till) })
+test('after a stop of an hour every order has its right state within a minute of the start, without webhooks', async () => {
+  const shops: (Shop & { scenario: Scenario })[] = []
+  for (const scenario of scenarios) {
+    const till = await openOwnShop(service, scenario.name)
+    shops.push({ scenario, till, orderId: await scenario.before(till) })
   }
-  for (const shop of shops) await shop.story.during?.(shop)
+  for (const shop of shops) await shop.scenario.during?.(shop)
   service.clock.advance(3_600_000)
 
   const restarted = await startTestService({ twinOf: service })
-  // Every round of a minute, two seconds apart as a running sweeper makes them.
+  // The sweeps of a minute, two seconds apart as a running sweeper makes them.
   for (let round = 0; round < 30; round += 1) await sweepAfter(restarted, 2_000)
 
-  for (const { story, till, orderId } of shops) {
+  for (const { scenario, till, orderId } of shops) {
     const { status, creation: found } = await orderRow(service, orderId)
-    expect({ status, found }, story.name).toEqual({
-      status: story.status,
-      found: story.neverMade ? 'refused' : 'confirmed',
+    expect({ status, found }, scenario.name).toEqual({
+      status: scenario.status,
+      found: scenario.neverMade ? 'refused' : 'confirmed',
     })
     const operations = await operationsOf(service, orderId)
     expect(operations.map(({ state }) => state).filter((state) => state !== 'done')).toEqual([])
-    expect((await readOrder(restarted, till, orderId)).json(), story.name).toMatchObject({
-      status: story.status,
-      outcome: story.outcome,
+    expect((await readOrder(restarted, till, orderId)).json(), scenario.name).toMatchObject({
+      status: scenario.status,
+      outcome: scenario.outcome,
     })
-    const books = ordersAtProvider(service, till)
-    expect(books, story.name).toHaveLength(story.neverMade ? 0 : 1)
-    const refunds = books.flatMap((book) => book.refunds)
-    expect(refunds.length, story.name).toBe(story.name.startsWith('refund') ? 1 : 0)
+    const orders = ordersAtProvider(service, till)
+    expect(orders, scenario.name).toHaveLength(scenario.neverMade ? 0 : 1)
+    const refunds = orders.flatMap((order) => order.refunds)
+    expect(refunds.length, scenario.name).toBe(scenario.name.startsWith('refund') ? 1 : 0)
   }
   await restarted.stop()
 })

@@ -27,11 +27,11 @@ import {
   type Till,
 } from '../support/till.ts'
 
-/** Moments in which one attempt outlives another: each was seen to charge twice, to lose a charge, or to say what was not so. */
+/** Cases in which one attempt outlives another. A mistake in each would charge twice, lose a charge, or report a wrong outcome. */
 let service: TestService
 let duplicate: TestService
 const timeoutMs = 500
-/** As long as the service reckons with an attempt that nobody answered. */
+/** How long an attempt without an answer may still reach the provider. */
 const lateArrivalMs = 6 * timeoutMs
 beforeAll(async () => {
   const env = { PROVIDER_TIMEOUT_MS: String(timeoutMs) }
@@ -47,8 +47,8 @@ afterEach(() => clearFaults(service))
 const actThere = (id: string | undefined, action: object) =>
   sandboxCall(service, 'POST', `/_sandbox/orders/${id}/act`, action)
 
-/** Somebody else's order takes the terminal. */
-async function takeTerminal(terminalId: string): Promise<string> {
+/** An order of another application occupies the terminal. */
+async function occupyTerminal(terminalId: string): Promise<string> {
   const order = (await sandboxCall(service, 'POST', '/_sandbox/orders', {
     type: 'point',
     external_reference: `FOREIGN-${terminalId}`,
@@ -58,14 +58,14 @@ async function takeTerminal(terminalId: string): Promise<string> {
   return order.id
 }
 
-/** The provider's orders of a till after what is on its way has arrived. */
+/** The provider's orders of a till after all delayed requests have arrived. */
 async function arrived(till: Till, afterMs: number) {
   service.clock.advance(afterMs)
   await sandboxCall(service, 'GET', '/_sandbox/requests?last=1')
   return ordersAtProvider(service, till)
 }
 
-test('a refusal of the second attempt says nothing of the first, which arrives later and is found', async () => {
+test('a refusal of the second attempt does not settle the first, which arrives later and is found', async () => {
   const till = await openOwnShop(service, 'overtaken')
   await setFaults(service, {
     ...creation,
@@ -73,12 +73,12 @@ test('a refusal of the second attempt says nothing of the first, which arrives l
     delay_ms: 7_000,
     count: 1,
   })
-  const foreign = await takeTerminal(till.terminalId)
+  const foreign = await occupyTerminal(till.terminalId)
   const answer = await charge(service, till, { reference: 'A-1' })
   expect([answer.statusCode, answer.json().outcome]).toEqual([504, 'unknown'])
   const { order_id } = answer.json()
   await actThere(foreign, { do: 'pay' })
-  // The gateway lets the first attempt go.
+  // The gateway delivers the first attempt.
   service.clock.advance(7_000)
   expect((await readResolved(service, till, order_id)).json()).toMatchObject({
     status: 'created',
@@ -89,10 +89,10 @@ test('a refusal of the second attempt says nothing of the first, which arrives l
   expect(again.json()).toMatchObject({ code: 'ORDER_ALREADY_PAID', order_id })
 })
 
-test('once no attempt can arrive any more, a refusal after a search that finds nothing ends the charge', async () => {
+test('when no attempt can arrive any more, a refusal after a search without a result ends the charge', async () => {
   const till = await openOwnShop(service, 'nothing came')
   await setFaults(service, { ...creation, kind: 'drop_before', count: 1 })
-  await takeTerminal(till.terminalId)
+  await occupyTerminal(till.terminalId)
   const { order_id } = (await charge(service, till, { reference: 'A-2' })).json()
   await sweepAfter(service, lateArrivalMs - 1_000)
   expect((await orderRow(service, order_id)).creation).toBe('unknown')
@@ -104,7 +104,7 @@ test('once no attempt can arrive any more, a refusal after a search that finds n
   })
 })
 
-const denials: (Pick<FaultRule, 'status' | 'code'> & { form: 'html' | 'bare' | 'provider' })[] = [
+const refusals: (Pick<FaultRule, 'status' | 'code'> & { form: 'html' | 'bare' | 'provider' })[] = [
   { status: 403, form: 'html' },
   { status: 404, form: 'html' },
   { status: 400, form: 'html' },
@@ -117,12 +117,12 @@ const denials: (Pick<FaultRule, 'status' | 'code'> & { form: 'html' | 'bare' | '
   { status: 403, form: 'provider', code: 'blocked_by_gateway' },
   { status: 401, form: 'provider', code: 'forbidden' },
 ]
-test.each(denials)(
-  'a charge that was made and denied with $status ($form $code) is unknown, and found',
-  async (denial) => {
-    const name = `denied ${denial.status} ${denial.form} ${denial.code}`
+test.each(refusals)(
+  'a charge that was made and answered with $status ($form $code) is unknown, and found',
+  async (refusal) => {
+    const name = `refused ${refusal.status} ${refusal.form} ${refusal.code}`
     const till = await openOwnShop(service, name)
-    await setFaults(service, { ...creation, kind: 'status_after', count: 1, ...denial })
+    await setFaults(service, { ...creation, kind: 'status_after', count: 1, ...refusal })
     const answer = await charge(service, till, { reference: 'A-3' })
     expect(answer.json().outcome).toBe('unknown')
     const [made] = ordersAtProvider(service, till)
@@ -136,7 +136,7 @@ test.each(denials)(
   },
 )
 
-test('an order that had counted as refused and shows up is taken off the terminal again', async () => {
+test('an order that counted as refused and appears is canceled at the provider', async () => {
   const till = await openOwnShop(service, 'shows up')
   await setFaults(service, { ...creation, kind: 'arrive_late', delay_ms: 60_000, count: 9 })
   const { order_id } = (await charge(service, till, { reference: 'A-4' })).json()
@@ -144,26 +144,26 @@ test('an order that had counted as refused and shows up is taken off the termina
   await cancel(service, till, order_id)
   await sweepAfter(service, lateArrivalMs + 2_000)
   expect((await orderRow(service, order_id)).creation).toBe('refused')
-  const [ghost] = await arrived(till, 60_000)
-  await deliver(service, { dataId: String(ghost?.id), body: { user_id: till.mpUserId } })
+  const [lateOrder] = await arrived(till, 60_000)
+  await deliver(service, { dataId: String(lateOrder?.id), body: { user_id: till.mpUserId } })
   await sweepAfter(service, 3_000)
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
   expect((await readOrder(service, till, order_id)).json()).toMatchObject({
     status: 'canceled',
     outcome: 'not_charged',
-    mp_order_id: ghost?.id,
+    mp_order_id: lateOrder?.id,
   })
 })
 
-test('an order that had counted as refused and was paid is flagged, by the search alone', async () => {
+test('an order that counted as refused and was paid is flagged, found by the search alone', async () => {
   const till = await openOwnShop(service, 'shows up paid')
   await setFaults(service, { ...creation, kind: 'arrive_late', delay_ms: 60_000, count: 9 })
   const { order_id } = (await charge(service, till, { reference: 'A-5' })).json()
   await clearFaults(service)
   await cancel(service, till, order_id)
   await sweepAfter(service, lateArrivalMs + 2_000)
-  const [ghost] = await arrived(till, 60_000)
-  await actThere(ghost?.id, payByCard)
+  const [lateOrder] = await arrived(till, 60_000)
+  await actThere(lateOrder?.id, payByCard)
   await sweepAfter(service, 5 * 60_000)
   expect((await readOrder(service, till, order_id)).json()).toMatchObject({
     outcome: 'charged',
@@ -172,16 +172,16 @@ test('an order that had counted as refused and was paid is flagged, by the searc
   })
 })
 
-test('a process that stood still between its intent and its call sends nothing once another has taken over', async () => {
+test('a process suspended between intent and call sends nothing after another process took over', async () => {
   const till = await openOwnShop(service, 'stood still')
-  const foreign = await takeTerminal(till.terminalId)
+  const foreign = await occupyTerminal(till.terminalId)
   const { deps } = service
   const { create } = deps.provider.orders
   let stalled = false
   deps.provider.orders.create = async (...call) => {
     deps.provider.orders.create = create
     stalled = true
-    // The claim of this process ends; the other process takes the key over and is refused for good.
+    // The lease of this process expires; the other process takes over and gets a definite refusal.
     service.clock.advance(6_500)
     await duplicate.sweeper.sweepOnce()
     await actThere(foreign, { do: 'pay' })
@@ -198,11 +198,11 @@ test('a process that stood still between its intent and its call sends nothing o
   expect((await charge(service, till, { reference: 'A-6' })).statusCode).toBe(201)
 })
 
-describe('a charge that waits for its terminal while a later one of its box is denied', () => {
+describe('a charge that waits for its terminal while a later one of its box is refused', () => {
   const listing = { path: '^/terminals', method: 'GET' }
 
-  /** Holds the charge that comes first back until `meanwhile` has ended. */
-  function holdBack(meanwhile: () => Promise<unknown>) {
+  /** Delays the next charge until `meanwhile` has ended. */
+  function delayCharge(meanwhile: () => Promise<unknown>) {
     const { terminals } = service.deps.provider
     const { list } = terminals
     terminals.list = async (...call) => {
@@ -216,16 +216,16 @@ describe('a charge that waits for its terminal while a later one of its box is d
     ['by its key', 'key-1'],
     ['by its content', undefined],
   ])('is not made any more (the same sale %s)', async (name, key) => {
-    const till = await openOwnShop(service, `denied meanwhile ${name}`)
+    const till = await openOwnShop(service, `refused meanwhile ${name}`)
     const sale = { reference: 'A-30', headers: key ? { 'idempotency-key': key } : {} }
-    let denial: Awaited<ReturnType<typeof charge>> | undefined
-    holdBack(async () => {
+    let refusal: Awaited<ReturnType<typeof charge>> | undefined
+    delayCharge(async () => {
       await setFaults(service, { ...listing, kind: 'status', status: 409, code: 'conflict' })
-      denial = await charge(duplicate, till, sale)
+      refusal = await charge(duplicate, till, sale)
       await clearFaults(service)
     })
     const first = await charge(service, till, sale)
-    expect(denial?.json()).toMatchObject({ outcome: 'not_charged', retry_safe: true })
+    expect(refusal?.json()).toMatchObject({ outcome: 'not_charged', retry_safe: true })
     expect([first.statusCode, first.json()]).toMatchObject([
       503,
       { code: 'SERVICE_UNAVAILABLE', outcome: 'not_charged', retry_safe: true },
@@ -234,10 +234,10 @@ describe('a charge that waits for its terminal while a later one of its box is d
     expect((await charge(service, till, sale)).statusCode).toBe(201)
   })
 
-  test('is answered to both when it was made before the denial', async () => {
-    const till = await openOwnShop(service, 'made before the denial')
+  test('both requests get the order when it was made before the refusal', async () => {
+    const till = await openOwnShop(service, 'made before the refusal')
     let first: Awaited<ReturnType<typeof charge>> | undefined
-    holdBack(async () => {
+    delayCharge(async () => {
       first = await charge(duplicate, till, { reference: 'A-31' })
       await setFaults(service, { ...listing, kind: 'status', status: 409, code: 'conflict' })
     })
@@ -247,8 +247,8 @@ describe('a charge that waits for its terminal while a later one of its box is d
   })
 })
 
-test('after a wish to cancel nothing is sent that could charge', async () => {
-  const till = await openOwnShop(service, 'wished')
+test('after a cancel was requested nothing is sent that could charge', async () => {
+  const till = await openOwnShop(service, 'cancel requested')
   await setFaults(service, { ...creation, kind: 'drop_before' })
   const { order_id } = (await charge(service, till, { reference: 'A-7' })).json()
   await clearFaults(service)
@@ -268,8 +268,8 @@ test('after a wish to cancel nothing is sent that could charge', async () => {
   expect((await charge(service, till, { reference: 'A-7' })).statusCode).toBe(201)
 })
 
-test('a cancel that comes between two attempts of the same call keeps the second from being sent', async () => {
-  const till = await openOwnShop(service, 'wished between')
+test('a cancel between two attempts of one call stops the second attempt', async () => {
+  const till = await openOwnShop(service, 'canceled between')
   await setFaults(service, { ...creation, kind: 'hang_before', count: 1 })
   const charging = charge(service, till, { reference: 'A-8' })
   await expect
@@ -290,7 +290,7 @@ const isOf =
     user_id === mpUserId
 
 test.each([
-  ['a state that nobody knows', { status: 'under_review' }, 'wait'],
+  ['an unknown state', { status: 'under_review' }, 'wait'],
   [
     'another amount',
     {
@@ -300,7 +300,7 @@ test.each([
     'call_supervisor',
   ],
 ])(
-  'an order of which the provider shows %s holds no box, and freeing finds nothing to free',
+  'an order that the provider shows with %s does not block its box, and the terminal counts as free',
   async (name, shown, action) => {
     const till = await openOwnShop(service, `strange ${name}`)
     const { order_id } = (await charge(service, till, { reference: 'A-9' })).json()
@@ -310,7 +310,7 @@ test.each([
     await sandboxCall(service, 'PUT', `/_sandbox/orders/${made?.id}/shown`, shown)
     const freed = await asAdmin(service, {
       url: `/admin/terminals/${till.terminalId}/free`,
-      body: { client: till.client, reason: 'looked at', dry_run: true },
+      body: { client: till.client, reason: 'checked', dry_run: true },
     })
     expect(freed.json()).toMatchObject({ verdict: 'clear' })
     expect((await charge(service, till, { reference: 'A-10' })).statusCode).toBe(201)
@@ -321,7 +321,7 @@ test.each([
   },
 )
 
-test('a second payment entry, after a first that failed, is the same order', async () => {
+test('a second payment entry after a failed first one belongs to the same order', async () => {
   const till = await openOwnShop(service, 'second card')
   const { order_id } = (await charge(service, till, { reference: 'A-11' })).json()
   await act(service, order_id, payByCard)
@@ -343,8 +343,8 @@ test('a second payment entry, after a first that failed, is the same order', asy
   expect((await orderRow(service, order_id)).conflict).toBe(null)
 })
 
-test('an order in action_required answers no equal request for ever, and can be given up', async () => {
-  const till = await openOwnShop(service, 'held')
+test('an order in action_required stops answering equal requests after a cancel, or after a day', async () => {
+  const till = await openOwnShop(service, 'on hold')
   const { order_id } = (await charge(service, till, { reference: 'A-12' })).json()
   await act(service, order_id, { do: 'hold' })
   await readOrder(service, till, order_id)
@@ -353,7 +353,7 @@ test('an order in action_required answers no equal request for ever, and can be 
   expect([given.statusCode, given.json().outcome]).toEqual([409, 'unknown'])
   const anew = await charge(service, till, { reference: 'A-12' })
   expect(anew.statusCode).toBe(201)
-  // Paid after all: nobody must miss it.
+  // The old order is paid after all: the payment must be shown.
   await actThere(ordersAtProvider(service, till)[0]?.id, { do: 'pay', force: true })
   await deliver(service, { dataId: String(ordersAtProvider(service, till)[0]?.id) })
   expect((await readOrder(service, till, order_id)).json()).toMatchObject({
@@ -361,7 +361,7 @@ test('an order in action_required answers no equal request for ever, and can be 
     paid_after_close: true,
   })
 
-  const other = await openOwnShop(service, 'held long')
+  const other = await openOwnShop(service, 'on hold for long')
   const { order_id: old } = (await charge(service, other, { reference: 'A-13' })).json()
   await act(service, old, { do: 'hold' })
   await readOrder(service, other, old)
@@ -369,7 +369,7 @@ test('an order in action_required answers no equal request for ever, and can be 
   expect((await charge(service, other, { reference: 'A-13' })).statusCode).toBe(201)
 })
 
-test('the guard sees the charged order behind any number of newer equal ones', async () => {
+test('the duplicate guard finds the charged order behind any number of newer equal ones', async () => {
   const till = await openOwnShop(service, 'many equal')
   const { order_id } = (await charge(service, till, { reference: 'A-14' })).json()
   await act(service, order_id, payByCard)
@@ -400,7 +400,7 @@ test('the guard sees the charged order behind any number of newer equal ones', a
   })
 })
 
-test('a paid order that the provider then shows as canceled is flagged', async () => {
+test('a paid order that the provider later shows as canceled is flagged', async () => {
   const till = await openOwnShop(service, 'voided')
   const { order_id } = (await charge(service, till, { reference: 'A-15' })).json()
   await act(service, order_id, payByCard)
@@ -414,14 +414,14 @@ test('a paid order that the provider then shows as canceled is flagged', async (
   })
 })
 
-test('what a request left that its process never ended is taken up within ten seconds', async () => {
+test('the sweeper of another process continues a charge that its process left unfinished within ten seconds', async () => {
   const till = await openOwnShop(service, 'left behind')
   const { deps } = service
   const { create } = deps.provider.orders
   deps.provider.orders.create = () => {
     deps.provider.orders.create = create
-    // As a process that lost its database, and everything else, right after the intent.
-    return Promise.reject(new Error('gone'))
+    // As when a process crashes right after the intent.
+    return Promise.reject(new Error('crashed'))
   }
   const lost = await charge(service, till, { reference: 'A-16' })
   expect([lost.statusCode, lost.json().outcome]).toEqual([500, 'unknown'])
@@ -429,7 +429,7 @@ test('what a request left that its process never ended is taken up within ten se
   expect(await orderRow(service, lost.json().order_id)).toMatchObject({ creation: 'confirmed' })
 })
 
-test('a till asks the provider for the truth before it hears that a terminal is taken', async () => {
+test('TERMINAL_BUSY is answered only after the open order was read at the provider', async () => {
   const till = await openOwnShop(service, 'asked first')
   await charge(service, till, { reference: 'A-17' })
   await forgetRequests(service)

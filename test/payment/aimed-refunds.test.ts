@@ -44,7 +44,7 @@ async function paid(name: string): Promise<{ till: Till; orderId: string }> {
 const refundsOf = (till: Till) =>
   ordersAtProvider(service, till).flatMap(({ refunds }) => refunds.map(({ amount }) => amount))
 
-test('refunds of different keys are different refunds, whatever was lost', async () => {
+test('refunds under different keys are different refunds, whatever answer was lost', async () => {
   const { till, orderId } = await paid('two items')
   await setFaults(service, { ...refunding, kind: 'drop_before' })
   expect((await refund(service, till, orderId, '10,00', 'ITEM-1')).statusCode).toBe(504)
@@ -62,7 +62,7 @@ test('refunds of different keys are different refunds, whatever was lost', async
   expect(refundsOf(till)).toEqual(['10.00', '10.00'])
 })
 
-test('of a race of 25 keys each that hears 200 has its own refund', async () => {
+test('of 25 concurrent refunds under different keys each one answered 200 is made', async () => {
   const { till, orderId } = await paid('race')
   const answers = await Promise.all(
     Array.from({ length: 25 }, (_, index) =>
@@ -71,7 +71,7 @@ test('of a race of 25 keys each that hears 200 has its own refund', async () => 
   )
   const done = answers.filter(({ statusCode }) => statusCode === 200).length
   expect(refundsOf(till)).toHaveLength(done)
-  // How many find another one under way is a matter of how fast the machine is.
+  // How many find another one in progress depends on the speed of the machine.
   const others = answers.filter(({ statusCode }) => statusCode !== 200)
   for (const answer of others) expect(answer.json().code).toBe('REFUND_IN_PROGRESS')
 })
@@ -80,7 +80,7 @@ test.each([
   ['total', undefined, 'refunded'],
   ['partial', '30,00', 'partially_refunded'],
 ])(
-  'a %s refund in processing is pending, and one that fails later gives its amount back',
+  'a %s refund in processing is pending, and a later failure restores its amount',
   async (name, amount, status) => {
     const { till, orderId } = await paid(`processing ${name}`)
     await setFaults(service, { ...refunding, kind: 'refund_processing' })
@@ -97,12 +97,12 @@ test.each([
       retry_safe: false,
       cashier: { action: 'wait' },
     })
-    const [book] = ordersAtProvider(service, till)
-    await sandboxCall(service, 'POST', `/_sandbox/orders/${book?.id}/act`, {
+    const [providerOrder] = ordersAtProvider(service, till)
+    await sandboxCall(service, 'POST', `/_sandbox/orders/${providerOrder?.id}/act`, {
       do: 'end_refund',
       as: 'failed',
     })
-    await deliver(service, { dataId: String(book?.id) })
+    await deliver(service, { dataId: String(providerOrder?.id) })
     expect((await readOrder(service, till, orderId)).json()).toMatchObject({
       status: 'processed',
       outcome: 'charged',
@@ -122,8 +122,8 @@ test.each([
   },
 )
 
-test('without any webhook a refund in processing is looked at until it ends', async () => {
-  const { till, orderId } = await paid('looked at')
+test('without webhooks a refund in processing is checked until it ends', async () => {
+  const { till, orderId } = await paid('checked')
   await setFaults(service, {
     ...refunding,
     kind: 'refund_processing',
@@ -135,7 +135,7 @@ test('without any webhook a refund in processing is looked at until it ends', as
   expect(await orderRow(service, orderId)).toMatchObject({ status: 'processed', refunded_cents: 0 })
 })
 
-test('an old answer that arrives after a refund takes nothing back', async () => {
+test('a provider answer that is older than a refund does not undo it', async () => {
   const { till, orderId } = await paid('old answer')
   await setFaults(service, { ...reading, kind: 'latency_after', delay_ms: 150, count: 1 })
   const slow = readOrder(duplicate, till, orderId)
@@ -149,13 +149,13 @@ test('an old answer that arrives after a refund takes nothing back', async () =>
   })
 })
 
-test('a refund that was made and denied by something in between is made once', async () => {
-  for (const denial of [
+test('a refund that was made and refused by a gateway is made once', async () => {
+  for (const refusal of [
     { status: 403, form: 'html' },
     { status: 404, form: 'bare' },
   ] as const) {
-    const { till, orderId } = await paid(`denied ${denial.status}`)
-    await setFaults(service, { ...refunding, kind: 'status_after', count: 1, ...denial })
+    const { till, orderId } = await paid(`refused ${refusal.status}`)
+    await setFaults(service, { ...refunding, kind: 'status_after', count: 1, ...refusal })
     const answer = await refund(service, till, orderId, '40,00', 'K')
     expect([answer.statusCode, answer.json().outcome]).toEqual([504, 'unknown'])
     expect((await refund(service, till, orderId, '40,00', 'K')).statusCode).toBe(200)
@@ -163,14 +163,14 @@ test('a refund that was made and denied by something in between is made once', a
   }
 })
 
-test('a process that stood still before its refund sends nothing once another has taken over', async () => {
-  const { till, orderId } = await paid('stood still')
+test('a process suspended before its refund sends nothing after another process took over', async () => {
+  const { till, orderId } = await paid('suspended')
   const { deps } = service
   const send = deps.provider.orders.refund
   deps.provider.orders.refund = async (...args) => {
     deps.provider.orders.refund = send
     service.clock.advance(6_500)
-    // The other process is refused for good, and the till's key is free again.
+    // The other process gets a definite refusal, and the key can be used again.
     await setFaults(service, {
       ...refunding,
       kind: 'status',
@@ -186,7 +186,7 @@ test('a process that stood still before its refund sends nothing once another ha
   expect(refundsOf(till)).toEqual(['40.00'])
 })
 
-test('while a refund is open nobody is told that the customer is charged', async () => {
+test('while a refund is open the outcome is unknown, not charged', async () => {
   const { till, orderId } = await paid('open refund')
   await setFaults(service, { ...refunding, kind: 'drop_after' })
   expect((await refund(service, till, orderId)).json().outcome).toBe('unknown')
@@ -200,17 +200,18 @@ test('while a refund is open nobody is told that the customer is charged', async
   expect(cut.json()).toMatchObject({ code: 'OAUTH_NOT_CONNECTED', outcome: 'unknown' })
 })
 
-test('a database that is lost after the call leaves a total refund unknown', async () => {
+test('a total refund is unknown when the database is lost after the call', async () => {
   const { till, orderId } = await paid('lost database')
   const { deps } = service
   const send = deps.provider.orders.refund
   const { db } = deps.database
-  const gone = () => Promise.reject(Object.assign(new Error('gone'), { code: '57P01' }))
+  const loseConnection = () =>
+    Promise.reject(Object.assign(new Error('connection lost'), { code: '57P01' }))
   deps.provider.orders.refund = async (...args) => {
     deps.provider.orders.refund = send
     const given = await send(...args)
     deps.database.db = new Proxy(db, {
-      get: (of, name) => (name === 'executeQuery' ? gone : Reflect.get(of, name)),
+      get: (of, name) => (name === 'executeQuery' ? loseConnection : Reflect.get(of, name)),
     })
     return given
   }
@@ -224,16 +225,16 @@ test('a database that is lost after the call leaves a total refund unknown', asy
   })
 })
 
-test('amount and list of a total refund come from the provider when the panel was quicker', async () => {
+test('amount and list of a total refund come from the provider when a refund in its panel came first', async () => {
   const { till, orderId } = await paid('panel')
-  const [book] = ordersAtProvider(service, till)
-  if (!book) throw new Error('no order at the provider')
+  const [providerOrder] = ordersAtProvider(service, till)
+  if (!providerOrder) throw new Error('no order at the provider')
   const { deps } = service
   const { get } = deps.provider.orders
   deps.provider.orders.get = async (...args) => {
     deps.provider.orders.get = get
     const before = await get(...args)
-    await sandboxRefund(service, book, '30.00')
+    await sandboxRefund(service, providerOrder, '30.00')
     return before
   }
   const answer = await refund(service, till, orderId)
@@ -246,20 +247,20 @@ test('amount and list of a total refund come from the provider when the panel wa
   expect(await operationsOf(service, orderId)).toMatchObject([{ amount_cents: 7_000 }])
 })
 
-test('a refund that began before an equal one was refused is not made after that', async () => {
-  const { till, orderId } = await paid('denied meanwhile')
+test('a refund that began before an equal one was refused is not made afterwards', async () => {
+  const { till, orderId } = await paid('refused meanwhile')
   const { get } = service.deps.provider.orders
-  let denial: Awaited<ReturnType<typeof refund>> | undefined
+  let refusal: Awaited<ReturnType<typeof refund>> | undefined
   service.deps.provider.orders.get = async (...args) => {
     service.deps.provider.orders.get = get
     const code = 'partial_refund_forbidden_with_tips'
     await setFaults(service, { ...refunding, kind: 'status', status: 409, code })
-    denial = await refund(duplicate, till, orderId, '10,00', 'ITEM')
+    refusal = await refund(duplicate, till, orderId, '10,00', 'ITEM')
     await clearFaults(service)
     return get(...args)
   }
   const first = await refund(service, till, orderId, '10,00', 'ITEM')
-  expect(denial?.json()).toMatchObject({ outcome: 'charged' })
+  expect(refusal?.json()).toMatchObject({ outcome: 'charged' })
   expect([first.statusCode, first.json()]).toMatchObject([
     503,
     { code: 'SERVICE_UNAVAILABLE', outcome: 'charged', retry_safe: true },
@@ -269,20 +270,20 @@ test('a refund that began before an equal one was refused is not made after that
   expect(refundsOf(till)).toEqual(['10.00'])
 })
 
-test('a partial refund needs no means of payment that the provider has not named', async () => {
+test('a partial refund does not need the payment method, which the provider may omit', async () => {
   const { till, orderId } = await paid('no method')
-  const [book] = ordersAtProvider(service, till)
+  const [providerOrder] = ordersAtProvider(service, till)
   const entry = {
-    id: book?.payments[0]?.id,
+    id: providerOrder?.payments[0]?.id,
     amount: '100.00',
     paid_amount: '100.00',
     status: 'processed',
   }
-  await sandboxCall(service, 'PUT', `/_sandbox/orders/${book?.id}/shown`, {
+  await sandboxCall(service, 'PUT', `/_sandbox/orders/${providerOrder?.id}/shown`, {
     transactions: { payments: [entry] },
   })
   expect((await readOrder(service, till, orderId)).json().payments).toEqual([])
-  await sandboxCall(service, 'PUT', `/_sandbox/orders/${book?.id}/shown`, null)
+  await sandboxCall(service, 'PUT', `/_sandbox/orders/${providerOrder?.id}/shown`, null)
   await service.database.db
     .updateTable('orders')
     .set({
@@ -295,13 +296,14 @@ test('a partial refund needs no means of payment that the provider has not named
   expect((await refund(service, till, orderId, '10,00', randomUUID())).statusCode).toBe(200)
 })
 
-test('a refund that was answered is told as it is, whatever the database does afterwards', async () => {
+test('a refund that the provider answered is reported as made, whatever the database does afterwards', async () => {
   const { till, orderId } = await paid('last statement')
   const { database } = service.deps
   const { db } = database
   database.db = new Proxy(db, {
     get(target, name) {
-      if (name === 'deleteFrom') throw Object.assign(new Error('gone'), { code: '57P01' })
+      if (name === 'deleteFrom')
+        throw Object.assign(new Error('connection lost'), { code: '57P01' })
       const member = Reflect.get(target, name)
       return typeof member === 'function' ? member.bind(target) : member
     },
@@ -315,7 +317,7 @@ test('a refund that was answered is told as it is, whatever the database does af
   expect(refundsOf(till)).toEqual(['100.00'])
 })
 
-test('a repeated refund whose order was read before the first one ended answers with its state after that', async () => {
+test('a repeated refund that read the order before the first one ended answers with the state after it', async () => {
   const { till, orderId } = await paid('read before the end')
   const { database } = service.deps
   const { db } = database

@@ -11,7 +11,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
 
-/** What was asked, what the buyer paid, what the shop received (docs/reference/amounts.md). */
+/** Amounts asked for, paid by the buyer and received by the shop (docs/reference/amounts.md). */
 let service: TestService
 beforeAll(async () => {
   service = await startTestService()
@@ -30,13 +30,13 @@ async function paid(name: string, how: Record<string, unknown>) {
 }
 
 const interest = { installments: 6, interest_amount: '18.40' }
-const bookOf = (till: Till) => ordersAtProvider(service, till)[0]
+const orderAtProvider = (till: Till) => ordersAtProvider(service, till)[0]
 
 test.each([
-  ['names what the buyer gets', { interest_refunded: true }, '118.40'],
-  ['names what the shop gives', {}, null],
+  ['names the amount of the buyer', { interest_refunded: true }, '118.40'],
+  ['names the amount of the shop', {}, null],
 ])(
-  'an order of 100,00 paid 118,40 in instalments gives back 100,00: the provider %s',
+  'an order of 100,00 paid 118,40 in instalments refunds 100,00: the provider %s',
   async (name, how, buyer) => {
     const { till, orderId, read } = await paid(name, { ...interest, ...how })
     expect(read).toMatchObject({
@@ -67,7 +67,7 @@ test.each([
   },
 )
 
-test('the rest of a payment with interest is what the shop has left', async () => {
+test('a refund of the rest of a payment with interest refunds what the shop still has', async () => {
   const how = { ...interest, interest_refunded: true }
   const { till, orderId } = await paid('rest', how)
   expect((await refund(service, till, orderId, '30,00', 'A')).json().amount).toBe('30.00')
@@ -86,7 +86,7 @@ test('the rest of a payment with interest is what the shop has left', async () =
   })
 })
 
-test('a closing compares what the shop receives, not the interest of the card issuer', async () => {
+test('a closing compares the amount that the shop receives, without the interest of the card issuer', async () => {
   const { till, orderId } = await paid('closing with interest', interest)
   expect(await close(service, till)).toMatchObject({
     state: 'agreed',
@@ -100,7 +100,7 @@ test('a closing compares what the shop receives, not the interest of the card is
   expect(net).toMatchObject({ gross: '100.00' })
 })
 
-test('a closing compares what the shop gave back of a payment with interest', async () => {
+test('a closing compares the amount that the shop refunded of a payment with interest', async () => {
   const how = { ...interest, interest_refunded: true }
   const { till, orderId } = await paid('closing after refund', how)
   await refund(service, till, orderId, undefined, 'K')
@@ -110,7 +110,7 @@ test('a closing compares what the shop gave back of a payment with interest', as
   })
 })
 
-test('a tip is the shop’s: it is compared, and given back in a total refund only', async () => {
+test('a tip belongs to the shop: a closing compares it, and only a total refund refunds it', async () => {
   const { till, orderId, read } = await paid('tip', { tip_amount: '10.00' })
   expect(read).toMatchObject({
     amount: '100.00',
@@ -127,12 +127,12 @@ test('a tip is the shop’s: it is compared, and given back in a total refund on
   })
 })
 
-test('a tip in instalments with interest: the tip is the shop’s, the interest is not', async () => {
+test('of a tip in instalments with interest the shop receives the tip and not the interest', async () => {
   const { read } = await paid('tip and interest', { ...interest, tip_amount: '10.00' })
   expect(read).toMatchObject({ paid_amount: '128.40', received_amount: '110.00' })
 })
 
-test('a payment of less than the order is never shown as all of it', async () => {
+test('a payment of less than the order is shown with its amount and needs a decision', async () => {
   const { till, orderId, read } = await paid('less', { paid_amount: '60.00' })
   expect(read).toMatchObject({
     amount: '100.00',
@@ -170,13 +170,13 @@ test('a payment of less than the order is never shown as all of it', async () =>
   expect((await close(service, till)).state).toBe('agreed')
 })
 
-test('what was paid of less is given back as what it is', async () => {
+test('a total refund of a payment of less refunds what was paid', async () => {
   const { till, orderId } = await paid('less back', { paid_amount: '60.00' })
   expect((await refund(service, till, orderId, undefined, 'A')).json()).toMatchObject({
     amount: '60.00',
     status: 'refunded',
   })
-  expect(bookOf(till)).toMatchObject({ paid_amount: '60.00', refunded_amount: '60.00' })
+  expect(orderAtProvider(till)).toMatchObject({ paid_amount: '60.00', refunded_amount: '60.00' })
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({
     refunded_amount: '60.00',
     needs_decision: null,

@@ -27,7 +27,7 @@ const revokeOne = (id: string) =>
 const make = (body: object) => asAdmin(service, { url: '/api-keys', body })
 const revoke = (client: string) => asAdmin(service, { url: '/api-keys/revoke', body: { client } })
 
-test('a key is mk_ and 64 hexadecimal characters, comes once, and names the account it charges for', async () => {
+test('POST /api-keys returns the value of a key once, with the account that it charges for', async () => {
   const answer = await make({ client: 'acme', description: 'Caja central' })
   expect(answer.statusCode).toBe(201)
   expect(answer.headers['cache-control']).toBe('no-store')
@@ -41,7 +41,7 @@ test('a key is mk_ and 64 hexadecimal characters, comes once, and names the acco
   })
 })
 
-test('the list has every field of the record, newest first, and never a value', async () => {
+test('the list has every field of a key, newest first, and never its value', async () => {
   const made = (await make({ client: 'acme', description: 'Kiosco «Ñ»' })).json()
   const { key } = made
   const answer = await asAdmin(service, { url: '/api-keys' })
@@ -65,7 +65,7 @@ function hashOf(key: string): string {
   return createHash('sha256').update(key).digest('hex')
 }
 
-test('T4: only the hash is kept: no table and no log line holds a key', async () => {
+test('T4: only the hash of a key is stored: no table and no log line contains the key', async () => {
   const { db } = service.database
   const row = await db
     .selectFrom('api_keys')
@@ -88,7 +88,7 @@ test('no two keys are equal', async () => {
   expect(keys.size).toBe(50)
 })
 
-test('several keys work at once, and one revocation ends them all, at once', async () => {
+test('several keys work at the same time, and one revocation of the client ends them all at once', async () => {
   const first = await enrol(service, 'rotating', '902')
   const second = (await make({ client: 'rotating' })).json().key
   expect([await works(first.key), await works(second)]).toEqual([true, true])
@@ -103,7 +103,7 @@ test('several keys work at once, and one revocation ends them all, at once', asy
   expect(await works(till.key)).toBe(true)
 })
 
-test('one key is revoked by its id, at once; the others of its client work on', async () => {
+test('one key is revoked by its id at once; the other keys of its client still work', async () => {
   const first = await enrol(service, 'picky', '911')
   const [second, third] = [await make({ client: 'picky' }), await make({ client: 'picky' })]
   const answer = await revokeOne(second.json().id)
@@ -124,7 +124,7 @@ test('one key is revoked by its id, at once; the others of its client work on', 
     { action: 'api_key.revoked', status: 'failed', resource_id: second.json().id },
     { action: 'api_key.revoked', status: 'success', resource_id: second.json().id },
   ])
-  // The last one by its id leaves the client as a revocation of all does.
+  // Revoking the last key by its id has the same effect as revoking all.
   expect((await revoke('picky')).statusCode).toBe(200)
   expect((await revoke('picky')).statusCode).toBe(404)
 })
@@ -132,11 +132,11 @@ test('one key is revoked by its id, at once; the others of its client work on', 
 test.each([
   ['neither', {}, 'client'],
   ['both', { client: 'acme', key_id: '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7' }, 'key_id'],
-  ['an id that is none', { key_id: 'acme' }, 'key_id'],
+  ['an invalid id', { key_id: 'acme' }, 'key_id'],
   ['an id that is no text', { key_id: 7 }, 'key_id'],
   ['an empty client', { client: '' }, 'client'],
   ['a value in place of the id', { key: `mk_${'0'.repeat(64)}`, client: 'acme' }, 'key'],
-])('a revocation that names %s is 422 and ends nothing', async (_, body, path) => {
+])('a revocation that names %s is 422 and revokes nothing', async (_, body, path) => {
   const answer = await asAdmin(service, { url: '/api-keys/revoke', body })
   expect(answer.statusCode).toBe(422)
   expect(answer.json().details).toMatchObject([{ path }])
@@ -157,24 +157,24 @@ test('T5: a request that starts after the revocation was answered is refused, in
   }
 })
 
-test('a new key after a revocation works, the old ones stay dead', async () => {
+test('a new key after a revocation works, the old ones stay revoked', async () => {
   const { key } = await enrol(service, 'again', '904')
   await revoke('again')
   const fresh = (await make({ client: 'again' })).json().key
   expect([await works(key), await works(fresh)]).toEqual([false, true])
 })
 
-test('revoking where there is nothing to revoke is 404', async () => {
+test('revoking is 404 when the client has no active key', async () => {
   await enrol(service, 'once', '905')
   expect((await revoke('once')).statusCode).toBe(200)
-  for (const client of ['once', 'unheard-of']) {
+  for (const client of ['once', 'unknown-client']) {
     const answer = await revoke(client)
     expect([answer.statusCode, answer.json().code]).toEqual([404, 'NOT_FOUND'])
   }
 })
 
 test.each([
-  ['nobody has heard of', async () => {}],
+  ['that does not exist', async () => {}],
   [
     'that has logged out',
     async (client: string) => {
@@ -204,7 +204,7 @@ test.each([
         .execute()
     },
   ],
-])('no key for a client %s: 409, and no row', async (name, prepare) => {
+])('a key for a client %s is 409, and no row is written', async (name, prepare) => {
   const client = `client ${name}`
   await prepare(client)
   const before = (await listed(client)).length
@@ -213,7 +213,7 @@ test.each([
   expect(await listed(client)).toHaveLength(before)
 })
 
-test('last_used_at moves with use, at most once a minute', async () => {
+test('last_used_at changes at most once a minute', async () => {
   const used = await enrol(service, 'busy', '909')
   const lastUse = async () => (await listed('busy'))[0] as { last_used_at?: string | null }
   const use = () => call(service, { url: '/stores', token: used.key })
@@ -231,19 +231,19 @@ test('last_used_at moves with use, at most once a minute', async () => {
   expect(Date.parse(info.json().api_key.last_used_at)).toBe(second)
 })
 
-test('making and revoking are audited without the key', async () => {
+test('creating and revoking are audited without the key', async () => {
   const { key } = await enrol(service, 'audited', '910')
   await revoke('audited')
   await revoke('audited')
   await make({ client: 'audited, but unknown' })
   const answer = await asAdmin(service, { url: '/admin/activity?resource_type=api_key' })
-  const told = answer
+  const entries = answer
     .json()
     .logs.filter((entry: { client_name: string | null }) =>
       entry.client_name?.startsWith('audited'),
     )
     .map((entry: { action: string; status: string }) => `${entry.action} ${entry.status}`)
-  expect(told).toEqual([
+  expect(entries).toEqual([
     'api_key.created failed',
     'api_key.revoked failed',
     'api_key.revoked success',
@@ -278,7 +278,7 @@ test.each([
   expect(answer.json().details).toMatchObject([{ path }])
 })
 
-test('takes a description of 200 characters', async () => {
+test('a description of 200 characters is accepted', async () => {
   const description = 'ñ'.repeat(200)
   expect((await make({ client: 'acme', description })).statusCode).toBe(201)
   expect((await listed('acme'))[0]).toMatchObject({ description })

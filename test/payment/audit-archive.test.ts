@@ -15,7 +15,7 @@ import { type AuditLog, openAuditLog, withoutTriggers, writeEntry } from '../sup
 import { truncateAll } from '../support/database.ts'
 import { adminToken, startTestService } from '../support/service.ts'
 
-/** Old entries of the audit log go to files with their seals; the check still reads all of them as one chain. */
+/** Old entries of the audit log move to files with their seals; the check reads all of them as one chain. */
 
 const size = 4
 const dayMs = 24 * 3_600_000
@@ -27,7 +27,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     return
   }
   let database: Database
-  let world: AuditLog
+  let auditLog: AuditLog
   let folder: string
   beforeAll(async () => {
     database = await open()
@@ -35,7 +35,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   afterAll(() => database.close())
   beforeEach(async () => {
     await truncateAll(database)
-    world = await openAuditLog(database)
+    auditLog = await openAuditLog(database)
     folder = await mkdtemp(join(tmpdir(), 'tillbridge-archive-'))
     return () => rm(folder, { recursive: true })
   })
@@ -43,21 +43,23 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   /** Seals entries of these ages. */
   async function fill(...ages: number[]) {
     for (const age of ages) {
-      await database.transaction((trx) => writeEntry(world.encryption, trx, `${age}`, daysAgo(age)))
+      await database.transaction((trx) =>
+        writeEntry(auditLog.encryption, trx, `${age}`, daysAgo(age)),
+      )
     }
-    await sealWaiting(world)
+    await sealWaiting(auditLog)
   }
   const oldEntries = (count: number) => fill(...Array.from({ length: count }, () => 100))
   const archive = (on: Pick<Database, 'db' | 'transaction'> = database) =>
     archiveEntries(
-      { database: { ...database, ...on }, encryption: world.encryption, now: () => new Date() },
+      { database: { ...database, ...on }, encryption: auditLog.encryption, now: () => new Date() },
       folder,
       daysAgo(50),
       size,
     )
   const verify = (batch = 3) =>
     verifyActivityChain(
-      { encryption: world.encryption, db: database.db, archiveDir: folder },
+      { encryption: auditLog.encryption, db: database.db, archiveDir: folder },
       { batch },
     )
   const files = async () => (await readdir(folder)).toSorted()
@@ -67,7 +69,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
       select count(*)::int as rows from ${sql.table(table)}`.execute(database.db)
     return rows[0]?.rows
   }
-  /** Every line of every file, and every entry of the database: each is there once. */
+  /** The ids of every line of every file, and of every entry of the database. */
   async function idsEverywhere() {
     const lines = await Promise.all(
       (await files()).map(async (name) =>
@@ -82,7 +84,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     return [...lines.flat(), ...rows.map(({ id }) => id)]
   }
 
-  test('old entries leave the database in files of equal size, young ones stay, and all is one chain', async () => {
+  test('old entries move to files of equal size, young ones stay, and all is one chain', async () => {
     await oldEntries(9)
     await fill(10, 10)
     expect([await archive(), await archive(), await archive()]).toEqual([size, size, 0])
@@ -96,19 +98,19 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     expect(await verify(500)).toMatchObject({ valid: true, entries: 12 })
   })
 
-  test('a file waits until its last entry is old', async () => {
+  test('a file is written when its last entry is old', async () => {
     await fill(100, 100, 100, 10, 10)
     expect(await archive()).toBe(0)
     expect(await files()).toEqual([])
   })
 
-  test('an entry of a clock that was far ahead holds nothing up', async () => {
+  test('an entry of a clock that was far ahead does not stop archiving', async () => {
     await fill(100, 100, 100, -3_000, 100)
     expect(await archive()).toBe(size)
     expect(await verify()).toMatchObject({ valid: true, entries: 5 })
   })
 
-  test('entries whose file does not read as they are stay in the database', async () => {
+  test('entries stay in the database when their file does not read as written', async () => {
     await oldEntries(6)
     const { stringify } = JSON
     vi.spyOn(JSON, 'stringify').mockImplementation((value, ...more) =>
@@ -128,7 +130,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     expect(await verify()).toMatchObject({ valid: true, entries: 6 })
   })
 
-  test('a checkpoint in a file is found, another one is not', async () => {
+  test('a checkpoint in a file is found, a wrong one is not', async () => {
     await oldEntries(6)
     const { rows } = await sql<{ seq: number; hash: string }>`
       select seq, hash from activity_seals where seq = 2`.execute(database.db)
@@ -136,7 +138,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     await archive()
     const checkWith = (at: typeof checkpoint) =>
       verifyActivityChain(
-        { encryption: world.encryption, db: database.db, archiveDir: folder },
+        { encryption: auditLog.encryption, db: database.db, archiveDir: folder },
         { checkpoint: at },
       )
     expect(await checkWith(checkpoint)).toMatchObject({
@@ -149,7 +151,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     })
   })
 
-  test('the database lets only archived entries go', async () => {
+  test('the database allows the deletion of archived entries only', async () => {
     await oldEntries(6)
     await archive()
     for (const table of ['activity_log', 'activity_seals', 'activity_archives']) {
@@ -160,7 +162,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     expect(await countOf('activity_log')).toBe(2)
   })
 
-  test('a log that is not as it was written is not archived, and the service says so', async () => {
+  test('a log that was changed is not archived, and the archive fails with the reason', async () => {
     await oldEntries(5)
     await database.transaction(async (trx) => {
       await withoutTriggers(trx)
@@ -179,34 +181,34 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   }
   const tampering: [what: string, at: number, reason: string, change: () => Promise<unknown>][] = [
     [
-      'changes an entry in a file',
+      'an entry in a file is changed',
       5,
       'the entry was changed',
       () =>
         lines(1, (all) => all.map((line) => line.replace('"store.created"', '"store.deleted"'))),
     ],
     [
-      'adds a field to an entry in a file',
+      'a field is added to an entry in a file',
       5,
       'is damaged',
       () => lines(1, ([first = '', ...rest]) => [first.replace('"id"', '"x":1,"id"'), ...rest]),
     ],
-    ['takes an entry out of a file', 5, 'does not hold', () => lines(1, (all) => all.slice(1))],
+    ['an entry is removed from a file', 5, 'does not hold', () => lines(1, (all) => all.slice(1))],
     [
-      'adds an entry to a file',
+      'an entry is added to a file',
       5,
       'does not hold',
       () => lines(1, (all) => [...all, all[0] ?? '']),
     ],
     [
-      'cuts a file off',
+      'a file is cut off',
       5,
       'is damaged',
       async () => writeFile(await pathOf(1), (await readFile(await pathOf(1))).subarray(0, 200)),
     ],
-    ['removes a file', 5, 'is missing', async () => rm(await pathOf(1))],
+    ['a file is removed', 5, 'is missing', async () => rm(await pathOf(1))],
     [
-      'exchanges two files',
+      'two files are exchanged',
       1,
       'does not hold',
       async () => {
@@ -217,7 +219,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
       },
     ],
     [
-      'removes the record of a file',
+      'the record of a file is removed',
       5,
       'an entry is missing',
       () =>
@@ -227,7 +229,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
         }),
     ],
     [
-      'puts an archived entry back with other contents',
+      'an archived entry is put back with other contents',
       2,
       'an entry was added',
       () =>
@@ -240,21 +242,21 @@ describe.each(engines)('on $title', ({ skip, open }) => {
         }),
     ],
   ]
-  test.each(tampering)('the check tells who %s', async (_, at, reason, change) => {
+  test.each(tampering)('the check detects that %s', async (_, at, reason, change) => {
     await oldEntries(10)
     while ((await archive()) > 0);
     await change()
     const check = await verify()
     expect(check).toMatchObject({ valid: false, brokenAt: at, entries: at - 1 })
     expect(check.reason).toContain(reason)
-    // What comes after is checked all the same.
+    // Later entries are checked too.
     expect(check.head.seq).toBe(10)
   })
 
   test('a check without the folder names the setting', async () => {
     await oldEntries(5)
     await archive()
-    const check = await verifyActivityChain({ encryption: world.encryption, db: database.db })
+    const check = await verifyActivityChain({ encryption: auditLog.encryption, db: database.db })
     expect(check).toMatchObject({ valid: false, brokenAt: 1 })
     expect(check.reason).toContain('AUDIT_ARCHIVE_DIR is not set')
   })
@@ -278,7 +280,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
       },
     ],
   ]
-  test.each(kills)('a kill %s loses and doubles nothing', async (_, transaction) => {
+  test.each(kills)('a kill %s loses and duplicates nothing', async (_, transaction) => {
     await oldEntries(9)
     await expect(archive({ db: database.db, transaction })).rejects.toThrow(Killed)
     expect(await verify()).toMatchObject({ valid: true, entries: 9 })
@@ -288,7 +290,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     expect([ids.length, new Set(ids).size, (await files()).length]).toEqual([9, 9, 2])
   })
 
-  test('two processes at once archive each entry once', async () => {
+  test('two processes that archive at once archive each entry once', async () => {
     await oldEntries(9)
     await Promise.allSettled([archive(), archive(), archive()])
     while ((await archive()) > 0);
@@ -297,7 +299,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     expect(await verify()).toMatchObject({ valid: true, entries: 9 })
   })
 
-  test('a check beside the archive finds nothing wrong', async () => {
+  test('a check during archiving finds nothing wrong', async () => {
     await oldEntries(41)
     const archived = (async () => {
       while ((await archive()) > 0);
@@ -308,7 +310,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     expect(checks.filter(({ valid }) => !valid)).toEqual([])
   })
 
-  test('a key whose entries are all archived is still needed', async () => {
+  test('a key is still needed when all its entries are archived', async () => {
     await oldEntries(size)
     await archive()
     const keys = [{ id: 'k2', key: Buffer.alloc(32, 1) }]

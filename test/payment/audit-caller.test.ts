@@ -37,8 +37,8 @@ async function entries(query: string): Promise<Entry[]> {
 
 const missingOrder = '3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11'
 
-test('what is done for somebody who has hung up is audited with his address and key', async () => {
-  const shop = await openOwnShop(service, 'hangs up')
+test('work for a client that has disconnected is audited with his address and key', async () => {
+  const shop = await openOwnShop(service, 'disconnects')
   const { order_id } = (await charge(service, shop, { reference: 'H-1' })).json()
   await forgetRequests(service)
   await setFaults(service, { ...reading, kind: 'latency', delay_ms: 300 })
@@ -54,11 +54,11 @@ test('what is done for somebody who has hung up is audited with his address and 
   const socket = connect({ host: '127.0.0.1', port, localAddress: '127.0.0.9' })
   await once(socket, 'connect')
   socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
-  // The work is under way: the order is being read at the provider.
+  // The work has begun: the order is being read at the provider.
   await expect.poll(async () => (await providerRequests(service, reading)).length).toBe(1)
   socket.destroy()
   await once(socket, 'close')
-  const found = () => entries('action=order.canceled&client=hangs%20up')
+  const found = () => entries('action=order.canceled&client=disconnects')
   await expect.poll(async () => (await found()).length).toBe(1)
   expect((await found())[0]).toMatchObject({
     status: 'success',
@@ -68,7 +68,7 @@ test('what is done for somebody who has hung up is audited with his address and 
   await clearFaults(service)
 })
 
-test('what is done by a session names it, and who began it when stands in the log as well', async () => {
+test('an entry of a session names it, and the log also contains who started the session and when', async () => {
   for (const [token, owner] of [
     [adminToken, { client_name: null, metadata: {} }],
     [till.key, { client_name: 'acme', metadata: { key_id: keyId } }],
@@ -95,7 +95,7 @@ test('what is done by a session names it, and who began it when stands in the lo
   expect((await asAdmin(service, { url: '/admin/activity/verify' })).json().valid).toBe(true)
 })
 
-test('a sign-in with a wrong token is in the log, without the token, and signing out without a session is not', async () => {
+test('a sign-in with a wrong token is logged without the token; a sign-out without a session is not logged', async () => {
   const before = (await entries('resource_type=session')).length
   await call(service, { url: '/session', body: { token: 'a-wrong-token' } })
   await call(service, { method: 'DELETE', url: '/session' })
@@ -111,7 +111,7 @@ test('a sign-in with a wrong token is in the log, without the token, and signing
   expect(JSON.stringify(refused)).not.toContain('a-wrong-token')
 })
 
-test('of a flood of wrong tokens ten a minute are written down, and the next one tells how many were not', async () => {
+test('of a flood of wrong tokens ten a minute are logged, and the next entry counts the others', async () => {
   const refusals = async () => entries('action=session.refused')
   service.clock.advance(60_000)
   const before = (await refusals()).length

@@ -173,28 +173,28 @@ describe('rows that the service did not write', () => {
 
 describe('the check of the audit log', () => {
   test('the check ends when its client disconnects and when the service stops', async () => {
-    const world = await openAuditLog()
-    for (let index = 0; index < 20; index += 1) await world.write(`S-${index}`)
-    await sealWaiting(world)
+    const auditLog = await openAuditLog()
+    for (let index = 0; index < 20; index += 1) await auditLog.write(`S-${index}`)
+    await sealWaiting(auditLog)
     const ended = new AbortController()
     let batches = 0
-    const counting = new Proxy(world.database.db, {
+    const counting = new Proxy(auditLog.database.db, {
       get(target, name, receiver) {
         if (name === 'getExecutor') batches += 1
-        if (batches === 6) ended.abort(new Error('gone'))
+        if (batches === 6) ended.abort(new Error('disconnected'))
         const value = Reflect.get(target, name, receiver)
         return typeof value === 'function' ? value.bind(target) : value
       },
     })
     await expect(
       verifyActivityChain(
-        { encryption: world.encryption, db: counting },
+        { encryption: auditLog.encryption, db: counting },
         { signal: ended.signal, batch: 1 },
       ),
-    ).rejects.toThrow('gone')
+    ).rejects.toThrow('disconnected')
     // 20 entries, one at a time, twice.
     expect(batches).toBeLessThan(15)
-    await world.database.close()
+    await auditLog.database.close()
   })
 
   test('two checks run at a time, and a client that disconnects frees one', async () => {
@@ -244,92 +244,92 @@ describe('the check of the audit log', () => {
 })
 
 describe('sealing', () => {
-  let world: AuditLog
+  let auditLog: AuditLog
   beforeAll(async () => {
-    world = await openAuditLog()
+    auditLog = await openAuditLog()
   })
   beforeEach(async () => {
-    await truncateAll(world.database)
-    await signHeadAgain(world)
+    await truncateAll(auditLog.database)
+    await signHeadAgain(auditLog)
   })
-  afterAll(() => world.database.close())
+  afterAll(() => auditLog.database.close())
 
   const places = async () => {
     const { rows } = await sql<{ text: string; place: number | null }>`
       select resource_id as text, s.seq as place from activity_log l
-      left join activity_seals s on s.entry_id = l.id order by l.seq`.execute(world.database.db)
+      left join activity_seals s on s.entry_id = l.id order by l.seq`.execute(auditLog.database.db)
     return rows.map(({ text, place }) => `${text} ${place}`)
   }
 
   test('an entry that is rolled back leaves a gap in the log and none in the chain', async () => {
-    await world.write('first')
-    await world.database
+    await auditLog.write('first')
+    await auditLog.database
       .transaction(async (trx) => {
-        await writeEntry(world.encryption, trx, 'undone')
+        await writeEntry(auditLog.encryption, trx, 'undone')
         throw new Error('undo')
       })
       .catch(() => undefined)
-    await world.write('second')
-    expect(await sealWaiting(world)).toMatchObject({ sealed: 2 })
+    await auditLog.write('second')
+    expect(await sealWaiting(auditLog)).toMatchObject({ sealed: 2 })
     expect(await places()).toEqual(['first 1', 'second 2'])
-    expect(await world.verify()).toMatchObject({ valid: true, entries: 2 })
+    expect(await auditLog.verify()).toMatchObject({ valid: true, entries: 2 })
   })
 
   test('a crash between the steps of sealing leaves nothing half sealed, and the next run continues', async () => {
-    await world.write('first')
-    await world.write('second')
-    await sealWaiting(world)
-    await world.write('third')
+    await auditLog.write('first')
+    await auditLog.write('second')
+    await sealWaiting(auditLog)
+    await auditLog.write('third')
     for (const table of ['activity_seals', 'activity_head', 'activity_unsealed']) {
       // All three statements are one transaction, whichever fails.
       await sql`create function crash() returns trigger language plpgsql as $$ begin raise exception 'crash'; end $$`.execute(
-        world.database.db,
+        auditLog.database.db,
       )
       await sql`create trigger crash before insert or update or delete on ${sql.table(table)}
-        for each row execute function crash()`.execute(world.database.db)
-      await expect(sealWaiting(world)).rejects.toThrow('crash')
-      await sql`drop function crash cascade`.execute(world.database.db)
-      expect(await world.verify()).toMatchObject({ valid: true, entries: 2, unsealed: 1 })
+        for each row execute function crash()`.execute(auditLog.database.db)
+      await expect(sealWaiting(auditLog)).rejects.toThrow('crash')
+      await sql`drop function crash cascade`.execute(auditLog.database.db)
+      expect(await auditLog.verify()).toMatchObject({ valid: true, entries: 2, unsealed: 1 })
     }
-    expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
-    expect(await world.verify()).toMatchObject({ valid: true, entries: 3, unsealed: 0 })
+    expect(await sealWaiting(auditLog)).toMatchObject({ sealed: 1 })
+    expect(await auditLog.verify()).toMatchObject({ valid: true, entries: 3, unsealed: 0 })
   })
 
   test('two sealers beside concurrent writers give each entry one place', async () => {
-    const writing = Array.from({ length: 40 }, (_, index) => world.write(`w${index}`))
+    const writing = Array.from({ length: 40 }, (_, index) => auditLog.write(`w${index}`))
     const sealing = [1, 2].map(async () => {
-      for (let round = 0; round < 20; round += 1) await sealWaiting(world)
+      for (let round = 0; round < 20; round += 1) await sealWaiting(auditLog)
     })
     await Promise.all([...writing, ...sealing])
-    await sealWaiting(world)
-    expect(await world.verify()).toMatchObject({ valid: true, entries: 40, unsealed: 0 })
+    await sealWaiting(auditLog)
+    expect(await auditLog.verify()).toMatchObject({ valid: true, entries: 40, unsealed: 0 })
   })
 
   test('an entry that is queued for sealing again gets no second place', async () => {
-    const { db } = world.database
-    await world.write('first')
-    await world.write('second')
-    await sealWaiting(world)
+    const { db } = auditLog.database
+    await auditLog.write('first')
+    await auditLog.write('second')
+    await sealWaiting(auditLog)
     await sql`insert into activity_unsealed select entry_id from activity_seals where seq = 1`.execute(
       db,
     )
-    expect(await sealWaiting(world)).toMatchObject({ sealed: 0, strays: [] })
-    expect(await world.verify()).toMatchObject({ valid: true, entries: 2, unsealed: 0 })
+    expect(await sealWaiting(auditLog)).toMatchObject({ sealed: 0, strays: [] })
+    expect(await auditLog.verify()).toMatchObject({ valid: true, entries: 2, unsealed: 0 })
   })
 
   test('one run seals more than one batch', async () => {
-    await world.database.transaction(async (trx) => {
+    await auditLog.database.transaction(async (trx) => {
       for (let index = 0; index < 520; index += 1)
-        await writeEntry(world.encryption, trx, `b${index}`)
+        await writeEntry(auditLog.encryption, trx, `b${index}`)
     })
-    expect(await sealWaiting(world)).toMatchObject({ sealed: 520 })
-    expect(await world.verify()).toMatchObject({ valid: true, entries: 520, unsealed: 0 })
+    expect(await sealWaiting(auditLog)).toMatchObject({ sealed: 520 })
+    expect(await auditLog.verify()).toMatchObject({ valid: true, entries: 520, unsealed: 0 })
   })
 
   test('an emptied database is not taken for a new one', async () => {
-    const { database, encryption } = world
-    await world.write('before')
-    await sealWaiting(world)
+    const { database, encryption } = auditLog
+    await auditLog.write('before')
+    await sealWaiting(auditLog)
     await sql`insert into clients (name, created_at) values ('acme', now())`.execute(database.db)
     await database.transaction(async (trx) => {
       await withoutTriggers(trx)
@@ -339,17 +339,17 @@ describe('sealing', () => {
       await sql`update activity_head set seq = 0, hash = '', key_id = null, mac = null`.execute(trx)
     })
     await signHeadAgain({ database, encryption })
-    await world.write('after')
-    expect(await sealWaiting(world)).toMatchObject({ sealed: 0, isBroken: true })
-    expect(await world.verify()).toMatchObject({
+    await auditLog.write('after')
+    expect(await sealWaiting(auditLog)).toMatchObject({ sealed: 0, isBroken: true })
+    expect(await auditLog.verify()).toMatchObject({
       valid: false,
       brokenAt: 1,
       reason: 'the head of the log was changed',
     })
     await truncateAll(database)
     await signHeadAgain({ database, encryption })
-    await world.write('new')
-    expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
+    await auditLog.write('new')
+    expect(await sealWaiting(auditLog)).toMatchObject({ sealed: 1 })
   })
 })
 
@@ -357,24 +357,24 @@ test.skipIf(!postgresUrl)(
   `an entry that commits after later ones were sealed is sealed then, and writers do not wait (${needsPostgres})`,
   async () => {
     const { database } = await openPostgresClone(postgresUrl ?? '')
-    const world = await openAuditLog(database)
+    const auditLog = await openAuditLog(database)
     const written = Promise.withResolvers<void>()
     const mayCommit = Promise.withResolvers<void>()
     const late = database.transaction(async (trx) => {
-      await writeEntry(world.encryption, trx, 'late')
+      await writeEntry(auditLog.encryption, trx, 'late')
       written.resolve()
       await mayCommit.promise
     })
     await written.promise
     // An open transaction blocks neither writers nor the sealer.
-    await world.write('early')
-    expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
-    expect(await world.verify()).toMatchObject({ valid: true, entries: 1, unsealed: 0 })
+    await auditLog.write('early')
+    expect(await sealWaiting(auditLog)).toMatchObject({ sealed: 1 })
+    expect(await auditLog.verify()).toMatchObject({ valid: true, entries: 1, unsealed: 0 })
     mayCommit.resolve()
     await late
-    expect(await world.verify()).toMatchObject({ valid: true, entries: 1, unsealed: 1 })
-    expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
-    expect(await world.verify()).toMatchObject({ valid: true, entries: 2, unsealed: 0 })
+    expect(await auditLog.verify()).toMatchObject({ valid: true, entries: 1, unsealed: 1 })
+    expect(await sealWaiting(auditLog)).toMatchObject({ sealed: 1 })
+    expect(await auditLog.verify()).toMatchObject({ valid: true, entries: 2, unsealed: 0 })
     const { rows } = await sql<{ resource_id: string; place: number }>`
       select resource_id, s.seq as place from activity_seals s join activity_log l on l.id = s.entry_id
       order by l.seq`.execute(database.db)
@@ -388,18 +388,18 @@ test.skipIf(!postgresUrl)(
 
 test('an entry whose number was drawn long before its commit is sealed after those that overtook it', async () => {
   // The embedded database runs one transaction at a time, so the test draws the number early instead of delaying the commit.
-  const world = await openAuditLog(await openTestDatabase())
-  const { database, encryption } = world
-  await world.write('one')
-  await world.write('two')
-  await sealWaiting(world)
+  const auditLog = await openAuditLog(await openTestDatabase())
+  const { database, encryption } = auditLog
+  await auditLog.write('one')
+  await auditLog.write('two')
+  await sealWaiting(auditLog)
   await database.transaction(async (trx) => {
     await writeEntry(encryption, trx, 'late')
     await withoutTriggers(trx)
     await sql`alter table activity_log alter column seq drop identity`.execute(trx)
     await sql`update activity_log set seq = 0 where resource_id = 'late'`.execute(trx)
   })
-  expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
-  expect(await world.verify()).toMatchObject({ valid: true, entries: 3, unsealed: 0 })
+  expect(await sealWaiting(auditLog)).toMatchObject({ sealed: 1 })
+  expect(await auditLog.verify()).toMatchObject({ valid: true, entries: 3, unsealed: 0 })
   await database.close()
 })

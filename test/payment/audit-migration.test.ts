@@ -35,7 +35,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-/** Entries in one chain, as they were written until then. */
+/** Entries in one chain, written as versions before the migration did. */
 async function writeAsBefore(count: number): Promise<{ seq: number; hash: string }> {
   let head = { seq: 0, hash: '' }
   for (let seq = 1; seq <= count; seq += 1) {
@@ -70,7 +70,7 @@ async function writeAsBefore(count: number): Promise<{ seq: number; hash: string
 const verify = (keys = [old], checkpoint?: { seq: number; hash: string }) =>
   verifyActivityChain({ encryption: createEncryption(keys), db: database.db }, { checkpoint })
 
-test('a log from before keeps its places and hashes, is continued, and tells of tampering in either part', async () => {
+test('an older log keeps its places and hashes, is continued, and tampering in either part is detected', async () => {
   expect(await checkEncryptionKeys(database.db, [old])).toEqual([])
   await migrate(database)
   expect(await checkEncryptionKeys(database.db, [old])).toEqual([])
@@ -111,7 +111,7 @@ test('a log from before keeps its places and hashes, is continued, and tells of 
   }
 })
 
-test('after an exchange of keys the old one may go, and what waited for its seal has it', async () => {
+test('after a key rotation the old key can be removed, and unsealed entries are sealed', async () => {
   await database.transaction((trx) => writeEntry(encryption, trx, 'waits'))
   expect(await checkEncryptionKeys(database.db, [fresh])).toContainEqual({
     id: 'k1',
@@ -124,7 +124,7 @@ test('after an exchange of keys the old one may go, and what waited for its seal
   const check = await verify([fresh], before)
   expect(check).toMatchObject({ valid: true, entries: 8, unsealed: 0 })
 
-  // Who has the old key, and writes to the database, writes no entry and sets no head.
+  // Who has the old key and writes to the database can neither add an entry nor set a head.
   const forger = createEncryption([old])
   await database.transaction((trx) => writeEntry(forger, trx, 'forged'))
   expect(await sealWaiting({ database, encryption: createEncryption([fresh]) })).toMatchObject({
@@ -137,7 +137,7 @@ test('after an exchange of keys the old one may go, and what waited for its seal
   })
 })
 
-test('a key that is lost for good keeps nobody from sealing on', async () => {
+test('sealing continues after a key was lost for good', async () => {
   const third: EncryptionKey = { id: 'k3', key: randomBytes(32) }
   const deps = { database, now: () => new Date(), sleep: async () => undefined }
   await rotateSecrets(deps, [third], ['k1', 'k2'])

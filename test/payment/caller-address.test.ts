@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, enrol } from '../support/till.ts'
 
-// T35: who calls is told by his socket, and by a header only where a listed proxy sets it.
+// T35: the caller is identified by the address of his socket, and by a header only where a listed proxy sets it.
 
 let direct: TestService
 let behindProxy: TestService
@@ -34,7 +34,7 @@ const claims = [
   'true-client-ip: 6.6.6.6',
 ]
 
-/** A request over a socket from an address of this machine's own network; answers its status. */
+/** A request over a socket from an address of this machine; returns its status. */
 async function ask(
   service: TestService,
   from: string,
@@ -57,29 +57,29 @@ async function lastAudited(): Promise<string | null> {
 const write = 'POST /oauth/refresh?client=acme'
 const admin = `x-api-token: ${adminToken}`
 
-test('T35: the audit log holds the address of the socket, whatever a header claims', async () => {
+test('T35: the audit log contains the address of the socket, whatever a header claims', async () => {
   for (const claim of claims) {
     expect(await ask(direct, '127.0.0.7', write, [admin, claim]), claim).toBe(200)
     expect(await lastAudited(), claim).toBe('127.0.0.7')
   }
 })
 
-test('T35: whoever guesses is counted by his socket: another header each time makes him nobody else', async () => {
+test('T35: failed attempts are counted by socket: another header each time does not reset the count', async () => {
   const statuses: number[] = []
   for (let tries = 0; tries < perMinute + 2; tries += 1) {
     const claim = `x-forwarded-for: 198.51.100.${tries}`
     statuses.push(await ask(direct, '127.0.0.8', 'GET /stores', [claim]))
   }
   expect(statuses).toEqual([...Array(perMinute).fill(401), 429, 429])
-  // Nor is he the neighbour whose address he claims.
+  // Nor is another address counted because a header claims it.
   expect(await ask(direct, '127.0.0.9', 'GET /stores')).toBe(401)
 })
 
-test('T35: a listed proxy is believed, in the log and by the limit, and nobody else is', async () => {
+test('T35: the header of a listed proxy counts, in the log and for the limit; any other header does not', async () => {
   const claim = 'x-forwarded-for: 203.0.113.5'
   await ask(behindProxy, '127.0.0.50', write, [admin, claim])
   expect(await lastAudited()).toBe('203.0.113.5')
-  // The proxy appends to what the caller wrote: only the last address is its own word.
+  // The proxy appends to what the caller wrote: only the last address comes from the proxy.
   await ask(behindProxy, '127.0.0.50', write, [admin, 'x-forwarded-for: 6.6.6.6, 203.0.113.6'])
   expect(await lastAudited()).toBe('203.0.113.6')
   await ask(behindProxy, '127.0.0.51', write, [admin, claim])
@@ -93,7 +93,7 @@ test('T35: a listed proxy is believed, in the log and by the limit, and nobody e
   expect(await guess('127.0.0.51', '203.0.113.7')).toBe(401)
 })
 
-/** How a proxy may write an address, or what a caller may write where the proxy appends nothing. */
+/** How a proxy may write an address, or a caller where the proxy appends nothing. */
 const spellings = [
   ['203.0.113.20', '203.0.113.20:51234'],
   ['203.0.113.21', '"203.0.113.21:51234"'],
@@ -111,7 +111,7 @@ test.each(spellings)('T35: %s is the same caller as %s', async (plain, spelt) =>
   expect([await guess(plain), await guess(spelt)]).toEqual([429, 429])
 })
 
-test('T35: what is no address counts as the proxy that passed it on, however it is written', async () => {
+test('T35: an invalid address counts as the proxy that passed it on', async () => {
   const statuses: number[] = []
   for (let tries = 0; tries < perMinute + 2; tries += 1) {
     const garbage = [`unknown-${tries}`, `999.1.1.${tries}`, `_hidden${tries}`, `:${tries}`][

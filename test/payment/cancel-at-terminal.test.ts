@@ -17,7 +17,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, charge, payByCard, readOrder } from '../support/till.ts'
 
-/* The provider takes a cancel of an order at the terminal with 202: from then on the terminal decides how it ends. */
+/* The provider answers the cancel of an order at the terminal with 202: from then on the terminal decides how it ends. */
 
 let service: TestService
 beforeAll(async () => {
@@ -64,7 +64,7 @@ test('a cancel that the terminal has not carried out is answered as requested, n
   ])
   const [sent] = await providerRequests(service, canceling)
   expect(sent?.headers['x-allow-cancelable-status']).toBe('at_terminal')
-  // Asked again it says the same, and the provider is not asked a second time to cancel.
+  // A repeated cancel gives the same answer, and is not sent to the provider again.
   expect((await cancel(service, till, orderId)).statusCode).toBe(202)
   expect(await providerRequests(service, canceling)).toHaveLength(1)
   await sweepAfter(service, 60_000)
@@ -91,7 +91,7 @@ test('a requested cancel ends as canceled when the terminal carries it out', asy
   expect((await cancel(service, till, orderId)).statusCode).toBe(200)
 })
 
-test('a requested cancel ends as paid when the terminal goes on and takes the money', async () => {
+test('a requested cancel ends as paid when the terminal continues and takes the money', async () => {
   const { till, orderId } = await orderAtTerminal('paid first')
   expect((await cancel(service, till, orderId)).statusCode).toBe(202)
   await act(service, orderId, payByCard)
@@ -106,7 +106,7 @@ test('a requested cancel ends as paid when the terminal goes on and takes the mo
   expect((await cancel(service, till, orderId)).json().code).toBe('ORDER_NOT_CANCELABLE')
 })
 
-test('cancels at once of an order at the terminal are one request to the provider', async () => {
+test('concurrent cancels of an order at the terminal are one request to the provider', async () => {
   const { till, orderId } = await orderAtTerminal('at once')
   await forgetRequests(service)
   const answers = await Promise.all([1, 2, 3].map(() => cancel(service, till, orderId)))
@@ -114,7 +114,7 @@ test('cancels at once of an order at the terminal are one request to the provide
   expect(await providerRequests(service, canceling)).toHaveLength(1)
 })
 
-test('a request whose answer got lost is found by reading, or repeated under its key', async () => {
+test('a cancel whose answer was lost is found by a status check, or repeated under its key', async () => {
   const { till, orderId } = await orderAtTerminal('lost answer')
   await setFaults(service, { ...canceling, kind: 'drop_after' })
   expect((await cancel(service, till, orderId)).statusCode).toBe(202)
@@ -126,7 +126,7 @@ test('a request whose answer got lost is found by reading, or repeated under its
     504,
     { code: 'PROVIDER_TIMEOUT', outcome: 'unknown', retry_safe: true, status: 'at_terminal' },
   ])
-  // The terminal may still take the money of this one, so an equal sale makes no second order.
+  // The terminal may still charge this one, so an equal sale makes no second order.
   const again = (await charge(service, other.till, { reference: 'T-1' })).json()
   expect(again.order_id).toBe(other.orderId)
   await clearFaults(service)
@@ -136,14 +136,14 @@ test('a request whose answer got lost is found by reading, or repeated under its
   expect((await readOrder(service, other.till, other.orderId)).json()).toMatchObject(requested)
 })
 
-test('the provider’s 202 counts even while nothing can be read', async () => {
+test('a 202 of the provider counts even while the order cannot be read', async () => {
   const { till, orderId } = await orderAtTerminal('unread')
   await setFaults(service, { ...reading, kind: '500' })
   const answer = await cancel(service, till, orderId)
   expect([answer.statusCode, answer.json()]).toMatchObject([202, requested])
 })
 
-test('an order that the provider calls canceled already is read again and counts as canceled', async () => {
+test('an order that the provider reports as already canceled is read again and counts as canceled', async () => {
   const { till, orderId } = await orderAtTerminal('already')
   await setFaults(service, { ...reading, kind: '500' })
   await act(service, orderId, { do: 'cancel' })
@@ -152,7 +152,7 @@ test('an order that the provider calls canceled already is read again and counts
   expect([answer.statusCode, answer.json().status]).toEqual([200, 'canceled'])
 })
 
-test('a device that does not take it leaves the cancel to the terminal', async () => {
+test('a device that does not support it leaves the cancel to the terminal', async () => {
   const { till, orderId } = await orderAtTerminal('old device')
   await setFaults(service, {
     ...canceling,
@@ -175,7 +175,7 @@ test('a device that does not take it leaves the cancel to the terminal', async (
   expect((await readOrder(service, till, orderId)).json().status_detail).toBe('at_terminal')
 })
 
-test('a requested cancel that the terminal drops is asked again ever more rarely', {
+test('a requested cancel that the terminal drops is repeated at growing intervals', {
   tags: ['long'],
   timeout: 60_000,
 }, async () => {
@@ -195,8 +195,8 @@ test('a requested cancel that the terminal drops is asked again ever more rarely
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({ outcome: 'charged' })
 })
 
-test('the cashier is told that an order on the terminal can be canceled from the till', async () => {
-  const { till, orderId } = await orderAtTerminal('told')
+test('the cashier message says that an order on the terminal can be canceled from the till', async () => {
+  const { till, orderId } = await orderAtTerminal('message')
   const { cashier } = (await readOrder(service, till, orderId)).json()
   expect(cashier.message).toContain('pedilo desde la caja')
 })

@@ -17,7 +17,7 @@ import {
   type Till,
 } from '../support/till.ts'
 
-/** What happens between the look before a charge and its intent: the charge rests on nothing that is no longer so. */
+/** Changes between the read before a charge and its intent: no charge is made on what no longer holds. */
 let service: TestService
 let duplicate: TestService
 beforeAll(async () => {
@@ -29,8 +29,8 @@ afterAll(async () => {
   await service.stop()
 })
 
-/** Holds the charge that comes first to `service` back, after its look, until `meanwhile` has ended. */
-function holdBack(meanwhile: () => Promise<unknown>): void {
+/** Delays the next charge of `service` after its first read until `meanwhile` has ended. */
+function delayAfterRead(meanwhile: () => Promise<unknown>): void {
   const { terminals } = service.deps.provider
   const { list } = terminals
   terminals.list = async (...call) => {
@@ -53,7 +53,7 @@ type Answer = Awaited<ReturnType<typeof charge>>
 
 const outcome = (answer: Answer) => [answer.statusCode, answer.json().code, answer.json().outcome]
 
-test('a charge by its content and an equal one under a key, which neither saw, are one', async () => {
+test('a charge without a key and a concurrent equal one with a key are one charge', async () => {
   const keyed: Record<string, string> = { 'idempotency-key': randomUUID() }
   const pairs: [Record<string, string>, Record<string, string>][] = [
     [{}, keyed],
@@ -62,7 +62,7 @@ test('a charge by its content and an equal one under a key, which neither saw, a
   for (const [first, second] of pairs) {
     const till = await openOwnShop(service, `equal ${randomUUID()}`)
     let other: Answer | undefined
-    holdBack(async () => {
+    delayAfterRead(async () => {
       other = await charge(duplicate, till, { reference: 'SALE', headers: second })
     })
     const answer = await charge(service, till, { reference: 'SALE', headers: first })
@@ -73,11 +73,11 @@ test('a charge by its content and an equal one under a key, which neither saw, a
   }
 })
 
-test('one key that goes to two boxes at once is one charge, and the other box is told', async () => {
+test('one key used for two boxes at once is one charge, and the other request is IDEMPOTENCY_CONFLICT', async () => {
   const till = await openTwoBoxes('one key')
   const headers = { 'idempotency-key': randomUUID() }
   let other: Answer | undefined
-  holdBack(async () => {
+  delayAfterRead(async () => {
     other = await charge(duplicate, till, { reference: 'K', box: 'B', headers })
   })
   const answer = await charge(service, till, { reference: 'K', box: 'A', headers })
@@ -86,9 +86,9 @@ test('one key that goes to two boxes at once is one charge, and the other box is
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('two boxes that sell under one text at once give the provider two references', async () => {
+test('two boxes that charge one reference at once send two references to the provider', async () => {
   const till = await openTwoBoxes('one text')
-  holdBack(() => charge(duplicate, till, { reference: 'TEXT', box: 'B' }))
+  delayAfterRead(() => charge(duplicate, till, { reference: 'TEXT', box: 'B' }))
   expect((await charge(service, till, { reference: 'TEXT', box: 'A' })).statusCode).toBe(201)
   const references = ordersAtProvider(service, till).map((order) => order.external_reference)
   expect(references.toSorted()).toEqual(['TEXT', 'TEXT-2'])
@@ -107,8 +107,8 @@ test('a reference that another client of the account has sent is not sent again'
   expect(new Set(references).size).toBe(2)
 })
 
-/** Looks at the box of a new shop once; the function begins a charge on that look, or on a changed copy of its box. */
-async function lookOnce(name: string) {
+/** Reads the box of a new shop once; the function begins a charge based on that read, or on a changed copy of the box. */
+async function readBoxOnce(name: string) {
   const till = await openOwnShop(service, name)
   const { order_id: known } = (await charge(service, till, { reference: 'R' })).json()
   const row = await orderRow(service, known)
@@ -119,33 +119,33 @@ async function lookOnce(name: string) {
     ...{ externalReference: 'S', amountCents: row.amount_cents },
   })
   if (!pos || !connection) throw new Error('the shop is open')
-  const begin = async (reference: string, seen = pos) => {
+  const begin = async (reference: string, readPos = pos) => {
     const intent = {
       ...row,
       ...{ id: randomUUID(), request_key: randomUUID(), creation: 'intent' as const },
       ...{ external_reference: reference, mp_external_reference: reference },
     }
     const link = { route, key: undefined, fingerprint: reference }
-    return (await insertCharge(db, intent, seen, connection, link)).order
+    return (await insertCharge(db, intent, readPos, connection, link)).order
   }
   return { pos, begin }
 }
 
-test('of two charges that looked at their box at the same time the later one is not begun', async () => {
-  const { begin } = await lookOnce('same time')
+test('of two charges that read their box at the same time the later one is not begun', async () => {
+  const { begin } = await readBoxOnce('same time')
   expect(await begin('S')).toMatchObject({ external_reference: 'S' })
   expect(await begin('T')).toBeUndefined()
 })
 
-test('a charge is not begun when one of its box was denied after the look', async () => {
-  const { pos, begin } = await lookOnce('denied meanwhile')
+test('a charge is not begun when a charge of its box was refused after the read', async () => {
+  const { pos, begin } = await readBoxOnce('denied meanwhile')
   expect(await begin('S', { ...pos, denied_charges: pos.denied_charges - 1 })).toBeUndefined()
   expect(await begin('S')).toMatchObject({ external_reference: 'S' })
 })
 
 test('a charge whose box is removed meanwhile is not begun', async () => {
   const till = await openOwnShop(service, 'removed')
-  holdBack(() =>
+  delayAfterRead(() =>
     service.database.db
       .updateTable('pos')
       .set({ state: 'deleting' })
@@ -162,23 +162,23 @@ test('a charge whose box is removed meanwhile is not begun', async () => {
 
 test('a charge whose client is connected to another account meanwhile is not begun', async () => {
   const till = await openOwnShop(service, 'moved')
-  holdBack(() => changeAccount(duplicate, till, '91919191'))
+  delayAfterRead(() => changeAccount(duplicate, till, '91919191'))
   const answer = await charge(service, till, { reference: 'R' })
   expect(outcome(answer)).toEqual([409, 'ACCOUNT_MISMATCH', 'not_charged'])
   expect(ordersAtProvider(service, till)).toEqual([])
   expect(ordersAtProvider(service, { mpUserId: 91919191 })).toEqual([])
 })
 
-test('a charge whose client signs out meanwhile is not begun', async () => {
+test('a charge whose client logs out meanwhile is not begun', async () => {
   const till = await openOwnShop(service, 'left')
   const name = encodeURIComponent(till.client)
-  holdBack(() => asAdmin(duplicate, { method: 'POST', url: `/oauth/logout?client=${name}` }))
+  delayAfterRead(() => asAdmin(duplicate, { method: 'POST', url: `/oauth/logout?client=${name}` }))
   const answer = await charge(service, till, { reference: 'R' })
   expect([answer.statusCode, answer.json().outcome]).toEqual([409, 'not_charged'])
   expect(ordersAtProvider(service, till)).toEqual([])
 })
 
-test('a charge whose tokens are renewed meanwhile is sent with the new ones', async () => {
+test('a charge whose tokens are renewed meanwhile is sent with the new token', async () => {
   const till = await openOwnShop(service, 'renewed')
   const renewals: string[] = []
   const { oauth, orders } = service.deps.provider
@@ -194,7 +194,7 @@ test('a charge whose tokens are renewed meanwhile is sent with the new ones', as
     used.push(token)
     return create(token, ...call)
   }
-  holdBack(() => renew(till))
+  delayAfterRead(() => renew(till))
   const answer = await charge(service, till, { reference: 'R' })
   oauth.refresh = refresh
   orders.create = create

@@ -29,7 +29,7 @@ import { act, call, charge, payByCard } from '../support/till.ts'
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
-/** Two processes on one database; each goes by what it takes for the time, as real ones do. */
+/** Two processes on one database, each with its own estimate of the time, as in production. */
 let service: TestService
 let duplicate: TestService
 beforeAll(async () => {
@@ -43,7 +43,7 @@ afterAll(async () => {
 afterEach(async () => {
   await retireShops(service)
   vi.useRealTimers()
-  // The embedded database's clock is the wall clock: each process has to hear that it was set.
+  // The clock of the embedded database is the wall clock: each process must measure it again.
   for (const { deps, database } of [service, duplicate]) {
     await expect
       .poll(async () => Math.abs(deps.now().getTime() - (await database.clockMs())))
@@ -52,13 +52,13 @@ afterEach(async () => {
   await clearFaults(service)
 })
 
-/** From now on the wall clock of this host is wrong by so much. It runs on. */
+/** Sets the wall clock of this host wrong by so much. It runs on. */
 function setWallClock(offMs: number): void {
   vi.useRealTimers()
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + offMs, shouldAdvanceTime: true })
 }
 
-/** In the embedded database there is one host only, so its wall clock is the database's. */
+/** The embedded database has one host only, so its wall clock is that of the database. */
 const hasHosts = () => service.database.engine === 'postgres'
 
 async function aheadOfDatabaseMs(at: Date | null): Promise<number> {
@@ -80,8 +80,8 @@ test('a process whose host is ten minutes ahead cancels no charge before its tim
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'created' }])
 })
 
-test('a process ten minutes ahead that dies holds a key for no longer than any other', async () => {
-  const till = await openOwnShop(service, 'died ahead')
+test('a lease of a process ten minutes ahead ends no later than any other when the process crashes', async () => {
+  const till = await openOwnShop(service, 'crashed ahead')
   await setFaults(service, { ...creation, kind: 'latency', delay_ms: 300, count: 1 })
   await forgetRequests(service)
   setWallClock(hasHosts() ? 10 * minuteMs : 0)
@@ -97,7 +97,7 @@ test('a process ten minutes ahead that dies holds a key for no longer than any o
   expect((await charging).statusCode).toBe(201)
 })
 
-test('orders are looked at as before when the wall clock is set back by an hour', async () => {
+test('orders are checked as before after the wall clock is set back by an hour', async () => {
   const till = await openOwnShop(service, 'set back')
   const { order_id } = (await charge(service, till, { reference: 'K-3' })).json()
   await act(service, order_id, payByCard)
@@ -109,7 +109,7 @@ test('orders are looked at as before when the wall clock is set back by an hour'
   await expect.poll(settled, { interval: 100, timeout: 6_000 }).toBe('processed')
 })
 
-test('what was planned before the clock of the database was set back is due', async () => {
+test('checks planned before the database clock was set back are due', async () => {
   const till = await openOwnShop(service, 'planned far')
   const ahead = new Date((await service.database.clockMs()) + hourMs)
   const { db } = service.database
@@ -133,7 +133,7 @@ test('what was planned before the clock of the database was set back is due', as
   expect(await operationsOf(service, order_id)).toMatchObject([{ state: 'done' }])
 })
 
-test('a webhook that waits for a time before the clock was set back is worked', async () => {
+test('a webhook whose next attempt was planned before the clock was set back is processed', async () => {
   const ahead = new Date((await service.database.clockMs()) + hourMs)
   await deliver(service, { dataId: 'ORD00000000000000000000000000' })
   const { db } = service.database
@@ -151,7 +151,7 @@ test('a webhook that waits for a time before the clock was set back is worked', 
   expect(after.next_attempt_at).toBeNull()
 })
 
-test('a clock that is set back during a request gives it no more time', async () => {
+test('a clock that is set back during a request does not extend its deadline', async () => {
   const till = await openOwnShop(service, 'set back meanwhile')
   const agoMs = 23_500
   const actor = {
@@ -176,7 +176,7 @@ test('a clock that is set back during a request gives it no more time', async ()
   expect(ordersAtProvider(service, till)).toEqual([])
 })
 
-test('a lease of before the clock was set back holds up nobody, and neither does one that was given back', async () => {
+test('a lease from before the clock was set back can be taken, also after it was released', async () => {
   const before = new Date((await service.database.clockMs()) + hourMs)
   const { db } = service.database
   for (const isGivenBack of [false, true]) {
@@ -186,7 +186,7 @@ test('a lease of before the clock was set back holds up nobody, and neither does
     const token = await acquireLease(db, { name, owner: 'two', now: service.deps.now() })
     expect(token).toBe((first ?? 0) + 1)
   }
-  const [name, now] = ['held', service.deps.now()]
+  const [name, now] = ['taken', service.deps.now()]
   await acquireLease(db, { name, owner: 'one', now })
   expect(await acquireLease(db, { name, owner: 'two', now })).toBeUndefined()
   const almostOver = new Date(now.getTime() + leaseMs - 1)
@@ -196,7 +196,7 @@ test('a lease of before the clock was set back holds up nobody, and neither does
   ).toBe(2)
 })
 
-test('no look is planned so far ahead that it would count as one of before the clock was set back', () => {
+test('no status check is planned so far ahead that it looks like one from before the clock was set back', () => {
   const createdAt = new Date('2026-11-22T12:00:00Z')
   const expiresAt = new Date(createdAt.getTime() + 180 * minuteMs)
   const order = {
@@ -236,7 +236,7 @@ test('no look is planned so far ahead that it would count as one of before the c
   expect(furthest).toBeLessThan(furthestMs.statusCheck)
 })
 
-test('of two processes whose hosts are a quarter of a minute apart one renews a connection, and none loses it', async () => {
+test('of two processes whose hosts are 15 s apart one renews a connection, and neither loses it', async () => {
   const till = await openOwnShop(service, 'renewed apart')
   const renewing = { path: '/oauth/token', method: 'POST' }
   await forgetRequests(service)
@@ -246,14 +246,14 @@ test('of two processes whose hosts are a quarter of a minute apart one renews a 
   const first = refresh(service)
   await expect.poll(async () => (await providerRequests(service, renewing)).length).toBe(1)
   setWallClock(hasHosts() ? 15_000 : 0)
-  // Its sleeps take no time, so it may give up waiting.
+  // Sleeps take no time here, so it may have stopped waiting.
   expect([200, 503]).toContain((await refresh(duplicate)).statusCode)
   expect((await first).statusCode).toBe(200)
   expect(await providerRequests(service, renewing)).toHaveLength(1)
   expect((await refresh(duplicate)).statusCode).toBe(200)
 })
 
-test('what a process remembers of accounts and strangers ends in its time, also when the clock was set back', () => {
+test('the memory of paused accounts and foreign orders expires in time, also after the clock was set back', () => {
   const before = service.deps.now()
   const limited = new ProviderError({
     kind: 'rate_limited',
@@ -269,14 +269,14 @@ test('what a process remembers of accounts and strangers ends in its time, also 
   })
   const pauses = createAccountPauses()
   pauses.note(1, limited, before)
-  const strangers = createForeignOrders()
-  strangers.add('ORD1', null, before, minuteMs)
-  expect([pauses.pausedUntil(1, before), strangers.has('ORD1', null, before)]).toEqual([
+  const foreign = createForeignOrders()
+  foreign.add('ORD1', null, before, minuteMs)
+  expect([pauses.pausedUntil(1, before), foreign.has('ORD1', null, before)]).toEqual([
     new Date(before.getTime() + 30_000),
     true,
   ])
   const after = new Date(before.getTime() - hourMs)
-  expect([pauses.pausedUntil(1, after), strangers.has('ORD1', null, after)]).toEqual([
+  expect([pauses.pausedUntil(1, after), foreign.has('ORD1', null, after)]).toEqual([
     undefined,
     false,
   ])

@@ -12,14 +12,14 @@ import { asAdmin, call, connect, enrol, openShop, sandboxCall, type Till } from 
 
 const dayMs = 24 * 3600_000
 
-// Before the service, whose open connections nock would not see.
+// Before the service starts, because nock does not intercept connections that are already open.
 useNock()
 let service: TestService
 beforeAll(async () => {
   service = await startTestService()
 })
 afterEach(async () => {
-  // Hooks run from the last to the first: an answer that is still planned would take the request below.
+  // Hooks run from the last to the first: a reply that is still planned would answer the request below.
   nock.cleanAll()
   await sandboxCall(service, 'DELETE', '/_sandbox/faults')
 })
@@ -55,7 +55,7 @@ async function refreshCalls(): Promise<number> {
 const forgetCalls = () => sandboxCall(service, 'DELETE', '/_sandbox/requests')
 const fault = (rule: object) => sandboxCall(service, 'PUT', '/_sandbox/faults', [rule])
 
-test('a refresh brings a new pair, a later end, and is audited', async () => {
+test('a refresh stores a new pair with a later expiry and is audited', async () => {
   const till = await enrol(service, 'acme', '801')
   const before = await tokensOf('acme')
   service.clock.advance(dayMs)
@@ -84,9 +84,9 @@ test('a refresh brings a new pair, a later end, and is audited', async () => {
   expect((await refresh(till)).statusCode).toBe(200)
 })
 
-test('no table holds a token in clear', async () => {
-  await enrol(service, 'sealed', '802')
-  const { access_token, refresh_token } = await tokensOf('sealed')
+test('no table and no log line contains a token in clear', async () => {
+  await enrol(service, 'encrypted', '802')
+  const { access_token, refresh_token } = await tokensOf('encrypted')
   expect(access_token).toMatch(/^APP_USR-/)
   expect(refresh_token).toMatch(/^TG-/)
   const tables = await sql<{ name: string }>`
@@ -105,7 +105,7 @@ test('no table holds a token in clear', async () => {
   expect(log.includes(access_token) || log.includes(refresh_token)).toBe(false)
 })
 
-test('T14: a token that was moved to another client does not open', async () => {
+test('T14: a token that was moved to the row of another client cannot be decrypted', async () => {
   const till = await enrol(service, 'swap-1', '803')
   await enrol(service, 'swap-2', '804')
   await service.database.db
@@ -122,9 +122,9 @@ test('T14: a token that was moved to another client does not open', async () => 
   expect(requests).toEqual([])
 })
 
-test('refreshes at the same time make one provider call and give all the same end', async () => {
+test('concurrent refreshes make one provider call and all answer with the same expiry', async () => {
   const till = await enrol(service, 'crowd', '805')
-  // So long that on the busiest machine the last request comes before the first one's answer.
+  // Long enough that on the busiest machine the last request comes before the first answer.
   await fault({ path: '/oauth/token', kind: 'latency', delay_ms: 100 })
   for (let round = 0; round < 5; round++) {
     await forgetCalls()
@@ -136,15 +136,15 @@ test('refreshes at the same time make one provider call and give all the same en
 })
 
 test('T13: two processes that refresh at the same time make one provider call', async () => {
-  const till = await enrol(service, 'twins', '806')
+  const till = await enrol(service, 'two-processes', '806')
   const other = anotherProcess()
-  const { version } = await rowOf('twins')
+  const { version } = await rowOf('two-processes')
   await fault({ path: '/oauth/token', kind: 'latency', delay_ms: 30 })
   await forgetCalls()
   const actor = serviceActor(service.clock.now())
   const [answer, row] = await Promise.all([
     refresh(till),
-    renewConnection(other, 'twins' as never, version, actor),
+    renewConnection(other, 'two-processes' as never, version, actor),
   ])
   expect(answer.statusCode).toBe(200)
   expect(row.expires_at.toISOString()).toBe(answer.json().expiresAt)
@@ -152,7 +152,7 @@ test('T13: two processes that refresh at the same time make one provider call', 
   expect(await refreshCalls()).toBe(1)
 })
 
-test('a refused refresh loses the connection: later routes say so, the local record still answers', async () => {
+test('a refused refresh loses the connection: routes that call the provider are 409, local reads still work', async () => {
   const till = await openShop(service, 'refused', '807')
   await sandboxCall(service, 'POST', '/_sandbox/users/807/revoke')
   const answer = await refresh(till)
@@ -200,7 +200,7 @@ test('a refused refresh loses the connection: later routes say so, the local rec
   )
 })
 
-test('wrong credentials of ours do not disconnect a client', async () => {
+test('wrong credentials of the application do not disconnect a client', async () => {
   const till = await enrol(service, 'innocent', '808')
   await fault({ path: '/oauth/token', kind: 'status', status: 400, code: 'invalid_client' })
   const answer = await refresh(till)
@@ -210,7 +210,7 @@ test('wrong credentials of ours do not disconnect a client', async () => {
   expect((await refresh(till)).statusCode).toBe(200)
 })
 
-test('a refresh that never reached the provider can be repeated', async () => {
+test('a refresh that had no effect at the provider can be repeated', async () => {
   const till = await enrol(service, 'patient', '809')
   for (const kind of ['drop_before', '500', '429']) {
     await fault({ path: '/oauth/token', kind, count: 1 })
@@ -220,14 +220,14 @@ test('a refresh that never reached the provider can be repeated', async () => {
   }
 })
 
-test('after a renewal whose answer got lost the old token is tried once more, then the access token serves on', async () => {
+test('after a renewal whose answer was lost the old token is tried once more, then the access token stays in use', async () => {
   const till = await enrol(service, 'unlucky', '810')
   await fault({ path: '/oauth/token', kind: 'drop_after', count: 1 })
   const answer = await refresh(till)
   expect([answer.statusCode, answer.json().code]).toEqual([504, 'PROVIDER_TIMEOUT'])
-  // Nobody can bring the pair any more, so nobody waits for it.
+  // No process can receive the pair any more, so none waits for it.
   expect((await rowOf('unlucky')).refresh_started_at).toBeNull()
-  // Not lost yet: the access token of before still works.
+  // The connection is not lost: the old access token still works.
   expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
   const again = await refresh(till)
   expect([again.statusCode, again.json().code]).toEqual([409, 'CONFLICT'])
@@ -236,7 +236,7 @@ test('after a renewal whose answer got lost the old token is tried once more, th
   expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
 })
 
-/** Renews while the answer of the provider is held back until `meanwhile` is done. */
+/** Renews while the answer of the provider is delayed until `meanwhile` is done. */
 async function renewDuring(
   client: string,
   meanwhile: () => Promise<unknown>,
@@ -245,7 +245,7 @@ async function renewDuring(
   const { provider } = service.deps
   const asked = Promise.withResolvers<void>()
   const release = Promise.withResolvers<void>()
-  const held = async (token: string) => {
+  const delayedRefresh = async (token: string) => {
     const outcome = await Promise.allSettled([provider.oauth.refresh(token)])
     asked.resolve()
     await release.promise
@@ -254,7 +254,7 @@ async function renewDuring(
   }
   const deps = {
     ...service.deps,
-    provider: { ...provider, oauth: { ...provider.oauth, refresh: held } },
+    provider: { ...provider, oauth: { ...provider.oauth, refresh: delayedRefresh } },
     ...more,
   }
   const actor = serviceActor(service.clock.now())
@@ -269,7 +269,7 @@ async function renewDuring(
   return renewal
 }
 
-/** Another account takes the place of the connection. */
+/** Connects another account in place of the first. */
 async function reconnect(till: Till, account: string): Promise<void> {
   const { client } = till
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
@@ -277,7 +277,7 @@ async function reconnect(till: Till, account: string): Promise<void> {
   expect((await connect(service, client, account, adminToken)).statusCode).toBe(200)
 }
 
-test('a renewal under way does not touch a connection that was made anew meanwhile', async () => {
+test('a running renewal does not change a connection that was made again meanwhile', async () => {
   const till = await enrol(service, 'restless', '830')
   let made: unknown
   await renewDuring('restless', async () => {
@@ -288,7 +288,7 @@ test('a renewal under way does not touch a connection that was made anew meanwhi
   expect(await tokensOf('restless')).toEqual(made)
 })
 
-test('a renewal that is refused does not lose a connection that was made anew meanwhile', async () => {
+test('a refused renewal does not lose a connection that was made again meanwhile', async () => {
   const till = await enrol(service, 'phoenix', '832')
   await sandboxCall(service, 'POST', '/_sandbox/users/832/revoke')
   await renewDuring('phoenix', () => reconnect(till, '833'))
@@ -302,7 +302,7 @@ const anotherProcess = () => ({
   once: <T>(_key: string, work: () => Promise<T>) => work(),
 })
 
-/** Another process renews the pair of now; the process that is at it has lost its lease. Answers the code of its failure. */
+/** Another process renews the current pair, because the first has lost its lease. Returns what happened, or the error code. */
 async function renewElsewhere(client: string): Promise<unknown> {
   await service.database.db
     .updateTable('leases')
@@ -322,7 +322,7 @@ async function renewElsewhere(client: string): Promise<unknown> {
   )
 }
 
-test('while a process that renews stands still no other one uses up the connection, and its pair is stored', async () => {
+test('while a renewing process is suspended no other uses the refresh token, and its pair is stored', async () => {
   const till = await enrol(service, 'stands still', '834')
   let elsewhere: unknown
   await forgetCalls()
@@ -350,12 +350,12 @@ test('a pair that comes after its old refresh token was refused replaces it', as
   expect((await refresh(till)).statusCode).toBe(200)
 })
 
-test('T13: when a process died in a renewal the old token is tried once nobody can bring the pair any more', async () => {
-  const till = await enrol(service, 'died renewing', '836')
+test('T13: after a crash during a renewal the old token is tried once the answer can no longer come', async () => {
+  const till = await enrol(service, 'crashed renewing', '836')
   await service.database.db
     .updateTable('oauth_connections')
     .set({ refresh_started_at: service.clock.now() })
-    .where('client', '=', 'died renewing' as never)
+    .where('client', '=', 'crashed renewing' as never)
     .execute()
   await forgetCalls()
   const early = await refresh(till)
@@ -376,7 +376,7 @@ function unsteady() {
   return { state, database: { ...service.database, transaction } }
 }
 
-test('a new pair is stored although the database was away when it came', async () => {
+test('a new pair is stored although the database was unavailable when it came', async () => {
   const till = await enrol(service, 'away', '837')
   const { state, database } = unsteady()
   const renewal = renewDuring(
@@ -393,7 +393,7 @@ test('a new pair is stored although the database was away when it came', async (
   expect((await refresh(till)).statusCode).toBe(200)
 })
 
-test('a process that stops stores the pair that it has in hand before it ends', async () => {
+test('a process that stops first stores the pair that it has received', async () => {
   const till = await enrol(service, 'stops', '838')
   const { state, database } = unsteady()
   const stopping = await startTestService({ twinOf: service, database })
@@ -413,7 +413,7 @@ test('a process that stops stores the pair that it has in hand before it ends', 
   expect((await refresh(till)).statusCode).toBe(200)
 })
 
-test('fields that the provider leaves out of a renewal keep their values', async () => {
+test('fields that the provider omits in a renewal keep their values', async () => {
   const till = await enrol(service, 'sparse', '811')
   const before = await rowOf('sparse')
   nock(service.sandbox.url)
@@ -430,7 +430,7 @@ test('fields that the provider leaves out of a renewal keep their values', async
   })
 })
 
-test('a token that the provider no longer takes is renewed once and the call repeated', async () => {
+test('a token that the provider refuses is renewed once, and the call is repeated', async () => {
   const till = await enrol(service, 'stale', '812')
   await forgetCalls()
   await fault({ path: '/terminals/v1/list', kind: 'status', status: 401, count: 1 })
@@ -438,7 +438,7 @@ test('a token that the provider no longer takes is renewed once and the call rep
   expect(await refreshCalls()).toBe(1)
 })
 
-test('a provider that refuses every token costs one renewal a minute, not one a call', async () => {
+test('a provider that refuses every token causes one renewal a minute, not one a call', async () => {
   const till = await enrol(service, 'every token refused', '851')
   await forgetCalls()
   const refusal = { path: '/terminals/v1/list', kind: 'status', status: 401 }
@@ -457,7 +457,7 @@ test('a provider that refuses every token costs one renewal a minute, not one a 
   expect(await refreshCalls()).toBe(2)
 })
 
-test('a token close to its end is renewed before it is used', async () => {
+test('a token close to its expiry is renewed before it is used', async () => {
   const till = await enrol(service, 'aged', '813')
   const { expires_at } = await rowOf('aged')
   service.clock.advance(expires_at.getTime() - service.clock.now().getTime() - 30_000)
@@ -466,7 +466,7 @@ test('a token close to its end is renewed before it is used', async () => {
   expect(await refreshCalls()).toBe(1)
 })
 
-test('tokens past half of their life are renewed without being asked for', async () => {
+test('tokens past half of their lifetime are renewed by the background job', async () => {
   await enrol(service, 'young', '814')
   service.clock.advance(89 * dayMs)
   await enrol(service, 'younger', '815')
@@ -479,7 +479,7 @@ test('tokens past half of their life are renewed without being asked for', async
   expect((await rowOf('younger')).version).toBe(1)
 })
 
-test('a token without a refresh token serves until it expires, and no renewal ends it earlier', async () => {
+test('a connection without a refresh token is usable until the access token expires', async () => {
   const till = await enrol(service, 'unrenewable', '816')
   const { expires_at } = await rowOf('unrenewable')
   await service.database.db
@@ -509,9 +509,9 @@ const withoutRefresh = (till: Till, without: boolean) =>
     without_refresh: without,
   })
 
-test('a refusal of the kept refresh token does not lose an access token that still serves', async () => {
+test('a refused refresh token does not lose an access token that still works', async () => {
   const till = await enrol(service, 'kept', '817')
-  // The renewal brings no new refresh token, so the old one is kept, which works once.
+  // The renewal brings no new refresh token, so the old one is kept; it works once.
   await withoutRefresh(till, true)
   expect((await refresh(till)).statusCode).toBe(200)
   const { expires_at: expiresAt } = await rowOf('kept')
@@ -525,7 +525,7 @@ test('a refusal of the kept refresh token does not lose an access token that sti
       .connections.find(({ client }: { client: string }) => client === 'kept')
   expect((await health()).cause).not.toBe('connection_expiring')
   service.clock.advance(expiresAt.getTime() - service.clock.now().getTime() - 3 * dayMs)
-  // Days before its end somebody is told.
+  // An operator is warned days before the expiry.
   expect(await health()).toMatchObject({ state: 'attention', cause: 'connection_expiring' })
   expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
   service.clock.advance(3 * dayMs)
@@ -533,7 +533,7 @@ test('a refusal of the kept refresh token does not lose an access token that sti
   expect([over.statusCode, over.json().code]).toEqual([409, 'CONNECTION_LOST'])
 })
 
-test('a single 401 does not lose a token without a refresh token that the provider still takes', async () => {
+test('a single 401 does not lose a connection without a refresh token that the provider still accepts', async () => {
   const account = '818'
   await sandboxCall(service, 'POST', '/_sandbox/users', { id: Number(account) })
   await withoutRefresh({ mpUserId: Number(account) } as Till, true)

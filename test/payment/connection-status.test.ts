@@ -16,7 +16,7 @@ async function statusOf({ key }: Till) {
   return (await call(service, { url: '/oauth/status', token: key })).json()
 }
 
-test('shows the connection of the client with the fields of the specification', async () => {
+test('GET /oauth/status shows the connection with the fields of the specification', async () => {
   const status = await statusOf(await enrol(service, 'newcomer', '707'))
   expect(status).toEqual({
     authenticated: true,
@@ -33,12 +33,12 @@ test('shows the connection of the client with the fields of the specification', 
   expect(Math.round(leftHours)).toBe(4320)
 })
 
-test('shows no token to the client', async () => {
+test('GET /oauth/status shows no token', async () => {
   const answer = await call(service, { url: '/oauth/status', token: till.key })
   expect(answer.body).not.toMatch(/APP_USR|TG-/)
 })
 
-test('the administrator sees the same for a client that he names', async () => {
+test('the administrator reads the status of a client that he names', async () => {
   await enrol(service, 'named', '708')
   const answer = await asAdmin(service, { url: '/oauth/status?client=named' })
   expect(answer.json()).toMatchObject({ client: 'named', mp_user_id: 708, authenticated: true })
@@ -49,7 +49,7 @@ test('live credentials are shown as live', async () => {
   expect(await statusOf(await enrol(service, 'live', '702'))).toMatchObject({ live_mode: true })
 })
 
-test('a known client without a connection reads not authenticated, not expired, the rest null', async () => {
+test('a known client without a connection is not authenticated, not expired, and the rest is null', async () => {
   const other = await enrol(service, 'parted', '703')
   await call(service, { method: 'POST', url: '/oauth/logout', token: other.key })
   expect(await statusOf(other)).toEqual({
@@ -63,7 +63,7 @@ test('a known client without a connection reads not authenticated, not expired, 
   })
 })
 
-test('a lost connection reads not authenticated and not expired, with its account', async () => {
+test('a lost connection is not authenticated and not expired, and shows its account', async () => {
   const other = await enrol(service, 'lost', '704')
   await sandboxCall(service, 'POST', '/_sandbox/users/704/revoke')
   await call(service, { method: 'POST', url: '/oauth/refresh', token: other.key })
@@ -74,7 +74,7 @@ test('a lost connection reads not authenticated and not expired, with its accoun
   })
 })
 
-test('logout forgets the tokens, keeps the key, is audited, and a second one is 409', async () => {
+test('logout deletes the tokens, keeps the key and is audited; a second one is 409', async () => {
   const other = await enrol(service, 'leaver', '705')
   const logout = () => call(service, { method: 'POST', url: '/oauth/logout', token: other.key })
   const first = await logout()
@@ -95,7 +95,7 @@ test('logout forgets the tokens, keeps the key, is audited, and a second one is 
   ])
 })
 
-test('without a connection every route that asks the provider is 409, and the others answer', async () => {
+test('without a connection routes that call the provider are 409, and the others answer', async () => {
   const other = await enrol(service, 'offline', '706')
   await call(service, { method: 'POST', url: '/oauth/logout', token: other.key })
   const ask = async (method: 'GET' | 'POST', url: string, body?: object) => {
@@ -109,7 +109,7 @@ test('without a connection every route that asks the provider is 409, and the ot
   expect(await ask('GET', '/oauth/status')).toBe('200')
 })
 
-test('an expired token reads as expired', async () => {
+test('an expired token is shown as expired', async () => {
   service.clock.advance(181 * 24 * hourMs)
   expect(await statusOf(till)).toMatchObject({
     authenticated: false,

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** All connections of the pool publish what they have counted. */
+/** Makes all connections of the pool publish their statistics. */
 async function publish(): Promise<void> {
   const one = () =>
     service.database.transaction((trx) => sql`select pg_stat_force_next_flush()`.execute(trx))
@@ -18,8 +18,8 @@ async function publish(): Promise<void> {
 }
 
 /**
- * How many entries of the indexes of `orders`, and how many of its rows without one, were read so far. The calls of a sale are
- * written together a little later, and look for their orders then: they belong to the sale that made them.
+ * How many entries of the indexes of `orders`, and how many of its rows without an index, were read so far. The calls of a sale are
+ * written a little later and read their orders then, so they are flushed first.
  */
 async function readSoFar(): Promise<number> {
   await service.deps.calls.flush()
@@ -32,7 +32,7 @@ async function readSoFar(): Promise<number> {
   return rows[0]?.read ?? Number.NaN
 }
 
-/** As many sales of the till's box as the given one, long ago. */
+/** As many sales of the same box as given, long ago. */
 async function sellBefore(orderId: string, sales: number): Promise<void> {
   const { db } = service.database
   const { rows } = await sql<{ name: string }>`
@@ -64,10 +64,10 @@ async function sell(till: Till, reference: string): Promise<string> {
   return answer.json().order_id
 }
 
-/** As often as a prepared statement is run before its plan is kept: here for a table that is nearly empty. */
+/** How often a prepared statement is run before its plan is fixed: here with a table that is nearly empty. */
 const runsBeforePlan = 8
 
-test('a charge reads few orders of a box that has sold hundreds, once the table is counted', async () => {
+test('a charge reads few orders of a box that has sold hundreds, once the table is analyzed', async () => {
   const till = await openOwnShop(service, 'Contada')
   let last = ''
   const sellAndPay = async (reference: string) => {
@@ -76,9 +76,9 @@ test('a charge reads few orders of a box that has sold hundreds, once the table 
   }
   for (let run = 0; run < runsBeforePlan; run += 1) await sellAndPay(`first-${run}`)
   await sellBefore(last, 400)
-  // src/db/vacuum.ts and src/jobs/table-maintenance-job.ts do so by themselves from 200 rows on. Without it each of the 400 is read.
+  // src/db/vacuum.ts and src/jobs/table-maintenance-job.ts do this from 200 rows on. Without it each of the 400 is read.
   await sql`analyze orders`.execute(service.database.db)
-  // On a busy machine the service's own looks add to what a sale has read, hardly to all three.
+  // On a busy machine status checks of the service may add reads, but hardly to all three sales.
   const read: number[] = []
   for (let sale = 0; sale < 3; sale += 1) {
     const before = await readSoFar()

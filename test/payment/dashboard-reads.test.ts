@@ -10,7 +10,7 @@ import {
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
 
-/** What the dashboard reads beyond the orders themselves: the numbers of a day, and the life of one order. */
+/** What the dashboard reads beside the orders: the statistics of a day, and the timeline of one order. */
 let service: TestService
 let shop: Till
 let other: Till
@@ -47,7 +47,7 @@ async function order(reference: string, amount: string): Promise<{ id: string; m
   return { id, mpId: (await readOrder(service, shop, id)).json().mp_order_id }
 }
 
-/** A sale that is paid so long after it was asked for. */
+/** A sale that is paid so long after it was created. */
 async function sell(reference: string, amount: string, afterMs: number): Promise<string> {
   const { id, mpId } = await order(reference, amount)
   service.clock.advance(afterMs)
@@ -59,10 +59,10 @@ async function sell(reference: string, amount: string, afterMs: number): Promise
 const statistics = async (token: string, query = '') =>
   (await call(service, { url: `/statistics?from=${from}${query}`, token })).json()
 
-describe('the numbers of a day', () => {
-  test('count sales by the hour of their order, with what came in and what went back', async () => {
-    const numbers = await statistics(shop.key)
-    expect(numbers).toMatchObject({
+describe('GET /statistics', () => {
+  test('counts sales by the hour of their order, with amounts paid and refunded', async () => {
+    const counted = await statistics(shop.key)
+    expect(counted).toMatchObject({
       orders: 4,
       paid: 2,
       declined: 1,
@@ -76,13 +76,13 @@ describe('the numbers of a day', () => {
         { orders: 2, paid: 1, paid_amount: '50.00' },
       ],
     })
-    expect(Date.parse(numbers.hours[1].from) - Date.parse(from)).toBe(hourMs)
-    // Between 10 and 30 s, and what the machine itself took.
-    expect(numbers.median_charge_seconds).toBeGreaterThanOrEqual(20)
-    expect(numbers.median_charge_seconds).toBeLessThan(30)
+    expect(Date.parse(counted.hours[1].from) - Date.parse(from)).toBe(hourMs)
+    // Between 10 and 30 s, and the time that the test took.
+    expect(counted.median_charge_seconds).toBeGreaterThanOrEqual(20)
+    expect(counted.median_charge_seconds).toBeLessThan(30)
   })
 
-  test('end where they are told to, and a span without orders is all zeros', async () => {
+  test('ends at `to`, and a span without orders is all zeros', async () => {
     const middle = new Date(Date.parse(from) + hourMs).toISOString()
     expect(await statistics(shop.key, `&to=${middle}`)).toMatchObject({ orders: 2, paid: 1 })
     const before = new Date(Date.parse(from) - 1).toISOString()
@@ -109,7 +109,7 @@ describe('the numbers of a day', () => {
     expect([answer.statusCode, answer.json().details[0].path]).toEqual([422, path])
   })
 
-  test('are each client’s own; the administrator sees all, or one', async () => {
+  test('a client reads its own statistics; the administrator reads all, or one client', async () => {
     const theirs = await statistics(other.key)
     expect(theirs).toMatchObject({ orders: 0, open: 0, webhooks: { received: 0 } })
     expect(theirs.boxes.map((box: { client: string }) => box.client)).toEqual(['other'])
@@ -123,7 +123,7 @@ describe('the numbers of a day', () => {
     expect(one).toMatchObject(own)
   })
 
-  test('tell of every box what its newest order in a day came to', async () => {
+  test('shows the newest order of the day for every box', async () => {
     const [box] = (await statistics(shop.key)).boxes
     const { status } = (await readOrder(service, shop, ids.open)).json()
     expect(box).toMatchObject({
@@ -137,7 +137,7 @@ describe('the numbers of a day', () => {
     expect(idle).toMatchObject({ open: 0, last_status: null, last_order_at: null })
   })
 
-  test('tell of every box what it sold in the span, and of none what others sold', async () => {
+  test('shows for every box what it sold in the span', async () => {
     const { paid, paid_amount, boxes } = await statistics(shop.key)
     expect(paid).toBeGreaterThan(0)
     expect(boxes).toMatchObject([{ paid, paid_amount }])
@@ -146,7 +146,7 @@ describe('the numbers of a day', () => {
     ])
   })
 
-  test('tell how webhooks fare; forged ones are the administrator’s', async () => {
+  test('counts webhooks by state; only the administrator sees forged ones', async () => {
     const forged = await call(service, {
       url: '/webhooks?data.id=ORD01&type=order',
       headers: { 'x-signature': 'ts=1,v1=00', 'x-request-id': 'forged' },
@@ -160,23 +160,23 @@ describe('the numbers of a day', () => {
     expect(all.webhooks).toMatchObject({ received: 2, rejected: 1 })
   })
 
-  test('name orders whose money came after their end', async () => {
+  test('names orders that were paid after their end', async () => {
     const set = (fields: { paid_after_close: boolean; paid_cents: number }) =>
       service.database.db.updateTable('orders').set(fields).where('id', '=', ids.declined).execute()
     await set({ paid_after_close: true, paid_cents: 700 })
     try {
-      const numbers = await statistics(shop.key)
-      expect(numbers.paid_after_close).toEqual([
+      const counted = await statistics(shop.key)
+      expect(counted.paid_after_close).toEqual([
         { order_id: ids.declined, client: 'acme', external_reference: 'DECLINED' },
       ])
-      expect(numbers).toMatchObject({ paid: 3, declined: 0, paid_amount: '157.00' })
+      expect(counted).toMatchObject({ paid: 3, declined: 0, paid_amount: '157.00' })
     } finally {
       await set({ paid_after_close: false, paid_cents: 0 })
     }
   })
 })
 
-describe('orders are found', () => {
+describe('the search of orders', () => {
   const found = async (q: string, path = '/orders', token = shop.key) => {
     const answer = await call(service, { url: `${path}?q=${encodeURIComponent(q)}`, token })
     expect(answer.statusCode, answer.body).toBe(200)
@@ -185,7 +185,7 @@ describe('orders are found', () => {
     return orders.map((one: { external_reference: string }) => one.external_reference)
   }
 
-  test('by a part of what a person knows, in any case', async () => {
+  test('finds an order by a part of its ids or reference, in any case', async () => {
     expect(await found('efun')).toEqual(['REFUNDED'])
     expect(await found('NDED')).toEqual(['REFUNDED'])
     expect(await found(ids.slow.slice(0, 13).toUpperCase())).toEqual(['SLOW'])
@@ -194,13 +194,13 @@ describe('orders are found', () => {
     expect(await found('none such')).toEqual([])
   })
 
-  test('by signs that mean something to a database as by any other', async () => {
+  test('takes wildcard characters of SQL literally', async () => {
     for (const q of ['%', '_', 'S%W', 'SLO_', '\\', "'", 'SLOW\\']) {
       expect([q, await found(q)]).toEqual([q, []])
     }
   })
 
-  test('by the administrator by an id of either side, whosever they are, and by nobody else', async () => {
+  test('the administrator finds an order of any client by either id; a client cannot', async () => {
     const { mp_order_id } = (await readOrder(service, shop, ids.slow)).json()
     const answers = async (path: string, token = adminToken) => {
       const answer = await call(service, { url: path, token })
@@ -220,7 +220,7 @@ describe('orders are found', () => {
     expect([empty.statusCode, empty.json().details[0].path]).toEqual([422, 'order_id'])
   })
 
-  test('among one’s own only; by the administrator among all', async () => {
+  test('a client finds its own orders only; the administrator finds all', async () => {
     expect(await found('SLOW', '/orders', other.key)).toEqual([])
     expect(await found('slow', '/admin/orders', adminToken)).toEqual(['SLOW'])
   })
@@ -230,7 +230,7 @@ describe('the timeline of an order', () => {
   const timelineOf = async (id: string) =>
     (await call(service, { url: `/orders/${id}/timeline`, token: shop.key })).json()
 
-  test('tells a paid and refunded one from the till’s wish to the refund, in order', async () => {
+  test('lists a paid and refunded order from its request to the refund, in order', async () => {
     const { order_id, entries } = await timelineOf(ids.refunded)
     expect(order_id).toBe(ids.refunded)
     const kinds = entries.map((entry: { kind: string }) => entry.kind)
@@ -257,13 +257,13 @@ describe('the timeline of an order', () => {
     expect(kinds).not.toContain('expires')
   })
 
-  test('says of an open one when it will expire, last', async () => {
+  test('lists the expiry of an open order last', async () => {
     const { entries } = await timelineOf(ids.open)
     expect(entries.at(-1)).toMatchObject({ kind: 'expires' })
     expect(Date.parse(entries.at(-1).at)).toBeGreaterThan(service.clock.now().getTime())
   })
 
-  test('takes the provider’s id too, and asks the provider nothing', async () => {
+  test('accepts the provider’s id too, and makes no call to the provider', async () => {
     const { mp_order_id } = (await readOrder(service, shop, ids.slow)).json()
     await forgetRequests(service)
     expect((await timelineOf(mp_order_id)).order_id).toBe(ids.slow)

@@ -3,7 +3,7 @@ import { by, join, type TestPerson } from '../support/people.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, openShop, payByCard, type Till } from '../support/till.ts'
 
-/** Passwords take 0.1 s of a processor each, which others keep busy. */
+/** Hashing a password takes 0.1 s of processor time, and other work keeps the processors busy. */
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 let service: TestService
@@ -53,7 +53,7 @@ test('a cancel names the person and the reason, in the audit log and in the time
   ])
 })
 
-test('a refund that the service ends later names who asked for it', async () => {
+test('a refund that the service ends later names the person who requested it', async () => {
   const id = await sell('REFUND')
   await act(service, id, payByCard)
   await call(service, { url: `/orders/${id}`, token: shop.key })
@@ -73,7 +73,7 @@ test('a refund that the service ends later names who asked for it', async () => 
   const startedAt = service.clock.now()
   const ended = actorOfEnd({ asked_by: asked }, { ipAddress: null, startedAt })
   expect(ended).toMatchObject({ person: { id: ana.id }, reason: 'cobrado dos veces', startedAt })
-  // Whoever ends it in a request of their own is named.
+  // A caller who ends it with a request of his own is named instead.
   const other = { ipAddress: '10.0.0.1', keyId: 'k', startedAt }
   expect(actorOfEnd({ asked_by: asked }, other)).toBe(other)
   expect(askedBy({ ipAddress: null, startedAt })).toBeNull()
@@ -83,7 +83,7 @@ test.each([
   ['not percent-encoded', '%E0%A4%A'],
   ['with a control character', 'a%0Ab'],
   ['too long', 'x'.repeat(301)],
-])('a reason is refused %s, and nothing is canceled', async (_what, reason) => {
+])('a reason that is %s is refused, and nothing is canceled', async (_what, reason) => {
   const id = await sell(`BAD ${reason.slice(0, 8)}`.replaceAll('%', '-'))
   const answer = await by(service, ana, {
     url: '/orders/cancel',
@@ -96,7 +96,7 @@ test.each([
   await by(service, ana, { url: '/orders/cancel', body: { order_id: id } })
 })
 
-test('the audit log is searched by person, by order and by time, and a client’s administrator sees the own client', async () => {
+test('the audit log is searched by person, order and time, and an administrator of a client reads that client only', async () => {
   const id = await sell('SEARCH')
   await asAdmin(service, { url: '/orders/cancel?client=acme', body: { order_id: id } })
   const mine = await entriesOf(`person_id=${ana.id}`)
@@ -117,7 +117,7 @@ test('the audit log is searched by person, by order and by time, and a client’
   expect((await by(service, ana, { url: '/admin/activity?client=other' })).statusCode).toBe(403)
 })
 
-test('a closing bears the name of the person who signed it', async () => {
+test('a closing shows the name of the person who signed it', async () => {
   const body = { caja_id: 'CAJA-1', business_day: '2026-01-05' }
   const { id } = (await by(service, ana, { url: '/closings', body })).json()
   await service.paymentWatch.watchOnce()

@@ -16,8 +16,8 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, charge, payByCard, readOrder } from '../support/till.ts'
 
-/** A till is promised its answer within this time of its request. */
-const promisedMs = 24_000
+/** A client gets its answer within this time of its request. */
+const answerWithinMs = 24_000
 /** What a busy machine may add. */
 const slackMs = 900
 
@@ -25,7 +25,7 @@ let service: TestService
 let passedMs = 0
 let startedMs = 0
 const stopwatch = () => performance.now() + passedMs
-/** Time that the provider, or somebody else, lets pass. */
+/** Lets time pass, as a slow provider does. */
 function pass(ms: number): void {
   passedMs += ms
   service.clock.advance(ms)
@@ -40,7 +40,7 @@ afterEach(async () => {
 })
 afterAll(() => service.stop())
 
-/** The provider refuses the token, but only just before the attempt's time is over; from then on it says nothing. */
+/** The provider refuses the token just before the timeout of the attempt, and then does not answer. */
 async function refuseLateThenHang(
   name: 'create' | 'cancel' | 'refund',
   rule: Pick<FaultRule, 'path' | 'method'>,
@@ -61,29 +61,29 @@ const begin = () => {
 }
 const tookMs = () => stopwatch() - startedMs
 
-test('a charge is answered in time when the provider refuses the token late and then says nothing', async () => {
+test('a charge is answered before its deadline when the provider refuses the token late and then does not answer', async () => {
   const till = await openOwnShop(service, 'late charge')
   await refuseLateThenHang('create', creation)
   begin()
   const answer = await charge(service, till, { reference: 'E-1' })
   expect(answer.json()).toMatchObject({ code: 'PROVIDER_TIMEOUT', outcome: 'unknown' })
-  expect(tookMs()).toBeLessThan(promisedMs + slackMs)
-  // It took its time, too.
+  expect(tookMs()).toBeLessThan(answerWithinMs + slackMs)
+  // The test did use up the time of the retries.
   expect(tookMs()).toBeGreaterThan(15_000)
 })
 
-test('a cancel is answered in time when the provider refuses the token late and then says nothing', async () => {
+test('a cancel is answered before its deadline when the provider refuses the token late and then does not answer', async () => {
   const till = await openOwnShop(service, 'late cancel')
   const { order_id } = (await charge(service, till, { reference: 'E-2' })).json()
   await refuseLateThenHang('cancel', canceling)
   begin()
   const answer = await cancel(service, till, order_id)
   expect(answer.json()).toMatchObject({ code: 'PROVIDER_TIMEOUT', outcome: 'unknown' })
-  expect(tookMs()).toBeLessThan(promisedMs + slackMs)
+  expect(tookMs()).toBeLessThan(answerWithinMs + slackMs)
   expect(tookMs()).toBeGreaterThan(15_000)
 })
 
-test('a refund is answered in time when the provider refuses the token late and then says nothing', async () => {
+test('a refund is answered before its deadline when the provider refuses the token late and then does not answer', async () => {
   const till = await openOwnShop(service, 'late refund')
   const { order_id } = (await charge(service, till, { reference: 'E-3' })).json()
   await act(service, order_id, payByCard)
@@ -92,12 +92,12 @@ test('a refund is answered in time when the provider refuses the token late and 
   begin()
   const answer = await refund(service, till, order_id)
   expect(answer.json()).toMatchObject({ code: 'PROVIDER_TIMEOUT', outcome: 'unknown' })
-  expect(tookMs()).toBeLessThan(promisedMs + slackMs)
+  expect(tookMs()).toBeLessThan(answerWithinMs + slackMs)
   expect(tookMs()).toBeGreaterThan(15_000)
 })
 
-test('who has waited for another sender has only the rest of his time for the provider', async () => {
-  const till = await openOwnShop(service, 'late sender')
+test('a request that waited for the lease of another one has only its remaining time for the provider', async () => {
+  const till = await openOwnShop(service, 'late lease')
   await setFaults(service, { ...creation, kind: 'hang_before', count: 20 })
   const { order_id } = (await charge(service, till, { reference: 'E-4' })).json()
   const until = new Date(service.deps.now().getTime() + 4_000)
@@ -112,30 +112,30 @@ test('who has waited for another sender has only the rest of his time for the pr
   begin()
   const answer = await charge(service, till, { reference: 'E-4' })
   expect(answer.json()).toMatchObject({ code: 'PROVIDER_TIMEOUT', outcome: 'unknown', order_id })
-  expect(tookMs()).toBeLessThan(promisedMs + slackMs)
+  expect(tookMs()).toBeLessThan(answerWithinMs + slackMs)
   expect(tookMs()).toBeGreaterThan(20_000)
   expect(ordersAtProvider(service, till)).toEqual([])
 })
 
-/** Of somebody who has waited for so long already. */
+/** The context of a request that has waited for so long already. */
 function waiting(forMs: number) {
   return requestContext({ ipAddress: null, startedAt: new Date() }, stopwatch() - forMs)
 }
 
 const late = () => new AppError('PROVIDER_TIMEOUT', { extra: { outcome: 'unknown' } })
 
-test('a till has its answer within 25 s of its request, however long the work still takes', async () => {
+test('a client has its answer within 25 s of its request, however long the work still takes', async () => {
   const work = Promise.withResolvers<string>()
   const answered = inTime(service.deps, waiting(24_450), work.promise, late)
   await expect(answered).rejects.toMatchObject({
     code: 'PROVIDER_TIMEOUT',
     extra: { outcome: 'unknown' },
   })
-  // What becomes of the work afterwards is no unhandled failure.
+  // A later failure of the work is not an unhandled rejection.
   work.reject(new Error('later'))
 })
 
-test('work that ends in time is answered as it ended', async () => {
+test('work that ends in time is answered with its own result', async () => {
   const { deps } = service
   expect(await inTime(deps, waiting(0), Promise.resolve('done'), late)).toBe('done')
   const failed = inTime(deps, waiting(0), Promise.reject(new Error('failed')), late)

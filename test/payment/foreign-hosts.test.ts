@@ -5,8 +5,8 @@ import { adminToken, startTestService, type TestService } from '../support/servi
 import { asAdmin, type Call, call, enrol } from '../support/till.ts'
 
 /**
- * A name of somebody else that leads to this service (DNS rebinding, or a proxy that passes on everything) begins no sign-in and no
- * connection. What has a key, and what monitors ask, is answered under any name.
+ * A foreign host name that leads to this service (DNS rebinding, or a proxy that forwards everything) starts no sign-in and no
+ * connection. Requests with a key and those of monitoring are answered under any host name.
  */
 
 let service: TestService
@@ -33,8 +33,8 @@ const foreign = 'evil.example:3000'
 const credentials = { name: 'ana', password: goodPassword }
 const browser = { ...ownPage, accept: 'text/html' }
 
-/** What begins a sign-in or a connection. */
-const begins: Record<string, Call> = {
+/** The requests that start a sign-in or a connection. */
+const starts: Record<string, Call> = {
   'sign in with a token': { url: '/session', body: { token: adminToken } },
   'sign in with a name': { url: '/session', headers: ownPage, body: credentials },
   'accept an invitation of a person': {
@@ -51,11 +51,11 @@ const begins: Record<string, Call> = {
   },
 }
 
-describe.each(Object.entries(begins))('%s', (_what, request) => {
+describe.each(Object.entries(starts))('%s', (_what, request) => {
   const under = (host: string, one: TestService = service, more: Record<string, string> = {}) =>
     call(one, { ...request, headers: { ...request.headers, host, ...more } })
 
-  test('T60: what begins a sign-in is refused under a name of somebody else, and sets nothing', async () => {
+  test('T60: a request that starts a sign-in is refused under a foreign host name, and sets no cookie', async () => {
     const answer = await under(foreign)
     expect([answer.statusCode, answer.json()]).toEqual([
       421,
@@ -69,23 +69,23 @@ describe.each(Object.entries(begins))('%s', (_what, request) => {
     expect(answer.headers.location).toBe(undefined)
   })
 
-  test('is answered under the names of the service and of private networks', async () => {
+  test('the request is answered under the host names of the service and of private networks', async () => {
     for (const host of ['pay.example.com', 'tills.vpn.example', '192.168.0.10:3000']) {
       expect([host, (await under(host)).statusCode]).not.toEqual([host, 421])
     }
   })
 
-  test('behind a proxy the name that the browser asked for counts, and only a trusted proxy says it', async () => {
+  test('behind a proxy the host name of the browser counts, and only a trusted proxy may set it', async () => {
     const upstream = 'backend.cloud.example'
     const known = { 'x-forwarded-host': 'pay.example.com' }
     expect((await under(upstream, proxied, known)).statusCode).not.toBe(421)
     expect((await under(upstream, service, known)).statusCode).toBe(421)
-    const lie = { 'x-forwarded-host': 'evil.example' }
-    expect((await under('127.0.0.1:3000', proxied, lie)).statusCode).toBe(421)
+    const forged = { 'x-forwarded-host': 'evil.example' }
+    expect((await under('127.0.0.1:3000', proxied, forged)).statusCode).toBe(421)
   })
 })
 
-test('a person in a browser gets a page that says which address to open', async () => {
+test('a browser gets a page that names the right address', async () => {
   const headers = { ...browser, host: foreign, 'accept-language': 'es' }
   const answer = await call(service, { url: '/oauth/login?client=acme', headers })
   expect([answer.statusCode, answer.headers['content-type']]).toEqual([
@@ -95,7 +95,7 @@ test('a person in a browser gets a page that says which address to open', async 
   expect(answer.body).toContain('Esta dirección no es la del servicio')
 })
 
-test('keys, the admin token and monitors are answered under any name', async () => {
+test('requests with a key, the admin token or of monitoring are answered under any host name', async () => {
   const headers = { host: foreign }
   const answers = [
     await call(service, { url: '/health', headers }),
@@ -111,7 +111,7 @@ test('keys, the admin token and monitors are answered under any name', async () 
   for (const { statusCode, body } of answers) expect([statusCode, body]).toEqual([200, body])
 })
 
-test('the provider’s answer to a login, and its webhooks, are read under any name', async () => {
+test('the callback of a login and webhooks are answered under any host name', async () => {
   const headers = { host: foreign }
   const back = await call(service, { url: '/oauth/callback?state=x&code=y', headers })
   expect([back.statusCode, back.json().code]).toEqual([400, 'OAUTH_STATE_INVALID'])
@@ -119,7 +119,7 @@ test('the provider’s answer to a login, and its webhooks, are read under any n
   expect((await call(service, hook)).statusCode).toBe(401)
 })
 
-test('the control API begins no session under a name of somebody else', async () => {
+test('the control API starts no session under a foreign host name', async () => {
   const signIn = (host: string) =>
     flows.call('POST', '/session', {
       headers: { host, ...ownPage },

@@ -16,7 +16,7 @@ import { onServer } from '../support/postgres-template.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, charge, openShop, type Till } from '../support/till.ts'
 
-test('one write proves it to everybody who asks within three seconds', async () => {
+test('one write answers all health requests within three seconds', async () => {
   const database = await openTestDatabase()
   const service = await startTestService({ database })
   await sql`create sequence proofs`.execute(database.db)
@@ -39,7 +39,7 @@ test('one write proves it to everybody who asks within three seconds', async () 
 })
 
 describe.skipIf(!postgresUrl)(
-  `while the database answers but takes no writes (${needsPostgres})`,
+  `while the database reads but does not write (${needsPostgres})`,
   () => {
     let database: Database
     let name: string
@@ -70,7 +70,7 @@ describe.skipIf(!postgresUrl)(
     const within = (ms: number, work: () => Promise<void>) =>
       vi.waitFor(work, { timeout: ms, interval: 200 })
 
-    /** As after a failover: this server is a standby now, or the operator has closed it for writing. */
+    /** As after a failover to a standby, or when an operator has made the database read-only. */
     const setReadOnly = (value: 'on' | 'off') =>
       onServer(postgresUrl ?? '', async (client) => {
         await client.query(`alter database ${name} set default_transaction_read_only = ${value}`)
@@ -80,7 +80,7 @@ describe.skipIf(!postgresUrl)(
         )
       })
 
-    test('read-only: both listeners say 503 within 5 s, a charge 503 with what it means for money, and all is well 5 s after it', async () => {
+    test('read-only: both listeners are 503 within 5 s, a charge is 503 with its outcome, and 5 s after the end all work', async () => {
       await vi.waitFor(async () => expect(await both()).toEqual([200, 200]))
       await setReadOnly('on')
       await within(5_000, async () => expect(await both()).toEqual([503, 503]))
@@ -89,7 +89,7 @@ describe.skipIf(!postgresUrl)(
         code: 'SERVICE_UNAVAILABLE',
         error: 'The database takes no writes',
       })
-      // The critical alert fires by this figure.
+      // The critical notification is triggered by this metric.
       const figures = (await asAdmin(service, { url: '/metrics' })).body
       expect(figures).toMatch(/^tillbridge_database_up 0$/m)
       const refused = await charge(service, till, { reference: 'T-1' })
@@ -108,8 +108,8 @@ describe.skipIf(!postgresUrl)(
       expect((await charge(service, till, { reference: 'T-1' })).statusCode).toBe(201)
     }, 30_000)
 
-    test('a write that hangs holds nobody up for longer than two seconds, and collects no connections', async () => {
-      const holder = await holdSettings(database)
+    test('a write that hangs delays no answer for more than two seconds and takes one connection only', async () => {
+      const lock = await lockSettings(database)
       await new Promise((resolve) => setTimeout(resolve, 3_100))
       const startedAt = performance.now()
       const answers = await Promise.all([both(), both(), both()])
@@ -123,11 +123,11 @@ describe.skipIf(!postgresUrl)(
       select count(*)::int as waiting from pg_stat_activity
       where datname = current_database() and wait_event_type = 'Lock'`.execute(database.db)
       expect(rows[0]?.waiting).toBe(1)
-      await holder.release()
+      await lock.release()
       await within(8_000, async () => expect(await both()).toEqual([200, 200]))
     }, 30_000)
 
-    test('a disk that is full for what needs room is noticed by the charge that met it', async () => {
+    test('after a charge met a full disk both listeners are 503 for some seconds', async () => {
       await within(8_000, async () => expect(await both()).toEqual([200, 200]))
       const full = database.transaction((trx) =>
         sql`do $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$`.execute(
@@ -141,16 +141,16 @@ describe.skipIf(!postgresUrl)(
   },
 )
 
-/** Somebody's lock on the table of the proof, as a commit that waits for a lost standby looks from outside. */
-async function holdSettings(database: Database) {
-  const held = Promise.withResolvers<void>()
+/** A lock on the table of the health write; a commit that waits for a lost standby behaves the same. */
+async function lockSettings(database: Database) {
+  const locked = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()
   const work = database.transaction(async (trx) => {
     await sql`lock table settings in access exclusive mode`.execute(trx)
-    held.resolve()
+    locked.resolve()
     await released.promise
   })
-  await held.promise
+  await locked.promise
   return {
     release: async () => {
       released.resolve()

@@ -13,7 +13,7 @@ afterAll(() => service.stop())
 
 const plain = { status: 'ok', timestamp: expect.any(String), mode: 'sandbox' }
 
-test('T52: anybody sees that the service lives and where charges go, and nothing else', async () => {
+test('T52: without the admin token /health shows status and mode of the service, and nothing else', async () => {
   const { key } = await enrol(service, 'acme', '1801')
   for (const token of [undefined, key, 'not-a-token', `mk_${'0'.repeat(64)}`]) {
     const answer = await call(service, { url: '/health', ...(token && { token }) })
@@ -24,12 +24,12 @@ test('T52: anybody sees that the service lives and where charges go, and nothing
   }
 })
 
-test('the administrator sees version, commit and checks too', async () => {
+test('the administrator also gets version, commit and checks', async () => {
   expect((await asAdmin(service, { url: '/health' })).json()).toEqual({
     ...plain,
     version: buildInfo.version,
     commit: await buildInfo.commit(),
-    // No flows run beside this service.
+    // This service runs without flows.
     flows_page: null,
     sandbox_url: service.sandbox.url,
     checks: {
@@ -49,7 +49,7 @@ test('the administrator sees version, commit and checks too', async () => {
   })
 })
 
-test('T52: a token cannot be guessed at /health without end; the right one and those without are answered', async () => {
+test('T52: guesses of a token at /health are limited; the right token and requests without one are answered', async () => {
   const limited = await startTestService({
     database: service.database,
     env: { AUTH_FAILURES_PER_MINUTE: '3' },
@@ -65,54 +65,54 @@ test('T52: a token cannot be guessed at /health without end; the right one and t
   await limited.stop()
 })
 
-test('settings of the database that may lose data are a degraded check and still 200', async () => {
-  const careful = await startTestService({
+test('database settings that may lose data are a degraded check, and the status stays 200', async () => {
+  const degraded = await startTestService({
     database: {
       ...service.database,
       durabilityWarnings: async () => ['fsync is off'],
     },
   })
-  const answer = await asAdmin(careful, { url: '/health' })
+  const answer = await asAdmin(degraded, { url: '/health' })
   expect(answer.statusCode).toBe(200)
   expect(answer.json().checks.database).toMatchObject({
     status: 'degraded',
     warnings: ['fsync is off'],
   })
-  await careful.stop()
+  await degraded.stop()
 })
 
-test('trouble at the provider is a degraded check and still 200, until it answers again', async () => {
-  const troubled = await startTestService({ database: service.database })
-  const provider = async () => (await asAdmin(troubled, { url: '/health' })).json().checks.provider
+test('a failure of the provider is a degraded check until it answers again, and the status stays 200', async () => {
+  const own = await startTestService({ database: service.database })
+  const provider = async () => (await asAdmin(own, { url: '/health' })).json().checks.provider
   expect(await provider()).toEqual({
     status: 'unknown',
     last_answer_at: null,
     last_failure_at: null,
   })
 
-  const till = await enrol(troubled, 'other', '1802')
-  const ask = () => call(troubled, { url: '/terminals', token: till.key })
+  const till = await enrol(own, 'other', '1802')
+  const ask = () => call(own, { url: '/terminals', token: till.key })
   await ask()
   expect(await provider()).toMatchObject({ status: 'ok', last_failure_at: null })
   for (const kind of ['500', 'drop_before']) {
-    troubled.clock.advance(1000)
-    await setFaults(troubled, { path: '/terminals', kind })
+    own.clock.advance(1000)
+    await setFaults(own, { path: '/terminals', kind })
     await ask()
     const failed = await provider()
     expect(failed.status, kind).toBe('degraded')
     expect(Date.parse(failed.last_failure_at)).toBeGreaterThan(Date.parse(failed.last_answer_at))
-    expect((await call(troubled, { url: '/health' })).statusCode).toBe(200)
-    await clearFaults(troubled)
-    troubled.clock.advance(1000)
-    // A refusal is an answer too.
-    await setFaults(troubled, { path: '/terminals', kind: 'status', status: 403, count: 1 })
+    expect((await call(own, { url: '/health' })).statusCode).toBe(200)
+    await clearFaults(own)
+    own.clock.advance(1000)
+    // A refusal counts as an answer.
+    await setFaults(own, { path: '/terminals', kind: 'status', status: 403, count: 1 })
     await ask()
     expect((await provider()).status, kind).toBe('ok')
   }
-  await troubled.stop()
+  await own.stop()
 })
 
-test('without the database it is 503, and so is everything that needs it, with what that means for money', async () => {
+test('without the database /health and routes that need it are 503, a charge with its retry_safe', async () => {
   const database = await openTestDatabase()
   const cut = await startTestService({ database })
   const till = await enrol(cut, 'acme', '1803')
@@ -131,10 +131,10 @@ test('without the database it is 503, and so is everything that needs it, with w
     body: { caja_id: 'C', external_reference: 'T', amount: '1,00' },
   })
   expect(charge.statusCode).toBe(503)
-  // Nothing is sent to the provider before it is written down.
+  // Nothing is sent to the provider before its intent is committed.
   expect(charge.json()).toMatchObject({ code: 'SERVICE_UNAVAILABLE', retry_safe: true })
   expect(cut.sandbox.ledger().orders).toEqual([])
-  // What needs no database goes on.
+  // A route without the database still answers.
   expect((await call(cut, { url: '/openapi.json' })).statusCode).toBe(200)
   await cut.stop()
 })

@@ -5,7 +5,7 @@ import { openOwnShop, retireShops } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, sandboxCall, type Till } from '../support/till.ts'
 
-/** 95 of the largest amount come to more cents than a number holds exactly (2^53). */
+/** 95 of the largest amount are more cents than a number represents exactly (2^53). */
 const count = 95
 const largest = '999999999999.99'
 const sum = '94999999999999.05'
@@ -13,7 +13,7 @@ const sum = '94999999999999.05'
 let service: TestService
 beforeAll(async () => {
   service = await startTestService()
-  // So that no test meets midnight by chance.
+  // The clock is set so that no test crosses midnight.
   const dayMs = 24 * 3_600_000
   service.clock.advance(dayMs - ((service.clock.now().getTime() - dayMs / 8) % dayMs) + dayMs / 3)
 })
@@ -26,7 +26,7 @@ function day(): string {
   return `from=${date(-3_600_000)}&to=${date(3_600_000)}`
 }
 
-async function sellMuch(till: Till): Promise<void> {
+async function insertLargeOrders(till: Till): Promise<void> {
   const id = await sell(service, till, 'A-1', { amount: largest.replace('.', ',') })
   await sql`
     insert into orders select (jsonb_populate_record(orders, jsonb_build_object('id', gen_random_uuid(),
@@ -36,9 +36,9 @@ async function sellMuch(till: Till): Promise<void> {
   )
 }
 
-test('orders and statistics whose sums are beyond 2^53 cents answer the exact sum', async () => {
+test('orders and statistics with sums beyond 2^53 cents have the exact sum', async () => {
   const till = await openOwnShop(service, 'large orders')
-  await sellMuch(till)
+  await insertLargeOrders(till)
   const listed = await call(service, { url: '/orders?totals=true&limit=1', token: till.key })
   expect([listed.statusCode, listed.json().totals?.paid]).toMatchObject([
     200,
@@ -51,7 +51,7 @@ test('orders and statistics whose sums are beyond 2^53 cents answer the exact su
   expect(overview.statusCode).toBe(200)
 })
 
-test('a closing whose sums are beyond 2^53 cents has the exact sum', async () => {
+test('a closing with sums beyond 2^53 cents has the exact sum', async () => {
   const till = await openOwnShop(service, 'large closing')
   const at = service.clock.now().toISOString()
   const pos_id = await mpPosOf(service, till)
@@ -76,7 +76,7 @@ test('a closing whose sums are beyond 2^53 cents has the exact sum', async () =>
   expect(paper.statusCode).toBe(200)
 }, 60_000)
 
-test('a report and a net whose sums are beyond 2^53 cents are exact', async () => {
+test('a report and a net with sums beyond 2^53 cents have the exact sum', async () => {
   const till = await openOwnShop(service, 'large report')
   const id = await sell(service, till, 'A-1', { amount: largest.replace('.', ',') })
   const { mp_order_id: mpOrderId } = await service.database.db

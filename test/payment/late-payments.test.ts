@@ -19,7 +19,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'
 
-/** Money that comes after an order counted as not paid, by the provider's word or by a person's. */
+/** Payments of an order that counted as not paid, by the provider or by a person. */
 let service: TestService
 let hook: Awaited<ReturnType<typeof openHttpReceiver>>
 beforeAll(async () => {
@@ -48,10 +48,10 @@ const settle = (till: Till, orderId: string, as: 'paid' | 'not_paid') =>
   call(service, {
     url: `/orders/${orderId}/settle`,
     token: till.key,
-    body: { as, reason: 'Ana looked' },
+    body: { as, reason: 'Ana checked' },
   })
 
-/** As the service does by itself: the fleet every 3 s, the alerts every 2 s. */
+/** Advances time as the service runs: the fleet every 3 s, the notifications every 2 s. */
 async function pass(seconds: number): Promise<void> {
   for (let passed = 0; passed < seconds; passed += 2) {
     service.clock.advance(2_000)
@@ -65,7 +65,7 @@ async function boxOf(till: Till) {
   return answer.json().boxes[0]
 }
 
-/** The charge's answer got lost, and somebody said that it was not paid. */
+/** A charge whose answer was lost and that a person settled as not paid. */
 async function settledAsNotPaid(till: Till): Promise<string> {
   await setFaults(service, { ...creation, kind: 'drop_after' }, { ...reading, kind: '503' })
   const { order_id: orderId } = (
@@ -77,10 +77,10 @@ async function settledAsNotPaid(till: Till): Promise<string> {
   return orderId
 }
 
-/** The buyer pays the first order that the provider has of this till, and the provider tells. */
+/** The buyer pays the first order of this till at the provider, and its webhook arrives. */
 async function payLate(till: Till): Promise<void> {
-  const [book] = ordersAtProvider(service, till)
-  const mpOrderId = String(book?.id)
+  const [made] = ordersAtProvider(service, till)
+  const mpOrderId = String(made?.id)
   await sandboxCall(service, 'POST', `/_sandbox/orders/${mpOrderId}/act`, {
     ...payByCard,
     force: true,
@@ -88,7 +88,7 @@ async function payLate(till: Till): Promise<void> {
   await deliver(service, { dataId: mpOrderId })
 }
 
-/** An order that somebody settled as not paid, or that was canceled; then charged again, and paid after all. */
+/** An order that was settled as not paid, or canceled; then charged again, and paid after all. */
 async function paidLate(name: string, how: 'settled' | 'canceled') {
   const till = await openOwnShop(service, name)
   const orderId = how === 'settled' ? await settledAsNotPaid(till) : await canceled(till, '100,00')
@@ -114,7 +114,7 @@ async function canceled(till: Till, amount: string): Promise<string> {
 const both = [['settled'], ['canceled']] as const
 
 test.each(both)(
-  'a late payment of an order that was %s is told to the till until it is decided',
+  'a late payment of an order that was %s is in the order and its cashier message until it is decided',
   async (how) => {
     const { till, orderId, instead } = await paidLate(`till ${how}`, how)
     expect((await readOrder(service, till, orderId)).json()).toMatchObject({
@@ -144,7 +144,7 @@ test.each(both)(
 )
 
 test.each(both)(
-  'a late payment of an order that was %s is in the fleet and alerted with the charge made instead',
+  'a late payment of an order that was %s is in the fleet and in a notification, with the charge made instead',
   async (how) => {
     const { till, orderId } = await paidLate(`fleet ${how}`, how)
     service.clock.advance(16 * 60_000)
@@ -184,9 +184,9 @@ test.each(both)(
   },
 )
 
-test('a second late payment at the same box is alerted too', async () => {
+test('a second late payment at the same box is notified too', async () => {
   const { till } = await paidLate('two late', 'canceled')
-  const alerted = async () => {
+  const notified = async () => {
     await pass(20)
     const isOfTill = ({ client }: { client: string }) => client === till.client
     return hook
@@ -194,16 +194,16 @@ test('a second late payment at the same box is alerted too', async () => {
       .filter(({ type, data }) => type === 'fleet.trouble' && data.cause === 'paid_late')
       .filter(({ data }) => data.subjects.some(isOfTill)).length
   }
-  expect(await alerted()).toBe(1)
+  expect(await notified()).toBe(1)
   const orderId = await canceled(till, '50,00')
   const { mp_order_id: mpOrderId } = await orderRow(service, orderId)
   await act(service, orderId, { ...payByCard, force: true })
   await deliver(service, { dataId: String(mpOrderId) })
   expect((await boxOf(till)).order_id).toBe(orderId)
-  expect(await alerted()).toBe(2)
+  expect(await notified()).toBe(2)
 })
 
-test('a late payment whose webhook is lost is found among the payments of the account', async () => {
+test('a late payment whose webhook was lost is found among the payments of the account', async () => {
   const till = await openOwnShop(service, 'no webhook')
   await service.paymentWatch.watchOnce()
   const orderId = await canceled(till, '100,00')
@@ -216,17 +216,17 @@ test('a late payment whose webhook is lost is found among the payments of the ac
   })
 })
 
-test('an order that somebody settled as paid, and that ended without a payment, waits for a decision', async () => {
-  const till = await openOwnShop(service, 'said paid')
+test('an order settled as paid that ended without a payment waits for a decision', async () => {
+  const till = await openOwnShop(service, 'settled as paid')
   await setFaults(service, { ...creation, kind: 'drop_after' }, { ...reading, kind: '503' })
-  const made = await charge(service, till, { reference: 'A-1', amount: '100,00' })
-  const orderId = String(made.json().order_id)
-  // Until the lost answer no longer counts as a provider that fails.
+  const created = await charge(service, till, { reference: 'A-1', amount: '100,00' })
+  const orderId = String(created.json().order_id)
+  // Until the lost answer no longer counts as a failure of the provider.
   service.clock.advance(callsCountForMs)
   expect((await settle(till, orderId, 'paid')).statusCode).toBe(200)
   await clearFaults(service)
-  const [book] = ordersAtProvider(service, till)
-  const mpOrderId = String(book?.id)
+  const [made] = ordersAtProvider(service, till)
+  const mpOrderId = String(made?.id)
   await sandboxCall(service, 'POST', `/_sandbox/orders/${mpOrderId}/act`, { do: 'cancel' })
   await deliver(service, { dataId: mpOrderId, body: { action: 'order.canceled' } })
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({

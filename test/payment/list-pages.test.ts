@@ -5,7 +5,7 @@ import { deliver, openOwnShop } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, charge, type Till } from '../support/till.ts'
 
-/** Lists that only grow are walked by cursors: nothing repeated, nothing left out, whatever comes meanwhile. */
+/** Growing lists are read by cursor: no entry repeated, none left out, whatever is added meanwhile. */
 let service: TestService
 let shop: Till
 let other: Till
@@ -13,7 +13,7 @@ let other: Till
 type Page = { ids: string[]; total: number; next?: string; previous?: string }
 type List = {
   read(query: string): Promise<Page>
-  /** Puts one more entry on top. */
+  /** Adds one newer entry. */
   grow(): Promise<void>
 }
 
@@ -30,7 +30,7 @@ const asPage =
     return { ids, total, ...(next && { next }), ...(previous && { previous }) }
   }
 
-/** Another order like the first of a client, newer than all. */
+/** Adds a copy of the client's first order, newer than all. */
 const orderOf = (till: () => Till) => async () => {
   const id = randomUUID()
   const changes = { id, mp_order_id: `ORD${id}`, mp_external_reference: id }
@@ -41,7 +41,7 @@ const orderOf = (till: () => Till) => async () => {
   `.execute(service.database.db)
   service.clock.advance(1)
 }
-/** Looking at a client's tokens is written down. */
+/** Reading the tokens of a client writes an audit entry. */
 const audit = (till: () => Till) => async () => {
   const url = `/admin/clients/${till().client}`
   expect((await asAdmin(service, { url })).statusCode).toBe(200)
@@ -78,7 +78,7 @@ beforeAll(async () => {
   for (let turn = 0; turn < 7; turn += 1) {
     for (const list of Object.values(lists)) await list.grow()
   }
-  // Several of one moment: then the ids decide.
+  // Several entries of one moment are ordered by id.
   const { db } = service.database
   const at = '2026-01-02T03:04:05.678Z'
   await sql`update orders set created_at = ${at}::timestamptz
@@ -90,7 +90,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 describe.each(Object.entries(lists))('%s', (_name, { read, grow }) => {
-  test('are walked to the end and back, each entry once, while others come', async () => {
+  test('is read by cursor to the end and back, each entry once, while others are added', async () => {
     const whole = await read('limit=200')
     expect(whole.ids.length).toBeGreaterThanOrEqual(7)
     expect([whole.next, whole.previous]).toEqual([undefined, undefined])
@@ -114,7 +114,7 @@ describe.each(Object.entries(lists))('%s', (_name, { read, grow }) => {
   })
 })
 
-test('an offset leads to the same pages, and from there by cursor', async () => {
+test('an offset gives the same pages, and a cursor continues from there', async () => {
   const read = asPage('/orders', 'orders', () => shop.key)
   const { ids } = await read('limit=200')
   const second = await read('limit=2&offset=2')
@@ -123,16 +123,16 @@ test('an offset leads to the same pages, and from there by cursor', async () => 
   expect((await read(`limit=2&cursor=${second.previous}`)).ids).toEqual(ids.slice(0, 2))
 })
 
-test('a cursor that another client was given shows one’s own orders only', async () => {
+test('a cursor of another client returns own orders only', async () => {
   const theirs = await asPage('/orders', 'orders', () => other.key)('limit=1')
   const own = (await asPage('/orders', 'orders', () => shop.key)('limit=200')).ids
   for (const cursor of [theirs.next, theirs.next?.replace('older', 'newer')]) {
-    const seen = await asPage('/orders', 'orders', () => shop.key)(`limit=200&cursor=${cursor}`)
-    expect(own).toEqual(expect.arrayContaining(seen.ids))
+    const page = await asPage('/orders', 'orders', () => shop.key)(`limit=200&cursor=${cursor}`)
+    expect(own).toEqual(expect.arrayContaining(page.ids))
   }
 })
 
-test('a list of many entries still comes to tell how many they are', async () => {
+test('the total of a list of many entries is updated', async () => {
   const { db } = service.database
   const add = (count: number) =>
     sql`insert into webhook_log (id, client, signature_valid, status, received_at)
@@ -155,22 +155,22 @@ test.each([
   ['/orders?client=acme', [`older.12.${uuid}`, `newer.${latest}.${uuid}`]],
   ['/admin/webhooks/logs?limit=1', [`newer.0.${uuid}`, `older.${latest}.${uuid}`]],
   ['/admin/activity?limit=1', ['older.0', `older.${'9'.repeat(15)}`, `newer.${'9'.repeat(15)}`]],
-])('%s answers any place that the form allows', async (url, cursors) => {
+])('%s accepts every place that the format of a cursor allows', async (url, cursors) => {
   for (const cursor of cursors) {
     const answer = await asAdmin(service, { url: `${url}&cursor=${cursor}` })
     expect([cursor, answer.statusCode, answer.body]).toEqual([cursor, 200, answer.body])
   }
 })
 
-const strange = ['', 'x', 'older', `sideways.12.${uuid}`, `older.12.${uuid}x`, `older.-1.${uuid}`]
+const invalid = ['', 'x', 'older', `sideways.12.${uuid}`, `older.12.${uuid}x`, `older.-1.${uuid}`]
 const many = `older.${'9'.repeat(16)}.${uuid}`
 
 test.each([
-  ['/orders?client=acme', [...strange, many, 'older.12', 'older.12.------------']],
-  ['/admin/orders?limit=1', [...strange, many, 'older.12']],
-  ['/admin/webhooks/logs?limit=1', [...strange, many, 'older.12']],
-  ['/admin/activity?limit=1', [...strange, `older.12.${uuid}`, `older.${'9'.repeat(16)}`]],
-])('%s answers 422 for a cursor that is none of its own', async (url, cursors) => {
+  ['/orders?client=acme', [...invalid, many, 'older.12', 'older.12.------------']],
+  ['/admin/orders?limit=1', [...invalid, many, 'older.12']],
+  ['/admin/webhooks/logs?limit=1', [...invalid, many, 'older.12']],
+  ['/admin/activity?limit=1', [...invalid, `older.12.${uuid}`, `older.${'9'.repeat(16)}`]],
+])('%s answers 422 for a cursor in another format', async (url, cursors) => {
   for (const cursor of cursors) {
     const answer = await asAdmin(service, { url: `${url}&cursor=${cursor}` })
     expect([cursor, answer.statusCode]).toEqual([cursor, 422])

@@ -23,7 +23,7 @@ async function openOrder(till: Till, reference: string): Promise<{ id: string; v
   return { id: order_id, version }
 }
 
-/** A till that waits for the order to change, and whether it still does. */
+/** A client that waits for the order to change, and whether the wait is over. */
 function waitFor(till: Till, order: { id: string; version: number }) {
   const waiting = { isOver: false, answer: Promise.resolve() as Promise<unknown> }
   const answer = call(service, {
@@ -34,7 +34,7 @@ function waitFor(till: Till, order: { id: string; version: number }) {
   return Object.assign(waiting, { answer })
 }
 
-test('so many long polls of a client wait, the next is answered at once, and others have their own', async () => {
+test('a long poll above the limit of its client is answered at once, and other clients keep their own limit', async () => {
   const order = await openOrder(acme(), 'W-1')
   const foreign = await openOrder(other(), 'W-2')
   const waiting = [waitFor(acme(), order), waitFor(acme(), order)]
@@ -46,17 +46,17 @@ test('so many long polls of a client wait, the next is answered at once, and oth
   const theirs = waitFor(other(), foreign)
   await wait(300)
   expect([...waiting, theirs].map(({ isOver }) => isOver)).toEqual([false, false, false])
-  // Now there are as many as there may be in all.
+  // The limit of all clients together is reached now.
   expect((await waitFor(other(), foreign).answer).headers['retry-after']).toBe('2')
 
   await act(service, order.id, payByCard)
   await readOrder(service, acme(), order.id)
   for (const { answer } of waiting) {
-    const told = await answer
-    expect(told.json().status).toBe('processed')
-    expect(told.headers['retry-after']).toBeUndefined()
+    const changed = await answer
+    expect(changed.json().status).toBe('processed')
+    expect(changed.headers['retry-after']).toBeUndefined()
   }
-  // Their places are free again.
+  // Ended polls count no longer.
   const next = waitFor(other(), foreign)
   await wait(300)
   expect(next.isOver).toBe(false)
@@ -65,7 +65,7 @@ test('so many long polls of a client wait, the next is answered at once, and oth
   await Promise.all([theirs.answer, next.answer])
 }, 60_000)
 
-test('T37: hundreds of tills that wait share what the service listens to, and all hear of the change', {
+test('T37: hundreds of long polls share one database subscription, and all receive the change', {
   tags: ['long'],
   timeout: 60_000,
 }, async () => {
@@ -91,13 +91,13 @@ test('T37: hundreds of tills that wait share what the service listens to, and al
   const waiting = Array.from({ length: tills }, () => call(own, { url, token: till.key }))
   const first = await Promise.race([...waiting, wait(500)])
   expect(first).toBeUndefined()
-  // Beyond the limit nobody waits, so nobody holds anything.
+  // A request above the limit does not wait.
   expect((await call(own, { url, token: till.key })).headers['retry-after']).toBe('2')
   expect(listening).toBe(before)
   await act(own, order_id, payByCard)
   await readOrder(own, till, order_id)
-  const told = await Promise.all(waiting)
-  expect(new Set(told.map((answer) => answer.json().status))).toEqual(new Set(['processed']))
+  const responses = await Promise.all(waiting)
+  expect(new Set(responses.map((answer) => answer.json().status))).toEqual(new Set(['processed']))
   await own.stop()
   await opened.close()
 })

@@ -38,7 +38,7 @@ async function tokenCalls(): Promise<object[]> {
   return requests.filter(({ path }) => path === '/oauth/token')
 }
 
-test('exchanges the code and stores the connection, with its account, once', async () => {
+test('the callback exchanges the code once and stores the connection with its account', async () => {
   await sandboxCall(service, 'DELETE', '/_sandbox/requests')
   const back = await returnOf(service, 'acme', '401')
   const answer = await call(service, { url: back })
@@ -79,7 +79,7 @@ test('T12: of two returns at the same time exactly one connects, in every round'
   }
 })
 
-test('an unknown, missing or cut state is 400 and asks no provider', async () => {
+test('an unknown, missing or cut state is 400 and calls no provider', async () => {
   await sandboxCall(service, 'DELETE', '/_sandbox/requests')
   const back = new URL(await returnOf(service, 'guessed', '403'), 'http://x')
   const state = back.searchParams.get('state') ?? ''
@@ -93,25 +93,25 @@ test('an unknown, missing or cut state is 400 and asks no provider', async () =>
     expect(answer.json().code).toBe('OAUTH_STATE_INVALID')
   }
   expect(await tokenCalls()).toEqual([])
-  // Guessing does not use up the true one.
+  // A guess does not use up the real state.
   expect((await call(service, { url: `${back.pathname}${back.search}` })).statusCode).toBe(200)
 })
 
-test('a state of one client’s login connects that client and no other', async () => {
+test('the state of one client’s login connects no other client', async () => {
   const [first, second] = [
     await returnOf(service, 'one', '404'),
     await returnOf(service, 'two', '405'),
   ]
   const mixed = new URL(first, 'http://x')
   const other = new URL(second, 'http://x')
-  // The code of the second login under the state of the first: the verifier does not fit.
+  // The code of the second login with the state of the first: the verifier does not match.
   mixed.searchParams.set('code', other.searchParams.get('code') ?? '')
   const answer = await call(service, { url: `${mixed.pathname}${mixed.search}` })
   expect(answer.json().code).toBe('OAUTH_DENIED')
   await nothingStored('one')
 })
 
-test('T12: a login is good for ten minutes, not for a second more', async () => {
+test('T12: a login is valid for ten minutes and no longer', async () => {
   const late = await returnOf(service, 'late', '406')
   service.clock.advance(601_000)
   expect((await call(service, { url: late })).json().code).toBe('OAUTH_STATE_INVALID')
@@ -122,7 +122,7 @@ test('T12: a login is good for ten minutes, not for a second more', async () => 
   expect((await call(service, { url: back })).statusCode).toBe(200)
 })
 
-test('T15: a return that names another server is 400 and does not use the state up; ours and none are taken', async () => {
+test('T15: a return whose iss names another server is 400 and does not use up the state; ours or none is accepted', async () => {
   for (const [client, iss, status] of [
     ['mixed-1', 'https://evil.example', 400],
     ['mixed-2', `${service.sandbox.url}.evil.example`, 400],
@@ -141,7 +141,7 @@ test('T15: a return that names another server is 400 and does not use the state 
   }
 })
 
-test('a seller who refuses gives 400, stores nothing and uses the state up', async () => {
+test('a seller who refuses gives 400, stores nothing and uses up the state', async () => {
   const begun = await login(service, 'shy')
   const back = await consent(begun.headers.location, { account: '408', consent: 'deny' })
   expect(back).toContain('error=access_denied')
@@ -153,7 +153,7 @@ test('a seller who refuses gives 400, stores nothing and uses the state up', asy
   expect((await call(service, { url: back })).json().code).toBe('OAUTH_STATE_INVALID')
 })
 
-test('a wrong code is 400, stores nothing, is audited and uses the state up', async () => {
+test('a wrong code is 400, stores nothing, is audited and uses up the state', async () => {
   const back = new URL(await returnOf(service, 'forged', '409'), 'http://x')
   back.searchParams.set('code', 'TG-0123456789abcdef-409')
   const url = `${back.pathname}${back.search}`
@@ -172,7 +172,7 @@ test('a wrong code is 400, stores nothing, is audited and uses the state up', as
   expect((await call(service, { url })).json().code).toBe('OAUTH_STATE_INVALID')
 })
 
-test('a return without code or error is 422 and does not use the state up', async () => {
+test('a return without code or error is 422 and does not use up the state', async () => {
   const back = new URL(await returnOf(service, 'halfway', '410'), 'http://x')
   const state = back.searchParams.get('state')
   const answer = await call(service, { url: `/oauth/callback?state=${state}` })
@@ -181,7 +181,7 @@ test('a return without code or error is 422 and does not use the state up', asyn
   expect((await call(service, { url: `${back.pathname}${back.search}` })).statusCode).toBe(200)
 })
 
-test('a provider that fails is 502 or 504, and nothing is stored', async () => {
+test('a provider that fails gives 502 or 504, and nothing is stored', async () => {
   for (const [client, kind, status] of [
     ['unlucky-1', '500', 502],
     ['unlucky-2', 'drop_after', 504],
@@ -197,7 +197,7 @@ test('a provider that fails is 502 or 504, and nothing is stored', async () => {
   }
 })
 
-test('a browser gets a page in place of JSON, with no markup from the request in it', async () => {
+test('a browser gets a page instead of JSON, without markup from the request', async () => {
   const back = await returnOf(service, '<script>alert(1)</script>', '412')
   const page = await call(service, { url: back, headers: html })
   expect(page.statusCode).toBe(200)
@@ -214,7 +214,7 @@ test('a browser gets a page in place of JSON, with no markup from the request in
   expect(json.headers['content-type']).toMatch(/^application\/json/)
 })
 
-test('no answer of a callback shows code, state or token', async () => {
+test('no answer of a callback and no log line contains code or state', async () => {
   const back = await returnOf(service, 'discreet', '413')
   const { searchParams } = new URL(back, 'http://x')
   const secrets = [searchParams.get('code') ?? '', searchParams.get('state') ?? '']
@@ -230,14 +230,14 @@ test('no answer of a callback shows code, state or token', async () => {
   for (const secret of secrets) expect(log).not.toContain(secret)
 })
 
-test('another account is 409 until the administrator releases the first', async () => {
+test('another account is 409 until the administrator unpins the first', async () => {
   const till = await enrol(service, 'pinned', '420')
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
   const foreign = await connect(service, 'pinned', '421')
   expect(foreign.statusCode).toBe(409)
-  const { request_id, ...told } = foreign.json()
-  expect(told.code).toBe('ACCOUNT_MISMATCH')
-  expect(JSON.stringify(told)).not.toContain('420')
+  const { request_id, ...body } = foreign.json()
+  expect(body.code).toBe('ACCOUNT_MISMATCH')
+  expect(JSON.stringify(body)).not.toContain('420')
   expect(await connectionOf('pinned')).toBeUndefined()
 
   const unpin = await asAdmin(service, { method: 'POST', url: '/admin/clients/pinned/unpin' })
@@ -257,7 +257,7 @@ test('another account is 409 until the administrator releases the first', async 
   ])
 })
 
-test('two first connections of one name at the same time pin one account', async () => {
+test('two first connections of one client at the same time pin one account', async () => {
   const [mine, theirs] = [
     await returnOf(service, 'contested', '430'),
     await returnOf(service, 'contested', '431'),

@@ -16,7 +16,7 @@ async function logout(till: Till): Promise<void> {
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
 }
 
-test('sends the browser to the provider with the documented parameters and nothing else', async () => {
+test('GET /oauth/login redirects to the provider with the documented parameters and nothing else', async () => {
   const answer = await login(service, 'fresh', {}, { headers: { host: 'caja.lan' } })
   expect(answer.statusCode).toBe(302)
   expect(answer.headers['cache-control']).toBe('no-store')
@@ -36,7 +36,7 @@ test('sends the browser to the provider with the documented parameters and nothi
   expect(code_challenge).toMatch(/^[\w-]{43}$/)
 })
 
-test('the challenge is that of the stored verifier, and neither state nor verifier is stored in clear', async () => {
+test('the challenge belongs to the stored verifier, and neither state nor verifier is stored in clear', async () => {
   const answer = await login(service, 'challenged')
   const { searchParams } = new URL(String(answer.headers.location))
   const state = searchParams.get('state') ?? ''
@@ -57,7 +57,7 @@ test('the challenge is that of the stored verifier, and neither state nor verifi
   expect(row.expires_at.getTime() - row.created_at.getTime()).toBe(600_000)
 })
 
-test('no two logins share state, verifier or challenge', async () => {
+test('no two logins share state or challenge', async () => {
   const seen = new Set<string>()
   for (let round = 0; round < 20; round++) {
     const { searchParams } = new URL(String((await login(service, 'many')).headers.location))
@@ -67,12 +67,12 @@ test('no two logins share state, verifier or challenge', async () => {
   expect(seen.size).toBe(40)
 })
 
-test('a name without any key may connect for the first time, and try again until it has a key', async () => {
+test('a name without a key may connect for the first time, and try again until it has a key', async () => {
   expect((await login(service, 'newcomer')).statusCode).toBe(302)
   expect((await login(service, 'newcomer')).statusCode).toBe(302)
 })
 
-test('a client with a valid token is 409, whoever asks', async () => {
+test('a login of a client with a valid token is 409 for every caller', async () => {
   const till = await enrol(service, 'connected', '301')
   for (const token of [undefined, till.key, adminToken]) {
     const answer = await login(service, 'connected', {}, token === undefined ? {} : { token })
@@ -81,7 +81,7 @@ test('a client with a valid token is 409, whoever asks', async () => {
   }
 })
 
-test('a connected client without a key is 409 too', async () => {
+test('a login of a connected client without a key is 409', async () => {
   await connect(service, 'keyless', '302')
   expect((await login(service, 'keyless')).json().code).toBe('OAUTH_ALREADY_CONNECTED')
 })
@@ -91,7 +91,7 @@ test('a client with an active key and no token may connect', async () => {
   expect((await login(service, 'parted')).statusCode).toBe(302)
 })
 
-test('a client whose keys are all revoked is 403, and stays so', async () => {
+test('a login of a client whose keys are all revoked is 403', async () => {
   const till = await enrol(service, 'banned', '304')
   await logout(till)
   await asAdmin(service, { url: '/api-keys/revoke', body: { client: 'banned' } })
@@ -102,10 +102,10 @@ test('a client whose keys are all revoked is 403, and stays so', async () => {
   }
 })
 
-test('an expired token does not stand in the way of a new connection', async () => {
+test('a client with an expired token may connect again', async () => {
   await enrol(service, 'expired', '305')
   expect((await login(service, 'expired')).statusCode).toBe(409)
-  // By hand: moving the clock would end the tokens of the other clients of this file.
+  // Set directly: advancing the clock would expire the tokens of the other clients of this file.
   await service.database.db
     .updateTable('oauth_connections')
     .set({ expires_at: new Date(service.clock.now().getTime() - dayMs) })
@@ -114,7 +114,7 @@ test('an expired token does not stand in the way of a new connection', async () 
   expect((await login(service, 'expired')).statusCode).toBe(302)
 })
 
-test('a connection that the provider ended does not stand in the way of a new one', async () => {
+test('a client whose connection the provider ended may connect again', async () => {
   const till = await enrol(service, 'lost', '306')
   await sandboxCall(service, 'POST', '/_sandbox/users/306/revoke')
   const refresh = await call(service, { method: 'POST', url: '/oauth/refresh', token: till.key })
@@ -138,7 +138,7 @@ test('T9: a refused login stores no state', async () => {
   expect(await states()).toBe(before)
 })
 
-test('states that are past their time are swept when somebody logs in', async () => {
+test('expired states are deleted at the next login', async () => {
   await login(service, 'forgetful')
   service.clock.advance(600_001)
   await login(service, 'tidy')
@@ -161,7 +161,7 @@ test.each([
   expect(answer.json()).toMatchObject({ code: 'VALIDATION_ERROR', details: [{ path: 'client' }] })
 })
 
-test('takes a name of 100 characters in any script', async () => {
+test('a client name of 100 characters in any script is accepted', async () => {
   expect((await login(service, 'ñ'.repeat(100))).statusCode).toBe(302)
   expect((await login(service, '商店 №1 «Ω»')).statusCode).toBe(302)
 })

@@ -5,7 +5,7 @@ import { acceptInvitation, consent, login } from '../support/oauth.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, sandboxCall } from '../support/till.ts'
 
-/** A person who connects a shop in a browser reads what happened in his language; programs keep the documented JSON. */
+/** A person who connects a shop in a browser gets a page in his language; programs get the documented JSON. */
 let service: TestService
 beforeAll(async () => {
   service = await startTestService({
@@ -25,13 +25,13 @@ async function invitation(client: string): Promise<string> {
   return `${pathname}${search}`
 }
 
-/** The address with which the invited one's browser comes back. */
+/** The address to which the browser of the invited person returns. */
 async function backOf(client: string, answer: Parameters<typeof consent>[1] = {}): Promise<string> {
   const begun = await acceptInvitation(service, await invitation(client))
   return consent(begun.json().url, answer)
 }
 
-/** Ways to fail: each answers the address that a browser is at then. */
+/** Failures: each returns the address at which the browser sees it. */
 const failures: Record<
   string,
   { status: number; code: string; es: string; at(): Promise<string> }
@@ -50,7 +50,7 @@ const failures: Record<
     status: 403,
     code: 'FORBIDDEN',
     es: 'Hace falta una invitación',
-    at: async () => '/oauth/login?client=page-stranger',
+    at: async () => '/oauth/login?client=page-uninvited',
   },
   'a shop that is connected': {
     status: 409,
@@ -139,24 +139,27 @@ function expectPage(answer: LightMyRequestResponse, language: string, title: str
   expect(answer.body).not.toMatch(/<script|<style|style=|undefined/)
 }
 
-test.each(Object.entries(failures))('%s: a page for people, JSON for programs', async (_, way) => {
-  const shown = await call(service, { url: await way.at(), headers: browser('es-AR,es;q=0.9') })
-  expect(shown.statusCode).toBe(way.status)
-  expectPage(shown, 'es', way.es)
-  // What to quote when asking for help, and nothing of the error's own text.
-  expect(shown.body).toContain(`<code>${shown.headers['x-request-id']}</code>`)
-  expect(shown.body).not.toContain(way.code)
+test.each(Object.entries(failures))(
+  '%s: a browser gets a page, a program gets JSON',
+  async (_, way) => {
+    const shown = await call(service, { url: await way.at(), headers: browser('es-AR,es;q=0.9') })
+    expect(shown.statusCode).toBe(way.status)
+    expectPage(shown, 'es', way.es)
+    // The request id to quote when asking for help, and not the code of the error.
+    expect(shown.body).toContain(`<code>${shown.headers['x-request-id']}</code>`)
+    expect(shown.body).not.toContain(way.code)
 
-  const told = await call(service, { url: await way.at(), headers: { accept: '*/*' } })
-  expect([told.statusCode, told.json().code]).toEqual([way.status, way.code])
-})
+    const json = await call(service, { url: await way.at(), headers: { accept: '*/*' } })
+    expect([json.statusCode, json.json().code]).toEqual([way.status, way.code])
+  },
+)
 
 test.each([
   ['en-GB,en;q=0.9', 'en', 'This attempt to connect is over'],
   ['pt-BR', 'pt', 'Esta tentativa de conexão já não vale'],
   ['de, fr;q=0.5', 'es', 'Este intento de conexión ya no vale'],
   ['en;q=0.1, es;q=0.9', 'es', 'Este intento de conexión ya no vale'],
-])('a browser that reads %s is told in %s', async (wanted, language, title) => {
+])('a browser that accepts %s gets the page in %s', async (wanted, language, title) => {
   const url = '/oauth/callback?code=c&state=s'
   expectPage(await call(service, { url, headers: browser(wanted) }), language, title)
 })
@@ -166,7 +169,7 @@ test.each([
   ['en', 'en', 'Connect the Mercado Pago account', 'Continue at Mercado Pago'],
   ['pt-BR', 'pt', 'Conectar a conta do Mercado Pago', 'Continue no Mercado Pago'],
 ])(
-  'an invitation opened in %s is a page with a button that begins',
+  'an invitation opened in %s is a page with a button that begins the login',
   async (wanted, language, title, next) => {
     const client = unique('Almacén «Ñandú» & <b>hijos</b>')
     const link = await invitation(client)
@@ -174,7 +177,7 @@ test.each([
     expect(page.statusCode).toBe(200)
     expectPage(page, language, title)
     expect(page.body).toContain('<bdi>Almacén «Ñandú» &#38; &#60;b&#62;hijos&#60;/b&#62;-')
-    // Over plain http the browser tells where the button was pressed only under this policy.
+    // Over plain http the browser sends the origin of the form only under this policy.
     expect(page.headers['referrer-policy']).toBe('same-origin')
     const fields = [...page.body.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)">/g)]
     const form = Object.fromEntries(
@@ -196,7 +199,7 @@ test.each([
 const unescaped = (html: string) =>
   html.replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)))
 
-test('a connection that was made is told in the language of the browser, with the name of the shop', async () => {
+test('the page of a new connection is in the language of the browser and names the shop', async () => {
   const client = unique('Almacén «Ñandú» & <b>hijos</b>')
   const answer = await call(service, {
     url: await backOf(client, { account: '7300005' }),
@@ -207,14 +210,14 @@ test('a connection that was made is told in the language of the browser, with th
   expect(answer.body).toContain('<bdi>Almacén «Ñandú» &#38; &#60;b&#62;hijos&#60;/b&#62;-')
 })
 
-test('the parts of such a page are there', async () => {
+test('the files that such a page links exist', async () => {
   const { body } = await call(service, { url: '/oauth/login', headers: browser('es') })
   const parts = [...body.matchAll(/(?:href|src)="([^"]+)"/g)].map((match) => String(match[1]))
   expect(parts).toHaveLength(4)
   for (const url of parts) expect((await call(service, { url })).statusCode).toBe(200)
 })
 
-test('a browser that tries too often is told when to come back', async () => {
+test('a browser that tries too often gets a page and a Retry-After', async () => {
   const strict = await startTestService({ env: { AUTH_FAILURES_PER_MINUTE: '1' } })
   try {
     await login(strict, 'page-eager')
@@ -227,7 +230,7 @@ test('a browser that tries too often is told when to come back', async () => {
   }
 })
 
-test('other routes answer a browser in JSON as ever', async () => {
+test('other routes answer a browser in JSON', async () => {
   const answer = await call(service, { url: '/orders', headers: browser('es') })
   expect([answer.statusCode, answer.json().code]).toEqual([401, 'UNAUTHORIZED'])
 })

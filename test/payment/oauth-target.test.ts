@@ -95,7 +95,7 @@ async function connectBrowser(client: string, account: string, query: Record<str
   return call(service, { url: back, headers: { accept: 'text/html', cookie: cookieOf(begun) } })
 }
 
-test.each(allowed)('leads to %s at the end', async (target) => {
+test.each(allowed)('after the login the browser is redirected to %s', async (target) => {
   const client = `to ${target}`.slice(0, 90)
   const account = String(5000 + allowed.indexOf(target))
   const answer = await connectBrowser(client, account, { target_url: target })
@@ -103,7 +103,7 @@ test.each(allowed)('leads to %s at the end', async (target) => {
   expect(answer.headers.location).toBe(new URL(target).href)
 })
 
-test.each(refusedTargets)('T10: refuses %j before anything is stored', async (target) => {
+test.each(refusedTargets)('T10: %j is refused before anything is stored', async (target) => {
   const answer = await login(service, 'springboard', { target_url: target })
   expect(answer.statusCode).toBe(422)
   expect(answer.json().details).toMatchObject([{ path: 'target_url' }])
@@ -118,13 +118,13 @@ test('two targets in one request are refused', async () => {
   expect(answer.statusCode).toBe(422)
 })
 
-test('without a target the browser stays here', async () => {
+test('without a target the browser is not redirected', async () => {
   const answer = await connectBrowser('home', '5999')
   expect(answer.statusCode).toBe(200)
   expect(answer.headers.location).toBeUndefined()
 })
 
-test('T10: whatever is asked for, a login that is let through stored an origin of the list', async () => {
+test('T10: an accepted login has stored a listed origin, whatever was asked for', async () => {
   const pieces = fc.constantFrom(
     ...['https:', 'http:', '//', '/', '\\', '@', '.', ':', '443', '\t', '%2f', '#', '?', '[::1]'],
     ...['pay.example', 'erp.example', 'evil.example', 'localhost', '127.0.0.1', 'panel.example'],
@@ -136,7 +136,7 @@ test('T10: whatever is asked for, a login that is let through stored an origin o
     }),
     {
       numRuns: 300,
-      // Hardly ever made by chance; without one the rest would prove nothing.
+      // Chance hardly ever makes these two; without an accepted target the test would prove nothing.
       examples: [
         [['https:', '//', 'pay.example']],
         [['http:', '//', 'localhost', ':', '443', '/']],

@@ -28,7 +28,7 @@ afterAll(() => service.stop())
 const oddRows = (till: Till, list: string, rows: unknown[]) =>
   sandboxCall(service, 'PUT', '/_sandbox/odd-rows', { user_id: till.mpUserId, list, rows })
 
-test('a terminal that cannot be read hides no other', async () => {
+test('a terminal that cannot be parsed hides no other', async () => {
   const till = await openOwnShop(service, 'odd terminals')
   await oddRows(till, 'terminals', [null, { id: 7 }])
   const { statusCode, body } = await charge(service, till, { reference: 'A-1' })
@@ -37,11 +37,11 @@ test('a terminal that cannot be read hides no other', async () => {
   expect([listed.statusCode, listed.json().terminals.length]).toEqual([200, 1])
 })
 
-test('stores and boxes that cannot be read hide no others', async () => {
+test('stores and boxes that cannot be parsed hide no others', async () => {
   const till = await openOwnShop(service, 'odd stores')
   await oddRows(till, 'stores', [null, { id: 'x', external_id: 5 }])
   await oddRows(till, 'pos', [null])
-  // The answers to both creations are lost, so both are looked for.
+  // The answers to both creations are lost, so the service searches for both.
   await setFaults(
     service,
     { path: '/stores$', method: 'POST', kind: 'drop_after', count: 1 },
@@ -64,7 +64,7 @@ async function lose(till: Till, reference: string, kind: string): Promise<string
 
 const pastItsTimeMs = 16 * 60_000
 
-test('an odd order in the search hides no other: the lost charge is found beside it', async () => {
+test('an odd order in a search hides no other: the lost charge is found beside it', async () => {
   const till = await openOwnShop(service, 'odd search')
   const odd = await charge(service, till, { reference: 'ODD-1' })
   const [bad] = ordersAtProvider(service, till)
@@ -73,7 +73,7 @@ test('an odd order in the search hides no other: the lost charge is found beside
   await readOrder(service, till, odd.json().order_id)
   const lost = await lose(till, 'LOST-1', 'drop_after')
   const { mp_external_reference: reference } = await orderRow(service, lost)
-  // The search shows it under the reference of the lost one, and unreadable.
+  // The search shows it under the reference of the lost charge, with an amount that cannot be parsed.
   await sandboxCall(service, 'PUT', `/_sandbox/orders/${bad?.id}/shown`, {
     external_reference: reference,
     total_amount: '10.125',
@@ -83,7 +83,7 @@ test('an odd order in the search hides no other: the lost charge is found beside
   expect((await orderRow(service, lost)).creation).toBe('confirmed')
 })
 
-test('a search with a row that cannot be read does not prove that a charge was never made', async () => {
+test('a search with a row that cannot be parsed does not prove that a charge was never made', async () => {
   const till = await openOwnShop(service, 'unreadable duplicate')
   const lost = await lose(till, 'LOST-1', 'drop_after')
   const [made] = ordersAtProvider(service, till)

@@ -5,7 +5,7 @@ import { acquireLease } from '../../src/repositories/leases.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, charge, openShop, payByCard, readOrder, type Till } from '../support/till.ts'
 
-/** What is kept for long enough goes, with all that belongs to it; what somebody still needs stays. */
+/** Old data is deleted with everything that belongs to it; data that is still needed stays. */
 
 const dayMs = 24 * 3_600_000
 let service: TestService
@@ -28,17 +28,17 @@ async function pay(reference: string): Promise<string> {
   return id
 }
 
-/** Sets an order and what belongs to it back in time. */
+/** Sets an order back in time. */
 async function age(id: string, days: number) {
   const { db } = service.database
   await sql`update orders set created_at = created_at - ${days} * interval '1 day', next_check_at = null
     where id = ${id}`.execute(db)
 }
 
-/** After the housekeeping that is next; a time much further on would count as a mistake of a clock. */
+/** After the next housekeeping; a time much later would count as a wrong clock. */
 const soon = () => new Date(service.clock.now().getTime() + 3_660_000)
 
-/** An hour later, so that the housekeeping is due. */
+/** Advances an hour, so that the housekeeping is due, and runs it. */
 async function deleteOldData() {
   service.clock.advance(3_600_000)
   await service.sweeper.sweepOnce()
@@ -62,7 +62,7 @@ const belonging = [
   'order_calls',
 ]
 
-test('the lease that a killed process leaves behind holds the removal up for moments, not for an hour', async () => {
+test('the lease that a killed process leaves behind delays the deletion for seconds, not for an hour', async () => {
   const id = await pay('LEFT-1')
   await age(id, 401)
   service.clock.advance(3_600_000)
@@ -80,7 +80,7 @@ async function isThere(id: string): Promise<boolean> {
   return (await db.selectFrom('orders').select('id').where('id', '=', id).execute()).length === 1
 }
 
-test('an order goes with all that belongs to it after its time, and not a day before', async () => {
+test('an order is deleted with everything that belongs to it after its time, and not a day before', async () => {
   const [old, younger] = [await pay('OLD'), await pay('YOUNGER')]
   const { db } = service.database
   const refunded = await sql`insert into order_operations
@@ -112,7 +112,7 @@ test('an order goes with all that belongs to it after its time, and not a day be
   expect(await count('order_events', younger)).toBeGreaterThan(0)
 })
 
-test('an order that may still change, or that somebody has to decide on, stays', async () => {
+test('an order that may still change, or that needs a decision, is not deleted', async () => {
   const { db } = service.database
   const waiting = await pay('WAITING')
   const doubtful = await pay('DOUBTFUL')
@@ -139,7 +139,7 @@ test('an order that may still change, or that somebody has to decide on, stays',
   expect(rows.map(({ id }) => id).toSorted()).toEqual(all.toSorted())
 })
 
-test('calls and webhooks go after their own time, in steps with a rest between, and what waits stays', async () => {
+test('calls and webhooks are deleted after their own time, in steps with pauses, and waiting webhooks stay', async () => {
   const { db } = service.database
   const id = await pay('CALLS')
   const ago = (days: number) => new Date(service.clock.now().getTime() - days * dayMs)
@@ -151,8 +151,8 @@ test('calls and webhooks go after their own time, in steps with a rest between, 
     values (${randomUUID()}, true, 'processed', ${ago(11)}, null, 'old'),
       (${randomUUID()}, true, 'processed', ${ago(9)}, null, 'young'),
       (${randomUUID()}, true, 'received', ${ago(11)}, ${soon()}, 'waiting')`.execute(db)
-  const restsOf = () => service.sleeps.filter((ms) => ms >= 50).length
-  const rests = restsOf()
+  const pausesSoFar = () => service.sleeps.filter((ms) => ms >= 50).length
+  const pauses = pausesSoFar()
   await deleteOldData()
   const old = await sql`select from order_calls where at < ${ago(5)}`.execute(db)
   expect(old.rows).toHaveLength(0)
@@ -161,6 +161,6 @@ test('calls and webhooks go after their own time, in steps with a rest between, 
     db,
   )
   expect(rows.map(({ topic }) => topic)).toEqual(['waiting', 'young'])
-  // Three steps of calls at least, one of each other kind.
-  expect(restsOf() - rests).toBeGreaterThanOrEqual(6)
+  // At least three steps of calls, and one of each other kind.
+  expect(pausesSoFar() - pauses).toBeGreaterThanOrEqual(6)
 })

@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Success statuses that the specification leaves open and the decisions settle. */
+/** Success statuses that the specification leaves open. */
 const created = new Set(['/orders', '/api-keys', '/stores', '/stores/{storeExternalId}/pos'])
 
 function successesOf(route: ContractRoute): number[] {
@@ -33,7 +33,7 @@ function successesOf(route: ContractRoute): number[] {
 
 const securityOf = {
   public: [],
-  // The signature of a webhook covers a header and the query, which no scheme of OpenAPI can say.
+  // The signature of a webhook covers a header and the query, which no security scheme of OpenAPI describes.
   signed: [],
   client: [{ clientKey: [] }, { adminToken: [] }],
   admin: [{ adminToken: [] }],
@@ -49,7 +49,7 @@ describe.each(contract.routes)('$method $path', (route) => {
     if (route.access !== 'public') expect(statuses).toContain(401)
   })
 
-  test('takes the query of the specification, and asks for nothing more', () => {
+  test('accepts the query of the specification and requires nothing more', () => {
     const parameters = operationOf(document, route).parameters ?? []
     const inQuery = parameters.filter((parameter) => parameter.in === 'query')
     const named = new Map(inQuery.map(({ name, required }) => [name, required === true]))
@@ -64,7 +64,7 @@ describe.each(contract.routes)('$method $path', (route) => {
     expect(inPath.map(({ name }) => `{${name}}`)).toEqual(route.path.match(/\{[^}]+\}/g) ?? [])
   })
 
-  test('takes the body of the specification, asks for nothing more and refuses unknown fields', () => {
+  test('accepts the body of the specification, requires nothing more and refuses unknown fields', () => {
     const content = operationOf(document, route).requestBody?.content['application/json']
     if (!route.body) {
       expect(content).toBeUndefined()
@@ -73,7 +73,7 @@ describe.each(contract.routes)('$method $path', (route) => {
     const { properties, required, schema } = fieldsOf(document, content?.schema)
     for (const [name, wanted] of Object.entries(route.body)) {
       expect(properties, name).toHaveProperty(name)
-      // One form of a body that has several is the specification's, and that one asks for it.
+      // A body with several forms: the first is that of the specification and requires the field.
       const ownForm = schema.oneOf?.[0]?.required ?? []
       if (wanted !== null) expect([...required, ...ownForm].includes(name), name).toBe(wanted)
     }
@@ -81,7 +81,7 @@ describe.each(contract.routes)('$method $path', (route) => {
     expect(schema.additionalProperties).toBe(false)
   })
 
-  test('answers with the fields of the specification, always', () => {
+  test('answers with all fields of the specification', () => {
     if (!route.out) return
     const answer = fieldsOf(document, successSchema(document, route, successesOf(route)))
     for (const name of route.out) expect(answer.required, name).toContain(name)
@@ -99,7 +99,7 @@ test('the pages of the specification are served', async () => {
   expect(service.app.hasRoute({ method: 'GET', url: '/dashboard' })).toBe(true)
 })
 
-/** Where each value list of the specification stands in the description. */
+/** Where the document contains each list of values of the specification. */
 const enumPlaces: Record<string, string[]> = {
   order_status: ['Order.status', 'OrderAccepted.status', 'OrderCanceled.status'],
   payment_method: ['NewOrder.payment_method', 'Order.payment_method'],
@@ -115,7 +115,7 @@ function place(path: string): Schema {
   return found
 }
 
-test('every list of values is the one of the specification', () => {
+test('every list of values equals that of the specification', () => {
   const { actions, ...lists } = contract.enums
   expect(actions?.length).toBeGreaterThan(0)
   expect(Object.keys(enumPlaces).sort()).toEqual(Object.keys(lists).sort())
@@ -131,7 +131,7 @@ test('every list of values is the one of the specification', () => {
   ])
 })
 
-test('every limit is the one of the specification', () => {
+test('every limit equals that of the specification', () => {
   const { limits } = contract
   expect(place('NewOrder.external_reference').maxLength).toBe(limits.external_reference_chars)
   expect(place('NewOrder.description').maxLength).toBe(limits.description_chars)
@@ -155,7 +155,7 @@ function operations() {
   )
 }
 
-test('every code of the catalogue is in the description and declared by a route, with its status', () => {
+test('every error code is in the document and declared by a route, with its status', () => {
   const declared = new Map<string, Set<string>>()
   for (const { operation } of operations()) {
     for (const [status, { description }] of Object.entries(operation.responses)) {
@@ -171,7 +171,7 @@ test('every code of the catalogue is in the description and declared by a route,
   expect(declared.size).toBe(Object.keys(errorCatalogue).length)
 })
 
-test('every parameter says what it is', () => {
+test('every parameter has a description', () => {
   const silent = operations().flatMap(({ name, operation }) =>
     (operation.parameters ?? [])
       .filter((parameter) => !parameter.description)
@@ -180,7 +180,7 @@ test('every parameter says what it is', () => {
   expect(silent).toEqual([])
 })
 
-test('every body and every answer shows an example', () => {
+test('every body and every answer has an example', () => {
   const shows = (schema: Schema | undefined): boolean => {
     if (!schema) return false
     const { schema: found, properties } = fieldsOf(document, schema)
@@ -200,7 +200,7 @@ test('every body and every answer shows an example', () => {
   expect(without).toEqual([])
 })
 
-/** What is wrong with an example of this schema, in words; formats and patterns are left to Redocly. */
+/** The faults of an example of this schema, as text; Redocly checks formats and patterns. */
 function misfits(schema: Schema | undefined, value: unknown, path: string): string[] {
   const { schema: found, properties, required } = fieldsOf(document, schema)
   if (Array.isArray(value)) {
@@ -218,7 +218,7 @@ function misfits(schema: Schema | undefined, value: unknown, path: string): stri
   ]
 }
 
-test('every example is one of its schema', () => {
+test('every example matches its schema', () => {
   const { schemas } = document.components
   expect(
     Object.entries(schemas).flatMap(([name, schema]) =>
@@ -230,7 +230,7 @@ test('every example is one of its schema', () => {
   )
 })
 
-test('every route says in a sentence of its own what it does, and has an id of its own', () => {
+test('every route has a summary and an operation id of its own', () => {
   const ids = new Set(operations().map(({ operation }) => operation.operationId))
   expect(ids.size).toBe(operations().length)
   for (const { name, operation } of operations()) {
@@ -239,7 +239,7 @@ test('every route says in a sentence of its own what it does, and has an id of i
   }
 })
 
-test('Redocly finds nothing but what the specification itself asks for', {
+test('Redocly reports only what the specification itself requires', {
   tags: ['long'],
   timeout: 60_000,
 }, async () => {

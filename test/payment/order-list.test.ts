@@ -7,7 +7,7 @@ import { openOwnShop, refund } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
 
-/** Orders as people look for them: by where they stand, what they come to, and by amounts as they are written. */
+/** Orders as people search them: by standing, by totals, and by amounts as they are written. */
 let service: TestService
 /** Has one order, `FIRST`, and copies of it. */
 let shop: Till
@@ -44,7 +44,7 @@ async function sell(reference: string, amount: string, till: Till): Promise<stri
   return id
 }
 
-/** Copies of the order `FIRST` with other contents, as the database holds them. */
+/** Copies of the order `FIRST` with other fields. */
 async function copies(rows: Record<string, unknown>[]): Promise<void> {
   const whole = rows.map((row) => {
     const id = randomUUID()
@@ -56,7 +56,7 @@ async function copies(rows: Record<string, unknown>[]): Promise<void> {
     where first.external_reference = 'FIRST'`.execute(service.database.db)
 }
 
-test('orders are counted and summed by where they stand, whatever standing is shown; each client its own', async () => {
+test('orders are counted and summed by standing, whatever standing is listed; each client its own', async () => {
   const admin = async (query: string) =>
     (await asAdmin(service, { url: `/admin/orders?totals=true${query}` })).json().totals
   const before = (await admin('')).all.orders
@@ -89,7 +89,7 @@ test('orders are counted and summed by where they stand, whatever standing is sh
   expect(shown).toMatchObject({ total: 1, orders: [{ external_reference: 'PAID' }], totals })
   const { orders } = await list('standing=received', shop)
   expect(orders.map((one) => one.external_reference)).toEqual(['PART', 'PAID'])
-  // As the statistics count what is paid.
+  // The statistics count paid orders in the same way.
   const from = new Date(service.clock.now().getTime() - 86_400_000).toISOString()
   const url = `/statistics?from=${from}`
   const { paid: counted } = (await call(service, { url, token: shop.key })).json()
@@ -104,7 +104,7 @@ test('orders are counted and summed by where they stand, whatever standing is sh
   expect((await list('totals=true', other)).totals?.all).toMatchObject({ orders: 1 })
 })
 
-test('an amount is found however it is written', async () => {
+test('an amount is found in every notation', async () => {
   const other = await openOwnShop(service, 'amounts')
   await sell('AMOUNT', '1234,50', other)
   for (const q of ['1234,50', '1.234,50', '1,234.50', '1234.5', '1234', '1.234']) {
@@ -126,7 +126,7 @@ test.each([
   }
 })
 
-test('an order that was given up before it had an answer is in doubt, and on its way no more', async () => {
+test('an order that was canceled before its creation was answered is in doubt, not under way', async () => {
   await copies([
     { external_reference: 'GIVEN-UP', creation: 'unknown', cancel_requested_at: new Date() },
     { external_reference: 'GIVEN-UP-2', creation: 'intent', cancel_requested_at: new Date() },
@@ -137,7 +137,7 @@ test('an order that was given up before it had an answer is in doubt, and on its
   expect((await list('standing=under_way&q=GIVEN')).orders).toEqual([])
 })
 
-test('where an order stands is the same for who filters and for who reads it, whatever became of it', async () => {
+test('the filter by standing and the standing in each order agree, for every combination of states', async () => {
   const crossed = <Row extends object>(rows: Row[], key: string, values: unknown[]) =>
     rows.flatMap((row) => values.map((value) => ({ ...row, [key]: value })))
   const now = service.clock.now()
@@ -163,7 +163,7 @@ test('where an order stands is the same for who filters and for who reads it, wh
       ...(settled_as && { settled_at: now, settled_reason: 'x' }),
     })),
   )
-  // What the database lets stand at all; of that every seventh, which meets all of each and most of every two.
+  // The rows that the constraints allow; every seventh of them covers each value and most pairs.
   rows = rows
     .filter(({ creation, status }) => creation !== 'refused' || status === 'failed')
     .filter((_, index) => index % 7 === 0)

@@ -98,9 +98,9 @@ test('without webhooks the stream sends what the sweeper finds on new and old or
   expect(await watched.next()).toMatchObject({ data: { status: 'processed' } })
 
   const { mp_order_id } = await orderRow(service, orderId)
-  const book = ordersAtProvider(service, shop).find(({ id }) => id === mp_order_id)
-  if (!book) throw new Error('the provider has no such order')
-  await sandboxRefund(service, book)
+  const providerOrder = ordersAtProvider(service, shop).find(({ id }) => id === mp_order_id)
+  if (!providerOrder) throw new Error('the provider has no such order')
+  await sandboxRefund(service, providerOrder)
   service.clock.advance(30_000)
   expect(await watched.next()).toMatchObject({ data: { status: 'refunded' } })
 })

@@ -27,7 +27,7 @@ async function openOrder(client: string) {
 
 type Shown = Record<string, unknown>
 
-/** What reads of an order show instead of the truth. */
+/** Alters what reads of an order at the provider show. */
 function show(change: (body: Shown, payment: Shown) => Shown) {
   proxy.alter = ({ status, body }, { method, path }) => {
     if (method !== 'GET' || !path.startsWith('/v1/orders/')) return undefined
@@ -41,24 +41,27 @@ const contradicted = { outcome: 'unknown', cashier: { action: 'call_supervisor' 
 test.each<[string, (payment: Shown) => Shown[]]>([
   ['whose only payment failed', (payment) => [{ ...payment, status: 'failed' }]],
   ['without a payment', () => []],
-])('an order shown as processed %s is not charged: somebody looks', async (name, payments) => {
-  const { till, orderId } = await openOrder(`unpaid ${name}`)
-  show((_order, payment) => ({
-    status: 'processed',
-    status_detail: 'accredited',
-    transactions: { payments: payments(payment) },
-  }))
-  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
-    status: 'created',
-    ...contradicted,
-  })
-  proxy.alter = undefined
-  await act(service, orderId, payByCard)
-  await sweepAfter(service, 5_000)
-  expect((await readOrder(service, till, orderId)).json()).toMatchObject({ outcome: 'charged' })
-})
+])(
+  'an order shown as processed %s is not charged: a supervisor is called',
+  async (name, payments) => {
+    const { till, orderId } = await openOrder(`unpaid ${name}`)
+    show((_order, payment) => ({
+      status: 'processed',
+      status_detail: 'accredited',
+      transactions: { payments: payments(payment) },
+    }))
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+      status: 'created',
+      ...contradicted,
+    })
+    proxy.alter = undefined
+    await act(service, orderId, payByCard)
+    await sweepAfter(service, 5_000)
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject({ outcome: 'charged' })
+  },
+)
 
-test('a processed order with the detail refunded and a refund of all is refunded', async () => {
+test('a processed order with the detail refunded and a refund of the whole amount is refunded', async () => {
   const { till, orderId } = await openOrder('refunded by detail')
   await act(service, orderId, payByCard)
   show((_order, payment) => ({
@@ -82,7 +85,7 @@ test('a processed order with the detail refunded and a refund of all is refunded
 })
 
 test.each(['processing', 'in_process', 'a_new_word'])(
-  'an order shown as %s is open: the till waits',
+  'an order shown as %s is open, and the cashier waits',
   async (word) => {
     const { till, orderId } = await openOrder(`open ${word}`)
     show(() => ({ status: word, status_detail: 'x' }))
@@ -101,7 +104,7 @@ test.each(['processing', 'in_process', 'a_new_word'])(
 test.each([
   ['charged_back', 'charged_back'],
   ['a_new_word', 'accredited'],
-])('a paid order that is shown as %s stays charged', async (word, detail) => {
+])('a paid order that is later shown as %s stays charged', async (word, detail) => {
   const { till, orderId } = await openOrder(`paid, then ${word}`)
   await act(service, orderId, payByCard)
   await readOrder(service, till, orderId)
@@ -118,7 +121,7 @@ test.each([
 })
 
 test.each(['action_required', 'canceled', 'a_new_word'])(
-  'an order shown as %s with an approved payment: somebody looks',
+  'an order shown as %s with an approved payment calls a supervisor',
   async (word) => {
     const { till, orderId } = await openOrder(`paid, yet ${word}`)
     await act(service, orderId, payByCard)
@@ -134,7 +137,7 @@ test.each([
   ['processing', 'processed', { outcome: 'charged', cashier: { action: 'give_receipt' } }],
   ['in_process', 'failed', { outcome: 'not_charged', cashier: { action: 'other_payment_method' } }],
 ])(
-  'an order that the provider works on (%s) waits, takes no cancel, and ends as %s',
+  'an order that the provider is processing (%s) waits, takes no cancel, and ends as %s',
   async (as, then, end) => {
     const { till, orderId } = await openOrder(`worked on ${as}`)
     await act(service, orderId, { do: 'process', as, then, after_ms: 60_000 })

@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-test('every action on an order is one entry, done or failed, with who, when, how long and why', async () => {
+test('every action on an order writes one entry with caller, time, duration, outcome and reason', async () => {
   const till = await openOwnShop(service, 'audited')
   const startedAt = service.clock.now().getTime()
   const address = '192.0.2.7'
@@ -71,7 +71,7 @@ test('every action on an order is one entry, done or failed, with who, when, how
   expect(check.json()).toMatchObject({ valid: true })
 })
 
-test('what never was an action leaves no entry: reads, replays, refused forms and refused keys', async () => {
+test('reads, replays, invalid bodies and refused keys write no entry', async () => {
   const till = await openOwnShop(service, 'no action')
   const { order_id } = (await charge(service, till, { reference: 'AUD-4' })).json()
   const before = (await auditOf(service, till.client)).length
@@ -84,7 +84,7 @@ test('what never was an action leaves no entry: reads, replays, refused forms an
   expect((await auditOf(service, till.client)).length).toBe(before + 1)
 })
 
-test('a client without an account leaves its failures in the log too', async () => {
+test('failed actions of a client without a connection are audited', async () => {
   const till = await openOwnShop(service, 'unplugged')
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
   await charge(service, till, { reference: 'AUD-6' })

@@ -36,7 +36,7 @@ async function openOrder(client: string) {
 const audited = async (client: string) =>
   (await auditOf(service, client, 'order.canceled')).map((entry) => entry.status)
 
-test('a waiting order is canceled, and canceling it again answers the same', async () => {
+test('a waiting order is canceled, and a repeated cancel answers the same', async () => {
   const { till, orderId } = await openOrder('plain')
   const first = await cancel(service, till, orderId)
   expect(first.statusCode).toBe(200)
@@ -56,8 +56,8 @@ test('a waiting order is canceled, and canceling it again answers the same', asy
   expect(await audited(till.client)).toEqual(['success'])
 })
 
-test('the provider’s own number of the order cancels it too, and the answer names ours', async () => {
-  const { till, orderId } = await openOrder('by number')
+test('the provider’s id of the order cancels it too, and the answer has our id', async () => {
+  const { till, orderId } = await openOrder('by provider id')
   const response = await cancel(service, till, ordersAtProvider(service, till)[0]?.id ?? '')
   expect([response.statusCode, response.json().order_id]).toEqual([200, orderId])
 })
@@ -66,7 +66,7 @@ test.each([
   ['at_terminal', { do: 'fetch' }],
   ['action_required', { do: 'hold' }],
 ])(
-  'without a device that takes it an order in %s must be canceled from the terminal',
+  'on a device that takes no cancel, an order in %s must be canceled from the terminal',
   async (status, action) => {
     const { till, orderId } = await openOrder(`shown ${status}`)
     await act(service, orderId, action)
@@ -112,7 +112,7 @@ test('an order that was canceled at the terminal counts as canceled', async () =
   expect([response.statusCode, response.json().status]).toEqual([200, 'canceled'])
 })
 
-test('T28: cancels at once are one call to the provider and one entry in the log', async () => {
+test('T28: concurrent cancels make one call to the provider and one audit entry', async () => {
   const till = await openOwnShop(service, 'racing')
   const races = rounds(25)
   for (let round = 0; round < races; round += 1) {
@@ -122,7 +122,7 @@ test('T28: cancels at once are one call to the provider and one entry in the log
     expect(answers.map((answer) => answer.statusCode)).toEqual([200, 200, 200])
     expect(await providerRequests(service, canceling)).toHaveLength(1)
   }
-  // Not by a page of the log, which has 200 entries at the most.
+  // Read from the table, because a page of the log has at most 200 entries.
   const entries = await service.database.db
     .selectFrom('activity_log')
     .select('status')
@@ -132,9 +132,9 @@ test('T28: cancels at once are one call to the provider and one entry in the log
   expect(entries.map(({ status }) => status)).toEqual(Array(races).fill('success'))
 })
 
-test('a cancel that comes just after another one finds the order canceled and asks the provider nothing', async () => {
+test('a cancel right after another one finds the order canceled and makes no call', async () => {
   const { till, orderId } = await openOrder('close behind')
-  // Read before the other cancel went through, as by a request of the same moment.
+  // Read before the other cancel succeeded, as by a concurrent request.
   const asRead = await orderRow(service, orderId)
   expect((await cancel(service, till, orderId)).statusCode).toBe(200)
   await forgetRequests(service)
@@ -151,26 +151,29 @@ const lost: [string, Omit<FaultRule, 'path'>][] = [
   ['500', { kind: '500' }],
 ]
 
-test.each(lost)('a cancel hit once by %s is repeated under the same key', async (_name, fault) => {
-  const { till, orderId } = await openOrder(`once ${fault.kind}`)
-  await setFaults(service, { ...canceling, ...fault, count: 1 })
-  await forgetRequests(service)
-  expect((await cancel(service, till, orderId)).statusCode).toBe(200)
-  const keys = (await providerRequests(service, canceling)).map(
-    (request) => request.headers['x-idempotency-key'],
-  )
-  expect(keys).toHaveLength(2)
-  expect(new Set(keys).size).toBe(1)
-})
+test.each(lost)(
+  'a cancel that fails once by %s is repeated under the same key',
+  async (_name, fault) => {
+    const { till, orderId } = await openOrder(`once ${fault.kind}`)
+    await setFaults(service, { ...canceling, ...fault, count: 1 })
+    await forgetRequests(service)
+    expect((await cancel(service, till, orderId)).statusCode).toBe(200)
+    const keys = (await providerRequests(service, canceling)).map(
+      (request) => request.headers['x-idempotency-key'],
+    )
+    expect(keys).toHaveLength(2)
+    expect(new Set(keys).size).toBe(1)
+  },
+)
 
 test.each(lost)(
-  'a cancel hit for good by %s is found done, or kept and finished by the sweeper',
+  'a cancel that keeps failing by %s is found done, or finished by the sweeper',
   async (_name, fault) => {
     const { till, orderId } = await openOrder(`lost ${fault.kind}`)
     await setFaults(service, { ...canceling, ...fault })
     const response = await cancel(service, till, orderId)
     const isDone = ordersAtProvider(service, till)[0]?.status === 'canceled'
-    // A read shows that it worked, though its own answer never came.
+    // A read shows that it succeeded although its answer was lost.
     expect(response.statusCode).toBe(isDone ? 200 : 504)
     if (!isDone) {
       expect(response.json()).toMatchObject({
@@ -190,7 +193,7 @@ test.each(lost)(
   },
 )
 
-test('a lost cancel that comes too late leaves the payment as it is', async () => {
+test('a lost cancel that comes too late leaves the payment unchanged', async () => {
   const { till, orderId } = await openOrder('too late')
   await setFaults(service, { ...canceling, kind: 'drop_before' })
   expect((await cancel(service, till, orderId)).statusCode).toBe(504)
@@ -207,14 +210,9 @@ test('a lost cancel that comes too late leaves the payment as it is', async () =
 
 test.each([
   ['429', { kind: '429' }, 429, 'RATE_LIMITED'],
-  [
-    'a code nobody knows',
-    { kind: 'status', status: 400, code: 'whatever' },
-    504,
-    'PROVIDER_TIMEOUT',
-  ],
+  ['an unknown code', { kind: 'status', status: 400, code: 'whatever' }, 504, 'PROVIDER_TIMEOUT'],
 ] as const)(
-  'a cancel refused with %s never calls an order uncharged that may still be paid',
+  'a cancel refused with %s does not report an order as not_charged that may still be paid',
   async (name, fault, status, code) => {
     const { till, orderId } = await openOrder(`refused ${name}`)
     await setFaults(service, { ...canceling, ...fault })
@@ -232,7 +230,7 @@ test.each([
   },
 )
 
-test('without a connection nothing is canceled, then or later', async () => {
+test('without a connection nothing is canceled, now or later', async () => {
   const { till, orderId } = await openOrder('unplugged')
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
   const response = await cancel(service, till, orderId)

@@ -144,7 +144,7 @@ test('absent description and ticket number read null, and the default expiry is 
   expect(Date.parse(order.expires_at) - Date.parse(order.created_at)).toBe(16 * 60_000)
 })
 
-test('the cashier is spoken to in Spanish, or in the language of the request', async () => {
+test('the cashier message is in Spanish, or in the language of the request', async () => {
   const till = await openOwnShop(service, 'speech')
   const { order_id } = (await charge(service, till, { reference: 'L-1' })).json()
   const message = async (language?: string) => {
@@ -167,7 +167,7 @@ test('the cashier is spoken to in Spanish, or in the language of the request', a
   expect(await message('es;q=0.1, en;q=0.9')).toBe(english)
 })
 
-test('another client’s order is a missing one, byte for byte, on every route that names an order', async () => {
+test('an order of another client is answered like a missing one, byte for byte, on every route that names an order', async () => {
   const owner = await openOwnShop(service, 'owner')
   const other = await enrol(service, 'other')
   const { order_id } = (await charge(service, owner, { reference: 'O-1' })).json()
@@ -198,7 +198,7 @@ test('another client’s order is a missing one, byte for byte, on every route t
   expect(await answers(order_id)).toEqual(expected)
   expect(await answers(mpOrderId)).toEqual(expected)
   expect(await providerRequests(service)).toEqual([])
-  // An order that nobody here knows may be one that only the provider knows any more: it is asked once, as this client.
+  // An id of the provider's form that is unknown here is read there once, with the token of this client.
   const unknown = `ORDTST${'0'.repeat(26)}`
   expect(await answers(unknown)).toEqual(expected)
   expect(await providerRequests(service)).toMatchObject([
@@ -209,10 +209,10 @@ test('another client’s order is a missing one, byte for byte, on every route t
   expect(listed).toEqual({ orders: [], total: 0 })
 })
 
-test('orders are listed newest first, filtered, paged, and each client sees its own', async () => {
+test('orders are listed newest first, filtered, paged, and each client reads its own', async () => {
   const till = await openOwnShop(service, 'lister')
-  const stranger = await openOwnShop(service, 'stranger')
-  await charge(service, stranger, { reference: 'L-0' })
+  const neighbour = await openOwnShop(service, 'neighbour')
+  await charge(service, neighbour, { reference: 'L-0' })
   const ids: string[] = []
   for (const reference of ['L-0', 'L-1', 'L-2']) {
     const { order_id } = (await charge(service, till, { reference, amount: '5,00' })).json()
@@ -260,7 +260,7 @@ test.each([
   ['to=2026-13-01T00:00:00Z', 'to'],
   [`external_reference=${'r'.repeat(65)}`, 'external_reference'],
   ['caja_id=%00', 'caja_id'],
-])('a list with %s is refused by field', async (query, path) => {
+])('a list with %s is refused, and the error names the field', async (query, path) => {
   const till = await shared()
   for (const [url, token] of [
     [`/orders?${query}`, till.key],
@@ -272,7 +272,7 @@ test.each([
   }
 })
 
-test('dates at the end of the calendar are answered, not crashed on', async () => {
+test('dates at the end of the calendar do not cause a 5xx', async () => {
   const till = await shared()
   for (const date of ['0001-01-01T00:00:00Z', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59Z']) {
     for (const name of ['from', 'to']) {
@@ -288,7 +288,7 @@ async function shared(): Promise<Till> {
   return sharedTill
 }
 
-test('a charge that went well is one line of the log, of at most 400 bytes, with its order', async () => {
+test('a successful charge writes one log line, of at most 400 bytes, with its order', async () => {
   const till = await openOwnShop(service, 'logged')
   const before = service.logLines.length
   const { order_id } = (await charge(service, till, { reference: 'LOG-1' })).json()
@@ -302,7 +302,7 @@ test('a charge that went well is one line of the log, of at most 400 bytes, with
   expect(Buffer.byteLength(lines[0] ?? '')).toBeLessThanOrEqual(400)
 })
 
-test('a box that does not exist, or belongs to another client, is 404 before any provider call', async () => {
+test('a box that does not exist or belongs to another client is 404 before any provider call', async () => {
   const till = await openOwnShop(service, 'boxes')
   const other = await enrol(service, 'no-boxes')
   await forgetRequests(service)
@@ -318,7 +318,7 @@ test('a box that does not exist, or belongs to another client, is 404 before any
 })
 
 test('a charge without a connection is refused as not charged', async () => {
-  const till = await openOwnShop(service, 'gone')
+  const till = await openOwnShop(service, 'disconnected')
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
   const response = await charge(service, till, { reference: 'G-1' })
   expect(response.statusCode).toBe(409)
@@ -330,7 +330,7 @@ test('a charge without a connection is refused as not charged', async () => {
   expect((await call(service, { url: '/orders', token: till.key })).json().total).toBe(0)
 })
 
-test('two boxes of one store charge side by side', async () => {
+test('two boxes of one store charge at the same time', async () => {
   const till = await enrol(service, 'wide', newAccount())
   await createStore(service, till, { id: 'SUC-2', boxes: ['C-1', 'C-2'] })
   const terminals = [

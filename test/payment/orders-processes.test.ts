@@ -18,7 +18,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, charge, payByCard, readOrder, sandboxCall } from '../support/till.ts'
 
-/** Two processes on one database, as they stand behind a load balancer. */
+/** Two processes on one database, as behind a load balancer. */
 let service: TestService
 let duplicate: TestService
 beforeAll(async () => {
@@ -53,7 +53,7 @@ test('equal charges in two processes are sent once, and both get the order', asy
   expect(await providerRequests(service, creation)).toHaveLength(1)
 })
 
-test('a refused charge tells an equal one in another process that nothing was charged, and it is true', async () => {
+test('a refused charge is not_charged for an equal one in another process too, and nothing was charged', async () => {
   const till = await openOwnShop(service, 'both refused')
   await forgetRequests(service)
   await setFaults(
@@ -100,7 +100,7 @@ test('a refused refund ends equal ones in another process too, and its key makes
   ])
 })
 
-test('a refund that finds no connection is not called refused when another process has taken it over', async () => {
+test('a refund without a connection is unknown, not refused, when another process has taken it over', async () => {
   const till = await openOwnShop(service, 'taken over')
   const { order_id } = (await charge(service, till, { reference: 'P-6', amount: '100,00' })).json()
   await act(service, order_id, payByCard)
@@ -115,7 +115,7 @@ test('a refund that finds no connection is not called refused when another proce
   const answer = refund(service, till, order_id, '30,00', 'refund-key')
   await reached(renewal)
   await sandboxCall(service, 'POST', `/_sandbox/users/${till.mpUserId}/revoke`)
-  // Its claim has ended, as when this process stood still, and another one sends.
+  // Its lease has expired, as after a suspension, and another process sends.
   await service.database.db
     .updateTable('order_operations')
     .set({ sender: order_id })
@@ -128,7 +128,7 @@ test('a refund that finds no connection is not called refused when another proce
   expect((await operationsOf(service, order_id)).map((row) => row.state)).toEqual(['intent'])
 })
 
-test('equal cancels in two processes are sent once, and both are told that the order is canceled', async () => {
+test('equal cancels in two processes are sent once, and both answer that the order is canceled', async () => {
   const till = await openOwnShop(service, 'both cancel')
   const { order_id } = (await charge(service, till, { reference: 'P-7' })).json()
   await forgetRequests(service)
@@ -142,8 +142,8 @@ test('equal cancels in two processes are sent once, and both are told that the o
   expect(await operationsOf(service, order_id)).toMatchObject([{ state: 'done', sender: null }])
 })
 
-test('a refused cancel ends equal ones in another process too, and a later one goes through', async () => {
-  const till = await openOwnShop(service, 'both cancel in vain')
+test('a refused cancel ends equal ones in another process too, and a later one succeeds', async () => {
+  const till = await openOwnShop(service, 'both cancels refused')
   const { order_id } = (await charge(service, till, { reference: 'P-8' })).json()
   await forgetRequests(service)
   await setFaults(
@@ -165,8 +165,8 @@ test('a refused cancel ends equal ones in another process too, and a later one g
   ])
 })
 
-test('a cancel that a dead process was sending is taken up after a few seconds', async () => {
-  const till = await openOwnShop(service, 'dead canceler')
+test('a cancel that a crashed process was sending is continued after a few seconds', async () => {
+  const till = await openOwnShop(service, 'crashed cancel')
   const { order_id } = (await charge(service, till, { reference: 'P-9' })).json()
   await setFaults(service, { ...canceling, kind: 'drop_before' })
   expect((await cancel(service, till, order_id)).json().outcome).toBe('unknown')
@@ -184,8 +184,8 @@ test('a cancel that a dead process was sending is taken up after a few seconds',
   expect(await operationsOf(service, order_id)).toMatchObject([{ state: 'done', sender: null }])
 })
 
-test('a key that a dead process was sending under is free after a few seconds', async () => {
-  const till = await openOwnShop(service, 'dead sender')
+test('a key under which a crashed process was sending is free after a few seconds', async () => {
+  const till = await openOwnShop(service, 'crashed charge')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'P-4' })).json()
   await clearFaults(service)
@@ -201,7 +201,7 @@ test('a key that a dead process was sending under is free after a few seconds', 
   expect(await orderRow(service, order_id)).toMatchObject({ creation: 'confirmed', sender: null })
 })
 
-test('the table itself keeps an ended order as it ended', async () => {
+test('the database refuses to change the status of an ended order', async () => {
   const till = await openOwnShop(service, 'no way back')
   const { order_id } = (await charge(service, till, { reference: 'P-5' })).json()
   const move = (status: 'canceled' | 'created' | 'processed', version: number) =>

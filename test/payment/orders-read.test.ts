@@ -52,7 +52,7 @@ test.each([
   ['failed', { do: 'decline', status_detail: 'insufficient_amount' }, 'not_charged'],
   ['expired', { do: 'expire' }, 'not_charged'],
   ['action_required', { do: 'hold' }, 'unknown'],
-])('a read follows the provider to %s and keeps it', async (status, action, outcome) => {
+])('a read follows the provider to %s and stores it', async (status, action, outcome) => {
   const { till, orderId } = await openOrder(`follow ${status}`)
   const before = (await readOrder(service, till, orderId)).json()
   await act(service, orderId, action)
@@ -71,7 +71,7 @@ test.each([
   ['max_attempts_exceeded', 'intentos'],
   ['rejected_by_issuer', 'rechazado'],
 ])(
-  'a payment declined for %s is shown as rejected, with words for the cashier',
+  'a payment declined for %s is shown as rejected, with a message for the cashier',
   async (detail, word) => {
     const { till, orderId } = await openOrder(`declined ${detail}`)
     await act(service, orderId, { do: 'decline', status_detail: detail })
@@ -84,7 +84,7 @@ test.each([
   },
 )
 
-test('an ended order is read from here; a paid one still from the provider', async () => {
+test('an ended order is read from the database, a paid one from the provider', async () => {
   for (const [action, reads] of [
     [{ do: 'cancel' }, 0],
     [{ do: 'decline' }, 0],
@@ -100,13 +100,13 @@ test('an ended order is read from here; a paid one still from the provider', asy
   }
 })
 
-test('our number and the provider’s find the same order', async () => {
-  const { till, orderId } = await openOrder('both numbers')
+test('the id of this service and the provider’s id find the same order', async () => {
+  const { till, orderId } = await openOrder('both ids')
   const mpOrderId = ordersAtProvider(service, till)[0]?.id ?? ''
   for (const id of [orderId, orderId.toUpperCase(), mpOrderId]) {
     expect((await readOrder(service, till, id)).json().order_id).toBe(orderId)
   }
-  const admin = await asAdmin(service, { url: `/orders/${mpOrderId}?client=both%20numbers` })
+  const admin = await asAdmin(service, { url: `/orders/${mpOrderId}?client=both%20ids` })
   expect(admin.json().order_id).toBe(orderId)
 })
 
@@ -138,7 +138,7 @@ async function cached() {
   return known
 }
 
-test('hostile ids in a body are refused or not found, never a crash', async () => {
+test('hostile ids in a body are refused or not found, and cause no 5xx', async () => {
   const { till } = await cached()
   for (const id of ['\u0000', 'a\u0000b', '\ud800', '%', '../..', "' or 1=1--", '\n']) {
     for (const url of ['/orders/cancel', '/orders/refund']) {
@@ -157,7 +157,7 @@ test.each([
   ['drop', { kind: 'drop_after' }],
   ['torn', { kind: 'torn_body' }],
 ])(
-  'with the provider unreachable (%s) the local order is answered as stale',
+  'while the provider cannot be reached (%s) the stored order is answered as stale',
   async (name, fault) => {
     const { till, orderId } = await openOrder(`stale ${name}`)
     await act(service, orderId, payByCard)
@@ -166,13 +166,13 @@ test.each([
     expect([response.statusCode, response.headers['x-order-stale']]).toEqual([200, 'true'])
     expect(response.json()).toMatchObject({ status: 'created', stale: true, outcome: 'unknown' })
     await clearFaults(service)
-    const healed = await readOrder(service, till, orderId)
-    expect(healed.headers).not.toHaveProperty('x-order-stale')
-    expect(healed.json()).toMatchObject({ status: 'processed', stale: false })
+    const fresh = await readOrder(service, till, orderId)
+    expect(fresh.headers).not.toHaveProperty('x-order-stale')
+    expect(fresh.json()).toMatchObject({ status: 'processed', stale: false })
   },
 )
 
-test('without a connection the local order is answered as stale', async () => {
+test('without a connection the stored order is answered as stale', async () => {
   const { till, orderId } = await openOrder('no connection')
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
   const response = await readOrder(service, till, orderId)
@@ -183,7 +183,7 @@ test('without a connection the local order is answered as stale', async () => {
   ])
 })
 
-test('an order that the provider no longer keeps is answered from here, not stale', async () => {
+test('an order that the provider has deleted is answered from the database, not as stale', async () => {
   const { till, orderId } = await openOrder('forgotten')
   await act(service, orderId, payByCard)
   await readOrder(service, till, orderId)
@@ -193,7 +193,7 @@ test('an order that the provider no longer keeps is answered from here, not stal
   expect(response.json()).toMatchObject({ status: 'processed', stale: false })
 })
 
-test('reads at once share one call to the provider', async () => {
+test('concurrent reads share one call to the provider', async () => {
   const { till, orderId } = await openOrder('shared read')
   await forgetRequests(service)
   const { deps } = service
@@ -206,7 +206,7 @@ test('reads at once share one call to the provider', async () => {
     if (asking === 20) lastAsks()
     return once(key, work)
   }
-  // The provider's answer comes when the last of them has asked.
+  // The provider answers when all 20 reads have asked.
   deps.provider.orders.get = async (...args) => {
     const evidence = await get(...args)
     await allAsk
@@ -244,7 +244,7 @@ test.each([
   ],
   ['another reference', { external_reference: 'OTHER' }, 'reference'],
   ['another account', { user_id: '1' }, 'account'],
-])('an answer about %s moves nothing and is flagged', async (name, fields, word) => {
+])('an answer with %s moves nothing and is flagged', async (name, fields, word) => {
   const { till, orderId } = await openOrder(`mutated ${name}`)
   await readOrder(service, till, orderId)
   proxy.alter = ({ status, body }, { method, path }) =>
@@ -258,13 +258,13 @@ test.each([
 
 test.each([
   ['no status', { status: null }],
-  ['another order’s number', { id: `ORDTST${'0'.repeat(26)}` }],
+  ['the id of another order', { id: `ORDTST${'0'.repeat(26)}` }],
   [
-    'an amount that is none',
+    'an invalid amount',
     { transactions: { payments: [{ id: 'P', amount: '1e9', status: 'processed' }] } },
   ],
-  ['a list for an object', { transactions: [] }],
-])('an answer with %s leaves the order as it was', async (name, fields) => {
+  ['a list in place of an object', { transactions: [] }],
+])('an answer with %s leaves the order unchanged', async (name, fields) => {
   const { till, orderId } = await openOrder(`odd ${name}`)
   proxy.alter = ({ status, body }, { method, path }) =>
     method === 'GET' && path.startsWith('/v1/orders/')
@@ -276,7 +276,7 @@ test.each([
   expect((await orderRow(service, orderId)).version).toBe(before.version)
 })
 
-test('a state of the provider that is not known here moves nothing: the till waits until it passes', async () => {
+test('an unknown state of the provider moves nothing, and the cashier waits until it ends', async () => {
   const { till, orderId } = await openOrder('odd state')
   proxy.alter = ({ status, body }, { method, path }) =>
     method === 'GET' && path.startsWith('/v1/orders/')
@@ -320,18 +320,18 @@ test('a long poll ends when the sweeper finds the change', async () => {
 })
 
 test.each([0, 3, 11])(
-  'without any webhook a till that waits for a charge %i minutes old knows its end within 10 s',
+  'without webhooks a waiting client gets the end of a charge %i minutes old within 10 s',
   async (minutes) => {
-    const { till, orderId } = await openOrder(`waits ${minutes} in silence`)
+    const { till, orderId } = await openOrder(`waits ${minutes} without webhooks`)
     service.clock.advance(minutes * 60_000)
     const poll = call(service, { url: `/orders/${orderId}?wait=20`, token: till.key })
     await expect.poll(() => service.deps.changes.waiting()).toBe(1)
-    // The sweeper looks in vain and plans its next look; only then something happens.
+    // The sweeper finds no change and plans its next check; the payment comes after that.
     await sweepAfter(service, 5_500)
-    const lookedAt = service.clock.now().getTime()
+    const checkedAt = service.clock.now().getTime()
     await expect
       .poll(async () => (await orderRow(service, orderId)).next_check_at?.getTime())
-      .toBeLessThan(lookedAt + 8_000)
+      .toBeLessThan(checkedAt + 8_000)
     await act(service, orderId, payByCard)
     for (let seconds = 0; seconds < 8; seconds += 2) await sweepAfter(service, 2_000)
     expect((await orderRow(service, orderId)).status).toBe('processed')
@@ -339,7 +339,7 @@ test.each([0, 3, 11])(
   },
 )
 
-test('a version that is already known to be old answers at once, and so does an ended order', async () => {
+test('a long poll with an old version is answered at once, and so is one of an ended order', async () => {
   const { till, orderId } = await openOrder('old version')
   const { version } = (await readOrder(service, till, orderId)).json()
   const read = (query: string) =>
@@ -352,7 +352,7 @@ test('a version that is already known to be old answers at once, and so does an 
   expect(performance.now() - started).toBeLessThan(5_000)
 })
 
-test('a till that names no version hears at once how an order ended, however early the customer paid', async () => {
+test('a long poll without a version is answered at once when the order has ended, however early it was paid', async () => {
   const { till, orderId } = await openOrder('paid before it waits')
   await act(service, orderId, payByCard)
   await deliver(service, { dataId: ordersAtProvider(service, till)[0]?.id ?? '' })
@@ -362,7 +362,7 @@ test('a till that names no version hears at once how an order ended, however ear
   expect(service.deps.changes.waiting()).toBe(0)
 })
 
-test('a long poll without a change ends with its time', async () => {
+test('a long poll without a change ends after its time', async () => {
   const { till, orderId } = await openOrder('times out')
   const started = performance.now()
   const response = await call(service, { url: `/orders/${orderId}?wait=1`, token: till.key })
@@ -377,13 +377,13 @@ test.each([
   ['wait=x', 'wait'],
   ['wait=1&version=0', 'version'],
   ['wait=1&version=x', 'version'],
-])('a read with %s is refused by field', async (query, path) => {
+])('a read with %s is refused, and the error names the field', async (query, path) => {
   const { till, orderId } = await cached()
   const response = await call(service, { url: `/orders/${orderId}?${query}`, token: till.key })
   expect([response.statusCode, response.json().details[0].path]).toEqual([422, path])
 })
 
-test('a revoked key ends its long polls long before their time, without the order', async () => {
+test('a revoked key ends its long polls early, without the order', async () => {
   const { till, orderId } = await openOrder('revoked while waiting')
   const started = performance.now()
   const poll = call(service, { url: `/orders/${orderId}?wait=20`, token: till.key })
@@ -394,7 +394,7 @@ test('a revoked key ends its long polls long before their time, without the orde
   expect([response.statusCode, response.json().code]).toEqual([401, 'UNAUTHORIZED'])
 })
 
-test('over a real socket a long poll waits, ends when its caller goes, and ends at shutdown', async () => {
+test('over a socket a long poll waits, ends when its client disconnects, and ends at shutdown', async () => {
   const own = await startTestService()
   let closed = false
   try {
@@ -414,15 +414,15 @@ test('over a real socket a long poll waits, ends when its caller goes, and ends 
       socket.end()
       return { socket, ended }
     }
-    const gone = open(`/orders/${order_id}?wait=30`)
-    const stays = open(`/orders/${order_id}?wait=30`)
+    const disconnecting = open(`/orders/${order_id}?wait=30`)
+    const waiting = open(`/orders/${order_id}?wait=30`)
     while (own.deps.changes.waiting() < 2) await wait(10)
-    gone.socket.destroy()
+    disconnecting.socket.destroy()
     while (own.deps.changes.waiting() > 1) await wait(10)
     const started = performance.now()
     closed = true
     await own.app.close()
-    expect(await stays.ended).toBe(200)
+    expect(await waiting.ended).toBe(200)
     expect(performance.now() - started).toBeLessThan(5_000)
     expect(own.deps.changes.waiting()).toBe(0)
   } finally {
@@ -431,7 +431,7 @@ test('over a real socket a long poll waits, ends when its caller goes, and ends 
   }
 })
 
-test('the administrator may long-poll too', async () => {
+test('the administrator may use a long poll too', async () => {
   const { orderId } = await openOrder('admin poll')
   const response = await call(service, {
     url: `/orders/${orderId}?wait=1&client=admin%20poll`,

@@ -56,7 +56,7 @@ afterEach(async () => {
 })
 
 let ticket = 0
-/** An order of 100.00 that is paid; the terminal is free again. */
+/** A paid order of 100.00; its terminal is free again. */
 async function paidOrder(
   action: Record<string, unknown> = payByCard,
   shop = till,
@@ -70,11 +70,11 @@ async function paidOrder(
   return order_id
 }
 
-const bookOf = async (orderId: string) => {
+const orderAtProvider = async (orderId: string) => {
   const { mp_order_id: id } = await orderRow(service, orderId)
-  const book = service.sandbox.ledger().orders.find((order) => order.id === id)
-  if (!book) throw new Error('the provider does not have the order')
-  return book
+  const providerOrder = service.sandbox.ledger().orders.find((order) => order.id === id)
+  if (!providerOrder) throw new Error('the provider does not have the order')
+  return providerOrder
 }
 
 test('a total refund answers the documented fields and the order is refunded', async () => {
@@ -94,7 +94,7 @@ test('a total refund answers the documented fields and the order is refunded', a
   })
   const order = (await readOrder(service, till, orderId)).json()
   expect(order).toMatchObject({ status: 'refunded', outcome: 'not_charged' })
-  const [made] = (await bookOf(orderId)).refunds
+  const [made] = (await orderAtProvider(orderId)).refunds
   expect(order.refunds).toEqual([
     {
       id: made?.id,
@@ -109,7 +109,7 @@ test('a total refund answers the documented fields and the order is refunded', a
   ])
 })
 
-test('partial refunds go on up to the paid amount, and reaching it makes the order refunded', async () => {
+test('partial refunds are possible up to the paid amount, which makes the order refunded', async () => {
   const orderId = await paidOrder()
   const first = await refund(service, till, orderId, '30,5')
   expect(first.json()).toMatchObject({
@@ -141,23 +141,23 @@ test('partial refunds go on up to the paid amount, and reaching it makes the ord
     ['30.50', 'partial'],
     ['39.00', 'partial'],
   ])
-  expect((await bookOf(orderId)).refunded_amount).toBe('100.00')
+  expect((await orderAtProvider(orderId)).refunded_amount).toBe('100.00')
 })
 
-test('a total refund after a partial one gives back the rest', async () => {
+test('a total refund after a partial one refunds the rest', async () => {
   const orderId = await paidOrder()
   await refund(service, till, orderId, '30,00')
   const rest = await refund(service, till, orderId)
   expect(rest.json()).toMatchObject({ type: 'total', amount: '70.00', status: 'refunded' })
 })
 
-test('the whole amount given explicitly is partial by name and refunds all', async () => {
+test('the whole amount given explicitly is a partial refund by type and refunds all', async () => {
   const orderId = await paidOrder()
   const whole = await refund(service, till, orderId, '100,00')
   expect(whole.json()).toMatchObject({ type: 'partial', amount: '100.00', status: 'refunded' })
 })
 
-test('a tip is given back with the rest', async () => {
+test('a total refund includes the tip; a partial refund of a tipped order is 422', async () => {
   const orderId = await paidOrder({ ...payByCard, tip_amount: '10.00' })
   const all = await refund(service, till, orderId)
   expect(all.json()).toMatchObject({ amount: '110.00', status: 'refunded' })
@@ -166,7 +166,7 @@ test('a tip is given back with the rest', async () => {
   expect([part.statusCode, part.json().code]).toEqual([422, 'PARTIAL_REFUND_NOT_SUPPORTED'])
 })
 
-test('a method without partial refunds answers 422, and its whole amount is refunded in either form', async () => {
+test('a method without partial refunds answers 422 to one, and the whole amount is refunded in either form', async () => {
   const transfer = { do: 'pay', payment_method_type: 'bank_transfer' }
   const orderId = await paidOrder(transfer)
   const part = await refund(service, till, orderId, '1,00')
@@ -177,7 +177,7 @@ test('a method without partial refunds answers 422, and its whole amount is refu
     order_id: orderId,
     status: 'processed',
   })
-  expect((await bookOf(orderId)).refunded_amount).toBe('0.00')
+  expect((await orderAtProvider(orderId)).refunded_amount).toBe('0.00')
   expect((await refund(service, till, orderId, '100,00')).json().status).toBe('refunded')
   expect((await refund(service, till, await paidOrder(transfer))).json().status).toBe('refunded')
 })
@@ -208,7 +208,7 @@ test.each([
   expect(await providerRequests(service, refunding)).toEqual([])
 })
 
-test('a refunded order is told apart, in full and in part', async () => {
+test('a refunded order answers ORDER_ALREADY_REFUNDED, in full and in part', async () => {
   const orderId = await paidOrder()
   await refund(service, till, orderId)
   for (const amount of [undefined, '1,00']) {
@@ -224,7 +224,7 @@ test('a refunded order is told apart, in full and in part', async () => {
 
 test('a refund made in the provider’s panel counts', async () => {
   const orderId = await paidOrder()
-  await sandboxRefund(service, await bookOf(orderId), '60.00')
+  await sandboxRefund(service, await orderAtProvider(orderId), '60.00')
   const beyond = await refund(service, till, orderId, '50,00')
   expect([beyond.statusCode, beyond.json().code]).toEqual([422, 'REFUND_AMOUNT_EXCEEDS'])
   expect((await refund(service, till, orderId)).json()).toMatchObject({ amount: '40.00' })
@@ -234,12 +234,12 @@ test('a refund made in the provider’s panel counts', async () => {
     { amount: '40.00', type: 'total', created_at: expect.any(String) },
   ])
   const all = await paidOrder()
-  await sandboxRefund(service, await bookOf(all))
+  await sandboxRefund(service, await orderAtProvider(all))
   expect((await refund(service, till, all)).json().code).toBe('ORDER_ALREADY_REFUNDED')
   expect((await readOrder(service, till, all)).json().refunds).toMatchObject([{ type: 'total' }])
 })
 
-test('T29: two refunds at once never give back more than was paid, in every round', {
+test('T29: two refunds at once never refund more than was paid, in every round', {
   tags: ['long'],
   timeout: rounds(60_000),
 }, async () => {
@@ -256,15 +256,15 @@ test('T29: two refunds at once never give back more than was paid, in every roun
     const answers = await Promise.all(
       amounts.map((amount) => refund(service, till, orderId, amount)),
     )
-    const book = await bookOf(orderId)
+    const providerOrder = await orderAtProvider(orderId)
     const order = (await readOrder(service, till, orderId)).json()
-    expect(Number(book.refunded_amount)).toBeLessThanOrEqual(100)
-    expect(order.refunds).toHaveLength(book.refunds.length)
-    // On a busy machine the first may get lost on its way, and is then taken up by the second, which says so.
+    expect(Number(providerOrder.refunded_amount)).toBeLessThanOrEqual(100)
+    expect(order.refunds).toHaveLength(providerOrder.refunds.length)
+    // On a busy machine the first may lose its answer; the second then continues it and is marked as replayed.
     const paidBack = answers.filter(
       ({ statusCode, headers }) => statusCode === 200 && headers['idempotent-replayed'] !== 'true',
     )
-    expect(paidBack).toHaveLength(book.refunds.length)
+    expect(paidBack).toHaveLength(providerOrder.refunds.length)
     for (const answer of answers) expect([200, 409, 422]).toContain(answer.statusCode)
   }
 })
@@ -293,12 +293,12 @@ test.each(lost)(
       })
       const other = await refund(service, till, orderId, '1,00')
       expect([other.statusCode, other.json().code]).toEqual([409, 'REFUND_IN_PROGRESS'])
-      expect((await bookOf(orderId)).refunds).toHaveLength(made)
+      expect((await orderAtProvider(orderId)).refunds).toHaveLength(made)
 
       await clearFaults(service)
       const again = await refund(service, till, orderId, amount)
       expect(again.statusCode, again.body).toBe(200)
-      expect((await bookOf(orderId)).refunds).toHaveLength(1)
+      expect((await orderAtProvider(orderId)).refunds).toHaveLength(1)
       expect((await operationsOf(service, orderId)).map((row) => row.state)).toEqual(['done'])
       expect((await readOrder(service, till, orderId)).json().refunds).toHaveLength(1)
     }
@@ -306,7 +306,7 @@ test.each(lost)(
 )
 
 test.each(lost)(
-  'after %s the sweeper finishes it, and the equal request gets its answer once',
+  'after %s the sweeper finishes the refund, and one equal request is its replay',
   async (name, fault) => {
     const orderId = await paidOrder()
     await setFaults(service, { ...refunding, ...fault })
@@ -319,10 +319,10 @@ test.each(lost)(
     const again = await refund(service, till, orderId, '40,00')
     expect([again.statusCode, again.headers['idempotent-replayed']]).toEqual([200, 'true'])
     expect(again.json()).toMatchObject({ type: 'partial', amount: '40.00' })
-    expect((await bookOf(orderId)).refunds).toHaveLength(1)
-    // That was the answer to the first request; the next one is another refund.
+    expect((await orderAtProvider(orderId)).refunds).toHaveLength(1)
+    // That was the replay of the first request; the next one is another refund.
     expect((await refund(service, till, orderId, '40,00')).statusCode).toBe(200)
-    expect((await bookOf(orderId)).refunds).toHaveLength(2)
+    expect((await orderAtProvider(orderId)).refunds).toHaveLength(2)
     const audit = await auditOf(service, till.client, 'order.refunded')
     const mine = audit.filter((entry) => entry.resource_id === orderId)
     expect(
@@ -332,7 +332,7 @@ test.each(lost)(
   },
 )
 
-test('an unanswered refund stops standing for equal requests after a day', async () => {
+test('a refund whose answer was lost stops answering equal requests after a day', async () => {
   const orderId = await paidOrder()
   await setFaults(service, { ...refunding, kind: 'drop_after' })
   await refund(service, till, orderId, '40,00')
@@ -341,7 +341,7 @@ test('an unanswered refund stops standing for equal requests after a day', async
   service.clock.advance(24 * 3600_000)
   const next = await refund(service, till, orderId, '40,00')
   expect(next.headers).not.toHaveProperty('idempotent-replayed')
-  expect((await bookOf(orderId)).refunds).toHaveLength(2)
+  expect((await orderAtProvider(orderId)).refunds).toHaveLength(2)
 })
 
 test.each([
@@ -363,7 +363,7 @@ test.each([
     expect(asked.json()).toMatchObject({ outcome: 'unknown', retry_safe: true })
     await clearFaults(service)
     expect((await refund(service, till, orderId, '40,00')).statusCode).toBe(200)
-    expect((await bookOf(orderId)).refunds).toHaveLength(1)
+    expect((await orderAtProvider(orderId)).refunds).toHaveLength(1)
   },
 )
 
@@ -378,7 +378,7 @@ test('once the answer was lost, an unreachable provider does not count as “not
   expect(asked.json()).toMatchObject({ outcome: 'unknown', retry_safe: true })
   await proxy.comeBack()
   expect((await refund(service, till, orderId, '40,00')).statusCode).toBe(200)
-  expect((await bookOf(orderId)).refunds).toHaveLength(1)
+  expect((await orderAtProvider(orderId)).refunds).toHaveLength(1)
 })
 
 test.each([
@@ -417,10 +417,10 @@ test.each([
 })
 
 test.each([
-  ['it is away', 502, 'PROVIDER_ERROR'],
-  ['the connection is gone', 409, 'OAUTH_NOT_CONNECTED'],
+  ['the provider fails', 502, 'PROVIDER_ERROR'],
+  ['the client is disconnected', 409, 'OAUTH_NOT_CONNECTED'],
 ])(
-  'a payment that nobody has seen yet is not called not refundable while the provider cannot be read: %s',
+  'a payment that was not read yet is not reported as not refundable while the provider cannot be read: %s',
   async (name, status, code) => {
     const shop = await openOwnShop(service, `unread ${name}`)
     const { order_id } = (await charge(service, shop, { reference: 'UNREAD' })).json()
@@ -434,11 +434,11 @@ test.each([
     await clearFaults(service)
     if (status === 409) await connect(service, shop.client, String(shop.mpUserId))
     expect((await refund(service, shop, order_id, '10,00')).statusCode).toBe(200)
-    expect((await bookOf(order_id)).refunds).toMatchObject([{ amount: '10.00' }])
+    expect((await orderAtProvider(order_id)).refunds).toMatchObject([{ amount: '10.00' }])
   },
 )
 
-test('without a connection nothing is refunded, then or later', async () => {
+test('without a connection nothing is refunded, now or later', async () => {
   const shop = await openOwnShop(service, 'unplugged')
   const orderId = await paidOrder(payByCard, shop)
   await call(service, { method: 'POST', url: '/oauth/logout', token: shop.key })
@@ -448,7 +448,7 @@ test('without a connection nothing is refunded, then or later', async () => {
   expect((await connect(service, 'unplugged', String(shop.mpUserId))).statusCode).toBe(200)
   await sweepAfter(service, 60_000)
   await sweepAfter(service, 60_000)
-  expect((await bookOf(orderId)).refunds).toEqual([])
+  expect((await orderAtProvider(orderId)).refunds).toEqual([])
 })
 
 test('a refund whose answer was lost before its token was refused is made once', async () => {
@@ -471,10 +471,10 @@ test('a refund whose answer was lost before its token was refused is made once',
   await clearFaults(service)
   await connect(service, 'refused token', String(shop.mpUserId))
   expect((await refund(service, shop, orderId, '10,00')).statusCode).toBe(200)
-  expect((await bookOf(orderId)).refunds).toMatchObject([{ amount: '10.00' }])
+  expect((await orderAtProvider(orderId)).refunds).toMatchObject([{ amount: '10.00' }])
 })
 
-test('an order of the account before is refunded on no other account', async () => {
+test('an order of a former account is not refunded on another account', async () => {
   const shop = await openOwnShop(service, 'other account')
   const orderId = await paidOrder(payByCard, shop)
   const moved = await changeAccount(service, shop, newAccount())
@@ -500,23 +500,24 @@ test('a refund with an Idempotency-Key is replayed, and other content is a confl
     expect([conflict.statusCode, conflict.json().code]).toEqual([409, 'IDEMPOTENCY_CONFLICT'])
   }
   expect((await refund(service, till, orderId, '10,00', 'rk-2')).statusCode).toBe(200)
-  expect((await bookOf(orderId)).refunds).toHaveLength(2)
-  expect((await bookOf(other)).refunds).toHaveLength(0)
+  expect((await orderAtProvider(orderId)).refunds).toHaveLength(2)
+  expect((await orderAtProvider(other)).refunds).toHaveLength(0)
 })
 
-test('one key at once is one refund, for one order and for two', async () => {
+test('concurrent requests under one key are one refund, for one order and for two', async () => {
   for (let round = 0; round < 8; round += 1) {
     const [one, two] = [await paidOrder(), await paidOrder()]
     const same = await Promise.all(
       Array.from({ length: 4 }, () => refund(service, till, one, '10,00', `same-${round}`)),
     )
     expect(same.map((answer) => answer.statusCode)).toEqual([200, 200, 200, 200])
-    expect((await bookOf(one)).refunds).toHaveLength(1)
+    expect((await orderAtProvider(one)).refunds).toHaveLength(1)
     const crossed = await Promise.all(
       [one, two].map((id) => refund(service, till, id, '20,00', `crossed-${round}`)),
     )
     expect(crossed.map((answer) => answer.statusCode).sort()).toEqual([200, 409])
-    const made = (await bookOf(one)).refunds.length + (await bookOf(two)).refunds.length
+    const made =
+      (await orderAtProvider(one)).refunds.length + (await orderAtProvider(two)).refunds.length
     expect(made).toBe(2)
   }
 })
@@ -534,23 +535,23 @@ test('a key whose refund the provider refused is free again', async () => {
   expect((await refund(service, till, orderId, '11,00', 'rk-free')).statusCode).toBe(200)
 })
 
-test('two refunds of one amount are two, and the older one does not vouch for a lost one', async () => {
+test('two refunds of one amount are two, and the older one does not prove a lost one', async () => {
   const orderId = await paidOrder()
   await refund(service, till, orderId, '10,00')
   await setFaults(service, { ...refunding, kind: 'drop_before' })
   expect((await refund(service, till, orderId, '10,00')).statusCode).toBe(504)
   await setFaults(service, { ...refunding, kind: '500' })
   await sweepAfter(service, 23.5 * 3600_000)
-  // A second round, should a busy machine have answered the first one's read too late.
+  // A second round, in case a busy machine answered the first read too late.
   await sweepAfter(service, 5_000)
   expect((await operationsOf(service, orderId)).map((row) => row.state)).toEqual([
     'done',
     'refused',
   ])
-  expect((await bookOf(orderId)).refunds).toHaveLength(1)
+  expect((await orderAtProvider(orderId)).refunds).toHaveLength(1)
 })
 
-test('a refund whose caller was gone at its answer is not made again by the equal request', async () => {
+test('a refund whose client disconnected before the answer is replayed by the equal request', async () => {
   const url = await service.app.listen({ host: '127.0.0.1', port: 0 })
   const orderId = await paidOrder()
   await setFaults(service, { ...refunding, kind: 'latency_after', delay_ms: 100, count: 1 })
@@ -558,28 +559,28 @@ test('a refund whose caller was gone at its answer is not made again by the equa
   const caller = new AbortController()
   const body = JSON.stringify({ order_id: orderId, amount: '25,00' })
   const headers = { 'content-type': 'application/json', 'x-api-token': till.key }
-  const gone = fetch(`${url}/orders/refund`, {
+  const aborted = fetch(`${url}/orders/refund`, {
     method: 'POST',
     headers,
     body,
     signal: caller.signal,
   })
-  gone.catch(() => undefined)
+  aborted.catch(() => undefined)
   await expect.poll(() => providerRequests(service, refunding)).toHaveLength(1)
   caller.abort()
-  await expect(gone).rejects.toThrow()
+  await expect(aborted).rejects.toThrow()
   await expect
     .poll(async () => (await operationsOf(service, orderId))[0]?.state, { timeout: 10_000 })
     .toBe('done')
   const again = await refund(service, till, orderId, '25,00')
   expect([again.statusCode, again.headers['idempotent-replayed']]).toEqual([200, 'true'])
-  expect((await bookOf(orderId)).refunds).toHaveLength(1)
-  // Now it is answered: the next equal request is another refund.
+  expect((await orderAtProvider(orderId)).refunds).toHaveLength(1)
+  // The replay was answered: the next equal request is another refund.
   await refund(service, till, orderId, '25,00')
-  expect((await bookOf(orderId)).refunds).toHaveLength(2)
+  expect((await orderAtProvider(orderId)).refunds).toHaveLength(2)
 })
 
-test('past the memory of the provider a lost refund is settled by the provider’s books', async () => {
+test('a lost refund older than the provider’s keys is settled by what the provider shows', async () => {
   const orderId = await paidOrder()
   await setFaults(service, { ...refunding, kind: 'drop_after' })
   expect((await refund(service, till, orderId, '10,00')).statusCode).toBe(504)
@@ -589,18 +590,18 @@ test('past the memory of the provider a lost refund is settled by the provider�
   const [operation] = await operationsOf(service, orderId)
   expect(operation).toMatchObject({
     state: 'done',
-    mp_refund_id: (await bookOf(orderId)).refunds[0]?.id,
+    mp_refund_id: (await orderAtProvider(orderId)).refunds[0]?.id,
   })
   const audit = await auditOf(service, till.client, 'order.refunded')
   expect(audit.filter((entry) => entry.resource_id === orderId).at(-1)?.status).toBe('success')
 })
 
-test('a webhook that is quicker than the answer does not count the refund twice', async () => {
+test('a webhook that comes before the answer does not count the refund twice', async () => {
   const orderId = await paidOrder()
   await setFaults(service, { ...refunding, kind: 'drop_after' })
   await refund(service, till, orderId, '10,00')
   await clearFaults(service)
-  await deliver(service, { dataId: (await bookOf(orderId)).id })
+  await deliver(service, { dataId: (await orderAtProvider(orderId)).id })
   expect((await orderRow(service, orderId)).refunded_cents).toBe(1_000)
   expect((await refund(service, till, orderId, '10,00')).statusCode).toBe(200)
   expect((await orderRow(service, orderId)).refunded_cents).toBe(1_000)
@@ -618,7 +619,7 @@ test('an answer that does not show the refund is completed by a read', async () 
   expect((await orderRow(service, orderId)).refunded_cents).toBe(1_000)
 })
 
-test('a refund that the provider shows as failed gave nothing back, and may be tried again', async () => {
+test('a refund that the provider shows as failed returned nothing and may be tried again', async () => {
   const orderId = await paidOrder()
   const failed = { id: 'REF01FAILED', transaction_id: 'PAY1', amount: '10.00', status: 'failed' }
   await setFaults(service, { ...refunding, kind: 'status', status: 400, code: 'x' })
@@ -629,7 +630,7 @@ test('a refund that the provider shows as failed gave nothing back, and may be t
           body: { ...body, id: mpId, status: 'processed', transactions: { refunds: [failed] } },
         }
       : undefined
-  const mpId = (await bookOf(orderId)).id
+  const mpId = (await orderAtProvider(orderId)).id
   const response = await refund(service, till, orderId, '10,00')
   expect([response.statusCode, response.json().code]).toEqual([502, 'PROVIDER_REJECTED'])
   expect(response.json()).toMatchObject({ outcome: 'charged', order_id: orderId })
@@ -639,10 +640,10 @@ test('a refund that the provider shows as failed gave nothing back, and may be t
   proxy.alter = undefined
   await clearFaults(service)
   expect((await refund(service, till, orderId, '10,00')).json().status).toBe('partially_refunded')
-  expect((await bookOf(orderId)).refunds).toMatchObject([{ amount: '10.00' }])
+  expect((await orderAtProvider(orderId)).refunds).toMatchObject([{ amount: '10.00' }])
 })
 
-test('a paid order of which the provider names no method can be refunded in full', async () => {
+test('a paid order without a payment method from the provider can be refunded in full', async () => {
   const orderId = await paidOrder()
   proxy.alter = ({ status, body }, { method, path }) => {
     const { transactions } = body as { transactions?: { payments?: Record<string, unknown>[] } }
@@ -655,12 +656,12 @@ test('a paid order of which the provider names no method can be refunded in full
   expect((await refund(service, till, orderId)).json().status).toBe('refunded')
 })
 
-test('money that came after a cancel is shown, flagged, and can be given back', async () => {
+test('a payment after a cancel is shown, flagged, and can be refunded', async () => {
   const shop = await openOwnShop(service, 'late money')
   const { order_id } = (await charge(service, shop, { reference: 'LATE', amount: '50,00' })).json()
   await cancel(service, shop, order_id)
   await act(service, order_id, { ...payByCard, force: true })
-  await deliver(service, { dataId: (await bookOf(order_id)).id })
+  await deliver(service, { dataId: (await orderAtProvider(order_id)).id })
   const late = (await readOrder(service, shop, order_id)).json()
   expect(late).toMatchObject({
     status: 'canceled',
@@ -680,29 +681,29 @@ test('money that came after a cancel is shown, flagged, and can be given back', 
     status: 'canceled',
     outcome: 'charged',
   })
-  // The panel gives back some more: it counts, though the order ended long ago.
-  await sandboxRefund(service, await bookOf(order_id), '10.00')
+  // A refund in the panel counts, although the order ended long ago.
+  await sandboxRefund(service, await orderAtProvider(order_id), '10.00')
   expect((await refund(service, shop, order_id, '20,01')).json().code).toBe('REFUND_AMOUNT_EXCEEDS')
   expect((await refund(service, shop, order_id)).json()).toMatchObject({
     amount: '20.00',
     status: 'canceled',
     outcome: 'not_charged',
   })
-  // "Do not charge again" would contradict it.
+  // "Do not charge again" would contradict the outcome.
   expect((await readOrder(service, shop, order_id)).json()).toMatchObject({
     outcome: 'not_charged',
     retry_safe: true,
     cashier: { action: 'none', retry_safe: true },
   })
-  expect((await bookOf(order_id)).refunded_amount).toBe('50.00')
+  expect((await orderAtProvider(order_id)).refunded_amount).toBe('50.00')
   expect(ordersAtProvider(service, shop)).toHaveLength(1)
 })
 
-test('an answer from before the late money does not hide it again', async () => {
+test('an answer from before a late payment does not hide it again', async () => {
   const shop = await openOwnShop(service, 'old answer')
   const { order_id } = (await charge(service, shop, { reference: 'OLD', amount: '50,00' })).json()
   await cancel(service, shop, order_id)
-  const { id } = await bookOf(order_id)
+  const { id } = await orderAtProvider(order_id)
   let before: Record<string, unknown> = {}
   proxy.alter = ({ body }, { method }) => {
     if (method === 'GET') before = body
@@ -714,7 +715,7 @@ test('an answer from before the late money does not hide it again', async () => 
   await deliver(service, { dataId: id })
   expect((await readOrder(service, shop, order_id)).json().outcome).toBe('charged')
 
-  // The read of an earlier webhook, which was slower.
+  // The slower read of an earlier webhook.
   proxy.alter = ({ status }, { method }) =>
     method === 'GET' ? { status, body: before } : undefined
   await deliver(service, { dataId: id })

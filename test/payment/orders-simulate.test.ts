@@ -45,8 +45,8 @@ test.each([
   ['/admin/orders/ID/simulate', 'canceled', {}, 10],
   ['/admin/orders/ID/simulate', 'expired', {}, 10],
   ['/admin/orders/simulate/ID', 'action_required', {}, 40],
-])('%s plays %s, and the order moves', async (path, status, more, seconds) => {
-  const { till, orderId } = await openOrder(`plays ${status} ${path}`)
+])('%s simulates %s, and the order moves', async (path, status, more, seconds) => {
+  const { till, orderId } = await openOrder(`simulates ${status} ${path}`)
   const url = `${path.replace('ID', orderId)}?client=${encodeURIComponent(till.client)}`
   const response = await asAdmin(service, { url, body: { status, ...more } })
   expect([response.statusCode, response.json()]).toEqual([
@@ -75,7 +75,7 @@ test.each([
 test('a simulated refund is found without a webhook', async () => {
   const { till, orderId } = await openOrder('refund event')
   await simulate(service, orderId, { status: 'processed' })
-  // Nobody has read the payment yet: the provider's state counts, not the last one known here.
+  // The payment has not been read yet: the provider's state decides, not the stored one.
   expect((await simulate(service, orderId, { status: 'refunded' })).statusCode).toBe(200)
   await sweepAfter(service, 2_000)
   const { orders } = (await call(service, { url: '/orders', token: till.key })).json()
@@ -89,7 +89,7 @@ test.each([
   ['processed', { do: 'cancel' }, 'CONFLICT'],
   ['canceled', { do: 'decline' }, 'CONFLICT'],
   ['failed', { do: 'expire' }, 'CONFLICT'],
-])('%s is refused after %j, and reaches no provider', async (status, action, code) => {
+])('%s is refused after %j without a call to the provider', async (status, action, code) => {
   const { till, orderId } = await openOrder(`refused ${status} ${action?.do}`)
   if (action) await act(service, orderId, action)
   await forgetRequests(service)
@@ -101,7 +101,7 @@ test.each([
   ])
 })
 
-test('an order of a live account is never simulated', async () => {
+test('an order of a live account cannot be simulated', async () => {
   const account = newAccount()
   await sandboxCall(service, 'POST', '/_sandbox/users', { id: Number(account), live_mode: true })
   const till = await openShop(service, 'live', account)
@@ -112,11 +112,11 @@ test('an order of a live account is never simulated', async () => {
   expect(await providerRequests(service)).toEqual([])
 })
 
-test('a client that does not fit, an unknown order and misfit fields are refused', async () => {
+test('a client that does not own the order, an unknown order and wrong fields are refused', async () => {
   const { till, orderId } = await openOrder('misfits')
-  await openOwnShop(service, 'stranger')
+  await openOwnShop(service, 'neighbour')
   for (const [url, body, status] of [
-    [`/admin/orders/${orderId}/simulate?client=stranger`, { status: 'processed' }, 404],
+    [`/admin/orders/${orderId}/simulate?client=neighbour`, { status: 'processed' }, 404],
     ['/admin/orders/ORD01UNKNOWN/simulate', { status: 'processed' }, 404],
     [`/admin/orders/${orderId}/simulate`, {}, 422],
     [`/admin/orders/${orderId}/simulate`, { status: 'at_terminal' }, 422],
@@ -136,7 +136,7 @@ test('a client that does not fit, an unknown order and misfit fields are refused
   expect((await readOrder(service, till, orderId)).json().status).toBe('created')
 })
 
-test('a provider that refuses or is away is told as such, and audited', async () => {
+test('a failure of the provider is answered by its kind and audited', async () => {
   const { till, orderId } = await openOrder('away')
   for (const [fault, status] of [
     [{ kind: '500' }, 502],

@@ -50,7 +50,7 @@ async function shopWith(client: string, modes: ('PDV' | 'STANDALONE')[]) {
   return { till, terminals }
 }
 
-test('a box without a terminal is 404, and one whose terminals work on their own 409, at once', async () => {
+test('a charge is 404 for a box without a terminal, and 409 if no terminal is in PDV mode', async () => {
   for (const [modes, status, code] of [
     [[], 404, 'TERMINAL_NOT_FOUND'],
     [['STANDALONE', 'STANDALONE'], 409, 'TERMINAL_NOT_PDV'],
@@ -65,13 +65,13 @@ test('a box without a terminal is 404, and one whose terminals work on their own
   }
 })
 
-test('the terminal in PDV takes the charge, whatever stands beside it', async () => {
+test('the terminal in PDV mode takes the charge, whatever other terminals the box has', async () => {
   const { till, terminals } = await shopWith('mixed', ['STANDALONE', 'PDV'])
   const { order_id } = (await charge(service, till, { reference: 'T-2' })).json()
   expect((await readOrder(service, till, order_id)).json().terminal_id).toBe(terminals[1])
 })
 
-test('a terminal that holds an order is busy, and says which', async () => {
+test('a terminal with an open order is busy, and the error names the order', async () => {
   const till = await openOwnShop(service, 'busy')
   const { order_id } = (await charge(service, till, { reference: 'ÑANDÚ 1' })).json()
   for (const action of [undefined, { do: 'fetch' }]) {
@@ -92,7 +92,7 @@ test('a terminal that holds an order is busy, and says which', async () => {
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('an order that ended unseen frees its terminal', async () => {
+test('an order that ended without the service having read it frees its terminal', async () => {
   const till = await openOwnShop(service, 'unseen')
   for (const action of [payByCard, { do: 'cancel' }, { do: 'decline' }, { do: 'hold' }]) {
     const created = await charge(service, till, { reference: `T-${action.do}` })
@@ -102,10 +102,10 @@ test('an order that ended unseen frees its terminal', async () => {
   }
 })
 
-test('orders that left the terminal without an end neither slow the next charge nor hide what holds it', async () => {
+test('orders in action_required neither slow the next charge nor hide the order at the terminal', async () => {
   const till = await openOwnShop(service, 'left open')
   for (let ticket = 1; ticket <= 11; ticket += 1) {
-    const { order_id } = (await charge(service, till, { reference: `held ${ticket}` })).json()
+    const { order_id } = (await charge(service, till, { reference: `left ${ticket}` })).json()
     await act(service, order_id, { do: 'hold' })
     expect((await readOrder(service, till, order_id)).json().status).toBe('action_required')
     service.clock.advance(5_000)
@@ -116,7 +116,7 @@ test('orders that left the terminal without an end neither slow the next charge 
   service.clock.advance(5_000)
   const busy = await charge(service, till, { reference: 'T-19' })
   expect(busy.json()).toMatchObject({ code: 'TERMINAL_BUSY', open_order: { order_id } })
-  // The provider leaves it open past its time, with none of the others in the way of its end.
+  // The provider leaves it open after it has expired; the other orders do not delay its cancel.
   await service.database.db
     .updateTable('orders')
     .set({ expires_at: service.clock.now() })
@@ -125,23 +125,23 @@ test('orders that left the terminal without an end neither slow the next charge 
   expect((await charge(service, till, { reference: 'T-19' })).statusCode).toBe(201)
 })
 
-test('an order that the provider no longer keeps does not hold its terminal', async () => {
+test('an order that the provider has deleted does not occupy its terminal', async () => {
   const till = await openOwnShop(service, 'closed for winter')
   const { order_id } = (await charge(service, till, { reference: 'T-20' })).json()
   service.clock.advance(100 * 24 * 3600_000)
   const next = await charge(service, till, { reference: 'T-21' })
   expect(next.statusCode, next.body).toBe(201)
-  const looked = await asAdmin(service, {
+  const freed = await asAdmin(service, {
     url: `/admin/terminals/${till.terminalId}/free`,
     body: { client: till.client, reason: 'opened again' },
   })
-  expect(looked.json().orders).toMatchObject([
+  expect(freed.json().orders).toMatchObject([
     { order_id: next.json().order_id, action: 'cancel' },
     { order_id, action: 'none' },
   ])
 })
 
-test('T31: a terminal is called busy only after the provider was asked in this very request', async () => {
+test('T31: TERMINAL_BUSY is answered only after a status check in the same request', async () => {
   const till = await openOwnShop(service, 'fresh')
   const { order_id } = (await charge(service, till, { reference: 'T-4' })).json()
   await readOrder(service, till, order_id)
@@ -153,23 +153,23 @@ test('T31: a terminal is called busy only after the provider was asked in this v
   expect((await charge(service, till, { reference: 'T-5' })).statusCode).toBe(201)
 })
 
-test('an order that the provider does not confirm blocks nobody', async () => {
+test('an order whose state the provider does not confirm blocks no charge', async () => {
   const till = await openOwnShop(service, 'unconfirmed')
   const { order_id } = (await charge(service, till, { reference: 'T-6' })).json()
   await act(service, order_id, payByCard)
   service.clock.advance(5_000)
   await setFaults(service, { ...reading, kind: '500' })
-  // The failed look is no look: neither at once nor in the seconds after it the old state counts.
+  // A failed status check confirms nothing, neither now nor in the seconds after it.
   await readOrder(service, till, order_id)
   expect((await charge(service, till, { reference: 'T-7' })).statusCode).toBe(201)
 })
 
-test('a dead order of ours is canceled first; one that merely waits is not', async () => {
-  const till = await openOwnShop(service, 'dead')
+test('an expired order of ours is canceled before the next charge; one that still waits is not', async () => {
+  const till = await openOwnShop(service, 'expired')
   const { order_id } = (await charge(service, till, { reference: 'T-8' })).json()
   service.clock.advance(15 * 60_000)
   expect((await charge(service, till, { reference: 'T-9' })).json().code).toBe('TERMINAL_BUSY')
-  // The provider leaves it open past its time.
+  // The provider leaves it open after it has expired.
   await service.database.db
     .updateTable('orders')
     .set({ expires_at: service.clock.now() })
@@ -181,7 +181,7 @@ test('a dead order of ours is canceled first; one that merely waits is not', asy
   expect((await orderRow(service, order_id)).status).toBe('canceled')
 })
 
-test('an order given up while unknown makes way for the next charge', async () => {
+test('an order canceled while unknown gives way to the next charge', async () => {
   const till = await openOwnShop(service, 'given up')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'T-10' })).json()
@@ -194,7 +194,7 @@ test('an order given up while unknown makes way for the next charge', async () =
     'canceled',
     'created',
   ])
-  // The charge that was refused on the way is closed too.
+  // The order refused in between is closed too.
   const { orders } = (await call(service, { url: '/orders', token: till.key })).json()
   expect(orders.map((order: { status: string }) => order.status).sort()).toEqual([
     'canceled',
@@ -203,7 +203,7 @@ test('an order given up while unknown makes way for the next charge', async () =
   ])
 })
 
-test('an unknown order that nobody gave up keeps its terminal', async () => {
+test('an unknown order without a cancel request keeps its terminal busy', async () => {
   const till = await openOwnShop(service, 'still wanted')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   await charge(service, till, { reference: 'T-12' })
@@ -213,7 +213,7 @@ test('an unknown order that nobody gave up keeps its terminal', async () => {
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'created' }])
 })
 
-test('another client’s order on a shared terminal is busy without a name', async () => {
+test('an order of another client on a shared terminal makes it busy without naming the order', async () => {
   const account = newAccount()
   const owner = await openShop(service, 'shared owner', account)
   const guest = await enrol(service, 'shared guest', account)
@@ -231,7 +231,7 @@ test('another client’s order on a shared terminal is busy without a name', asy
   expect(ordersAtProvider(service, owner)).toMatchObject([{ status: 'created' }])
 })
 
-test('a charge that did not come from here makes the terminal busy without a name', async () => {
+test('a foreign charge makes the terminal busy without naming an order', async () => {
   const till = await openOwnShop(service, 'foreign')
   const own = (await charge(service, till, { reference: 'T-15' })).json()
   await service.database.db
@@ -245,7 +245,7 @@ test('a charge that did not come from here makes the terminal busy without a nam
   expect(response.json()).not.toHaveProperty('open_order')
 })
 
-test('an order of another application that holds the terminal is named as such', async () => {
+test('an order of another application that occupies the terminal is named as such', async () => {
   const till = await openOwnShop(service, 'other application')
   const other = (await sandboxCall(service, 'POST', '/_sandbox/orders', {
     type: 'point',
@@ -273,7 +273,7 @@ test('an order of another application that holds the terminal is named as such',
   expect((await charge(service, till, { reference: 'T-60' })).statusCode).toBe(201)
 })
 
-test('a pending print that blocks the terminal is told as one', async () => {
+test('a pending print that blocks the terminal is named as such', async () => {
   const till = await openOwnShop(service, 'printing')
   const print = (pending: boolean) =>
     sandboxCall(service, 'PUT', '/_sandbox/prints', { terminal_id: till.terminalId, pending })
@@ -297,7 +297,7 @@ test('a pending print that blocks the terminal is told as one', async () => {
   expect((await charge(service, till, { reference: 'T-61' })).statusCode).toBe(201)
 })
 
-test('what holds the terminal is not guessed when the provider cannot be read', async () => {
+test('the reason of a busy terminal is left open when the provider cannot be read', async () => {
   const till = await openOwnShop(service, 'unread holder')
   await sandboxCall(service, 'PUT', '/_sandbox/prints', {
     terminal_id: till.terminalId,
@@ -313,7 +313,7 @@ test('what holds the terminal is not guessed when the provider cannot be read', 
 })
 
 test.each(['already_queued_order_on_terminal', 'already_queued_order_for_terminal'])(
-  'the provider’s own %s is TERMINAL_BUSY',
+  'the provider’s error %s becomes TERMINAL_BUSY',
   async (code) => {
     const till = await openOwnShop(service, code)
     await setFaults(service, { ...creation, kind: 'status', status: 409, code })
@@ -326,7 +326,7 @@ test.each(['already_queued_order_on_terminal', 'already_queued_order_for_termina
   },
 )
 
-test('T31: two tickets at once on one terminal: one is charged, the other told which one is', async () => {
+test('T31: of two charges at once on one terminal one succeeds, and the error of the other names its order', async () => {
   const till = await openOwnShop(service, 'two tickets')
   const races = rounds(25)
   for (let round = 0; round < races; round += 1) {
@@ -345,7 +345,7 @@ test('T31: two tickets at once on one terminal: one is charged, the other told w
   expect(ordersAtProvider(service, till)).toHaveLength(races)
 })
 
-test('the sweeper cancels what the provider left open long past its time', async () => {
+test('the sweeper cancels an order that the provider leaves open long after its expiry', async () => {
   const till = await openOwnShop(service, 'left open')
   const { order_id } = (await charge(service, till, { reference: 'T-18' })).json()
   await service.database.db
@@ -359,7 +359,7 @@ test('the sweeper cancels what the provider left open long past its time', async
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
 })
 
-test('a provider that cannot list terminals is no charge', async () => {
+test('without a list of terminals from the provider nothing is charged', async () => {
   const till = await openOwnShop(service, 'no list')
   const listing = { path: '^/terminals', method: 'GET' }
   for (const [fault, status] of [
@@ -376,7 +376,7 @@ test('a provider that cannot list terminals is no charge', async () => {
   expect(ordersAtProvider(service, till)).toEqual([])
 })
 
-/** Makes the same store and box at the provider known to another client of its account. */
+/** Gives another client of the account the same store and box. */
 async function shareBox(owner: string, guest: string): Promise<void> {
   const { db } = service.database
   const [storeId, posId] = [randomUUID(), randomUUID()]

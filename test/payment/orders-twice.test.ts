@@ -39,7 +39,7 @@ afterAll(() => service.stop())
 
 const keyed = (key: string) => ({ 'idempotency-key': key })
 
-test('the same Idempotency-Key and content give the first order again, in its state of now', async () => {
+test('the same Idempotency-Key and content return the first order again, in its current state', async () => {
   const till = await openOwnShop(service, 'key-replay')
   const send = () => charge(service, till, { reference: 'K-1', headers: keyed('k1') })
   const first = await send()
@@ -82,14 +82,14 @@ test('the same Idempotency-Key with other content is a conflict and makes no ord
     expect(response.statusCode).toBe(409)
     expect(response.json()).toMatchObject({ code: 'IDEMPOTENCY_CONFLICT', retry_safe: false })
   }
-  // The same content in another form is the same content.
+  // The same content in another notation is the same content.
   expect((await send({ amount: '5,0', expiration_minutes: 16, description: '' })).statusCode).toBe(
     200,
   )
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('T34: two clients may use the same Idempotency-Key, and each is answered by its own order', async () => {
+test('T34: two clients may use the same Idempotency-Key, and each gets its own order', async () => {
   const tills = [await openOwnShop(service, 'key-one'), await openOwnShop(service, 'key-two')]
   const send = (till: Till) => charge(service, till, { reference: 'K-4', headers: keyed('shared') })
   const made: string[] = []
@@ -105,7 +105,7 @@ test('T34: two clients may use the same Idempotency-Key, and each is answered by
     await act(service, made[index] ?? '', payByCard)
     await readOrder(service, till, made[index] ?? '')
   }
-  // A key is of its route too: the charge has this one already.
+  // A key belongs to a route too: the charge has already used this one.
   for (const times of [1, 2]) {
     for (const [index, till] of tills.entries()) {
       const answer = await refund(service, till, made[index] ?? '', undefined, 'shared')
@@ -138,14 +138,14 @@ test('T34: a key that a refund has used is free for a charge', async () => {
   }
 })
 
-test('T34: equal requests of two clients are two sales, and neither shows in the other', async () => {
+test('T34: equal requests of two clients are two sales, and neither client reads the other’s', async () => {
   const tills = [await openOwnShop(service, 'bare-one'), await openOwnShop(service, 'bare-two')]
   const made: string[] = []
   for (const till of tills) {
     const answer = await charge(service, till, { reference: 'B-4' })
     expect(answer.statusCode, answer.body).toBe(201)
     made.push(answer.json().order_id)
-    // Without a number behind it: for this client it is the first of its reference.
+    // The reference has no suffix: for this client it is the first.
     expect(ordersAtProvider(service, till)).toMatchObject([{ external_reference: 'B-4' }])
   }
   for (const [index, till] of tills.entries()) {
@@ -154,7 +154,7 @@ test('T34: equal requests of two clients are two sales, and neither shows in the
   }
 })
 
-test('a key whose charge the provider refused is free again, for other content too', async () => {
+test('a key whose charge was refused is free again, also for other content', async () => {
   const till = await openOwnShop(service, 'key-free')
   const blocker = (await charge(service, till, { reference: 'K-5' })).json()
   const refused = await charge(service, till, { reference: 'K-6', headers: keyed('k6') })
@@ -164,7 +164,7 @@ test('a key whose charge the provider refused is free again, for other content t
   expect(free.statusCode).toBe(201)
 })
 
-test('a key is kept for 30 days', async () => {
+test('a key is stored for 30 days', async () => {
   const till = await openOwnShop(service, 'key-days')
   const send = () => charge(service, till, { reference: 'K-8', headers: keyed('k8') })
   const { order_id } = (await send()).json()
@@ -200,7 +200,7 @@ test('one key sent for two boxes at once makes one order', async () => {
   }
 })
 
-test('an equal request without a key gives the open order again', async () => {
+test('a duplicate request without a key returns the open order', async () => {
   const till = await openOwnShop(service, 'guard-open')
   const first = await charge(service, till, { reference: 'G-1', amount: '10,00' })
   const again = await charge(service, till, { reference: 'G-1', amount: '10,0' })
@@ -213,7 +213,7 @@ test('an equal request without a key gives the open order again', async () => {
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('an equal request for a paid order is refused as charged, even before anybody read the payment', async () => {
+test('a duplicate request for a paid order is 409 as charged, even before the payment was read', async () => {
   const till = await openOwnShop(service, 'guard-paid')
   const { order_id } = (await charge(service, till, { reference: 'G-2' })).json()
   await act(service, order_id, payByCard)
@@ -249,7 +249,7 @@ test.each([
       await refund(service, till, id)
     },
   ],
-])('after an order was %s the same request is a new order', async (name, end) => {
+])('after an order was %s the same request makes a new order', async (name, end) => {
   const till = await openOwnShop(service, `guard ${name}`)
   const { order_id } = (await charge(service, till, { reference: 'G-3' })).json()
   await end(order_id, till)
@@ -262,19 +262,19 @@ test.each([
   ])
 })
 
-test('a paid order that was refunded in the provider’s panel unseen does not refuse the equal charge', async () => {
+test('an order that was refunded in the provider’s panel no longer refuses an equal charge', async () => {
   const till = await openOwnShop(service, 'guard-panel')
   const { order_id } = (await charge(service, till, { reference: 'G-9' })).json()
   await act(service, order_id, payByCard)
   expect((await readOrder(service, till, order_id)).json().status).toBe('processed')
-  const [book] = ordersAtProvider(service, till)
-  if (!book) throw new Error('the provider has no order')
-  await sandboxRefund(service, book, '1.00')
+  const [providerOrder] = ordersAtProvider(service, till)
+  if (!providerOrder) throw new Error('the provider has no order')
+  await sandboxRefund(service, providerOrder, '1.00')
   const partly = await charge(service, till, { reference: 'G-9' })
   expect(partly.json()).toMatchObject({ code: 'ORDER_ALREADY_PAID', status: 'partially_refunded' })
 
-  await sandboxRefund(service, book)
-  // While the provider cannot be asked, what is known here decides.
+  await sandboxRefund(service, providerOrder)
+  // While the provider cannot be read, the stored state decides.
   await setFaults(service, { ...reading, kind: '500' })
   const blind = await charge(service, till, { reference: 'G-9' })
   expect([blind.statusCode, blind.json().code]).toEqual([409, 'ORDER_ALREADY_PAID'])
@@ -283,7 +283,7 @@ test('a paid order that was refunded in the provider’s panel unseen does not r
   expect([again.statusCode, again.json().order_id === order_id]).toEqual([201, false])
 })
 
-test('another amount or another box of the same ticket is a split payment, a new order', async () => {
+test('another amount or another box for the same ticket is a split payment, a new order', async () => {
   const till = await openOwnShop(service, 'guard-split')
   await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2'] })
   await pairTerminal(service, till, 'CAJA-2')
@@ -295,7 +295,7 @@ test('another amount or another box of the same ticket is a split payment, a new
   expect([rest.statusCode, elsewhere.statusCode]).toEqual([201, 201])
 })
 
-test('20 equal requests at once make one order at the provider', async () => {
+test('20 duplicate requests at once make one order at the provider', async () => {
   const till = await openOwnShop(service, 'guard-race')
   for (let round = 0; round < 5; round += 1) {
     await forgetRequests(service)
@@ -311,7 +311,7 @@ test('20 equal requests at once make one order at the provider', async () => {
   expect(ordersAtProvider(service, till)).toHaveLength(5)
 })
 
-test('20 requests of one key at once make one order at the provider', async () => {
+test('20 requests under one key at once make one order at the provider', async () => {
   const till = await openOwnShop(service, 'key-race')
   const answers = await Promise.all(
     Array.from({ length: 20 }, () =>
@@ -322,7 +322,7 @@ test('20 requests of one key at once make one order at the provider', async () =
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('equal requests that straggle in while the first is being made all get its order', async () => {
+test('duplicate requests that come while the first is being made all get its order', async () => {
   const till = await openOwnShop(service, 'guard-straggle')
   for (let round = 0; round < 5; round += 1) {
     const answers = await Promise.all(
@@ -337,10 +337,10 @@ test('equal requests that straggle in while the first is being made all get its 
   }
 })
 
-test('a request that fails while an equal one succeeds is answered with that one’s order', async () => {
+test('a request that fails while an equal one succeeds gets the order of that one', async () => {
   const till = await openOwnShop(service, 'guard-overtaken')
   const listing = { path: '^/terminals', method: 'GET', count: 1 }
-  // Those of the tests before would let the quick one overtake too early, and meet the faults itself.
+  // Requests of earlier tests would end the poll below too early, and the quick request would meet the fault.
   await forgetRequests(service)
   await setFaults(
     service,
@@ -356,7 +356,7 @@ test('a request that fails while an equal one succeeds is answered with that one
     .toBeGreaterThanOrEqual(1)
   const quick = await charge(service, till, { reference: 'G-9' })
   expect(quick.statusCode).toBe(201)
-  // "Not charged" would be a lie: the customer may be paying by now.
+  // "Not charged" would be wrong: the customer may be paying now.
   const { statusCode, body } = await slow
   expect([statusCode, JSON.parse(body).order_id]).toEqual([200, quick.json().order_id])
   await clearFaults(service)
@@ -365,24 +365,24 @@ test('a request that fails while an equal one succeeds is answered with that one
 test('two clients on one account use one reference at once, and each gets its order', async () => {
   const account = String(8_800_001)
   const one = await openShop(service, 'duplicate-one', account)
-  // The same store and box ids would meet at the provider.
-  const two = await openTwin('duplicate-two', account)
+  // Equal store and box ids would collide at the provider.
+  const two = await openSecondClient('duplicate-two', account)
   const answers = await Promise.all([
-    charge(service, one, { reference: 'TWIN' }),
-    charge(service, two, { reference: 'TWIN', box: 'CAJA-B' }),
+    charge(service, one, { reference: 'SHARED' }),
+    charge(service, two, { reference: 'SHARED', box: 'CAJA-B' }),
   ])
   expect(answers.map((answer) => answer.statusCode)).toEqual([201, 201])
   const made = ordersAtProvider(service, one).map((order) => order.external_reference)
-  expect(made.sort()).toEqual(['TWIN', 'TWIN-2'])
+  expect(made.sort()).toEqual(['SHARED', 'SHARED-2'])
 })
 
-async function openTwin(client: string, account: string) {
+async function openSecondClient(client: string, account: string) {
   const till = await enrol(service, client, account)
   await createStore(service, till, { id: 'SUC-B', boxes: ['CAJA-B'] })
   return { ...till, terminalId: await pairTerminal(service, till, 'CAJA-B') }
 }
 
-test('a late payment keeps an equal request refused until it is given back', async () => {
+test('a late payment refuses an equal request until it is refunded', async () => {
   const till = await openOwnShop(service, 'guard-late')
   const { order_id } = (await charge(service, till, { reference: 'G-5' })).json()
   await cancel(service, till, order_id)
@@ -423,7 +423,7 @@ test('with DUPLICATE_ORDER_GUARD=off only a key makes requests equal', async () 
   }
 })
 
-test('an open order is the same order for its administrator', async () => {
+test('the administrator’s duplicate request for a client returns the open order', async () => {
   const till = await openOwnShop(service, 'guard-admin')
   const { order_id } = (await charge(service, till, { reference: 'G-6' })).json()
   const again = await asAdmin(service, {

@@ -56,7 +56,7 @@ afterEach(async () => {
   await clearFaults(service)
 })
 
-/** Every way in which the provider's word on a creation gets lost, and whether it has the order then. */
+/** Every way to lose the answer to a creation, and whether the provider has the order then. */
 const lost: [string, Omit<FaultRule, 'path'>, boolean][] = [
   ['the connection drops before the effect', { kind: 'drop_before' }, false],
   ['the connection drops after the effect', { kind: 'drop_after' }, true],
@@ -70,16 +70,20 @@ const lost: [string, Omit<FaultRule, 'path'>, boolean][] = [
     { kind: 'status', status: 500, code: 'idempotency_validation_failed' },
     false,
   ],
-  ['the provider is still at it', { kind: 'status', status: 423, code: 'resource_locked' }, false],
   [
-    'the provider calls the key used',
+    'the provider still processes it',
+    { kind: 'status', status: 423, code: 'resource_locked' },
+    false,
+  ],
+  [
+    'the provider reports the key as used',
     { kind: 'status', status: 409, code: 'idempotency_key_already_used' },
     false,
   ],
 ]
 
 test.each(lost)(
-  'when %s for good, the charge is unknown and stays one order for ever',
+  'when %s on every attempt, the charge is unknown and stays one order',
   async (name, fault, made) => {
     const till = await openOwnShop(service, `lost ${name}`)
     await setFaults(service, { ...creation, ...fault })
@@ -126,23 +130,20 @@ test.each(lost)(
   },
 )
 
-test.each(lost)(
-  'when %s once, the repetition under the same key makes it good',
-  async (name, fault) => {
-    const till = await openOwnShop(service, `once ${name}`)
-    await forgetRequests(service)
-    await setFaults(service, { ...creation, ...fault, count: 1 })
-    const response = await charge(service, till, { reference: 'U-2' })
-    const sent = await providerRequests(service, creation)
-    expect(new Set(sent.map((request) => request.headers['x-idempotency-key'])).size).toBe(1)
-    expect(new Set(sent.map((request) => JSON.stringify(request.body))).size).toBe(1)
-    // A key that is called used is never repeated at once: only time, or a person, can tell.
-    const repeatable = fault.code !== 'idempotency_key_already_used'
-    expect(response.statusCode).toBe(repeatable ? 201 : 504)
-    expect(sent).toHaveLength(repeatable ? 2 : 1)
-    expect(ordersAtProvider(service, till)).toHaveLength(repeatable ? 1 : 0)
-  },
-)
+test.each(lost)('when %s once, a retry under the same key succeeds', async (name, fault) => {
+  const till = await openOwnShop(service, `once ${name}`)
+  await forgetRequests(service)
+  await setFaults(service, { ...creation, ...fault, count: 1 })
+  const response = await charge(service, till, { reference: 'U-2' })
+  const sent = await providerRequests(service, creation)
+  expect(new Set(sent.map((request) => request.headers['x-idempotency-key'])).size).toBe(1)
+  expect(new Set(sent.map((request) => JSON.stringify(request.body))).size).toBe(1)
+  // A key reported as used is not repeated at once: time or a person must settle it.
+  const repeatable = fault.code !== 'idempotency_key_already_used'
+  expect(response.statusCode).toBe(repeatable ? 201 : 504)
+  expect(sent).toHaveLength(repeatable ? 2 : 1)
+  expect(ordersAtProvider(service, till)).toHaveLength(repeatable ? 1 : 0)
+})
 
 test.each([
   ['429', { kind: '429' }, 429, 'RATE_LIMITED'],
@@ -165,7 +166,7 @@ test.each([
     'PROVIDER_REJECTED',
   ],
 ] as const)(
-  'a definite refusal (%s) of the first call is not charged, and may be tried again',
+  'a definite refusal (%s) of the first call is not charged and may be tried again',
   async (name, fault, status, code) => {
     const till = await openOwnShop(service, `refused ${name}`)
     await setFaults(service, { ...creation, ...fault })
@@ -188,7 +189,7 @@ test.each([
   },
 )
 
-test('a provider that cannot be reached at all is not charged, and is never asked later for it', async () => {
+test('a charge is not_charged when the provider cannot be reached, and is never sent later', async () => {
   const till = await openOwnShop(service, 'unreachable')
   proxy.alter = (_answer, { path }) => {
     if (path.startsWith('/terminals')) proxy.vanish()
@@ -216,7 +217,7 @@ test.each([
   ['a lost permission', { kind: 'status', status: 401, code: 'unauthorized' }],
   ['an unreadable refusal', { kind: 'status', status: 403, code: '' }],
 ] as const)(
-  'once the answer was lost, %s proves nothing: the order stays unknown',
+  'after a lost answer, %s proves nothing: the order stays unknown',
   async (name, fault) => {
     const till = await openOwnShop(service, `proof ${name}`)
     await setFaults(service, { ...creation, kind: 'drop_after' })
@@ -236,10 +237,7 @@ test.each([
 
 test.each([
   ['the connection is lost', undefined],
-  [
-    'the new token is told to wait',
-    { status: 429, body: { errors: [{ code: 'too_many_requests' }] } },
-  ],
+  ['the new token gets a 429', { status: 429, body: { errors: [{ code: 'too_many_requests' }] } }],
   [
     'the quota of requests is used up',
     { status: 429, body: { errors: [{ code: 'usage_quota_exceeded' }] } },
@@ -252,7 +250,7 @@ test.each([
     proxy.alter = (_answer, { method, path }) => {
       const refused = { status: 401, body: { code: 'unauthorized' } }
       if (path === '/oauth/token') isRenewed = true
-      // Without a new token the old one is tried where it does nothing.
+      // Without a new token the old one is tried where it has no effect.
       if (path === '/users/me') return second ? undefined : refused
       if (method !== 'POST' || path !== '/v1/orders') return undefined
       return isRenewed ? second : refused
@@ -282,13 +280,13 @@ test.each([
   },
 )
 
-test('a definite refusal of the repeated key proves that there never was an order', async () => {
+test('a definite refusal of the repeated key proves that the order never existed', async () => {
   const till = await openOwnShop(service, 'never there')
   await setFaults(service, { ...creation, kind: 'drop_before' })
   const { order_id } = (await charge(service, till, { reference: 'U-6' })).json()
   await setFaults(service, { ...creation, kind: 'status', status: 400, code: 'property_value' })
   await sweepAfter(service, 60_000)
-  // On a busy machine the first of these attempts may itself have found no answer in its half second.
+  // On a busy machine the first of these attempts may itself time out after half a second.
   await sweepAfter(service, 5_000)
   expect((await readOrder(service, till, order_id)).json()).toMatchObject({
     status: 'failed',
@@ -302,7 +300,7 @@ test.each([
   ['amount', { transactions: { payments: [{ id: 'PAY1', amount: '1.00', status: 'created' }] } }],
   ['reference', { external_reference: 'SOMEBODY-ELSE' }],
   ['account', { user_id: '999' }],
-])('an answer about another %s confirms nothing and is flagged', async (name, fields) => {
+])('an answer with another %s confirms nothing and is flagged', async (name, fields) => {
   const till = await openOwnShop(service, `conflict ${name}`)
   proxy.alter = ({ status, body }, { method, path }) =>
     method === 'POST' && path === '/v1/orders'
@@ -320,7 +318,7 @@ test.each([
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('T32: answers that cannot be read leave the charge unknown', async () => {
+test('T32: answers that cannot be parsed leave the charge unknown', async () => {
   const till = await openOwnShop(service, 'unreadable')
   for (const body of [
     {},
@@ -339,7 +337,7 @@ test('T32: answers that cannot be read leave the charge unknown', async () => {
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('canceling an unknown charge is remembered and carried out as soon as the order is found', async () => {
+test('the cancel of an unknown charge is stored and made as soon as the order is found', async () => {
   const till = await openOwnShop(service, 'given up')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-9' })).json()
@@ -365,27 +363,30 @@ test('canceling an unknown charge is remembered and carried out as soon as the o
 })
 
 test.each([
-  { isGivenUp: true, name: 'was given up' },
-  { isGivenUp: false, name: 'nobody asked for again in its time' },
-])('a charge that never arrived and $name is never made any more', async ({ isGivenUp }) => {
-  const till = await openOwnShop(service, `too late ${isGivenUp}`)
-  await setFaults(service, { ...creation, kind: 'drop_before' })
-  const { order_id } = (await charge(service, till, { reference: 'U-19' })).json()
-  if (isGivenUp) expect((await cancel(service, till, order_id)).statusCode).toBe(504)
-  service.clock.advance(20 * 60_000)
-  await clearFaults(service)
-  await forgetRequests(service)
-  expect((await readResolved(service, till, order_id)).json()).toMatchObject({
-    status: 'failed',
-    status_detail: 'not_created',
-    outcome: 'not_charged',
-  })
-  await sweepAfter(service, 2_100)
-  expect(await providerRequests(service, creation)).toEqual([])
-  expect(ordersAtProvider(service, till)).toEqual([])
-})
+  { isCanceled: true, name: 'was canceled' },
+  { isCanceled: false, name: 'was not repeated in its time' },
+])(
+  'a charge that never reached the provider and $name is not made later',
+  async ({ isCanceled }) => {
+    const till = await openOwnShop(service, `too late ${isCanceled}`)
+    await setFaults(service, { ...creation, kind: 'drop_before' })
+    const { order_id } = (await charge(service, till, { reference: 'U-19' })).json()
+    if (isCanceled) expect((await cancel(service, till, order_id)).statusCode).toBe(504)
+    service.clock.advance(20 * 60_000)
+    await clearFaults(service)
+    await forgetRequests(service)
+    expect((await readResolved(service, till, order_id)).json()).toMatchObject({
+      status: 'failed',
+      status_detail: 'not_created',
+      outcome: 'not_charged',
+    })
+    await sweepAfter(service, 2_100)
+    expect(await providerRequests(service, creation)).toEqual([])
+    expect(ordersAtProvider(service, till)).toEqual([])
+  },
+)
 
-test('a sale that its till asks for again after its time gets the time that it was given', async () => {
+test('a charge repeated after its expiry gets its full time again', async () => {
   const till = await openOwnShop(service, 'made late')
   await setFaults(service, { ...creation, kind: 'drop_before' })
   const { order_id } = (await charge(service, till, { reference: 'U-25' })).json()
@@ -404,7 +405,7 @@ test.each([
   ['its creation', creation, 'created'],
   ['its cancel', canceling, 'canceled'],
 ] as const)(
-  'a charge given up while %s was unknown is canceled before the same ticket is charged again',
+  'a charge canceled while %s was unknown ends as canceled before the same ticket is charged again',
   async (name, lostCall, left) => {
     const till = await openOwnShop(service, `again after ${name}`)
     if (lostCall === creation) await setFaults(service, { ...creation, kind: 'drop_after' })
@@ -433,7 +434,7 @@ test.each([
   },
 )
 
-test('under its Idempotency-Key a charge given up while unknown is told as canceled, and no other is made', async () => {
+test('a charge canceled while unknown is answered as canceled under its Idempotency-Key, and no other is made', async () => {
   const till = await openOwnShop(service, 'keyed and given up')
   const sale = { reference: 'U-22', headers: { 'idempotency-key': 'given-up' } }
   await setFaults(service, { ...creation, kind: 'drop_after' })
@@ -451,13 +452,13 @@ test.each([
   ['a cancel', 4_000, /./, (till: Till, id: string) => cancel(service, till, id)],
   ['a refund', 10_000, /./, (till: Till, id: string) => refund(service, till, id)],
   [
-    'a charge behind an order past its time',
+    'a charge after an expired order',
     10_000,
     /cancel$/,
     (till: Till) => charge(service, till, { reference: 'U-24' }),
   ],
 ] as const)(
-  'however slow the provider is, %s begins no call when its till should have its answer',
+  'however slow the provider is, %s begins no call after the deadline of its request',
   async (name, tookMs, slow, ask) => {
     const till = await openOwnShop(service, `slow ${name}`)
     const { order_id } = (await charge(service, till, { reference: 'U-23' })).json()
@@ -471,7 +472,7 @@ test.each([
       .where('id', '=', order_id)
       .execute()
     service.clock.advance(60_000)
-    // The time that nobody can set goes on too.
+    // The monotonic clock advances too.
     let tookMsInAll = 0
     const nowMs = performance.now.bind(performance)
     const time = vi.spyOn(performance, 'now').mockImplementation(() => nowMs() + tookMsInAll)
@@ -492,7 +493,7 @@ test.each([
   },
 )
 
-test('canceling an unknown charge that turns up at once cancels it at once', async () => {
+test('the cancel of an unknown charge cancels at once when the order is found at once', async () => {
   const till = await openOwnShop(service, 'turns up')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-10' })).json()
@@ -502,7 +503,7 @@ test('canceling an unknown charge that turns up at once cancels it at once', asy
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
 })
 
-test('an unknown charge cannot be refunded or simulated yet', async () => {
+test('an unknown charge can be neither refunded nor simulated', async () => {
   const till = await openOwnShop(service, 'no refund yet')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-11' })).json()
@@ -512,7 +513,7 @@ test('an unknown charge cannot be refunded or simulated yet', async () => {
   expect([simulated.statusCode, simulated.json().code]).toEqual([409, 'CONFLICT'])
 })
 
-test('past the memory of the provider the key is never sent again; a search may still find the order', async () => {
+test('after the provider has forgotten the key it is not sent again; a search may still find the order', async () => {
   const till = await openOwnShop(service, 'a day later')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U 12' })).json()
@@ -534,7 +535,7 @@ test('past the memory of the provider the key is never sent again; a search may 
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('long past its time an order is still searched for when the provider had only refused the token', async () => {
+test('an order is still searched for two days later when the provider had only refused the token', async () => {
   const till = await openOwnShop(service, 'two days later')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-21' })).json()
@@ -549,7 +550,7 @@ test('long past its time an order is still searched for when the provider had on
   })
 })
 
-test('past the memory of the provider a search hit on another terminal or amount is not the order', async () => {
+test('a search result with another terminal or amount is not taken for the order', async () => {
   const till = await openOwnShop(service, 'not the one')
   await setFaults(service, { ...creation, kind: 'drop_before' })
   const { order_id } = (await charge(service, till, { reference: 'U-13' })).json()
@@ -585,7 +586,7 @@ test('past the memory of the provider a search hit on another terminal or amount
   })
 })
 
-test('past the memory of the provider an order that no search finds was never made, and opens again if it shows up', async () => {
+test('an order that no search finds counts as never made, and is reopened if it appears later', async () => {
   const till = await openOwnShop(service, 'nowhere')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-26' })).json()
@@ -614,7 +615,7 @@ async function actAtProvider(id: string | undefined, action: object): Promise<vo
   await sandboxCall(service, 'POST', `/_sandbox/orders/${id}/act`, action)
 }
 
-test('an order of the account before is neither sent to the new account nor taken for gone', async () => {
+test('an unknown order of a former account is neither sent to the new one nor closed', async () => {
   const till = await openOwnShop(service, 'moved')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-14' })).json()
@@ -636,7 +637,7 @@ test('an order of the account before is neither sent to the new account nor take
   })
 })
 
-test('without key and guard a repetition of an unknown charge is not called safe', async () => {
+test('without key and duplicate guard a repeated unknown charge is not retry_safe', async () => {
   const open = await startTestService({
     env: { DUPLICATE_ORDER_GUARD: 'off', PROVIDER_TIMEOUT_MS: '500' },
     hangsAreShort: true,
@@ -663,8 +664,8 @@ test('without key and guard a repetition of an unknown charge is not called safe
   }
 })
 
-test('while it cannot be looked up whether an equal charge went before, nobody is told that nothing was charged', async () => {
-  const till = await openOwnShop(service, 'no look')
+test('when the query for an equal charge fails, the outcome is unknown, never not_charged', async () => {
+  const till = await openOwnShop(service, 'no query')
   const { order_id } = (await charge(service, till, { reference: 'U-20' })).json()
   await act(service, order_id, payByCard)
   await service.database.db.schema.alterTable('orders').renameTo('orders_away').execute()
@@ -679,7 +680,7 @@ test('while it cannot be looked up whether an equal charge went before, nobody i
   })
 })
 
-test('a read of a charge of unknown outcome sends nothing and has the sweeper find the outcome', async () => {
+test('a read of a charge of unknown outcome sends nothing and wakes the sweeper, which finds the outcome', async () => {
   const till = await openOwnShop(service, 'read while unknown')
   await setFaults(service, { ...creation, kind: 'drop_before' })
   const { order_id } = (await charge(service, till, { reference: 'U-18' })).json()
@@ -694,7 +695,7 @@ test('a read of a charge of unknown outcome sends nothing and has the sweeper fi
   expect(await providerRequests(service, creation)).toEqual([])
   expect(await providerRequests(service, { path: '^/v1/orders', method: 'GET' })).toEqual([])
   expect(wake).toHaveBeenCalledOnce()
-  // It is due at once, whenever it was planned before.
+  // Its check is due at once, whenever it was planned before.
   await service.sweeper.sweepOnce()
   expect((await readOrder(service, till, order_id)).json()).toMatchObject({
     mp_order_id: ordersAtProvider(service, till)[0]?.id,
@@ -703,7 +704,7 @@ test('a read of a charge of unknown outcome sends nothing and has the sweeper fi
   expect(await providerRequests(service, creation)).toHaveLength(1)
 })
 
-test('a read leaves a charge alone whose request is still sending', async () => {
+test('a read leaves a charge unchanged while its request holds the send lease', async () => {
   const till = await openOwnShop(service, 'read while sending')
   const { order_id } = (await charge(service, till, { reference: 'U-25' })).json()
   const next = new Date(service.clock.now().getTime() + 6_000)
@@ -717,7 +718,7 @@ test('a read leaves a charge alone whose request is still sending', async () => 
   expect((await orderRow(service, order_id)).next_check_at).toEqual(next)
 })
 
-test('a read of a confirmed order never creates anything', async () => {
+test('a read of a confirmed order creates nothing', async () => {
   const till = await openOwnShop(service, 'just reading')
   const { order_id } = (await charge(service, till, { reference: 'U-17' })).json()
   await forgetRequests(service)

@@ -20,10 +20,10 @@ function post(url: string, body: unknown, headers: Record<string, string> = {}) 
   return call(service, { url, token: till.key, body, headers })
 }
 
-/** What a refused body tells of the money. The order of a cancel or refund may be paid, and nobody has looked. */
+/** The outcome in the answer to an invalid body. The order of a cancel or refund may be paid, and was not read. */
 const outcomeAt = (url: string) => (url === '/orders' ? 'not_charged' : 'unknown')
 
-/** The request is refused by field, tells what is known of the money, and never reaches the provider. */
+/** The request is refused, the error names the field and the outcome, and no call reaches the provider. */
 async function expectRefused(url: string, body: unknown, path: string) {
   await forgetRequests(service)
   const response = await post(url, body)
@@ -71,20 +71,20 @@ const badAmounts: unknown[] = [
 ]
 
 test.each(badAmounts.map((amount) => [JSON.stringify(amount), amount]))(
-  'a charge of %s is refused by field and reaches no provider',
+  'a charge of %s is refused on the field amount without a call to the provider',
   async (_name, amount) => {
     await expectRefused('/orders', { ...order, amount }, 'amount')
   },
 )
 
 test.each(badAmounts.map((amount) => [JSON.stringify(amount), amount]))(
-  'a refund of %s is refused by field and reaches no provider',
+  'a refund of %s is refused on the field amount without a call to the provider',
   async (_name, amount) => {
     await expectRefused('/orders/refund', { order_id: unknownOrder, amount }, 'amount')
   },
 )
 
-test('T25: the refusal of an amount shows the right form', async () => {
+test('T25: the error of an amount shows the right format', async () => {
   const { details } = (await post('/orders', { ...order, amount: '10.50' })).json()
   expect(details).toEqual([{ path: 'amount', message: expect.stringContaining('1234,50') }])
   const zero = (await post('/orders', { ...order, amount: '0,00' })).json()
@@ -132,7 +132,7 @@ test.each([
   ['client', 'somebody'],
   ['status', 'processed'],
   ['amount_cents', 1],
-])('an order whose %s is %j is refused by field', async (path, value) => {
+])('an order whose %s is %j is refused on that field', async (path, value) => {
   const { [path as keyof typeof order]: _left, ...rest } = order
   const body = value === undefined ? rest : { ...rest, [path]: value }
   await expectRefused('/orders', body, path)
@@ -147,14 +147,14 @@ test.each([
   ['/orders/cancel', { order_id: unknownOrder, force: true }, 'force'],
   ['/orders/refund', {}, 'order_id'],
   ['/orders/refund', { order_id: null }, 'order_id'],
-  // A misspelt amount must not become a total refund.
+  // A misspelt `amount` must not become a total refund.
   ['/orders/refund', { order_id: unknownOrder, ammount: '1,00' }, 'ammount'],
-])('%s of %j is refused by field', async (url, body, path) => {
+])('%s of %j is refused on its field', async (url, body, path) => {
   await expectRefused(url, body, path)
 })
 
 test.each(['/orders', '/orders/cancel', '/orders/refund'])(
-  'a body of another kind on %s is refused in the error shape, with the outcome',
+  'an invalid body of %s is refused in the error shape, with the outcome',
   async (url) => {
     const send = (payload: string, type = 'application/json') =>
       service.app.inject({
@@ -183,7 +183,7 @@ test.each(['/orders', '/orders/cancel', '/orders/refund'])(
 )
 
 test.each(['', ' ', 'has space', 'k'.repeat(129), 'ñ', 'a, b'])(
-  'the Idempotency-Key %j is refused by name on both routes that take one',
+  'the Idempotency-Key %j is refused on both routes that accept one',
   async (key) => {
     for (const [url, body] of [
       ['/orders', order],
@@ -232,7 +232,7 @@ const adminRoutes: Route[] = [
 ]
 
 test.each([...clientRoutes, ...adminRoutes])(
-  '%s %s answers a missing, unknown or revoked key with one and the same 401',
+  '%s %s answers a missing, unknown or revoked key with the same 401',
   async (method, url, body) => {
     const other = await openKey('revoked')
     await asAdmin(service, { url: '/api-keys/revoke', body: { client: 'revoked' } })
@@ -256,7 +256,7 @@ test.each([...clientRoutes, ...adminRoutes])(
 )
 
 test.each(clientRoutes)(
-  '%s %s takes a client key for its own client only, and the admin token with one client',
+  '%s %s accepts a client key for its own client only, and the admin token with one client',
   async (method, url, body) => {
     const send = (token: string, query: string) =>
       call(service, { method, url: `${url}${query}`, token, ...(body && { body }) })
@@ -274,12 +274,12 @@ test.each(clientRoutes)(
   },
 )
 
-test.each(adminRoutes)('%s %s is closed to client keys', async (method, url, body) => {
+test.each(adminRoutes)('%s %s refuses client keys', async (method, url, body) => {
   const response = await call(service, { method, url, token: till.key, ...(body && { body }) })
   expect([response.statusCode, response.json().code]).toEqual([403, 'FORBIDDEN'])
 })
 
-test('the administrator charges for a client by naming it', async () => {
+test('the administrator charges for a client that he names', async () => {
   const response = await asAdmin(service, {
     url: '/orders?client=valid',
     body: { ...order, external_reference: 'T-admin' },
@@ -295,7 +295,7 @@ function body401(bodies: string[]): Record<string, unknown> {
   return JSON.parse((bodies[0] ?? '').replace(/,}$/, '}'))
 }
 
-/** A fresh key of a client that may be known already. */
+/** A new key of a client that may exist already. */
 async function openKey(client: string): Promise<string> {
   const known = await asAdmin(service, { url: `/admin/clients/${client}` })
   if (known.statusCode === 404) return (await enrol(service, client)).key

@@ -13,8 +13,8 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** As a process does that was given a new key before this one. */
-async function sealElsewhere(): Promise<void> {
+/** What a process does that got a new encryption key before this one. */
+async function encryptElsewhere(): Promise<void> {
   const encryption = createEncryption([{ id: 'elsewhere', key: randomBytes(32) }])
   await service.database.db
     .updateTable('oauth_connections')
@@ -25,9 +25,9 @@ async function sealElsewhere(): Promise<void> {
     .execute()
 }
 
-test('a token sealed with a key that is not configured is CONNECTION_LOST, named in the log, and 500 nowhere', async () => {
+test('a token encrypted with a key that is not configured is CONNECTION_LOST, logged with its key id, and never a 500', async () => {
   const { order_id: orderId } = (await charge(service, till, { reference: 'T-1' })).json()
-  await sealElsewhere()
+  await encryptElsewhere()
 
   const refused = await charge(service, till, { reference: 'T-2' })
   expect([refused.statusCode, refused.json()]).toEqual([
@@ -45,18 +45,18 @@ test('a token sealed with a key that is not configured is CONNECTION_LOST, named
   for (const answer of answers) {
     expect([answer.statusCode, answer.json().code]).toEqual([409, 'CONNECTION_LOST'])
   }
-  const seen = await asAdmin(service, { url: '/admin/clients/acme' })
-  expect([seen.statusCode, seen.json().oauth.access_token]).toEqual([200, null])
+  const shown = await asAdmin(service, { url: '/admin/clients/acme' })
+  expect([shown.statusCode, shown.json().oauth.access_token]).toEqual([200, null])
   expect(
     service.logLines.filter((line) => line.includes('"keyId":"elsewhere"')).length,
   ).toBeGreaterThan(0)
-  // Given the key, all is well again: nothing was marked as lost.
+  // With the key everything works again: the connection was not marked as lost.
   expect(
     await service.database.db.selectFrom('oauth_connections').select('status').execute(),
   ).toEqual([{ status: 'connected' }])
 })
 
-test('a login that another process began under such a key ends as an invalid state', async () => {
+test('a login that another process began under such a key ends as OAUTH_STATE_INVALID', async () => {
   const login = await call(service, { url: '/oauth/login?client=other' })
   const encryption = createEncryption([{ id: 'elsewhere', key: randomBytes(32) }])
   await service.database.db

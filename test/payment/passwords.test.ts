@@ -3,10 +3,10 @@ import { createPasswords } from '../../src/payments/people/passwords.ts'
 
 const passwords = createPasswords()
 
-/** A check of these takes a hundredth of a second of a processor. */
+/** Checking one of these takes a hundredth of a second of processor time. */
 const cheap = createPasswords({ log2N: 13, r: 8, p: 1 })
 
-test('a password is itself only, whatever keyboard typed its letters', async () => {
+test('only the same password matches, in any Unicode form', async () => {
   const stored = await passwords.hash('canary-Ñandú y café')
   expect(stored).toMatch(/^scrypt\$15\$8\$3\$[\w-]{22}\$[\w-]{43}$/)
   expect(await passwords.matches('canary-Ñandú y café', stored)).toBe(true)
@@ -16,7 +16,7 @@ test('a password is itself only, whatever keyboard typed its letters', async () 
   expect(await passwords.hash('canary-Ñandú y café')).not.toBe(stored)
 })
 
-test('T59: a name that nobody has costs as much of the processor as one with a password', async () => {
+test('T59: checking a password of an unknown name takes as much processor time as that of a known one', async () => {
   const stored = await cheap.hash('canary-something')
   const costOf = async (of: string | null) => {
     const before = process.cpuUsage()
@@ -24,7 +24,7 @@ test('T59: a name that nobody has costs as much of the processor as one with a p
     const { user, system } = process.cpuUsage(before)
     return user + system
   }
-  // The first checks get their memory from the system, which costs as much as they do. So both take turns.
+  // The first checks get their memory from the system, which takes as long as a check. So the two kinds alternate.
   const costs = { known: [] as number[], unknown: [] as number[] }
   for (let round = 0; round < 5; round += 1) {
     costs.known.push(await costOf(stored))
@@ -35,7 +35,7 @@ test('T59: a name that nobody has costs as much of the processor as one with a p
   expect(known).toBeGreaterThan(unknown / 2)
 })
 
-test('a flood of passwords is refused before it takes every thread and all memory', async () => {
+test('a flood of passwords is refused before it uses all threads and memory', async () => {
   const tries = Array.from({ length: 60 }, () => cheap.matches('canary-wrong', null))
   const ended = await Promise.allSettled(tries)
   const refused = ended.filter(({ status }) => status === 'rejected')

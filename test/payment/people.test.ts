@@ -13,7 +13,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, createStore, enrol, type Till } from '../support/till.ts'
 
-/** Passwords take 0.1 s of a processor each, which others keep busy. */
+/** Hashing a password takes 0.1 s of processor time, and other work keeps the processors busy. */
 vi.setConfig({ testTimeout: 120_000 })
 
 let service: TestService
@@ -25,15 +25,15 @@ beforeAll(async () => {
   other = await enrol(service, 'other', '9100002')
   await createStore(service, acme, { id: 'SUC-1', boxes: ['CAJA-1'] })
 })
-// Failed tries are counted by address too, which is the same in every test.
+// Failed attempts are also counted by address, which is the same in every test.
 beforeEach(() => service.database.db.deleteFrom('sign_in_failures').execute())
 afterAll(() => service.stop())
 
 const lastEntries = async (action: string) =>
   (await asAdmin(service, { url: `/admin/activity?action=${action}` })).json().logs
 
-describe('an invitation', () => {
-  test('sets the password once, and begins a session; neither code nor password is stored', async () => {
+describe('an invitation of a person', () => {
+  test('sets the password once and starts a session; neither code nor password is stored', async () => {
     const invited = await asAdmin(service, {
       url: '/people',
       body: { name: 'Ana', role: 'viewer', client: 'acme' },
@@ -41,7 +41,7 @@ describe('an invitation', () => {
     expect(invited.statusCode).toBe(201)
     expect(invited.headers['cache-control']).toBe('no-store')
     const { link } = invited.json().invitation
-    // Behind the fragment: no server and no log of one ever has it.
+    // In the fragment, which browsers do not send to servers.
     expect(link).toMatch(/^http:\/\/127\.0\.0\.1:3000\/dashboard#\/invitation\/[\w-]{43}$/)
     const body = { code: codeOf(invited), password: goodPassword }
     const accept = () => call(service, { url: '/account/invitation', headers: ownPage, body })
@@ -65,7 +65,7 @@ describe('an invitation', () => {
     expect(service.logLines.join('\n')).not.toContain(body.code)
   })
 
-  test('ends after three days, and with the next one', async () => {
+  test('ends after three days, and when a new one is made', async () => {
     const body = { name: 'late', role: 'viewer', client: 'acme' }
     const invited = await asAdmin(service, { url: '/people', body })
     const { id } = invited.json().person
@@ -85,9 +85,9 @@ describe('an invitation', () => {
 
   test.each([
     ['a short password', { password: 'elevenchars' }, 422],
-    ['a page of elsewhere', { headers: { ...ownPage, 'sec-fetch-site': 'cross-site' } }, 403],
+    ['a page of another site', { headers: { ...ownPage, 'sec-fetch-site': 'cross-site' } }, 403],
     ['another code', { code: 'x'.repeat(43) }, 409],
-  ])('refuses %s', async (_name, given, status) => {
+  ])('is refused with %s', async (_name, given, status) => {
     const invited = await asAdmin(service, {
       url: '/people',
       body: { name: `refused ${status}`, role: 'viewer', client: 'acme' },
@@ -105,41 +105,37 @@ describe('an invitation', () => {
 
   test.each([
     ['a supervisor without stores', { role: 'supervisor', client: 'acme' }, 422],
-    ['a store that is not there', { role: 'supervisor', client: 'acme', stores: ['NONE'] }, 422],
+    ['a store that does not exist', { role: 'supervisor', client: 'acme', stores: ['NONE'] }, 422],
     ['a viewer with stores', { role: 'viewer', client: 'acme', stores: ['SUC-1'] }, 422],
     ['a supervisor of no client', { role: 'supervisor', stores: ['SUC-1'] }, 422],
     ['a flow operator of a client', { role: 'flow_operator', client: 'acme' }, 422],
     ['an unknown client', { role: 'viewer', client: 'nobody' }, 404],
-    [
-      'a name that is taken, in other letters',
-      { name: ' ELI', role: 'viewer', client: 'acme' },
-      422,
-    ],
-    ['a name that is taken, in other case', { name: 'ELI', role: 'viewer', client: 'acme' }, 409],
-  ])('is not made for %s', async (_what, body, status) => {
+    ['an existing name with a space', { name: ' ELI', role: 'viewer', client: 'acme' }, 422],
+    ['an existing name in another case', { name: 'ELI', role: 'viewer', client: 'acme' }, 409],
+  ])('is refused for %s', async (_what, body, status) => {
     const answer = await asAdmin(service, { url: '/people', body: { name: 'nobody new', ...body } })
     expect(answer.statusCode).toBe(status)
   })
 })
 
-describe('T59: who guesses a password', () => {
+describe('T59: guesses of a password', () => {
   beforeAll(async () => {
     await join(service, { name: 'known', role: 'viewer', client: 'acme' })
   })
 
-  test('learns nothing from the answer: not the name, not the password, not the code', async () => {
+  test('all get the same answer, which reveals neither name nor password', async () => {
     const invited = await asAdmin(service, {
       url: '/people',
       body: { name: 'without password', role: 'viewer', client: 'acme' },
     })
-    const revoked = await join(service, { name: 'gone', role: 'viewer', client: 'acme' })
+    const revoked = await join(service, { name: 'revoked', role: 'viewer', client: 'acme' })
     await asAdmin(service, { method: 'POST', url: `/people/${revoked.id}/revoke` })
     expect(invited.statusCode).toBe(201)
     const answers = [
       await signInAs(service, { name: 'known', password: 'canary-wrong' }),
       await signInAs(service, { name: 'nobody at all' }),
       await signInAs(service, { name: 'without password' }),
-      await signInAs(service, { name: 'gone' }),
+      await signInAs(service, { name: 'revoked' }),
     ].map((answer) => {
       const { request_id, ...body } = answer.json()
       return JSON.stringify([answer.statusCode, body, answer.headers['set-cookie'] ?? null])
@@ -148,12 +144,12 @@ describe('T59: who guesses a password', () => {
     expect(answers[0]).toContain('[401,')
   })
 
-  test('has five tries of a name, whoever has it, and the right password does not help then', async () => {
+  test('are limited to five a name, known or not, and then the right password is refused too', async () => {
     await join(service, { name: 'locked', role: 'viewer', client: 'acme' })
     for (const name of ['locked', 'no such person']) {
       const statuses: number[] = []
       for (let round = 0; round < 7; round += 1) {
-        // In other letters it is the same name.
+        // In another case it is the same name.
         const typed = round % 2 === 0 ? name : name.toUpperCase()
         const answer = await signInAs(service, { name: typed, password: 'canary-wrong' })
         statuses.push(answer.statusCode)
@@ -167,7 +163,7 @@ describe('T59: who guesses a password', () => {
     expect((await signInAs(service, { name: 'locked' })).statusCode).toBe(200)
   })
 
-  test('gains nothing from tries at once', async () => {
+  test('cannot exceed the limit by concurrent attempts', async () => {
     await join(service, { name: 'raced', role: 'viewer', client: 'acme' })
     const wrong = () => signInAs(service, { name: 'raced', password: 'canary-wrong' })
     const answers = await Promise.all(Array.from({ length: 12 }, wrong))
@@ -176,7 +172,7 @@ describe('T59: who guesses a password', () => {
     expect((await signInAs(service, { name: 'raced' })).statusCode).toBe(429)
   })
 
-  test('is locked out by address, too, and a sign-in gives the tries of the name back', async () => {
+  test('are limited by address too, and a sign-in resets the attempts of the name', async () => {
     await service.database.db
       .insertInto('sign_in_failures')
       .values({
@@ -197,7 +193,7 @@ describe('T59: who guesses a password', () => {
     }
   })
 
-  test('is written down with the person whose name it was, and never with what was typed', async () => {
+  test('are logged with the person of that name, and never with the text typed', async () => {
     await signInAs(service, { name: 'canary-typed-a-password-here', password: 'canary-wrong' })
     await signInAs(service, { name: 'known', password: 'canary-wrong' })
     const logs = await lastEntries('session.refused')
@@ -209,14 +205,14 @@ describe('T59: who guesses a password', () => {
 })
 
 describe('T54: a code of an authenticator app', () => {
-  test('is asked for once it was confirmed, and each is good once', async () => {
+  test('is required once it was confirmed, and each code is valid once', async () => {
     const eva = await join(service, { name: 'eva', role: 'viewer', client: 'acme' })
     const begun = await by(service, eva, { method: 'POST', url: '/account/totp' })
     const { secret, uri, qr } = begun.json()
     expect(uri).toContain(`secret=${secret}`)
     expect(qr.path).toMatch(/^(M\d+ \d+h1v1h-1z)+$/)
     expect(qr.size).toBeGreaterThan(20)
-    // Not asked for until the app has shown that it has it.
+    // It is not required until the app has confirmed it.
     expect((await signInAs(service, { name: 'eva' })).statusCode).toBe(200)
     const confirm = (code: string) =>
       by(service, eva, { url: '/account/totp/confirm', body: { code } })
@@ -232,7 +228,7 @@ describe('T54: a code of an authenticator app', () => {
     expect(stored.totp_secret).not.toContain(secret)
 
     expect((await signInAs(service, { name: 'eva' })).statusCode).toBe(401)
-    // The one that confirmed it was seen by then.
+    // The code that confirmed it is used up.
     expect((await signInAs(service, { name: 'eva', code: first })).statusCode).toBe(401)
     service.clock.advance(60_000)
     const code = codeAt(secret, service.clock.now())
@@ -255,7 +251,7 @@ describe('T54: a code of an authenticator app', () => {
     expect((await signInAs(service, { name: 'eva' })).statusCode).toBe(200)
   })
 
-  test('a wrong code does not use one up, and a right one does not without the password', async () => {
+  test('a wrong code does not use up a code, and a right one without the password does not either', async () => {
     const leo = await join(service, { name: 'leo', role: 'viewer', client: 'acme' })
     const { secret } = (await by(service, leo, { method: 'POST', url: '/account/totp' })).json()
     const confirmed = codeAt(secret, service.clock.now())
@@ -274,7 +270,7 @@ describe('T55: a session of a person', () => {
     await join(service, { name: 'bea', role: 'viewer', client: 'acme' })
   })
 
-  test('has a new id at each sign-in, and the one that the browser had before is over', async () => {
+  test('has a new id at each sign-in, and the earlier session of that browser ends', async () => {
     const planted = cookieOf(await signInAs(service, { name: 'bea' }))
     expect((await by(service, { cookie: planted }, { url: '/orders' })).statusCode).toBe(200)
     const answer = await signInAs(service, { name: 'bea' }, { cookie: planted })
@@ -285,14 +281,14 @@ describe('T55: a session of a person', () => {
     )
     expect((await by(service, { cookie: planted }, { url: '/orders' })).statusCode).toBe(401)
     expect((await by(service, { cookie: own }, { url: '/orders' })).statusCode).toBe(200)
-    // A value that somebody made up begins none.
+    // A made-up cookie starts no session.
     const made = `tillbridge-session=person.${'A'.repeat(43)}`
     const fixed = cookieOf(await signInAs(service, { name: 'bea' }, { cookie: made }))
     expect(fixed).not.toBe(made)
     expect((await by(service, { cookie: made }, { url: '/orders' })).statusCode).toBe(401)
   })
 
-  test('over https the cookie is for this host and https alone', async () => {
+  test('over https the cookie is bound to this host and to https', async () => {
     const secure = await startTestService({
       twinOf: service,
       publicUrl: 'https://pay.example',
@@ -304,7 +300,7 @@ describe('T55: a session of a person', () => {
     await secure.stop()
   })
 
-  test('counts only from a page of this service, and writes only as JSON', async () => {
+  test('is accepted from a page of this service only, and for writing as JSON only', async () => {
     const { cookie } = { cookie: cookieOf(await signInAs(service, { name: 'bea' })) }
     const ask = (headers: Record<string, string>, url = '/account/password') =>
       service.app.inject({
@@ -344,7 +340,7 @@ describe('T55: a session of a person', () => {
     expect((await by(service, { cookie: idle }, { url: '/orders' })).statusCode).toBe(401)
   })
 
-  test('ends at once: by signing out, by its owner, by an administrator, with the person', async () => {
+  test('ends at once by signing out, by its owner, by an administrator, and with the person', async () => {
     const third = await join(service, { name: 'dora', role: 'viewer', client: 'acme' })
     const one = async () => ({ cookie: cookieOf(await signInAs(service, { name: 'dora' })) })
     const [here, there] = [await one(), await one()]
@@ -370,7 +366,7 @@ describe('T55: a session of a person', () => {
     expect(again.statusCode).toBe(404)
   })
 
-  test('another person’s session cannot be ended by its id', async () => {
+  test('cannot be ended by another person with its id', async () => {
     const one = await join(service, { name: 'one of two', role: 'viewer', client: 'acme' })
     const two = await join(service, { name: 'two of two', role: 'viewer', client: 'acme' })
     const { sessions } = (await by(service, two, { url: '/account' })).json()
@@ -379,7 +375,7 @@ describe('T55: a session of a person', () => {
     expect((await by(service, two, { url: '/account' })).statusCode).toBe(200)
   })
 
-  test('a new password ends the other sessions, and the old password', async () => {
+  test('ends when another session changes the password, and the old password is refused', async () => {
     const ida = await join(service, { name: 'ida', role: 'viewer', client: 'acme' })
     const other = { cookie: cookieOf(await signInAs(service, { name: 'ida' })) }
     const change = (current: string) =>
@@ -396,7 +392,7 @@ describe('T55: a session of a person', () => {
     expect((await signInAs(service, changed)).statusCode).toBe(200)
   })
 
-  test('a role that changes counts from the next request on, and ends open streams', async () => {
+  test('has a changed role from the next request on', async () => {
     const rui = await join(service, { name: 'rui', role: 'administrator', client: 'acme' })
     expect((await by(service, rui, { url: '/people' })).statusCode).toBe(200)
     const changed = await asAdmin(service, {
@@ -410,7 +406,7 @@ describe('T55: a session of a person', () => {
   })
 })
 
-test('T56: an administrator of a client reaches the people of that client alone', async () => {
+test('T56: an administrator of a client manages the people of that client only', async () => {
   const boss = await join(service, { name: 'boss', role: 'administrator', client: 'acme' })
   const theirs = await join(service, { name: 'theirs', role: 'viewer', client: 'other' })
   const global = await join(service, { name: 'global', role: 'administrator' })
@@ -445,7 +441,7 @@ test('T56: an administrator of a client reaches the people of that client alone'
   expect((await by(service, theirs, { url: '/orders?client=acme' })).statusCode).toBe(403)
   expect((await by(service, global, { url: '/orders?client=acme' })).statusCode).toBe(200)
   expect(other.client).toBe('other')
-  // What is done in a client's name says who did it.
+  // An entry of a client names the person who acted.
   const entries = await lastEntries('person.invited')
   const entry = entries.find(
     (log: { metadata: { name: string } }) => log.metadata.name === 'of null viewer',
@@ -456,7 +452,7 @@ test('T56: an administrator of a client reaches the people of that client alone'
   })
 })
 
-test('the admin token goes on working whoever is revoked, and keys manage nobody', async () => {
+test('API keys cannot manage people; the admin token can', async () => {
   expect((await call(service, { url: '/people', token: acme.key })).statusCode).toBe(403)
   expect((await call(service, { url: '/account', token: acme.key })).statusCode).toBe(403)
   expect((await asAdmin(service, { url: '/account' })).statusCode).toBe(403)

@@ -37,7 +37,7 @@ const refundOf = (amountCents: number | null, status: string): ProviderRefund =>
   status,
 })
 
-/** Seconds from then to the next look; null for none. */
+/** Seconds from then to the next status check; null for none. */
 function waitAt(order: Planned, seconds: number, answered = true): number | null {
   const next = nextCheck(order, at(seconds), answered)
   return next === null ? null : (next.getTime() - at(seconds).getTime()) / 1000
@@ -53,12 +53,12 @@ test.each([
   [961, 300],
   [960 + 24 * hour, 300],
   [961 + 24 * hour, null],
-])('an order that waits is looked at %i s after its creation again after %s s', (age, wait) => {
-  // One that still counts as wanted: at the terminal it is not taken for forgotten when its time is over.
+])('an order that waits is checked at %i s after its creation again after %s s', (age, wait) => {
+  // At the terminal: an order that no device shows would be canceled after its time.
   expect(waitAt({ ...waiting, status: 'at_terminal' }, age)).toBe(wait)
 })
 
-test('a look that nobody answered is none: the next comes within 5 s, and the last one never', () => {
+test('a status check without an answer is repeated within 5 s, without end', () => {
   const order: Planned = { ...waiting, status: 'at_terminal' }
   expect([60, 300, 700, 2000].map((age) => waitAt(order, age, false))).toEqual([2, 5, 5, 5])
   expect(waitAt(order, 961 + 24 * hour, false)).toBe(5)
@@ -70,7 +70,7 @@ test('a look that nobody answered is none: the next comes within 5 s, and the la
   expect(waitAt(refunding, hour, false)).toBe(5)
 })
 
-test('while webhooks tell of it, an order that waits is looked at every 15 s, and what they do not tell as ever', () => {
+test('while webhooks arrive, an order that waits is checked every 15 s, and other checks stay as they are', () => {
   const whileWebhooksArrive = (order: Planned, age: number, answered = true) => {
     const next = planCheckAt(order, at(age), answered)
     expect(next.at).toEqual(nextCheck(order, at(age), answered))
@@ -79,7 +79,7 @@ test('while webhooks tell of it, an order that waits is looked at every 15 s, an
     )
   }
   expect([0, 121, 599].map((age) => whileWebhooksArrive(waiting, age))).toEqual([15, 15, 15])
-  // As often as that, or less, it is looked at anyway.
+  // Here it is checked as rarely anyway.
   expect([601, 1000].map((age) => whileWebhooksArrive(waiting, age))).toEqual([null, null])
   expect(whileWebhooksArrive(waiting, 10, false)).toBeNull()
   expect(whileWebhooksArrive({ ...waiting, cancel_requested_at: at(1) }, 10)).toBeNull()
@@ -87,7 +87,7 @@ test('while webhooks tell of it, an order that waits is looked at every 15 s, an
   expect(whileWebhooksArrive({ ...waiting, status: 'processed' }, 10)).toBeNull()
 })
 
-test('an order is forgotten when its till gave it up, or a minute after its time, and only while no device shows it', () => {
+test('an order counts as forgotten after a cancel request or a minute after its expiry, unless a device shows it', () => {
   expect([0, 1019, 1020, 1021].map((age) => isForgotten(waiting, at(age)))).toEqual([
     false,
     false,
@@ -101,26 +101,26 @@ test('an order is forgotten when its till gave it up, or a minute after its time
   }
 })
 
-test('on a terminal that a new charge needs, it gives way as soon as its time is over', () => {
+test('a new charge replaces an order as soon as it has expired, unless a device shows it', () => {
   expect([0, 959, 961].map((age) => canBeReplaced(waiting, at(age)))).toEqual([false, false, true])
   expect(canBeReplaced({ ...waiting, cancel_requested_at: at(1) }, at(2))).toBe(true)
   expect(canBeReplaced({ ...waiting, status: 'at_terminal' }, at(2000))).toBe(false)
 })
 
-test('one that is forgotten and turns up late is looked at as often as a new one', () => {
+test('a forgotten order that appears late is checked as often as a new one', () => {
   const turnedUp = { ...waiting, cancel_requested_at: at(10), last_updated_at: at(3 * hour) }
   expect(waitAt(turnedUp, 3 * hour + 1)).toBe(2)
   expect(waitAt({ ...turnedUp, status: 'at_terminal' }, 3 * hour + 1)).toBe(300)
 })
 
-test('a refused order is searched for while an attempt may still arrive, for an hour', () => {
+test('a refused order is searched for during an hour, while an attempt may still arrive', () => {
   const refused: Planned = { ...waiting, creation: 'refused', status: 'failed' }
   expect(waitAt(refused, 10)).toBeNull()
   const doubtful = { ...refused, unanswered_at: at(0) }
   expect([10, hour, hour + 1].map((age) => waitAt(doubtful, age))).toEqual([300, 300, null])
 })
 
-test('a refund is unsettled while it is pending, or while the ones that stand do not make the sum', () => {
+test('a refund is unsettled while it is pending, or while the completed ones do not add up to the sum', () => {
   const of = (refunded_cents: number, ...refunds: ProviderRefund[]) =>
     hasUnsettledRefund({ refunded_cents, refunds })
   expect(of(0)).toBe(false)
@@ -128,13 +128,13 @@ test('a refund is unsettled while it is pending, or while the ones that stand do
   expect(of(100, refundOf(60, 'processed'), refundOf(40, 'processed'))).toBe(false)
   expect(of(0, refundOf(100, 'processing'))).toBe(true)
   expect(of(100, refundOf(60, 'processed'))).toBe(true)
-  // What failed gave nothing back.
+  // A failed refund returned nothing.
   expect(of(100, refundOf(60, 'processed'), refundOf(40, 'failed'))).toBe(true)
-  // Without its amount nothing can be added up.
+  // Without an amount nothing can be added up.
   expect(of(100, refundOf(60, 'processed'), refundOf(null, 'processed'))).toBe(false)
 })
 
-test('a pending refund is looked at until it ends, a sum that does not add up for a day', () => {
+test('a pending refund is checked until it ends, a sum that does not add up for a day', () => {
   const pending: Planned = {
     ...waiting,
     status: 'processed',
@@ -150,8 +150,8 @@ test('a pending refund is looked at until it ends, a sum that does not add up fo
 })
 
 const lateArrivalMs = 9_000
-/** The deps of a moment. */
-const clockworkAt = (seconds: number) => ({
+/** The dependencies at one moment. */
+const depsAt = (seconds: number) => ({
   now: () => at(seconds),
   settings: { lateArrivalMs } as PaymentDeps['settings'],
 })
@@ -161,33 +161,29 @@ test('a key is remembered for 23 hours', () => {
   expect(remembered).toEqual([true, true, false])
 })
 
-test('what was sent may arrive until its time is over, and what was not cannot', () => {
-  const deps = clockworkAt(0)
+test('an attempt may arrive until its time has passed; what was not sent cannot arrive', () => {
+  const deps = depsAt(0)
   expect(canNotArrive(deps, null)).toBe(true)
   const arrives = [0, 8.999, 9].map((later) => canNotArrive(deps, at(0), at(later)))
   expect(arrives).toEqual([false, false, true])
 })
 
 test.each([
-  ['often while its till may wait', 10, null, 2],
-  ['less so when it is old', 130, null, 5],
+  ['often while its client may wait', 10, null, 2],
+  ['less often when it is old', 130, null, 5],
   ['no later than its latest attempt can arrive', 130, 125, 4],
-  ['as usual while that is far', 130, 130, 5],
-  ['as usual when that is over', 130, 121, 5],
-] as const)('what is of unknown outcome is looked at %s', (_name, age, attemptedAt, wait) => {
-  const next = nextUnknownCheck(
-    clockworkAt(age),
-    at(0),
-    attemptedAt === null ? null : at(attemptedAt),
-  )
+  ['as usual while that time is far', 130, 130, 5],
+  ['as usual when that time has passed', 130, 121, 5],
+] as const)('an order of unknown outcome is checked %s', (_name, age, attemptedAt, wait) => {
+  const next = nextUnknownCheck(depsAt(age), at(0), attemptedAt === null ? null : at(attemptedAt))
   expect((next.getTime() - at(age).getTime()) / 1000).toBe(wait)
 })
 
-test('a creation whose key is forgotten is looked at as any order, and at the end of its attempt', () => {
+test('a creation whose key has expired is checked as any order, and when its attempt can no longer arrive', () => {
   const age = 24 * hour
   const order: Planned = { ...waiting, creation: 'unknown', status: 'created' }
   const waitFor = (doubtfulAt: Date | null, answered: boolean) => {
-    const { at: next } = nextCreationCheck(clockworkAt(age), order, { answered, doubtfulAt })
+    const { at: next } = nextCreationCheck(depsAt(age), order, { answered, doubtfulAt })
     return next && (next.getTime() - at(age).getTime()) / 1000
   }
   expect([waitFor(null, true), waitFor(null, false)]).toEqual([300, 5])

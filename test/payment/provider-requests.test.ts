@@ -22,7 +22,7 @@ afterAll(() => service.stop())
 beforeEach(() => forgetRequests(service))
 
 let ticket = 0
-/** Charges with these fields, frees the terminal again, and tells what the provider was sent. */
+/** Charges with these fields, frees the terminal again, and returns the request that the provider got. */
 async function sentFor(fields: Record<string, unknown>, shop = till, on = service) {
   ticket += 1
   const response = await call(on, {
@@ -42,7 +42,7 @@ function configOf(body: Record<string, unknown> | null | undefined) {
   return body?.config as { point: object; payment_method?: object }
 }
 
-test('a plain charge is sent with its own id as key and nothing that was not asked for', async () => {
+test('a plain charge is sent with its own id as key and without optional fields', async () => {
   const { orderId, headers, body } = await sentFor({ external_reference: 'W-plain' })
   expect(headers).toMatchObject({
     'x-idempotency-key': orderId,
@@ -59,7 +59,7 @@ test('a plain charge is sent with its own id as key and nothing that was not ask
   })
 })
 
-test('every optional field reaches the provider in its own words', async () => {
+test('every optional field reaches the provider in its format', async () => {
   const { body } = await sentFor({
     external_reference: 'W-full',
     amount: '1234,5',
@@ -112,17 +112,17 @@ test.each([
   expect(body?.transactions).toEqual({ payments: [{ amount: sent }] })
 })
 
-test('with MP_SEND_TICKET_NUMBER=false the ticket number stays here', async () => {
-  const quiet = await startTestService({ env: { MP_SEND_TICKET_NUMBER: 'false' } })
+test('with MP_SEND_TICKET_NUMBER=false the ticket number is not sent', async () => {
+  const withoutTicket = await startTestService({ env: { MP_SEND_TICKET_NUMBER: 'false' } })
   try {
-    const shop = await openShop(quiet, 'quiet')
-    await forgetRequests(quiet)
-    const { orderId, body } = await sentFor({ ticket_number: 'B-7' }, shop, quiet)
+    const shop = await openShop(withoutTicket, 'withoutTicket')
+    await forgetRequests(withoutTicket)
+    const { orderId, body } = await sentFor({ ticket_number: 'B-7' }, shop, withoutTicket)
     expect(configOf(body).point).not.toHaveProperty('ticket_number')
-    const read = await call(quiet, { url: `/orders/${orderId}`, token: shop.key })
+    const read = await call(withoutTicket, { url: `/orders/${orderId}`, token: shop.key })
     expect(read.json().ticket_number).toBe('B-7')
   } finally {
-    await quiet.stop()
+    await withoutTicket.stop()
   }
 })
 
@@ -142,7 +142,7 @@ const texts = [
 ]
 
 test.each(texts)(
-  'the reference %j travels encoded and comes back as the ERP wrote it',
+  'the reference %j is sent encoded and comes back as the ERP wrote it',
   async (text) => {
     const first = await sentFor({ external_reference: text, amount: '2,00' })
     expect(first.body?.external_reference).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
@@ -163,7 +163,7 @@ test.each(texts)(
   },
 )
 
-test('the third order of one reference ends in -3, and an ERP text that looks like it steps aside', async () => {
+test('the third order of one reference ends in -3, and an equal reference of the ERP gets another suffix', async () => {
   for (const ending of ['', '-2', '-3']) {
     await forgetRequests(service)
     const { body } = await sentFor({ external_reference: 'SPLIT' })

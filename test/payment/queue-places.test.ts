@@ -9,7 +9,7 @@ import type { LeaseLimits } from '../../src/repositories/due-work.ts'
 
 const account = 7
 
-/** Queues with four places, two for each account. The first lease call waits for the test's answer; later ones find nothing. */
+/** Queues with a limit of four, two for each account. The first lease call waits for the test; later ones return nothing. */
 function openQueues() {
   const first = Promise.withResolvers<Unit[]>()
   const work = Promise.withResolvers<void>()
@@ -28,7 +28,7 @@ function openQueues() {
   return { queues, asked, answer: first.resolve, endWork: work.resolve }
 }
 
-test('while work is leased no place is reserved, so an account never has more than its share', async () => {
+test('while work is leased no place is reserved, so an account never exceeds its limit', async () => {
   const { queues, asked, answer, endWork } = openQueues()
   const working = queues.once()
   await expect.poll(() => asked.length).toBe(1)
@@ -46,7 +46,7 @@ test('while work is leased no place is reserved, so an account never has more th
   expect(await working).toBe(2)
 })
 
-test('a place that is reserved for an unknown account stays free in the queue of each account', async () => {
+test('a place reserved for an unknown account stays free in the queue of each account', async () => {
   const { queues, asked, answer, endWork } = openQueues()
   const release = queues.reserve(undefined)
   const working = queues.once()

@@ -23,7 +23,7 @@ afterAll(async () => {
   await service.stop()
 })
 
-/** The limits count in windows of the machine's clocks, which stand still until the next call. */
+/** The limits use windows of the machine's clocks, which the test advances. */
 const later = (ms: number) => void vi.advanceTimersByTime(ms)
 
 async function statuses(count: number, request: Call): Promise<number[]> {
@@ -34,7 +34,7 @@ async function statuses(count: number, request: Call): Promise<number[]> {
 
 const read = (key: string): Call => ({ url: '/oauth/status', token: key })
 
-test('a key has so many requests a second, then 429 with Retry-After, then as many again', async () => {
+test('a key above its requests a second gets 429 with Retry-After, and is answered in the next second', async () => {
   later(60_000)
   expect(await statuses(7, read(keys.one))).toEqual([200, 200, 200, 200, 200, 429, 429])
   const answer = await call(service, read(keys.one))
@@ -48,7 +48,7 @@ test('a key has so many requests a second, then 429 with Retry-After, then as ma
   expect(await statuses(6, read(keys.one))).toEqual([200, 200, 200, 200, 200, 429])
 })
 
-test('a busy key takes nothing from another, nor from the administrator, nor from /health', async () => {
+test('a busy key limits neither another key nor the administrator nor /health', async () => {
   later(60_000)
   await statuses(6, read(keys.one))
   expect(await statuses(5, read(keys.two))).toEqual(Array(5).fill(200))
@@ -56,7 +56,7 @@ test('a busy key takes nothing from another, nor from the administrator, nor fro
   expect(await statuses(7, { url: '/health', token: keys.one })).toEqual(Array(7).fill(200))
 })
 
-test('the limit is of the key, over all its routes, and counts before a body is looked at', async () => {
+test('the limit counts all routes of a key, before a body is parsed', async () => {
   later(60_000)
   await statuses(5, read(keys.one))
   const charge = await call(service, {
@@ -66,7 +66,7 @@ test('the limit is of the key, over all its routes, and counts before a body is 
     body: '{"broken',
   })
   expect(charge.statusCode).toBe(429)
-  // A till may simply send it again.
+  // A client may simply send it again.
   expect(charge.json()).toMatchObject({
     code: 'RATE_LIMITED',
     outcome: 'unknown',
@@ -74,7 +74,7 @@ test('the limit is of the key, over all its routes, and counts before a body is 
   })
 })
 
-test('two keys of one client are counted apart, as two tills are', async () => {
+test('two keys of one client are counted separately', async () => {
   later(60_000)
   const made = await asAdmin(service, { url: '/api-keys', body: { client: 'three' } })
   await statuses(6, read(keys.three))
@@ -86,7 +86,7 @@ const from = (address: string, request: Call): Call => ({
   headers: { ...request.headers, 'x-forwarded-for': address },
 })
 
-test('T7, T9: an address has so many failed tries a minute over all routes, then 429 with Retry-After', async () => {
+test('T7, T9: an address has a limit of failed attempts a minute over all routes, then 429 with Retry-After', async () => {
   later(60_000)
   const at = (request: Call) => call(service, from('192.0.2.1', request))
   const tries: Call[] = [
@@ -105,11 +105,11 @@ test('T7, T9: an address has so many failed tries a minute over all routes, then
     expect(seconds).toBeGreaterThan(0)
     expect(seconds).toBeLessThanOrEqual(60)
   }
-  // A login is a try of its own, since anybody may begin one.
+  // A login counts as an attempt, because anybody may begin one.
   expect((await at({ url: '/oauth/login?client=new' })).statusCode).toBe(429)
 })
 
-test('a till behind the address of somebody who guesses goes on working', async () => {
+test('a valid key works from an address that has exceeded its failed attempts', async () => {
   later(60_000)
   const at = (request: Call) => call(service, from('192.0.2.2', request))
   for (let tries = 0; tries < 6; tries += 1) await at({ url: '/stores' })
@@ -121,7 +121,7 @@ test('a till behind the address of somebody who guesses goes on working', async 
   expect((await at({ url: '/stores' })).statusCode).toBe(401)
 })
 
-test('the neighbours in an IPv6 /64 are one address', async () => {
+test('addresses of one IPv6 /64 count as one', async () => {
   later(60_000)
   const seen: number[] = []
   for (let host = 1; host <= 6; host += 1) {
@@ -131,7 +131,7 @@ test('the neighbours in an IPv6 /64 are one address', async () => {
   expect((await call(service, from('2001:db8:7:8::1', { url: '/stores' }))).statusCode).toBe(401)
 })
 
-test('an address over its limit stays so while thousands of others fail', {
+test('an address over its limit stays limited while thousands of others fail', {
   tags: ['long'],
   timeout: 60_000,
 }, async () => {

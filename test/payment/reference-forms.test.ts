@@ -11,8 +11,8 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** The same text for people, and for Unicode: composed, decomposed, and half of each. */
-function spellings(text: string): { nfc: string; nfd: string; mixed: string } {
+/** Three Unicode forms of one text that look equal: composed, decomposed, and half of each. */
+function formsOf(text: string): { nfc: string; nfd: string; mixed: string } {
   const nfc = text.normalize('NFC')
   const nfd = text.normalize('NFD')
   const middle = nfc.indexOf('ñ') + 1
@@ -25,9 +25,9 @@ const pairs = all.flatMap((one) =>
 )
 
 test.each(pairs)(
-  'a reference paid in one spelling (%s) is not charged again in another (%s)',
+  'a reference paid in one Unicode form (%s) is not charged again in another (%s)',
   async (one, other) => {
-    const texts = spellings(`Señal Peón ${one} ${other}`)
+    const texts = formsOf(`Señal Peón ${one} ${other}`)
     const before = service.sandbox.ledger().orders.length
     const first = await charge(service, till, { reference: texts[one] })
     expect(first.statusCode).toBe(201)
@@ -37,7 +37,7 @@ test.each(pairs)(
 
     await act(service, orderId, payByCard)
     const paid = await readOrder(service, till, orderId)
-    // The ERP's own text comes back as it was written.
+    // The answer has the text as the ERP wrote it.
     expect(paid.json()).toMatchObject({ status: 'processed', external_reference: texts[one] })
     const again = await charge(service, till, { reference: texts[other] })
     expect([again.statusCode, again.json()]).toEqual([
@@ -60,16 +60,16 @@ test.each(pairs)(
   },
 )
 
-test('another spelling under the same Idempotency-Key is the same request', async () => {
+test('another Unicode form under the same Idempotency-Key is the same request', async () => {
   const till = await openOwnShop(service, 'same key')
-  const { nfc, nfd } = spellings('Señor 1')
+  const { nfc, nfd } = formsOf('Señor 1')
   const headers = { 'idempotency-key': 'K-1' }
   const first = await charge(service, till, { reference: nfc, headers })
   const second = await charge(service, till, { reference: nfd, headers })
   expect([second.statusCode, second.json().order_id]).toEqual([200, first.json().order_id])
 })
 
-test('T26: texts that only look alike stay different sales', async () => {
+test('T26: different texts that look alike stay different sales', async () => {
   const till = await openOwnShop(service, 'look alike')
   const first = await charge(service, till, { reference: 'Señor 2', amount: '7,00' })
   await act(service, first.json().order_id, payByCard)

@@ -102,7 +102,7 @@ async function startProcess(
 const stillOpen = (process: TestService) => process.orderSearch.searchOnce()
 
 /** A webhook as the provider sends it: its body names the account. */
-const deliverOf = (till: Till, dataId: string) =>
+const deliverWebhook = (till: Till, dataId: string) =>
   deliver(service, { dataId, body: { user_id: String(till.mpUserId) } })
 
 async function countOrders(till: Till): Promise<number> {
@@ -124,7 +124,7 @@ test('the webhook of a charge that a restored backup forgot adopts the order', a
     reference: 'T-0001-00000042',
   })
   expect(await ordersOf(till)).toEqual([])
-  await deliverOf(till, mpOrderId)
+  await deliverWebhook(till, mpOrderId)
   const [order] = await ordersOf(till)
   expect(order).toMatchObject({
     mp_order_id: mpOrderId,
@@ -142,7 +142,7 @@ test('the webhook of a charge that a restored backup forgot adopts the order', a
     { status: 'success', resource_id: order?.order_id },
   ])
   // A repeated webhook adopts nothing more.
-  await deliverOf(till, mpOrderId)
+  await deliverWebhook(till, mpOrderId)
   expect(await ordersOf(till)).toHaveLength(1)
 })
 
@@ -234,7 +234,7 @@ test('the order of another application on the same account and terminal is never
   madeBy('1234567890123456')
   await forgetRequests(service)
   for (let time = 0; time < 5; time += 1) {
-    await deliverOf(till, mpOrderId)
+    await deliverWebhook(till, mpOrderId)
     expect((await readOrder(service, till, mpOrderId)).statusCode).toBe(404)
   }
   expect((await providerRequests(service, reading)).length).toBe(1)
@@ -244,7 +244,7 @@ test('the order of another application on the same account and terminal is never
   const { logs } = (await asAdmin(service, { url: '/admin/webhooks/logs?limit=1' })).json()
   expect(logs).toMatchObject([{ status: 'ignored', resource_id: mpOrderId }])
   service.clock.advance(11 * 60_000)
-  await deliverOf(till, mpOrderId)
+  await deliverWebhook(till, mpOrderId)
   expect((await providerRequests(service, reading)).length).toBe(2)
 })
 
@@ -281,10 +281,13 @@ test('a forgotten order whose box is unknown is not adopted, and the log names i
   await restore()
   const process = await startedSearch()
   expect(await ordersOf(till)).toEqual([])
-  const [book] = ordersAtProvider(service, till)
-  expect(book?.status).toBe('created')
+  const [providerOrder] = ordersAtProvider(service, till)
+  expect(providerOrder?.status).toBe('created')
   const logged = process.logLines.filter((line) => line.includes('that matches no box'))
-  expect(JSON.parse(logged.at(-1) ?? '{}')).toMatchObject({ mpOrderId: book?.id, level: 'warn' })
+  expect(JSON.parse(logged.at(-1) ?? '{}')).toMatchObject({
+    mpOrderId: providerOrder?.id,
+    level: 'warn',
+  })
 })
 
 test('a forgotten order that nobody asks for is canceled when its time has passed', async () => {
@@ -295,11 +298,11 @@ test('a forgotten order that nobody asks for is canceled when its time has passe
   await startedSearch()
   expect(await ordersOf(till)).toMatchObject([{ status: 'created' }])
   // As at a provider that does not expire it.
-  const [book] = ordersAtProvider(service, till)
+  const [providerOrder] = ordersAtProvider(service, till)
   await service.database.db
     .updateTable('orders')
     .set({ expires_at: new Date(service.clock.now().getTime() - 120_000) })
-    .where('mp_order_id', '=', book?.id as string)
+    .where('mp_order_id', '=', providerOrder?.id as string)
     .execute()
   await sweepAfter(service, 5_000)
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
@@ -537,8 +540,8 @@ test.each([
     expect(first.statusCode).toBe(200)
     await restore()
     await startedSearch()
-    const [book] = ordersAtProvider(service, till)
-    const repeated = await refund(service, till, book?.id as string, amount, key)
+    const [providerOrder] = ordersAtProvider(service, till)
+    const repeated = await refund(service, till, providerOrder?.id as string, amount, key)
     const after = ordersAtProvider(service, till)[0]
     expect(after?.refunded_amount).toBe(amount === undefined ? '1234.50' : '10.00')
     expect(after?.refunds).toHaveLength(1)
@@ -553,7 +556,7 @@ test.each(['webhook', 'search'])(
   async (by) => {
     const till = await openOwnShop(service, `opened by ${by}`)
     const { order_id } = (await charge(service, till, { reference: 'O-1' })).json()
-    const [book] = ordersAtProvider(service, till)
+    const [providerOrder] = ordersAtProvider(service, till)
     // As after a refusal that an earlier attempt overtook.
     await service.database.db
       .updateTable('orders')
@@ -567,11 +570,11 @@ test.each(['webhook', 'search'])(
       })
       .where('id', '=', order_id)
       .execute()
-    await sandboxCall(service, 'POST', `/_sandbox/orders/${book?.id}/act`, payByCard)
+    await sandboxCall(service, 'POST', `/_sandbox/orders/${providerOrder?.id}/act`, payByCard)
     if (by === 'search') await startedSearch()
-    else await deliverOf(till, book?.id as string)
+    else await deliverWebhook(till, providerOrder?.id as string)
     expect((await readOrder(service, till, order_id)).json()).toMatchObject({
-      mp_order_id: book?.id,
+      mp_order_id: providerOrder?.id,
       paid_after_close: true,
       outcome: 'charged',
     })

@@ -5,7 +5,7 @@ import { rounds } from '../support/rounds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, location, type Till } from '../support/till.ts'
 
-// T26: a text is refused, or it comes back exactly as it was sent. Nothing in between, and never a failure of ours.
+// T26: a text is refused, or returned exactly as it was sent. No text causes a 5xx.
 
 let service: TestService
 let till: Till
@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** What databases, pages, printers and terminals trip over, and texts that another one is made of easily. */
+/** Texts that often break databases, pages, printers and terminals, and texts that are easily normalised to others. */
 const pieces = [
   '\0',
   '\u0001',
@@ -65,9 +65,9 @@ const pieces = [
   '\u00a0',
   '1e5',
 ]
-const isTaken = (text: string) =>
+const isAccepted = (text: string) =>
   text.isWellFormed() && !/\p{Cc}/u.test(text) && !text.startsWith('\ufeff')
-const isName = (text: string) => isTaken(text) && text.trim() === text
+const isName = (text: string) => isAccepted(text) && text.trim() === text
 
 const odd = (max: number) =>
   fc
@@ -77,13 +77,16 @@ const odd = (max: number) =>
     })
     .map((parts) => parts.join('').slice(0, max))
     .filter((text) => text !== '')
-/** Mostly texts that must be taken, so that requests of several of them are taken too. */
+/** Mostly texts that must be accepted, so that requests with several of them are accepted too. */
 const hostile = (max: number) =>
-  fc.oneof({ weight: 7, arbitrary: odd(max).filter(isTaken) }, { weight: 1, arbitrary: odd(max) })
-/** The provider takes no blank one. */
+  fc.oneof(
+    { weight: 7, arbitrary: odd(max).filter(isAccepted) },
+    { weight: 1, arbitrary: odd(max) },
+  )
+/** The provider accepts no blank name. */
 const name = (max: number) => hostile(max).filter((text) => text.trim() !== '')
 
-/** JSON as an ERP writes it, with every character that is not ASCII as itself or as its number. */
+/** JSON as an ERP writes it, with each character beyond ASCII as itself or escaped. */
 const asJson = (body: object, isEscaped: boolean) => {
   const json = JSON.stringify(body)
   if (!isEscaped) return json
@@ -102,7 +105,7 @@ function post(url: string, body: object, isEscaped: boolean, token: string) {
   })
 }
 
-/** Refused with the names of what is wrong, and nothing else wrong with it. */
+/** A 422 that names wrong fields, and only wrong ones. */
 function expectRefused(answer: { statusCode: number; json(): never }, wrong: readonly string[]) {
   const { code, details } = answer.json() as { code: string; details: { path: string }[] }
   expect([answer.statusCode, code]).toEqual([422, 'VALIDATION_ERROR'])
@@ -110,10 +113,13 @@ function expectRefused(answer: { statusCode: number; json(): never }, wrong: rea
   for (const { path } of details) expect(wrong).toContain(path)
 }
 
-const wrongOf = (fields: Record<string, string>, isGood = isTaken) =>
+const wrongOf = (fields: Record<string, string>, isGood = isAccepted) =>
   Object.keys(fields).filter((name) => !isGood(fields[name] ?? ''))
 
-test('T26: the texts of an order', { tags: ['long'], timeout: 60_000 }, async () => {
+test('T26: the texts of an order come back exactly or are refused', {
+  tags: ['long'],
+  timeout: 60_000,
+}, async () => {
   const texts = fc.record({
     external_reference: hostile(64),
     description: hostile(150),
@@ -143,7 +149,7 @@ test('T26: the texts of an order', { tags: ['long'], timeout: 60_000 }, async ()
   )
 })
 
-test('T26: the texts of a store and its box, their ids as parts of an address too', async () => {
+test('T26: the texts of a store and its box come back exactly or are refused, ids in a path too', async () => {
   let number = 0
   const texts = fc.record({
     name: name(80),
@@ -156,7 +162,7 @@ test('T26: the texts of a store and its box, their ids as parts of an address to
   await fc.assert(
     fc.asyncProperty(texts, fc.boolean(), async (drawn, isEscaped) => {
       number += 1
-      // No two of them the same, whatever was drawn.
+      // The number makes all ids different.
       const fields = {
         ...drawn,
         external_id: `${drawn.external_id}${number}`,
@@ -184,14 +190,14 @@ test('T26: the texts of a store and its box, their ids as parts of an address to
       for (const sent of [fields.name, fields.external_id, pos.name, pos.external_id]) {
         expect(text).toContain(JSON.stringify(sent))
       }
-      const gone = await call(service, { method: 'DELETE', url, token: till.key })
-      expect(gone.json().deleted).toEqual({ store: 1, pos: 1 })
+      const removed = await call(service, { method: 'DELETE', url, token: till.key })
+      expect(removed.json().deleted).toEqual({ store: 1, pos: 1 })
     }),
     { numRuns: rounds(20) },
   )
 }, 60_000)
 
-test('T26: names of clients, words about a key, and the keys of requests', async () => {
+test('T26: client names, descriptions of a key and idempotency keys come back exactly or are refused', async () => {
   await fc.assert(
     fc.asyncProperty(hostile(100), hostile(150), async (client, description) => {
       const invited = await asAdmin(service, { url: '/admin/invitations', body: { client } })
@@ -201,7 +207,7 @@ test('T26: names of clients, words about a key, and the keys of requests', async
 
       const body = { client: 'acme', description }
       const made = await asAdmin(service, { url: '/api-keys', body })
-      if (isTaken(description)) {
+      if (isAccepted(description)) {
         const { keys } = (await asAdmin(service, { url: '/api-keys' })).json()
         expect(JSON.stringify(keys)).toContain(JSON.stringify(description))
       } else expectRefused(made, ['description'])

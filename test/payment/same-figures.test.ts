@@ -15,7 +15,7 @@ import { openOwnShop } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, charge, type Till } from '../support/till.ts'
 
-/** A figure that two places show comes from one condition: each is compared over all contents that an order can have. */
+/** Two places that show the same number use one condition: each is compared over all states that an order can have. */
 let service: TestService
 let shop: Till
 const client = asClientName('acme')
@@ -98,7 +98,7 @@ const expected = (rule: (order: OrderRow) => boolean) =>
     .map((order) => order.external_reference)
     .toSorted()
 
-test('an order in doubt is the same in the statistics and in the state of its box', async () => {
+test('the statistics and the state of the box agree on which orders are in doubt', async () => {
   const now = service.clock.now()
   const before = new Date(now.getTime() - doubtAfterMs)
   const { db } = service.database
@@ -112,7 +112,7 @@ test('an order in doubt is the same in the statistics and in the state of its bo
   expect(inDoubt.length).toBeGreaterThan(100)
 })
 
-test('what a person must decide is the same in an order, in the statistics, in the state of its box and for its deletion', async () => {
+test('order, statistics, state of the box and deletion agree on what needs a decision', async () => {
   const { db } = service.database
   const longAgo = new Date(0)
   const later = new Date(service.clock.now().getTime() + 3_600_000)
@@ -138,7 +138,7 @@ test('what a person must decide is the same in an order, in the statistics, in t
   ).toEqual([])
 })
 
-test('the counts of boxes of the overview are of the same boxes, also beyond those of an answer', async () => {
+test('the overview counts all boxes, also beyond the limit of boxes in an answer', async () => {
   const { db } = service.database
   await sql`insert into pos select (jsonb_populate_record(first, jsonb_build_object(
       'id', gen_random_uuid(), 'external_id', 'MANY-' || n, 'mp_pos_id', 'MANY-' || n, 'mp_external_id', 'MANY-' || n))).*

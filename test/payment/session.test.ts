@@ -22,12 +22,12 @@ async function signIn(token: string): Promise<{ cookie: string; answer: LightMyR
   return { cookie: header.split(';')[0] ?? '', answer }
 }
 
-/** A request of the page, by cookie alone; `headers` may say something else of where it comes from. */
+/** A request of the page with its cookie only; `headers` may name another origin. */
 function byCookie(cookie: string, url: string, headers: Record<string, string> = ownPage) {
   return call(service, { url, headers: { cookie, ...headers } })
 }
 
-test('signing in sets a cookie that no script reads and that holds no token, and answers whose it is', async () => {
+test('signing in sets a cookie that scripts cannot read and that contains no token, and answers with its client', async () => {
   const { answer, cookie } = await signIn(till.key)
   expect(answer.statusCode).toBe(200)
   expect(answer.json()).toMatchObject({ valid: true, type: 'client', client: 'acme' })
@@ -46,7 +46,7 @@ test('signing in sets a cookie that no script reads and that holds no token, and
   expect((await byCookie(cookie, '/admin/clients')).statusCode).toBe(403)
 })
 
-test('an unknown token begins nothing and counts as a failed try', async () => {
+test('an unknown token starts no session and counts as a failed attempt', async () => {
   for (const token of ['wrong', `mk_${'0'.repeat(64)}`, `${adminToken}x`]) {
     const { answer } = await signIn(token)
     expect([answer.statusCode, answer.json().code]).toEqual([401, 'UNAUTHORIZED'])
@@ -65,7 +65,7 @@ test('an unknown token begins nothing and counts as a failed try', async () => {
   expect(statuses).toEqual([401, 401, 429])
 })
 
-test('the administrator’s session does what the admin token does', async () => {
+test('a session of the administrator has the rights of the admin token', async () => {
   const { cookie } = await signIn(adminToken)
   expect((await byCookie(cookie, '/session')).json()).toMatchObject({ valid: true, type: 'admin' })
   const clients = (await byCookie(cookie, '/admin/clients')).json()
@@ -80,7 +80,7 @@ test('the administrator’s session does what the admin token does', async () =>
   expect(made.statusCode).toBe(201)
 })
 
-test('it tells the one zone of the shops, and none where they lie in several', async () => {
+test('a session has the time zone of the shops, and none when they have several', async () => {
   const zoneOf = async (token: string) =>
     (await byCookie((await signIn(token)).cookie, '/session')).json().time_zone
   expect(await zoneOf(till.key)).toBe('America/Argentina/Buenos_Aires')
@@ -98,7 +98,7 @@ test('it tells the one zone of the shops, and none where they lie in several', a
   expect(await zoneOf(adminToken)).toBeNull()
 })
 
-test('a token in the header decides alone, even when a session is there', async () => {
+test('a token in the header decides alone, also beside a session', async () => {
   const { cookie } = await signIn(adminToken)
   const answer = await call(service, {
     url: '/admin/clients',
@@ -108,40 +108,43 @@ test('a token in the header decides alone, even when a session is there', async 
   expect(answer.statusCode).toBe(401)
 })
 
-describe('a request that changes something, by cookie', () => {
-  const origins: [name: string, headers: Record<string, string>, isLetIn: boolean][] = [
-    ['of our page', { ...json, ...ownPage }, true],
+describe('a writing request with a cookie', () => {
+  const origins: [name: string, headers: Record<string, string>, isAccepted: boolean][] = [
+    ['from our page', { ...json, ...ownPage }, true],
     [
-      'of our page over plain http',
+      'from our page over plain http',
       { ...json, host: 'caja:3000', origin: 'http://caja:3000' },
       true,
     ],
-    ['of our public address', { ...json, host: 'inside', origin: 'http://127.0.0.1:3000' }, true],
-    ['of another site', { ...json, 'sec-fetch-site': 'cross-site' }, false],
-    ['of another port of our host', { ...json, 'sec-fetch-site': 'same-site' }, false],
-    ['typed by hand', { ...json, 'sec-fetch-site': 'none' }, false],
-    ['of another origin', { ...json, host: 'caja:3000', origin: 'http://caja:3001' }, false],
-    ['of an origin that hides', { ...json, origin: 'null' }, false],
-    ['that does not say where it is from', json, false],
+    ['from our public address', { ...json, host: 'inside', origin: 'http://127.0.0.1:3000' }, true],
+    ['from another site', { ...json, 'sec-fetch-site': 'cross-site' }, false],
+    ['from another port of our host', { ...json, 'sec-fetch-site': 'same-site' }, false],
+    ['from an address typed by hand', { ...json, 'sec-fetch-site': 'none' }, false],
+    ['from another origin', { ...json, host: 'caja:3000', origin: 'http://caja:3001' }, false],
+    ['from a hidden origin', { ...json, origin: 'null' }, false],
+    ['without an origin', json, false],
     ['as a form', { ...ownPage, 'content-type': 'text/plain' }, false],
-    ['without a type', ownPage, false],
+    ['without a content type', ownPage, false],
   ]
-  test.each(origins)('%s', async (_name, headers, isLetIn) => {
-    const { cookie } = await signIn(till.key)
-    const answer = await service.app.inject({
-      method: 'POST',
-      url: '/orders/cancel',
-      headers: { cookie, ...headers },
-      payload: '{"order_id":"3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11"}',
-    })
-    // An order that is not there: somebody let in hears that, everybody else only that he is nobody.
-    expect([answer.statusCode, answer.json().code]).toEqual(
-      isLetIn ? [404, 'NOT_FOUND'] : [401, 'UNAUTHORIZED'],
-    )
-  })
+  test.each(origins)(
+    '%s is accepted or refused by its origin',
+    async (_name, headers, isAccepted) => {
+      const { cookie } = await signIn(till.key)
+      const answer = await service.app.inject({
+        method: 'POST',
+        url: '/orders/cancel',
+        headers: { cookie, ...headers },
+        payload: '{"order_id":"3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11"}',
+      })
+      // The order does not exist: an accepted request is 404, a refused one 401.
+      expect([answer.statusCode, answer.json().code]).toEqual(
+        isAccepted ? [404, 'NOT_FOUND'] : [401, 'UNAUTHORIZED'],
+      )
+    },
+  )
 })
 
-test('another page cannot even read by cookie', async () => {
+test('a page of another site cannot read with the cookie', async () => {
   const { cookie } = await signIn(till.key)
   for (const site of ['cross-site', 'same-site']) {
     const answer = await byCookie(cookie, '/orders', { 'sec-fetch-site': site })
@@ -150,7 +153,7 @@ test('another page cannot even read by cookie', async () => {
   expect((await byCookie(cookie, '/orders', {})).statusCode).toBe(200)
 })
 
-test('it ends with its key, with time and by signing out', async () => {
+test('a session ends with its key and after its time', async () => {
   const revoked = await enrol(service, 'short-lived', '7800002')
   const { cookie } = await signIn(revoked.key)
   expect((await byCookie(cookie, '/orders')).statusCode).toBe(200)
@@ -173,7 +176,7 @@ test('it ends with its key, with time and by signing out', async () => {
   expect((await byCookie(own.cookie, '/orders')).statusCode).toBe(401)
 })
 
-test('signing out ends the session itself: its cookie is worth nothing anywhere, and other sessions go on', async () => {
+test('signing out ends the session in every process, and other sessions go on', async () => {
   for (const token of [till.key, adminToken]) {
     const [left, kept] = [await signIn(token), await signIn(token)]
     const out = await call(service, {
@@ -183,7 +186,7 @@ test('signing out ends the session itself: its cookie is worth nothing anywhere,
     })
     expect(out.statusCode).toBe(200)
     expect(String(out.headers['set-cookie'])).toMatch(/^tillbridge-session=; Max-Age=0; /)
-    // A process beside this one, which stands for one that is started later too.
+    // A second process; it also stands for one that starts later.
     const duplicate = await startTestService({ twinOf: service })
     for (const process of [service, duplicate]) {
       const at = (cookie: string, url: string) =>
@@ -196,7 +199,7 @@ test('signing out ends the session itself: its cookie is worth nothing anywhere,
   }
 })
 
-test('signing out without a session, or with one that is none, is 200 all the same', async () => {
+test('signing out without a valid session is 200', async () => {
   for (const cookie of [
     'other=1',
     'tillbridge-session=x',
@@ -207,7 +210,7 @@ test('signing out without a session, or with one that is none, is 200 all the sa
   }
 })
 
-test('a key has a hundred sessions at most; the newest stay, and what is over is not kept', async () => {
+test('a key has at most a hundred sessions; the newest stay, and expired ones are deleted', async () => {
   const many = await enrol(service, 'many', '7800003')
   const cookies: string[] = []
   for (let round = 0; round < 102; round += 1) {
@@ -227,9 +230,9 @@ test('a key has a hundred sessions at most; the newest stay, and what is over is
   expect(rows).toHaveLength(1)
 })
 
-test('what was altered, made elsewhere or sealed for another purpose is no session', async () => {
+test('a cookie that was altered, made elsewhere or encrypted for another purpose is no session', async () => {
   const { cookie } = await signIn(till.key)
-  // Of an open session, so that nothing but the proof is wrong.
+  // The id of an open session, so that only the proof is wrong.
   const { id } = await service.database.db
     .selectFrom('sessions')
     .select('id')
@@ -273,7 +276,7 @@ test.each([
   { 'sec-fetch-site': 'same-site' },
   { origin: 'http://127.0.0.1:8080' },
   { origin: 'null' },
-])('a page of elsewhere cannot sign a person out (%j)', async (foreign) => {
+])('a page of another site cannot sign a person out (%j)', async (foreign) => {
   const signedIn = await call(service, { url: '/session', body: { token: adminToken } })
   const cookie = String(signedIn.headers['set-cookie']).split(';', 1)[0] ?? ''
   const own = { cookie, 'sec-fetch-site': 'same-origin' }

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 afterEach(() => clearFaults(service))
 
-/** A charge whose answer got lost, while the provider cannot be read either. */
+/** A charge whose answer was lost, while the provider cannot be read either. */
 async function loseCharge(till: Till, kind: 'drop_before' | 'drop_after', reference: string) {
   await setFaults(service, { ...creation, kind }, { ...reading, kind: '503' })
   const answer = await charge(service, till, { reference })
@@ -29,7 +29,7 @@ async function loseCharge(till: Till, kind: 'drop_before' | 'drop_after', refere
   return String(answer.json().order_id)
 }
 
-const settle = (till: Till, orderId: string, as: 'paid' | 'not_paid', reason = 'Ana looked') =>
+const settle = (till: Till, orderId: string, as: 'paid' | 'not_paid', reason = 'Ana checked') =>
   call(service, { url: `/orders/${orderId}/settle`, token: till.key, body: { as, reason } })
 
 const ask = (till: Till, orderId: string) =>
@@ -40,7 +40,7 @@ async function causeOfBox(till: Till): Promise<string | null> {
   return answer.json().boxes[0].cause
 }
 
-test('a doubt is settled with a reason, is audited, and frees the box and the sale; its proven outcome stays', async () => {
+test('settling an order in doubt is audited with its reason and frees box and sale; its outcome stays unknown', async () => {
   const till = await openOwnShop(service, 'Dudosa')
   const orderId = await loseCharge(till, 'drop_before', 'in doubt')
   service.clock.advance(16 * 60_000)
@@ -62,7 +62,7 @@ test('a doubt is settled with a reason, is audited, and frees the box and the sa
     metadata: { as: 'not_paid', reason: 'the terminal shows no sale' },
   })
 
-  // The equal sale begins anew, and the one that was given up is never sent again.
+  // The equal sale begins anew, and the settled one is never sent again.
   await clearFaults(service)
   const again = await charge(service, till, { reference: 'in doubt' })
   expect(again.statusCode, again.body).toBe(201)
@@ -72,11 +72,11 @@ test('a doubt is settled with a reason, is audited, and frees the box and the sa
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('an order in doubt is told in the figures until somebody has settled it, and counts as open no longer', async () => {
+test('an order in doubt is counted in the statistics until it is settled, and no longer as open then', async () => {
   const till = await openOwnShop(service, 'Contada')
   const orderId = await loseCharge(till, 'drop_before', 'counted')
   service.clock.advance(60_000)
-  const figures = async () => {
+  const statistics = async () => {
     const from = new Date(service.clock.now().getTime() - 3_600_000).toISOString()
     return (await call(service, { url: `/statistics?from=${from}`, token: till.key })).json()
   }
@@ -85,7 +85,7 @@ test('an order in doubt is told in the figures until somebody has settled it, an
     return { open: Object.values(open).reduce((sum, count) => sum + count, 0), unknown }
   }
   const monitoredBefore = await monitored()
-  const before = await figures()
+  const before = await statistics()
   expect(before).toMatchObject({
     open: 1,
     in_doubt: [{ order_id: orderId, external_reference: 'counted', caja_id: expect.any(String) }],
@@ -93,7 +93,7 @@ test('an order in doubt is told in the figures until somebody has settled it, an
     boxes: [{ open: 1, open_order: { order_id: orderId }, store_name: expect.any(String) }],
   })
   expect((await settle(till, orderId, 'paid')).statusCode).toBe(200)
-  expect(await figures()).toMatchObject({
+  expect(await statistics()).toMatchObject({
     open: 0,
     action_required: 0,
     in_doubt: [],
@@ -106,7 +106,7 @@ test('an order in doubt is told in the figures until somebody has settled it, an
   })
 })
 
-test('what the provider shows later counts more than what was said, and is pointed at', async () => {
+test('a payment that the provider shows later overrides the settlement and is flagged', async () => {
   const till = await openOwnShop(service, 'Creida')
   const orderId = await loseCharge(till, 'drop_after', 'was there')
   await settle(till, orderId, 'not_paid')
@@ -125,13 +125,13 @@ test('what the provider shows later counts more than what was said, and is point
     stale: false,
     settled: { as: 'not_paid' },
   })
-  // That the provider failed meanwhile is another matter, and over by then.
+  // The failure of the provider meanwhile is another cause, and has ended by then.
   service.clock.advance(16 * 60_000)
   expect(await causeOfBox(till)).toBe('paid_late')
   expect(await auditOf(service, till.client, 'order.asked')).toHaveLength(1)
 })
 
-test('the provider is asked at once, and says so when it cannot be', async () => {
+test('POST /orders/:id/ask reads at the provider at once, and marks the answer as stale when that fails', async () => {
   const till = await openOwnShop(service, 'Curiosa')
   const orderId = await loseCharge(till, 'drop_after', 'asked')
   expect((await ask(till, orderId)).json()).toMatchObject({ stale: true, outcome: 'unknown' })
@@ -140,7 +140,7 @@ test('the provider is asked at once, and says so when it cannot be', async () =>
   expect((await orderRow(service, orderId)).creation).toBe('confirmed')
 })
 
-test('an order that is in no doubt cannot be settled, nor one of somebody else', async () => {
+test('settling is 409 for an order that is not in doubt, and 404 for an order of another client', async () => {
   const till = await openOwnShop(service, 'Segura')
   const other = await openOwnShop(service, 'Ajena')
   const { order_id: orderId } = (await charge(service, till, { reference: 'plain' })).json()

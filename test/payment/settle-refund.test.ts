@@ -58,16 +58,16 @@ async function paid(name: string): Promise<{ till: Till; orderId: string }> {
   return { till, orderId: order_id }
 }
 
-function bookOf(till: Till) {
-  const [book] = ordersAtProvider(service, till)
-  if (!book) throw new Error('the provider does not have the order')
-  return book
+function orderAtProvider(till: Till) {
+  const [order] = ordersAtProvider(service, till)
+  if (!order) throw new Error('the provider does not have the order')
+  return order
 }
 
-/** An order whose refund of 30,00 stays unknown: an equal one of the panel may be it. */
+/** An order whose refund of 30,00 stays unknown: an equal one made in the panel may be it. */
 async function unclear(name: string): Promise<{ till: Till; orderId: string }> {
   const { till, orderId } = await paid(name)
-  await sandboxRefund(service, bookOf(till), '30.00')
+  await sandboxRefund(service, orderAtProvider(till), '30.00')
   await setFaults(service, { ...reading, kind: '500' }, lost)
   await refund(service, till, orderId, '30,00', 'K')
   await setFaults(service, refused)
@@ -100,9 +100,9 @@ async function doubtsOf(till: Till) {
   return { overview: in_doubt.length, list: orders.length, cause: boxes[0].cause }
 }
 
-test('a refund of unknown outcome is told as in doubt, with the refunds that may be it', async () => {
-  const { till, orderId } = await unclear('told')
-  const panel = bookOf(till).refunds[0]?.id
+test('a refund of unknown outcome is shown as in doubt, with the refunds that may be it', async () => {
+  const { till, orderId } = await unclear('in doubt')
+  const panel = orderAtProvider(till).refunds[0]?.id
   expect(await readOf(till, orderId)).toMatchObject({
     outcome: 'unknown',
     standing: 'in_doubt',
@@ -122,9 +122,9 @@ test('a refund of unknown outcome is told as in doubt, with the refunds that may
   expect(await doubtsOf(till)).toMatchObject({ cause: 'refund_in_doubt' })
 })
 
-test('a refund that a person says was made is one of the candidates, and the next one may be made', async () => {
+test('a person settles a refund as made by naming a candidate, and the next refund is possible', async () => {
   const { till, orderId } = await unclear('made')
-  const panel = bookOf(till).refunds[0]?.id
+  const panel = orderAtProvider(till).refunds[0]?.id
   expect((await settle(till, orderId, { as: 'refunded', refund_id: 'REFX' })).json()).toMatchObject(
     { code: 'CONFLICT' },
   )
@@ -153,15 +153,15 @@ test('a refund that a person says was made is one of the candidates, and the nex
     status: 'success',
     metadata: { as: 'refunded', refund_id: panel, amount: '30.00' },
   })
-  // The same request is answered as done, and one with another key is a new refund.
+  // The same request is answered as done; one with another key is a new refund.
   expect((await refund(service, till, orderId, '30,00', 'K')).statusCode).toBe(200)
   expect((await refund(service, till, orderId, '20,00', 'L')).statusCode).toBe(200)
   expect(await orderRow(service, orderId)).toMatchObject({ refunded_cents: 5_000 })
-  expect(bookOf(till).refunds).toHaveLength(2)
+  expect(orderAtProvider(till).refunds).toHaveLength(2)
   expect(await doubtsOf(till)).toMatchObject({ overview: 0, list: 0 })
 })
 
-test('a refund that a person says was not made leaves what the panel gave back, and may be made again', async () => {
+test('a person settles a refund as not made: the refund of the panel stays, and it may be made again', async () => {
   const { till, orderId } = await unclear('not made')
   const settled = await settle(till, orderId, { as: 'not_refunded' })
   expect(settled.json(), settled.body).toMatchObject({
@@ -170,7 +170,7 @@ test('a refund that a person says was not made leaves what the panel gave back, 
   })
   expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'refused' }])
   expect((await refund(service, till, orderId, '30,00', 'K')).statusCode).toBe(200)
-  expect(bookOf(till).refunds).toHaveLength(2)
+  expect(orderAtProvider(till).refunds).toHaveLength(2)
   expect(await orderRow(service, orderId)).toMatchObject({
     refunded_cents: 6_000,
     refund_contradicted: null,
@@ -179,12 +179,12 @@ test('a refund that a person says was not made leaves what the panel gave back, 
   expect(await readOf(till, orderId)).toMatchObject({ standing: 'refunded' })
 })
 
-test('a refund that turns up after a person said that it was not made is flagged until he decides again', async () => {
-  const { till, orderId } = await unclear('turns up')
+test('a refund that appears after it was settled as not made is flagged until it is settled again', async () => {
+  const { till, orderId } = await unclear('appears')
   await settle(till, orderId, { as: 'not_refunded' })
-  await sandboxRefund(service, bookOf(till), '30.00')
-  const late = bookOf(till).refunds.at(-1)?.id
-  await deliver(service, { dataId: bookOf(till).id })
+  await sandboxRefund(service, orderAtProvider(till), '30.00')
+  const late = orderAtProvider(till).refunds.at(-1)?.id
+  await deliver(service, { dataId: orderAtProvider(till).id })
   const read = await readOf(till, orderId)
   expect(read).toMatchObject({
     status: 'partially_refunded',
@@ -200,7 +200,7 @@ test('a refund that turns up after a person said that it was not made is flagged
   ])
 })
 
-test('a refund that the list contradicts is added as a person says, and flagged when the list does not have it', async () => {
+test('a refund that the provider’s list contradicts can be settled as made, and is flagged when the list lacks it', async () => {
   const { till, orderId } = await paid('impossible')
   const alter: ProviderProxy['alter'] = ({ status, body }) => ({
     status,
@@ -208,13 +208,13 @@ test('a refund that the list contradicts is added as a person says, and flagged 
   })
   proxy.alter = alter
   await refund(service, till, orderId, '30,00', 'K')
-  const id = bookOf(till).refunds[0]?.id
+  const id = orderAtProvider(till).refunds[0]?.id
   const settled = await settle(till, orderId, { as: 'refunded' })
   expect(settled.json(), settled.body).toMatchObject({
     settled_refunds: [{ refund_id: id, amount: '30.00' }],
   })
   expect(await orderRow(service, orderId)).toMatchObject({ refunded_cents: 3_000 })
-  // The provider lists none at all now.
+  // Now the provider lists no refund.
   proxy.alter = ({ status, body }) => {
     const text = JSON.stringify(body).replaceAll(
       '"refunded_amount":"30.00"',
@@ -227,7 +227,7 @@ test('a refund that the list contradicts is added as a person says, and flagged 
     if (read.transactions?.refunds) read.transactions.refunds = []
     return { status, body: { ...read, status_detail: 'accredited' } }
   }
-  await deliver(service, { dataId: bookOf(till).id })
+  await deliver(service, { dataId: orderAtProvider(till).id })
   expect(await readOf(till, orderId)).toMatchObject({
     standing: 'in_doubt',
     refund_in_doubt: { why: expect.stringContaining('does not list') },
@@ -240,10 +240,10 @@ test('a refund that the list contradicts is added as a person says, and flagged 
   })
 })
 
-test('what the provider proves by now ends the refund, whatever a person says', async () => {
+test('a settlement that contradicts what the provider shows by now is 409, and the refund ends as shown', async () => {
   const { till, orderId } = await paid('proven')
   await setFaults(service, { ...refunding, kind: 'drop_after' }, { ...reading, kind: '500' })
-  // The list is read before, and not afterwards.
+  // The list can be read before the refund, and not afterwards.
   await clearFaults(service)
   await setFaults(service, { ...refunding, kind: 'drop_after' })
   await refund(service, till, orderId, '30,00', 'K')
@@ -253,16 +253,16 @@ test('what the provider proves by now ends the refund, whatever a person says', 
   expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'done' }])
 })
 
-test('an order without an open refund has none to settle, nor one of another client', async () => {
+test('settling is 409 for an order without an open refund, and 404 for an order of another client', async () => {
   const { till, orderId } = await paid('plain')
   expect((await settle(till, orderId, { as: 'refunded' })).statusCode).toBe(409)
   const bad = await settle(till, orderId, { as: 'not_refunded', refund_id: 'X' })
   expect(bad.json()).toMatchObject({ code: 'VALIDATION_ERROR' })
-  const other = await openOwnShop(service, 'someone else')
+  const other = await openOwnShop(service, 'another client')
   expect((await settle(other, orderId, { as: 'refunded' })).statusCode).toBe(404)
 })
 
-test('a refund that is being sent is not settled, and two persons settle one once', async () => {
+test('a refund that is being sent cannot be settled, and of two settlements one counts', async () => {
   const { till, orderId } = await unclear('two persons')
   const { db } = service.database
   const until = new Date(service.clock.now().getTime() + 5_000)
@@ -285,7 +285,7 @@ test('a refund that is being sent is not settled, and two persons settle one onc
   expect((await readOf(till, orderId)).settled_refunds).toHaveLength(1)
 })
 
-test('a refund call that arrives after a person said that it was not made is flagged', async () => {
+test('a refund call that arrives after it was settled as not made is flagged', async () => {
   const { till, orderId } = await paid('arrives late')
   await setFaults(service, { ...refunding, kind: 'arrive_late', delay_ms: 600_000 })
   await refund(service, till, orderId, '30,00', 'K')
@@ -295,8 +295,8 @@ test('a refund call that arrives after a person said that it was not made is fla
   expect(settled.json(), settled.body).toMatchObject({ outcome: 'charged', standing: 'paid' })
   await clearFaults(service)
   service.clock.advance(600_000)
-  await deliver(service, { dataId: bookOf(till).id })
-  expect(bookOf(till).refunds).toHaveLength(1)
+  await deliver(service, { dataId: orderAtProvider(till).id })
+  expect(orderAtProvider(till).refunds).toHaveLength(1)
   expect(await readOf(till, orderId)).toMatchObject({
     status: 'partially_refunded',
     standing: 'in_doubt',

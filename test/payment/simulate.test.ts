@@ -30,7 +30,7 @@ afterEach(() => clearFaults(service))
 afterAll(() => service.stop())
 
 let reference = 0
-/** A new order that waits for the terminal; who makes one ends it before the next. */
+/** A new order that waits for the terminal; its test ends it before the next. */
 async function waitingOrder(who: Till = till): Promise<string> {
   reference += 1
   const created = await charge(service, who, { reference: `SIM-${reference}` })
@@ -39,17 +39,20 @@ async function waitingOrder(who: Till = till): Promise<string> {
 }
 
 const events = { path: '/events$', method: 'POST' }
-const play = (url: string, body: unknown = { status: 'processed' }) =>
+const simulateAt = (url: string, body: unknown = { status: 'processed' }) =>
   asAdmin(service, { url, body })
 
 test.each<[form: string, url: (id: string) => string]>([
   ['/admin/orders/:idempotencyKey/simulate', (id) => `/admin/orders/${id}/simulate`],
   ['/admin/orders/simulate/:idempotencyKey', (id) => `/admin/orders/simulate/${id}`],
-])('%s plays the event, by our id and by the provider’s', async (_form, url) => {
+])('%s simulates the event, by our id and by the provider’s', async (_form, url) => {
   for (const named of ['order_id', 'mp_order_id']) {
     const orderId = await waitingOrder()
     const id = (await readOrder(service, till, orderId)).json()[named]
-    const answer = await play(url(id), { status: 'failed', payment_method_type: 'debit_card' })
+    const answer = await simulateAt(url(id), {
+      status: 'failed',
+      payment_method_type: 'debit_card',
+    })
     expect(answer.statusCode, answer.body).toBe(200)
     expect(answer.json()).toEqual({
       message: expect.any(String),
@@ -61,7 +64,7 @@ test.each<[form: string, url: (id: string) => string]>([
   }
 })
 
-test('the event reaches the provider as it was asked for, and the order reads it', async () => {
+test('the event reaches the provider as requested, and the order shows it', async () => {
   const orderId = await waitingOrder()
   const event = {
     status: 'processed',
@@ -70,7 +73,7 @@ test('the event reaches the provider as it was asked for, and the order reads it
     payment_method_id: 'master',
     status_detail: 'accredited',
   }
-  await play(`/admin/orders/${orderId}/simulate`, event)
+  await simulateAt(`/admin/orders/${orderId}/simulate`, event)
   expect(await providerRequests(service, events)).toMatchObject([{ body: event }])
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({
     status: 'processed',
@@ -92,29 +95,31 @@ test('the event reaches the provider as it was asked for, and the order reads it
 })
 
 test('action_required may take 40 seconds', async () => {
-  // Nothing but the buyer ends it, so the terminal stays taken.
+  // Only the buyer ends it, so the terminal stays busy.
   const orderId = await waitingOrder(await openOwnShop(service, 'slow'))
-  const answer = await play(`/admin/orders/${orderId}/simulate`, { status: 'action_required' })
+  const answer = await simulateAt(`/admin/orders/${orderId}/simulate`, {
+    status: 'action_required',
+  })
   expect(answer.json().expected_within_seconds).toBe(40)
 })
 
-test('the query client may be left out and must be the order’s when given', async () => {
+test('the query client is optional and must be the client of the order', async () => {
   const other = await openOwnShop(service, 'other')
   const orderId = await waitingOrder(other)
   for (const client of ['acme', 'nobody', 'OTHER']) {
-    const answer = await play(`/admin/orders/${orderId}/simulate?client=${client}`)
+    const answer = await simulateAt(`/admin/orders/${orderId}/simulate?client=${client}`)
     expect([answer.statusCode, answer.json().code], client).toEqual([404, 'NOT_FOUND'])
   }
   expect(await providerRequests(service, events)).toEqual([])
-  expect((await play(`/admin/orders/${orderId}/simulate?client=other`)).statusCode).toBe(200)
+  expect((await simulateAt(`/admin/orders/${orderId}/simulate?client=other`)).statusCode).toBe(200)
 })
 
-test('T46: an order of live credentials is NOT_SANDBOX under both paths, and the provider is not asked', async () => {
+test('T46: simulating an order of live credentials is NOT_SANDBOX under both paths, without a call to the provider', async () => {
   await sandboxCall(service, 'POST', '/_sandbox/users', { id: 1701, live_mode: true })
   const live = await openShop(service, 'live', '1701')
   const orderId = await waitingOrder(live)
   for (const url of [`/admin/orders/${orderId}/simulate`, `/admin/orders/simulate/${orderId}`]) {
-    const answer = await play(url)
+    const answer = await simulateAt(url)
     expect([answer.statusCode, answer.json().code]).toEqual([409, 'NOT_SANDBOX'])
   }
   expect(await providerRequests(service, events)).toEqual([])
@@ -150,11 +155,11 @@ const wrong: [body: unknown, path: string][] = [
   [[{ status: 'processed' }], 'body'],
 ]
 
-test('a body beyond the rules of the specification is 422 on its field under both paths', async () => {
+test('an invalid body is 422 on its field under both paths', async () => {
   const orderId = await waitingOrder()
   for (const [body, path] of wrong) {
     for (const url of [`/admin/orders/${orderId}/simulate`, `/admin/orders/simulate/${orderId}`]) {
-      const answer = await play(url, body)
+      const answer = await simulateAt(url, body)
       expect([answer.statusCode, answer.json().code], JSON.stringify(body)).toEqual([
         422,
         'VALIDATION_ERROR',
@@ -166,7 +171,7 @@ test('a body beyond the rules of the specification is 422 on its field under bot
   await cancel(service, till, orderId)
 })
 
-test('what the provider cannot play is its own error, and the order stays as it is', async () => {
+test('a failure of the provider is answered by its kind, and the order stays unchanged', async () => {
   const orderId = await waitingOrder()
   for (const [rule, status, code] of [
     [{ kind: '500', count: 20 }, 502, 'PROVIDER_ERROR'],
@@ -174,7 +179,7 @@ test('what the provider cannot play is its own error, and the order stays as it 
     [{ kind: 'status', status: 400, code: 'bad_request' }, 502, 'PROVIDER_REJECTED'],
   ] as const) {
     await setFaults(service, { ...events, ...rule })
-    const answer = await play(`/admin/orders/${orderId}/simulate`)
+    const answer = await simulateAt(`/admin/orders/${orderId}/simulate`)
     expect([answer.statusCode, answer.json().code]).toEqual([status, code])
   }
   await clearFaults(service)
@@ -182,15 +187,15 @@ test('what the provider cannot play is its own error, and the order stays as it 
   await cancel(service, till, orderId)
 })
 
-test('without a connection nothing can be played', async () => {
+test('without a connection nothing can be simulated', async () => {
   const parted = await openOwnShop(service, 'parted')
   const orderId = await waitingOrder(parted)
   await call(service, { method: 'POST', url: '/oauth/logout', token: parted.key })
-  const answer = await play(`/admin/orders/${orderId}/simulate`)
+  const answer = await simulateAt(`/admin/orders/${orderId}/simulate`)
   expect([answer.statusCode, answer.json().code]).toEqual([409, 'OAUTH_NOT_CONNECTED'])
 })
 
-test('a path that names no order at all is an unknown route or order', async () => {
+test('a path without a valid order id is 404 or 422', async () => {
   for (const [url, status] of [
     ['/admin/orders/simulate/simulate', 404],
     ['/admin/orders/simulate', 404],
@@ -199,7 +204,7 @@ test('a path that names no order at all is an unknown route or order', async () 
     [`/admin/orders/${'x'.repeat(101)}/simulate`, 422],
     ['/admin/orders/a%00b/simulate', 422],
   ] as const) {
-    const answer = await play(url)
+    const answer = await simulateAt(url)
     expect(answer.statusCode, url).toBe(status)
     expect(answer.json().code, url).toBe(status === 404 ? 'NOT_FOUND' : 'VALIDATION_ERROR')
   }

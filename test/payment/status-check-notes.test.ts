@@ -16,7 +16,7 @@ async function charged(till: Till, reference: string): Promise<string> {
   return answer.json().order_id
 }
 
-test('a read that finds nothing new asks the database once and writes nothing while its till waits', async () => {
+test('a read that finds no change makes one query and writes nothing before the answer', async () => {
   const till = await openOwnShop(service, 'Una vuelta')
   const orderId = await charged(till, 'one round trip')
   const { own } = await recordStatements(() => readOrder(service, till, orderId))
@@ -24,9 +24,9 @@ test('a read that finds nothing new asks the database once and writes nothing wh
   expect(own[0]).toMatch(/^\s*select/i)
 })
 
-test('such looks are counted, and put the next one off, a moment later', async () => {
+test('such status checks are counted and postpone the next one, shortly after the answer', async () => {
   const till = await openOwnShop(service, 'Cuenta miradas')
-  const orderId = await charged(till, 'looks')
+  const orderId = await charged(till, 'status checks')
   await service.deps.statusChecks.flush()
   const before = await orderRow(service, orderId)
   service.clock.advance(1_000)
@@ -41,7 +41,7 @@ test('such looks are counted, and put the next one off, a moment later', async (
   expect(read.json().version).toBe(before.version)
 })
 
-test('a read of an end that is known for less than 30 s writes nothing, a later one does', async () => {
+test('a read within 30 s of the end of an order writes nothing, a later one does', async () => {
   const till = await openOwnShop(service, 'Fin conocido')
   const orderId = await charged(till, 'known end')
   await act(service, orderId, payByCard)
@@ -62,7 +62,7 @@ test('a read of an end that is known for less than 30 s writes nothing, a later 
   expect((await orderRow(service, orderId)).checks).toBe(ended.checks + 1)
 })
 
-test('a next look that was planned anew before the note was written stays', async () => {
+test('a next check that was planned before the record of a check was written stays', async () => {
   const till = await openOwnShop(service, 'Plan nuevo')
   const orderId = await charged(till, 'planned anew')
   await readOrder(service, till, orderId)
@@ -78,7 +78,7 @@ test('a next look that was planned anew before the note was written stays', asyn
   expect(row.checks).toBe(1)
 })
 
-test('a note about an order that has moved since is dropped', async () => {
+test('a record of a check is dropped when the order has moved since', async () => {
   const till = await openOwnShop(service, 'Ya pagado')
   const orderId = await charged(till, 'moved since')
   const known = await orderRow(service, orderId)
@@ -91,17 +91,17 @@ test('a note about an order that has moved since is dropped', async () => {
   expect(await orderRow(service, orderId)).toEqual(moved)
 })
 
-test('a read that joins an older one is not answered with less than its own request has found', async () => {
+test('a read that joins an older one does not answer with an older state than the service has stored', async () => {
   const till = await openOwnShop(service, 'Lectura vieja')
   const orderId = await charged(till, 'an older read')
-  const { resolve: goOn, promise: held } = Promise.withResolvers<void>()
+  const { resolve: goOn, promise: released } = Promise.withResolvers<void>()
   const { get } = service.deps.provider.orders
   const { resolve: reached, promise: asked } = Promise.withResolvers<void>()
-  // The first read has its answer from the provider, which says "created", and stands still with it.
+  // The first read has received "created" from the provider and is delayed with it.
   service.deps.provider.orders.get = async (...args) => {
     const evidence = await get(...args)
     reached()
-    await held
+    await released
     return evidence
   }
   const older = readOrder(service, till, orderId)
@@ -118,7 +118,7 @@ test('a read that joins an older one is not answered with less than its own requ
   await older
 })
 
-test('a key finds the order of its own client only, and a revoked one finds none', async () => {
+test('a key reads orders of its own client only, and a revoked key reads none', async () => {
   const [own, other] = [await openOwnShop(service, 'Propia'), await openOwnShop(service, 'Ajena')]
   const orderId = await charged(own, 'whose')
   expect((await readOrder(service, other, orderId)).statusCode).toBe(404)

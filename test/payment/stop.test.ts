@@ -21,7 +21,7 @@ afterAll(async () => {
   await stopping?.stop()
 })
 
-test('what waits for a silent provider at a stop is told so at once, and the next process settles it', async () => {
+test('requests that wait for the provider at a stop are answered as unknown at once, and the next process settles them', async () => {
   const [shop, other] = [await openShop(stopping, 'acme'), await openShop(stopping, 'beta', '77')]
   const paid = await charge(stopping, other, { reference: 'T-1', amount: '10,00' })
   await act(stopping, paid.json().order_id, payByCard)
@@ -49,6 +49,6 @@ test('what waits for a silent provider at a stop is told so at once, and the nex
   expect(ordersAtProvider(next, shop)).toHaveLength(1)
   expect(ordersAtProvider(next, other)[0]?.refunds).toHaveLength(1)
 
-  // Tokens are not cut: an answer that holds the only valid refresh token must not be thrown away.
+  // Calls for tokens are not aborted: an answer with the only valid refresh token must not be lost.
   await enrol(stopping, 'gamma', '78')
 })

@@ -25,7 +25,7 @@ const remove = (path: string, who = till) =>
   call(service, { method: 'DELETE', url: path, token: who.key })
 const read = (path: string, who = till) => call(service, { url: path, token: who.key })
 
-test('deletes one box, at the provider and here, and leaves its store', async () => {
+test('deleting a box deletes it at the provider and here, and leaves its store', async () => {
   const own = await enrol(service, 'one box less', '1202')
   const { pos } = (await createStore(service, own, { id: 'S1', boxes: ['S1-A', 'S1-B'] })).json()
   await forgetRequests(service)
@@ -40,7 +40,7 @@ test('deletes one box, at the provider and here, and leaves its store', async ()
   expect((await remove('/stores/S1/pos/S1-A', own)).statusCode).toBe(404)
 })
 
-test('deletes the boxes of a store before the store', async () => {
+test('deleting a store deletes its boxes first', async () => {
   const made = (await createStore(service, till, { id: 'S2', boxes: ['S2-A', 'S2-B'] })).json()
   await forgetRequests(service)
   const answer = await remove('/stores/S2')
@@ -67,7 +67,7 @@ test('ids of a deleted store and box can be used again', async () => {
   expect((await createStore(service, till, { id: 'S4', boxes: ['S4-A'] })).statusCode).toBe(201)
 })
 
-test('what is gone at the provider already counts as deleted', async () => {
+test('a store or box that the provider no longer has counts as deleted', async () => {
   await createStore(service, till, { id: 'S5', boxes: ['S5-A'] })
   await setFaults(service, { path: '/', method: 'DELETE', kind: 'status', status: 404, count: 2 })
   expect((await remove('/stores/S5')).json().deleted).toEqual({ store: 1, pos: 1 })
@@ -77,7 +77,7 @@ test.each([
   ['the first box', 0],
   ['the second box', 1],
   ['the store', 2],
-])('a deletion that breaks at %s is finished by the same request', async (name, step) => {
+])('a deletion that fails at %s is finished by the same request', async (name, step) => {
   const id = `D ${name}`.replaceAll(' ', '-')
   const made = (await createStore(service, till, { id, boxes: [`${id}-A`, `${id}-B`] })).json()
   const paths = [
@@ -97,40 +97,40 @@ test.each([
   expect(there.pos.filter((box) => box.name.startsWith(`Caja ${id}`))).toEqual([])
 })
 
-test('after an answer that got lost the same deletion succeeds', async () => {
+test('the same deletion succeeds after its answer was lost', async () => {
   await createStore(service, till, { id: 'LOST', boxes: ['LOST-A'] })
   await setFaults(service, { path: '/v2/pos/', method: 'DELETE', kind: 'drop_after', count: 1 })
   expect((await remove('/stores/LOST')).statusCode).toBe(504)
   expect((await remove('/stores/LOST')).json().deleted).toEqual({ store: 1, pos: 1 })
 })
 
-test('a store that is being deleted takes no box, no new creation and no order', async () => {
-  await createStore(service, till, { id: 'GOING', boxes: ['GOING-A'] })
-  await pairTerminal(service, till, 'GOING-A')
+test('a store that is being deleted accepts no box, no new creation and no order', async () => {
+  await createStore(service, till, { id: 'DELETING', boxes: ['DELETING-A'] })
+  await pairTerminal(service, till, 'DELETING-A')
   await setFaults(service, { path: '/v2/pos/', method: 'DELETE', kind: '500', count: 1 })
-  await remove('/stores/GOING')
-  const pos = [{ name: 'x', external_id: 'GOING-B' }]
-  const add = await call(service, { url: '/stores/GOING/pos', token: till.key, body: { pos } })
+  await remove('/stores/DELETING')
+  const pos = [{ name: 'x', external_id: 'DELETING-B' }]
+  const add = await call(service, { url: '/stores/DELETING/pos', token: till.key, body: { pos } })
   expect([add.statusCode, add.json().code]).toEqual([409, 'CONFLICT'])
-  const create = await createStore(service, till, { id: 'GOING', boxes: [] })
+  const create = await createStore(service, till, { id: 'DELETING', boxes: [] })
   expect([create.statusCode, create.json().code]).toEqual([409, 'CONFLICT'])
-  const order = await charge(service, till, { reference: 'T-1', box: 'GOING-A' })
+  const order = await charge(service, till, { reference: 'T-1', box: 'DELETING-A' })
   expect(order.statusCode).toBe(404)
-  await remove('/stores/GOING')
+  await remove('/stores/DELETING')
 })
 
-test('a store that never got to the provider is deleted here without asking for more', async () => {
+test('a store that never reached the provider is deleted here without a call', async () => {
   await setFaults(service, { path: '/users/', method: 'POST', kind: '500', count: 1 })
-  expect((await createStore(service, till, { id: 'GHOST', boxes: ['GHOST-A'] })).statusCode).toBe(
+  expect((await createStore(service, till, { id: 'LOCAL', boxes: ['LOCAL-A'] })).statusCode).toBe(
     502,
   )
   await clearFaults(service)
   await forgetRequests(service)
-  expect((await remove('/stores/GHOST')).json().deleted).toEqual({ store: 1, pos: 1 })
+  expect((await remove('/stores/LOCAL')).json().deleted).toEqual({ store: 1, pos: 1 })
   expect(await providerCalls(service, ['DELETE'])).toEqual([])
 })
 
-test('a store that got to the provider unnoticed is found and deleted there too', async () => {
+test('a store that reached the provider with a lost answer is found and deleted there too', async () => {
   await setFaults(
     service,
     { path: '/users/', method: 'POST', kind: 'drop_after', count: 1 },
@@ -155,7 +155,7 @@ test('two deletions at the same time delete once', async () => {
   expect(await providerCalls(service, ['DELETE'])).toHaveLength(2)
 })
 
-test('unknown stores and boxes are 404, and so is a box under a store that is not its own', async () => {
+test('unknown stores and boxes are 404, and so is a box under another store', async () => {
   await createStore(service, till, { id: 'A', boxes: ['A-1'] })
   await createStore(service, till, { id: 'B', boxes: ['B-1'] })
   for (const path of [
@@ -170,7 +170,7 @@ test('unknown stores and boxes are 404, and so is a box under a store that is no
   expect((await read('/stores/B')).json().pos).toHaveLength(1)
 })
 
-test('asking for stores that do not exist leaves nothing behind, however often', async () => {
+test('requests for stores that do not exist leave no lease behind', async () => {
   const leases = () => service.database.db.selectFrom('leases').select('name').execute()
   const before = await leases()
   const pos = [{ name: 'x', external_id: 'x' }]
@@ -182,7 +182,7 @@ test('asking for stores that do not exist leaves nothing behind, however often',
   expect(await leases()).toEqual(before)
 })
 
-test('deletions are audited, the failed ones too', async () => {
+test('deletions are audited, also the failed ones', async () => {
   const own = await enrol(service, 'audited', '1203')
   await createStore(service, own, { id: 'S1', boxes: ['S1-A'] })
   await remove('/stores/S1/pos/S1-A', own)
@@ -190,10 +190,10 @@ test('deletions are audited, the failed ones too', async () => {
   await remove('/stores/S1', own)
   await remove('/stores/S1', own)
   const answer = await asAdmin(service, { url: '/admin/activity?client=audited&limit=200' })
-  const told = answer
+  const entries = answer
     .json()
     .logs.map((entry: Record<string, string>) => [entry.action, entry.resource_id, entry.status])
-  expect(told).toEqual(
+  expect(entries).toEqual(
     expect.arrayContaining([
       ['pos.deleted', 'S1-A', 'success'],
       ['store.deleted', 'S1', 'failed'],

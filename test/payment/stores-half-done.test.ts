@@ -26,27 +26,27 @@ afterAll(async () => {
 const read = async (service: TestService, till: Till, id: string) =>
   call(service, { url: `/stores/${id}`, token: till.key })
 
-describe.each(['v1', 'v2'] as const)('with boxes of generation %s', (generation) => {
+describe.each(['v1', 'v2'] as const)('with the POS API %s', (generation) => {
   const posPath = generation === 'v1' ? '^/pos$' : '^/v2/pos$'
   const store = '^/users/[0-9]+/stores$'
 
-  /** Where a creation can break: which call of which kind fails, and whether the provider did it all the same. */
-  const breaks = [
-    ['the store was refused for a moment', store, { kind: '500' }, 0, 0],
-    ['the answer about the store got lost', store, { kind: 'drop_after' }, 1, 0],
-    ['the answer about the store was cut', store, { kind: 'torn_body' }, 1, 0],
+  /** Where a creation can fail: at which call, how, and how many stores and boxes the provider made nevertheless. */
+  const failures = [
+    ['the store failed once', store, { kind: '500' }, 0, 0],
+    ['the answer for the store was lost', store, { kind: 'drop_after' }, 1, 0],
+    ['the answer for the store was cut', store, { kind: 'torn_body' }, 1, 0],
     ['the call for the store never arrived', store, { kind: 'drop_before' }, 0, 0],
-    ['the first box failed for long', posPath, { kind: '500', count: 20 }, 1, 0],
-    ['every answer about the boxes got lost', posPath, { kind: 'drop_after', count: 20 }, 1, 1],
-    ['the provider asked to wait', store, { kind: '429', retry_after: 60 }, 0, 0],
+    ['the first box failed repeatedly', posPath, { kind: '500', count: 20 }, 1, 0],
+    ['every answer for the boxes was lost', posPath, { kind: 'drop_after', count: 20 }, 1, 1],
+    ['the provider answered 429', store, { kind: '429', retry_after: 60 }, 0, 0],
   ] as const
 
-  test.each(breaks)('%s: the same request again finishes the work', async (name, path, rule) => {
+  test.each(failures)('%s: the same request again finishes the work', async (name, path, rule) => {
     const service = services[generation]
     const till = tills[generation]
     const id = `${generation} ${name}`.replace(/[^a-z0-9]+/gi, '-').slice(0, 40)
     const create = () => createStore(service, till, { id, boxes: [`${id}-A`, `${id}-B`] })
-    // The search that adopts is a GET and works: it is the creation that fails.
+    // The search that adopts is a GET and works; only the creation fails.
     await setFaults(service, { path, method: 'POST', count: 1, ...rule })
     const broken = await create()
     await clearFaults(service)
@@ -70,7 +70,7 @@ describe.each(['v1', 'v2'] as const)('with boxes of generation %s', (generation)
   })
 })
 
-test('a failure in the middle keeps what exists and names what is missing', async () => {
+test('a failure in the middle keeps what exists and names the missing boxes', async () => {
   const { v2: service } = services
   const { v2: till } = tills
   const boxes = ['M-A', 'M-B', 'M-C']
@@ -99,7 +99,7 @@ test('a failure in the middle keeps what exists and names what is missing', asyn
   expect(made.map(({ path }) => path)).toEqual(['/v2/pos', '/v2/pos', '/v2/pos'])
 })
 
-test('a repetition that leaves a box out does not create it, and what it leaves out stays visible', async () => {
+test('a repeated request without one of the boxes does not create it, and that box stays listed', async () => {
   const { v2: service } = services
   const { v2: till } = tills
   await setFaults(service, {
@@ -117,16 +117,16 @@ test('a repetition that leaves a box out does not create it, and what it leaves 
     { external_id: 'L-A', state: 'active' },
     { external_id: 'L-TYPO', state: 'creating', mp_pos_id: null },
   ])
-  const gone = await call(service, {
+  const removed = await call(service, {
     method: 'DELETE',
     url: '/stores/LESS/pos/L-TYPO',
     token: till.key,
   })
-  expect(gone.statusCode).toBe(200)
+  expect(removed.statusCode).toBe(200)
   expect((await read(service, till, 'LESS')).json().pos).toHaveLength(1)
 })
 
-test('a refused store leaves nothing behind, and the corrected request is a new one', async () => {
+test('a refused store leaves no row, and the corrected request is a new one', async () => {
   const { v2: service } = services
   const { v2: till } = tills
   const request = (city: string, box: string) =>
@@ -153,7 +153,7 @@ test('a refused store leaves nothing behind, and the corrected request is a new 
   expect(after).toMatchObject({ location: { city_name: 'Núñez' }, pos: [{ external_id: 'N-A' }] })
 })
 
-test('a store whose creation is unknown takes the corrected words of the repetition', async () => {
+test('a store of unknown creation takes the corrected names of the repeated request', async () => {
   const { v2: service } = services
   const { v2: till } = tills
   const request = (name: string, box: string) =>
@@ -178,7 +178,7 @@ test('a store whose creation is unknown takes the corrected words of the repetit
   })
 })
 
-test('refused boxes leave nothing behind in a store that was there', async () => {
+test('refused boxes leave no row in a store that existed before', async () => {
   const { v2: service } = services
   const { v2: till } = tills
   await createStore(service, till, { id: 'BASE', boxes: ['BASE-1'] })
@@ -200,7 +200,7 @@ test('refused boxes leave nothing behind in a store that was there', async () =>
   expect(refused.json().error).toContain('BASE-2, BASE-3')
   expect((await read(service, till, 'BASE')).json().pos).toHaveLength(1)
   await clearFaults(service)
-  // One of two is made before the failure: the other is kept for the repetition.
+  // One of two boxes is made before the failure; the other one is kept for the repeated request.
   const { length } = await providerCalls(service, ['POST'])
   expect(length).toBeGreaterThan(0)
   const taken = await enrol(service, 'neighbour', '1102')
@@ -214,7 +214,7 @@ test('refused boxes leave nothing behind in a store that was there', async () =>
   ])
 })
 
-test('without a connection nothing is planned', async () => {
+test('without a connection no row is written', async () => {
   const { v2: service } = services
   const offline = await enrol(service, 'offline', '1103')
   await createStore(service, offline, { id: 'OFF', boxes: ['OFF-1'] })
@@ -236,7 +236,7 @@ test('without a connection nothing is planned', async () => {
   expect((await call(service, { url: '/stores', token: offline.key })).json()).toEqual(before)
 })
 
-test('a creation that fails is audited as failed, with the reason', async () => {
+test('a failed creation is audited as failed, with its reason', async () => {
   const { v2: service } = services
   const till = await enrol(service, 'audited', '1103')
   const post = { method: 'POST', kind: 'status', status: 422, count: 20 }
@@ -255,10 +255,10 @@ test('a creation that fails is audited as failed, with the reason', async () => 
   const answer = await asAdmin(service, {
     url: '/admin/activity?client=audited&action=store.created&status=failed&limit=200',
   })
-  const told = answer
+  const entries = answer
     .json()
     .logs.map((entry: Record<string, string>) => `${entry.resource_id} ${entry.error_message}`)
-  expect(told).toEqual(
+  expect(entries).toEqual(
     expect.arrayContaining([
       expect.stringMatching(/^MIDDLE PROVIDER_REJECTED: /),
       expect.stringMatching(/^SUR PROVIDER_ERROR: /),

@@ -30,7 +30,7 @@ async function upsert(till: Till, name: string, pos: { externalId: string; name:
   )
 }
 
-test('a store is created, then changed, its boxes added and renamed, and nothing is done twice', async () => {
+test('an upsert creates a store, changes it, adds and renames its boxes, and repeats nothing', async () => {
   const till = await enrol(service, 'acme')
   await upsert(till, 'Centro', [{ externalId: 'CAJA-1', name: 'Caja 1' }])
   await upsert(till, 'Centro Nuevo', [

@@ -17,7 +17,7 @@ const send = (request: Call) => call(service, { ...request, token: till.key })
 const box = { name: 'Caja 1', external_id: 'C-1' }
 const store = { name: 'Sucursal', external_id: 'S-1', location, pos: [box] }
 
-/** The store with one field set, or left out with undefined; `path` is dotted. */
+/** The store with one field changed, or removed with undefined; `path` is dotted. */
 function storeWith(path: string, value: unknown): object {
   const body = structuredClone(store) as Record<string, unknown>
   const names = path.split('.')
@@ -31,14 +31,14 @@ function storeWith(path: string, value: unknown): object {
 
 type Refused = [request: Call, path: string]
 
-/** The creations of stores and boxes in the audit log, whatever became of them. */
+/** The creations of stores and boxes in the audit log, successful or not. */
 async function creationsLogged(): Promise<string[]> {
   const { logs } = (await asAdmin(service, { url: '/admin/activity?limit=200' })).json()
   const lines = logs.map((entry: Record<string, string>) => `${entry.action} ${entry.status}`)
   return lines.filter((line: string) => /^(store|pos)\.created/.test(line)).sort()
 }
 
-/** Each is 422 on its field, and none reached the provider, the database or the audit log. */
+/** Each request is 422 on its field, and none reached the provider, the database or the audit log. */
 async function expectRefused(...refused: Refused[]) {
   const logged = await creationsLogged()
   for (const [request, path] of refused) {
@@ -83,9 +83,9 @@ const longest: Record<string, number> = {
   'pos.0.external_id': 64,
 }
 
-test.each(Object.entries(longest))('%s holds %i characters and no more', async (path, length) => {
+test.each(Object.entries(longest))('%s has at most %i characters', async (path, length) => {
   const wrong = ['x'.repeat(length + 1), 'a\nb', 'a\u007f', '\ufeffa', 7, {}, []]
-  // The reference alone may be empty or null.
+  // Only the reference may be empty or null.
   if (path !== 'location.reference') wrong.push('', null as never)
   await expectRefused(...wrong.map((value) => creation(path, value)))
 })
@@ -93,27 +93,27 @@ test.each(Object.entries(longest))('%s holds %i characters and no more', async (
 test.each([
   ['location.latitude', 90],
   ['location.longitude', 180],
-])('%s reaches from -%i to the same and is a number', async (path, edge) => {
+])('%s is a number from -%i to the same', async (path, edge) => {
   const wrong = [edge + 0.001, -edge - 0.001, String(edge), null, true]
   await expectRefused(...wrong.map((value) => creation(path, value)))
 })
 
-test('an unknown field is 422 at every level: a misspelt one must not be left out silently', async () => {
+test('an unknown field is 422 at every level, so that a misspelt one is not ignored', async () => {
   const unknown = ['externalId', 'location.zip', 'pos.0.fixed_amount']
   await expectRefused(...unknown.map((path) => creation(path, 'x')))
 })
 
-test('boxes come as a list of 100 at most', async () => {
+test('boxes are a list of at most 100', async () => {
   const boxes = (count: number) =>
     Array.from({ length: count }, (_, index) => ({ name: 'C', external_id: `C-${index}` }))
   const wrong = [boxes(101), null, 'C-1', { 0: box }]
   await expectRefused(...wrong.map((pos) => creation('pos', pos)))
-  // 100 pass: only the name of the store is wrong here.
+  // 100 boxes are valid: here only the name of the store is wrong.
   const hundred = { ...store, name: '', pos: boxes(100) }
   await expectRefused([{ url: '/stores', body: hundred }, 'name'])
 })
 
-test('a body that is no object is 422, and none at all too', async () => {
+test('a body that is not an object, or missing, is 422', async () => {
   const headers = { 'content-type': 'application/json' }
   await expectRefused(
     [{ url: '/stores', headers, body: JSON.stringify([store]) }, 'body'],
@@ -136,7 +136,7 @@ test.each<[method: Call['method'] & string, url: (store: string, box: string) =>
   ['GET', (id) => `/stores/${id}`],
   ['DELETE', (id) => `/stores/${id}`],
   ['DELETE', (id, pos) => `/stores/${id}/pos/${pos}`],
-])('%s takes in its path any id that a store or box can have', async (method, url) => {
+])('%s accepts in its path any id that a store or box can have', async (method, url) => {
   const status = async (id: string, pos = 'C-1') =>
     (await send({ method, url: url(id, pos) })).statusCode
   for (const id of ['x'.repeat(64), '%C3%91'.repeat(64), 'a%2Fb', '..%2F..', '__proto__', '%20']) {
@@ -146,11 +146,11 @@ test.each<[method: Call['method'] & string, url: (store: string, box: string) =>
   for (const id of ['x'.repeat(65), 'a%0Ab', 'a%00b']) expect(await status(id), id).toBe(422)
   expect(await status('x'.repeat(1025))).toBe(404)
   expect(await status('%zz')).toBe(400)
-  // Nothing between the slashes is an id of nothing, never the whole list.
+  // An empty id is refused and never lists everything.
   expect([404, 422]).toContain(await status(''))
 })
 
-test('the edges of every limit are accepted, come back as they were sent, and are logged', async () => {
+test('the edges of every limit are accepted, returned as sent, and audited', async () => {
   const full = {
     name: 'Ñ'.repeat(100),
     external_id: `S ${'ñ'.repeat(62)}`,

@@ -29,9 +29,9 @@ afterAll(() => service.stop())
 afterEach(async () => {
   await retireShops(service)
   await clearFaults(service)
-  // The next test sweeps nothing but its own.
+  // The next test sweeps its own orders only.
   await service.database.db.updateTable('orders').set({ next_check_at: null }).execute()
-  // Longer than any account is left alone.
+  // Longer than any pause of an account.
   service.clock.advance(150_000)
 })
 
@@ -52,8 +52,8 @@ async function readsOfSweep(till: Till, ms: number): Promise<number> {
   return reads(till)
 }
 
-test('an order that waits is looked at every 2 seconds at first, then every 5, then every 15', async () => {
-  const { till } = await openOrder('ladder')
+test('an order that waits is checked every 2 seconds at first, then every 5, then every 15', async () => {
+  const { till } = await openOrder('intervals')
   expect(await readsOfSweep(till, 2_100)).toBe(1)
   expect(await readsOfSweep(till, 1_000)).toBe(0)
   expect(await readsOfSweep(till, 1_100)).toBe(1)
@@ -65,7 +65,7 @@ test('an order that waits is looked at every 2 seconds at first, then every 5, t
   expect(await readsOfSweep(till, 1_100)).toBe(1)
 })
 
-test('a payment without a webhook, and an expiry, are found; then the order is left alone', async () => {
+test('a payment without a webhook, and an expiry, are found; then the order is not checked any more', async () => {
   const paid = await openOrder('no webhook')
   const expired = await openOrder('expires')
   await act(service, paid.orderId, payByCard)
@@ -80,7 +80,7 @@ test('a payment without a webhook, and an expiry, are found; then the order is l
   expect(await reads(expired.till)).toBe(0)
 })
 
-test('an order that ended while it was being looked at is not looked at for ever', async () => {
+test('an order that ended during its status check is not checked again', async () => {
   const { orderId } = await openOrder('ended meanwhile')
   await act(service, orderId, { do: 'cancel' })
   await sweepAfter(service, 2_100)
@@ -96,7 +96,7 @@ test('an order that ended while it was being looked at is not looked at for ever
   })
 })
 
-test('an account that is told to wait is left alone for that long, and only it', async () => {
+test('an account that got a 429 is not called until its Retry-After has passed; others are', async () => {
   const limited = await openOrder('limited')
   const other = await openOrder('unlimited')
   await (await insertDueRows(service, limited.orderId)).orders(18)
@@ -109,7 +109,7 @@ test('an account that is told to wait is left alone for that long, and only it',
   })
   await forgetRequests(service)
   await sweepAfter(service, 2_100)
-  // What was under way with the first refusal, each asked once.
+  // The calls that were running at the first 429, once each.
   const asked = await reads(limited.till)
   expect(asked).toBeGreaterThanOrEqual(1)
   expect(asked).toBeLessThanOrEqual(16)
@@ -120,7 +120,7 @@ test('an account that is told to wait is left alone for that long, and only it',
   expect(await readsOfSweep(limited.till, 6_000)).toBe(19)
 })
 
-test('a provider in trouble is not piled upon, and everything is known within 10 seconds of its return', async () => {
+test('a failing provider gets few calls, and all orders are settled within 10 seconds after it answers again', async () => {
   const shops = await Promise.all(
     ['one', 'two', 'three'].map((name) => openOwnShop(service, `outage ${name}`)),
   )
@@ -153,13 +153,13 @@ test('a provider in trouble is not piled upon, and everything is known within 10
   expect(ordersAtProvider(service, second)).toMatchObject([{ refunds: [{ amount: '1.00' }] }])
 })
 
-test('an old charge that nobody wants any more ends at the first sweep at which no attempt can still arrive', async () => {
+test('an old canceled charge ends at the first sweep at which no attempt can arrive any more', async () => {
   const own = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '1500' } })
   try {
-    const till = await openOwnShop(own, 'wanted no more')
+    const till = await openOwnShop(own, 'canceled while unknown')
     await setFaults(own, { ...creation, kind: '500' })
     const { order_id } = (await charge(own, till, { reference: 'N-1' })).json()
-    // So old that it is looked at every 5 s only.
+    // So old that it is checked every 5 s only.
     await sweepAfter(own, 130_000)
     expect((await cancel(own, till, order_id)).statusCode).toBe(504)
     const { unanswered_at } = await orderRow(own, order_id)
@@ -197,10 +197,10 @@ test('two processes share the work: each order is read by one of them', async ()
   }
 })
 
-test('a started sweeper works by itself until it is stopped, and survives a bad round', async () => {
+test('a started sweeper runs until it is stopped, and continues after a failed round', async () => {
   const own = await startTestService({ env: { SWEEP_INTERVAL_MS: '100' } })
   try {
-    const till = await openOwnShop(own, 'by itself')
+    const till = await openOwnShop(own, 'running')
     const { order_id } = (await charge(own, till, { reference: 'L-1' })).json()
     await act(own, order_id, payByCard)
     own.clock.advance(5_000)

@@ -4,8 +4,8 @@ import { adminToken, startTestService, type TestService } from '../support/servi
 import { asAdmin, call, enrol, type Till } from '../support/till.ts'
 
 /**
- * T11: nobody ties an account of his own to the name of a shop. A client is connected without the administrator's will
- * only on the account that is pinned, or when its name was never connected and enrolment is open.
+ * T11: nobody connects an account of his own under the name of a shop. Without the administrator a client is connected
+ * only on its pinned account, or when the name was never connected and enrolment is open.
  */
 describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
   let service: TestService
@@ -16,7 +16,7 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
   })
   afterAll(() => service.stop())
 
-  /** A shop that its owner connected on an account, with the key of its tills. */
+  /** A shop that its owner connected to an account, with an API key. */
   async function shop(client: string, account: string): Promise<Till> {
     const begun = await login(service, client, {}, { token: adminToken })
     await call(service, { url: await consent(begun.headers.location, { account }) })
@@ -38,7 +38,7 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
     return call(service, { url: await consent(begun.headers.location, { account }) })
   }
 
-  test('T11: a stranger gets nothing of a shop that logged out and was released', async () => {
+  test('T11: after logout and unpin only the administrator connects the shop', async () => {
     const till = await shop('acme', '7110001')
     await logout(till)
     await unpin(till)
@@ -49,7 +49,7 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
     expect(await accountOf('acme')).toBeNull()
   })
 
-  test('nor of one that was released and whose tokens then ended', async () => {
+  test('T11: after unpin and expiry of the tokens only the administrator connects the shop', async () => {
     const till = await shop('ended', '7110002')
     await unpin(till)
     await service.database.db
@@ -60,7 +60,7 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
     expect((await login(service, 'ended')).statusCode).toBe(403)
   })
 
-  test('nor by a login that he began before the account was released', async () => {
+  test('T11: a login that began before the unpin cannot connect the shop', async () => {
     const till = await shop('early', '7110003')
     await logout(till)
     const back = await returnOf(service, 'early', '7110666')
@@ -68,11 +68,11 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
     const answer = await call(service, { url: back })
     expect([answer.statusCode, answer.json().code]).toEqual([403, 'FORBIDDEN'])
     expect(await accountOf('early')).toBeNull()
-    // The owner still can, by the administrator's hand.
+    // The administrator still connects the owner's account.
     expect((await asAdministrator('early', '7110004')).statusCode).toBe(200)
   })
 
-  test('an account that is pinned connects again without anybody’s help', async () => {
+  test('a client connects again on its pinned account without the administrator', async () => {
     const till = await shop('back', '7110005')
     await logout(till)
     expect(
@@ -81,7 +81,7 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
     expect(await works(till.key)).toBe(true)
   })
 
-  test('a key ends when its client is connected on another account, and says so', async () => {
+  test('connecting another account revokes all keys of the client, and the audit log gives the reason', async () => {
     const till = await shop('moved', '7110006')
     const spare = (await asAdmin(service, { url: '/api-keys', body: { client: 'moved' } })).json()
       .key
@@ -110,7 +110,7 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
     expect(await works(made.json().key)).toBe(true)
   })
 
-  test('a key outlives a release that ends on the same account', async () => {
+  test('a key stays valid when the client is unpinned and connected on the same account', async () => {
     const till = await shop('same', '7110008')
     await logout(till)
     await unpin(till)
@@ -118,7 +118,7 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
     expect(await works(till.key)).toBe(true)
   })
 
-  test('a key that is being made while the account changes never serves the new one', async () => {
+  test('a key that is created while the account changes never works for the new account', async () => {
     const till = await shop('raced', '7110010')
     for (let round = 0; round < 10; round += 1) {
       const account = 7110011 + round
@@ -126,7 +126,7 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
       await asAdmin(service, { method: 'POST', url: '/oauth/logout?client=raced' })
       const begun = await login(service, 'raced', {}, { token: adminToken })
       const back = await consent(begun.headers.location, { account: String(account) })
-      // Connected on the old account again, so that a key can be made in the very moment of the change.
+      // Connected on the old account again, so that a key can be created during the change.
       await asAdministrator('raced', String(account - 1))
       await unpin(till)
       const [made] = await Promise.all([
@@ -138,7 +138,7 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
     }
   })
 
-  test('a key from before this was known works on, and ends with the next account', async () => {
+  test('a key without a recorded account works, and is revoked with the next account', async () => {
     const till = await shop('legacy', '7110040')
     await service.database.db
       .updateTable('api_keys')
@@ -154,7 +154,7 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
     expect(await works(till.key)).toBe(false)
   })
 
-  test('an invitation lets the owner of a released shop choose his account, also when its keys are revoked', async () => {
+  test('an invitation lets the owner of an unpinned shop choose an account, also when its keys are revoked', async () => {
     const till = await shop('invited', '7110050')
     const early = await asAdmin(service, { url: '/admin/invitations', body: { client: 'invited' } })
     expect([early.statusCode, early.json().code]).toEqual([409, 'CONFLICT'])
@@ -171,13 +171,13 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
   })
 })
 
-test('where enrolment is open, of two first logins under one name the second chooses nothing after a release', async () => {
+test('with open enrolment the second of two first logins under one name connects nothing after an unpin', async () => {
   const service = await startTestService({ env: { AUTH_FAILURES_PER_MINUTE: '100000' } })
-  const stranger = await returnOf(service, 'fresh', '7110666')
+  const attackerReturn = await returnOf(service, 'fresh', '7110666')
   const till = await enrol(service, 'fresh', '7110060')
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
   await asAdmin(service, { method: 'POST', url: '/admin/clients/fresh/unpin' })
-  const answer = await call(service, { url: stranger })
+  const answer = await call(service, { url: attackerReturn })
   await service.stop()
   expect([answer.statusCode, answer.json().code]).toEqual([403, 'FORBIDDEN'])
 })

@@ -22,13 +22,13 @@ type Paired = Record<'pdv' | 'standalone' | 'other' | 'undefined' | 'foreign' | 
 /** A client with a terminal of each kind. */
 async function openAll(client: string, userId: string): Promise<[Till, Paired]> {
   const till = await enrol(service, client, userId)
-  // The same account under another name: what it has here is unknown to `till`.
+  // A second client of the same account: its stores are unknown to `till`.
   const duplicate = await enrol(service, `${client}'s duplicate`, userId)
   await createStore(service, till, { id: 'S 1', boxes: ['B 1', 'B-2', 'EMPTY'] })
-  await createStore(service, till, { id: 'S-2', boxes: ['B-3', 'GONE'] })
+  await createStore(service, till, { id: 'S-2', boxes: ['B-3', 'DELETED'] })
   await createStore(service, duplicate, { id: 'T-1', boxes: ['T-BOX'] })
-  const unbound = await pairTerminal(service, till, 'GONE')
-  await call(service, { method: 'DELETE', url: '/stores/S-2/pos/GONE', token: till.key })
+  const unbound = await pairTerminal(service, till, 'DELETED')
+  await call(service, { method: 'DELETE', url: '/stores/S-2/pos/DELETED', token: till.key })
   const paired = {
     pdv: await pairTerminal(service, till, 'B 1', 'PDV'),
     standalone: await pairTerminal(service, till, 'B 1', 'STANDALONE'),
@@ -59,7 +59,7 @@ async function idsOf(query: string): Promise<string[]> {
   return answer.json().terminals.map(({ id }: { id: string }) => id)
 }
 
-/** The modes that the provider holds, by terminal. */
+/** The modes at the provider, by terminal. */
 async function modesAtProvider(...ids: string[]): Promise<unknown[]> {
   const { terminals } = (await sandboxCall(service, 'GET', '/_sandbox/state')) as {
     terminals: { id: string; operating_mode: string }[]
@@ -73,7 +73,7 @@ const auditOf = async (box: string) => {
   return logs.filter((entry: { resource_id: string }) => entry.resource_id === box)
 }
 
-test('lists every terminal of the account with the ERP’s ids, null where the box is not known here', async () => {
+test('GET /terminals lists every terminal of the account with the ERP’s ids, null for an unknown box', async () => {
   const [own, paired] = await openAll('never switched', '1403')
   const answer = await list('', own)
   expect(answer.statusCode).toBe(200)
@@ -96,7 +96,7 @@ test('lists every terminal of the account with the ERP’s ids, null where the b
   )
 })
 
-test('a mode that this service does not know is shown as STANDALONE and named in the log', async () => {
+test('an unknown mode of a terminal is shown as STANDALONE and logged', async () => {
   const [own, paired] = await openAll('new mode', '1404')
   service.logLines.length = 0
   await list('?caja_id=B-3', own)
@@ -109,7 +109,7 @@ test('a mode that this service does not know is shown as STANDALONE and named in
   })
 })
 
-test('filters by store, by box and by both', async () => {
+test('the list is filtered by store, by box and by both', async () => {
   const inStore = [paired.pdv, paired.standalone, paired.other].toSorted()
   expect((await idsOf('?sucursal_id=S%201')).toSorted()).toEqual(inStore)
   expect(await idsOf('?sucursal_id=S-2')).toEqual([paired.undefined])
@@ -118,13 +118,13 @@ test('filters by store, by box and by both', async () => {
   expect(await idsOf('?caja_id=EMPTY')).toEqual([])
 })
 
-test('a filter on an unknown or foreign id, or on a box of another store, is an empty list that asks nobody', async () => {
+test('a filter by an unknown or foreign id, or a box of another store, returns an empty list without a call', async () => {
   for (const query of [
     '?sucursal_id=NONE',
     '?caja_id=NONE',
     '?sucursal_id=T-1',
     '?caja_id=T-BOX',
-    '?caja_id=GONE',
+    '?caja_id=DELETED',
     '?sucursal_id=S-2&caja_id=B-2',
     '?sucursal_id=S%201&caja_id=NONE',
   ]) {
@@ -133,7 +133,7 @@ test('a filter on an unknown or foreign id, or on a box of another store, is an 
   expect(await providerCalls(service)).toEqual([])
 })
 
-test('pages through the list without a gap or a repetition', async () => {
+test('the pages of the list have no gap and no repetition', async () => {
   const whole = await idsOf('')
   const pages: string[] = []
   for (let offset = 0; offset < 6; offset += 2) {
@@ -150,7 +150,7 @@ test.each([
   ['offset', ['-1', '1000001', '0.5', 'x']],
   ['caja_id', ['', 'x'.repeat(65), 'a%00', 'a%0Ab']],
   ['sucursal_id', ['', 'x'.repeat(65), 'a%00', 'a%0Ab']],
-])('a query %s that is not allowed is 422 on it', async (name, values) => {
+])('a query with an invalid %s is 422 on that field', async (name, values) => {
   for (const value of [...values, `1&${name}=2`]) {
     const answer = await list(`?${name}=${value}`)
     expect([answer.statusCode, answer.json().code], value).toEqual([422, 'VALIDATION_ERROR'])
@@ -159,7 +159,7 @@ test.each([
   expect(await providerCalls(service)).toEqual([])
 })
 
-test('switches every terminal of the box, one call each, and says that the device must be restarted', async () => {
+test('changing the mode of a box calls the provider once a terminal, and the message asks for a restart', async () => {
   const answer = await setMode({ caja_id: 'B 1', operating_mode: 'STANDALONE' })
   expect(answer.statusCode).toBe(200)
   expect(answer.json()).toEqual({
@@ -187,7 +187,7 @@ test('switches every terminal of the box, one call each, and says that the devic
   })
 })
 
-test('a second PDV on a box is ONE_PDV_PER_BOX, with what was switched before it, and audited', async () => {
+test('a second PDV on a box is ONE_PDV_PER_BOX, with the number of terminals changed before, and audited', async () => {
   await setMode({ caja_id: 'B 1', operating_mode: 'STANDALONE' })
   const answer = await setMode({ caja_id: 'B 1', operating_mode: 'PDV' })
   expect([answer.statusCode, answer.json().code]).toEqual([409, 'ONE_PDV_PER_BOX'])
@@ -199,7 +199,7 @@ test('a second PDV on a box is ONE_PDV_PER_BOX, with what was switched before it
   })
 })
 
-test('a box with one terminal takes each mode, the one it has too', async () => {
+test('a box with one terminal accepts each mode, also the current one', async () => {
   for (const mode of ['PDV', 'PDV', 'STANDALONE']) {
     const answer = await setMode({ caja_id: 'B-2', operating_mode: mode })
     expect([answer.statusCode, answer.json().terminals_updated]).toEqual([200, 1])
@@ -208,7 +208,7 @@ test('a box with one terminal takes each mode, the one it has too', async () => 
   }
 })
 
-test('the administrator switches for the client that he names', async () => {
+test('the administrator changes the mode for the client that he names', async () => {
   const answer = await asAdmin(service, {
     method: 'PATCH',
     url: '/terminals/operating-mode?client=acme',
@@ -223,7 +223,7 @@ test('a box without a terminal is TERMINAL_NOT_FOUND, an unknown or foreign one 
     ['EMPTY', 'TERMINAL_NOT_FOUND'],
     ['NONE', 'NOT_FOUND'],
     ['T-BOX', 'NOT_FOUND'],
-    ['GONE', 'NOT_FOUND'],
+    ['DELETED', 'NOT_FOUND'],
     ['b 1', 'NOT_FOUND'],
   ]) {
     const answer = await setMode({ caja_id: box, operating_mode: 'PDV' })
@@ -233,7 +233,7 @@ test('a box without a terminal is TERMINAL_NOT_FOUND, an unknown or foreign one 
   expect(await modesAtProvider(paired.foreign, paired.unbound)).toEqual(['PDV', 'UNDEFINED'])
 })
 
-test('a body that is not exactly a box and a mode is 422 and asks nobody', async () => {
+test('a body that is not exactly a box and a mode is 422 without a call', async () => {
   const good = { caja_id: 'B-2', operating_mode: 'PDV' }
   const wrong: [body: unknown, path: string][] = [
     [{ operating_mode: 'PDV' }, 'caja_id'],
@@ -262,7 +262,7 @@ test.each([
   [{ kind: 'status', status: 403, code: 'terminal_not_allowed_action' }, 502, 'PROVIDER_REJECTED'],
   [{ kind: 'status', status: 404, code: 'not_found' }, 404, 'TERMINAL_NOT_FOUND'],
 ])(
-  'a provider that answers %o to a switch is %i %s, audited as failed',
+  'when the provider answers %o to a change of mode, it is %i %s, audited as failed',
   async (rule, status, code) => {
     const before = (await auditOf('B-2')).length
     await setFaults(service, { ...setup, ...rule })
@@ -279,14 +279,14 @@ test.each([
   },
 )
 
-test('a provider that cannot list is an error of the provider, not an empty list', async () => {
+test('a failed list of terminals is an error of the provider, not an empty list', async () => {
   await setFaults(service, { path: '/terminals/v1/list', method: 'GET', kind: '500' })
   expect((await list()).json().code).toBe('PROVIDER_ERROR')
   const switched = await setMode({ caja_id: 'B-2', operating_mode: 'PDV' })
   expect([switched.statusCode, switched.json().code]).toEqual([502, 'PROVIDER_ERROR'])
 })
 
-test('without a connection both are OAUTH_NOT_CONNECTED', async () => {
+test('without a connection list and change of mode are OAUTH_NOT_CONNECTED', async () => {
   const offline = await enrol(service, 'offline', '1402')
   await createStore(service, offline, { id: 'O-1', boxes: ['O-BOX'] })
   await call(service, { method: 'POST', url: '/oauth/logout', token: offline.key })

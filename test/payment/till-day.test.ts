@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-test('a till charges a card, sees it approved, and gives a part and then the rest back', async () => {
+test('a till charges a card, reads it as approved, and refunds a part and then the rest', async () => {
   const till = await openShop(service, 'acme')
   const created = await charge(service, till, { reference: 'T 1/1', amount: '1234,5' })
   expect(created.statusCode).toBe(201)

@@ -21,9 +21,9 @@ const plain: MoneyState = {
   refunds: [],
 }
 
-const words = { c: 'charged', n: 'not_charged', u: 'unknown' } as const
+const outcomes = { c: 'charged', n: 'not_charged', u: 'unknown' } as const
 
-/** Every state, and whether the customer is charged: confirmed, while its creation is open, with a refund that is open. */
+/** Per status, whether the customer is charged: without a doubt, and with an open creation, conflict or refund. */
 const states: Record<(typeof orderStatuses)[number], `${'c' | 'n' | 'u'}${'c' | 'n' | 'u'}`> = {
   created: 'uu',
   at_terminal: 'uu',
@@ -36,33 +36,36 @@ const states: Record<(typeof orderStatuses)[number], `${'c' | 'n' | 'u'}${'c' | 
   expired: 'nu',
 }
 
-test.each(Object.entries(states))('an order that is %s', (status, [settled, doubtful]) => {
-  const order = { ...plain, status: status as keyof typeof states }
-  expect(outcomeOf(order)).toBe(words[settled as keyof typeof words])
-  const doubts: Partial<MoneyState>[] = [
-    { creation: 'intent' },
-    { creation: 'unknown' },
-    { conflict: 'the amount at the provider differs' },
-    { refund_open: true },
-    { refunds: [{ status: 'processing' }] },
-  ]
-  for (const doubt of doubts) {
-    const word = words[doubtful as keyof typeof words]
-    expect(outcomeOf({ ...order, ...doubt }), JSON.stringify(doubt)).toBe(word)
-  }
-  // What is said of a new charge: only where no money of this one will ever show up.
-  expect(orderMoneyOutcome(order).retrySafe).toBe(settled === 'n')
-})
+test.each(Object.entries(states))(
+  'the money outcome of an order that is %s',
+  (status, [settled, doubtful]) => {
+    const order = { ...plain, status: status as keyof typeof states }
+    expect(outcomeOf(order)).toBe(outcomes[settled as keyof typeof outcomes])
+    const doubts: Partial<MoneyState>[] = [
+      { creation: 'intent' },
+      { creation: 'unknown' },
+      { conflict: 'the amount at the provider differs' },
+      { refund_open: true },
+      { refunds: [{ status: 'processing' }] },
+    ]
+    for (const doubt of doubts) {
+      const expected = outcomes[doubtful as keyof typeof outcomes]
+      expect(outcomeOf({ ...order, ...doubt }), JSON.stringify(doubt)).toBe(expected)
+    }
+    // A new charge is safe only where no payment of this order can appear.
+    expect(orderMoneyOutcome(order).retrySafe).toBe(settled === 'n')
+  },
+)
 
-test('money that came after the end counts as charged until it is given back', () => {
+test('a payment after the end counts as charged until it is refunded', () => {
   const late = { ...plain, status: 'canceled' as const, paid_after_close: true, paid_cents: 100 }
   expect(orderMoneyOutcome(late)).toEqual({ outcome: 'charged', retrySafe: false })
   expect(outcomeOf({ ...late, refunded_cents: 40 })).toBe('charged')
   expect(outcomeOf({ ...late, refunded_cents: 100 })).toBe('not_charged')
 })
 
-/** What each situation says, spelled a second time: of a paid order with an open refund, and of a canceled one. */
-const said: Record<Situation, [paid: string, canceled: string]> = {
+/** The outcome of each situation, written a second time: of a paid order with an open refund, and of a canceled one. */
+const expectedOutcomes: Record<Situation, [paid: string, canceled: string]> = {
   notBegun: ['unknown, again', 'unknown, again'],
   chargeNotMade: ['not_charged, again', 'not_charged, again'],
   chargeImpossible: ['not_charged', 'not_charged'],
@@ -84,24 +87,27 @@ const said: Record<Situation, [paid: string, canceled: string]> = {
   callOnCanceled: ['not_charged, again', 'not_charged, again'],
 }
 
-test.each(Object.keys(situations) as Situation[])('what is said when: %s', (situation) => {
-  const paid: MoneyState = { ...plain, status: 'processed', paid_cents: 100, refund_open: true }
-  const orders = [paid, { ...plain, status: 'canceled' as const }]
-  const words = orders.map((order) => {
-    const { outcome, retrySafe } = moneyOutcome(situation, order)
-    return retrySafe ? `${outcome}, again` : outcome
-  })
-  expect(words).toEqual(said[situation])
-})
+test.each(Object.keys(situations) as Situation[])(
+  'the outcome of the situation %s',
+  (situation) => {
+    const paid: MoneyState = { ...plain, status: 'processed', paid_cents: 100, refund_open: true }
+    const orders = [paid, { ...plain, status: 'canceled' as const }]
+    const outcomes = orders.map((order) => {
+      const { outcome, retrySafe } = moneyOutcome(situation, order)
+      return retrySafe ? `${outcome}, again` : outcome
+    })
+    expect(outcomes).toEqual(expectedOutcomes[situation])
+  },
+)
 
 const root = new URL('../../', import.meta.url).pathname
 const sources = globSync('src/{http,payments,provider,routes}/**/*.ts', { cwd: root }).map(
   (path) => ({ path, text: readFileSync(`${root}${path}`, 'utf8') }),
 )
 
-test('nothing else decides what a till is told of the money', () => {
-  const says = /\bretrySafe: (true|false)|\boutcome: '(charged|not_charged|unknown)'/
-  const authors = sources.filter(({ text }) => says.test(text)).map(({ path }) => path)
+test('only the table of situations decides outcome and retry_safe', () => {
+  const decides = /\bretrySafe: (true|false)|\boutcome: '(charged|not_charged|unknown)'/
+  const authors = sources.filter(({ text }) => decides.test(text)).map(({ path }) => path)
   // Examples of the interface's description.
   expect(authors.sort()).toEqual([
     'src/routes/orders/order-schemas.ts',
@@ -109,7 +115,7 @@ test('nothing else decides what a till is told of the money', () => {
   ])
 })
 
-test('every situation is one that arises', () => {
+test('every situation is used in the code', () => {
   const text = sources.map((source) => source.text).join('\n')
   const unused = Object.keys(situations).filter((situation) => !text.includes(`'${situation}'`))
   expect(unused).toEqual([])

@@ -55,7 +55,7 @@ const logsOf = async (mpOrderId: string) =>
 const statesOf = async (mpOrderId: string) =>
   (await logsOf(mpOrderId)).map((log) => log.status as string)
 
-/** The row of the list as it is now, without asking the provider. */
+/** The stored status, read without a call to the provider. */
 async function localStatus(till: { key: string }): Promise<string> {
   const { orders } = (await call(service, { url: '/orders', token: till.key })).json()
   return orders[0].status
@@ -109,7 +109,7 @@ test.each([
     'ec631512d13e718a44e088f6476bfa526e8ade22350641d9c1ab3bc3b3b1bf11',
   ],
 ])(
-  'a genuine signature is received: %s, id %s, request %s, ts %s',
+  'a genuine signature is accepted: %s, id %s, request %s, ts %s',
   async (_form, id, request, ts, v1) => {
     const before = service.clock.now().getTime()
     service.clock.advance(1_790_000_005_000 - before)
@@ -121,7 +121,7 @@ test.each([
       })
       expect([response.statusCode, response.json()]).toEqual([200, { received: true }])
       await service.inbox.idle()
-      // Nobody's order: read, and found to be none of ours.
+      // The order is read at the provider and belongs to no client.
       expect(
         (await logs()).filter(
           (log) =>
@@ -136,8 +136,8 @@ test.each([
   },
 )
 
-test('T20: missing, forged, moved, repeated and old signatures are 401, logged as rejected, and do nothing', async () => {
-  // Only so many a minute are logged.
+test('T20: missing, forged, moved, repeated and old signatures are 401, logged as rejected, and change nothing', async () => {
+  // The log takes a limited number a minute.
   service.clock.advance(120_000)
   const { till, orderId, mpOrderId } = await openOrder('forged')
   await act(service, orderId, payByCard)
@@ -202,13 +202,13 @@ test('T20: missing, forged, moved, repeated and old signatures are 401, logged a
       payload: null,
     })
   }
-  // A rejected one cannot be replayed, whoever asks.
+  // A rejected webhook cannot be replayed, not even by the administrator.
   const replay = await asAdmin(service, {
     method: 'POST',
     url: `/admin/webhooks/${rejected[0]?.id}/replay`,
   })
   expect(replay.statusCode).toBe(404)
-  // A delivery that the provider repeats a day later still counts.
+  // A delivery that the provider repeats a day later is accepted.
   const yesterday = { ...good, ts: String(nowMs - dayMs) }
   expect(
     (
@@ -244,12 +244,12 @@ test('T37: a flood of forged webhooks is refused and fills no table', async () =
     )
     expect(new Set(answers.map((answer) => answer.statusCode))).toEqual(new Set([401]))
   }
-  // So many a minute, however many came.
+  // The log takes at most 60 a minute, however many come.
   const minutes = 1 + Math.floor((service.clock.now().getTime() - since) / 60_000)
   expect((await countRejected()) - before).toBeLessThanOrEqual(60 * minutes)
 })
 
-test('a rightly signed webhook brings the payment, and the log tells its way', async () => {
+test('a signed webhook brings the payment, and the log shows its fields', async () => {
   const { till, orderId, mpOrderId } = await openOrder('plain')
   await act(service, orderId, payByCard)
   const body = {
@@ -281,7 +281,7 @@ test('a rightly signed webhook brings the payment, and the log tells its way', a
   expect(filtered.json()).toMatchObject({ total: 1, logs: [{ resource_id: mpOrderId }] })
 })
 
-test('a body that is larger than any of the provider is not kept, and works all the same', async () => {
+test('a webhook with an oversized body is processed, and the body is not stored', async () => {
   const { till, orderId, mpOrderId } = await openOrder('stuffed')
   await act(service, orderId, payByCard)
   const body = { type: 'order', data: { id: mpOrderId }, more: 'x'.repeat(200_000) }
@@ -293,25 +293,25 @@ test('a body that is larger than any of the provider is not kept, and works all 
 test('T21: the body decides nothing: not the state, not the order, not what is a duplicate', async () => {
   const { till, orderId, mpOrderId } = await openOrder('liar')
   const other = await openOrder('victim')
-  const lie = {
+  const forgedBody = {
     action: 'order.refunded',
     type: 'payment',
     user_id: String(other.till.mpUserId),
     data: { id: other.mpOrderId, status: 'processed', version: 999, total_paid_amount: '0.01' },
   }
-  // Were the body believed, this payment would be found now.
+  // A service that trusted the body would read this payment now.
   await act(service, other.orderId, payByCard)
   await forgetRequests(service)
-  await deliver(service, { dataId: mpOrderId, body: lie })
+  await deliver(service, { dataId: mpOrderId, body: forgedBody })
   expect([await localStatus(till), await localStatus(other.till)]).toEqual(['created', 'created'])
-  // Nor is there an order in the body of a delivery that was signed without one.
+  // A delivery that was signed without an id does not get one from its body.
   const ts = String(service.clock.now().getTime())
   const request = randomUUID()
   const unnamed = {
     'x-request-id': request,
     'x-signature': signature(vectorSecret, { requestId: request, ts }),
   }
-  expect((await post('/webhooks?type=order', unnamed, lie)).statusCode).toBe(200)
+  expect((await post('/webhooks?type=order', unnamed, forgedBody)).statusCode).toBe(200)
   await service.inbox.idle()
   expect(await localStatus(other.till)).toBe('created')
   const asked = JSON.stringify(await providerRequests(service))
@@ -333,7 +333,7 @@ test('T21: the body decides nothing: not the state, not the order, not what is a
     expect(answer.statusCode, body).toBe(200)
   }
   await service.inbox.idle()
-  // The genuine one that follows the lie still counts, though its version is lower.
+  // The genuine delivery after the forged body still counts, although its version is lower.
   await act(service, orderId, payByCard)
   await deliver(service, { dataId: mpOrderId, body: { data: { id: mpOrderId, version: 3 } } })
   expect(await localStatus(till)).toBe('processed')
@@ -341,7 +341,7 @@ test('T21: the body decides nothing: not the state, not the order, not what is a
   expect(await localStatus(other.till)).toBe('processed')
 })
 
-test('T21: a captured delivery that is replayed 60 times with other bodies costs no read, and the genuine one counts', async () => {
+test('T21: a captured delivery replayed 60 times with other bodies causes no read, and the genuine one counts', async () => {
   const { till, orderId, mpOrderId } = await openOrder('captured')
   const captured = {
     dataId: mpOrderId,
@@ -368,13 +368,13 @@ test('T21: a captured delivery that is replayed 60 times with other bodies costs
   expect(await providerRequests(service)).toEqual([])
   expect(await localStatus(till)).toBe('created')
   expect(await logsOf(mpOrderId)).toMatchObject([{ deliveries: 61 }])
-  // A lower version than any of those lies.
+  // A lower version than that of every replay.
   await act(service, orderId, payByCard)
   await deliver(service, { dataId: mpOrderId, body: { data: { id: mpOrderId, version: 2 } } })
   expect(await localStatus(till)).toBe('processed')
 })
 
-test('the same delivery again is counted, not worked again; another about the same state is a duplicate', async () => {
+test('the same delivery again is counted and not processed again; another one for the same state is a duplicate', async () => {
   const { till, orderId, mpOrderId } = await openOrder('repeats')
   await act(service, orderId, payByCard)
   const same = {
@@ -397,7 +397,7 @@ test('the same delivery again is counted, not worked again; another about the sa
   expect((await readOrder(service, till, orderId)).json().version).toBe(3)
 })
 
-test('T17: the administrator replays a webhook as often as he likes, and the state stays the provider’s', async () => {
+test('T17: the administrator can replay a webhook repeatedly, and the state stays that of the provider', async () => {
   const { till, orderId, mpOrderId } = await openOrder('replayed')
   await act(service, orderId, payByCard)
   await setFaults(service, { ...reading, kind: '500' })
@@ -428,7 +428,7 @@ test('T17: the administrator replays a webhook as often as he likes, and the sta
   expect([unknown.statusCode, unknown.json().code]).toEqual([404, 'NOT_FOUND'])
 })
 
-test('a webhook that overtakes the answer to the creation makes the order known', async () => {
+test('a webhook that comes before the answer to the creation confirms the order', async () => {
   const till = await openOwnShop(service, 'overtaken')
   await setFaults(service, { ...creation, kind: 'latency_after', delay_ms: 100, count: 1 })
   const charging = charge(service, till, { reference: 'W-2' })
@@ -443,7 +443,7 @@ test('a webhook that overtakes the answer to the creation makes the order known'
   expect((await orderRow(service, response.json().order_id)).mp_order_id).toBe(mpOrderId)
 })
 
-test('a webhook about an order whose answer got lost finds it, whatever account its body names', async () => {
+test('a webhook confirms an order whose answer was lost, whatever account its body names', async () => {
   const till = await openOwnShop(service, 'adopted')
   await setFaults(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'W-3' })).json()
@@ -472,7 +472,7 @@ test('T30: webhooks out of order end in the provider’s state, and never go bac
   expect(await statesOf(mpOrderId)).toEqual(['processed', 'duplicate', 'duplicate'])
 })
 
-test('money that a webhook finds after a cancel is shown, not hidden', async () => {
+test('a payment that a webhook finds after a cancel is shown as paid_after_close', async () => {
   const { till, orderId, mpOrderId } = await openOrder('paid late')
   await cancel(service, till, orderId)
   await act(service, orderId, { ...payByCard, force: true })
@@ -485,7 +485,7 @@ test('money that a webhook finds after a cancel is shown, not hidden', async () 
   })
 })
 
-test('money that came while the shop was not connected is found when it is again, a day later', async () => {
+test('a payment made while the shop was disconnected is found after it is connected again, a day later', async () => {
   const { till, orderId, mpOrderId } = await openOrder('unplugged and paid')
   await cancel(service, till, orderId)
   await act(service, orderId, { ...payByCard, force: true })
@@ -503,7 +503,7 @@ test('money that came while the shop was not connected is found when it is again
   expect(await orderRow(service, orderId)).toMatchObject({ paid_after_close: true })
 })
 
-test('a webhook that nobody can work is not tried for ever', async () => {
+test('a webhook that cannot be processed is given up after three days', async () => {
   const { till, mpOrderId } = await openOrder('unplugged for good')
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
   await deliver(service, { dataId: mpOrderId })
@@ -514,7 +514,7 @@ test('a webhook that nobody can work is not tried for ever', async () => {
   expect(await statesOf(mpOrderId)).toEqual(['failed'])
 })
 
-test('an unknown order, another topic and an odd id are taken, logged and left alone', async () => {
+test('an unknown order, another topic and an odd id are accepted, logged and ignored', async () => {
   await forgetRequests(service)
   for (const [id, type] of [
     ['ORDTST01NOBODYKNOWSTHISONE0000', 'order'],
@@ -527,7 +527,7 @@ test('an unknown order, another topic and an odd id are taken, logged and left a
   }
 })
 
-test('a connection that was ended at the provider is noticed', async () => {
+test('a webhook finds that the connection was revoked at the provider', async () => {
   const till = await openOwnShop(service, 'unlinked')
   await fetch(`${service.sandbox.url}/_sandbox/users/${till.mpUserId}/revoke`, { method: 'POST' })
   await deliver(service, { dataId: String(till.mpUserId), type: 'mp-connect' })
@@ -536,7 +536,7 @@ test('a connection that was ended at the provider is noticed', async () => {
   await connect(service, 'unlinked', String(till.mpUserId))
 })
 
-test('an ended connection is noticed by the seller of the body when data.id names something else', async () => {
+test('a revoked connection is found by the user_id of the body when data.id names something else', async () => {
   const till = await openOwnShop(service, 'unlinked by seller')
   await fetch(`${service.sandbox.url}/_sandbox/users/${till.mpUserId}/revoke`, { method: 'POST' })
   const body = { action: 'application.deauthorized', user_id: till.mpUserId, type: 'mp-connect' }
@@ -548,7 +548,7 @@ test('an ended connection is noticed by the seller of the body when data.id name
   await connect(service, 'unlinked by seller', String(till.mpUserId))
 })
 
-test('a genuine flood is worked off, each order read once per message at most', async () => {
+test('a flood of genuine webhooks is processed with at most one read each', async () => {
   const { till, orderId, mpOrderId } = await openOrder('flooded')
   await act(service, orderId, payByCard)
   await forgetRequests(service)
@@ -565,10 +565,10 @@ test('a genuine flood is worked off, each order read once per message at most', 
   expect((await readOrder(service, till, orderId)).json().version).toBe(3)
 })
 
-test('what a crash left is worked off by the next process, and a failure is tried again', async () => {
+test('the next process finishes what a crash left, and a failed webhook is tried again', async () => {
   const { till, orderId, mpOrderId } = await openOrder('crashed')
   await act(service, orderId, payByCard)
-  // As a process leaves it that dies right after it has answered.
+  // The state that a process leaves when it crashes right after its answer.
   await setFaults(service, { ...reading, kind: '500' })
   await deliver(service, { dataId: mpOrderId })
   await service.database.db
@@ -586,23 +586,23 @@ test('what a crash left is worked off by the next process, and a failure is trie
   expect(await localStatus(till)).toBe('processed')
 })
 
-test('what has no room among what is under way gives its claim back, and is worked when there is some', async () => {
+test('a webhook beyond the limit of concurrent work gives its lease back and is processed later', async () => {
   const till = await openOwnShop(service, 'Sin lugar')
   const { order_id } = (await charge(service, till, { reference: 'no room' })).json()
   await act(service, order_id, payByCard)
   const dataId = String((await orderRow(service, order_id)).mp_order_id)
-  const { promise: held, resolve: goOn } = Promise.withResolvers<void>()
+  const { promise: released, resolve: goOn } = Promise.withResolvers<void>()
   const { promise: asked, resolve: reached } = Promise.withResolvers<void>()
   const { get } = service.deps.provider.orders
   service.deps.provider.orders.get = async (...args) => {
     reached()
-    await held
+    await released
     return get(...args)
   }
   try {
     const first = deliver(service, { dataId })
     await asked
-    // About the same order, which is being looked at: it may tell of something that came after that look.
+    // For the same order, which is being read: it may announce a change after that read.
     const second = deliver(service, { dataId })
     const states = () =>
       service.database.db
@@ -615,7 +615,7 @@ test('what has no room among what is under way gives its claim back, and is work
     service.deps.provider.orders.get = get
     goOn()
     await Promise.all([first, second])
-    // Whichever of the two found the order moved has brought the news.
+    // One of the two found the order moved, the other is a duplicate.
     for (const { status } of await states()) expect(['processed', 'duplicate']).toContain(status)
     expect((await states()).map((row) => row.next_attempt_at)).toEqual([null, null])
   } finally {

@@ -55,15 +55,16 @@ async function paid(name: string): Promise<{ till: Till; orderId: string }> {
   return { till, orderId: order_id }
 }
 
-function bookOf(till: Till) {
-  const [book] = ordersAtProvider(service, till)
-  if (!book) throw new Error('the provider does not have the order')
-  return book
+function orderAtProvider(till: Till) {
+  const [order] = ordersAtProvider(service, till)
+  if (!order) throw new Error('the provider does not have the order')
+  return order
 }
 
-const panelRefund = (till: Till, amount: string) => sandboxRefund(service, bookOf(till), amount)
+const panelRefund = (till: Till, amount: string) =>
+  sandboxRefund(service, orderAtProvider(till), amount)
 
-test('a refund that was refused is not done because the panel made an equal one before', async () => {
+test('a refused refund does not count as done because the panel made an equal one before', async () => {
   const { till, orderId } = await paid('older in the panel')
   await panelRefund(till, '30.00')
   await setFaults(service, lost)
@@ -80,7 +81,7 @@ test('a refund that was refused is not done because the panel made an equal one 
   })
 })
 
-test('where the list before the intent could not be read, an equal refund proves nothing', async () => {
+test('an equal refund proves nothing when the list before the intent could not be read', async () => {
   const { till, orderId } = await paid('list unread')
   await panelRefund(till, '30.00')
   await setFaults(service, { ...reading, kind: '500' }, lost)
@@ -94,7 +95,7 @@ test('where the list before the intent could not be read, an equal refund proves
   expect((await readOrder(service, till, orderId)).json().outcome).toBe('unknown')
 })
 
-test('of two equal refunds that came after the intent nobody knows which is ours', async () => {
+test('a lost refund stays unknown when two equal ones appeared after the intent', async () => {
   const { till, orderId } = await paid('two after')
   await setFaults(service, lost)
   await refund(service, till, orderId, '30,00', 'K')
@@ -117,8 +118,8 @@ test('a lost total refund is not refused while a smaller one in the list may be 
 })
 
 test.each([
-  ['more than was asked', '940.00'],
-  ['less than was asked', '3.00'],
+  ['more than requested', '940.00'],
+  ['less than requested', '3.00'],
 ])('a refund answer of %s is no result', async (name, amount) => {
   const { till, orderId } = await paid(name)
   proxy.alter = ({ status, body }, { path }) =>
@@ -126,7 +127,7 @@ test.each([
       ? { status, body: JSON.parse(JSON.stringify(body).replaceAll('"30.00"', `"${amount}"`)) }
       : undefined
   const answer = await refund(service, till, orderId, '30,00', 'K')
-  // The list shows the same id with the amount that was asked for.
+  // The list shows the same id with the requested amount.
   expect([answer.statusCode, answer.json().amount]).toEqual([200, '30.00'])
   expect(await operationsOf(service, orderId)).toMatchObject([
     { state: 'done', amount_cents: 3_000 },
@@ -134,7 +135,7 @@ test.each([
   expect(await orderRow(service, orderId)).toMatchObject({ refunded_cents: 3_000 })
 })
 
-test('a refund that the list shows with an impossible amount too is for a supervisor', async () => {
+test('a refund that the list shows with an impossible amount stays unknown and calls a supervisor', async () => {
   const { till, orderId } = await paid('940')
   proxy.alter = ({ status, body }) => ({
     status,
@@ -143,7 +144,7 @@ test('a refund that the list shows with an impossible amount too is for a superv
   const answer = await refund(service, till, orderId, '30,00', 'K')
   expect(answer.json()).toMatchObject({ outcome: 'unknown', retry_safe: true })
   expect(await operationsOf(service, orderId)).toMatchObject([
-    { state: 'unknown', amount_cents: 3_000, mp_refund_id: bookOf(till).refunds[0]?.id },
+    { state: 'unknown', amount_cents: 3_000, mp_refund_id: orderAtProvider(till).refunds[0]?.id },
   ])
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({
     outcome: 'unknown',
@@ -152,8 +153,8 @@ test('a refund that the list shows with an impossible amount too is for a superv
   expect(await orderRow(service, orderId)).toMatchObject({ refunded_cents: 0 })
 })
 
-test('a refund whose status is no known word has not ended', async () => {
-  const { till, orderId } = await paid('unknown word')
+test('a refund with an unknown status has not ended', async () => {
+  const { till, orderId } = await paid('unknown status')
   proxy.alter = ({ status, body }) => {
     const { transactions } = body as { transactions?: { refunds?: Record<string, unknown>[] } }
     if (!transactions?.refunds) return undefined
@@ -173,7 +174,7 @@ test('a refund whose status is no known word has not ended', async () => {
 
 type Body = Record<string, unknown>
 
-/** Changes the answers to refunds alone, or those of reads too. */
+/** Alters the answers to refunds only, or also those of reads. */
 function alterOrders(change: (body: Body) => Body, readsToo: boolean) {
   proxy.alter = ({ status, body }, { path }) =>
     path.endsWith('/refund') || (readsToo && path.includes('/v1/orders/ORD'))
@@ -181,7 +182,7 @@ function alterOrders(change: (body: Body) => Body, readsToo: boolean) {
       : undefined
 }
 
-test('a refund answer in another currency is no result; the order decides', async () => {
+test('a refund answer in another currency is no result; a read of the order decides', async () => {
   const { till, orderId } = await paid('other currency')
   alterOrders((body) => ({ ...body, currency: 'USD' }), false)
   const answer = await refund(service, till, orderId, '30,00', 'K')
@@ -200,9 +201,9 @@ test('a refund answer in another currency is no result; the order decides', asyn
 })
 
 test.each(['canceled', 'failed', 'created'])(
-  'a refund answer that calls the paid order %s is no result',
+  'a refund answer that shows the paid order as %s is no result',
   async (status) => {
-    const { till, orderId } = await paid(`called ${status}`)
+    const { till, orderId } = await paid(`shown as ${status}`)
     alterOrders((body) => ({ ...body, status, status_detail: status }), true)
     const answer = await refund(service, till, orderId, '30,00', 'K')
     expect(answer.json()).toMatchObject({ outcome: 'unknown' })
@@ -214,8 +215,8 @@ test.each(['canceled', 'failed', 'created'])(
   },
 )
 
-test('a partial refund whose answer calls the order refunded gives back what the order lists', async () => {
-  const { till, orderId } = await paid('called refunded')
+test('a partial refund answered as a full one counts with the amount that the order lists', async () => {
+  const { till, orderId } = await paid('shown as refunded')
   alterOrders((body) => ({ ...body, status: 'refunded', status_detail: 'refunded' }), false)
   await refund(service, till, orderId, '30,00', 'K')
   expect(await orderRow(service, orderId)).toMatchObject({

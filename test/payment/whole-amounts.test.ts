@@ -41,7 +41,7 @@ const sites = [
 ] as const
 
 test.each(sites)(
-  'an account of %s takes no cents: the charge is refused before it is begun',
+  'an account of %s accepts no cents: the charge is refused before its intent',
   async (site, currency) => {
     const till = await openShopIn(site, `cents ${site}`)
     await forgetRequests(service)
@@ -64,7 +64,7 @@ test.each(sites)(
 )
 
 test.each(sites)(
-  'a charge and a part of its refund are sent without decimals to %s',
+  'a charge and a partial refund are sent without decimals to %s',
   async (site, currency) => {
     const till = await openShopIn(site, `whole ${site}`)
     await forgetRequests(service)
@@ -95,7 +95,7 @@ test.each(sites)(
   },
 )
 
-test('a charge whose answer was lost is sent again in the same form', async () => {
+test('a charge whose answer was lost is sent again with the same amount', async () => {
   const till = await openShopIn('MLC', 'lost answer')
   await setFaults(service, { ...creation, kind: 'drop_after', count: 1 })
   const answer = await charge(service, till, { reference: 'A-1', amount: '5000,00' })
@@ -115,7 +115,7 @@ async function forgetSite(till: Till): Promise<void> {
     .execute()
 }
 
-test('a country that was not read at the connection is read before the first charge', async () => {
+test('a country that was not read when connecting is read before the first charge', async () => {
   const till = await openShopIn('MLC', 'read later')
   await forgetSite(till)
   expect((await charge(service, till, { reference: 'A-1', amount: '1234,50' })).statusCode).toBe(
@@ -123,7 +123,7 @@ test('a country that was not read at the connection is read before the first cha
   )
 })
 
-test('while the country cannot be read, an amount with cents waits and one without is charged', async () => {
+test('while the country cannot be read an amount with cents is refused, and one without is charged', async () => {
   const till = await openShopIn('MLA', 'unreadable')
   await forgetSite(till)
   await setFaults(service, { path: '^/users/me$', kind: 'status', status: 403 })
@@ -140,7 +140,7 @@ test('while the country cannot be read, an amount with cents waits and one witho
   }
 })
 
-test('an account with cents is charged with two decimals as before', async () => {
+test('an account with cents is charged with two decimals', async () => {
   const till = await openShopIn('MLA', 'with cents')
   await forgetRequests(service)
   await charge(service, till, { reference: 'A-1', amount: '1234,50' })

@@ -25,10 +25,10 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 afterEach(() => clearFaults(service))
 
-/** Past the time of the order, and before the provider has forgotten its key: it is only searched for. */
+/** After the expiry of the order, while the provider still has its key: the order is only searched for. */
 const pastItsTimeMs = 16 * 60_000
 
-/** A charge whose answer is lost; `isMade` says whether the provider has its order. */
+/** A charge whose answer was lost; `isMade` tells whether the provider has its order. */
 async function lostCharge(till: Till, reference: string, isMade: boolean): Promise<string> {
   await setFaults(service, { ...creation, kind: isMade ? 'drop_after' : 'drop_before' })
   const { order_id } = (await charge(service, till, { reference })).json()
@@ -47,7 +47,7 @@ async function show(id: string, shown: object | null): Promise<void> {
   await sandboxCall(service, 'PUT', `/_sandbox/orders/${id}/shown`, shown)
 }
 
-/** The lost charge is in doubt, and its history names the order at the provider. */
+/** The lost charge is in doubt, and its conflict names the order at the provider. */
 async function expectDoubt(till: Till, orderId: string, mpOrderId: string): Promise<void> {
   expect((await readResolved(service, till, orderId)).json()).toMatchObject({
     order_id: orderId,
@@ -61,7 +61,7 @@ async function expectDoubt(till: Till, orderId: string, mpOrderId: string): Prom
   expect(conflict).toContain(orderId)
 }
 
-test('an equal order of another application is not the charge whose answer was lost', async () => {
+test('an equal order of another application is not taken for the charge whose answer was lost', async () => {
   const till = await openOwnShop(service, 'another application')
   const orderId = await lostCharge(till, 'W-1', false)
   const { id } = (await sandboxCall(service, 'POST', '/_sandbox/orders', {
@@ -84,18 +84,18 @@ test.each([
   ['made after the order expired', (ms: number) => ({ created_date: dateOf(ms + 18 * 60_000) })],
 ])(
   'an equal order %s is not proven to be the charge whose answer was lost',
-  async (name, shownAt) => {
+  async (name, fieldsAt) => {
     const till = await openOwnShop(service, name)
     const reference = `W-${name.length}`
     const orderId = await lostCharge(till, reference, true)
     const id = ordersAtProvider(service, till)[0]?.id as string
     await pay(id)
-    await show(id, shownAt(service.clock.now().getTime()))
-    // Somebody who reads it by the provider's id does not make it ours either.
+    await show(id, fieldsAt(service.clock.now().getTime()))
+    // A read by the provider's id does not adopt it either.
     expect((await readOrder(service, till, id)).statusCode).toBe(404)
     service.clock.advance(pastItsTimeMs)
     await expectDoubt(till, orderId, id)
-    // What proves it ends the doubt.
+    // The missing proof ends the doubt.
     await show(id, null)
     expect((await readResolved(service, till, orderId)).json()).toMatchObject({
       outcome: 'charged',
@@ -105,7 +105,7 @@ test.each([
   },
 )
 
-test('a reference that only this service makes proves an order whose application is not named', async () => {
+test('a reference of our own form proves an order whose application is not named', async () => {
   const till = await openOwnShop(service, 'own reference')
   const orderId = await lostCharge(till, 'W 9', true)
   const id = ordersAtProvider(service, till)[0]?.id as string
@@ -118,7 +118,7 @@ test('a reference that only this service makes proves an order whose application
   })
 })
 
-test('an attempt that arrives late makes our order as long as the order has not expired', async () => {
+test('an attempt that arrives late is our order as long as the order has not expired', async () => {
   const till = await openOwnShop(service, 'late attempt')
   const orderId = await lostCharge(till, 'W-10', true)
   const id = ordersAtProvider(service, till)[0]?.id as string
@@ -131,7 +131,7 @@ test('an attempt that arrives late makes our order as long as the order has not 
   })
 })
 
-/** Another application's order of the same sale on the same terminal. */
+/** An order of another application for the same sale on the same terminal. */
 async function orderElsewhere(till: Till & { terminalId: string }, reference: string) {
   const { id } = (await sandboxCall(service, 'POST', '/_sandbox/orders', {
     type: 'point',
@@ -162,7 +162,7 @@ async function expectDoubtOfRefused(till: Till, orderId: string, mpOrderId: stri
   expect(settled.json(), settled.body).toMatchObject({ standing: 'not_paid' })
 }
 
-test('a charge that counts as never made is in doubt when an equal order turns up that is not proven to be it', async () => {
+test('a charge that counts as never made is in doubt when a search finds an equal order without proof', async () => {
   const till = await openOwnShop(service, 'refused and searched')
   const orderId = await lostCharge(till, 'W-11', false)
   service.clock.advance(pastItsTimeMs)
@@ -174,8 +174,8 @@ test('a charge that counts as never made is in doubt when an equal order turns u
   await expectDoubtOfRefused(till, orderId, id)
 })
 
-test('a refused charge is in doubt when a webhook names an equal order that is not proven to be it', async () => {
-  const till = await openOwnShop(service, 'refused and told')
+test('a refused charge is in doubt when a webhook names an equal order without proof', async () => {
+  const till = await openOwnShop(service, 'refused and named')
   await setFaults(service, {
     ...creation,
     kind: 'status',
