@@ -8,8 +8,8 @@ export const chainBoxes: readonly string[] = Array.from({ length: 40 }, (_, at) 
 export const planted = { orphans: 20, online: 30 }
 
 /**
- * A day of 40 boxes from `beganMs` on, a charge every four seconds, the same on both sides but for what is planted; answers
- * what must be found. The shop `till` has the boxes already.
+ * A day of 40 boxes from `beganMs` on, a charge every four seconds, the same on both sides except for the planted differences; returns
+ * the differences to find. The shop `till` has the boxes already.
  */
 export async function seedChainDay(
   service: TestService,
@@ -73,7 +73,7 @@ export async function seedChainDay(
         pos_id: posOf.get(caja_id),
         amount: `${Math.floor(there / 100)}.${String(there % 100).padStart(2, '0')}`,
         payment_method_type: 'debit_card',
-        // Nobody knows whether payments of terminals name it.
+        // Payments of terminals may or may not have the reference, so half of them have it.
         ...(at % 2 === 0 && { external_reference: `D-${at}` }),
         at: new Date(madeAt.getTime() + 2_000).toISOString(),
       })

@@ -36,8 +36,8 @@ async function dispute(body: object): Promise<Case> {
 const decide = (id: string, body: object) =>
   sandboxCall(service, 'POST', `/_sandbox/chargebacks/${id}/act`, body)
 
-/** As the provider tells of it: by the number of the case, of which only the query is signed. */
-const tell = (id: string, userId?: number) =>
+/** Delivers the provider's webhook of a case: only the query is signed, and the body names the account. */
+const deliverCase = (id: string, userId?: number) =>
   deliver(service, {
     dataId: id,
     type: 'topic_chargebacks_wh',
@@ -49,7 +49,7 @@ const tell = (id: string, userId?: number) =>
     },
   })
 
-const tellOrder = (dataId: string) =>
+const deliverOrder = (dataId: string) =>
   deliver(service, { dataId, body: { action: 'order.charged_back', type: 'order', data: {} } })
 
 async function listOf(till: Till, query = '') {
@@ -68,7 +68,7 @@ async function logsOf(resource: string): Promise<unknown[]> {
     .map((log: { status: string }) => log.status)
 }
 
-/** The watch reads what happened until a moment ago, after a long time without a look. */
+/** Lets the watch read what happened recently, after a long pause. */
 async function catchUp(): Promise<void> {
   await watchAfter(service, 10 * 60_000)
   await watchAfter(service, 10 * 60_000)
@@ -84,10 +84,10 @@ async function withSale(client: string) {
   return { till, orderId, mpOrderId: String(mpOrderId) }
 }
 
-test('the webhook of the case opens it, and the sale of weeks ago stays a sale', async () => {
+test('the webhook of a case opens it, and the sale of weeks ago stays a sale', async () => {
   const { till, orderId, mpOrderId } = await withSale('by case')
   const { id, payments } = await dispute({ order_id: mpOrderId, reason: 'fraud' })
-  await tell(id, till.mpUserId)
+  await deliverCase(id, till.mpUserId)
   const list = await listOf(till)
   expect(list).toMatchObject({
     total: 1,
@@ -129,7 +129,7 @@ test('the webhook of the case opens it, and the sale of weeks ago stays a sale',
     await call(service, { url: `/orders/${orderId}/timeline`, token: till.key })
   ).json()
   expect(JSON.stringify(entries)).toContain('topic_chargebacks_wh')
-  await tell(id, till.mpUserId)
+  await deliverCase(id, till.mpUserId)
   expect((await listOf(till)).total).toBe(1)
   expect(await actionsOf(till.client)).toEqual(['chargeback.opened'])
 })
@@ -137,7 +137,7 @@ test('the webhook of the case opens it, and the sale of weeks ago stays a sale',
 test('the webhook of the order opens the case that the order names', async () => {
   const { till, orderId, mpOrderId } = await withSale('by order')
   const { id } = await dispute({ order_id: mpOrderId })
-  await tellOrder(mpOrderId)
+  await deliverOrder(mpOrderId)
   expect(await listOf(till)).toMatchObject({
     total: 1,
     chargebacks: [{ state: 'open', case_id: id, order_id: orderId }],
@@ -149,14 +149,14 @@ test.each([
   ['win', 'won', true],
   ['lose', 'lost', false],
 ])(
-  'without any webhook a case is found and read until it ends with %s',
-  async (deed, state, covered) => {
-    const { till, orderId, mpOrderId } = await withSale(`unheard ${deed}`)
+  'without webhooks a case is found, and read until it ends with %s',
+  async (decision, state, covered) => {
+    const { till, orderId, mpOrderId } = await withSale(`no webhook ${decision}`)
     const { id } = await dispute({ order_id: mpOrderId })
     await catchUp()
     expect(await listOf(till)).toMatchObject({ chargebacks: [{ state: 'open', case_id: id }] })
     for (let day = 0; day < 40; day += 20) await watchAfter(service, 20 * dayMs)
-    await decide(id, { do: deed })
+    await decide(id, { do: decision })
     await watchAfter(service, dayMs + 60_000)
     expect(await listOf(till, `?state=${state}`)).toMatchObject({
       total: 1,
@@ -176,26 +176,26 @@ test.each([
   },
 )
 
-test('the decision is what coverage_applied says, whatever the order says', async () => {
+test('coverage_applied decides a case, whatever the order shows', async () => {
   const { till, mpOrderId } = await withSale('by coverage')
   const { id } = await dispute({ order_id: mpOrderId })
-  await tell(id, till.mpUserId)
+  await deliverCase(id, till.mpUserId)
   await decide(id, { do: 'win' })
   await sandboxCall(service, 'PUT', `/_sandbox/orders/${mpOrderId}/shown`, {
     status: 'charged_back',
     status_detail: 'settled',
   })
-  await tellOrder(mpOrderId)
+  await deliverOrder(mpOrderId)
   expect(await listOf(till)).toMatchObject({ chargebacks: [{ state: 'won' }] })
 })
 
-test('a case that is open again after its decision is open here too', async () => {
+test('a case that is reopened after its decision is open here too', async () => {
   const { till, mpOrderId } = await withSale('again')
   const { id } = await dispute({ order_id: mpOrderId })
   await decide(id, { do: 'lose' })
-  await tell(id, till.mpUserId)
+  await deliverCase(id, till.mpUserId)
   await decide(id, { do: 'documentation', odd: { coverage_applied: null } })
-  await tell(id, till.mpUserId)
+  await deliverCase(id, till.mpUserId)
   expect(await listOf(till)).toMatchObject({
     chargebacks: [{ state: 'open', documentation_status: 'review_pending', decided_at: null }],
   })
@@ -209,7 +209,7 @@ test('a case that is open again after its decision is open here too', async () =
   expect(await listOf(till)).toMatchObject({ chargebacks: [{ state: 'won' }] })
 })
 
-test('a case that cannot be read yet is unknown, and read later', async () => {
+test('a case that cannot be read yet is unknown, and is read later', async () => {
   const { till, mpOrderId } = await withSale('unreadable')
   const { id } = await dispute({ order_id: mpOrderId })
   await setFaults(service, { path: '^/v1/chargebacks', kind: '500' })
@@ -217,7 +217,7 @@ test('a case that cannot be read yet is unknown, and read later', async () => {
   expect(await listOf(till, '?state=unknown')).toMatchObject({
     chargebacks: [{ case_id: null, amount: null, coverage_applied: null }],
   })
-  await tell(id, till.mpUserId)
+  await deliverCase(id, till.mpUserId)
   expect(await logsOf(id)).toEqual(['failed'])
   await clearFaults(service)
   await watchAfter(service, 30 * 60_000)
@@ -228,14 +228,14 @@ test('a case that cannot be read yet is unknown, and read later', async () => {
 })
 
 test.each<[string, object, object]>([
-  ['an amount that is no amount', { amount: 'mucho' }, { amount: null, state: 'open' }],
+  ['an invalid amount', { amount: 'mucho' }, { amount: null, state: 'open' }],
   [
     'dates that are null',
     { date_documentation_deadline: null, date_created: null },
     { documents_due_at: null, opened_at: null },
   ],
   [
-    'words of another day',
+    'unknown words',
     { documentation_status: 'a_new_word', reason: 17 },
     { documentation_status: 'a_new_word', reason: '17' },
   ],
@@ -250,7 +250,7 @@ test.each<[string, object, object]>([
     { coverage_applied: 'yes' },
     { coverage_applied: null, state: 'open' },
   ],
-])('of a case with %s the rest is read', async (name, odd, expected) => {
+])('of a case with %s the other fields are read', async (name, odd, expected) => {
   const { till, mpOrderId } = await withSale(`odd ${name}`)
   const before = await dispute({ order_id: mpOrderId, odd })
   const { id } = before
@@ -260,23 +260,23 @@ test.each<[string, object, object]>([
       odd: { payments: before.payments.map((one) => ({ id: one })) },
     })
   }
-  await tell(id, till.mpUserId)
+  await deliverCase(id, till.mpUserId)
   expect(await listOf(till)).toMatchObject({
     total: 1,
     chargebacks: [{ case_id: id, ...expected }],
   })
 })
 
-test('a case that is found by its webhook, the order’s and the watch at once is one', async () => {
+test('a case found at once by its webhook, that of the order and the watch is stored once', async () => {
   const { till, mpOrderId } = await withSale('at once')
   const { id } = await dispute({ order_id: mpOrderId })
   await catchUp()
   await service.database.db.deleteFrom('chargebacks').where('case_id', '=', id).execute()
   await Promise.all([
-    tell(id, till.mpUserId),
-    tellOrder(mpOrderId),
+    deliverCase(id, till.mpUserId),
+    deliverOrder(mpOrderId),
     service.paymentWatch.watchOnce(),
-    tell(id, till.mpUserId),
+    deliverCase(id, till.mpUserId),
   ])
   await service.inbox.idle()
   expect(await listOf(till)).toMatchObject({
@@ -285,7 +285,7 @@ test('a case that is found by its webhook, the order’s and the watch at once i
   })
 })
 
-test('a charge without an order is disputed too; a sale of a web shop is nobody’s', async () => {
+test('a charge-back of a payment without an order is stored; one of an online sale is ignored', async () => {
   const till = await openOwnShop(service, 'loose')
   await sell(service, till, 'A-1')
   const typed = await typeCharge(service, till)
@@ -293,8 +293,8 @@ test('a charge without an order is disputed too; a sale of a web shop is nobody�
   await watchAfter(service, 5 * 60_000)
   const mine = await dispute({ payment_id: Number(typed), amount: '50.00' })
   const other = await dispute({ payment_id: Number(online) })
-  await tell(mine.id, till.mpUserId)
-  await tell(other.id, till.mpUserId)
+  await deliverCase(mine.id, till.mpUserId)
+  await deliverCase(other.id, till.mpUserId)
   expect(await listOf(till)).toMatchObject({
     total: 1,
     chargebacks: [{ payment_id: typed, order_id: null, caja_id: 'CAJA-1', amount: '50.00' }],
@@ -302,19 +302,19 @@ test('a charge without an order is disputed too; a sale of a web shop is nobody�
   expect([await logsOf(mine.id), await logsOf(other.id)]).toEqual([['processed'], ['ignored']])
 })
 
-test('another account’s case is nobody’s, whatever the unsigned body says', async () => {
-  const { till, mpOrderId } = await withSale('victim of a case')
-  const stranger = await openOwnShop(service, 'stranger to a case')
+test('a case of another account is stored for no client, whatever account the unsigned body names', async () => {
+  const { till, mpOrderId } = await withSale('owner of a case')
+  const other = await openOwnShop(service, 'other account')
   const { id } = await dispute({ order_id: mpOrderId })
-  await tell(id, stranger.mpUserId)
-  expect([(await listOf(till)).total, (await listOf(stranger)).total]).toEqual([0, 0])
+  await deliverCase(id, other.mpUserId)
+  expect([(await listOf(till)).total, (await listOf(other)).total]).toEqual([0, 0])
   expect(await logsOf(id)).toEqual(['failed'])
 })
 
-test('a sale under dispute is not given back too, and the answer says why', async () => {
+test('a disputed sale cannot be refunded, and the error names the charge-back', async () => {
   const { till, orderId, mpOrderId } = await withSale('no refund')
   const { id } = await dispute({ order_id: mpOrderId })
-  await tell(id, till.mpUserId)
+  await deliverCase(id, till.mpUserId)
   await forgetRequests(service)
   const refused = await refund(service, till, orderId)
   expect([refused.statusCode, refused.json().code]).toEqual([409, 'ORDER_NOT_REFUNDABLE'])
@@ -325,22 +325,22 @@ test('a sale under dispute is not given back too, and the answer says why', asyn
     status: 'processed',
     outcome: 'charged',
   })
-  // Of a case that is won the provider decides.
+  // After a won case the provider decides about a refund.
   await decide(id, { do: 'win' })
-  await tell(id, till.mpUserId)
+  await deliverCase(id, till.mpUserId)
   const left = await refund(service, till, orderId)
   expect([left.statusCode, left.json().code]).toEqual([409, 'ORDER_NOT_REFUNDABLE'])
   expect(await providerRequests(service, { method: 'POST', path: '/refund$' })).toHaveLength(1)
 })
 
-test('the refund of a disputed charge without an order is refused as well', async () => {
+test('the refund of a disputed payment without an order is refused too', async () => {
   const till = await openOwnShop(service, 'no loose refund')
   await sell(service, till, 'A-1')
   const typed = await typeCharge(service, till)
   await watchAfter(service, 5 * 60_000)
   const [orphan] = (await call(service, { url: '/orphans', token: till.key })).json().orphans
   const { id } = await dispute({ payment_id: Number(typed) })
-  await tell(id, till.mpUserId)
+  await deliverCase(id, till.mpUserId)
   await forgetRequests(service)
   const answer = await call(service, {
     url: `/orphans/${orphan.id}/refund`,
@@ -352,9 +352,9 @@ test('the refund of a disputed charge without an order is refused as well', asyn
 })
 
 test.each([undefined, 'win', 'lose'])(
-  'a signed day stays as it was signed, and a day compared anew agrees (%s)',
-  async (deed) => {
-    const till = await openOwnShop(service, `closing ${deed}`)
+  'a signed closing stays as it was signed when a sale is disputed later (%s)',
+  async (decision) => {
+    const till = await openOwnShop(service, `closing ${decision}`)
     const orderId = await sell(service, till, 'A-1')
     const before = await close(service, till)
     expect(before.state).toBe('agreed')
@@ -367,21 +367,21 @@ test.each([undefined, 'win', 'lose'])(
     expect(signed.statusCode, signed.body).toBe(200)
     const { mp_order_id } = await orderRow(service, orderId)
     const { id } = await dispute({ order_id: mp_order_id })
-    if (deed) await decide(id, { do: deed })
+    if (decision) await decide(id, { do: decision })
     await catchUp()
     expect(await readClosing(service, till, before.id)).toMatchObject(signed.json())
   },
 )
 
 test.each([undefined, 'win', 'lose'])(
-  'a day whose sale is disputed before it is closed agrees (%s)',
-  async (deed) => {
-    const till = await openOwnShop(service, `late closing ${deed}`)
+  'a day whose sale is disputed before its closing agrees (%s)',
+  async (decision) => {
+    const till = await openOwnShop(service, `late closing ${decision}`)
     const orderId = await sell(service, till, 'A-1')
     const { mp_order_id } = await orderRow(service, orderId)
     const { id } = await dispute({ order_id: mp_order_id })
-    if (deed) await decide(id, { do: deed })
-    await tellOrder(String(mp_order_id))
+    if (decision) await decide(id, { do: decision })
+    await deliverOrder(String(mp_order_id))
     const { id: closingId } = (await openClosing(service, till)).json()
     await watchAfter(service, 61_000)
     expect(await readClosing(service, till, closingId)).toMatchObject({
@@ -392,7 +392,7 @@ test.each([undefined, 'win', 'lose'])(
   },
 )
 
-test('the overview counts what is not decided, with the next deadline, for a client and for all', async () => {
+test('the overview counts undecided cases with the next deadline, for a client and for all', async () => {
   const { till, mpOrderId } = await withSale('overview')
   const overview = async () =>
     (
@@ -403,28 +403,28 @@ test('the overview counts what is not decided, with the next deadline, for a cli
     ).json().chargebacks
   expect(await overview()).toEqual({ undecided: 0, documents_due_at: null })
   const { id } = await dispute({ order_id: mpOrderId })
-  await tell(id, till.mpUserId)
+  await deliverCase(id, till.mpUserId)
   const { undecided, documents_due_at: dueAt } = await overview()
   expect(undecided).toBe(1)
   expect(Date.parse(dueAt)).toBeGreaterThan(service.clock.now().getTime())
   await decide(id, { do: 'lose' })
-  await tell(id, till.mpUserId)
+  await deliverCase(id, till.mpUserId)
   expect(await overview()).toEqual({ undecided: 0, documents_due_at: null })
   const another = await withSale('overview of another')
-  await tell((await dispute({ order_id: another.mpOrderId })).id, another.till.mpUserId)
+  await deliverCase((await dispute({ order_id: another.mpOrderId })).id, another.till.mpUserId)
   expect(await overview()).toEqual({ undecided: 0, documents_due_at: null })
   const all = (await asAdmin(service, { url: '/chargebacks?limit=200' })).json()
   const clients = all.chargebacks.map((one: { client: string }) => one.client)
   expect(clients).toEqual(expect.arrayContaining([till.client, another.till.client]))
 })
 
-test('the list pages', async () => {
+test('the list of charge-backs has pages', async () => {
   const till = await openOwnShop(service, 'pages')
   for (const number of [1, 2, 3]) {
     const orderId = await sell(service, till, `P-${number}`)
     const { mp_order_id } = await orderRow(service, orderId)
     await dispute({ order_id: mp_order_id })
-    await tellOrder(String(mp_order_id))
+    await deliverOrder(String(mp_order_id))
   }
   const first = await listOf(till, '?limit=2')
   const second = await listOf(till, '?limit=2&offset=2')
@@ -434,12 +434,12 @@ test('the list pages', async () => {
   expect((await listOf(till, '?caja_id=OTHER')).total).toBe(0)
 })
 
-// The last one: a watch over so many days takes its time.
-test('the order’s webhook finds the case of a sale that is too old to be read', async () => {
+// The last test: a watch over so many days takes long.
+test('the webhook of the order finds the case of a sale that is too old to be read', async () => {
   const { till, orderId, mpOrderId } = await withSale('too old')
   service.clock.advance(100 * dayMs)
   const { id } = await dispute({ order_id: mpOrderId })
-  await tellOrder(mpOrderId)
+  await deliverOrder(mpOrderId)
   expect(await listOf(till)).toMatchObject({
     total: 1,
     chargebacks: [{ state: 'open', case_id: id, order_id: orderId }],

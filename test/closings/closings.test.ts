@@ -41,7 +41,7 @@ const sign = (till: Till, id: string) =>
 const amend = (till: Till, id: string) =>
   call(service, { url: `/closings/${id}/amendments`, token: till.key, body: { reason: 'late' } })
 
-test('a day of a box that is right to the cent is agreed a minute after it was asked for', async () => {
+test('a day of a box that is right to the cent is agreed a minute after its closing was opened', async () => {
   const till = await openOwnShop(service, 'right')
   await sell(service, till, 'A-1')
   const orderId = await sell(service, till, 'A-2', { amount: '500,00' })
@@ -69,7 +69,7 @@ test('a day of a box that is right to the cent is agreed a minute after it was a
   })
 })
 
-test('what only the provider has is told with both sides, a sentence and what to do; an online sale is not', async () => {
+test('a payment that only the provider has is a line with both sides, a message and an action; an online sale is not', async () => {
   const till = await openOwnShop(service, 'typed')
   const paymentId = await typeCharge(service, till)
   await typeCharge(service, till, { pos_id: undefined })
@@ -88,7 +88,7 @@ test('what only the provider has is told with both sides, a sentence and what to
   expect(lines[0].message).toMatch(/^Mercado Pago tiene este cobro/)
 })
 
-test('a charge that was paid while nobody looked is looked at, and makes no difference', async () => {
+test('a charge that was paid without being read is read for the closing, and makes no difference', async () => {
   const till = await openOwnShop(service, 'window closed')
   const { order_id } = (await charge(service, till, { reference: 'A-1' })).json()
   await act(service, order_id, { do: 'pay' })
@@ -111,7 +111,7 @@ test('a day is not agreed while a charge is open', async () => {
   expect((await readClosing(service, till, closing.id)).state).toBe('agreed')
 })
 
-test('a day is not agreed while the provider cannot be read, and is when it can', async () => {
+test('a closing is unverified while the provider cannot be read, and agreed afterwards', async () => {
   const till = await openOwnShop(service, 'unreadable')
   await sell(service, till, 'A-1')
   await setFaults(service, {
@@ -131,7 +131,7 @@ test('a day is not agreed while the provider cannot be read, and is when it can'
   expect((await readClosing(service, till, id)).state).toBe('agreed')
 })
 
-test('a count that is corrected during the comparison is compared, and told in the audit log', async () => {
+test('a count that is corrected during the comparison is compared, and audited', async () => {
   const till = await openOwnShop(service, 'corrected')
   await sell(service, till, 'A-1')
   const wrong = { credit_card: '1,00' }
@@ -161,7 +161,7 @@ test('a count that is corrected during the comparison is compared, and told in t
   ])
 })
 
-test('a count that is corrected during a comparison that fails is compared when it is due', async () => {
+test('a count that is corrected during a failing comparison is compared when it is due', async () => {
   const till = await openOwnShop(service, 'corrected and failing')
   await sell(service, till, 'A-1')
   const { id } = (await openClosing(service, till, { declared: { credit_card: '1,00' } })).json()
@@ -180,7 +180,7 @@ test('a count that is corrected during a comparison that fails is compared when 
   await expect.poll(async () => (await readClosing(service, till, id)).state).toBe('checking')
   await openClosing(service, till, { declared: { credit_card: '2,00' } })
   await watched.catch(() => undefined)
-  // The failed attempt was about the count of before: the corrected one is due, and has not failed yet.
+  // The failed attempt was for the earlier count: the corrected one is due, and has not failed yet.
   const { state, failures, next_check_at } = await db
     .selectFrom('closings')
     .selectAll()
@@ -190,7 +190,7 @@ test('a count that is corrected during a comparison that fails is compared when 
   expect(next_check_at?.getTime()).toBeLessThanOrEqual(service.clock.now().getTime())
 })
 
-test('a closing that cannot be written in the audit log is not opened', async () => {
+test('a closing whose audit entry cannot be written is not opened', async () => {
   const till = await openOwnShop(service, 'no log')
   const { db } = service.database
   await sql`create function refuse_closing_entry() returns trigger language plpgsql as
@@ -207,7 +207,7 @@ test('a closing that cannot be written in the audit log is not opened', async ()
   expect(listed.json().total).toBe(0)
 })
 
-test('an index that lags by 40 s hides nothing', async () => {
+test('a search index that lags by 40 s hides no payment', async () => {
   const till = await openOwnShop(service, 'lag')
   await sandboxCall(service, 'PUT', '/_sandbox/index', { lag_ms: 40_000 })
   await sell(service, till, 'A-1')
@@ -217,7 +217,7 @@ test('an index that lags by 40 s hides nothing', async () => {
   expect(totals.there.count).toBe(2)
 })
 
-test('asked for again it is the same closing until it is signed; the next one begins where it ended', async () => {
+test('a repeated request returns the same closing until it is signed; the next one begins where it ended', async () => {
   const till = await openOwnShop(service, 'twice')
   await sell(service, till, 'A-1')
   const closing = await close(service, till)
@@ -233,7 +233,7 @@ test('asked for again it is the same closing until it is signed; the next one be
   expect(next.totals.here).toMatchObject({ count: 1, amount: '2.00' })
 })
 
-test('one that is not signed is compared anew with what was sold since', async () => {
+test('an unsigned closing is compared again with what was sold since', async () => {
   const till = await openOwnShop(service, 'more')
   await sell(service, till, 'A-1')
   const { id } = await close(service, till)
@@ -243,7 +243,7 @@ test('one that is not signed is compared anew with what was sold since', async (
   expect((await readClosing(service, till, id)).totals.here.count).toBe(2)
 })
 
-test('only what has a result is signed, and what is signed never changes: amendments refer to it', async () => {
+test('only a closing with a result can be signed, and a signed one never changes: amendments refer to it', async () => {
   const till = await openOwnShop(service, 'signed')
   await sell(service, till, 'A-1')
   const { id } = (await openClosing(service, till)).json()
@@ -278,7 +278,7 @@ test('only what has a result is signed, and what is signed never changes: amendm
   }
 })
 
-test('a store is closed with all its boxes, and by its own clock', async () => {
+test('a closing of a store contains all its boxes, and uses the time zone of the store', async () => {
   const till = await openOwnShop(service, 'store')
   await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2', 'CAJA-3'] })
   for (const box of ['CAJA-2', 'CAJA-3']) await pairTerminal(service, till, box)
@@ -304,7 +304,7 @@ test('a store is closed with all its boxes, and by its own clock', async () => {
   expect(listed.json()).toMatchObject({ total: 1, closings: [{ id: closing.id, differences: 0 }] })
 })
 
-test('a terminal that was carried to another box does not hide the charge: it is told at both', async () => {
+test('a charge of a terminal that was moved to another box is a difference at both boxes', async () => {
   const till = await openOwnShop(service, 'carried')
   await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2'] })
   const orderId = await sell(service, till, 'A-1')
@@ -329,7 +329,7 @@ test('a terminal that was carried to another box does not hide the charge: it is
   ])
 })
 
-test('all charges of a closing come as a file for a spreadsheet, in the words and the time of the shop', async () => {
+test('the CSV file of a closing lists all charges, in the language and the time of the shop', async () => {
   const till = await openOwnShop(service, 'paper')
   const sold = service.clock.now()
   const orderId = await sell(service, till, '=HYPERLINK("x")', { amount: '18034,40' })
@@ -363,7 +363,7 @@ test('all charges of a closing come as a file for a spreadsheet, in the words an
   expect(inEnglish.body).toContain('"18034.40"')
 })
 
-test('a closing comes as a workbook with numbers and times that a spreadsheet computes with', async () => {
+test('the workbook of a closing has numbers and times that a spreadsheet computes with', async () => {
   const till = await openOwnShop(service, 'workbook')
   await sell(service, till, '=1+1', { amount: '18034,40' })
   await typeCharge(service, till)
@@ -389,7 +389,7 @@ test('a closing comes as a workbook with numbers and times that a spreadsheet co
   }
 })
 
-test('a closing comes as a page to print, with names, local times and amounts as people write them', async () => {
+test('the page of a closing has names, local times and formatted amounts', async () => {
   const till = await openOwnShop(service, 'page')
   await sell(service, till, 'A-1', { amount: '18034,40' })
   await typeCharge(service, till)
@@ -415,7 +415,7 @@ test('a closing comes as a page to print, with names, local times and amounts as
   expect(english.body).toContain('18,034.40')
 })
 
-test('the page of a whole store names the box of each difference', async () => {
+test('the page of a closing of a store names the box of each difference', async () => {
   const till = await openOwnShop(service, 'store page')
   await sell(service, till, 'A-1', { amount: '10,00' })
   await typeCharge(service, till)
@@ -428,10 +428,10 @@ test('the page of a whole store names the box of each difference', async () => {
 test.each([
   ['neither a box nor a store', { caja_id: undefined }, 422],
   ['both of them', { sucursal_id: 'SUC-1' }, 422],
-  ['a day that has not begun', { business_day: '2099-01-01' }, 422],
+  ['a day in the future', { business_day: '2099-01-01' }, 422],
   ['no time', { business_day: undefined }, 422],
-  ['a box that is not there', { caja_id: 'NONE' }, 404],
-])('refuses %s', async (_, body, status) => {
+  ['a box that does not exist', { caja_id: 'NONE' }, 404],
+])('a closing of %s is refused', async (_, body, status) => {
   const till = await openOwnShop(service, `refused ${status}`)
   expect((await openClosing(service, till, body)).statusCode).toBe(status)
 })

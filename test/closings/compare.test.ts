@@ -101,24 +101,24 @@ test('a day that is right to the cent is agreed, with totals of both sides', () 
 })
 
 test.each<[string, OurCharge[], TheirCharge[], string[], string]>([
-  ['a charge that nobody here knows', [], [their(1)], ['missing_here'], 'differs'],
+  ['a payment without an order', [], [their(1)], ['missing_here'], 'differs'],
   [
-    'one whose order has ended unpaid',
+    'a payment of an order that ended unpaid',
     [our(1, unpaid)],
     [their(1, { orderId: 'order-1' })],
     ['missing_here'],
     'differs',
   ],
   [
-    'a second charge for one order',
+    'a second payment of one order',
     [our(1)],
     [their(1), their(2, { orderId: 'order-1' })],
     ['missing_here'],
     'differs',
   ],
-  ['one that the provider does not have', [our(1)], [], ['missing_there'], 'differs'],
+  ['a charge that the provider does not have', [our(1)], [], ['missing_there'], 'differs'],
   [
-    'one that the provider has rejected',
+    'a charge that the provider has rejected',
     [our(1)],
     [their(1, { status: 'rejected' })],
     ['missing_there'],
@@ -126,7 +126,7 @@ test.each<[string, OurCharge[], TheirCharge[], string[], string]>([
   ],
   ['another amount', [our(1)], [their(1, { amountCents: 999 })], ['amount_differs'], 'differs'],
   [
-    'an amount that cannot be read',
+    'an amount that cannot be parsed',
     [our(1)],
     [their(1, { amountCents: null })],
     ['amount_differs'],
@@ -148,20 +148,26 @@ test.each<[string, OurCharge[], TheirCharge[], string[], string]>([
   ],
   ['another card', [our(1)], [their(1, { method: 'debit_card' })], ['other_medium'], 'differs'],
   [
-    'what was scanned, paid from an account',
+    'a QR charge paid from an account',
     [our(1, { method: 'qr' })],
     [their(1, { method: 'account_money' })],
     [],
     'agreed',
   ],
   [
-    'the terminal of another box',
+    'a payment at the terminal of another box',
     [our(1)],
     [their(1, { cajaId: 'CAJA-2' })],
     ['other_box'],
     'differs',
   ],
-  ['a place that the provider does not tell', [our(1)], [their(1, { cajaId: null })], [], 'agreed'],
+  [
+    'a payment whose box the provider does not name',
+    [our(1)],
+    [their(1, { cajaId: null })],
+    [],
+    'agreed',
+  ],
   [
     'an unknown outcome',
     [our(1, { outcome: 'unknown', paidCents: 0 })],
@@ -169,7 +175,7 @@ test.each<[string, OurCharge[], TheirCharge[], string[], string]>([
     ['pending'],
     'unverified',
   ],
-  ['a refund under way', [our(1, { isRefundOpen: true })], [their(1)], ['pending'], 'unverified'],
+  ['a refund in progress', [our(1, { isRefundOpen: true })], [their(1)], ['pending'], 'unverified'],
   [
     'a payment that is in process',
     [],
@@ -178,27 +184,27 @@ test.each<[string, OurCharge[], TheirCharge[], string[], string]>([
     'unverified',
   ],
   [
-    'a word that is not known',
+    'an unknown status',
     [our(1)],
     [their(1, { status: 'newly_invented' })],
     ['pending'],
     'unverified',
   ],
   [
-    'tries that were rejected',
+    'rejected attempts',
     [our(1)],
     [their(9, { status: 'rejected', orderId: 'order-1' }), their(1)],
     [],
     'agreed',
   ],
-  ['an order that nobody paid', [our(1, unpaid)], [], [], 'agreed'],
-])('%s', (_, ours, theirs, expected, result) => {
+  ['an unpaid order', [our(1, unpaid)], [], [], 'agreed'],
+])('the comparison of %s', (_, ours, theirs, expected, result) => {
   const comparison = compare(ours, theirs)
   expect(kinds(comparison)).toEqual(expected)
   expect(comparison.result).toBe(result)
 })
 
-test('a charge belongs to the day on which the provider had its money, an order alone to that of its making', () => {
+test('a charge belongs to the day of its payment at the provider, an unpaid order to the day of its creation', () => {
   const midnight = new Date(span.to.getTime() + 20_000)
   const late = our(1, { createdAt: new Date(span.to.getTime() - 10_000) })
   expect(compare([late], [their(1, { soldAt: midnight })])).toMatchObject({
@@ -247,7 +253,7 @@ test('a refund that the provider rejected is in no total, and brings no sale int
 })
 
 test.each(['in_process', 'newly_invented'])(
-  'a refund with the status %s is in no total yet, and its day is not agreed',
+  'a refund with the status %s is in no total yet, and its day is unverified',
   (status) => {
     const there = their(1, { refunds: [{ cents: 400, at: noon, status }] })
     const { lines, totals, result } = compare([our(1)], [there])
@@ -279,18 +285,18 @@ test.each([
   expect(totals.here.count).toBe(0)
 })
 
-test('what was counted must be what was sold', () => {
+test('a declared amount that differs from the sales makes the day differ', () => {
   expect(compare([our(1)], [their(1)], { credit_card: 900 }).result).toBe('differs')
   expect(compare([our(1)], [their(1)], { debit_card: 1 }).result).toBe('differs')
 })
 
-test('the other box of a charge sees it too, and does not count it', () => {
+test('a payment at another box is a line of that box too, and not counted there', () => {
   const { lines, totals } = compare([our(1)], [their(1, { cajaId: 'CAJA-2' })], {}, 'CAJA-2')
   expect(lines).toMatchObject([{ kind: 'other_box', here: { cajaId: 'CAJA-1' } }])
   expect(totals.here.count).toBe(0)
 })
 
-test('of a large day exactly the planted differences are found, in whatever order it comes', () => {
+test('exactly the planted differences of a large day are found, in any order', () => {
   const count = 10_000
   const isMissingThere = (id: number) => id % 1_000 === 7
   const isOther = (id: number) => id % 1_000 === 8

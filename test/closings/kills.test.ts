@@ -23,10 +23,13 @@ const sign = (by: TestService, id: string) =>
   call(by, { method: 'POST', url: `/closings/${id}/sign`, token: till.key })
 
 /**
- * A database that is gone after so many statements, or after so many commits: what was committed stays, and nothing else is
- * done. A transaction is cut between two of its statements, or committed without an answer.
+ * A database that fails after so many statements, or after so many commits: what was committed stays, and nothing else happens.
+ * A transaction is cut between two of its statements, or committed without an answer.
  */
-function dyingAfter(database: Database, { statements = 1_000_000, commits = 1_000_000 }): Database {
+function killedAfter(
+  database: Database,
+  { statements = 1_000_000, commits = 1_000_000 },
+): Database {
   let statementsLeft = statements
   let commitsLeft = commits
   const countDown = () => {
@@ -54,7 +57,7 @@ function dyingAfter(database: Database, { statements = 1_000_000, commits = 1_00
   }
 }
 
-/** Every second kill comes after a commit that is not answered, the others after some statement. */
+/** Every second kill comes after a commit without an answer, the others after some statement. */
 function momentOf(kill: number): { statements?: number; commits?: number } {
   if (kill % 2 === 0) return { commits: 1 + ((kill / 2) % 8) }
   return { statements: 3 + ((kill * 29) % 260) }
@@ -66,7 +69,7 @@ const answered: { id: string; qr: string }[] = []
 const tally = { opened: 0, answeredAgain: 0, refused: 0, unanswered: 0 }
 let counts = 0
 
-/** Sends a request with a count that no other request has, and keeps what was answered. */
+/** Sends a request with a unique count, and records its answer. */
 async function send(
   by: TestService,
   declare: (by: TestService, declared: Count) => ReturnType<typeof openClosing>,
@@ -106,7 +109,7 @@ type Entry = {
   metadata: { from?: string; to?: string; before?: Count | string; declared?: Count }
 }
 
-/** What the audit log says of each closing is what the closing is, and every count that was answered is in it. */
+/** The audit entries of each closing lead to its state, and contain every count that was answered. */
 function expectAudited(rows: readonly ClosingRow[], entries: readonly Entry[]): void {
   const logs = Map.groupBy(entries, ({ resource_id: id }) => id)
   expect([...logs.keys()].toSorted()).toEqual(rows.map(({ id }) => id).toSorted())
@@ -147,7 +150,7 @@ const listEntries = async () =>
     .orderBy('seq')
     .execute()) as Entry[]
 
-test('100 kills while two processes open, count and sign spans leave neither overlap nor gap, and lose nothing', async () => {
+test('100 kills while two processes open, count and sign spans leave no overlap and no gap, and lose no count', async () => {
   const signed = new Map<string, string>()
   const check = async () => {
     const rows = await listRows(service, till)
@@ -161,15 +164,15 @@ test('100 kills while two processes open, count and sign spans leave neither ove
   }
 
   for (let kill = 0; kill < kills; kill += 1) {
-    // The leases of the one that died run out, and several closings of a day are opened.
+    // The leases of the killed process expire, and several closings of a day are opened.
     service.clock.advance(61_000 + ((kill * 37) % 300) * minuteMs)
     if (kill % 3 === 0) await sell(service, till, `K-${kill}`)
     if (kill % 2 === 0) await service.paymentWatch.watchOnce()
-    const dying = await startTestService({
+    const killed = await startTestService({
       twinOf: service,
-      database: dyingAfter(service.database, momentOf(kill)),
+      database: killedAfter(service.database, momentOf(kill)),
     }).catch(() => undefined)
-    if (dying) {
+    if (killed) {
       const place = kill % 4 === 3 ? { caja_id: undefined, sucursal_id: 'SUC-1' } : {}
       const ofPlace = (await listRows(service, till)).filter(
         ({ caja_id: box }) => (box === null) === 'sucursal_id' in place,
@@ -179,30 +182,30 @@ test('100 kills while two processes open, count and sign spans leave neither ove
       const laterMs = Math.min(endMs + hourMs, nowMs - minuteMs)
       const day = { ...place, business_day: today(service) }
       const ids = await Promise.all([
-        send(dying, opens({ ...place, ...spanFrom(endMs, 1) })),
+        send(killed, opens({ ...place, ...spanFrom(endMs, 1) })),
         send(service, opens({ ...place, ...spanFrom(endMs, 2) })),
-        send(dying, opens(day)),
+        send(killed, opens(day)),
         send(service, opens({ ...place, ...spanFrom(endMs - hourMs, 2) })),
-        send(dying, opens({ ...place, ...spanFrom(laterMs, 3) })),
+        send(killed, opens({ ...place, ...spanFrom(laterMs, 3) })),
         send(service, opens(day)),
         ...ofPlace
           .filter(({ state }) => state !== 'signed')
           .slice(0, 1 + (kill % 3))
           .map(({ id }) =>
-            sign(dying, id)
+            sign(killed, id)
               .then(() => id)
               .catch(() => undefined),
           ),
       ])
-      const watched = dying.paymentWatch.watchOnce().catch(() => undefined)
+      const watched = killed.paymentWatch.watchOnce().catch(() => undefined)
       for (const id of new Set(ids)) {
         if (id === undefined) continue
-        await send(dying, (by, declared) =>
+        await send(killed, (by, declared) =>
           call(by, { url: `/closings/${id}/count`, token: till.key, body: { declared } }),
         )
       }
       await watched
-      await dying.stop().catch(() => undefined)
+      await killed.stop().catch(() => undefined)
     }
     await check()
   }
@@ -218,16 +221,16 @@ test('100 kills while two processes open, count and sign spans leave neither ove
   }
   const verified = await call(service, { url: '/admin/activity/verify', token: adminToken })
   expect(verified.json()).toMatchObject({ valid: true })
-  const told = new Set(answered.map(({ qr }) => qr))
-  const untold = (await listEntries()).filter(
-    ({ metadata: { declared } }) => declared && !told.has(declared.qr),
+  const answeredCounts = new Set(answered.map(({ qr }) => qr))
+  const unansweredEntries = (await listEntries()).filter(
+    ({ metadata: { declared } }) => declared && !answeredCounts.has(declared.qr),
   )
-  expect(untold.length).toBeGreaterThan(3)
+  expect(unansweredEntries.length).toBeGreaterThan(3)
   expect(signed.size).toBeGreaterThan(10)
   expect(Math.min(...Object.values(tally))).toBeGreaterThan(10)
   process.stdout.write(
     `${kills} kills on ${service.database.engine}: ${rows.length} closings of 2 places, ${signed.size} signed; ` +
-      `answers: ${tally.opened} opened, ${tally.answeredAgain} again, ${tally.refused} refused, ${tally.unanswered} lost, of which ${untold.length} were committed; ` +
+      `answers: ${tally.opened} opened, ${tally.answeredAgain} again, ${tally.refused} refused, ${tally.unanswered} lost, of which ${unansweredEntries.length} were committed; ` +
       'no overlap, no gap, no count lost, every closing has its result, the audit log agrees\n',
   )
 }, 600_000)

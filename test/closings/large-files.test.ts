@@ -3,7 +3,7 @@ import type { ClosingFile } from '../../src/routes/closings/closing-file.ts'
 import { makeClosingFile } from '../../src/routes/closings/run-closing-file-process.ts'
 import { longestTurn, promisedMs } from '../support/longest-turn.ts'
 
-/** The files of a large closing are made without a till having to wait. */
+/** The files of a large closing are made without delaying other requests. */
 
 const at = new Date('2026-11-26T15:00:00Z')
 const charges: ClosingFile['charges'] = Array.from({ length: 10_000 }, (_none, index) => ({
@@ -38,7 +38,7 @@ const file = {
 } as unknown as ClosingFile
 
 test.each(['csv', 'xlsx'] as const)(
-  'a %s of 10,000 charges holds up nobody',
+  'making a %s of 10,000 charges blocks the event loop for a short time only',
   { timeout: 60_000 },
   async (ending) => {
     const { ms, said } = await longestTurn(async () => {

@@ -28,19 +28,19 @@ async function paymentsOf(till: Till) {
 
 const unreadable: [string, Record<string, unknown>, string][] = [
   ['no status', { status: null }, 'status'],
-  ['a status that is no text', { status: { word: 'approved' } }, 'status'],
+  ['a status that is not a text', { status: { word: 'approved' } }, 'status'],
   ['no date at all', { date_created: null, date_approved: null }, 'date_created'],
   ['no id', { id: null }, 'id'],
   [
-    'a refunded sum that is no amount',
+    'an invalid refunded sum',
     { transaction_amount_refunded: 10.125 },
     'transaction_amount_refunded',
   ],
-  ['a refund that is no amount', { refunds: [{ id: 1, amount: '10.125' }] }, 'refunds.amount'],
+  ['an invalid refund', { refunds: [{ id: 1, amount: '10.125' }] }, 'refunds.amount'],
 ]
 
 test.each(unreadable)(
-  'a row with %s leaves the rest of its page as it is, and its closing does not agree',
+  'a row with %s leaves the other rows of its page, and its closing is unverified',
   async (name, odd, why) => {
     const till = await openOwnShop(service, `odd ${name}`)
     await sell(service, till, 'A-1')
@@ -67,8 +67,8 @@ test.each([
   ['more instalments than an integer holds', { installments: 3_000_000_000 }],
   ['a date that no database holds', { money_release_date: '-200000-01-01T00:00:00Z' }],
   ['an amount of a tenth of a cent', { transaction_amount: 10.125 }],
-])('a row with %s is kept, and its page with it', async (name, odd) => {
-  const till = await openOwnShop(service, `kept ${name}`)
+])('a row with %s is stored, and its page with it', async (name, odd) => {
+  const till = await openOwnShop(service, `stored ${name}`)
   await sell(service, till, 'A-1')
   const paymentId = await typeCharge(service, till, { odd })
   const { state, lines, totals } = await close(service, till)
@@ -76,7 +76,7 @@ test.each([
   expect(lines).toMatchObject([{ kind: 'missing_here', payment_id: paymentId }])
 })
 
-test('a payment that stands twice in a page is counted once', async () => {
+test('a payment that a page contains twice is counted once', async () => {
   const till = await openOwnShop(service, 'twice')
   await sell(service, till, 'A-1')
   const paymentId = await typeCharge(service, till)
@@ -86,7 +86,7 @@ test('a payment that stands twice in a page is counted once', async () => {
   expect(lines).toMatchObject([{ kind: 'missing_here', payment_id: paymentId }])
 })
 
-test('a rejected payment without a date moved no money, and makes no difference', async () => {
+test('a rejected payment without a date makes no difference', async () => {
   const till = await openOwnShop(service, 'rejected')
   await sell(service, till, 'A-1')
   await typeCharge(service, till, {
@@ -96,8 +96,8 @@ test('a rejected payment without a date moved no money, and makes no difference'
   expect(await close(service, till)).toMatchObject({ state: 'agreed', lines: [] })
 })
 
-test('a row that can be read again is read, and the closing ends by itself', async () => {
-  const till = await openOwnShop(service, 'healed')
+test('a row that becomes readable is read again, and the closing gets its result', async () => {
+  const till = await openOwnShop(service, 'readable later')
   await sell(service, till, 'A-1')
   const at = service.clock.now().toISOString()
   const id = Number(await typeCharge(service, till, { at, odd: { status: null } }))
@@ -143,9 +143,9 @@ test('a row without an id stays beside another payment of its box', async () => 
 
 const metricsToken = 'metrics-token-for-tests-0123456789ab'
 
-test('a payment that cannot be read is counted, shown and alerted until it can be', async () => {
+test('an unreadable payment is counted, shown and notified until it can be read', async () => {
   const hook = await openHttpReceiver()
-  const alerted = await startTestService({
+  const notifying = await startTestService({
     env: {
       ALERT_WEBHOOK_URL: hook.url,
       ALERT_PRIVATE_NETWORK: 'true',
@@ -153,26 +153,26 @@ test('a payment that cannot be read is counted, shown and alerted until it can b
     },
   })
   try {
-    alerted.clock.advance(
-      12 * 3_600_000 - (alerted.clock.now().getTime() % (24 * 3_600_000)) + dayMs,
+    notifying.clock.advance(
+      12 * 3_600_000 - (notifying.clock.now().getTime() % (24 * 3_600_000)) + dayMs,
     )
-    const till = await openOwnShop(alerted, 'alerted')
-    const at = alerted.clock.now().toISOString()
-    const id = Number(await typeCharge(alerted, till, { at, odd: { status: null } }))
-    const told = () =>
+    const till = await openOwnShop(notifying, 'notifying')
+    const at = notifying.clock.now().toISOString()
+    const id = Number(await typeCharge(notifying, till, { at, odd: { status: null } }))
+    const notified = () =>
       hook
         .bodies()
         .filter((body: { data: { cause?: string } }) => body.data.cause === 'payments_unreadable')
     const pass = async (minutes: number) => {
       for (let minute = 0; minute < minutes; minute += 1) {
-        await watchAfter(alerted, 60_000)
-        await alerted.deps.fleet.tick()
-        await alerted.notifications.checkOnce()
+        await watchAfter(notifying, 60_000)
+        await notifying.deps.fleet.tick()
+        await notifying.notifications.checkOnce()
       }
     }
     await pass(6)
-    expect(told()).toHaveLength(1)
-    const health = await asAdmin(alerted, { url: '/health/fleet' })
+    expect(notified()).toHaveLength(1)
+    const health = await asAdmin(notifying, { url: '/health/fleet' })
     expect(health.json().connections).toContainEqual(
       expect.objectContaining({
         client: till.client,
@@ -180,16 +180,16 @@ test('a payment that cannot be read is counted, shown and alerted until it can b
         message: expect.stringContaining('(1)'),
       }),
     )
-    const { body } = await call(alerted, { url: '/metrics', token: metricsToken })
+    const { body } = await call(notifying, { url: '/metrics', token: metricsToken })
     expect(body).toContain('tillbridge_payments_unreadable 1')
-    await typeCharge(alerted, till, { id })
+    await typeCharge(notifying, till, { id })
     await pass(8)
-    expect((await call(alerted, { url: '/metrics', token: metricsToken })).body).toContain(
+    expect((await call(notifying, { url: '/metrics', token: metricsToken })).body).toContain(
       'tillbridge_payments_unreadable 0',
     )
-    expect(told()).toHaveLength(2)
+    expect(notified()).toHaveLength(2)
   } finally {
-    await alerted.stop()
+    await notifying.stop()
     await hook.close()
   }
 }, 120_000)

@@ -38,7 +38,7 @@ function settle(till: Till, id: string, how: string, body: object = {}) {
   })
 }
 
-/** A shop with a charge that was typed into its terminal, found within ten minutes. */
+/** A shop with a charge that was typed into its terminal and found within ten minutes. */
 async function withOrphan(client: string) {
   const till = await openOwnShop(service, client)
   await sell(service, till, 'A-1')
@@ -48,7 +48,7 @@ async function withOrphan(client: string) {
   return { till, paymentId, id: orphan.id as string }
 }
 
-test('a charge without an order is found within ten minutes and told once; an online sale is none', async () => {
+test('an unclaimed payment is found within ten minutes and audited once; an online sale is not one', async () => {
   const till = await openOwnShop(service, 'found')
   await sell(service, till, 'A-1')
   await service.paymentWatch.watchOnce()
@@ -64,7 +64,7 @@ test('a charge without an order is found within ten minutes and told once; an on
   expect((await asAdmin(service, { url })).json().logs).toHaveLength(1)
 })
 
-test('a closing that cannot be read yet holds up no charge without an order', async () => {
+test('a closing that cannot be read yet delays no unclaimed payment', async () => {
   const till = await openOwnShop(service, 'beside a closing')
   await sell(service, till, 'A-1')
   await service.paymentWatch.watchOnce()
@@ -74,14 +74,14 @@ test('a closing that cannot be read yet holds up no charge without an order', as
     path: '^/v1/payments/search$',
     kind: '500',
     user_id: till.mpUserId,
-    // All attempts of the first page that is asked for, which is the closing's.
+    // All attempts at the first page, which is that of the closing.
     count: 3,
   })
   await watchAfter(service, 5 * 60_000)
   expect(await orphansOf(till)).toMatchObject({ total: 1, orphans: [{ payment_id: paymentId }] })
 })
 
-test('a charge whose order is not known to be paid yet is no orphan', async () => {
+test('a payment whose order is not yet known to be paid is not unclaimed', async () => {
   const till = await openOwnShop(service, 'not yet')
   const { order_id } = (await charge(service, till, { reference: 'A-1' })).json()
   await act(service, order_id, { do: 'pay' })
@@ -89,7 +89,7 @@ test('a charge whose order is not known to be paid yet is no orphan', async () =
   expect((await orphansOf(till)).total).toBe(0)
 })
 
-test('an adopted charge is an order of its box, and its day is right', async () => {
+test('an adopted payment is an order of its box, and its day agrees', async () => {
   const { till, id } = await withOrphan('adopted')
   const adopted = await settle(till, id, 'adopt', { external_reference: 'B-7' })
   expect(adopted.json()).toMatchObject({ id, state: 'adopted', reason: 'por prueba' })
@@ -107,7 +107,7 @@ test('an adopted charge is an order of its box, and its day is right', async () 
   expect((await close(service, till)).state).toBe('agreed')
 })
 
-test('its refund is like any other: written down first, and made once however often it is asked for', async () => {
+test('the refund of an unclaimed payment is made once, however often it is requested', async () => {
   const { till, id, paymentId } = await withOrphan('refunded')
   await forgetRequests(service)
   await setFaults(service, { ...refunding, kind: 'drop_after', count: 3 })
@@ -146,7 +146,7 @@ async function endRefund(paymentId: string, as: 'approved' | 'rejected') {
   }
 }
 
-test('a charge whose refund is in process stays adopted until the refund is through', async () => {
+test('a payment whose refund is in process stays adopted until the refund is done', async () => {
   const { till, id, paymentId } = await withOrphan('slowly refunded')
   await setFaults(service, slowly)
   const asked = await settle(till, id, 'refund')
@@ -169,7 +169,7 @@ test('a charge whose refund is in process stays adopted until the refund is thro
   })
 })
 
-test('a charge whose refund fails in the end stays adopted, and may be refunded again', async () => {
+test('a payment whose refund is rejected stays adopted, and may be refunded again', async () => {
   const { till, id, paymentId } = await withOrphan('refund rejected')
   await setFaults(service, slowly)
   await settle(till, id, 'refund')
@@ -189,7 +189,7 @@ test('a charge whose refund fails in the end stays adopted, and may be refunded 
   })
 })
 
-test('a refund whose answer was lost ends its charge without being asked for again', async () => {
+test('a refund whose answer was lost is completed without another request', async () => {
   const { till, id } = await withOrphan('lost refund')
   await setFaults(service, { ...refunding, kind: 'drop_after', count: 3 })
   expect((await settle(till, id, 'refund')).statusCode).toBe(504)
@@ -202,14 +202,14 @@ test('a refund whose answer was lost ends its charge without being asked for aga
   expect(await auditOf(service, till.client, 'orphan.refunded')).toHaveLength(1)
 })
 
-test('a refund that two people ask for together is logged once', async () => {
+test('a refund that two people request together is audited once', async () => {
   const { till, id } = await withOrphan('asked for twice')
   const both = await Promise.all([settle(till, id, 'refund'), settle(till, id, 'refund')])
   for (const answer of both) expect(answer.json()).toMatchObject({ state: 'refunded' })
   expect(await auditOf(service, till.client, 'orphan.refunded')).toHaveLength(1)
 })
 
-test('a dismissed charge stays dismissed, with its reason in the audit log', async () => {
+test('a dismissed payment stays dismissed, with its reason in the audit log', async () => {
   const { till, id } = await withOrphan('dismissed')
   expect((await settle(till, id, 'dismiss')).json()).toMatchObject({ state: 'dismissed' })
   for (const how of ['adopt', 'refund']) {
@@ -224,7 +224,7 @@ test('a dismissed charge stays dismissed, with its reason in the audit log', asy
   expect((await orphansOf(till)).total).toBe(1)
 })
 
-test('two people who settle one charge together do one thing about it', async () => {
+test('of two people who settle one payment together one succeeds', async () => {
   const { till, id } = await withOrphan('together')
   const answers = await Promise.all(
     ['adopt', 'dismiss', 'adopt'].map((how) => settle(till, id, how)),

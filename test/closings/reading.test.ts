@@ -67,8 +67,8 @@ async function pay(till: Till, reference: string): Promise<string> {
   return order_id
 }
 
-test('a charge is kept once, with its order, its box and what the provider keeps of it', async () => {
-  const till = await openOwnShop(service, 'kept')
+test('a payment is stored once, with its order, its box and the fees of the provider', async () => {
+  const till = await openOwnShop(service, 'stored')
   const orderId = await pay(till, 'A-1')
   await watchAfter(90_000)
   await watchAfter(4 * 60_000)
@@ -94,7 +94,7 @@ test('a charge is kept once, with its order, its box and what the provider keeps
   expect(rows[0]?.release_at?.getTime()).toBeGreaterThan(service.clock.now().getTime())
 })
 
-test('what the index does not show yet is read when it does, and never before it must be there', async () => {
+test('payments that the index shows late are read, and the cursor does not pass them', async () => {
   const till = await openOwnShop(service, 'lagging')
   await watchAfter(0)
   await sandboxCall(service, 'PUT', '/_sandbox/index', { lag_ms: 40_000 })
@@ -105,7 +105,7 @@ test('what the index does not show yet is read when it does, and never before it
   expect(await paymentsOf(till)).toHaveLength(2)
 })
 
-test('a refund that comes later is in the row of its payment', async () => {
+test('a later refund is in the row of its payment', async () => {
   const till = await openOwnShop(service, 'returned')
   const orderId = await pay(till, 'A-1')
   await watchAfter(90_000)
@@ -117,7 +117,7 @@ test('a refund that comes later is in the row of its payment', async () => {
   expect(row?.refunds).toMatchObject([{ amount: { cents: 25_000 } }])
 })
 
-test('a charge typed into the terminal is kept without an order; an online sale of the account is not', async () => {
+test('a charge typed into the terminal is stored without an order; an online sale of the account is not stored', async () => {
   const till = await openOwnShop(service, 'typed')
   const sale = { user_id: till.mpUserId, amount: '77.50' }
   const box = await mpPosOf(till)
@@ -131,7 +131,7 @@ test('a charge typed into the terminal is kept without an order; an online sale 
   ])
 })
 
-test('an online sale that has the reference of an order of the shop is not taken for its payment', async () => {
+test('an online sale with the reference of an order of the shop is not taken for its payment', async () => {
   const till = await openOwnShop(service, 'alike')
   const { order_id } = (await charge(service, till, { reference: 'ALIKE-1' })).json()
   const order = await service.database.db
@@ -148,7 +148,7 @@ test('an online sale that has the reference of an order of the shop is not taken
   expect(await paymentsOf(till)).toEqual([])
 })
 
-test('two clients of one account each get what was sold at their own boxes', async () => {
+test('two clients of one account each get the payments of their own boxes', async () => {
   const account = newAccount()
   const first = await openShop(service, 'north', account)
   const second = await enrol(service, 'south', account)
@@ -163,7 +163,7 @@ test('two clients of one account each get what was sold at their own boxes', asy
   expect((await paymentsOf(second)).map((row) => row.payment_id)).toEqual(['920000002'])
 })
 
-test('a long list is read to its end, through failing pages, and goes on where it was', {
+test('a long list is read to its end despite failing pages, and continues where it was', {
   tags: ['long'],
   timeout: 120_000,
 }, async () => {
@@ -184,8 +184,8 @@ test('a long list is read to its end, through failing pages, and goes on where i
     })),
   )
   service.clock.advance(90_000)
-  const dead = { ...searching, kind: '500', user_id: till.mpUserId }
-  await setFaults(service, { ...dead, skip: 3 })
+  const failing = { ...searching, kind: '500', user_id: till.mpUserId }
+  await setFaults(service, { ...failing, skip: 3 })
   await service.paymentWatch.watchOnce()
   const before = (await paymentsOf(till)).length
   expect(before).toBe(150)
@@ -199,7 +199,7 @@ test('a long list is read to its end, through failing pages, and goes on where i
   expect(asked.length).toBeLessThanOrEqual(6)
 })
 
-test('as long as a list is got on with, each failure is waited out like the first', {
+test('while a list makes progress each failure is waited for like the first', {
   tags: ['long'],
   timeout: 120_000,
 }, async () => {
@@ -237,11 +237,11 @@ test('a list that changes while it is read is read again from its beginning', as
     }))
   await sandboxCall(service, 'POST', '/_sandbox/payments', sales(940_000_000, 60, 600_000))
   service.clock.advance(90_000)
-  const dead = { ...searching, kind: '500', user_id: till.mpUserId }
-  await setFaults(service, { ...dead, skip: 1 })
+  const failing = { ...searching, kind: '500', user_id: till.mpUserId }
+  await setFaults(service, { ...failing, skip: 1 })
   await service.paymentWatch.watchOnce()
   await clearFaults(service)
-  // Indexed late: it stands on a page that was read already.
+  // Indexed late: it is on a page that was read already.
   await sandboxCall(service, 'POST', '/_sandbox/payments', sales(950_000_000, 1, 700_000))
   for (let round = 0; round < 3; round += 1) await watchAfter(2 * 60_000)
   expect(await paymentsOf(till)).toHaveLength(61)
@@ -261,7 +261,7 @@ function salesOf(till: Till, box: string, from: number, count: number, gapMs: nu
 test('a list whose total changes with every page is read to its end after three restarts', {
   tags: ['long'],
 }, async () => {
-  const till = await openOwnShop(service, 'restless')
+  const till = await openOwnShop(service, 'changing')
   const sales = salesOf(till, await mpPosOf(till), 960_100_000, 130, 1_000)
   await sandboxCall(service, 'POST', '/_sandbox/payments', sales)
   await sandboxCall(service, 'PUT', '/_sandbox/index', { total_step: 1 })
@@ -280,11 +280,11 @@ test('a list whose total changes with every page is read to its end after three 
   expect(asked.length).toBeLessThan(40)
 })
 
-test('a closing whose list keeps changing is compared with what was seen', {
+test('a closing whose list keeps changing is compared with the payments that were read', {
   tags: ['long'],
   timeout: 60_000,
 }, async () => {
-  const till = await openOwnShop(service, 'restless day')
+  const till = await openOwnShop(service, 'changing day')
   await sandboxCall(
     service,
     'POST',
@@ -303,7 +303,7 @@ test('a closing whose list keeps changing is compared with what was seen', {
   ])
 })
 
-test('a time with more payments than the search pages through is read in parts', {
+test('a time with more payments than the search returns is read in parts', {
   tags: ['long'],
   timeout: 60_000,
 }, async () => {
@@ -331,7 +331,7 @@ test('totals above 10,000 split the time down to a second, and then the closing 
   expect(new Set(offsets)).toEqual(new Set(['0']))
 }, 60_000)
 
-test('two processes do not read one account together', async () => {
+test('two processes do not read one account at the same time', async () => {
   const till = await openOwnShop(service, 'shared')
   await pay(till, 'A-1')
   const duplicate = await startTestService({ twinOf: service })
@@ -359,7 +359,7 @@ async function mpPosOf(till: Till, box = 'CAJA-1'): Promise<string> {
   return String(row.mp_pos_id)
 }
 
-test('a page of another time does not advance a reading that was begun anew', async () => {
+test('a page of an earlier time span does not advance a read that was begun again', async () => {
   const till = await openOwnShop(service, 'two times')
   const { db } = service.database
   const from = new Date(service.clock.now().getTime() - dayMs)
@@ -381,7 +381,7 @@ test('a page of another time does not advance a reading that was begun anew', as
   })
   await beginReadAgain(db, read, until(60_000))
   expect(await advanceRead(db, read, { ...read, finished_at: service.clock.now() })).toBe(false)
-  // Nor does whoever saw the earlier time begin it again.
+  // A process that read the earlier time span does not begin it again either.
   await beginReadAgain(db, read, until(30_000))
   expect(await findRead(db, read)).toMatchObject({
     begins_at: read.ends_at,

@@ -17,7 +17,7 @@ const closing = {
 } as unknown as ClosingRow
 const names = { storeName: 'Centro', boxNames: new Map(), signedBy: null }
 
-test('a process that ends without a file rejects that file only, and the next one is made', async () => {
+test('a process that ends without a file rejects that file only, and the next file is made', async () => {
   const broken = { ...closing, business_day: undefined } as unknown as ClosingRow
   const [failed, made] = await Promise.allSettled(
     [broken, closing].map((one) =>

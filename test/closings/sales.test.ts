@@ -14,7 +14,7 @@ import {
 } from '../support/till.ts'
 import { close, sell, typeCharge, untilMorning, watchAfter } from './shop-day.ts'
 
-/** Sales by store, beside what Mercado Pago says. */
+/** Sales by store, compared with Mercado Pago. */
 
 let service: TestService
 beforeAll(async () => {
@@ -49,7 +49,7 @@ async function readBoxes(till: Till, query = spanQuery()) {
   return answer.json().boxes
 }
 
-test('a store that agrees with Mercado Pago has no difference, and its sales are those of the statistics', async () => {
+test('a store that agrees with Mercado Pago has no difference, and its sales equal the statistics', async () => {
   const till = await openOwnShop(service, 'agrees')
   await sell(service, till, 'A-1')
   const orderId = await sell(service, till, 'A-2', { amount: '500,00' })
@@ -96,8 +96,8 @@ test.each(['day', 'week', 'store', 'method'])(
     const ask = async (path: string) =>
       (await call(service, { url: `${path}${spanQuery()}`, token: till.key })).json()
     const { total, groups } = await ask(`/sales-over-time?group=${group}&`)
-    const { boxes: _boxes, closings: _closings, ...figures } = (await ask('/sales?')).total
-    expect(total).toMatchObject({ ...figures, difference: '77.50', paid: 2 })
+    const { boxes: _boxes, closings: _closings, ...sums } = (await ask('/sales?')).total
+    expect(total).toMatchObject({ ...sums, difference: '77.50', paid: 2 })
     const { orders, declined: refused, paid } = await ask('/statistics?')
     expect(total).toMatchObject({ orders, declined: refused, paid })
     expect(groups.reduce((sum: number, one: { paid: number }) => sum + one.paid, 0)).toBe(paid)
@@ -119,7 +119,7 @@ test.each(['day', 'week', 'store', 'method'])(
   },
 )
 
-test('days are those of the clocks that are asked for', async () => {
+test('days are those of the requested time zone', async () => {
   const till = await openOwnShop(service, 'elsewhere')
   await sell(service, till, 'A-1')
   const from = new Date(service.clock.now().getTime() - 3_600_000)
@@ -135,7 +135,7 @@ test('days are those of the clocks that are asked for', async () => {
   expect((await call(service, { url: wrong, token: till.key })).statusCode).toBe(422)
 })
 
-test('a payment without an order is a difference, at the store and at its box', async () => {
+test('a payment without an order is a difference of the store and of its box', async () => {
   const till = await openOwnShop(service, 'typed at the terminal')
   await sell(service, till, 'A-1')
   await typeCharge(service, till)
@@ -147,7 +147,7 @@ test('a payment without an order is a difference, at the store and at its box', 
   ])
 })
 
-test('a sale that was paid after the list was read is no difference; one that the list leaves out afterwards is', async () => {
+test('a sale paid after the list was read is no difference; one that a later list lacks is', async () => {
   const till = await openOwnShop(service, 'just paid')
   await sell(service, till, 'A-1')
   await watchAfter(service, 61_000)
@@ -171,7 +171,7 @@ test('a sale that was paid after the list was read is no difference; one that th
   expect(later).toMatchObject([{ not_listed_yet: { paid: 0 }, difference: '-300.00' }])
 })
 
-test('a sale at the end of the time belongs to its order on both sides', async () => {
+test('a sale at the end of the span belongs to the span of its order on both sides', async () => {
   const till = await openOwnShop(service, 'midnight')
   const { order_id } = (await charge(service, till, { reference: 'A-1' })).json()
   const orderedAt = service.clock.now()
@@ -186,7 +186,7 @@ test('a sale at the end of the time belongs to its order on both sides', async (
   expect(after).toMatchObject([{ paid: 0, provider: { payments: 0 }, difference: '0.00' }])
 })
 
-test('boxes are counted as closed by their own closing or by that of their store', async () => {
+test('a box counts as closed by its own closing or by that of its store', async () => {
   const till = await openOwnShop(service, 'closed')
   await sell(service, till, 'A-1')
   await close(service, till)
@@ -198,7 +198,7 @@ test('boxes are counted as closed by their own closing or by that of their store
   expect(await readBoxes(till, query)).toMatchObject([{ caja_id: 'CAJA-1', closing: 'agreed' }])
 })
 
-test('a client sees its own stores only, the administrator all, and a span has its limits', async () => {
+test('a client reads its own stores, the administrator all, and a span has limits', async () => {
   const one = await openOwnShop(service, 'one')
   const two = await openOwnShop(service, 'two')
   await sell(service, one, 'A-1')
@@ -223,7 +223,7 @@ test('a client sees its own stores only, the administrator all, and a span has i
   }
 })
 
-test('boxes are sorted as people count', async () => {
+test('boxes are sorted by number', async () => {
   const till = await openOwnShop(service, 'sorted')
   const pos = [10, 2].map((number) => ({ external_id: `CAJA-${number}`, name: `Caja ${number}` }))
   const url = '/stores/SUC-1/pos'

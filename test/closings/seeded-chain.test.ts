@@ -3,7 +3,7 @@ import { daysOf, chain as plan, problemBoxes } from '../../demo/chain/chain-plan
 import { type SeededChain, startSeededChain } from '../support/seeded-chain.ts'
 import { call } from '../support/till.ts'
 
-/** The chain of `npm run demo -- --chain` is what it says: what is planted is found, and nothing else. */
+/** The chain of `npm run demo -- --chain` has the planted problems and no others. */
 
 let chain: SeededChain
 beforeAll(async () => {
@@ -26,7 +26,7 @@ const salesOf = ({ day }: { day: string }) => {
   return ask(`/sales?from=${new Date(from).toISOString()}&to=${new Date(to).toISOString()}`)
 }
 
-test('it has its stores, boxes and sales, and differs from Mercado Pago where that is planted', async () => {
+test('the chain has its stores, boxes and sales, and differs from Mercado Pago only where that is planted', async () => {
   const { today, yesterday } = days()
   const now = await salesOf(today)
   const stores: Store[] = now.stores
@@ -43,7 +43,7 @@ test('it has its stores, boxes and sales, and differs from Mercado Pago where th
   expect(total).toBeGreaterThanOrEqual(plan.salesYesterday + plan.salesToday)
 })
 
-test('three boxes cannot charge, each for its own reason', async () => {
+test('three boxes cannot charge, each for its own cause', async () => {
   const { boxes } = await ask('/health/fleet?only=problems')
   const causes = boxes.map((box: { caja_id: string; cause: string }) => [box.caja_id, box.cause])
   expect(Object.fromEntries(causes)).toEqual({

@@ -7,7 +7,7 @@ import { call, createStore, sandboxCall, type Till } from '../support/till.ts'
 import { chainBoxes, planted, seedChainDay } from './chain-day.ts'
 import { openClosing, readClosing, today } from './shop-day.ts'
 
-/** The long form is the whole day of a chain. */
+/** The long form has the whole day of a chain. */
 const charges = timesAsMany > 1 ? 10_000 : 2_000
 const searching = { path: '^/v1/payments/search$', method: 'GET' }
 
@@ -34,7 +34,7 @@ afterAll(async () => {
   await hook.close()
 })
 
-test('of a day of 40 boxes exactly the planted differences are found', async () => {
+test('exactly the planted differences of a day of 40 boxes are found', async () => {
   const beganMs = service.clock.now().getTime() - 12 * 3_600_000
   const expected = await seedChainDay(service, till, { charges, beganMs })
   await sandboxCall(service, 'PUT', '/_sandbox/index', { lag_ms: 40_000 })
@@ -50,7 +50,7 @@ test('of a day of 40 boxes exactly the planted differences are found', async () 
     { ...searching, kind: 'torn_body', chance: 0.05, seed: 4 },
   )
   service.clock.advance(61_000)
-  // Two processes die in the midst of it: their pages are read again, and no row is kept twice.
+  // Two processes stop in the middle: their pages are read again, and no row is stored twice.
   for (let kill = 0; kill < 2; kill += 1) {
     const duplicate = await startTestService({ twinOf: service })
     const working = duplicate.paymentWatch.watchOnce().catch(() => undefined)
@@ -82,15 +82,15 @@ test('of a day of 40 boxes exactly the planted differences are found', async () 
   clearInterval(sampling)
   const { user, system } = process.cpuUsage(before)
   expect((user + system) / 1e6).toBeLessThan(60)
-  // What the process grows by, the embedded database in it; told, since the collector of garbage takes its time.
+  // The growth of the process, with the embedded database; printed and not checked, because garbage collection is delayed.
   const grownMb = Math.round((rssMost - rssBefore) / 2 ** 20)
   process.stdout.write(`${charges} charges compared with ${grownMb} MB more memory\n`)
   await clearFaults(service)
-  const told = hook
+  const notified = hook
     .bodies()
     .filter(({ type }) => type === 'orphans.found')
     .flatMap(({ data }) => data.orphans.map((one: { payment_id: string }) => one.payment_id))
-  expect(told.toSorted()).toEqual(
+  expect(notified.toSorted()).toEqual(
     Array.from({ length: planted.orphans }, (_, at) => String(980_000_000 + at)),
   )
 

@@ -2,7 +2,7 @@ import { asClientName } from '../../src/domain/client-name.ts'
 import type { TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'
 
-/** A charge that is paid and known here. */
+/** A charge that is paid, and read as paid here. */
 export async function sell(
   service: TestService,
   till: Till,
@@ -15,12 +15,12 @@ export async function sell(
   return order_id
 }
 
-/** The day of now by the clock of Buenos Aires, where the sandbox's shops are. */
+/** The current day in Buenos Aires, where the sandbox's shops are. */
 export function today(service: TestService): string {
   return new Date(service.clock.now().getTime() - 3 * 3_600_000).toISOString().slice(0, 10)
 }
 
-/** Moves the clock to eight in the morning of the next day in Buenos Aires, so that no test meets midnight by chance. */
+/** Advances the clock to eight in the morning of the next day in Buenos Aires, so that no test crosses midnight. */
 export function untilMorning({ clock }: TestService): void {
   const hourMs = 3_600_000
   const sinceMidnight = (clock.now().getTime() - 3 * hourMs) % (24 * hourMs)
@@ -39,13 +39,13 @@ export async function readClosing(service: TestService, till: Till, id: string) 
   return (await call(service, { url: `/closings/${id}`, token: till.key })).json()
 }
 
-/** Time passes, and the watch does what is due. */
+/** Advances the clock, and the watch does its due work. */
 export async function watchAfter(service: TestService, ms: number): Promise<void> {
   service.clock.advance(ms)
   await service.paymentWatch.watchOnce()
 }
 
-/** Opens a closing and waits, by the test's clock, for its result. */
+/** Opens a closing and advances the clock until its result. */
 export async function close(service: TestService, till: Till, body: object = {}) {
   const { id } = (await openClosing(service, till, body)).json()
   await watchAfter(service, 61_000)
@@ -64,7 +64,7 @@ export async function mpPosOf(service: TestService, till: Till, box = 'CAJA-1'):
 
 let typed = 960_000_000
 
-/** A charge typed into the terminal of a box; answers its number. */
+/** A charge typed into the terminal of a box; returns its payment id. */
 export async function typeCharge(
   service: TestService,
   till: Till,

@@ -62,7 +62,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   })
   afterEach(() => database?.close())
 
-  /** As a process of the version before writes it. */
+  /** Inserts a closing as a process of the version before does. */
   const insertAsBefore = (number: number, from: number, to: number, state = 'agreed') =>
     sql`insert into closings (id, client, place, number, caja_id, sucursal_id, mp_user_id, business_day, from_at, to_at,
         time_zone, declared, state, result, created_at, signed_at)
@@ -89,7 +89,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   })
 
   test.skipIf(skip)(
-    'closings that overlap stay as they are, and the next one follows the last',
+    'closings that overlap stay unchanged, and the next one follows the last',
     async () => {
       await insertAsBefore(1, 0, 10, 'signed')
       await insertAsBefore(2, 5, 15)
@@ -127,22 +127,25 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     },
   )
 
-  test.skipIf(skip)('a process of the version before keeps to the spans too', async () => {
-    await migrate(database)
-    await insertAsBefore(1, 0, 10)
-    await insertAsBefore(2, 10, 12)
-    for (const [from, to] of [
-      [11, 13],
-      [13, 14],
-      [0, 10],
-    ] as const) {
-      await expect(insertAsBefore(3, from, to)).rejects.toSatisfy(isSpanRaced)
-    }
-    await sql`update closings set to_at = ${at(13)} where number = 2`.execute(database.db)
-    await insertAsBefore(3, 13, 14)
-  })
+  test.skipIf(skip)(
+    'the database applies the rules of spans to a process of the version before',
+    async () => {
+      await migrate(database)
+      await insertAsBefore(1, 0, 10)
+      await insertAsBefore(2, 10, 12)
+      for (const [from, to] of [
+        [11, 13],
+        [13, 14],
+        [0, 10],
+      ] as const) {
+        await expect(insertAsBefore(3, from, to)).rejects.toSatisfy(isSpanRaced)
+      }
+      await sql`update closings set to_at = ${at(13)} where number = 2`.execute(database.db)
+      await insertAsBefore(3, 13, 14)
+    },
+  )
 
-  test.skipIf(skip)('a day that was closed before is found by its day', async () => {
+  test.skipIf(skip)('a day that was closed before the migration is found by its day', async () => {
     await insertAsBefore(1, 0, 10)
     await migrate(database)
     const span = { isDay: true, from: at(0), to: at(24), until: at(24) }

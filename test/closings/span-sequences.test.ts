@@ -10,7 +10,7 @@ import { expectTiled, listRows } from './tiling.ts'
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 const dayMs = 24 * hourMs
-/** Where a requested time begins, from the end of the last closing on. */
+/** Where a requested span begins, relative to the end of the last closing. */
 const moves = [0, 0, 0, -hourMs, hourMs, dayMs, -dayMs]
 
 let service: TestService
@@ -19,7 +19,7 @@ beforeAll(async () => {
   service = await startTestService()
   duplicate = await startTestService({ twinOf: service })
 })
-// The sequences are the same ones at every time of the day, and whatever test comes first.
+// The sequences are the same at every time of the day, and whatever test runs first.
 beforeEach(() => {
   service.clock.advance(dayMs - (service.clock.now().getTime() % dayMs) + 9 * hourMs)
 })
@@ -49,7 +49,7 @@ const spanBody = (fromMs: number, toMs: number) => ({
 const textOf = (row: ClosingRow | undefined) => JSON.stringify(row)
 
 test(
-  'any sequence of requests, signatures and clock moves leaves closings that tile the time of their place, each sale in one of them',
+  'any sequence of requests, signatures and clock changes leaves closings without gap or overlap, each sale in one of them',
   async () => {
     const answers = new Map<string, number>()
     for (let seed = 1; seed <= rounds(2); seed += 1) {
@@ -84,7 +84,7 @@ test(
         const outcome = `${answer.statusCode} ${answered.code ?? ''}`
         answers.set(outcome, (answers.get(outcome) ?? 0) + 1)
         const others = rows.filter(({ id }) => id !== answered.id)
-        // A request changes the closing that it is answered with, and no other one.
+        // A request changes only the closing that it returns.
         expect(others.map(textOf), outcome).toEqual(others.map(({ id }) => textOf(before.get(id))))
         const known = before.get(answered.id)
         const row = rows.find(({ id }) => id === answered.id)
@@ -123,7 +123,7 @@ test(
         }
       }
 
-      /** As a program does that closes the day, and before it what is still open. */
+      /** As a program does that closes the day, and earlier days that are still open first. */
       const closeAll = async () => {
         for (let tries = 0; tries < 20; tries += 1) {
           const answer = await openClosing(service, till, { business_day: today(service) })
@@ -156,7 +156,7 @@ test(
       const counted = rows.reduce((sum, { totals }) => sum + (totals?.here.count ?? 0), 0)
       expect(counted).toBe(soldAt.filter((at) => at >= beganAt).length)
     }
-    // Each of the answers came up, or the sequences show nothing.
+    // Each outcome occurred, otherwise the sequences prove nothing.
     expect([...answers.keys()].toSorted()).toEqual([
       '200 ',
       '202 ',
@@ -169,7 +169,7 @@ test(
 )
 
 test(
-  'many requests at once from two processes leave neither overlap nor gap, and one number each',
+  'concurrent requests from two processes leave no overlap and no gap, and each closing has its own number',
   async () => {
     const till = await openOwnShop(service, 'at once')
     for (let round = 0; round < rounds(6); round += 1) {

@@ -9,7 +9,7 @@ import { close, openClosing, readClosing, sell, typeCharge, watchAfter } from '.
 const hourMs = 3_600_000
 
 let service: TestService
-/** Midnight in Buenos Aires of the day that begins with each test, in milliseconds. */
+/** Midnight in Buenos Aires of the day of each test, in milliseconds. */
 let midnightMs: number
 beforeAll(async () => {
   service = await startTestService()
@@ -22,7 +22,7 @@ beforeEach(() => {
 afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 
-/** Moves the clock on to an hour of the test's day; 24 and more are of the next day. */
+/** Advances the clock to an hour of the test's day; hours from 24 on are of the next day. */
 function untilHour(hour: number): void {
   service.clock.advance(midnightMs + hour * hourMs - service.clock.now().getTime())
 }
@@ -45,7 +45,7 @@ const declaredOf = async (id: string) => {
     .executeTakeFirstOrThrow()
   return declared
 }
-/** To the hour, since time goes on while a test runs. */
+/** To the hour, because time passes while a test runs. */
 const spanOf = ({ from, to }: { from: string; to: string }) =>
   [from, to].map((iso) => `${iso.slice(0, 13)}:00:00.000Z`)
 
@@ -68,7 +68,7 @@ test('two shifts of one day are two closings, both unsigned', async () => {
   expect(second.totals.here).toMatchObject({ count: 1, amount: '20.00' })
 })
 
-test('a request for another time leaves the count of a closing as it is', async () => {
+test('a request for another span does not change the count of a closing', async () => {
   const till = await openOwnShop(service, 'other span')
   untilHour(15)
   const { id } = await close(service, till, { ...span(6, 14), ...credit('10,00') })
@@ -77,13 +77,13 @@ test('a request for another time leaves the count of a closing as it is', async 
   expect(await declaredOf(id)).toEqual({ credit_card: 1000 })
 })
 
-test('a time that overlaps is refused with the closing that is in the way', async () => {
+test('an overlapping span is refused, and the error names the closing that it overlaps', async () => {
   const till = await openOwnShop(service, 'overlap')
   untilHour(23)
   const first = await close(service, till, span(6, 14))
   await sign(till, first.id)
   const second = await close(service, till, span(14, 22))
-  for (const [from, to, inTheWay, state] of [
+  for (const [from, to, overlapped, state] of [
     [5, 7, first, 'signed'],
     [1, 5, first, 'signed'],
     [6, 22, first, 'signed'],
@@ -98,11 +98,11 @@ test('a time that overlaps is refused with the closing that is in the way', asyn
       {
         code: 'CLOSING_OVERLAPS',
         closing: {
-          id: inTheWay.id,
-          number: inTheWay.number,
+          id: overlapped.id,
+          number: overlapped.number,
           state,
-          from: inTheWay.from,
-          to: inTheWay.to,
+          from: overlapped.from,
+          to: overlapped.to,
         },
         next_from: at(22),
       },
@@ -110,7 +110,7 @@ test('a time that overlaps is refused with the closing that is in the way', asyn
   }
 })
 
-test('a time before the first closing of a box is refused with where its closings begin', async () => {
+test('a span before the first closing of a box is refused, and the error names where its closings begin', async () => {
   const till = await openOwnShop(service, 'before')
   untilHour(8)
   const first = (await openClosing(service, till, { business_day: day() })).json()
@@ -122,7 +122,7 @@ test('a time before the first closing of a box is refused with where its closing
   expect(refused.json().error).toContain(`The closings of this place begin at ${first.from}`)
 })
 
-test('charges between two closings are refused with the time that is not closed yet', async () => {
+test('a closing after charges that no closing contains is refused, and the error names the open span', async () => {
   const till = await openOwnShop(service, 'gap')
   untilHour(23)
   const first = await close(service, till, { business_day: day() })
@@ -144,7 +144,7 @@ test('charges between two closings are refused with the time that is not closed 
   expect([last.number, ...spanOf(last)]).toEqual([3, at(48), at(68)])
 })
 
-test('days without a charge that was paid are joined to the next closing', async () => {
+test('days without a paid charge become part of the next closing', async () => {
   const till = await openOwnShop(service, 'quiet days')
   untilHour(20)
   const first = await close(service, till, { business_day: day() })
@@ -165,7 +165,7 @@ test('days without a charge that was paid are joined to the next closing', async
   expect([repeated.statusCode, repeated.json().id]).toEqual([200, shift.json().id])
 })
 
-test('the same time again corrects the count until it is signed, and the audit log has both', async () => {
+test('a request for the same span corrects the count until it is signed, and the audit log has both counts', async () => {
   const till = await openOwnShop(service, 'same span')
   untilHour(15)
   const { id } = await close(service, till, { ...span(6, 14), ...credit('10,00') })
@@ -202,7 +202,7 @@ test('the same time again corrects the count until it is signed, and the audit l
   ])
 })
 
-test('a business day closes what is left of the day after its shifts', async () => {
+test('a closing by business day contains the rest of the day after its shifts', async () => {
   const till = await openOwnShop(service, 'rest of the day')
   untilHour(15)
   const shift = await close(service, till, { ...span(6, 14), ...credit('1,00') })
@@ -238,7 +238,7 @@ test('only the last closing of a place is extended', async () => {
   expect(early.json()).toMatchObject({ code: 'CLOSING_OVERLAPS', closing: { id: shift.id } })
 })
 
-test('the count of one closing is corrected by its id, and the last one takes in what was sold since', async () => {
+test('a count is corrected by the id of its closing, and the last closing is extended to now', async () => {
   const till = await openOwnShop(service, 'counted by id')
   untilHour(12)
   const { id } = await close(service, till, { business_day: day(), ...credit('1,00') })
@@ -257,12 +257,12 @@ test('the count of one closing is corrected by its id, and the last one takes in
   expect((await count(credit('7,00'))).json()).toMatchObject({ id, state: 'signed' })
 })
 
-test('what is sold after a closing that could not be read is read too when it is extended', async () => {
+test('after a failed read the extended closing also reads what was sold since', async () => {
   const till = await openOwnShop(service, 'extended unread')
   untilHour(12)
   await sell(service, till, 'A-1')
   await openClosing(service, till, { business_day: day() })
-  // What was made is read, and what was changed is not.
+  // New payments are read, and changed ones are not.
   const fault = { path: '^/v1/payments/search$', kind: '500' as const, skip: 1 }
   await setFaults(service, { ...fault, user_id: till.mpUserId })
   for (let round = 0; round < 4; round += 1) await watchAfter(service, 20 * 60_000)
@@ -278,7 +278,7 @@ test('what is sold after a closing that could not be read is read too when it is
   })
 })
 
-test('a box and its store are closed each by itself, with the same charge in both', async () => {
+test('a box and its store are closed separately, with the same charge in both', async () => {
   const till = await openOwnShop(service, 'box and store')
   untilHour(12)
   await sell(service, till, 'A-1')
@@ -316,7 +316,7 @@ test('days of 23 and 25 hours leave no gap', async () => {
   ])
 })
 
-test('a store whose time zone changes goes on where its last closing ended', async () => {
+test('a store whose time zone changes continues where its last closing ended', async () => {
   const till = await openOwnShop(service, 'zone changes')
   untilHour(25)
   await openClosing(service, till, { business_day: day() })
@@ -353,7 +353,7 @@ test('the database refuses an overlap, a gap and a second first closing', async 
     .where('id', '=', first.id)
   await expect(extend.execute()).rejects.toMatchObject({ constraint: 'closings_follows_fkey' })
   const secondFirst = service.database.transaction(async (trx) => {
-    // As two transactions that each see no closing of the place.
+    // As two transactions that each read no closing of the place.
     await sql`alter table closings disable trigger closings_follow`.execute(trx)
     await sql`insert into closings (id, client, place, number, sucursal_id, mp_user_id, business_day, from_at, to_at,
         next_from, time_zone, declared, state, created_at)

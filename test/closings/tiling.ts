@@ -14,7 +14,7 @@ export async function listRows({ database }: TestService, till: Till): Promise<C
     .execute()
 }
 
-/** Each closing begins where the one before it ended, with the next number; no closing is of no time. */
+/** Each closing begins where the one before it ended, with the next number, and no closing is empty. */
 export function expectTiled(rows: readonly ClosingRow[]): void {
   const places = Map.groupBy(rows, ({ place }) => place)
   for (const [place, closings] of places) {

@@ -54,13 +54,13 @@ async function paidTwice(name: string, { in_order }: { in_order: boolean }) {
   const orderId = await sell(service, till, 'A-1', { amount: '100,00' })
   await act(service, orderId, { ...again, in_order })
   await watchAfter(service, 5 * 60_000)
-  const [book] = ordersAtProvider(service, till)
-  const surplus = String(book?.payments[1]?.reference_id)
+  const [order] = ordersAtProvider(service, till)
+  const surplus = String(order?.payments[1]?.reference_id)
   return { till, orderId, surplus }
 }
 
 const shown = [
-  ['only the payments show', { in_order: false }],
+  ['only the list of payments shows', { in_order: false }],
   ['the order shows too', { in_order: true }],
 ] as const
 
@@ -85,7 +85,7 @@ test.each(shown)('a second payment that %s is an unclaimed payment', async (name
 })
 
 test.each(shown)(
-  'a second payment that %s is told to the till until it is decided',
+  'a second payment that %s needs a decision in the order and its cashier message',
   async (name, how) => {
     const { till, orderId } = await paidTwice(`till: ${name}`, how)
     const read = (await readOrder(service, till, orderId)).json()
@@ -109,7 +109,7 @@ test.each(shown)(
 )
 
 test.each(shown)(
-  'a second payment that %s is counted and compared by itself',
+  'a second payment that %s is counted and compared separately',
   async (name, how) => {
     const { till, orderId, surplus } = await paidTwice(`closing: ${name}`, how)
     const { state, lines, totals } = await close(service, till)
@@ -133,13 +133,13 @@ test.each(shown)(
   },
 )
 
-test.each(shown)('a second payment that %s is given back, and nothing else', async (name, how) => {
-  const { till, orderId, surplus } = await paidTwice(`back: ${name}`, how)
+test.each(shown)('refunding a second payment that %s refunds only that one', async (name, how) => {
+  const { till, orderId, surplus } = await paidTwice(`refunded: ${name}`, how)
   const [orphan] = (await orphansOf(till)).orphans
   expect((await settle(till, orphan.id, 'refund')).json()).toMatchObject({ state: 'refunded' })
   await watchAfter(service, 5 * 60_000)
-  const [book] = ordersAtProvider(service, till)
-  expect(book?.payments).toMatchObject([
+  const [order] = ordersAtProvider(service, till)
+  expect(order?.payments).toMatchObject([
     { status: 'processed' },
     { status: 'refunded', reference_id: surplus, refunded_amount: '100.00' },
   ])
@@ -155,7 +155,7 @@ test.each(shown)('a second payment that %s is given back, and nothing else', asy
   expect((await close(service, till)).state).toBe('agreed')
 })
 
-test('a second payment that is adopted is an order of its own, and the day agrees', async () => {
+test('an adopted second payment is an order of its own, and the day agrees', async () => {
   const { till, orderId, surplus } = await paidTwice('adopted', { in_order: true })
   const [orphan] = (await orphansOf(till)).orphans
   const adopted = (await settle(till, orphan.id, 'adopt', { external_reference: 'B-2' })).json()
@@ -175,12 +175,12 @@ test('a second payment that is adopted is an order of its own, and the day agree
   expect(row.payments).toMatchObject([{}, { referenceId: surplus, isSurplus: true }])
 })
 
-test('the refund of an order that was paid twice gives back its own payment only', async () => {
+test('the refund of an order that was paid twice refunds its own payment only', async () => {
   const { till, orderId } = await paidTwice('total', { in_order: true })
   const answer = await refund(service, till, orderId, undefined, 'K')
   expect([answer.statusCode, answer.json().amount]).toEqual([200, '100.00'])
-  const [book] = ordersAtProvider(service, till)
-  expect(book?.payments).toMatchObject([{ status: 'refunded' }, { status: 'processed' }])
+  const [order] = ordersAtProvider(service, till)
+  expect(order?.payments).toMatchObject([{ status: 'refunded' }, { status: 'processed' }])
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({
     status: 'refunded',
     outcome: 'not_charged',
@@ -190,7 +190,7 @@ test('the refund of an order that was paid twice gives back its own payment only
   expect((await orphansOf(till)).orphans).toMatchObject([{ state: 'open' }])
 })
 
-test('two payments that were read before the order was known to be paid are told apart afterwards', async () => {
+test('two payments that were read before their order was known to be paid are separated afterwards', async () => {
   const till = await openOwnShop(service, 'order later')
   const { order_id: orderId } = (
     await call(service, {
@@ -208,7 +208,7 @@ test('two payments that were read before the order was known to be paid are told
   expect(await orphansOf(till)).toMatchObject({ total: 1, orphans: [{ surplus_of: orderId }] })
 })
 
-test('a payment that was typed in with the reference of a paid order is a further payment of it', async () => {
+test('a payment typed in with the reference of a paid order is a further payment of that order', async () => {
   const till = await openOwnShop(service, 'same reference')
   const orderId = await sell(service, till, 'A-1', { amount: '100,00' })
   const { mp_external_reference: reference } = await orderRow(service, orderId)
@@ -224,7 +224,7 @@ test('a payment that was typed in with the reference of a paid order is a furthe
   })
 })
 
-test('a report that names the order of a further payment counts it in no net of that order', async () => {
+test('a report that names the order of a further payment does not count it in the net of that order', async () => {
   const { till, orderId, surplus } = await paidTwice('report', { in_order: false })
   const { mp_order_id: mpOrderId } = await orderRow(service, orderId)
   const header = 'SOURCE_ID,TRANSACTION_TYPE,TRANSACTION_AMOUNT,SETTLEMENT_NET_AMOUNT,ORDER_MP'
@@ -244,8 +244,8 @@ test('a report that names the order of a further payment counts it in no net of 
   expect((await readOrder(service, till, adopted)).json().net).toMatchObject({ gross: '100.00' })
 })
 
-test('a payment that its order names after all gets its movements back', async () => {
-  const { till, orderId, surplus } = await paidTwice('named after all', { in_order: false })
+test('a payment that its order names later gets its movements back', async () => {
+  const { till, orderId, surplus } = await paidTwice('named later', { in_order: false })
   const { mp_order_id: mpOrderId } = await orderRow(service, orderId)
   const header = 'SOURCE_ID,TRANSACTION_TYPE,TRANSACTION_AMOUNT,SETTLEMENT_NET_AMOUNT,ORDER_MP'
   const content = `${header}\r\n${surplus},SETTLEMENT,100.00,95.00,${mpOrderId}\r\n`

@@ -37,7 +37,7 @@ async function paymentRow(till: Till, paymentId: string) {
     .executeTakeFirstOrThrow()
 }
 
-/** An order of ours that ends without money. */
+/** An order of ours that ends unpaid. */
 async function unpaid(till: Till, reference: string): Promise<string> {
   const { order_id } = (await charge(service, till, { reference, amount: '77,50' })).json()
   await cancel(service, till, order_id)
@@ -62,7 +62,7 @@ async function chargeElsewhere(till: Till & { terminalId: string }, reference: s
   return { id, paymentId: String(order.transactions.payments[0]?.reference_id) }
 }
 
-test('the payment of another application is unclaimed, whatever our order of that reference is', async () => {
+test('a payment of another application is unclaimed, whatever the state of our order with that reference', async () => {
   const till = await openOwnShop(service, 'other application')
   const orderId = await unpaid(till, 'X-1')
   const { id, paymentId } = await chargeElsewhere(till, 'X-1')
@@ -83,7 +83,7 @@ test('the payment of another application is unclaimed, whatever our order of tha
   expect(closing.state).toBe('differs')
 })
 
-test('the payment of another application is not that of a charge whose answer was lost', async () => {
+test('a payment of another application is not taken for a charge whose answer was lost', async () => {
   const till = await openOwnShop(service, 'lost answer')
   await setFaults(service, { ...creation, kind: 'drop_before' }, { ...reading, kind: '503' })
   const lost = await charge(service, till, { reference: 'X-2', amount: '77,50' })
@@ -96,7 +96,7 @@ test('the payment of another application is not that of a charge whose answer wa
     outcome: 'unknown',
     standing: 'in_doubt',
   })
-  // Once a person has decided about the order, the payment is told.
+  // Once a person has settled the order, the payment is listed.
   const body = { as: 'not_paid', reason: 'Ana: it is the sale of the other program' }
   await call(service, { url: `/orders/${orderId}/settle`, token: till.key, body })
   await watchAfter(service, 5 * minuteMs)
@@ -123,7 +123,7 @@ test.each([
   ])
 })
 
-test('a payment before the first attempt is no further payment of the order that is paid', async () => {
+test('a payment before the first attempt is not a further payment of the paid order', async () => {
   const till = await openOwnShop(service, 'paid later')
   const orderId = await sell(service, till, 'X-4', { amount: '77,50' })
   const paymentId = await typeCharge(service, till, {

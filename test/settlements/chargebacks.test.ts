@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** A sale whose payment was read; answers its number too. */
+/** A sale whose payment was read; returns its payment id too. */
 async function sold(client: string): Promise<{ till: Till; orderId: string; payment: string }> {
   const till = await openOwnShop(service, client)
   const { order_id: orderId } = (
@@ -51,15 +51,15 @@ test.each([
   ['a charge-back', [sale, taken], { taken: '940.10', returned: '0.00' }],
   ['a dispute that was won', [sale, taken, won], { taken: '940.10', returned: '940.10' }],
   [
-    'a dispute that was won, its movements in another sequence',
+    'a dispute that was won, with its movements in another order',
     [won, taken, sale],
     { taken: '940.10', returned: '940.10' },
   ],
   ['a charge-back without the sale', [taken], { taken: '940.10', returned: '0.00' }],
   ['a cancel without its charge-back, beside the sale', [sale, won], null],
-  ['a cancel alone, which states the charge again', [won], null],
+  ['only a cancel, which reports the charge again', [won], null],
 ])(
-  'of %s the net of the charge stays, and the dispute stands beside it',
+  'of %s the net of the charge stays, and the dispute is shown beside it',
   async (name, movements, charged_back) => {
     const { net, month } = await netAfter(name, ...movements)
     const isReported = movements.length > 1 || movements[0] !== taken
@@ -79,7 +79,7 @@ test.each([
   },
 )
 
-test('the reports of the sandbox have both movements, which add up', async () => {
+test('the reports of the sandbox have both movements of a dispute, and they add up', async () => {
   const { till, orderId } = await sold('sandbox reports')
   const { mp_order_id } = await orderRow(service, orderId)
   const beganAt = service.clock.now()
@@ -127,7 +127,7 @@ test('the reports of the sandbox have both movements, which add up', async () =>
   })
 })
 
-test('nothing is returned that was not taken, and a net that is not known stays unknown', () => {
+test('no more is returned than was taken, and an unknown net stays unknown', () => {
   const net = { grossCents: 100, netCents: 90 } as Parameters<typeof netWithDisputes>[0]
   const movement = (type: string, netCents: number) => ({ type, netCents })
   expect(

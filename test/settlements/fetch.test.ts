@@ -29,7 +29,7 @@ beforeEach(() => clearFaults(service))
 afterAll(() => service.stop())
 
 const dayMs = 86_400_000
-/** A day by the provider's time. */
+/** A day in the provider's time zone. */
 const dayOf = (ms: number) => new Date(ms - 4 * 3_600_000).toISOString().slice(0, 10)
 
 async function sellNow(till: Till, reference: string): Promise<string> {
@@ -47,7 +47,7 @@ async function sellYesterday(till: Till): Promise<{ orderId: string; day: string
 }
 const configure = (till: Till, config: object | null, kind = 'settlement') =>
   sandboxCall(service, 'PUT', '/_sandbox/reports', { user_id: till.mpUserId, kind, config })
-const want = (till: Till, day: string, more: object = {}) =>
+const requestFetch = (till: Till, day: string, more: object = {}) =>
   call(service, {
     url: '/settlements/fetches',
     token: till.key,
@@ -59,21 +59,21 @@ const workAfter = async (ms: number) => {
   service.clock.advance(ms)
   await service.settlementJobs.workOnce()
 }
-const writesAbout = async (till: Till) =>
+const writesFor = async (till: Till) =>
   (await providerRequests(service)).filter(
     ({ user_id, method, path }) =>
       path.includes('_report') && user_id === till.mpUserId && method !== 'GET',
   )
 
-test('a report is fetched with the shop’s own configuration, which nobody changes', async () => {
+test('a report is fetched with the shop’s own configuration, which is not changed', async () => {
   const till = await openOwnShop(service, 'fetched')
   const { orderId, day } = await sellYesterday(till)
   await configure(till, { separator: ';', display_timezone: 'GMT-03', file_name_prefix: 'shop' })
   await forgetRequests(service)
-  const wanted = await want(till, day)
-  expect(wanted.statusCode, wanted.body).toBe(202)
-  const { id } = wanted.json()
-  const again = await want(till, day)
+  const requested = await requestFetch(till, day)
+  expect(requested.statusCode, requested.body).toBe(202)
+  const { id } = requested.json()
+  const again = await requestFetch(till, day)
   expect([again.statusCode, again.json().id]).toEqual([200, id])
   await workAfter(0)
   expect(await read(till, id)).toMatchObject({ state: 'ordered', ended_at: null })
@@ -81,7 +81,7 @@ test('a report is fetched with the shop’s own configuration, which nobody chan
   await workAfter(31_000)
   const done = await read(till, id)
   expect(done).toMatchObject({ state: 'taken_in', reason: null })
-  expect((await writesAbout(till)).map(({ method, path }) => `${method} ${path}`)).toEqual([
+  expect((await writesFor(till)).map(({ method, path }) => `${method} ${path}`)).toEqual([
     'POST /v1/account/settlement_report',
   ])
   const { files } = (await call(service, { url: '/settlements/files', token: till.key })).json()
@@ -101,12 +101,12 @@ test('a report is fetched with the shop’s own configuration, which nobody chan
   })
 })
 
-test('a report that the shop has already is used again, and adds nothing when it was read', async () => {
+test('a report that the shop has already is used again, and adds nothing when it was read before', async () => {
   const till = await openOwnShop(service, 'reused')
   const { day } = await sellYesterday(till)
   await configure(till, {})
   for (const _ of [1, 2, 3]) {
-    const { id } = (await want(till, day)).json()
+    const { id } = (await requestFetch(till, day)).json()
     for (let step = 0; step < 4; step += 1) await workAfter(31_000)
     expect(await read(till, id)).toMatchObject({ state: 'taken_in' })
   }
@@ -120,11 +120,11 @@ test('a report that the shop has already is used again, and adds nothing when it
   expect(rows).toHaveLength(1)
 })
 
-test('without a configuration, or without the columns that count, a fetch is refused and says so', async () => {
+test('without a configuration, or without the required columns, a fetch is refused with the reason', async () => {
   const till = await openOwnShop(service, 'unconfigured')
   const { day } = await sellYesterday(till)
   await forgetRequests(service)
-  const none = (await want(till, day)).json()
+  const none = (await requestFetch(till, day)).json()
   await workAfter(0)
   expect(await read(till, none.id)).toMatchObject({
     state: 'refused',
@@ -134,13 +134,13 @@ test('without a configuration, or without the columns that count, a fetch is ref
   const [entry] = await auditOf(service, till.client, 'settlement.taken_in')
   expect(entry?.error_message).toMatch(/^REPORT_NOT_CONFIGURED: /)
   await configure(till, { columns: [{ key: 'SOURCE_ID' }, { key: 'TRANSACTION_TYPE' }] })
-  const few = (await want(till, day)).json()
+  const few = (await requestFetch(till, day)).json()
   await workAfter(0)
   expect(await read(till, few.id)).toMatchObject({
     state: 'refused',
     reason: expect.stringContaining('TRANSACTION_AMOUNT, SETTLEMENT_NET_AMOUNT'),
   })
-  expect(await writesAbout(till)).toEqual([])
+  expect(await writesFor(till)).toEqual([])
   const { logs } = (
     await asAdmin(service, { url: '/admin/activity?client=unconfigured&status=failed' })
   ).json()
@@ -150,61 +150,64 @@ test('without a configuration, or without the columns that count, a fetch is ref
 test.each([
   ['ended', { state: 'refused' as const, reason: 'x', next_look_at: null, ended_at: new Date() }],
   ['moved', { file_name: 'other.csv' }],
-])('a fetch that another process has %s meanwhile stays as that one left it', async (name, set) => {
-  const till = await openOwnShop(service, `fetch ${name}`)
-  const { day } = await sellYesterday(till)
-  await configure(till, {})
-  const { id } = (await want(till, day)).json()
-  await workAfter(0)
-  await workAfter(31_000)
-  const { db } = service.database
-  await forgetRequests(service)
-  await setFaults(service, {
-    path: '/v1/account/settlement_report/.*csv',
-    kind: 'latency',
-    delay_ms: 800,
-    user_id: till.mpUserId,
-  })
-  service.clock.advance(31_000)
-  const worked = service.settlementJobs.workOnce()
-  await expect
-    .poll(async () => (await providerRequests(service)).some(({ path }) => path.endsWith('.csv')))
-    .toBe(true)
-  await db.updateTable('settlement_fetches').set(set).where('id', '=', id).execute()
-  await worked
-  const row = await db
-    .selectFrom('settlement_fetches')
-    .selectAll()
-    .where('id', '=', id)
-    .executeTakeFirstOrThrow()
-  expect(row).toMatchObject({ ...set, file_id: null, failures: 0 })
-  const { files } = (await call(service, { url: '/settlements/files', token: till.key })).json()
-  expect(files).toEqual([])
-  expect(await auditOf(service, till.client, 'settlement.taken_in')).toEqual([])
-})
+])(
+  'a fetch that another process has %s meanwhile stays as that process left it',
+  async (name, set) => {
+    const till = await openOwnShop(service, `fetch ${name}`)
+    const { day } = await sellYesterday(till)
+    await configure(till, {})
+    const { id } = (await requestFetch(till, day)).json()
+    await workAfter(0)
+    await workAfter(31_000)
+    const { db } = service.database
+    await forgetRequests(service)
+    await setFaults(service, {
+      path: '/v1/account/settlement_report/.*csv',
+      kind: 'latency',
+      delay_ms: 800,
+      user_id: till.mpUserId,
+    })
+    service.clock.advance(31_000)
+    const worked = service.settlementJobs.workOnce()
+    await expect
+      .poll(async () => (await providerRequests(service)).some(({ path }) => path.endsWith('.csv')))
+      .toBe(true)
+    await db.updateTable('settlement_fetches').set(set).where('id', '=', id).execute()
+    await worked
+    const row = await db
+      .selectFrom('settlement_fetches')
+      .selectAll()
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow()
+    expect(row).toMatchObject({ ...set, file_id: null, failures: 0 })
+    const { files } = (await call(service, { url: '/settlements/files', token: till.key })).json()
+    expect(files).toEqual([])
+    expect(await auditOf(service, till.client, 'settlement.taken_in')).toEqual([])
+  },
+)
 
-test('a provider that fails is asked again, and the report is fetched once', async () => {
+test('a failing provider is called again, and the report is fetched once', async () => {
   const till = await openOwnShop(service, 'failing')
   const { day } = await sellYesterday(till)
   await configure(till, {})
   const broken = { path: '/v1/account/', kind: '500', user_id: till.mpUserId }
   await setFaults(service, { ...broken, method: 'GET' })
-  const { id } = (await want(till, day)).json()
+  const { id } = (await requestFetch(till, day)).json()
   await workAfter(0)
   await workAfter(61_000)
   expect(await read(till, id)).toMatchObject({ state: 'waiting' })
   await clearFaults(service)
-  // The answer to the order gets lost, after the provider has taken it.
+  // The answer to the order is lost after the provider has accepted it.
   await forgetRequests(service)
   await setFaults(service, { ...broken, method: 'POST', kind: 'drop_after' })
   await workAfter(5 * 60_000)
   await clearFaults(service)
   for (let step = 0; step < 4; step += 1) await workAfter(10 * 60_000)
   expect(await read(till, id)).toMatchObject({ state: 'taken_in' })
-  expect(await writesAbout(till)).toHaveLength(1)
+  expect(await writesFor(till)).toHaveLength(1)
 })
 
-test('days that are not over, turned round, or too many are refused', async () => {
+test('days that have not ended, in the wrong order, or too many are refused', async () => {
   const till = await openOwnShop(service, 'spans')
   const day = (ms: number) => dayOf(service.clock.now().getTime() + ms)
   for (const [from, to] of [
@@ -212,17 +215,17 @@ test('days that are not over, turned round, or too many are refused', async () =
     [day(-2 * dayMs), day(-3 * dayMs)],
     [day(-70 * dayMs), day(-2 * dayMs)],
   ]) {
-    expect((await want(till, '', { from, to })).statusCode).toBe(422)
+    expect((await requestFetch(till, '', { from, to })).statusCode).toBe(422)
   }
 })
 
 async function fetched(till: Till, day: string, steps = 4) {
-  const { id } = (await want(till, day)).json()
+  const { id } = (await requestFetch(till, day)).json()
   for (let step = 0; step < steps; step += 1) await workAfter(31_000)
   return read(till, id)
 }
 
-test('an order that is received and creates nothing (203) is refused, and not waited for', async () => {
+test('an order of a report that the provider answers with 203 creates nothing and is refused at once', async () => {
   const till = await openOwnShop(service, 'not created')
   const { day } = await sellYesterday(till)
   await configure(till, { not_created: true })
@@ -232,7 +235,7 @@ test('an order that is received and creates nothing (203) is refused, and not wa
   })
 })
 
-test('odd entries of the list are passed over: null, xlsx, deleted, pending, the connection test', async () => {
+test('odd entries of the list are skipped: null, xlsx, deleted, pending, the connection test', async () => {
   const till = await openOwnShop(service, 'odd list')
   const { day } = await sellYesterday(till)
   const entry = {
@@ -245,7 +248,7 @@ test('odd entries of the list are passed over: null, xlsx, deleted, pending, the
       null,
       7,
       { ...entry, file_name: 'made.xlsx', status: 'processed' },
-      { ...entry, file_name: 'gone.csv', status: 'deleted' },
+      { ...entry, file_name: 'removed.csv', status: 'deleted' },
       { ...entry, file_name: 'later.csv', status: 'pending' },
       { ...entry, file_name: 'half.csv', status: 'data-ready' },
       { ...entry, file_name: 'CONNECTION-CHECK-FILE.csv' },
@@ -256,26 +259,26 @@ test('odd entries of the list are passed over: null, xlsx, deleted, pending, the
   expect(await fetched(till, day)).toMatchObject({ state: 'taken_in', reason: null })
 })
 
-test('a listed file that is gone is not waited for: another report is ordered', async () => {
-  const till = await openOwnShop(service, 'ghost')
+test('when a listed file no longer exists another report is ordered', async () => {
+  const till = await openOwnShop(service, 'missing file')
   const { day } = await sellYesterday(till)
-  const ghost = {
-    file_name: 'ghost.csv',
+  const missing = {
+    file_name: 'missing.csv',
     begin_date: `${day}T00:00:00.000-04:00`,
     end_date: `${day}T23:59:59.999-04:00`,
     date_created: service.clock.now().toISOString(),
   }
-  await configure(till, { list: [ghost] })
+  await configure(till, { list: [missing] })
   await forgetRequests(service)
   expect(await fetched(till, day, 6)).toMatchObject({ state: 'taken_in', reason: null })
-  expect(await writesAbout(till)).toHaveLength(1)
+  expect(await writesFor(till)).toHaveLength(1)
 })
 
-test('the states data-ready and enabled: the report is made when its file has a name', async () => {
-  const till = await openOwnShop(service, 'other words')
+test('with the states data-ready and enabled a report is made when its file has a name', async () => {
+  const till = await openOwnShop(service, 'other states')
   const { day } = await sellYesterday(till)
   await configure(till, { words: { making: 'data-ready', made: 'enabled' } })
-  const { id } = (await want(till, day)).json()
+  const { id } = (await requestFetch(till, day)).json()
   await workAfter(0)
   await workAfter(31_000)
   expect(await read(till, id)).toMatchObject({ state: 'ordered' })
@@ -283,7 +286,7 @@ test('the states data-ready and enabled: the report is made when its file has a 
   expect(await read(till, id)).toMatchObject({ state: 'taken_in' })
 })
 
-test('a report that was made as xlsx is refused and says what to set', async () => {
+test('a report that was made as xlsx is refused, and the reason names the format to set', async () => {
   const till = await openOwnShop(service, 'made as xlsx')
   const { day } = await sellYesterday(till)
   await configure(till, { file_type: 'xlsx' })
@@ -300,12 +303,12 @@ test('a report that was made before its day had ended is not the report of that 
   service.clock.advance(startMs + 16 * 3_600_000 - service.clock.now().getTime())
   const day = dayOf(service.clock.now().getTime())
   await sellNow(till, 'N-1')
-  const { access_token: sealed } = await service.database.db
+  const { access_token: encrypted } = await service.database.db
     .selectFrom('oauth_connections')
     .select('access_token')
     .where('mp_user_id', '=', till.mpUserId)
     .executeTakeFirstOrThrow()
-  const token = openToken(service.deps, asClientName(till.client), 'access_token', sealed)
+  const token = openToken(service.deps, asClientName(till.client), 'access_token', encrypted)
   const ordered = await fetch(`${service.sandbox.url}/v1/account/settlement_report`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
@@ -320,10 +323,10 @@ test('a report that was made before its day had ended is not the report of that 
   service.clock.advance(dayMs)
   await forgetRequests(service)
   expect(await fetched(till, day)).toMatchObject({ state: 'taken_in' })
-  expect(await writesAbout(till)).toHaveLength(1)
+  expect(await writesFor(till)).toHaveLength(1)
 })
 
-test('a fetched report that is damaged after 510 rows enters not at all', async () => {
+test('of a fetched report that is damaged after 510 rows no row is stored', async () => {
   const till = await openOwnShop(service, 'damaged late')
   const { day } = await sellYesterday(till)
   const box = await service.database.db

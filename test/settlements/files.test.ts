@@ -48,7 +48,7 @@ async function sell(reference: string, amount = '1000,00', seller = till): Promi
 const lineOf = (sold: Sold, net = '940.10', reference = '') =>
   `${reference},${sold.paymentId},${sold.mpOrderId},SETTLEMENT,1000.00,2026-11-21T10:30:00.000-04:00,-43.90,0.00,-16.00,${taxes},${net},2026-12-01T10:30:00.000-04:00`
 
-const handIn = (lines: readonly string[], seller = till, query = '') =>
+const upload = (lines: readonly string[], seller = till, query = '') =>
   service.app.inject({
     method: 'POST',
     url: `/settlements/files${query}`,
@@ -65,7 +65,7 @@ const rowsOf = (client: string) =>
     .orderBy('at')
     .execute()
 
-test('a report settles the net of its charges, and read three times it adds nothing', async () => {
+test('a report settles the net of its charges, and uploaded three times it adds nothing', async () => {
   const till = await openShop(service, 'three times', '6105')
   const sold = await sell('N-1', '1000,00', till)
   const lines = [
@@ -73,7 +73,7 @@ test('a report settles the net of its charges, and read three times it adds noth
     `,${sold.paymentId},${sold.mpOrderId},REFUND,-100.00,2026-11-22T10:00:00.000-04:00,4.39,0.00,0.00,,-95.61,`,
     `,99001,,PAYOUTS,-500.00,2026-11-22T11:00:00.000-04:00,0.00,0.00,0.00,,-500.00,`,
   ]
-  const first = await handIn(lines, till, '?name=dia.csv')
+  const first = await upload(lines, till, '?name=dia.csv')
   expect(first.statusCode, first.body).toBe(200)
   expect(first.json()).toMatchObject({
     report: 'settlement',
@@ -110,7 +110,7 @@ test('a report settles the net of its charges, and read three times it adds noth
   })
   const before = await rowsOf(till.client)
   for (const _ of [2, 3]) {
-    const again = await handIn(lines, till, '?name=dia.csv')
+    const again = await upload(lines, till, '?name=dia.csv')
     expect(again.json()).toMatchObject({ id: first.json().id, added: 0, changed: 0, known: 3 })
   }
   const after = await rowsOf(till.client)
@@ -123,28 +123,28 @@ test('a report settles the net of its charges, and read three times it adds noth
   expect(files).toMatchObject([{ name: 'dia.csv', added: 3, readings: 3, origin: 'handed_in' }])
 })
 
-test('another report with the same movements adds those alone that are new', async () => {
+test('another report with the same movements adds only the new ones', async () => {
   const [a, b] = [await sell('N-2'), await sell('N-3')]
   const refund = (at: string) =>
     `,${a.paymentId},${a.mpOrderId},REFUND,-100.00,${at},0.00,0.00,0.00,,-100.00,`
-  // Two refunds alike on one day, and a third on the next, which the first report ends before.
+  // Two equal refunds on one day, and a third on the next day, before which the first report ends.
   const early = [
     lineOf(a),
     refund('2026-11-22T10:00:00-04:00'),
     refund('2026-11-22T10:00:00-04:00'),
   ]
-  expect((await handIn(early)).json()).toMatchObject({ added: 3 })
+  expect((await upload(early)).json()).toMatchObject({ added: 3 })
   const late = [...early, refund('2026-11-23T10:00:00-04:00'), lineOf(b)]
-  expect((await handIn(late)).json()).toMatchObject({ rows: 5, added: 2, known: 3 })
+  expect((await upload(late)).json()).toMatchObject({ rows: 5, added: 2, known: 3 })
   const tail = [refund('2026-11-23T11:00:00-03:00')]
-  expect((await handIn(tail)).json()).toMatchObject({ rows: 1, added: 0, known: 1 })
+  expect((await upload(tail)).json()).toMatchObject({ rows: 1, added: 0, known: 1 })
   const rows = (await rowsOf('acme')).filter(({ order_id }) => order_id === a.orderId)
   expect(rows.map(({ net_cents }) => net_cents)).toEqual([94_010, -10_000, -10_000, -10_000])
 })
 
-test('a report with fewer columns takes nothing away, and a corrected movement is changed in place', async () => {
+test('a report with fewer columns removes nothing, and a corrected movement is changed in place', async () => {
   const sold = await sell('N-4')
-  await handIn([lineOf(sold)])
+  await upload([lineOf(sold)])
   const bare = `SOURCE_ID;TRANSACTION_TYPE;TRANSACTION_AMOUNT;SETTLEMENT_NET_AMOUNT\n${sold.paymentId};SETTLEMENT;1.000,00;940,10\n`
   const json = await call(service, {
     url: '/settlements/files',
@@ -153,13 +153,13 @@ test('a report with fewer columns takes nothing away, and a corrected movement i
   })
   expect(json.json()).toMatchObject({ rows: 1, added: 0, changed: 0, known: 1 })
   expect(await netOf(sold)).toMatchObject({ state: 'settled', fee: '43.90', unexplained: '0.00' })
-  expect((await handIn([lineOf(sold, '930.10')])).json()).toMatchObject({ added: 0, changed: 1 })
+  expect((await upload([lineOf(sold, '930.10')])).json()).toMatchObject({ added: 0, changed: 1 })
   expect(await netOf(sold)).toMatchObject({ net: '930.10', unexplained: '10.00' })
 })
 
 test('a charge that the report has with another amount differs', async () => {
   const sold = await sell('N-5', '1200,00')
-  await handIn([lineOf(sold)])
+  await upload([lineOf(sold)])
   expect(await netOf(sold)).toMatchObject({
     state: 'differs',
     gross: '1000.00',
@@ -172,13 +172,13 @@ test('a movement is found by its reference when its payment is that of the order
   const sold = await sell('N-6')
   const line = (source: string) =>
     lineOf({ ...sold, mpOrderId: '', paymentId: source }, '940.10', 'N-6')
-  expect((await handIn([line('1')])).json()).toMatchObject({ without_order: 1 })
+  expect((await upload([line('1')])).json()).toMatchObject({ without_order: 1 })
   expect(await netOf(sold)).toBeNull()
-  expect((await handIn([line(sold.paymentId)])).json()).toMatchObject({ without_order: 0 })
+  expect((await upload([line(sold.paymentId)])).json()).toMatchObject({ without_order: 0 })
   expect(await netOf(sold)).toMatchObject({ state: 'settled' })
 })
 
-test('a release report settles the net, and its balances are no movements', async () => {
+test('a release report settles the net, and its balances are not movements', async () => {
   const sold = await sell('N-7')
   const content = [
     'DATE,SOURCE_ID,RECORD_TYPE,DESCRIPTION,NET_CREDIT_AMOUNT,NET_DEBIT_AMOUNT,GROSS_AMOUNT,MP_FEE_AMOUNT,ORDER_MP',
@@ -197,9 +197,9 @@ test('a release report settles the net, and its balances are no movements', asyn
   })
 })
 
-test('a file that cannot be read is refused whole, and the refusal names its line', async () => {
+test('a file that cannot be parsed is refused as a whole, and the error names its line', async () => {
   const sold = await sell('N-8')
-  const refused = await handIn([lineOf(sold), lineOf(sold, 'much')])
+  const refused = await upload([lineOf(sold), lineOf(sold, 'much')])
   expect(refused.statusCode).toBe(422)
   expect(refused.json().details).toEqual([
     {
@@ -209,7 +209,7 @@ test('a file that cannot be read is refused whole, and the refusal names its lin
     },
   ])
   expect(await netOf(sold)).toBeNull()
-  const zone = await handIn([lineOf(sold)], till, '?zone=Madrid')
+  const zone = await upload([lineOf(sold)], till, '?zone=Madrid')
   expect(zone.statusCode).toBe(422)
   const bytes = await service.app.inject({
     method: 'POST',
@@ -220,9 +220,9 @@ test('a file that cannot be read is refused whole, and the refusal names its lin
   expect(bytes.statusCode).toBe(400)
 })
 
-test('a report speaks of nobody else’s orders', async () => {
+test('a report does not affect orders of another client', async () => {
   const sold = await sell('N-9')
-  expect((await handIn([lineOf(sold)], other)).json()).toMatchObject({ added: 1, without_order: 1 })
+  expect((await upload([lineOf(sold)], other)).json()).toMatchObject({ added: 1, without_order: 1 })
   expect(await netOf(sold)).toBeNull()
   const files = await call(service, { url: '/settlements/files', token: other.key })
   expect(files.json().total).toBe(1)
@@ -233,7 +233,7 @@ test('the net of a span is the sum of its charges, to the cent', async () => {
   const url = `/settlements/net?from=${new Date(service.clock.now().getTime() - 3_600_000).toISOString()}`
   const sold = [await sell('S-1', '1000,00', shop), await sell('S-2', '1000,00', shop)]
   await sell('S-3', '55,55', shop)
-  await handIn(
+  await upload(
     sold.map((one) => lineOf(one)),
     shop,
   )
@@ -261,31 +261,31 @@ test('the net of a span is the sum of its charges, to the cent', async () => {
   })
 })
 
-test('T22: only a report may be larger than other bodies, and has its limit too', {
+test('T22: only a report may be larger than other bodies, up to its own limit', {
   tags: ['long'],
 }, async () => {
   const till = await openShop(service, 'large', '6104')
   const line = (id: number) =>
     `,${id},,PAYOUTS,-1.00,2026-11-22T11:00:00.000-04:00,0.00,0.00,0.00,,-1.00,`
   const lines = Array.from({ length: 5_000 }, (_, id) => line(id))
-  const large = await handIn(lines, till)
+  const large = await upload(lines, till)
   expect(large.json()).toMatchObject({ rows: 5_000, added: 5_000, totals: { net: '-5000.00' } })
-  expect((await handIn(lines, till)).json()).toMatchObject({ added: 0, known: 5_000 })
+  expect((await upload(lines, till)).json()).toMatchObject({ added: 0, known: 5_000 })
   const url = '/settlements/files'
   const json = await call(service, { url, token: till.key, body: { content: lines.join('\n') } })
   expect(json.statusCode).toBe(413)
   const huge = Array.from({ length: 9 }, () => 'x'.repeat(1024 * 1024))
-  expect((await handIn(huge, till)).statusCode).toBe(413)
+  expect((await upload(huge, till)).statusCode).toBe(413)
 })
 
-test('taking in a report is told in the audit log', async () => {
+test('an upload is audited', async () => {
   const shop = await openShop(service, 'audited', '6106')
   const lines = [1, 2, 3].map(
     (id) => `,${id},,PAYOUTS,-1.00,2026-11-22T11:00:00.000-04:00,0.00,0.00,0.00,,-1.00,`,
   )
   const sold = await sell('N-10', '1000,00', shop)
   for (const report of [lines, [lineOf(sold)], [lineOf(sold, '930.10')]]) {
-    expect((await handIn(report, shop)).statusCode).toBe(200)
+    expect((await upload(report, shop)).statusCode).toBe(200)
   }
   const { logs } = (
     await asAdmin(service, { url: '/admin/activity?client=audited&limit=200' })
@@ -299,7 +299,7 @@ test('taking in a report is told in the audit log', async () => {
   })
 })
 
-test('a report that cannot be written in the audit log is not kept', async () => {
+test('a report whose audit entry cannot be written is not stored', async () => {
   const sold = await sell('N-0')
   const { db } = service.database
   await sql`create function refuse_report_entry() returns trigger language plpgsql as
@@ -307,7 +307,7 @@ test('a report that cannot be written in the audit log is not kept', async () =>
   await sql`create trigger refuse_report_entry before insert on activity_log for each row
     when (new.action like 'settlement.%') execute function refuse_report_entry()`.execute(db)
   try {
-    expect((await handIn([lineOf(sold)], till, '?name=sin.csv')).statusCode).toBe(500)
+    expect((await upload([lineOf(sold)], till, '?name=sin.csv')).statusCode).toBe(500)
   } finally {
     await sql`drop trigger refuse_report_entry on activity_log`.execute(db)
     await sql`drop function refuse_report_entry()`.execute(db)
@@ -317,6 +317,6 @@ test('a report that cannot be written in the audit log is not kept', async () =>
     return listed.json().files.map((file: { name: string | null }) => file.name)
   }
   expect(await names()).not.toContain('sin.csv')
-  expect((await handIn([lineOf(sold)], till, '?name=sin.csv')).statusCode).toBe(200)
+  expect((await upload([lineOf(sold)], till, '?name=sin.csv')).statusCode).toBe(200)
   expect(await names()).toContain('sin.csv')
 })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startTestService, type TestService } from '../support/service.ts'
 import { openShop, type Till } from '../support/till.ts'
 
-/** Reports that are made to be slow: many lines of one movement, and many uploads at once. */
+/** Reports that are slow to process: many lines of one movement, and many uploads at once. */
 
 let service: TestService
 let till: Till
@@ -21,7 +21,7 @@ const columns =
 const line = (source: string, amount = '10.00') =>
   `${source},SETTLEMENT,${amount},2026-11-21T10:30:00.000-04:00,${amount}`
 
-const handIn = (lines: readonly string[], seller = till) =>
+const upload = (lines: readonly string[], seller = till) =>
   service.app.inject({
     method: 'POST',
     url: '/settlements/files',
@@ -29,7 +29,7 @@ const handIn = (lines: readonly string[], seller = till) =>
     payload: [columns, ...lines, ''].join('\n'),
   })
 
-/** Rows of settlements that the service has read from the database while `work` ran. */
+/** Rows of settlements that the service reads from the database while `work` runs. */
 async function rowsReadBy<T>(work: () => Promise<T>): Promise<{ rows: number; result: T }> {
   const executor = Object.getPrototypeOf(service.database.db.getExecutor())
   const spy = vi.spyOn(executor, 'executeQuery')
@@ -44,9 +44,9 @@ async function rowsReadBy<T>(work: () => Promise<T>): Promise<{ rows: number; re
   return { result, rows }
 }
 
-test('a report with more lines of one SOURCE_ID than any has is refused, and nothing of it is kept', async () => {
+test('a report with too many lines of one SOURCE_ID is refused, and nothing of it is stored', async () => {
   const lines = Array.from({ length: 2_001 }, () => line('700'))
-  const refused = await handIn([line('701'), ...lines])
+  const refused = await upload([line('701'), ...lines])
   expect([refused.statusCode, refused.json().code]).toEqual([422, 'VALIDATION_ERROR'])
   expect(refused.json().details).toEqual([
     { path: 'content', message: 'line 2003: SOURCE_ID 700 stands in more than 2,000 lines' },
@@ -60,25 +60,25 @@ test('a report with more lines of one SOURCE_ID than any has is refused, and not
   expect(files).toEqual([])
 })
 
-test('the work of an upload grows with its lines, also when the same lines come again in another order', async () => {
+test('the work of an upload grows linearly, also when the same lines come again in another order', async () => {
   const ids = Array.from({ length: 8 }, (_, index) => String(800 + index))
   const lines = Array.from({ length: 8 * 1_000 }, (_, index) => line(String(ids[index % 8])))
-  const first = await rowsReadBy(() => handIn(lines))
+  const first = await rowsReadBy(() => upload(lines))
   expect(first.result.json()).toMatchObject({ rows: 8_000, added: 8_000 })
   expect(first.rows).toBe(0)
-  const again = await rowsReadBy(() => handIn(lines.toReversed()))
+  const again = await rowsReadBy(() => upload(lines.toReversed()))
   expect(again.result.json()).toMatchObject({ rows: 8_000, added: 0, known: 8_000 })
   // Each known movement is read about once, not once for each batch of lines.
   expect(again.rows).toBeLessThan(3 * 8_000)
 }, 60_000)
 
-test('one upload of a client at a time, and two in all; the others are asked to come again, charges are not', async () => {
+test('one upload of a client runs at a time, and two in all; the others get a Retry-After', async () => {
   const slow = Array.from({ length: 1_500 }, (_, index) => line(String(900_000 + index)))
   const answers = await Promise.all([
-    handIn(slow),
-    handIn([line('1')]),
-    handIn(slow, other),
-    handIn([line('2')], third),
+    upload(slow),
+    upload([line('1')]),
+    upload(slow, other),
+    upload([line('2')], third),
   ])
   const statuses = answers.map(({ statusCode }) => statusCode)
   expect(statuses.filter((status) => status === 200)).toHaveLength(2)
@@ -86,9 +86,9 @@ test('one upload of a client at a time, and two in all; the others are asked to 
   for (const answer of answers.filter(({ statusCode }) => statusCode !== 200)) {
     expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
   }
-  expect((await handIn([line('1')])).statusCode).toBe(200)
-  expect((await handIn([line('2')], third)).statusCode).toBe(200)
-  // A refused upload gives its place back, too.
-  expect((await handIn(['broken'])).statusCode).toBe(422)
-  expect((await handIn([line('3')])).statusCode).toBe(200)
+  expect((await upload([line('1')])).statusCode).toBe(200)
+  expect((await upload([line('2')], third)).statusCode).toBe(200)
+  // A refused upload no longer counts.
+  expect((await upload(['broken'])).statusCode).toBe(422)
+  expect((await upload([line('3')])).statusCode).toBe(200)
 })

@@ -20,7 +20,7 @@ beforeAll(async () => {
   service = await startTestService()
   classesAtStart = await classes()
 })
-// The rules for charges hold for every shop.
+// The rules for charges apply to every shop.
 afterEach(async () => {
   const { db } = service.database
   await db.deleteFrom('charge_classes').execute()
@@ -48,7 +48,7 @@ const sirtac = {
   amount: '10.00',
 }
 
-test('the net of a charge is estimated by the charges of its payment, once that is read', async () => {
+test('the net of a charge is estimated from the fees of its payment, once the payment is read', async () => {
   const till = await openOwnShop(service, 'estimated')
   const orderId = await pay(till, 'E-1')
   expect(await netOf(till, orderId)).toBeNull()
@@ -79,14 +79,14 @@ test('the net of a charge is estimated by the charges of its payment, once that 
   expect(list.json().orders).toMatchObject([{ order_id: orderId, net }])
 })
 
-test('the cost of instalments is told apart from the fee', async () => {
+test('the cost of instalments is separate from the fee', async () => {
   const till = await openOwnShop(service, 'instalments')
   const orderId = await pay(till, 'I-1', { ...payByCard, installments: 3 })
   await watch()
   expect(await netOf(till, orderId)).toMatchObject({ financing: '90.00', net: '850.10' })
 })
 
-test('charges that are not told yet are waited for', async () => {
+test('the net is null while the payment has no fees yet', async () => {
   const till = await openOwnShop(service, 'later')
   await sandboxCall(service, 'PUT', '/_sandbox/index', { charges_after_ms: 3_600_000 })
   const orderId = await pay(till, 'L-1')
@@ -95,8 +95,8 @@ test('charges that are not told yet are waited for', async () => {
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
 })
 
-test('a refund leaves the net of the charge as it was', async () => {
-  const till = await openOwnShop(service, 'given back')
+test('a refund does not change the net of the charge', async () => {
+  const till = await openOwnShop(service, 'refunded')
   const orderId = await pay(till, 'R-1')
   await watch()
   const before = await netOf(till, orderId)
@@ -105,7 +105,7 @@ test('a refund leaves the net of the charge as it was', async () => {
   expect(await netOf(till, orderId)).toEqual(before)
 })
 
-test('a report that agrees with the payment settles the net, and one that does not differs', async () => {
+test('a report that agrees with the payment settles the net; one that does not makes it differ', async () => {
   const till = await openOwnShop(service, 'reported')
   const orderId = await pay(till, 'P-1')
   await watch()
@@ -114,7 +114,7 @@ test('a report that agrees with the payment settles the net, and one that does n
     .select('payment_id')
     .where('order_id', '=', orderId)
     .executeTakeFirstOrThrow()
-  const handIn = (net: string) =>
+  const upload = (net: string) =>
     call(service, {
       url: '/settlements/files',
       token: till.key,
@@ -123,13 +123,13 @@ test('a report that agrees with the payment settles the net, and one that does n
         content: `SOURCE_ID,TRANSACTION_TYPE,TRANSACTION_DATE,TRANSACTION_AMOUNT,FEE_AMOUNT,TAXES_AMOUNT,SETTLEMENT_NET_AMOUNT\n${payment.payment_id},SETTLEMENT,2026-11-21,1000.00,-43.90,-16.00,${net}\n`,
       },
     })
-  expect((await handIn('940.10')).json()).toMatchObject({ added: 1, without_order: 0 })
+  expect((await upload('940.10')).json()).toMatchObject({ added: 1, without_order: 0 })
   expect(await netOf(till, orderId)).toMatchObject({
     state: 'settled',
     taxes: [sirtac, { amount: '6.00' }],
     net: '940.10',
   })
-  await handIn('930.10')
+  await upload('930.10')
   expect(await netOf(till, orderId)).toMatchObject({
     state: 'differs',
     net: '930.10',
@@ -138,8 +138,8 @@ test('a report that agrees with the payment settles the net, and one that does n
   })
 })
 
-test('a name that no rule knows is not classed until the operator says what it is, for all that came before', async () => {
-  const till = await openOwnShop(service, 'unheard of')
+test('an unknown fee is not classed until the operator sets its class, also for earlier charges', async () => {
+  const till = await openOwnShop(service, 'unknown fee')
   const orderId = await pay(till, 'U-1')
   await watch()
   const set = (body: object) =>
@@ -186,8 +186,8 @@ test('a name that no rule knows is not classed until the operator says what it i
   expect(client.statusCode).toBe(403)
 })
 
-test('a rule by which not every net was computed when its process ended is applied by the next one', async () => {
-  const till = await openOwnShop(service, 'left over')
+test('a rule that was not applied to every net when its process ended is applied by the next one', async () => {
+  const till = await openOwnShop(service, 'not applied')
   const orderId = await pay(till, 'W-1')
   await watch()
   await service.database.db

@@ -22,7 +22,7 @@ const settlement = [
   '',
 ].join('\n')
 
-test('a settlement report is read with all that counts', async () => {
+test('a settlement report is read with all its fields', async () => {
   const [charge, refund, ...more] = await read(settlement)
   expect(more).toEqual([])
   expect(charge).toEqual({
@@ -86,7 +86,7 @@ test('a release report gives its movements, without balances and sums', async ()
   ])
 })
 
-describe('the quirks of the files', () => {
+describe('a report file', () => {
   const list =
     '[{financial_entity:caba,amount:-107.73,detail:a,b},{financial_entity:x,amount:-1,detail:c}]'
   const columns =
@@ -97,7 +97,7 @@ describe('the quirks of the files', () => {
     [columns, ['1', 'SETTLEMENT', '10.00', cell, '8.50']]
       .map((cells) => cells.join(separator))
       .join('\n')
-  const wanted = [
+  const expectedLines = [
     {
       sourceId: '1',
       grossCents: 1_000,
@@ -113,18 +113,21 @@ describe('the quirks of the files', () => {
     { financial_entity: 'x', amount: -1, detail: 'c' },
   ])
 
-  test.each([',', ';', '|', '\t'])('lists of taxes between separators %j', async (separator) => {
-    for (const cell of [list, `"${list}"`, quoted, `"${quoted.replaceAll('"', '""')}"`]) {
-      expect(await read(file(cell, separator)), cell).toMatchObject(wanted)
-    }
-  })
+  test.each([',', ';', '|', '\t'])(
+    'may contain lists of taxes with the separator %j',
+    async (separator) => {
+      for (const cell of [list, `"${list}"`, quoted, `"${quoted.replaceAll('"', '""')}"`]) {
+        expect(await read(file(cell, separator)), cell).toMatchObject(expectedLines)
+      }
+    },
+  )
 
   // As the provider writes them: quoted cells of JSON whose own quotes are not doubled.
   const undoubled =
     '"[{"financial_entity":"caba","amount":"-107.73","detail":"a,b"}, {"financial_entity":"x","amount":"-1","detail":"c"}]"'
 
   test.each([',', ';', '|', '\t'])(
-    'quotes that are not doubled, separator %j',
+    'may contain quotes that are not doubled, with the separator %j',
     async (separator) => {
       const more = [
         '"[{}]"',
@@ -141,13 +144,16 @@ describe('the quirks of the files', () => {
           '',
         ].join('\r\n')
         for (const chunk of [text.length, 1, 13]) {
-          expect(await read(text, chunk), metadata).toMatchObject([wanted[0], wanted[0]])
+          expect(await read(text, chunk), metadata).toMatchObject([
+            expectedLines[0],
+            expectedLines[0],
+          ])
         }
       }
     },
   )
 
-  test('a list without taxes', async () => {
+  test('may contain a list without taxes', async () => {
     for (const cell of ['"[{}]"', '[{}]', '[]', '{}']) {
       expect(await read(file(cell, ',')), cell).toMatchObject([{ netCents: 850, taxes: [] }])
     }
@@ -158,32 +164,32 @@ describe('the quirks of the files', () => {
     [undoubled.replace('a,b', 'a "b"'), 'Line 2, column TAXES_DISAGGREGATED'],
     [undoubled.replace('}]"', '}"'), 'Line 2, column TAXES_DISAGGREGATED'],
     ['"[{"amount":"x"}]"', 'Line 2 has a TAXES_DISAGGREGATED that cannot be read: expected'],
-  ])('quotes that leave it open where a cell ends are refused: %#', async (cell, reason) => {
+  ])('is refused when its quotes do not show where a cell ends: %#', async (cell, reason) => {
     for (const separator of [',', ';']) {
       await expect(read(file(cell, separator)), cell).rejects.toThrow(reason)
       await expect(read(file(cell, separator)), cell).rejects.toThrow('expected')
     }
   })
 
-  test('a byte order mark, line ends of Windows, and pieces of any length', async () => {
+  test('may have a byte order mark and Windows line ends, and is read in chunks of any length', async () => {
     const text = `\ufeff${settlement.replaceAll('\n', '\r\n')}`
     const whole = await read(settlement)
     for (const chunk of [1, 7, 64, text.length]) expect(await read(text, chunk)).toEqual(whole)
   })
 
-  test('a time without an offset is of GMT-4, or of the zone that is given', async () => {
+  test('may have times without an offset: they are of GMT-4, or of the given zone', async () => {
     const text = `${file('', ',').replace('SOURCE_ID', 'TRANSACTION_DATE,SOURCE_ID').replace('\n1', '\n2026-11-21 23:30:00,1')}`
     expect((await read(text))[0]?.at).toEqual(new Date('2026-11-22T03:30:00Z'))
     expect((await read(text, 9, '-03:00'))[0]?.at).toEqual(new Date('2026-11-22T02:30:00Z'))
   })
 
-  test('a separator at the end of each line', async () => {
+  test('may have a separator at the end of each line', async () => {
     const text = file('', ';').split('\n').join(';\n')
     expect(await read(`${text};`)).toMatchObject([{ sourceId: '1', netCents: 850, taxes: [] }])
   })
 })
 
-test('a release report with the Spanish headers of the provider', async () => {
+test('a release report with the Spanish headers of the provider is read', async () => {
   const text = [
     'Fecha de liquidación;ID de operación en Mercado Pago;Código de referencia;Tipo de registro;Descripción;Monto neto acreditado;Monto neto debitado;MONTO BRUTO DE LA OPERACIÓN;Comision de Mercado Pago;Comisión por ofrecer cuotas sin interés;Impuestos cobrados por retenciones IIBB;Saldo;Cuotas;Desglose de impuestos;ID de la solicitud;Columna nueva',
     '2026-11-21T10:30:00.000-04:00;111222333;0001-1;release;payment;9.101,00;0,00;10.000,00;-439,00;-300,00;-160,00;10.601,25;3;"[{"financial_entity":"caba","amount":"-160.00"}]";ORD01A;x',
@@ -211,12 +217,12 @@ test('a release report with the Spanish headers of the provider', async () => {
   }
   const twice = text.replace('Columna nueva', 'SOURCE_ID')
   await expect(read(twice)).rejects.toThrow('SOURCE_ID twice')
-  // A balance in Spanish would be counted as money that moved.
+  // A balance in Spanish would be counted as a movement.
   await expect(read(text.replace(';release;', ';Saldo inicial;'))).rejects.toThrow(
     'Line 2 has a RECORD_TYPE that cannot be read: expected one of release',
   )
   expect(await read(text.replace(';release;', ';subtotal;'))).toEqual([])
-  // Named in no source: refused, not guessed.
+  // A header of no known source is refused.
   const unknown = text.replace('Monto neto debitado', 'Débito')
   await expect(read(unknown)).rejects.toThrow('NET_DEBIT_AMOUNT is missing')
 })
@@ -241,11 +247,11 @@ test.each([
     'Line 2 has 16 values, and the header 15: expected none after COUPON_AMOUNT',
   ],
   [settlement.replace('COUPON_AMOUNT', 'SOURCE_ID'), 'SOURCE_ID twice'],
-])('a file that cannot be read is refused with its line: %#', async (text, reason) => {
+])('a file that cannot be parsed is refused with its line: %#', async (text, reason) => {
   await expect(read(text)).rejects.toThrow(reason)
 })
 
-test('amounts are read to the cent, and refused where they could mean two', () => {
+test('amounts are read to the cent, and refused when they are ambiguous', () => {
   const cents = (text: string) => centsOfReport(text)
   expect(
     ['-107.73', '10', '10.5', '1,234.50', '1.234,50', '+3,2', '0.000', '', '-0'].map(cents),
@@ -255,7 +261,7 @@ test('amounts are read to the cent, and refused where they could mean two', () =
   }
 })
 
-test('zones are read as the provider writes them', () => {
+test('zones are read in the notations of the provider', () => {
   expect(['GMT-03', 'GMT-4', 'UTC+5:30', '-03:00', 'GMT'].map(offsetOfZone)).toEqual([
     '-03:00',
     '-04:00',
@@ -266,7 +272,7 @@ test('zones are read as the provider writes them', () => {
   expect(offsetOfZone('America/Argentina/Buenos_Aires')).toBeUndefined()
 })
 
-test('a list of taxes that is none is refused', () => {
+test('an invalid list of taxes is refused', () => {
   for (const text of ['x', '[{detail:a}]', '[{amount:a}]', '{{', '[1]']) {
     expect(taxesOfCell(text), text).toBeUndefined()
   }
@@ -275,11 +281,11 @@ test('a list of taxes that is none is refused', () => {
 test.each([
   ['2026-12-01', '-04:00', '2026-12-01'],
   ['2026-12-01T02:30:00.000-04:00', '-04:00', '2026-12-01'],
-  // The same moment as other reports show it.
+  // The same time in another zone.
   ['2026-12-01T11:30:00.000+05:00', '-04:00', '2026-12-01'],
   ['2026-12-02T00:30:00.000+05:00', '+05:00', '2026-12-01'],
   ['2026-12-01 00:30:00', '-03:00', '2026-11-30'],
   ['soon', '-04:00', null],
-])('the day of %s, without a zone %s, is %s, however a report shows it', (text, offset, day) => {
+])('the day of %s, without a zone %s, is %s, in every notation of reports', (text, offset, day) => {
   expect(dayOfReport(text, offset)).toBe(day)
 })

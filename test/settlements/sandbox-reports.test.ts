@@ -20,7 +20,7 @@ async function pay(till: Till, reference: string): Promise<string> {
   return order_id
 }
 
-/** As the shop does it in the provider's panel: orders a report and downloads it. */
+/** Orders a report and downloads it, as the shop does in the provider's panel. */
 async function download(
   till: Till,
   kind: string,
@@ -56,7 +56,7 @@ async function download(
   return (await fetch(`${base}/${task.file_name}`, { headers })).text()
 }
 
-const handIn = (till: Till, content: string) =>
+const upload = (till: Till, content: string) =>
   service.app.inject({
     method: 'POST',
     url: '/settlements/files',
@@ -64,8 +64,8 @@ const handIn = (till: Till, content: string) =>
     payload: content,
   })
 
-test('settlement reports of the sandbox in every form it has are taken in once, to the cent', async () => {
-  const till = await openOwnShop(service, 'formed')
+test('settlement reports of the sandbox in every format are counted once, to the cent', async () => {
+  const till = await openOwnShop(service, 'formats')
   const beganMs = service.clock.now().getTime()
   const orders = [await pay(till, 'F-1'), await pay(till, 'F-2'), await pay(till, 'F-3')]
   await refund(service, till, String(orders[0]), '250,00')
@@ -88,7 +88,7 @@ test('settlement reports of the sandbox in every form it has are taken in once, 
     { json_cells: 'doubled' },
   ]
   const listOf = {
-    // Bare between separators.
+    // Unquoted between separators.
     bare: /[,;\t]\[\{financial_entity:caba,amount:-10\.00,/,
     undoubled: /[,;]"\[\{"financial_entity":"caba","amount":"-10\.00",[^}]*\}, \{/,
     doubled: /,"\[\{""financial_entity"":""caba"",/,
@@ -96,7 +96,7 @@ test('settlement reports of the sandbox in every form it has are taken in once, 
   for (const [at, config] of forms.entries()) {
     const file = await download(till, 'settlement', config, span)
     expect(file).toMatch(listOf[(config.json_cells ?? 'bare') as keyof typeof listOf])
-    const answer = await handIn(till, file)
+    const answer = await upload(till, file)
     expect(answer.json(), answer.body).toMatchObject({
       rows: 4,
       added: at === 0 ? 4 : 0,
@@ -104,7 +104,7 @@ test('settlement reports of the sandbox in every form it has are taken in once, 
       without_order: 0,
       totals: sums,
     })
-    expect((await handIn(till, file)).json()).toMatchObject({ added: 0, known: 4 })
+    expect((await upload(till, file)).json()).toMatchObject({ added: 0, known: 4 })
   }
   for (const order of orders) {
     expect((await readOrder(service, till, order)).json().net).toMatchObject({
@@ -117,8 +117,8 @@ test('settlement reports of the sandbox in every form it has are taken in once, 
   }
 })
 
-test('reports that are stretched to the end of their days overlap, and each movement is there once', async () => {
-  const till = await openOwnShop(service, 'stretched')
+test('reports that are extended to the end of their days overlap, and each movement is stored once', async () => {
+  const till = await openOwnShop(service, 'extended')
   const beganMs = service.clock.now().getTime()
   for (let day = 0; day < 4; day += 1) {
     await pay(till, `D-${day}`)
@@ -128,12 +128,12 @@ test('reports that are stretched to the end of their days overlap, and each move
   for (let day = 0; day < 4; day += 1) {
     const fromMs = beganMs + day * dayMs - 60_000
     const file = await download(till, 'settlement', {}, { fromMs, toMs: fromMs + dayMs })
-    added += (await handIn(till, file)).json().added
+    added += (await upload(till, file)).json().added
   }
   expect(added).toBe(4)
 })
 
-test('a release report of the sandbox settles what it releases', async () => {
+test('a release report of the sandbox settles the net of what it releases', async () => {
   const till = await openOwnShop(service, 'released')
   const beganMs = service.clock.now().getTime()
   const order = await pay(till, 'R-1')
@@ -146,7 +146,7 @@ test('a release report of the sandbox settles what it releases', async () => {
     { fromMs: beganMs, toMs: beganMs + 11 * dayMs },
   )
   expect(file).toContain('initial_available_balance')
-  expect((await handIn(till, file)).json()).toMatchObject({
+  expect((await upload(till, file)).json()).toMatchObject({
     report: 'release',
     rows: 1,
     added: 1,
