@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** A chain with boxes that sell all day, as it stands in the tables. */
+/** A chain with boxes that sell all day, inserted into the tables. */
 async function openChain(client: string): Promise<void> {
   const now = service.clock.now()
   await sql`insert into pos (id, client, store_id, external_id, mp_external_id, name, mp_pos_id, state, created_at)
@@ -34,7 +34,7 @@ async function openChain(client: string): Promise<void> {
   )
 }
 
-test('many boxes are derived by as many statements as one, and a charge makes no more for it', async () => {
+test('deriving many boxes takes no more statements than one, and a charge takes no more because of it', async () => {
   const till = await openOwnShop(service, 'Cadena')
   const other = await openOwnShop(service, 'Kiosco')
   const pass = () => countStatements(() => service.deps.fleet.tick())
@@ -43,7 +43,7 @@ test('many boxes are derived by as many statements as one, and a charge makes no
   const few = await pass()
 
   await openChain(till.client)
-  // The first pass writes what is new.
+  // The first pass writes the new states.
   await pass()
   const many = await pass()
   expect(many.length, many.join('\n')).toBeLessThanOrEqual(few.length)

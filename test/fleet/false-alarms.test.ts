@@ -8,7 +8,7 @@ import { boxSeen, connectionSeen, observed, slot } from './seen.ts'
 const seed = 20_261_121
 const chargesOfAll = 10_000
 const boxesOfAll = 50
-/** Looks at the provider while a charge is young; states are derived a little more seldom. */
+/** Intervals of status checks while a charge is young, and of deriving states. */
 const pollMs = 2_000
 const deriveMs = 3_000
 
@@ -25,15 +25,15 @@ function randomOf(start: number): () => number {
 
 type Simulated = {
   at: number
-  /** When the terminal shows it; never, for one that is off. */
+  /** When the terminal shows it; never, for a terminal that is off. */
   shownAt: number
   endAt: number
   status: ChargeSeen['status']
 }
 
 /**
- * A charge of a shop: a terminal polls every two or three seconds over a network that is mostly quick and now and then
- * loses a few seconds; customers take from some seconds to minutes; some decline, some walk away, some are canceled at once.
+ * A charge of a shop: a terminal polls every two or three seconds over a network that is mostly fast and sometimes loses a few
+ * seconds. Customers take from seconds to minutes; some payments are declined, some charges are left or canceled at once.
  */
 function simulate(at: number, random: () => number, isOff: boolean): Simulated {
   const normal = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
@@ -49,11 +49,11 @@ function simulate(at: number, random: () => number, isOff: boolean): Simulated {
   return { at, shownAt, endAt: shownAt + payMs, status: 'processed' }
 }
 
-/** What is on record of a charge at a moment. */
+/** What is recorded of a charge at a time. */
 function seenAt(one: Simulated, now: number): ChargeSeen {
   const date = (ms: number) => new Date(ms)
-  const lastLook = one.at + Math.floor((Math.min(now, one.endAt) - one.at) / pollMs) * pollMs
-  const isShown = one.shownAt <= Math.min(lastLook, one.endAt)
+  const lastCheck = one.at + Math.floor((Math.min(now, one.endAt) - one.at) / pollMs) * pollMs
+  const isShown = one.shownAt <= Math.min(lastCheck, one.endAt)
   const hasEnded = one.endAt <= now
   const showsLife = hasEnded && (one.status === 'processed' || one.status === 'failed')
   return {
@@ -65,7 +65,7 @@ function seenAt(one: Simulated, now: number): ChargeSeen {
     createdAt: date(one.at),
     confirmedAt: date(one.at + 300),
     lifeAt: isShown ? date(one.shownAt) : showsLife ? date(one.endAt) : null,
-    checkedAt: lastLook > one.at ? date(lastLook) : null,
+    checkedAt: lastCheck > one.at ? date(lastCheck) : null,
     changedAt: date(hasEnded ? one.endAt : isShown ? one.shownAt : one.at),
     endedAt: hasEnded ? date(one.endAt) : null,
     expiresAt: date(one.at + 900_000),
@@ -104,26 +104,26 @@ test(`under 1 % false alarms over ${chargesOfAll} charges of a day (seed ${seed}
     for (let count = 0; count < chargesOfAll / boxesOfAll; count += 1) {
       const one = simulate(at, random, false)
       charges.push(one)
-      // On average 40 an hour, and independent, so that now and then a box is quiet for long.
+      // On average 40 an hour, and independent, so that a box sometimes has a long pause.
       at = Math.max(one.endAt, one.shownAt) + 1_000 - Math.log(1 - random()) * 75_000
     }
-    let wasAlarmed = false
+    let wasProblem = false
     let begun = 0
     for (let now = (charges[0]?.at ?? 0) + deriveMs; now < at; now += deriveMs) {
       while ((charges[begun]?.at ?? now + 1) <= now) begun += 1
       const health = healthAt(charges.slice(Math.max(0, begun - 4), begun), now)
-      const isAlarmed = isProblem(health)
-      if (isAlarmed && !wasAlarmed) {
+      const isProblemNow = isProblem(health)
+      if (isProblemNow && !wasProblem) {
         alarms += 1
         causes.set(health.cause, (causes.get(health.cause) ?? 0) + 1)
       }
-      wasAlarmed = isAlarmed
+      wasProblem = isProblemNow
     }
   }
   expect(alarms / chargesOfAll, JSON.stringify([...causes])).toBeLessThan(0.01)
 })
 
-test('a terminal that is switched off is known within 30 s of its first charge, whenever the looks fall', () => {
+test('a terminal that is switched off is detected within 30 s of its first charge, whenever the checks happen', () => {
   const random = randomOf(seed)
   for (let box = 0; box < 1_000; box += 1) {
     const start = Date.UTC(2026, 10, 21, 12) + Math.floor(random() * 60_000)
@@ -131,10 +131,10 @@ test('a terminal that is switched off is known within 30 s of its first charge, 
     const at = Math.max(before.endAt, before.shownAt) + 60_000 * random()
     const charges = [before, simulate(at, random, true)]
     const firstDerived = at + deriveMs * random()
-    let known: number | undefined
-    for (let now = firstDerived; known === undefined && now < at + 60_000; now += deriveMs) {
-      if (healthAt(charges, now).cause === 'terminal_silent') known = now
+    let detectedAt: number | undefined
+    for (let now = firstDerived; detectedAt === undefined && now < at + 60_000; now += deriveMs) {
+      if (healthAt(charges, now).cause === 'terminal_silent') detectedAt = now
     }
-    expect((known ?? Number.POSITIVE_INFINITY) - at).toBeLessThanOrEqual(30_000)
+    expect((detectedAt ?? Number.POSITIVE_INFINITY) - at).toBeLessThanOrEqual(30_000)
   }
 })

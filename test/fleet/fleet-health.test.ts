@@ -24,18 +24,18 @@ const refusal = (code: ErrorCode, seconds = 10, count = 1) => ({
 })
 
 describe('a box', () => {
-  test('that was paid a minute ago is well, whether the card was taken or not', () => {
+  test('with a charge that ended a minute ago is ok, whether the card was accepted or not', () => {
     expect(healthOfBox({})).toMatchObject({ state: 'ok', cause: null })
     expect(healthOfBox({ charges: [chargeSeen({ status: 'failed' })] })).toMatchObject({
       state: 'ok',
     })
   })
 
-  test('that never charged is unknown, and never well', () => {
+  test('that never charged is unknown', () => {
     expect(healthOfBox({ charges: [] })).toMatchObject({ state: 'unknown', cause: 'never_charged' })
   })
 
-  test('that has been quiet is unknown, and wants attention when it usually charges at this hour', () => {
+  test('without a recent charge is unknown, and needs attention when it usually charges at this hour', () => {
     const charges = [chargeSeen({ createdAt: ago(18 * 60) })]
     expect(healthOfBox({ charges })).toMatchObject({ state: 'unknown', cause: 'quiet' })
     expect(healthOfBox({ charges, usualPerHour: 4 })).toMatchObject({ state: 'unknown' })
@@ -56,14 +56,14 @@ describe('a box', () => {
   })
 
   test.each(['TERMINAL_NOT_PDV', 'TERMINAL_NOT_FOUND', 'TERMINAL_BUSY', 'PROVIDER_ERROR'] as const)(
-    'that charges again after %s is well',
+    'that charges again after %s is ok',
     (code) => {
       const charges = [chargeSeen({ createdAt: ago(5) })]
       expect(healthOfBox({ charges, refusal: refusal(code) })).toMatchObject({ state: 'ok' })
     },
   )
 
-  test('is not well because somebody pays a charge that was begun before its terminal was switched over', () => {
+  test('stays down when a charge from before the change of its terminal mode is paid', () => {
     const charges = [chargeSeen({ createdAt: ago(30), endedAt: ago(1) })]
     expect(healthOfBox({ charges, refusal: refusal('TERMINAL_NOT_PDV') })).toMatchObject({
       state: 'down',
@@ -71,7 +71,7 @@ describe('a box', () => {
     })
   })
 
-  test('is looked at by whoever lists its terminals: what is found later counts', () => {
+  test('gets its state from a list of its terminals when that is newer', () => {
     const found = (kind: 'pdv' | 'standalone', seconds: number) => ({
       found: kind,
       terminalId: 'T-9',
@@ -95,7 +95,7 @@ describe('a box', () => {
     expect(silent).toMatchObject({ state: 'down', cause: 'terminal_silent', since: ago(25) })
   })
 
-  test('stays silent when its charge is given up, until a terminal shows one', () => {
+  test('stays down when its charge is canceled, until a terminal shows a charge', () => {
     const givenUp = chargeSeen({
       ...unshown(120),
       status: 'canceled',
@@ -113,12 +113,12 @@ describe('a box', () => {
     })
   })
 
-  test('is not called silent while nobody could ask the provider', () => {
+  test('is not reported as silent while the provider could not be read', () => {
     const charges = [{ ...unshown(25), checkedAt: ago(24) }, chargeSeen()]
     expect(healthOfBox({ charges })).toMatchObject({ state: 'ok' })
   })
 
-  test('says which charge holds its terminal, and leaves a customer who pays in peace', () => {
+  test('names the charge that occupies its terminal, and is not down while a customer may be paying', () => {
     const holder = (seconds: number) =>
       chargeSeen({
         createdAt: ago(seconds),
@@ -141,7 +141,7 @@ describe('a box', () => {
     expect(healthOfBox({ ...box(300), charges: [ended] })).toMatchObject({ state: 'ok' })
   })
 
-  test('is in doubt over a charge of unknown outcome until somebody settles it or another charge has run', () => {
+  test('is in doubt over a charge of unknown outcome until a person settles it or another charge ends', () => {
     const doubtful = chargeSeen({
       createdAt: ago(90),
       creation: 'unknown',
@@ -180,7 +180,7 @@ describe('a box', () => {
     expect(healthOfBox({}, { operations: reads })).toMatchObject({ state: 'ok' })
   })
 
-  test('is not blamed for what a till did wrong, nor for ever for what the provider did', () => {
+  test('is not down for a mistake of its caller, nor after the provider answers again', () => {
     expect(healthOfBox({ refusal: refusal('IDEMPOTENCY_CONFLICT') })).toMatchObject({ state: 'ok' })
     const refused = refusal('PROVIDER_ERROR', 5, 2)
     expect(healthOfBox({ refusal: refused })).toMatchObject({ state: 'down' })
@@ -189,7 +189,7 @@ describe('a box', () => {
   })
 })
 
-describe('a kind of call to the provider', () => {
+describe('an operation at the provider', () => {
   const stateOf = (...slots: Parameters<typeof slot>[1][]) => {
     const operations = [
       {
@@ -200,7 +200,7 @@ describe('a kind of call to the provider', () => {
     return deriveHealth(observed({ operations }), now).provider[0]
   }
 
-  test('is told by its newest attempts, not by the last one', () => {
+  test('gets its state from its newest attempts, not from the last one', () => {
     expect(stateOf()).toMatchObject({ state: 'unknown', cause: 'not_called', since: null })
     expect(stateOf({ answered: 3 })).toMatchObject({ state: 'ok', cause: null })
     expect(stateOf({ answered: 1 }, { failed: 6, lastCode: 'internal' })).toMatchObject({
@@ -214,7 +214,7 @@ describe('a kind of call to the provider', () => {
     expect(stateOf({ throttled: 5 })).toMatchObject({ state: 'attention', cause: 'throttled' })
   })
 
-  test('is well again after ten good attempts, and fails since its first failure', () => {
+  test('is ok again after ten successful attempts, and failing since its first failure', () => {
     expect(stateOf({ answered: 10 }, { failed: 30 })).toMatchObject({ state: 'ok' })
     expect(stateOf({ answered: 3 }, { failed: 30 })).toMatchObject({ state: 'down' })
     expect(stateOf({ answered: 1 }, {}, { answered: 2 }, {}, { failed: 30 })).toMatchObject({
@@ -271,7 +271,7 @@ describe('a flow', () => {
   })
   const derive = (seen: FlowSeen) => deriveHealth(observed({ flows: [seen] }), now).flows[0]
 
-  test('is not well while one of its destinations rests', () => {
+  test('needs attention while sending to one of its destinations is suspended', () => {
     expect(derive(flowSeen({ destinations: [sending('open')] }))).toMatchObject({
       flow: 'articles',
       state: 'attention',
@@ -294,7 +294,7 @@ describe('a flow', () => {
 
   const lost = { since: ago(600), code: 'invalid_grant', place: `\${env:TOKEN}` }
 
-  test('of which a destination lost its access says whose, and where the new token goes', () => {
+  test('with a destination that lost its access names the destination and the place of the new token', () => {
     const destinations = [{ ...sending('open'), accessLost: lost }]
     const derived = derive(flowSeen({ destinations }))
     expect(derived).toMatchObject({
@@ -310,13 +310,13 @@ describe('a flow', () => {
     )
   })
 
-  test('tells how long it rests as a length: the hour on the wall is another in each shop', () => {
-    const [rests] = derive(flowSeen({ destinations: [sending('open')] }))?.destinations ?? []
-    if (!rests) throw new Error('no destination')
-    expect(messageOf(rests, 'en', now)).toBe(
+  test('gives the time until the next attempt as a duration, because shops have different time zones', () => {
+    const [suspended] = derive(flowSeen({ destinations: [sending('open')] }))?.destinations ?? []
+    if (!suspended) throw new Error('no destination')
+    expect(messageOf(suspended, 'en', now)).toBe(
       'The destination fails: sending is suspended for 10 minutes. Pending deliveries: 40. Next attempt in 30 seconds. Check that it answers.',
     )
-    expect(messageOf(rests, 'es', now)).toContain('Próximo intento en 30 segundos')
+    expect(messageOf(suspended, 'es', now)).toContain('Próximo intento en 30 segundos')
   })
 
   test.each([
@@ -338,7 +338,7 @@ describe('a flow', () => {
   })
 })
 
-test('every box of every client is told of, each with the id that the ERP gave it', () => {
+test('every box of every client is listed with the ids of the ERP', () => {
   const boxes = [boxSeen(), boxSeen({ cajaId: 'CAJA-2', sucursalId: 'SUC-2' })]
   expect(
     deriveHealth(observed({ boxes }), now).boxes.map(({ cajaId, sucursalId, terminalId }) => ({

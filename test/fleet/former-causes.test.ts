@@ -29,7 +29,7 @@ const changes = () =>
     ...{ client: undefined, stores: undefined, cajaId: undefined, before: undefined, limit: 10 },
   })
 
-test('what the version before writes is read by the present names, and the upgrade renames what is stored', async () => {
+test('changes of the version before are read with the present names, and the migration renames stored ones', async () => {
   await database.db.transaction().execute((trx) => writeFleetChanges(trx, [former]))
   const [row] = await changes()
   expect(row && toChange(row)).toMatchObject({
@@ -46,7 +46,7 @@ test('what the version before writes is read by the present names, and the upgra
   expect(rows).toEqual([{ cause: 'deliveries_late', about: { pending: 40 } }])
 })
 
-test('a message that the version before has written says its sentence', () => {
+test('a stored message of the version before gets its present text', () => {
   const subject = {
     ...({ kind: 'destination', scope: 'stock', name: 'web', state: 'attention' } as const),
     ...{ since: null, about: { owed: 40 } as object },
@@ -61,7 +61,7 @@ test('a message that the version before has written says its sentence', () => {
   })
 })
 
-test('a cause of a newer version has no sentence and no action, and stops nothing', () => {
+test('a cause of a newer version has no message and no action, and no exception is thrown', () => {
   const cause = presentCause('of_tomorrow')
   expect(cause).toBe('of_tomorrow')
   expect(messageOf({ cause, since: at, about: {} }, 'es', at)).toBeNull()

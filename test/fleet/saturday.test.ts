@@ -49,7 +49,7 @@ async function sellWell(id: string): Promise<void> {
   await call(service, { url: `/orders/${sold.json().order_id}`, token: shop.key })
 }
 
-test('a Saturday: each box, connection and call is shown as it is, each change is kept, and a client sees its own', async () => {
+test('a Saturday: the fleet shows each box, connection and operation, stores each change, and a client reads its own', async () => {
   await seeUnusedBox()
   await sellAtBox()
   await bringThreeBoxesDown()
@@ -61,7 +61,7 @@ test('a Saturday: each box, connection and call is shown as it is, each change i
   await readHistory()
 }, 60_000)
 
-test('a destination that rests is not well, nor is its flow, and what waits for it is shown', async () => {
+test('a destination whose sending is suspended needs attention, with its flow and its pending deliveries', async () => {
   await expect
     .poll(async () => (await fleet('?only=problems')).flows, { timeout: 20_000, interval: 50 })
     .toMatchObject([
@@ -85,12 +85,12 @@ test('a destination that rests is not well, nor is its flow, and what waits for 
     ])
 })
 
-test('each page knows where the other one is, and only operators see the place of the flows', async () => {
-  const seen = (await asAdmin(service, { url: '/health' })).json()
-  expect(seen.flows_page).toBe('http://127.0.0.1:8080/admin')
+test('each dashboard links to the other one, and only operators get the link to the flows', async () => {
+  const health = (await asAdmin(service, { url: '/health' })).json()
+  expect(health.flows_page).toBe('http://127.0.0.1:8080/admin')
   const operator = await join(service, { name: 'operator', role: 'flow_operator' })
   expect((await by(service, operator, { url: '/health' })).json()).toMatchObject({
-    flows_page: seen.flows_page,
+    flows_page: health.flows_page,
   })
   expect((await call(service, { url: '/health', token: shop.key })).json()).not.toHaveProperty(
     'flows_page',
@@ -99,7 +99,7 @@ test('each page knows where the other one is, and only operators see the place o
   expect(back).toBe('http://127.0.0.1:3000/dashboard')
 })
 
-test('the page of the flows tells the same of a flow', async () => {
+test('the page of the flows shows the same health of a flow', async () => {
   const health = async () =>
     (await saturday.side.call('GET', '/flows', { headers: { 'accept-language': 'en' } })).json()
       .flows[0].health
@@ -110,7 +110,7 @@ test('the page of the flows tells the same of a flow', async () => {
   })
 })
 
-/** A box that was never used is unknown, and nothing else is said of it. */
+/** A box that was never used is unknown, without an action. */
 async function seeUnusedBox(): Promise<void> {
   expect(await box('CAJA-1')).toMatchObject({
     client: 'Sabado',
@@ -122,7 +122,7 @@ async function seeUnusedBox(): Promise<void> {
   })
 }
 
-/** A box that sells is well, in every list but that of the problems. */
+/** A box that sells is ok, and not listed among the problems. */
 async function sellAtBox(): Promise<void> {
   const terminalId = await pairTerminal(service, shop, 'CAJA-5')
   await sellWell('CAJA-5')
@@ -137,7 +137,7 @@ async function sellAtBox(): Promise<void> {
   expect(problems).toMatchObject({ boxes: [], connections: [], provider: [] })
 }
 
-/** Three boxes are down by three causes, each with since when and what helps. */
+/** Three boxes are down by three causes, each with its start and an action. */
 async function bringThreeBoxesDown(): Promise<void> {
   const since = service.clock.now()
   const { standalone } = await refuseThreeBoxes(service, saturday)
@@ -153,7 +153,7 @@ async function bringThreeBoxesDown(): Promise<void> {
     expect(one.message).toMatch(/^(The|No) terminal .+/)
   }
 
-  // Whoever looks at the terminals, or switches them over, tells how they are too.
+  // Listing the terminals or changing their mode updates the state of a box too.
   await call(service, { url: '/terminals', token: shop.key })
   expect(await box('CAJA-1')).toMatchObject({ state: 'down', terminal_id: standalone })
   await call(service, {
@@ -167,7 +167,7 @@ async function bringThreeBoxesDown(): Promise<void> {
   expect(await box('CAJA-1')).toMatchObject({ state: 'ok', cause: null })
 }
 
-/** The overview of one box tells every box with trouble nevertheless, as the lists of health and figures do. */
+/** The overview limited to one box still lists every box with a problem, like the fleet and the statistics. */
 async function readOverview(): Promise<void> {
   const from = new Date(service.clock.now().getTime() - 3_600_000).toISOString()
   const read = async (url: string) => {
@@ -187,15 +187,15 @@ async function readOverview(): Promise<void> {
   expect(few.fleet.provider).toHaveLength(problems.provider.length)
   expect(ids(whole.boxes)).toEqual(ids(all))
   for (const { caja_id: id, state, cause } of problems.boxes) {
-    const told = whole.boxes.find((one: Box) => one.caja_id === id)
-    expect(told.health).toMatchObject({ state, cause })
+    const listed = whole.boxes.find((one: Box) => one.caja_id === id)
+    expect(listed.health).toMatchObject({ state, cause })
   }
   expect(whole.box_counts.ok).toBe(
     whole.boxes.filter(({ health }: Box) => health?.state === 'ok').length,
   )
 }
 
-/** A terminal that is switched off is known within 30 s of its first charge, and told to the till. */
+/** A terminal that is switched off is detected within 30 s of its first charge, and the cashier message says so. */
 async function switchTerminalOff(): Promise<void> {
   await pairTerminal(service, shop, 'CAJA-4')
   const sold = await sell('CAJA-4')
@@ -236,7 +236,7 @@ async function switchTerminalOff(): Promise<void> {
   expect(await box('CAJA-4')).toMatchObject({ state: 'ok' })
 }
 
-/** A provider that fails at half of its calls is told by kind of call, and does not look well after one answer. */
+/** A provider that fails at half of its calls is shown by operation, and is not ok after one answer. */
 async function failAtProvider(): Promise<void> {
   await setFaults(service, { path: '/v1/orders', method: 'POST', kind: 'status', status: 503 })
   await sell('CAJA-5')
@@ -256,23 +256,23 @@ async function failAtProvider(): Promise<void> {
   expect(all.filter(({ state }: { state: string }) => state === 'ok')).toEqual([])
 }
 
-/** A client sees its own boxes and connection, and no flow. */
+/** A client reads its own boxes and connection, and no flow. */
 async function openOtherClient(): Promise<void> {
   const other = await openShop(service, 'Otra', '7702')
-  const seen = await fleet('', other.key)
-  expect(seen.boxes.map(({ client }: { client: string }) => client)).toEqual(['Otra'])
-  expect(seen.connections).toMatchObject([{ client: 'Otra', state: 'ok' }])
-  expect(seen.flows).toEqual([])
-  // A sentence says how long it has been so, which goes on between the two answers.
+  const own = await fleet('', other.key)
+  expect(own.boxes.map(({ client }: { client: string }) => client)).toEqual(['Otra'])
+  expect(own.connections).toMatchObject([{ client: 'Otra', state: 'ok' }])
+  expect(own.flows).toEqual([])
+  // A message contains the duration of the state, which changes between the two answers.
   const withoutAge = (boxes: { message: string | null }[]) =>
     boxes.map((box) => ({ ...box, message: box.message?.replace(/ for \d+ \w+/, '') ?? null }))
-  expect(withoutAge((await fleet('?client=Otra')).boxes)).toEqual(withoutAge(seen.boxes))
+  expect(withoutAge((await fleet('?client=Otra')).boxes)).toEqual(withoutAge(own.boxes))
   const url = '/health/fleet?client=Sabado'
   expect((await call(service, { url, token: other.key })).statusCode).toBe(403)
   expect((await call(service, { url: '/health/fleet' })).statusCode).toBe(401)
 }
 
-/** Every change of a state is kept once, by one process at a time, in the order of the changes. */
+/** Every change of a state is stored once, by one process at a time, in the order of the changes. */
 async function keepChanges(): Promise<void> {
   const duplicate = await startTestService({ twinOf: service })
   try {
@@ -313,7 +313,7 @@ async function keepChanges(): Promise<void> {
   }
 }
 
-/** The history tells what has changed, newest first, and a client what is its own. */
+/** The history lists changes, newest first, and for a client its own only. */
 async function readHistory(): Promise<void> {
   const read = async (query = '', token?: string) => {
     const request = { url: `/health/fleet/changes${query}`, headers: { 'accept-language': 'en' } }

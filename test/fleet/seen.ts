@@ -16,7 +16,7 @@ export const client = 'acme' as ClientName
 
 let orders = 0
 
-/** A charge that was paid a minute ago; `over` says what was otherwise. */
+/** A charge that was paid a minute ago; `over` replaces fields. */
 export function chargeSeen(over: Partial<ChargeSeen> = {}): ChargeSeen {
   const createdAt = over.createdAt ?? ago(60)
   orders += 1
@@ -40,7 +40,7 @@ export function chargeSeen(over: Partial<ChargeSeen> = {}): ChargeSeen {
   }
 }
 
-/** A charge that the provider has, and no terminal has shown; looked at every two seconds since. */
+/** A charge that the provider has and no terminal has shown; checked every two seconds since. */
 export function unshown(seconds: number): ChargeSeen {
   return chargeSeen({
     createdAt: ago(seconds),
@@ -89,7 +89,7 @@ export function observed(over: Partial<Observations> = {}): Observations {
   return { boxes: [], connections: [connectionSeen()], operations: [], flows: [], ...over }
 }
 
-/** What is derived of one box, with all else well unless given. */
+/** The health of one box, with everything else ok unless given. */
 export function healthOfBox(
   box: Partial<BoxSeen>,
   around: Partial<Observations> = {},

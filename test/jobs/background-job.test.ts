@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-/** Waits that have begun and neither ended nor were aborted, by their milliseconds. */
+/** Waits that have begun and have neither ended nor been aborted. */
 let waits: { ms: number; end: () => void }[] = []
 let logged: { fields: object; message: string }[] = []
 beforeEach(() => {
@@ -36,7 +36,7 @@ const deps = {
   log: { error: (fields: object, message: string) => void logged.push({ fields, message }) },
 }
 
-/** A job whose runs end when the test says so. */
+/** A job whose runs the test ends. */
 function controlledJob(options: Partial<BackgroundJobOptions<string>> = {}) {
   const runs: { signal: AbortSignal; end(result?: string): void; fail(error: Error): void }[] = []
   const job = createBackgroundJob<string>(deps, {
@@ -52,7 +52,7 @@ function controlledJob(options: Partial<BackgroundJobOptions<string>> = {}) {
   return { job, runs }
 }
 
-/** Lets everything happen that waits for nothing but promises. */
+/** Waits until all pending promises are settled. */
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
 async function isOver(promise: Promise<unknown>): Promise<boolean> {
@@ -93,7 +93,7 @@ test('a job that waits first runs an interval after its start', async () => {
   await job.stop()
 })
 
-test('a job waits for less than its interval when the next run comes sooner, and never for more', async () => {
+test('a job waits less than its interval when the next run is due sooner, and never more', async () => {
   const answers = [250, 5_000]
   const { job, runs } = controlledJob({
     untilNextMs: async () => {
@@ -146,7 +146,7 @@ test('wakes during a run cause one more run at once, and then the job waits', as
   await job.stop()
 })
 
-test('a wake while the next run is being determined is not lost', async () => {
+test('a wake while the time of the next run is computed is not lost', async () => {
   const asked = Promise.withResolvers<number>()
   const { job, runs } = controlledJob({ untilNextMs: () => asked.promise })
   job.start()
@@ -179,7 +179,7 @@ test('a wake before the start and after the stop runs nothing', async () => {
   expect(runs).toHaveLength(1)
 })
 
-test('a failed run is logged with the name of the job, and the job goes on after its interval', async () => {
+test('a failed run is logged with the name of the job, and the job continues after its interval', async () => {
   const { job, runs } = controlledJob()
   job.start()
   await settle()
@@ -197,7 +197,7 @@ test('a failed run is logged with the name of the job, and the job goes on after
   await job.stop()
 })
 
-test('a run that throws before its first wait is a failed run, too', async () => {
+test('a run that throws synchronously is a failed run too', async () => {
   const { job } = controlledJob({
     run: () => {
       throw new Error('at once')
@@ -209,7 +209,7 @@ test('a run that throws before its first wait is a failed run, too', async () =>
   await job.stop()
 })
 
-test('a job that is done ends by itself, and can be stopped then', async () => {
+test('a job that is done ends, and can still be stopped', async () => {
   const { job, runs } = controlledJob({ isDone: (result) => result === 'last' })
   job.start()
   runs[0]?.end('first')
@@ -237,7 +237,7 @@ test('a stop during the wait ends the job at once', async () => {
   expect(runs).toHaveLength(1)
 })
 
-test('a stop during a run aborts its signal, waits for its end, and nothing runs after it', async () => {
+test('a stop during a run aborts its signal and waits for its end, and nothing runs afterwards', async () => {
   const { job, runs } = controlledJob()
   job.start()
   await settle()
@@ -252,7 +252,7 @@ test('a stop during a run aborts its signal, waits for its end, and nothing runs
   expect([runs.length, waits.length]).toEqual([1, 0])
 })
 
-test('the stop of a started job finishes it once, after the last run, whatever becomes of that', async () => {
+test('the stop of a started job calls finish once, after the last run, also when that run fails', async () => {
   const finished: string[] = []
   const finish = async () => {
     finished.push(`after ${runs.length}`)
@@ -277,14 +277,14 @@ test('the stop of a started job finishes it once, after the last run, whatever b
   expect(finished).toHaveLength(1)
 })
 
-test('one run for a test: it answers what the run answers, fails as it fails, and needs no start', async () => {
+test('once() runs without a start, and returns or throws what the run does', async () => {
   const { job, runs } = controlledJob()
   const first = job.once()
   runs[0]?.end('result')
   expect(await first).toBe('result')
   const second = job.once()
-  runs[1]?.fail(new Error('told to the caller'))
-  await expect(second).rejects.toThrow('told to the caller')
+  runs[1]?.fail(new Error('thrown to the caller'))
+  await expect(second).rejects.toThrow('thrown to the caller')
   expect([logged.length, waits.length]).toEqual([0, 0])
   const third = job.once()
   await job.stop()
@@ -300,14 +300,14 @@ const lease = () => ({
 const theirs = { name: 'leased job', owner: 'theirs' }
 const hasOwner = async () => (await findLease(database.db, 'leased job', now()))?.hasOwner
 
-test('a job with a lease runs in one process at a time, and gives the lease back after each run', async () => {
-  const held: (boolean | undefined)[] = []
+test('a job with a lease runs in one process at a time, and releases the lease after each run', async () => {
+  const leases: (boolean | undefined)[] = []
   const job: BackgroundJob<string | undefined> = createBackgroundJob(deps, {
     name: 'leased job',
     intervalMs: 1_000,
     lease: lease(),
     async run() {
-      held.push(await hasOwner())
+      leases.push(await hasOwner())
       return 'run'
     },
   })
@@ -315,18 +315,18 @@ test('a job with a lease runs in one process at a time, and gives the lease back
   expect(await job.once()).toBeUndefined()
   job.start()
   await expect.poll(() => waits.length).toBe(1)
-  expect([held.length, logged.length]).toEqual([0, 0])
+  expect([leases.length, logged.length]).toEqual([0, 0])
 
   await releaseLease(database.db, theirs)
   job.wake()
-  await expect.poll(() => held).toEqual([true])
+  await expect.poll(() => leases).toEqual([true])
   await expect.poll(() => waits.length).toBe(1)
   expect(await hasOwner()).toBe(false)
   expect(await job.once()).toBe('run')
   await job.stop()
 })
 
-test('a job with a lease and no work due takes no lease', async () => {
+test('a job with a lease takes no lease when no work is due', async () => {
   let isDue = false
   let runs = 0
   const job = createBackgroundJob(deps, {
@@ -345,7 +345,7 @@ test('a job with a lease and no work due takes no lease', async () => {
   expect(runs).toBe(1)
 })
 
-test('a stop aborts the run of a job with a lease, too', async () => {
+test('a stop aborts the run of a job with a lease too', async () => {
   const began = Promise.withResolvers<AbortSignal>()
   const job = createBackgroundJob(deps, {
     name: 'leased job',

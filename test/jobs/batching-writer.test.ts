@@ -1,7 +1,7 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { createBatchingWriter } from '../../src/jobs/batching-writer.ts'
 
-/** Small writes that share a statement, a moment later. */
+/** Small writes that are combined into one statement, a moment later. */
 
 let warned: object[]
 let written: string[][]
@@ -13,7 +13,7 @@ beforeEach(() => {
   written = []
 })
 
-/** A writer whose writes fail with these in turn. */
+/** A writer whose writes fail with these, one after the other. */
 function open(failures: (Error | { retryAfterMs: number })[] = []) {
   let pending: string[] = []
   const writer = createBatchingWriter({
@@ -35,29 +35,29 @@ function open(failures: (Error | { retryAfterMs: number })[] = []) {
       return undefined
     },
   })
-  const note = (text: string) => {
+  const add = (text: string) => {
     pending.push(text)
     writer.later()
   }
-  return { ...writer, note }
+  return { ...writer, add }
 }
 
-test('what comes within the time is written together', async () => {
-  const { note } = open()
-  note('a')
+test('entries that come within the time are written together', async () => {
+  const { add } = open()
+  add('a')
   await vi.advanceTimersByTimeAsync(199)
-  note('b')
+  add('b')
   expect(written).toEqual([])
   await vi.advanceTimersByTimeAsync(1)
   expect(written).toEqual([['a', 'b']])
-  note('c')
+  add('c')
   await vi.advanceTimersByTimeAsync(200)
   expect(written).toEqual([['a', 'b'], ['c']])
 })
 
-test('a flush writes at once, and resolves when all that came before it is written', async () => {
-  const { note, flush } = open()
-  note('a')
+test('a flush writes at once, and resolves when all earlier entries are written', async () => {
+  const { add, flush } = open()
+  add('a')
   await flush()
   expect(written).toEqual([['a']])
   await vi.advanceTimersByTimeAsync(1_000)
@@ -65,7 +65,7 @@ test('a flush writes at once, and resolves when all that came before it is writt
   expect(written).toEqual([['a']])
 })
 
-test('two writes never run beside each other', async () => {
+test('two writes never run at the same time', async () => {
   let running = 0
   let most = 0
   let pending = 0
@@ -91,19 +91,19 @@ test('two writes never run beside each other', async () => {
   expect([most, pending]).toEqual([1, 0])
 })
 
-test('a failed write is logged by its name, and the next one goes on', async () => {
-  const { note, flush } = open([new Error('no such table')])
-  note('a')
+test('a failed write is logged with its name, and the next one is made', async () => {
+  const { add, flush } = open([new Error('no such table')])
+  add('a')
   await flush()
-  note('b')
+  add('b')
   await flush()
   expect(written).toEqual([['b']])
   expect(warned).toMatchObject([{ writer: 'notes', err: { message: 'no such table' } }])
 })
 
-test('a write that asks for it is made again later, by itself', async () => {
-  const { note, flush } = open([{ retryAfterMs: 5_000 }])
-  note('a')
+test('a write that asks for a retry is repeated later without a call', async () => {
+  const { add, flush } = open([{ retryAfterMs: 5_000 }])
+  add('a')
   await flush()
   await vi.advanceTimersByTimeAsync(4_999)
   expect(written).toEqual([])

@@ -6,7 +6,7 @@ import { acquireLease, findLease, releaseLease } from '../../src/repositories/le
 import { memoryLog } from '../flows/deliver-support.ts'
 import { openTestDatabase } from '../support/database.ts'
 
-// T50: one process at a time leads, and whoever lost the lead knows before he does more.
+// T50: one process leads at a time, and a process that lost its lease notices before it does more work.
 
 const leaseMs = 9_000
 let database: Database
@@ -15,7 +15,7 @@ const now = () => new Date(nowMs)
 let opened: Leader[] = []
 
 beforeAll(async () => {
-  // Leases are the same rows on either engine; the embedded one merely does without.
+  // Leases are the same rows on either engine; the embedded one needs no leader.
   database = { ...(await openTestDatabase()), engine: 'postgres' }
 })
 afterAll(() => database.close())
@@ -38,13 +38,13 @@ function open(processId: string, onBegin = () => {}, own = database): Leader {
   return leader
 }
 
-/** Time passes for everybody, and what falls due in it is done. */
+/** Advances all clocks, and due timers run. */
 async function pass(ms: number): Promise<void> {
   nowMs += ms
   await vi.advanceTimersByTimeAsync(ms)
 }
 
-/** `expect.poll` would move the clocks that stand still here. */
+/** `expect.poll` would advance the clocks, which the test controls. */
 async function until(isSo: () => unknown): Promise<void> {
   if (!(await isWithin(15_000, isSo))) throw new Error(`still not: ${isSo}`)
 }
@@ -58,8 +58,8 @@ async function isWithin(realMs: number, isSo: () => unknown): Promise<boolean> {
   return true
 }
 
-/** At one of the next times that a process asks: while its question before has no answer yet it asks no other. */
-async function untilAsked(isSo: () => unknown): Promise<void> {
+/** Advances to the next attempts of a process; while an attempt has no answer yet, the process makes no other. */
+async function untilAttempt(isSo: () => unknown): Promise<void> {
   for (let thirds = 0; thirds < 10; thirds += 1) {
     await pass(leaseMs / 3)
     if (await isWithin(1_000, isSo)) return
@@ -73,7 +73,7 @@ const deadlineOf = async () => {
 }
 const tokenOf = async () => (await findLease(database.db, name, now()))?.token
 
-test('T50: of two processes one leads, the other follows when the lead is given back, and tells that it begins', async () => {
+test('T50: of two processes one leads; the other follows when the lease is released, and reports that it begins', async () => {
   const begun: string[] = []
   const first = open('one', () => begun.push('one'))
   await until(() => first.current())
@@ -85,26 +85,26 @@ test('T50: of two processes one leads, the other follows when the lead is given 
   expect([first.current() !== undefined, second.current()]).toEqual([true, undefined])
   const token = await tokenOf()
   await first.stop()
-  await untilAsked(() => second.current())
+  await untilAttempt(() => second.current())
   expect(begun).toEqual(['one', 'two'])
   expect(await tokenOf()).toBe((token ?? 0) + 1)
 })
 
-test('T50: who stops before the lead was given to him gives it back all the same, so that the next one begins at once', async () => {
+test('T50: a process that stops before it got the lease releases it, so that the next one begins at once', async () => {
   await open('one').stop()
   expect(await deadlineOf()).toBe(0)
   const next = open('two')
-  // The clocks stand still: whoever had to wait would wait for ever.
+  // The clocks stand still: a process that waits would never begin.
   await until(async () => (await tokenOf()) === 2)
   await until(() => next.current())
 })
 
-test('T50: who stood still while another process took the lease is told so, and does not count as at work', async () => {
+test('T50: a suspended process whose lease another one took loses its term', async () => {
   let begun = 0
-  const zombie = open('zombie', () => (begun += 1))
-  await until(() => zombie.current())
-  const { signal } = zombie.current() as { signal: AbortSignal }
-  // For the others its time is over, while its own clock and timers stood still.
+  const suspended = open('suspended', () => (begun += 1))
+  await until(() => suspended.current())
+  const { signal } = suspended.current() as { signal: AbortSignal }
+  // For the other process the lease has expired, while its own clock and timers stood still.
   nowMs += leaseMs + 1
   const lease = { name, owner: 'other', now: now(), lengthMs: leaseMs }
   const token = await acquireLease(database.db, lease)
@@ -113,17 +113,17 @@ test('T50: who stood still while another process took the lease is told so, and 
   await vi.advanceTimersByTimeAsync(leaseMs / 3)
   await until(() => signal.aborted)
   expect(signal.reason).toMatchObject({ message: 'the leader lease was lost' })
-  expect([zombie.current(), begun]).toEqual([undefined, 1])
-  // Nor can it give back, or prolong, what is another's now.
-  await releaseLease(database.db, { name, owner: 'zombie' })
+  expect([suspended.current(), begun]).toEqual([undefined, 1])
+  // It can neither release nor renew the lease of another process.
+  await releaseLease(database.db, { name, owner: 'suspended' })
   expect(await findLease(database.db, name, now())).toEqual({ token: 2, hasOwner: true })
-  // Its next term is a new one.
+  // Its next term has a new token.
   await releaseLease(database.db, { name, owner: 'other' })
-  await untilAsked(() => zombie.current())
+  await untilAttempt(() => suspended.current())
   expect([begun, await tokenOf()]).toEqual([2, 3])
 })
 
-test('T50: who learns in a transaction that the lease is lost takes a free one at once', async () => {
+test('T50: a process that loses the lease in a transaction takes a free one at once', async () => {
   const leader = open('one')
   await until(() => leader.current())
   const term = leader.current() as Term
@@ -132,12 +132,12 @@ test('T50: who learns in a transaction that the lease is lost takes a free one a
   await releaseLease(database.db, { name, owner: 'other' })
   expect(await database.transaction((trx) => term.holds(trx))).toBe(false)
   expect(term.signal.aborted).toBe(true)
-  // The clocks stand still: no later check helps.
+  // The clocks stand still, so no later check can cause it.
   await until(() => leader.current())
   expect(await tokenOf()).toBe(3)
 })
 
-test('T50: a clock that is set forward takes the lead from nobody: whoever renews is alive', async () => {
+test('T50: a clock that is set forward ends no term of a process that renews', async () => {
   const leader = open('one')
   await until(() => leader.current())
   const other = open('two')
@@ -152,7 +152,7 @@ test('T50: a clock that is set forward takes the lead from nobody: whoever renew
   expect([signal.aborted, other.current(), await tokenOf()]).toEqual([false, undefined, 1])
 })
 
-/** The database, and how its connection is cut. */
+/** A database whose connection the test can cut. */
 function cuttable() {
   const isAway = { current: false }
   const db = new Proxy(database.db, {
@@ -165,7 +165,7 @@ function cuttable() {
   return { database: { ...database, db }, isAway }
 }
 
-test('T50: a process that cannot renew stops by its own clock, before anybody else may begin', async () => {
+test('T50: a process that cannot renew stops by its own clock, before another one may begin', async () => {
   const { database: failing, isAway } = cuttable()
   const leader = open('one', () => {}, failing)
   await until(() => leader.current())
@@ -174,7 +174,7 @@ test('T50: a process that cannot renew stops by its own clock, before anybody el
   await pass(leaseMs - 1)
   expect(signal.aborted).toBe(false)
   expect(await findLease(database.db, name, now())).toMatchObject({ hasOwner: true })
-  // Asked between two of its attempts to renew.
+  // Between two of its attempts to renew.
   nowMs += 1
   vi.advanceTimersByTime(1)
   expect(leader.current()).toBeUndefined()
@@ -182,42 +182,42 @@ test('T50: a process that cannot renew stops by its own clock, before anybody el
   isAway.current = false
 })
 
-test('a leader that died is followed within 10 s, and one that stops at once', async () => {
+test('a crashed leader is followed within 10 s, and one that stops at once', async () => {
   const { database: failing, isAway } = cuttable()
   const deps = { now, log: memoryLog() }
-  const [dead, next, last] = ['dead', 'next', 'last'].map((processId) =>
-    createLeader({ ...deps, database: processId === 'dead' ? failing : database, processId }),
+  const [crashed, next, last] = ['crashed', 'next', 'last'].map((processId) =>
+    createLeader({ ...deps, database: processId === 'crashed' ? failing : database, processId }),
   ) as [Leader, Leader, Leader]
-  opened.push(dead, next, last)
-  await dead.start()
-  await until(() => dead.current())
+  opened.push(crashed, next, last)
+  await crashed.start()
+  await until(() => crashed.current())
   await Promise.all([next.start(), last.start()])
   isAway.current = true
   let passedMs = 0
   while (!next.current() && !last.current()) {
     await pass(100)
     passedMs += 100
-    // Whoever asks has his answer before the next moment.
+    // An attempt has its answer before the clocks advance again.
     await isWithin(20, () => next.current() ?? last.current())
   }
   expect(passedMs).toBeLessThanOrEqual(10_000)
-  expect(dead.current()).toBeUndefined()
+  expect(crashed.current()).toBeUndefined()
   isAway.current = false
-  await dead.stop()
+  await crashed.stop()
   const [leads, waits] = next.current() ? [next, last] : [last, next]
   await leads.stop()
-  // The clocks stand still: it is announced.
+  // The clocks stand still: the release is announced.
   await until(() => waits.current())
 })
 
-test('nobody leads beside a process of the version before, and none of these sends beside who leads', async () => {
+test('no process leads beside one of the version before, and none of these sends beside a leader', async () => {
   const take = (owner: string) =>
     acquireLease(database.db, { name: 'deliver:stock/web', owner, now: now() })
   expect(await take('before')).toBe(1)
   const leader = open('one')
   await pass(leaseMs)
   expect([await isWithin(200, () => leader.current()), await tokenOf()]).toEqual([false, 0])
-  // It died: what it may still prove is over, and of what it writes nothing is taken.
+  // It crashed: its permits have expired, and none of its writes is accepted.
   await pass(2_000)
   await until(async () => (await tokenOf()) === 1)
   expect(leader.current()).toBeUndefined()
@@ -232,7 +232,7 @@ test('nobody leads beside a process of the version before, and none of these sen
   expect(await take('another')).toBe(3)
 })
 
-test('who takes a lease over begins when nobody can still hold a proof of it, whatever the clock says', async () => {
+test('a process that takes a lease over begins when no earlier permit can be valid, whatever the clock shows', async () => {
   const unrenewed = new Proxy(database.db, {
     get(real, name) {
       if (name === 'updateTable') throw new Error('nothing is written')
@@ -249,7 +249,7 @@ test('who takes a lease over begins when nobody can still hold a proof of it, wh
     await sent.promise
   })
   await until(() => permit?.())
-  // The clock of the database is set forward; the first goes on by its own.
+  // The clock of the database is set forward; the first process uses its own.
   nowMs += leaseMs + 1
   const second = open('two')
   for (let steps = 0; steps < 100 && (await tokenOf()) !== 2; steps += 1) {
@@ -271,7 +271,7 @@ test('who takes a lease over begins when nobody can still hold a proof of it, wh
 
 type Around = <T>(answer: Promise<T>) => Promise<T>
 
-/** The same object of Kysely, where each answer of a statement that is built on it goes through `around`. */
+/** The same Kysely object, where each answer of a statement built on it passes through `around`. */
 function watched<T extends object>(object: T, around: Around): T {
   return new Proxy(object, {
     get(real, name) {
@@ -285,7 +285,7 @@ function watched<T extends object>(object: T, around: Around): T {
   })
 }
 
-test('a permit stays fresh as long as its work waits, and ends when another process has the lease', async () => {
+test('a permit is renewed while its work waits, and ends when another process has the lease', async () => {
   let waiting = 0
   const counted = watched(database.db, (answer) => {
     waiting += 1
@@ -299,7 +299,7 @@ test('a permit stays fresh as long as its work waits, and ends when another proc
     const permit = await given()
     for (let steps = 0; steps < 12; steps += 1) {
       await pass(leaseMs / 20)
-      // The proof of meanwhile has its answer; were none asked for, there would never be one.
+      // Each proof requested meanwhile has its answer.
       await until(() => waiting === 0)
       await until(() => permit?.())
     }
@@ -313,7 +313,7 @@ test('a permit stays fresh as long as its work waits, and ends when another proc
   expect(first.current()).toBeUndefined()
 })
 
-test('a renewal whose answer is late does not make a newer proof an old one', async () => {
+test('a late answer to a renewal does not replace a newer proof', async () => {
   let gate: Promise<void> | undefined
   const withheld: Around = async (answer) => {
     const given = await answer
@@ -334,7 +334,7 @@ test('a renewal whose answer is late does not make a newer proof an old one', as
   gate = answer.promise
   await leader.current()?.sending(async (given) => {
     const permit = await given()
-    // The renewal is asked for after a third, and the proofs of after that have their answers.
+    // The renewal is requested after a third of the lease; the proofs after it have their answers.
     for (let steps = 0; steps < 11; steps += 1) {
       await pass(leaseMs / 20)
       await until(() => permit?.())

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { answer, startServer } from '../outbound/raw-server.ts'
 import { orderId, paymentId, providerAt, providerFailure } from './provider-setup.ts'
 
-test('a full grant and a refresh without the optional members are both read', async () => {
+test('a full grant and a refresh without the optional fields are both read', async () => {
   await using server = await startServer(
     answer(200, {
       access_token: 'APP_USR-1',
@@ -38,7 +38,7 @@ test('a full grant and a refresh without the optional members are both read', as
   })
 })
 
-test('an oddity beside the tokens does not lose them', async () => {
+test('invalid optional fields beside the tokens do not lose the tokens', async () => {
   await using server = await startServer(
     answer(200, {
       access_token: 'A',
@@ -59,13 +59,13 @@ test('an oddity beside the tokens does not lose them', async () => {
   })
 })
 
-test('a grant without a token is no grant, and may have spent the refresh token', async () => {
+test('a grant without an access token is invalid, and may have used up the refresh token', async () => {
   await using server = await startServer(answer(200, { expires_in: 60, refresh_token: 'TG-2' }))
   const error = await providerFailure(providerAt(server.url).provider.oauth.refresh('TG-1'))
   expect(error).toMatchObject({ kind: 'invalid_answer', effect: 'unknown', status: 200 })
 })
 
-test('a user is known by its number; test accounts by their tag', async () => {
+test('a user is read with its id; a test account has a tag', async () => {
   await using server = await startServer(
     answer(200, {
       id: 2025701502,
@@ -85,7 +85,7 @@ test('a user is known by its number; test accounts by their tag', async () => {
   expect(await users.me('t')).toEqual({ id: 77, nickname: null, siteId: null, isTestUser: false })
 })
 
-test('stores and boxes are found by their exact external id, whatever else the search answers', async () => {
+test('stores and boxes are found by their exact external id, whatever else the search returns', async () => {
   const stores = {
     paging: { total: 2 },
     results: [
@@ -113,7 +113,7 @@ test('stores and boxes are found by their exact external id, whatever else the s
   expect(await provider.pos.findByExternalId('t', 'B1')).toBeUndefined()
 })
 
-test('deleting what is gone already is done; any other refusal is not', async () => {
+test('deleting a missing store or box succeeds; any other refusal is an error', async () => {
   await using server = await startServer(
     answer(404, {}),
     answer(404, { error: 'not_found' }),
@@ -128,7 +128,7 @@ test('deleting what is gone already is done; any other refusal is not', async ()
   })
 })
 
-test('terminals keep the provider word for their mode; only PDV is PDV', async () => {
+test('terminals keep the provider’s name of their mode; only PDV counts as PDV', async () => {
   await using server = await startServer(
     answer(200, {
       data: {
@@ -177,7 +177,7 @@ test('terminals keep the provider word for their mode; only PDV is PDV', async (
   expect(await providerFailure(terminals.list('t', {}))).toMatchObject({ kind: 'invalid_answer' })
 })
 
-test('a refund answers with its short body', async () => {
+test('the answer to a refund is read in its short form', async () => {
   const refund = {
     id: 'REF1',
     transaction_id: paymentId,
@@ -217,7 +217,7 @@ test('a refund answers with its short body', async () => {
   })
 })
 
-test('T45: an answer about another order is no answer', async () => {
+test('T45: an answer with another order id is invalid', async () => {
   await using server = await startServer(answer(200, { id: 'ORDOTHER', status: 'processed' }))
   const { orders } = providerAt(server.url).provider
   const invalid = { kind: 'invalid_answer', status: 200 }

@@ -6,14 +6,16 @@ const money = ['order.create', 'order.cancel', 'order.refund'] as const
 const withCode = (code: string) => ({ errors: [{ code, message: 'x' }] })
 
 test.each(money)(
-  'a refusal of %s proves something only by a code that is documented for it',
+  'a refusal of %s is a proof only by a code that is documented for it',
   (operation) => {
     const documented = errorRows[operation]
       .map(({ on }) => on)
       .filter((on) => typeof on === 'string')
     expect(documented.length).toBeGreaterThan(3)
-    const verdicts = new Set(documented.map((code) => judgeRefusal(operation, 400, withCode(code))))
-    expect(verdicts).toContain('proof')
+    const judgements = new Set(
+      documented.map((code) => judgeRefusal(operation, 400, withCode(code))),
+    )
+    expect(judgements).toContain('proof')
     for (const code of ['', 'no_such_code', 'forbidden', 'terminal_is_asleep']) {
       expect(judgeRefusal(operation, 400, withCode(code)), code).toBe('ambiguous')
     }
@@ -25,7 +27,7 @@ test.each(money)(
   },
 )
 
-test.each(money)('what speaks of the key, or of a lock, leaves %s open', (operation) => {
+test.each(money)('a refusal about the key or a lock leaves the outcome of %s open', (operation) => {
   for (const code of [
     'idempotency_key_already_used',
     'idempotency_validation_failed',
@@ -34,13 +36,13 @@ test.each(money)('what speaks of the key, or of a lock, leaves %s open', (operat
   ]) {
     expect(judgeRefusal(operation, 409, withCode(code)), code).toBe('ambiguous')
   }
-  // Whatever it says, a lock may be that of our own earlier attempt.
+  // Whatever its code, a lock may be that of our own earlier attempt.
   const [{ on } = { on: '' }] = errorRows[operation].filter((row) => typeof row.on === 'string')
   expect(judgeRefusal(operation, 423, withCode(String(on)))).toBe('ambiguous')
 })
 
 test.each(money)(
-  'what our own earlier attempt can have caused says nothing about %s',
+  'a refusal that our own earlier attempt can have caused proves nothing about %s',
   (operation) => {
     for (const code of [
       'order_already_canceled',
@@ -54,20 +56,17 @@ test.each(money)(
   },
 )
 
-test.each(money)(
-  'what is refused before the key is looked at says nothing about %s',
-  (operation) => {
-    expect(judgeRefusal(operation, 401, withCode('unauthorized'))).toBe('silent')
-    expect(judgeRefusal(operation, 429, withCode('too_many_requests'))).toBe('silent')
-    expect(judgeRefusal(operation, 429, withCode('usage_quota_exceeded'))).toBe('silent')
-    expect(judgeRefusal(operation, 429, withCode('local_rate_limited'))).toBe('silent')
-    // The same words under another status are somebody else's.
-    expect(judgeRefusal(operation, 403, withCode('unauthorized'))).toBe('ambiguous')
-    expect(judgeRefusal(operation, 400, withCode('too_many_requests'))).toBe('ambiguous')
-  },
-)
+test.each(money)('a refusal before the key is checked proves nothing about %s', (operation) => {
+  expect(judgeRefusal(operation, 401, withCode('unauthorized'))).toBe('silent')
+  expect(judgeRefusal(operation, 429, withCode('too_many_requests'))).toBe('silent')
+  expect(judgeRefusal(operation, 429, withCode('usage_quota_exceeded'))).toBe('silent')
+  expect(judgeRefusal(operation, 429, withCode('local_rate_limited'))).toBe('silent')
+  // The same code with another status comes from another system.
+  expect(judgeRefusal(operation, 403, withCode('unauthorized'))).toBe('ambiguous')
+  expect(judgeRefusal(operation, 400, withCode('too_many_requests'))).toBe('ambiguous')
+})
 
-test('where no money moves a refusal is one, and a conflict without a code stays open', () => {
+test('a refusal of other operations is a proof, and a conflict without a code is ambiguous', () => {
   for (const operation of ['store.create', 'terminal.mode']) {
     expect(judgeRefusal(operation, 409, {}), operation).toBe('ambiguous')
     expect(judgeRefusal(operation, 404, {}), operation).toBe('silent')

@@ -60,8 +60,8 @@ test.each([
   [answer(403, undefined), 'unknown'],
   [refusal(409, 'idempotency_key_already_used'), 'unknown'],
   [refusal(423, 'resource_locked'), 'unknown'],
-] as const)('a lone refusal of a create has this effect (%#)', async (play, effect) => {
-  await using server = await startServer(play)
+] as const)('a lone refusal of a create has this effect (%#)', async (answerOf, effect) => {
+  await using server = await startServer(answerOf)
   const { orders } = providerAt(server.url).provider
   const error = await providerFailure(orders.create('t', 'k', sale, { maxAttempts: 1 }))
   expect(error.effect).toBe(effect)
@@ -77,29 +77,29 @@ test.each([
   [answer(404, undefined), false],
   [answer(500, {}), false],
 ] as const)(
-  'whether a refusal also speaks of earlier calls under the key (%#)',
-  async (play, proof) => {
-    await using server = await startServer(play)
+  'provesAbsence: whether a refusal also excludes earlier calls under the key (%#)',
+  async (answerOf, proof) => {
+    await using server = await startServer(answerOf)
     const { orders } = providerAt(server.url).provider
     const create = orders.create('t', 'k', sale, { maxAttempts: 1 })
     expect((await providerFailure(create)).provesAbsence).toBe(proof)
   },
 )
 
-test('a refusal of a call without a key proves nothing about others', async () => {
+test('a refusal of a call without a key proves nothing about other calls', async () => {
   await using server = await startServer(answer(400, { error: 'invalid_grant' }))
   const refresh = providerAt(server.url).provider.oauth.refresh('TG')
   expect(await providerFailure(refresh)).toMatchObject({ effect: 'none', provesAbsence: false })
 })
 
-test('a refund that is already there after a lost answer may be ours', async () => {
+test('a refund that exists after a lost answer may be ours', async () => {
   await using server = await startServer(drop, refusal(409, 'order_already_refunded'))
   const { orders } = providerAt(server.url).provider
   const error = await providerFailure(orders.refund('t', orderId, 'k', null))
   expect(error).toMatchObject({ kind: 'refused', effect: 'unknown' })
 })
 
-test('a 201 whose body is no order leaves the effect open', async () => {
+test('a 201 whose body is not an order leaves the effect unknown', async () => {
   await using server = await startServer(answer(201, { ok: true }), answer(200, undefined))
   const { orders } = providerAt(server.url).provider
   for (let call = 0; call < 2; call += 1) {
@@ -137,7 +137,7 @@ test('token calls, store creations, deletions and mode changes are sent once', a
   expect(server.seen).toHaveLength(calls.length)
 })
 
-test('POS v1 knows no key, so its creation is sent once; v2 is repeated', async () => {
+test('POS v1 takes no key, so its creation is sent once; that of v2 is repeated', async () => {
   const box = { name: 'n', externalId: 'B', mpStoreId: '1', mpExternalStoreId: null }
   for (const [posApi, calls] of [
     ['v1', 1],
@@ -149,7 +149,7 @@ test('POS v1 knows no key, so its creation is sent once; v2 is repeated', async 
   }
 })
 
-test('a failure carries the provider code and request id; its text stays in its own field', async () => {
+test('a failure has the provider’s code and request id; its text is in a field of its own', async () => {
   await using server = await startServer(
     answer(
       409,
@@ -171,7 +171,7 @@ test('a failure carries the provider code and request id; its text stays in its 
   })
 })
 
-test('each attempt is one log entry, without body, token, key or query', async () => {
+test('each attempt writes one log entry, without body, token, key or query', async () => {
   await using server = await startServer(
     drop,
     answer(500, { errors: [{ code: '500' }] }, { 'x-request-id': 'r-2' }),
@@ -244,7 +244,7 @@ test('each attempt is one log entry, without body, token, key or query', async (
   expect(JSON.stringify(log)).not.toMatch(/secret|new-token|1234/)
 })
 
-test('an id that the address would resolve away is refused before anything is sent', async () => {
+test('an id that would change the path is refused before anything is sent', async () => {
   await using server = await startServer(created)
   const { orders, pos } = providerAt(server.url).provider
   await expect(orders.get('t', '..')).rejects.toThrow(RangeError)
@@ -293,7 +293,7 @@ describe('single answers of the provider', () => {
     expect(nock.isDone()).toBe(true)
   })
 
-  test('a read goes through two bad gateways', async () => {
+  test('a read succeeds after two bad gateways', async () => {
     nock(host).get(`/v1/orders/${orderId}`).twice().reply(502, '<html>bad gateway</html>')
     nock(host).get(`/v1/orders/${orderId}`).reply(200, { id: orderId, status: 'expired' })
     const evidence = await providerAt(host).provider.orders.get('t', orderId)

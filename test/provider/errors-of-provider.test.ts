@@ -43,7 +43,7 @@ test.each([
     },
   ],
   ['a number as code', { errors: [{ code: 412 }] }, { code: '412', codes: ['412'], message: null }],
-])('%s is read', (_name, body, read) => {
+])('an error body with %s is parsed', (_name, body, read) => {
   expect(parseErrorBody(body)).toEqual(read)
 })
 
@@ -63,7 +63,7 @@ test.each([
   [{ error: '<script>' }],
   [{ error: 'x'.repeat(65) }],
   [{ error: 'line\nbreak' }],
-])('%j has no code and throws nothing', (body) => {
+])('the body %j has no code and causes no exception', (body) => {
   expect(parseErrorBody(body)).toMatchObject({ code: null, codes: [] })
 })
 
@@ -90,8 +90,8 @@ test.each([
   [409, coded('order_already_refunded'), 'silent'],
   [409, coded('order_already_canceled'), 'silent'],
   [404, null, 'silent'],
-])('a %i with %j is judged %s', (status, body, judgement) => {
-  expect(judgeRefusal('store.create', status, body)).toBe(judgement)
+])('a refusal %i with %j means %s', (status, body, meaning) => {
+  expect(judgeRefusal('store.create', status, body)).toBe(meaning)
 })
 
 test.each([
@@ -111,8 +111,8 @@ test.each([
   ['order.refund', 400, coded('refund_amount_exceeds'), 'proof'],
   ['order.refund', 404, null, 'ambiguous'],
 ])(
-  'where money moves, %s refused with %i and %j is judged %s',
-  (operation, status, body, judgement) => {
-    expect(judgeRefusal(operation, status, body)).toBe(judgement)
+  'of a money operation, %s refused with %i and %j means %s',
+  (operation, status, body, meaning) => {
+    expect(judgeRefusal(operation, status, body)).toBe(meaning)
   },
 )

@@ -136,8 +136,8 @@ test.each([
     100,
   ],
   ['a refund of a payment not listed', {}, [refunded('1.00', 'processed', 'PAYX')], 'processed', 0],
-  ['both say it', { refunded_amount: '2.00' }, [refunded('2.00')], 'partially_refunded', 200],
-])('%s', (_name, change, refunds, status, refundedCents) => {
+  ['both of them', { refunded_amount: '2.00' }, [refunded('2.00')], 'partially_refunded', 200],
+])('an order with %s has its refunded amount', (_name, change, refunds, status, refundedCents) => {
   const body = { ...order, transactions: { payments: [{ ...payment, ...change }], refunds } }
   expect(read(body)).toMatchObject({ status, refundedCents, paidCents: 123_450 })
 })
@@ -161,14 +161,14 @@ function paidTwice(first: string, second: string, rest: object = {}) {
 test.each([
   ['the whole amount again', '1234.50', '1234.50', { total_amount: '1234.50' }, 123_450, true],
   ['parts of the amount', '1000.00', '234.50', { total_amount: '1234.50' }, 123_450, false],
-  ['a second one of an order whose amount is not told', '1000.00', '234.50', {}, 100_000, true],
+  ['a second one of an order without an amount', '1000.00', '234.50', {}, 100_000, true],
 ])('two payments: %s', (_, first, second, rest, paidCents, isSurplus) => {
   const evidence = paidTwice(first, second, rest)
   expect(evidence.paidCents).toBe(paidCents)
   expect(evidence.payments.map((one) => one.isSurplus === true)).toEqual([false, isSurplus])
 })
 
-test('what is given back of a further payment is not given back of the order', () => {
+test('the refund of a further payment does not count as a refund of the order', () => {
   const payments = [payment, { ...payment, id: 'PAY2', status: 'refunded' }]
   const refunds = [refunded('1234.50', 'processed', 'PAY2')]
   const body = {
@@ -184,11 +184,14 @@ test.each([
   ['with interest and a tip', { installments: 6, paid: '1400.00', tip: '10.00' }, 124_450],
   ['without instalments', { installments: 1, paid: '1400.00', tip: undefined }, 140_000],
   ['paid less', { installments: 6, paid: '1000.00', tip: undefined }, 100_000],
-])('the shop receives of a payment %s', (_, { installments, paid, tip }, receivedCents) => {
-  const payment_method = { type: 'credit_card', installments, id: 'visa' }
-  const body = withPayment({ paid_amount: paid, tip_amount: tip, payment_method })
-  expect(read(body).paidCents).toBe(receivedCents)
-})
+])(
+  'the amount that the shop receives of a payment %s',
+  (_, { installments, paid, tip }, receivedCents) => {
+    const payment_method = { type: 'credit_card', installments, id: 'visa' }
+    const body = withPayment({ paid_amount: paid, tip_amount: tip, payment_method })
+    expect(read(body).paidCents).toBe(receivedCents)
+  },
+)
 
 test('a tip counts as paid', () => {
   expect(read(withPayment({ paid_amount: '1300.00', tip_amount: '65.50' }))).toMatchObject({
@@ -205,20 +208,20 @@ test.each([
   ['failed', 'rejected', 0],
   ['processed', 'approved', 123_450],
   ['refunded', 'refunded', 123_450],
-])('a payment that is %s reads %s and counts %i as paid', (status, ours, paidCents) => {
+])('a payment that is %s is read as %s and counts %i as paid', (status, ours, paidCents) => {
   const evidence = read(withPayment({ status, paid_amount: undefined }))
   expect(evidence.payments[0]).toMatchObject({ status: ours, paidCents: null })
   expect(evidence.paidCents).toBe(paidCents)
 })
 
-test('money found on a closed order is shown', () => {
+test('a payment on a closed order is in its evidence', () => {
   expect(read({ ...order, status: 'canceled' })).toMatchObject({
     status: 'canceled',
     paidCents: 123_450,
   })
 })
 
-test('the body of a create says what a read of the same moment says', () => {
+test('the body of a create gives the same evidence as a read at that time', () => {
   const fresh = { id: paymentId, amount: '1234.50', status: 'created' }
   const created = { ...order, status: 'created', status_detail: 'created' }
   expect(read({ ...created, transactions: { payments: [fresh] } })).toEqual(
@@ -229,7 +232,7 @@ test('the body of a create says what a read of the same moment says', () => {
   )
 })
 
-test('the short form of a cancel says what it knows and invents nothing', () => {
+test('the short form of a cancel leaves unknown fields null', () => {
   const body = {
     id: orderId,
     status: 'at_terminal',
@@ -256,7 +259,7 @@ test('the short form of a cancel says what it knows and invents nothing', () => 
   })
 })
 
-test('totals stand in for payments that are not told', () => {
+test('totals replace payments that are missing', () => {
   const { transactions, ...rest } = order
   expect(read({ ...rest, total_amount: '10', total_paid_amount: '10.00' })).toMatchObject({
     amountCents: 1_000,
@@ -271,8 +274,8 @@ test.each<[string, object]>([
   ['no id', { id: undefined }],
   ['an id that is a number', { id: 5 }],
   ['no status', { status: undefined }],
-  ['a status that is no text', { status: { code: 'processed' } }],
-  ['payments that are no list', { transactions: { payments: {} } }],
+  ['a status that is not a text', { status: { code: 'processed' } }],
+  ['payments that are not a list', { transactions: { payments: {} } }],
   ['a payment without status', { transactions: { payments: [{ ...payment, status: undefined }] } }],
   ...unreadable.flatMap((amount): [string, object][] => [
     [`a total paid of ${JSON.stringify(amount)}`, { total_paid_amount: amount }],
@@ -289,7 +292,7 @@ test.each<[string, object]>([
   expect(MpOrder.safeParse({ ...order, ...change }).success).toBe(false)
 })
 
-test('what only describes a payment is dropped when it cannot be read', () => {
+test('descriptive fields of a payment are null when they cannot be parsed', () => {
   const odd = withPayment({ payment_method: 'visa', reference_id: {}, status_detail: 7 })
   expect(read(odd).payments[0]).toMatchObject({
     methodType: null,
@@ -325,10 +328,10 @@ test.each<[string, object, true | undefined]>([
   ['no list of payments', { transactions: { refunds: [] } }, undefined],
   ['no transactions', { transactions: undefined }, undefined],
   [
-    'a payment in a state nobody knows',
+    'a payment in an unknown state',
     { transactions: { payments: [{ ...payment, status: 'under_review' }] } },
     undefined,
   ],
-])('a processed order with %s', (_name, change, hasNoPayment) => {
+])('hasNoPayment of a processed order with %s', (_name, change, hasNoPayment) => {
   expect(read({ ...order, ...change }).hasNoPayment).toBe(hasNoPayment)
 })

@@ -7,7 +7,7 @@ import {
   type ProviderSettings,
 } from '../../src/provider/provider.ts'
 
-/** A provider client that waits nowhere and keeps its log. */
+/** A provider client whose sleeps take no time, and its log. */
 export function providerAt(apiUrl: string, settings: Partial<ProviderSettings> = {}) {
   const log: ProviderCallLog[] = []
   const provider = createProvider({

@@ -18,7 +18,7 @@ test.each([
   expect(encodeReference(text, attempt)).toBe(reference)
 })
 
-// Sent to the provider and kept in the database: these values must never change.
+// Sent to the provider and stored in the database: these values must never change.
 test.each([
   ['Factura Nº 12/2026', 1, 'Factura-No-1_x0dd6cedb8e40603112a5feb32ae7b3d2'],
   ['Factura Nº 12/2026', 3, 'Factura-No-1_x0dd6cedb8e40603112a5feb32ae7b3d2-3'],
@@ -27,7 +27,7 @@ test.each([
   expect(encodeReference(text, attempt)).toBe(reference)
 })
 
-test('attempts are whole numbers from 1', () => {
+test('attempts are integers from 1', () => {
   for (const attempt of [0, -1, 1.5, Number.NaN, 2 ** 53]) {
     expect(() => encodeReference('A', attempt)).toThrow(RangeError)
   }
@@ -38,12 +38,12 @@ const plain = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/)
 const texts = fc.oneof(
   plain,
   fc.string({ unit: 'binary', minLength: 1, maxLength: 64 }),
-  // Texts that look like what the encoding itself makes.
+  // Texts in the form of an encoded reference.
   fc.tuple(plain, attempts).map(([text, attempt]) => encodeReference(text, attempt)),
   fc.tuple(fc.string({ minLength: 1 }), attempts).map(([text, n]) => encodeReference(text, n)),
 )
 
-test('every text at every attempt gives the same legal reference each time', () => {
+test('every text at every attempt gives the same valid reference each time', () => {
   fc.assert(
     fc.property(texts, attempts, (text, attempt) => {
       const reference = encodeReference(text, attempt)
@@ -55,7 +55,7 @@ test('every text at every attempt gives the same legal reference each time', () 
   )
 })
 
-test('a plain text stays as it is at attempt 1 unless it ends as only an encoding does', () => {
+test('a plain text stays unchanged at attempt 1 unless it ends like an encoded reference', () => {
   fc.assert(
     fc.property(plain, (text) => {
       fc.pre(!/_x[0-9a-f]{32}(-\d+)?$/.test(text))
@@ -64,7 +64,7 @@ test('a plain text stays as it is at attempt 1 unless it ends as only an encodin
   )
 })
 
-test('two different texts never share a first reference', () => {
+test('two different texts never have the same first reference', () => {
   fc.assert(
     fc.property(texts, texts, (a, b) => {
       fc.pre(a !== b)
@@ -74,7 +74,7 @@ test('two different texts never share a first reference', () => {
   )
 })
 
-test('two attempts of one text never share a reference', () => {
+test('two attempts of one text never have the same reference', () => {
   fc.assert(
     fc.property(texts, attempts, attempts, (text, m, n) => {
       fc.pre(m !== n)
@@ -94,14 +94,14 @@ test('a text chosen to equal the encoding of another is encoded itself', () => {
   }
 })
 
-test('texts that differ only in broken halves of a character stay apart', () => {
+test('texts that differ only in a broken half of a character have different references', () => {
   expect(encodeReference('\uD800', 1)).not.toBe(encodeReference('\uD801', 1))
 })
 
 test.each([
   ['SUC001', 60, 'SUC001'],
   ['B'.repeat(39), 39, 'B'.repeat(39)],
-])('external id %s stays', (text, max, id) => {
+])('the external id %s stays unchanged', (text, max, id) => {
   expect(encodeExternalId(text, max)).toBe(id)
 })
 
@@ -111,11 +111,11 @@ test.each([
   ['B'.repeat(40), 39, /^B{14}x[0-9a-f]{24}$/],
   ['---', 39, /^x[0-9a-f]{24}$/],
   [`Ax${'0'.repeat(24)}`, 39, /^Ax0{12}x[0-9a-f]{24}$/],
-])('external id %s of at most %i is encoded', (text, max, id) => {
+])('the external id %s of at most %i characters is encoded', (text, max, id) => {
   expect(encodeExternalId(text, max)).toMatch(id)
 })
 
-test('external ids are legal, stable and apart', () => {
+test('external ids are valid, stable and different', () => {
   const ids = fc.oneof(
     fc.string({ unit: 'binary', minLength: 1, maxLength: 80 }),
     fc.stringMatching(/^[A-Za-z0-9 -]{1,45}$/),

@@ -22,8 +22,8 @@ const box = {
   mpExternalStoreId: 'SUC001',
 }
 
-/** What one call puts on the wire: `headers` without those of every request. */
-async function wire(
+/** The request of one call: `headers` without those of every request. */
+async function requestOf(
   use: (provider: Provider) => Promise<unknown>,
   reply: unknown,
   posApi: 'v1' | 'v2' = 'v2',
@@ -48,8 +48,8 @@ const json = { 'content-type': 'application/json' }
 const bearer = { authorization: 'Bearer token-1' }
 const key = { 'x-idempotency-key': 'key-1' }
 
-test('create sends every given member and nothing else', async () => {
-  expect(await wire((p) => p.orders.create('token-1', 'key-1', sale), order)).toEqual({
+test('create sends every given field and nothing else', async () => {
+  expect(await requestOf((p) => p.orders.create('token-1', 'key-1', sale), order)).toEqual({
     line: 'POST /v1/orders',
     headers: { ...json, ...bearer, ...key },
     body: {
@@ -70,7 +70,7 @@ test('create sends every given member and nothing else', async () => {
   })
 })
 
-test('create leaves out what is not given, and never leaves printing to the default', async () => {
+test('create omits fields that are not given, and always sets printing', async () => {
   const bare = {
     ...sale,
     amountCents: 100,
@@ -80,7 +80,7 @@ test('create leaves out what is not given, and never leaves printing to the defa
     paymentMethod: 'all' as const,
     expirationMinutes: 180,
   }
-  const sent = await wire((p) => p.orders.create('token-1', 'key-1', bare), order)
+  const sent = await requestOf((p) => p.orders.create('token-1', 'key-1', bare), order)
   expect(sent.body).toEqual({
     type: 'point',
     external_reference: 'TCK-0001-00004711',
@@ -92,22 +92,26 @@ test('create leaves out what is not given, and never leaves printing to the defa
   })
 })
 
-test('cancel and total refund send their key, no body; only the cancel asks for orders at the terminal too', async () => {
-  expect(await wire((p) => p.orders.cancel('token-1', orderId, 'key-1'), order)).toEqual({
+test('cancel and total refund send their key and no body; only the cancel allows orders at the terminal', async () => {
+  expect(await requestOf((p) => p.orders.cancel('token-1', orderId, 'key-1'), order)).toEqual({
     line: `POST /v1/orders/${orderId}/cancel`,
     headers: { ...json, ...bearer, ...key, 'x-allow-cancelable-status': 'at_terminal' },
     body: null,
   })
-  expect(await wire((p) => p.orders.refund('token-1', orderId, 'key-1', null), order)).toEqual({
-    line: `POST /v1/orders/${orderId}/refund`,
-    headers: { ...json, ...bearer, ...key },
-    body: null,
-  })
+  expect(await requestOf((p) => p.orders.refund('token-1', orderId, 'key-1', null), order)).toEqual(
+    {
+      line: `POST /v1/orders/${orderId}/refund`,
+      headers: { ...json, ...bearer, ...key },
+      body: null,
+    },
+  )
 })
 
 test('a partial refund names the payment and the amount', async () => {
   const partial = { paymentId, amountCents: 23_405 }
-  expect(await wire((p) => p.orders.refund('token-1', orderId, 'key-1', partial), order)).toEqual({
+  expect(
+    await requestOf((p) => p.orders.refund('token-1', orderId, 'key-1', partial), order),
+  ).toEqual({
     line: `POST /v1/orders/${orderId}/refund`,
     headers: { ...json, ...bearer, ...key },
     body: { transactions: [{ id: paymentId, amount: '234.05' }] },
@@ -115,20 +119,23 @@ test('a partial refund names the payment and the amount', async () => {
 })
 
 test('an order is read without key and body', async () => {
-  expect(await wire((p) => p.orders.get('token-1', orderId), order)).toEqual({
+  expect(await requestOf((p) => p.orders.get('token-1', orderId), order)).toEqual({
     line: `GET /v1/orders/${orderId}`,
     headers: bearer,
     body: null,
   })
 })
 
-test('an id cannot leave its place in the path', async () => {
-  const strange = '../users/me?x=1#'
-  const sent = await wire((p) => p.orders.get('token-1', strange), { ...order, id: strange })
+test('an id is encoded in the path', async () => {
+  const hostileId = '../users/me?x=1#'
+  const sent = await requestOf((p) => p.orders.get('token-1', hostileId), {
+    ...order,
+    id: hostileId,
+  })
   expect(sent.line).toBe('GET /v1/orders/..%2Fusers%2Fme%3Fx%3D1%23')
 })
 
-test('a simulated event sends only given members and no key', async () => {
+test('a simulated event sends only given fields and no key', async () => {
   const full = {
     status: 'failed',
     paymentMethodType: 'credit_card',
@@ -136,7 +143,7 @@ test('a simulated event sends only given members and no key', async () => {
     paymentMethodId: 'visa',
     statusDetail: 'insufficient_amount',
   } as const
-  expect(await wire((p) => p.orders.simulate('token-1', orderId, full), null)).toEqual({
+  expect(await requestOf((p) => p.orders.simulate('token-1', orderId, full), null)).toEqual({
     line: `POST /v1/orders/${orderId}/events`,
     headers: { ...json, ...bearer },
     body: {
@@ -148,13 +155,13 @@ test('a simulated event sends only given members and no key', async () => {
     },
   })
   const bare = { status: 'expired', installments: null, statusDetail: null } as const
-  const sent = await wire((p) => p.orders.simulate('token-1', orderId, bare), null)
+  const sent = await requestOf((p) => p.orders.simulate('token-1', orderId, bare), null)
   expect(sent.body).toEqual({ status: 'expired' })
 })
 
-test('a search names both dates, also when the caller has none', async () => {
+test('a search sends both dates, also when the caller has none', async () => {
   const dates = { from: new Date('2026-11-01T00:00:00Z'), to: new Date('2026-11-20T00:00:00Z') }
-  const named = await wire(
+  const named = await requestOf(
     (p) => p.orders.search('token-1', { externalReference: 'TCK-1', ...dates }),
     { data: [] },
   )
@@ -166,7 +173,7 @@ test('a search names both dates, also when the caller has none', async () => {
     type: 'point',
     page_size: '100',
   })
-  const bare = await wire((p) => p.orders.search('token-1', {}), { data: [] })
+  const bare = await requestOf((p) => p.orders.search('token-1', {}), { data: [] })
   const own = new URL(bare.line.slice(4), 'http://x').searchParams
   expect(own.has('external_reference')).toBe(false)
   const days =
@@ -174,8 +181,8 @@ test('a search names both dates, also when the caller has none', async () => {
   expect(days).toBe(30)
 })
 
-test('token requests carry their parameters in the body only, and no bearer', async () => {
-  const exchange = await wire(
+test('token requests have their parameters in the body only, and no bearer', async () => {
+  const exchange = await requestOf(
     (p) =>
       p.oauth.exchangeCode({
         code: 'TG-1',
@@ -196,7 +203,7 @@ test('token requests carry their parameters in the body only, and no bearer', as
       code_verifier: 'v'.repeat(43),
     },
   })
-  const refresh = await wire((p) => p.oauth.refresh('TG-2'), grant)
+  const refresh = await requestOf((p) => p.oauth.refresh('TG-2'), grant)
   expect(refresh.line).toBe('POST /oauth/token')
   expect(refresh.body).toEqual({
     client_id: '7654321098765432',
@@ -206,7 +213,7 @@ test('token requests carry their parameters in the body only, and no bearer', as
   })
 })
 
-test('the authorization address carries state and the S256 challenge', () => {
+test('the authorization address has the state and the S256 challenge', () => {
   const { provider } = providerAt('http://127.0.0.1:1', { authUrl: 'https://auth.example.com/' })
   const url = new URL(
     provider.oauth.authorizationUrl({
@@ -229,7 +236,7 @@ test('the authorization address carries state and the S256 challenge', () => {
 
 test('a store is created, found and deleted under its user', async () => {
   expect(
-    await wire((p) => p.stores.create('token-1', 2025701502, store), { id: 87482378 }),
+    await requestOf((p) => p.stores.create('token-1', 2025701502, store), { id: 87482378 }),
   ).toEqual({
     line: 'POST /users/2025701502/stores',
     headers: { ...json, ...bearer },
@@ -247,12 +254,12 @@ test('a store is created, found and deleted under its user', async () => {
       },
     },
   })
-  const bare = await wire(
+  const bare = await requestOf(
     (p) => p.stores.create('token-1', 1, { ...store, location: { ...location, reference: null } }),
     { id: 1 },
   )
   expect((bare.body as { location: object }).location).not.toHaveProperty('reference')
-  const found = await wire((p) => p.stores.findByExternalId('token-1', '9', 'SUC001'), {
+  const found = await requestOf((p) => p.stores.findByExternalId('token-1', '9', 'SUC001'), {
     results: [],
   })
   expect(found).toEqual({
@@ -260,29 +267,34 @@ test('a store is created, found and deleted under its user', async () => {
     headers: bearer,
     body: null,
   })
-  const gone = await wire((p) => p.stores.delete('token-1', 9, '87482378'), { store: 87482378 })
-  expect(gone).toEqual({ line: 'DELETE /users/9/stores/87482378', headers: bearer, body: null })
+  const deletion = await requestOf((p) => p.stores.delete('token-1', 9, '87482378'), {
+    store: 87482378,
+  })
+  expect(deletion).toEqual({ line: 'DELETE /users/9/stores/87482378', headers: bearer, body: null })
 })
 
-test('POS v2 takes a key, a string id and a reduced name', async () => {
+test('POS v2 sends a key, a string id and a reduced name', async () => {
   const made = { id: 1 }
-  expect(await wire((p) => p.pos.create('token-1', 'key-1', box), made)).toEqual({
+  expect(await requestOf((p) => p.pos.create('token-1', 'key-1', box), made)).toEqual({
     line: 'POST /v2/pos',
     headers: { ...json, ...bearer, ...key },
     body: { name: 'Caja N 1 Ninos', external_id: 'SUC001POS001', store_id: '87482378' },
   })
-  const unnamed = await wire((p) => p.pos.create('token-1', 'key-1', { ...box, name: '¡¿!' }), made)
+  const unnamed = await requestOf(
+    (p) => p.pos.create('token-1', 'key-1', { ...box, name: '¡¿!' }),
+    made,
+  )
   expect(unnamed.body).toMatchObject({ name: 'SUC001POS001' })
-  const list = await wire((p) => p.pos.findByExternalId('token-1', 'B1'), { results: [] })
+  const list = await requestOf((p) => p.pos.findByExternalId('token-1', 'B1'), { results: [] })
   expect(list.line).toBe('GET /v2/pos?external_id=B1')
-  expect((await wire((p) => p.pos.delete('token-1', '138301467'), null)).line).toBe(
+  expect((await requestOf((p) => p.pos.delete('token-1', '138301467'), null)).line).toBe(
     'DELETE /v2/pos/138301467',
   )
 })
 
-test('POS v1 takes a fixed amount and no key', async () => {
+test('POS v1 sends a fixed amount and no key', async () => {
   const made = { id: 1 }
-  expect(await wire((p) => p.pos.create('token-1', 'key-1', box), made, 'v1')).toEqual({
+  expect(await requestOf((p) => p.pos.create('token-1', 'key-1', box), made, 'v1')).toEqual({
     line: 'POST /pos',
     headers: { ...json, ...bearer },
     body: {
@@ -294,23 +306,29 @@ test('POS v1 takes a fixed amount and no key', async () => {
     },
   })
   const bare = { ...box, mpExternalStoreId: null }
-  const sent = await wire((p) => p.pos.create('token-1', 'key-1', bare), made, 'v1')
+  const sent = await requestOf((p) => p.pos.create('token-1', 'key-1', bare), made, 'v1')
   expect(sent.body).not.toHaveProperty('external_store_id')
-  const list = await wire((p) => p.pos.findByExternalId('token-1', 'B1'), { results: [] }, 'v1')
+  const list = await requestOf(
+    (p) => p.pos.findByExternalId('token-1', 'B1'),
+    { results: [] },
+    'v1',
+  )
   expect(list.line).toBe('GET /pos?external_id=B1')
-  expect((await wire((p) => p.pos.delete('token-1', '5'), null, 'v1')).line).toBe('DELETE /pos/5')
+  expect((await requestOf((p) => p.pos.delete('token-1', '5'), null, 'v1')).line).toBe(
+    'DELETE /pos/5',
+  )
 })
 
-test('terminals are listed by the given filters only and switched one at a time', async () => {
+test('terminals are listed by the given filters only, and their mode is set one at a time', async () => {
   const empty = { data: { terminals: [] }, paging: { total: 0, offset: 0, limit: 50 } }
-  const all = await wire((p) => p.terminals.list('token-1', {}), empty)
+  const all = await requestOf((p) => p.terminals.list('token-1', {}), empty)
   expect(all).toEqual({ line: 'GET /terminals/v1/list', headers: bearer, body: null })
-  const some = await wire(
+  const some = await requestOf(
     (p) => p.terminals.list('token-1', { mpPosId: '7', mpStoreId: '8', limit: 50, offset: 0 }),
     empty,
   )
   expect(some.line).toBe('GET /terminals/v1/list?limit=50&offset=0&store_id=8&pos_id=7')
-  const set = await wire((p) => p.terminals.setMode('token-1', 'PAX_A910__1', 'PDV'), {})
+  const set = await requestOf((p) => p.terminals.setMode('token-1', 'PAX_A910__1', 'PDV'), {})
   expect(set).toEqual({
     line: 'PATCH /terminals/v1/setup',
     headers: { ...json, ...bearer },
@@ -319,6 +337,6 @@ test('terminals are listed by the given filters only and switched one at a time'
 })
 
 test('the own user is read with the bearer', async () => {
-  const me = await wire((p) => p.users.me('token-1'), { id: 5 })
+  const me = await requestOf((p) => p.users.me('token-1'), { id: 5 })
   expect(me).toEqual({ line: 'GET /users/me', headers: bearer, body: null })
 })

@@ -14,7 +14,7 @@ import { providerFailure, sale } from './provider-setup.ts'
 
 type Delivery = { url: URL; headers: IncomingMessage['headers'] }
 
-const patience = { timeout: 10_000, interval: 20 }
+const waitOptions = { timeout: 10_000, interval: 20 }
 const deliveries: Delivery[] = []
 const receiver = createServer((request, response) => {
   deliveries.push({ url: new URL(request.url ?? '', 'http://x'), headers: request.headers })
@@ -109,7 +109,7 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     },
   })
 
-  /** A store with one box, whose ids end on `name`. */
+  /** A store with one box, whose ids end with `name`. */
   async function openBox(name: string) {
     const store = newStore(name)
     const { mpStoreId } = await provider.stores.create(token, userId, store)
@@ -133,7 +133,7 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     await control('POST', `orders/${mpOrderId}/act`, body)
   }
 
-  test('connects with PKCE, refreshes once per token and knows its account', async () => {
+  test('connects with PKCE, refreshes once per token and reads its account', async () => {
     const first = await connect(provider)
     expect(first).toMatchObject({ mpUserId: expect.any(Number), expiresInSeconds: 15552000 })
     const grant = await provider.oauth.refresh(first.refreshToken ?? '')
@@ -141,11 +141,11 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     expect(again).toMatchObject({ kind: 'refused', providerCode: 'invalid_grant' })
     const user = await provider.users.me(grant.accessToken)
     expect(user).toMatchObject({ id: first.mpUserId, siteId: 'MLA', isTestUser: true })
-    const stranger = await providerFailure(provider.users.me('APP_USR-unknown'))
-    expect(stranger).toMatchObject({ kind: 'unauthorized', status: 401 })
+    const unknownToken = await providerFailure(provider.users.me('APP_USR-unknown'))
+    expect(unknownToken).toMatchObject({ kind: 'unauthorized', status: 401 })
   })
 
-  test('creates a store and a box and finds both again', async () => {
+  test('creates a store and a box and finds both', async () => {
     const { store, newPos, mpStoreId, mpPosId } = await openBox('FOUND')
     expect(await provider.stores.findByExternalId(token, userId, store.externalId)).toMatchObject({
       mpStoreId,
@@ -163,7 +163,7 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     })
   })
 
-  test('lists the terminal of the box and switches its mode', async () => {
+  test('lists the terminal of the box and sets its mode', async () => {
     const { newPos, mpStoreId, mpPosId } = await openBox('MODES')
     await control('POST', 'terminals', { pos_id: mpPosId, operating_mode: 'STANDALONE' })
     const before = await provider.terminals.list(token, { mpPosId, limit: 50, offset: 0 })
@@ -187,7 +187,7 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     })
   })
 
-  test('charges, and create, read and search agree on the evidence', async () => {
+  test('charges, and create, read and search give the same evidence', async () => {
     const [key, order] = newSale()
     const created = await provider.orders.create(token, key, order)
     expect(created).toMatchObject({
@@ -218,7 +218,7 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     })
 
     await act(created.mpOrderId, { do: 'fetch' })
-    // The terminal may still take the money of an order whose cancel it was only asked for.
+    // The terminal may still charge an order whose cancel was only requested.
     expect(await provider.orders.cancel(token, created.mpOrderId, `${key}-cancel`)).toMatchObject({
       status: 'at_terminal',
       statusDetail: 'cancellation_requested',
@@ -257,7 +257,7 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     })
   })
 
-  test('cancels what waits, and the answer is what a read says', async () => {
+  test('cancels a waiting order, and the answer equals a read', async () => {
     const [key, order] = newSale({ description: null, ticketNumber: null, printTicket: false })
     const { mpOrderId } = await provider.orders.create(token, key, order)
     const canceled = await provider.orders.cancel(token, mpOrderId, `${key}-cancel`)
@@ -278,14 +278,14 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     const failed = await vi.waitUntil(async () => {
       const evidence = await provider.orders.get(token, mpOrderId)
       return evidence.status === 'failed' ? evidence : undefined
-    }, patience)
+    }, waitOptions)
     expect(failed).toMatchObject({
       paidCents: 0,
       payments: [{ status: 'rejected', statusDetail: 'insufficient_amount' }],
     })
   })
 
-  test('an answer lost after the effect is found by the same key, and charged once', async () => {
+  test('finds an order whose answer was lost by its key, and charges once', async () => {
     for (const kind of ['drop_after', 'torn_body', 'reset', '503']) {
       const [key, order] = newSale()
       await control('PUT', 'faults', [{ path: '/v1/orders', method: 'POST', kind, count: 1 }])
@@ -299,8 +299,8 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     }
   })
 
-  test('an answer that never comes leaves the effect open, although the order exists', async () => {
-    const impatient = createProvider({
+  test('leaves the effect unknown when no answer comes, although the order exists', async () => {
+    const shortTimeout = createProvider({
       apiUrl: sandbox.url,
       authUrl: sandbox.url,
       clientId: sandbox.info.client_id,
@@ -310,21 +310,21 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     })
     const [key, order] = newSale()
     await control('PUT', 'faults', [{ path: '/v1/orders', kind: 'hang_after', count: 1 }])
-    const lost = impatient.orders.create(token, key, order, { maxAttempts: 1 })
+    const lost = shortTimeout.orders.create(token, key, order, { maxAttempts: 1 })
     expect(await providerFailure(lost)).toMatchObject({ kind: 'ambiguous', effect: 'unknown' })
     await control('DELETE', 'faults')
     const { mpOrderId, status } = await provider.orders.create(token, key, order)
     expect(status).toBe('created')
     await provider.orders.cancel(token, mpOrderId, `${key}-cancel`)
-    await impatient.close()
+    await shortTimeout.close()
   })
 
-  test('its webhooks carry signatures that hold', async () => {
+  test('receives webhooks with valid signatures', async () => {
     const [key, order] = newSale()
     const { mpOrderId } = await provider.orders.create(token, key, order)
     await provider.orders.cancel(token, mpOrderId, `${key}-cancel`)
     const isOrder = ({ url }: Delivery) => url.searchParams.get('type') === 'order'
-    await vi.waitUntil(() => deliveries.some(isOrder), patience)
+    await vi.waitUntil(() => deliveries.some(isOrder), waitOptions)
     for (const { url, headers } of deliveries.filter(isOrder)) {
       const input = {
         xSignature: headers['x-signature'],
@@ -333,14 +333,14 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
         now: new Date(),
       }
       const secrets = sandbox.info.webhook_secrets
-      const verdict = verifySignature({ ...input, secrets: ['retired', ...secrets] })
-      expect(verdict).toMatchObject({ valid: true, form: 'lower' })
+      const verification = verifySignature({ ...input, secrets: ['retired', ...secrets] })
+      expect(verification).toMatchObject({ valid: true, form: 'lower' })
       expect(verifySignature({ ...input, secrets: ['retired'] }).valid).toBe(false)
     }
   })
 
-  test('deletes box and store, and again without complaint', async () => {
-    const { store, newPos, mpStoreId, mpPosId } = await openBox('GONE')
+  test('deletes a box and a store, and a repeated deletion succeeds', async () => {
+    const { store, newPos, mpStoreId, mpPosId } = await openBox('DELETED')
     await provider.pos.delete(token, mpPosId)
     await provider.pos.delete(token, mpPosId)
     expect(await provider.pos.findByExternalId(token, newPos.externalId)).toBeUndefined()

@@ -67,7 +67,7 @@ test.each([
   ).toEqual({ valid: true, form, tsMs: 1_790_000_000_000 })
 })
 
-test('order and spaces of the header parts do not matter, unknown parts neither', () => {
+test('order, spaces and unknown parts of the header do not matter', () => {
   for (const xSignature of [
     `v1=${lower},ts=1790000000000`,
     ` ts = 1790000000000 , v1 = ${lower} `,
@@ -77,7 +77,7 @@ test('order and spaces of the header parts do not matter, unknown parts neither'
   }
 })
 
-test('any of several secrets will do, an empty one never', () => {
+test('any of several secrets is accepted, an empty one never', () => {
   expect(verifySignature({ ...genuine, secrets: ['old', secret] }).valid).toBe(true)
   expect(verifySignature({ ...genuine, secrets: [secret, 'new'] }).valid).toBe(true)
   const empty = createHmac('sha256', '').update('ts:1790000000000;').digest('hex')
@@ -92,7 +92,7 @@ test('any of several secrets will do, an empty one never', () => {
   ).toEqual({ valid: false, reason: 'mismatch' })
 })
 
-test('a signature from the future has a negative age', () => {
+test('a signature from the future within the tolerance is valid', () => {
   const early = new Date(1_789_999_999_000)
   expect(verifySignature({ ...genuine, now: early })).toMatchObject({ valid: true })
 })
@@ -118,7 +118,11 @@ test.each<[string, Partial<SignatureInput>, string]>([
   ['a long v1', { xSignature: `ts=1790000000000,v1=${lower}00` }, 'malformed'],
   ['an upper-case v1', { xSignature: `ts=1790000000000,v1=${lower.toUpperCase()}` }, 'malformed'],
   ['a multibyte v1', { xSignature: `ts=1790000000000,v1=${'é'.repeat(64)}` }, 'malformed'],
-  ['a v1 that is no hex', { xSignature: `ts=1790000000000,v1=${'g'.repeat(64)}` }, 'malformed'],
+  [
+    'a v1 that is not hexadecimal',
+    { xSignature: `ts=1790000000000,v1=${'g'.repeat(64)}` },
+    'malformed',
+  ],
   ['a ts with a sign', { xSignature: `ts=+179000000000,v1=${lower}` }, 'malformed'],
   ['a ts of 12 digits', { xSignature: `ts=179000000000,v1=${lower}` }, 'malformed'],
   ['a ts of other digits', { xSignature: `ts=${'١'.repeat(13)},v1=${lower}` }, 'malformed'],
@@ -135,11 +139,11 @@ test.each<[string, Partial<SignatureInput>, string]>([
   ['another secret', { secrets: ['other'] }, 'mismatch'],
   ['no secret', { secrets: [] }, 'mismatch'],
   ['zeros', { xSignature: `ts=1790000000000,v1=${'0'.repeat(64)}` }, 'mismatch'],
-])('%s is refused', (_name, change, reason) => {
+])('a signature with %s is refused', (_name, change, reason) => {
   expect(verifySignature({ ...genuine, ...change })).toEqual({ valid: false, reason })
 })
 
-test('one signature cannot stand for another split of the same manifest', () => {
+test('a signature is not valid for another split of the same manifest', () => {
   const moved = {
     ...genuine,
     dataId: `${dataId.toLowerCase()};request-id:${requestId}`,
@@ -150,14 +154,14 @@ test('one signature cannot stand for another split of the same manifest', () => 
   expect(verifySignature(other)).toEqual({ valid: false, reason: 'malformed' })
 })
 
-test('T20: no input makes it throw or pass', () => {
+test('T20: no random input is valid or causes an exception', () => {
   const text = fc.option(fc.oneof(fc.string({ unit: 'binary' }), fc.array(fc.string())), {
     nil: undefined,
   })
   fc.assert(
     fc.property(text, text, text, (xSignature, xRequestId, data) => {
-      const verdict = verifySignature({ ...genuine, xSignature, xRequestId, dataId: data })
-      expect(verdict.valid).toBe(false)
+      const verification = verifySignature({ ...genuine, xSignature, xRequestId, dataId: data })
+      expect(verification.valid).toBe(false)
     }),
   )
 })
@@ -167,14 +171,15 @@ test('a signature is valid for 48 hours, and may be an hour from the future', ()
   const hourMs = 3_600_000
   const signed = genuine.now.getTime() - 5_000
   expect(signed).toBe(at)
-  const verdictAt = (ms: number) => verifySignature({ ...genuine, now: new Date(at + ms) })
-  for (const ms of [-hourMs, 0, 48 * hourMs]) expect(verdictAt(ms)).toMatchObject({ valid: true })
+  const verificationAt = (ms: number) => verifySignature({ ...genuine, now: new Date(at + ms) })
+  for (const ms of [-hourMs, 0, 48 * hourMs])
+    expect(verificationAt(ms)).toMatchObject({ valid: true })
   for (const ms of [-hourMs - 1, 48 * hourMs + 1]) {
-    expect(verdictAt(ms)).toEqual({ valid: false, reason: 'too_old' })
+    expect(verificationAt(ms)).toEqual({ valid: false, reason: 'too_old' })
   }
 })
 
-test("the official SDK's validator accepts what this one accepts", () => {
+test('the validator of the official SDK accepts what this one accepts', () => {
   const sdk = createRequire(import.meta.url)('mercadopago') as {
     WebhookSignatureValidator: { validate(input: Record<string, unknown>): void }
   }

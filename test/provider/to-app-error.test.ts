@@ -23,7 +23,7 @@ function failure(fields: Partial<ProviderErrorFields>): ProviderError {
   })
 }
 
-/** Every refusal that the provider's documentation names: operation, status, code and what a till is told. */
+/** Every refusal that the provider documents: operation, status, its code and the code of our answer. */
 const documented: [ProviderOperation, number, string, ErrorCode][] = [
   ['oauth.exchange', 400, 'invalid_client', 'PROVIDER_REJECTED'],
   ['oauth.exchange', 400, 'invalid_grant', 'OAUTH_DENIED'],
@@ -145,20 +145,20 @@ function kindOf(status: number): ProviderErrorFields['kind'] {
 
 test.each(documented)('%s %i %s is %s', (operation, status, providerCode, code) => {
   const error = failure({ kind: kindOf(status), status, providerCode })
-  const told = toAppError(error, operation)
-  expect(told).toMatchObject({ code, status: errorCatalogue[code].status, cause: error })
-  expect(told.message).not.toContain('raw text')
-  if (code === 'PROVIDER_REJECTED') expect(told.message).toContain(providerCode)
+  const appError = toAppError(error, operation)
+  expect(appError).toMatchObject({ code, status: errorCatalogue[code].status, cause: error })
+  expect(appError.message).not.toContain('raw text')
+  if (code === 'PROVIDER_REJECTED') expect(appError.message).toContain(providerCode)
 })
 
-test('every row of the table is covered by a documented refusal or names a field', () => {
+test('every row of the table is tested by a documented refusal or names a field', () => {
   const tested = new Set(documented.map(([operation, , code]) => `${operation} ${code}`))
   const rows = all.flatMap((operation) =>
     errorRows[operation]
       .filter((row) => typeof row.on === 'string' && row.field === undefined)
       .map((row) => `${operation} ${row.on}`),
   )
-  // Spellings and shared schema codes that no page lists for the operation but that cost nothing to know.
+  // Spellings and shared codes that no page lists for the operation.
   const spare = rows.filter((row) => !tested.has(row))
   expect(spare.every((row) => /forbidden|order\.(cancel|refund) /.test(row))).toBe(true)
   expect(rows.length - spare.length).toBeGreaterThan(80)
@@ -175,10 +175,10 @@ test.each([
   ['INVALID_LATITUDE', 'location.latitude'],
   ['INVALID_LONGITUDE', 'location.longitude'],
   ['INVALID_REFERENCE', 'location.reference'],
-])('a store refused with %s points at %j', (providerCode, path) => {
+])('a store refused with %s is a VALIDATION_ERROR on %j', (providerCode, path) => {
   for (const codes of [[providerCode], ['bad_request', providerCode]]) {
-    const told = toAppError(failure({ providerCode: codes[0] ?? null, codes }), 'store.create')
-    expect(told).toMatchObject({
+    const appError = toAppError(failure({ providerCode: codes[0] ?? null, codes }), 'store.create')
+    expect(appError).toMatchObject({
       code: 'VALIDATION_ERROR',
       status: 422,
       details: [{ path, message: `the provider refused it (${providerCode})` }],
@@ -187,10 +187,10 @@ test.each([
 })
 
 test.each(['VALIDATION_ERROR', 'validation_error', 'BAD_REQUEST', 'bad_request'])(
-  'a store refused with %s alone names what may be wrong',
+  'a store refused with %s alone names the fields that may be wrong',
   (providerCode) => {
-    const told = toAppError(failure({ providerCode }), 'store.create')
-    expect(told).toMatchObject({
+    const appError = toAppError(failure({ providerCode }), 'store.create')
+    expect(appError).toMatchObject({
       code: 'VALIDATION_ERROR',
       details: [{ path: '', message: expect.stringContaining('external_id or location') }],
     })
@@ -202,12 +202,12 @@ test.each([
   ['NAME_TOO_LONG', 'pos.name'],
   ['INVALID_EXTERNAL_ID', 'pos.external_id'],
   ['EXTERNAL_ID_TOO_LONG', 'pos.external_id'],
-])('a box refused with %s points at %s', (providerCode, path) => {
-  const told = toAppError(failure({ providerCode }), 'pos.create')
-  expect(told).toMatchObject({ code: 'VALIDATION_ERROR', details: [{ path }] })
+])('a box refused with %s is a VALIDATION_ERROR on %s', (providerCode, path) => {
+  const appError = toAppError(failure({ providerCode }), 'pos.create')
+  expect(appError).toMatchObject({ code: 'VALIDATION_ERROR', details: [{ path }] })
 })
 
-test('a second PDV on a box is known by its status alone', () => {
+test('a second PDV on a box is recognised by its status alone', () => {
   for (const providerCode of [null, '412', 'whatever']) {
     expect(toAppError(failure({ status: 412, providerCode }), 'terminal.mode').code).toBe(
       'ONE_PDV_PER_BOX',
@@ -216,7 +216,7 @@ test('a second PDV on a box is known by its status alone', () => {
   expect(toAppError(failure({ status: 412 }), 'order.create').code).toBe('PROVIDER_REJECTED')
 })
 
-test('an undocumented refusal is a refusal, told by code or else by status', () => {
+test('an undocumented refusal is PROVIDER_REJECTED with its code, or else its status', () => {
   for (const operation of all) {
     const named = toAppError(failure({ status: 418, providerCode: 'brand_new' }), operation)
     expect(named.code).toBe('PROVIDER_REJECTED')
@@ -225,20 +225,20 @@ test('an undocumented refusal is a refusal, told by code or else by status', () 
   }
 })
 
-test('a wait that the provider asks for is handed on, at least a second', () => {
+test('a Retry-After of the provider is passed on, as at least a second', () => {
   for (const operation of all) {
     const limited = { kind: 'rate_limited', status: 429 } as const
-    const told = toAppError(failure({ ...limited, retryAfterSeconds: 7 }), operation)
-    expect(told).toMatchObject({ code: 'RATE_LIMITED', extra: { retryAfterSeconds: 7 } })
+    const appError = toAppError(failure({ ...limited, retryAfterSeconds: 7 }), operation)
+    expect(appError).toMatchObject({ code: 'RATE_LIMITED', extra: { retryAfterSeconds: 7 } })
     for (const retryAfterSeconds of [null, 0]) {
-      const silent = toAppError(failure({ ...limited, retryAfterSeconds }), operation)
-      expect(silent.extra.retryAfterSeconds).toBe(1)
+      const withoutWait = toAppError(failure({ ...limited, retryAfterSeconds }), operation)
+      expect(withoutWait.extra.retryAfterSeconds).toBe(1)
     }
   }
 })
 
 test.each(money)(
-  '%s with an effect that is not excluded is unknown, whatever came last',
+  '%s whose effect is unknown is answered as unknown, whatever the last failure was',
   (operation) => {
     const ends: Partial<ProviderErrorFields>[] = [
       { kind: 'ambiguous', status: null, failure: 'timeout' },
@@ -252,8 +252,8 @@ test.each(money)(
       { kind: 'refused', status: 409, providerCode: 'order_already_refunded' },
     ]
     for (const end of ends) {
-      const told = toAppError(failure({ ...end, effect: 'unknown' }), operation)
-      expect(told).toMatchObject({
+      const appError = toAppError(failure({ ...end, effect: 'unknown' }), operation)
+      expect(appError).toMatchObject({
         code: 'PROVIDER_TIMEOUT',
         status: 504,
         extra: { outcome: 'unknown', retrySafe: false },
@@ -262,7 +262,7 @@ test.each(money)(
   },
 )
 
-test.each(money)('%s that did nothing may be repeated', (operation) => {
+test.each(money)('%s without an effect is retry_safe', (operation) => {
   const ends: [Partial<ProviderErrorFields>, ErrorCode][] = [
     [{ kind: 'unreachable', status: null, failure: 'connect' }, 'PROVIDER_ERROR'],
     [{ kind: 'unreachable', status: null, failure: 'deadline' }, 'PROVIDER_ERROR'],
@@ -271,27 +271,27 @@ test.each(money)('%s that did nothing may be repeated', (operation) => {
     [{ kind: 'refused', status: 400, providerCode: 'property_value' }, 'PROVIDER_REJECTED'],
   ]
   for (const [end, code] of ends) {
-    const told = toAppError(failure(end), operation)
-    expect(told).toMatchObject({ code, extra: { retrySafe: true } })
-    // Only a creation knows that nobody was charged: a cancel or refund is about an order that may be paid.
-    expect(told.extra.outcome).toBe(operation === 'order.create' ? 'not_charged' : 'unknown')
+    const appError = toAppError(failure(end), operation)
+    expect(appError).toMatchObject({ code, extra: { retrySafe: true } })
+    // Only a creation proves that nothing was charged: a cancel or refund names an order that may be paid.
+    expect(appError.extra.outcome).toBe(operation === 'order.create' ? 'not_charged' : 'unknown')
   }
 })
 
-test('every refusal of a money operation carries outcome and retrySafe', () => {
+test('every refusal of a money operation has outcome and retrySafe', () => {
   for (const [operation, status, providerCode] of documented) {
     const { extra } = toAppError(failure({ kind: kindOf(status), status, providerCode }), operation)
-    const told = extra.outcome !== undefined && extra.retrySafe !== undefined
-    expect([operation, told]).toEqual([operation, money.includes(operation)])
+    const isComplete = extra.outcome !== undefined && extra.retrySafe !== undefined
+    expect([operation, isComplete]).toEqual([operation, money.includes(operation)])
   }
 })
 
-test('an order that is canceled already was not charged', () => {
+test('cancelling an order that is already canceled is not_charged', () => {
   const error = failure({ status: 409, providerCode: 'order_already_canceled' })
   expect(toAppError(error, 'order.cancel').extra.outcome).toBe('not_charged')
 })
 
-test('where no money moves, only a missing answer is a timeout', () => {
+test('of other operations only a missing answer is a PROVIDER_TIMEOUT', () => {
   for (const operation of all.filter((name) => !money.includes(name))) {
     const code = (fields: Partial<ProviderErrorFields>) =>
       toAppError(failure(fields), operation).code
