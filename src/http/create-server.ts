@@ -20,7 +20,12 @@ import {
 import type { CompleteFailure, ErrorStyle } from './error-body.ts'
 import { installErrorHandler, sendFailure } from './error-handler.ts'
 import { identify, installHeaders, requestIdOf } from './headers.ts'
-import { installJsonBody, serializerCompiler, validatorCompiler } from './json-body.ts'
+import {
+  bodyLimitBytes,
+  installJsonBody,
+  serializerCompiler,
+  validatorCompiler,
+} from './json-body.ts'
 import { RequestLog } from './logging.ts'
 
 /** A listener whose routes are typed by their Zod schemas. */
@@ -59,7 +64,6 @@ declare module 'fastify' {
   }
 }
 
-const bodyLimitBytes = 256 * 1024
 const maxParamLength = 1024
 /** More open connections than any shop has boxes, and than any address has. */
 const connectionDefaults: ConnectionLimits = { total: 10_000, perAddress: 2_000 }

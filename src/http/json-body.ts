@@ -4,6 +4,9 @@ import { z } from 'zod'
 import { AppError, invalid } from '../errors/app-error.ts'
 import { detailsOf } from './field-details.ts'
 
+/** The largest body of a request; longer ones are PAYLOAD_TOO_LARGE. Reports have a limit of their own. */
+export const bodyLimitBytes = 256 * 1024
+
 /**
  * Reads JSON bodies and no others. An empty one counts as none, since many clients always send the content type. It
  * refuses `__proto__` and `constructor.prototype` keys, bytes that are not UTF-8, and hostile text. The body of a request

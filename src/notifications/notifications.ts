@@ -31,11 +31,15 @@ import {
 } from '../repositories/unclaimed-payments/unclaimed-queries.ts'
 import type { ChannelDeps } from './channel.ts'
 import { composeChargebackMessages } from './chargeback-message.ts'
-import { composeFleetMessages, type FleetMessage, rowsFor } from './compose-fleet-messages.ts'
 import { createDatabaseWatch } from './database-watch.ts'
 import { considerFailures, countFailures } from './failure-groups.ts'
 import { flowTestNotification } from './failure-message.ts'
-import { fleetTestNotification } from './fleet-message-texts.ts'
+import {
+  composeFleetMessages,
+  type FleetMessage,
+  fleetTestNotification,
+  rowsFor,
+} from './fleet-message.ts'
 import { messageId } from './message-parts.ts'
 import { causesOf, documentsWithinMs, groupWithinMs } from './notification-conditions.ts'
 import { openChannel } from './open-channel.ts'

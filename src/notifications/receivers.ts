@@ -2,8 +2,8 @@ import type { Agent } from 'undici'
 import { Secret } from '../domain/flow-secret.ts'
 import { createGuardedAgent } from '../outbound/guarded-agent.ts'
 import type { Channel, ChannelDefinition, ChannelDeps, Locale } from './channel.ts'
+import type { Group } from './failure-groups.ts'
 import { openChannel } from './open-channel.ts'
-import type { Group } from './plan-failures.ts'
 
 /** The receivers of all notifications, from the settings. */
 export type NotificationSettings = {

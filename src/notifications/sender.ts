@@ -11,9 +11,9 @@ import {
 } from '../repositories/notifications/message-queries.ts'
 import type { Channel, Notification } from './channel.ts'
 import { type ChargebackMessage, chargebackNotification } from './chargeback-message.ts'
-import type { FleetMessage } from './compose-fleet-messages.ts'
 import { type FailureMessage, failureNotification } from './failure-message.ts'
-import { fleetNotification } from './fleet-message-texts.ts'
+import type { FleetMessage } from './fleet-message.ts'
+import { fleetNotification } from './fleet-message.ts'
 import { type UnclaimedMessage, unclaimedNotification } from './unclaimed-message.ts'
 
 /** A message is stored until its receiver has it. */

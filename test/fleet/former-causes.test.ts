@@ -7,7 +7,7 @@ import { actionOf, type Cause } from '../../src/fleet/causes.ts'
 import { presentCause } from '../../src/fleet/former-causes.ts'
 import { toChange } from '../../src/fleet/health-changes.ts'
 import { messageOf } from '../../src/fleet/health-texts.ts'
-import { fleetNotification } from '../../src/notifications/fleet-message-texts.ts'
+import { fleetNotification } from '../../src/notifications/fleet-message.ts'
 import { listFleetChanges, writeFleetChanges } from '../../src/repositories/fleet/fleet-states.ts'
 import { openTestDatabase } from '../support/database.ts'
 

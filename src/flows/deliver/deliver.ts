@@ -10,7 +10,6 @@ import type { Flow } from '../definition/schema.ts'
 import type { DestinationContext } from '../destinations/destination-context.ts'
 import type { DestinationDefinition } from '../types.ts'
 import type { AttemptDeps } from './attempt.ts'
-import { limiterOf, type RateLimiter } from './circuit-breaker.ts'
 import { type DeliveryPreview, previewDelivery } from './delivery-preview.ts'
 import {
   type DestinationWork,
@@ -18,6 +17,7 @@ import {
   type SavedDeliveries,
   type WorkDeps,
 } from './destination-worker.ts'
+import { limiterOf, type RateLimiter } from './rate-limiter.ts'
 import { tryNow } from './retry-deliveries.ts'
 import { createGate, createStops, type Gate } from './sending-gate.ts'
 

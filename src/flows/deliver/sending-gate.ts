@@ -7,15 +7,9 @@ import {
   stopChannel,
 } from '../../repositories/flows/send-stops.ts'
 import type { DestinationDefinition } from '../types.ts'
-import {
-  type AttemptReport,
-  type Breaker,
-  createBreaker,
-  limiterOf,
-  neverOpen,
-  type RateLimiter,
-} from './circuit-breaker.ts'
+import { type AttemptReport, type Breaker, createBreaker, neverOpen } from './circuit-breaker.ts'
 import type { QueueLog } from './delivery-worker.ts'
+import { limiterOf, type RateLimiter } from './rate-limiter.ts'
 
 /** More about an attempt that failed. */
 export type AttemptNote = {

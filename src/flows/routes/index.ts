@@ -1,14 +1,16 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import type { ControlDeps } from './control-deps.ts'
 import { addDeletes } from './deletes.ts'
-import { addDiagnostics, addDiagnosticsOfAll, addHistories } from './diagnostics.ts'
+import { addDeliveries } from './deliveries.ts'
 import { addFlowEvents } from './events.ts'
-import { addSwitches } from './pauses-and-limits.ts'
+import { addItems } from './items.ts'
+import { addPausesAndLimits } from './pauses-and-limits.ts'
 import { addPolls } from './polls.ts'
 import { addPreview } from './preview.ts'
-import { addRetryAndReload } from './retry-and-reload.ts'
+import { addReload } from './reload.ts'
 import { addSending } from './sending.ts'
 import { addStatus } from './status.ts'
+import { addTestAlerts } from './test-alerts.ts'
 import { addWorkbench } from './workbench.ts'
 
 export type { ControlDeps } from './control-deps.ts'
@@ -17,14 +19,14 @@ export type { ControlDeps } from './control-deps.ts'
 export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
   addStatus(app, deps)
   addFlowEvents(app, deps)
-  addDiagnostics(app, deps.flows)
-  addDiagnosticsOfAll(app, deps.flows)
-  addHistories(app, deps)
+  addDeliveries(app, deps)
+  addItems(app, deps)
   addPolls(app, deps)
   addDeletes(app, deps)
   addPreview(app, deps)
-  addSwitches(app, deps)
+  addPausesAndLimits(app, deps)
   addSending(app, deps)
-  addRetryAndReload(app, deps)
+  addTestAlerts(app, deps)
+  addReload(app, deps)
   addWorkbench(app, deps)
 }

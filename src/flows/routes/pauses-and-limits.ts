@@ -12,7 +12,7 @@ import {
   UnlimitedResponse,
 } from './control-schemas.ts'
 
-export function addSwitches(app: HttpServer, { flows }: ControlDeps): void {
+export function addPausesAndLimits(app: HttpServer, { flows }: ControlDeps): void {
   app.post(
     '/flow/:name/pause',
     {

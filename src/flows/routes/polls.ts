@@ -1,4 +1,5 @@
 import type { HttpServer } from '../../http/create-server.ts'
+import { toWire } from '../api-model.ts'
 import {
   actorOf,
   type ControlDeps,
@@ -13,15 +14,17 @@ import {
   FlowParams,
   ForceQuery,
   ItemParams,
+  ListQuery,
   ResetItemResponse,
   ResetResponse,
   ResyncItemResponse,
   ResyncQuery,
   ResyncResponse,
+  RunsResponse,
   SyncItemResponse,
   SyncResponse,
 } from './control-schemas.ts'
-import { pkOf } from './diagnostics.ts'
+import { pkOf } from './items.ts'
 
 export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
   app.post(
@@ -167,6 +170,28 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
           languageOf(request),
         ),
       }
+    },
+  )
+
+  app.get(
+    '/flow/:name/runs',
+    {
+      config: { ...forFlow.config, compressed: true },
+      schema: {
+        operationId: 'listRuns',
+        summary: 'The last polls of a flow, newest first, with what each found',
+        description:
+          'The last 1,000 are kept, and of the last 25 hours all that found something; older ones are only counted.',
+        tags: ['Monitoring'],
+        params: FlowParams,
+        querystring: ListQuery,
+        response: { 200: RunsResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      const runs = await flows.runs(name, request.query.limit)
+      return toWire(RunsResponse, { name, runs }, languageOf(request))
     },
   )
 }

@@ -16,7 +16,7 @@ import {
   whileConnected,
 } from './control-deps.ts'
 import { ItemParams } from './control-schemas.ts'
-import { pkOf } from './diagnostics.ts'
+import { pkOf } from './items.ts'
 import {
   CheckBody,
   CheckedResponse,

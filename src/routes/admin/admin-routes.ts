@@ -9,23 +9,18 @@ import { unpinAccount } from '../../payments/connection/connected-account.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import type { WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'
-import { listWebhooks } from '../../repositories/webhooks/webhook-log.ts'
 import { addActivityRoutes } from '../audit/activity-routes.ts'
 import { addInvitationAdminRoutes } from '../connection/invitation-admin-routes.ts'
-import { cursorsOf, timePageOf, timePlace } from '../list-cursor.ts'
 import { findOrderPage } from '../orders/list-orders.ts'
 import { OrdersResponse } from '../orders/order-schemas.ts'
 import { addFreeTerminalRoute } from '../terminals/free-terminal-route.ts'
+import { addWebhookLogRoutes } from '../webhooks/webhook-log-routes.ts'
 import {
   AdminOrdersQuery,
   ClientParams,
   ClientResponse,
   ClientsResponse,
-  ReplayResponse,
   UnpinResponse,
-  WebhookLogsQuery,
-  WebhookLogsResponse,
-  WebhookParams,
 } from './admin-schemas.ts'
 import { addAlertRoutes, type TestAlerts } from './notification-routes.ts'
 import { addSimulateRoutes } from './simulate-routes.ts'
@@ -139,47 +134,6 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { clientName } = request.params
       const { mpUserId } = await unpinAccount(deps, clientName, actorOf(deps, request))
       return { message: 'The account is released', client: clientName, mp_user_id: mpUserId }
-    },
-  )
-}
-
-function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookInbox): void {
-  app.get(
-    '/admin/webhooks/logs',
-    {
-      config: { access: 'admin', compressed: true },
-      schema: {
-        operationId: 'listWebhooks',
-        summary: 'Latest webhooks, newest first',
-        querystring: WebhookLogsQuery,
-        response: { 200: WebhookLogsResponse },
-      },
-    },
-    async (request) => {
-      const { client } = request.query
-      const page = await listWebhooks(deps.database.db, { client }, timePageOf(request.query))
-      return {
-        logs: page.rows,
-        total: page.total,
-        ...cursorsOf(page, (row) => timePlace(row.received_at, row.id)),
-      }
-    },
-  )
-
-  app.post(
-    '/admin/webhooks/:id/replay',
-    {
-      config: { access: 'admin' },
-      schema: {
-        operationId: 'replayWebhook',
-        summary: 'Work a stored webhook again; the provider is read, so it is harmless',
-        params: WebhookParams,
-        response: { 200: ReplayResponse },
-      },
-    },
-    async (request) => {
-      const row = await inbox.replay(request.params.id, actorOf(deps, request))
-      return { message: 'The webhook was processed again', webhook: row }
     },
   )
 }

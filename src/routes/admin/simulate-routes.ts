@@ -3,7 +3,12 @@ import { simulateOrder } from '../../payments/admin/simulate-order.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
 import { providerErrors } from '../authentication.ts'
-import { SimulateBody, SimulateParams, SimulateQuery, SimulateResponse } from './admin-schemas.ts'
+import {
+  SimulateBody,
+  SimulateParams,
+  SimulateQuery,
+  SimulateResponse,
+} from './simulate-schemas.ts'
 
 /** The specification gives the path in two forms; both are served. */
 const paths = [

@@ -4,14 +4,9 @@ import { readActivity } from '../../payments/audit/activity.ts'
 import { createAuthorOf } from '../../payments/audit/entry-author.ts'
 import { verifyActivityChain } from '../../payments/audit/verify-activity.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import {
-  ActivityQuery,
-  ActivityResponse,
-  VerifyQuery,
-  VerifyResponse,
-} from '../admin/admin-schemas.ts'
 import { clientOfManager } from '../authentication.ts'
 import { cursorsOf, sequencePageOf } from '../list-cursor.ts'
+import { ActivityQuery, ActivityResponse, VerifyQuery, VerifyResponse } from './activity-schemas.ts'
 
 /** Each check reads the whole log, beside tills on the same database. */
 const checksAtOnce = 2

@@ -8,7 +8,7 @@ import {
   InvitationParams,
   InvitationResponse,
   InvitationsResponse,
-} from '../admin/admin-schemas.ts'
+} from './invitation-schemas.ts'
 import { MessageResponse } from './oauth-schemas.ts'
 
 /** Each is valid for a day, so there are rarely more than a few. */

@@ -1,37 +1,24 @@
 import { sentenceOf } from '../../domain/flow-reasons.ts'
-import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
-import type { ControlService } from '../control/control-service-types.ts'
 import { givenKey } from '../item/item.ts'
-import { type ControlDeps, forFlow, languageOf } from './control-deps.ts'
+import { actorOf, type ControlDeps, forFlow, languageOf } from './control-deps.ts'
 import {
   AllFailuresResponse,
   AllOpenQuery,
   FailuresResponse,
   FlowParams,
-  ItemParams,
   ListQuery,
-  PkParams,
-  RunsResponse,
+  RetryBody,
+  RetryResponse,
   SkippedResponse,
+  TryBody,
+  TryResponse,
 } from './control-schemas.ts'
-import {
-  AllDelayedResponse,
-  FoundItemResponse,
-  ItemResponse,
-  WaitingQuery,
-  WaitingResponse,
-} from './item-schemas.ts'
+import { AllDelayedResponse, WaitingQuery, WaitingResponse } from './item-schemas.ts'
 
-/** The key of an item in a path. It may be empty (`/reset/f/`): that must never become the whole flow. */
-export function pkOf(params: { pk: string }): string {
-  if (params.pk === '') throw new AppError('NOT_FOUND')
-  return givenKey(params.pk)
-}
-
-/** Routes that show why something did not arrive. */
-export function addDiagnostics(app: HttpServer, flows: ControlService): void {
+/** Failed, waiting and skipped deliveries, of one flow and of all, and what sends them again. */
+export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
   app.get(
     '/flow/:name/failures',
     {
@@ -75,28 +62,25 @@ export function addDiagnostics(app: HttpServer, flows: ControlService): void {
   )
 
   app.get(
-    '/flow/:name/items/:pk',
+    '/flow/:name/skipped',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
+      config: { ...forFlow.config, compressed: true },
       schema: {
-        operationId: 'readItem',
-        summary: 'Where one item is, how it changed, and what each destination answered',
+        operationId: 'listSkipped',
+        summary: 'Items that a destination is not sent, and why not, the latest first',
         tags: ['Monitoring'],
-        params: ItemParams,
-        response: { 200: ItemResponse },
+        params: FlowParams,
+        querystring: ListQuery,
+        response: { 200: SkippedResponse },
       },
     },
     async (request) => {
       const { name } = request.params
-      const pk = pkOf(request.params)
-      const item = await flows.item(name, pk)
-      return toWire(ItemResponse, { name, pk, ...item }, languageOf(request))
+      const skipped = await flows.skipped(name, request.query.limit)
+      return toWire(SkippedResponse, { name, skipped }, languageOf(request))
     },
   )
-}
 
-/** The same for all flows: failed and late deliveries, and the flows of an item. */
-export function addDiagnosticsOfAll(app: HttpServer, flows: ControlService): void {
   app.get(
     '/flows/failures',
     {
@@ -135,67 +119,48 @@ export function addDiagnosticsOfAll(app: HttpServer, flows: ControlService): voi
     },
   )
 
-  app.get(
-    '/flows/items/:pk',
+  app.post(
+    '/flow/:name/retry',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
+      ...forFlow,
       schema: {
-        operationId: 'findItem',
-        summary: 'The flows that know an item, and where it is in each',
-        tags: ['Monitoring'],
-        params: PkParams,
-        response: { 200: FoundItemResponse },
+        operationId: 'retryFailures',
+        summary: 'Send failed deliveries again: one, a group, or all',
+        tags: ['Sync'],
+        params: FlowParams,
+        body: RetryBody,
+        response: { 200: RetryResponse },
       },
     },
     async (request) => {
-      const pk = pkOf(request.params)
-      const found = await flows.findItem(pk)
-      return toWire(FoundItemResponse, { pk, flows: found }, languageOf(request))
+      const { name } = request.params
+      const { destination, pk, error, cause } = request.body ?? {}
+      const retried = await flows.retryFailed(
+        { flow: name, destination, pk: pk && givenKey(pk), error, cause },
+        actorOf(request),
+      )
+      return { name, retried }
     },
   )
-}
 
-/** Polls of a flow, and items that it does not send. */
-export function addHistories(app: HttpServer, { flows }: ControlDeps): void {
-  app.get(
-    '/flow/:name/runs',
+  app.post(
+    '/flow/:name/try',
     {
-      config: { ...forFlow.config, compressed: true },
+      ...forFlow,
       schema: {
-        operationId: 'listRuns',
-        summary: 'The last polls of a flow, newest first, with what each found',
+        operationId: 'tryDestinations',
+        summary: 'Attempt the pending deliveries now',
         description:
-          'The last 1,000 are kept, and of the last 25 hours all that found something; older ones are only counted.',
-        tags: ['Monitoring'],
+          'Deliveries that wait between two attempts are due at once. One attempt starts although sending is suspended or the destination asked to wait. 404 for a destination that the flow does not have.',
+        tags: ['Sync'],
         params: FlowParams,
-        querystring: ListQuery,
-        response: { 200: RunsResponse },
+        body: TryBody,
+        response: { 200: TryResponse },
       },
     },
     async (request) => {
       const { name } = request.params
-      const runs = await flows.runs(name, request.query.limit)
-      return toWire(RunsResponse, { name, runs }, languageOf(request))
-    },
-  )
-
-  app.get(
-    '/flow/:name/skipped',
-    {
-      config: { ...forFlow.config, compressed: true },
-      schema: {
-        operationId: 'listSkipped',
-        summary: 'Items that a destination is not sent, and why not, the latest first',
-        tags: ['Monitoring'],
-        params: FlowParams,
-        querystring: ListQuery,
-        response: { 200: SkippedResponse },
-      },
-    },
-    async (request) => {
-      const { name } = request.params
-      const skipped = await flows.skipped(name, request.query.limit)
-      return toWire(SkippedResponse, { name, skipped }, languageOf(request))
+      return { name, due: await flows.tryNow(name, request.body?.destination, actorOf(request)) }
     },
   )
 }

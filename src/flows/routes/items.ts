@@ -1,0 +1,55 @@
+import { AppError } from '../../errors/app-error.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import { toWire } from '../api-model.ts'
+import { givenKey } from '../item/item.ts'
+import { type ControlDeps, languageOf } from './control-deps.ts'
+import { ItemParams, PkParams } from './control-schemas.ts'
+import { FoundItemResponse, ItemResponse } from './item-schemas.ts'
+
+/** The key of an item in a path. It may be empty (`/reset/f/`): that must never become the whole flow. */
+export function pkOf(params: { pk: string }): string {
+  if (params.pk === '') throw new AppError('NOT_FOUND')
+  return givenKey(params.pk)
+}
+
+/** Where an item is, in one flow and in all. */
+export function addItems(app: HttpServer, { flows }: ControlDeps): void {
+  app.get(
+    '/flow/:name/items/:pk',
+    {
+      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
+      schema: {
+        operationId: 'readItem',
+        summary: 'Where one item is, how it changed, and what each destination answered',
+        tags: ['Monitoring'],
+        params: ItemParams,
+        response: { 200: ItemResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      const pk = pkOf(request.params)
+      const item = await flows.item(name, pk)
+      return toWire(ItemResponse, { name, pk, ...item }, languageOf(request))
+    },
+  )
+
+  app.get(
+    '/flows/items/:pk',
+    {
+      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
+      schema: {
+        operationId: 'findItem',
+        summary: 'The flows that know an item, and where it is in each',
+        tags: ['Monitoring'],
+        params: PkParams,
+        response: { 200: FoundItemResponse },
+      },
+    },
+    async (request) => {
+      const pk = pkOf(request.params)
+      const found = await flows.findItem(pk)
+      return toWire(FoundItemResponse, { pk, flows: found }, languageOf(request))
+    },
+  )
+}
