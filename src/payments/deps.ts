@@ -7,10 +7,10 @@ import type { Provider } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import type { KeyUses } from './api-keys/key-uses.ts'
 import type { EventSource } from './events/event-source.ts'
+import type { StatusCheckNotes } from './orders/check-and-retry-times.ts'
 import type { ForeignOrders } from './orders/foreign-orders.ts'
 import type { OrderCallLog } from './orders/order-call-log.ts'
 import type { OrderChanges } from './orders/order-changes.ts'
-import type { StatusCheckNotes } from './orders/status-check-schedule.ts'
 import type { Passwords } from './people/passwords.ts'
 
 type PaymentSettings = {

@@ -11,7 +11,7 @@ import {
   type SqlDriver,
   type SqlTarget,
 } from '../../src/flows/destinations/sql-statements.ts'
-import { mssqlConfig } from '../../src/flows/net/mssql-address.ts'
+import { mssqlConfig } from '../../src/flows/net/mssql-connection.ts'
 import { job } from './destinations-job.ts'
 
 const drivers = ['postgres', 'mysql', 'mssql'] as const

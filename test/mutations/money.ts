@@ -172,7 +172,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/orders/status-check-schedule.ts',
+    file: 'src/payments/orders/check-and-retry-times.ts',
     tests: [['test/payment/plan-looks.test.ts']],
     made: {
       'nothing arrives late': [

@@ -8,16 +8,16 @@ import { canMove } from '../../src/domain/order-state.ts'
 import { outcomeOf } from '../../src/errors/money-outcome.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import type { PaymentDeps } from '../../src/payments/deps.ts'
+import {
+  createStatusCheckNotes,
+  nextCheck,
+} from '../../src/payments/orders/check-and-retry-times.ts'
 import { moveOrder } from '../../src/payments/orders/move-order.ts'
 import {
   applyEvidence,
   applyNotCreated,
   applyUnknownCreation,
 } from '../../src/payments/orders/state-from-provider.ts'
-import {
-  createStatusCheckNotes,
-  nextCheck,
-} from '../../src/payments/orders/status-check-schedule.ts'
 import {
   findOrderOfAnyClient,
   insertOrder,

@@ -12,7 +12,7 @@ import {
   nextUnknownCheck,
   type Planned,
   planCheckAt,
-} from '../../src/payments/orders/status-check-schedule.ts'
+} from '../../src/payments/orders/check-and-retry-times.ts'
 
 const start = Date.parse('2026-11-20T12:00:00Z')
 const at = (seconds: number) => new Date(start + seconds * 1000)

@@ -1,5 +1,5 @@
 import mssql from 'mssql'
-import { mssqlConfig } from '../net/mssql-address.ts'
+import { mssqlConfig } from '../net/mssql-connection.ts'
 import { sharePool } from './shared-pool.ts'
 import {
   columnsOf,

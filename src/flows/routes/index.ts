@@ -1,7 +1,7 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import type { ControlDeps } from './control-deps.ts'
 import { addDeletes } from './deletes.ts'
-import { addDeliveries } from './deliveries.ts'
+import { addDeliveries } from './delivery-routes.ts'
 import { addFlowEvents } from './events.ts'
 import { addItems } from './items.ts'
 import { addPausesAndLimits } from './pauses-and-limits.ts'

@@ -12,8 +12,8 @@ import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { callForClient } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
+import { nextAfterSimulation } from '../orders/check-and-retry-times.ts'
 import { refreshOrder } from '../orders/read.ts'
-import { nextAfterSimulation } from '../orders/status-check-schedule.ts'
 
 /**
  * Asks the provider to simulate an event on an order of test credentials. The change comes later, by webhook or read.

@@ -16,7 +16,7 @@ import {
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { type KnownConnection, withOrderAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { nextUnknownCheck } from '../orders/status-check-schedule.ts'
+import { nextUnknownCheck } from '../orders/check-and-retry-times.ts'
 import { type RequestContext, timeLeftMs } from './request-context.ts'
 
 /**

@@ -37,10 +37,10 @@ import {
   runOperation,
   type SendLease,
 } from '../operations/run-operation.ts'
+import { canNotArrive, nextCancelTry } from './check-and-retry-times.ts'
 import { takeEvidence } from './move-order.ts'
 import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
 import { unknownCreation } from './send-charge.ts'
-import { canNotArrive, nextCancelTry } from './status-check-schedule.ts'
 
 /**
  * Cancels an order that waits for its terminal, or asks the terminal that shows it to cancel it: such an order is returned unchanged,

@@ -30,6 +30,7 @@ import {
 } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { actorOfEnd, type RequestContext, serviceActor } from '../operations/request-context.ts'
+import { planCheckAt } from './check-and-retry-times.ts'
 import { type Contradiction, contradictionOf } from './match-refund.ts'
 import { notifyOrderChanged } from './order-changes.ts'
 import {
@@ -40,7 +41,6 @@ import {
   isAbout,
   type Move,
 } from './state-from-provider.ts'
-import { planCheckAt } from './status-check-schedule.ts'
 
 type Taking = {
   /** What is written along with the move that the evidence causes. */

@@ -14,11 +14,11 @@ import { type KnownConnection, withOrderAccess } from '../connection/oauth-token
 import type { PaymentDeps } from '../deps.ts'
 import { byService, type RequestContext, serviceContext } from '../operations/request-context.ts'
 import { adoptForClient } from './adopt-orders.ts'
+import { earlierForWaiting, hasUnsettledRefund, planCheckAt } from './check-and-retry-times.ts'
 import { noteUnproven, searchOrder } from './find-at-provider.ts'
 import { confirmCreation, moveOrder, takeEvidence } from './move-order.ts'
 import { resolveCreation } from './send-charge.ts'
 import type { EvidenceSource } from './state-from-provider.ts'
-import { earlierForWaiting, hasUnsettledRefund, planCheckAt } from './status-check-schedule.ts'
 
 export type ReadOrder = {
   order: OrderRow

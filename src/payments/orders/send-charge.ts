@@ -24,6 +24,12 @@ import {
   runOperation,
   type SendLease,
 } from '../operations/run-operation.ts'
+import {
+  canNotArrive,
+  isKeyRemembered,
+  nextCreationCheck,
+  nextUnknownCheck,
+} from './check-and-retry-times.ts'
 import { type Found, noteUnproven, searchOrder } from './find-at-provider.ts'
 import { confirmCreation, moveOrder } from './move-order.ts'
 import {
@@ -31,12 +37,6 @@ import {
   applyUnknownCreation,
   type EvidenceSource,
 } from './state-from-provider.ts'
-import {
-  canNotArrive,
-  isKeyRemembered,
-  nextCreationCheck,
-  nextUnknownCheck,
-} from './status-check-schedule.ts'
 
 export type CreationOutcome =
   | { kind: 'confirmed'; order: OrderRow }

@@ -29,10 +29,10 @@ import {
   runOperation,
   type SendLease,
 } from '../operations/run-operation.ts'
+import { canNotArrive, hasUnsettledRefund } from './check-and-retry-times.ts'
 import { matchRefund, possibleRefunds, type RefundMatch, whyUnclear } from './match-refund.ts'
 import { refundEntry, takeEvidence } from './move-order.ts'
 import { refreshOrder, requireOrder } from './read.ts'
-import { canNotArrive, hasUnsettledRefund } from './status-check-schedule.ts'
 
 /** Time alone does not resolve a refund that cannot be matched. At most the operations' part of `furthestMs`. */
 const unclearCheckMs = 2 * 60_000

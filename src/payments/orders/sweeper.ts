@@ -21,9 +21,9 @@ import { answerWithinMs, serviceContext } from '../operations/request-context.ts
 import { type KeptTimes, runHousekeeping } from '../payment-housekeeping.ts'
 import type { WebhookInbox } from '../webhooks/webhook-inbox.ts'
 import { cancelAtProvider, keepOpen, settleCancel } from './cancel.ts'
+import { isForgotten, isKeyRemembered, nextUnknownCheck } from './check-and-retry-times.ts'
 import { refreshOrder } from './read.ts'
 import { refundAtProvider, settleRefundByReading } from './send-refund.ts'
-import { isForgotten, isKeyRemembered, nextUnknownCheck } from './status-check-schedule.ts'
 
 export type Sweeper = {
   start(): void

@@ -3,8 +3,8 @@ import { isUntouchable } from '../../domain/order-state.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
+import { isReadForWatcher } from './check-and-retry-times.ts'
 import { type ReadOrder, refreshOrder, requireOrder, watch } from './read.ts'
-import { isReadForWatcher } from './status-check-schedule.ts'
 
 type OrderWatch = {
   orderId: string

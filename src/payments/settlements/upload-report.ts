@@ -6,6 +6,9 @@ import { type ImportedReport, importReportText } from './import-report.ts'
 import { ReportError } from './parse-report.ts'
 import { offsetOfZone } from './report-amounts.ts'
 
+/** Some 20,000 movements; a connection has 3 s to send them. */
+export const reportLimitBytes = 8 * 1024 * 1024
+
 /**
  * Stores a report that a person uploads.
  *

@@ -12,8 +12,8 @@ import {
   within,
 } from '../operations/request-context.ts'
 import { cancelAtProvider } from '../orders/cancel.ts'
+import { canBeReplaced } from '../orders/check-and-retry-times.ts'
 import { refreshOrder } from '../orders/read.ts'
-import { canBeReplaced } from '../orders/status-check-schedule.ts'
 import { terminalBusy } from './busy-terminal.ts'
 
 /** The time that a charge may spend on checking its terminal first. */

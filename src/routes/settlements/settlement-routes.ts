@@ -6,9 +6,9 @@ import { refuseHostileText } from '../../http/json-body.ts'
 import { limitOpenRequests, type OpenRequestLimits } from '../../http/open-request-limit.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../../payments/operations/request-context.ts'
-import { setChargeClass } from '../../payments/settlements/charge-classes.ts'
 import { askForReport, readFetch } from '../../payments/settlements/fetch-reports.ts'
-import { uploadReport } from '../../payments/settlements/upload-report.ts'
+import { setChargeClass } from '../../payments/settlements/set-charge-class.ts'
+import { reportLimitBytes, uploadReport } from '../../payments/settlements/upload-report.ts'
 import {
   listChargeClasses,
   listNotClassed,
@@ -38,9 +38,6 @@ import {
   NetQuery,
   NetResponse,
 } from './settlement-schemas.ts'
-
-/** Some 20,000 movements; a connection has 3 s to send them. */
-const reportLimitBytes = 8 * 1024 * 1024
 
 const mostNames = 100
 
