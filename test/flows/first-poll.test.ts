@@ -143,7 +143,7 @@ test.each([
   ['changes', recordChanges, 1_500],
   ['changes', recordChanges, 500],
 ])(
-  '%s, also more than one statement takes (%#), lock rows in the order of their keys',
+  '%s, also more than one statement takes (%#), are written in the order of their keys',
   async (_, record, count) => {
     const embedded = await openEmbedded()
     try {
