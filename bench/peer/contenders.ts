@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { Client, type Pool } from 'pg'
 import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
-import { overHttp } from '../../test/faults/process-world.ts'
+import { overHttp } from '../../test/faults/process-testbed.ts'
 import { freePort, type RealProcess, startService } from '../../test/process/real-process.ts'
 import { onServer, urlOf } from '../../test/support/postgres-template.ts'
 import { adminToken, type TestService } from '../../test/support/service.ts'
@@ -23,18 +23,18 @@ export type Provider = {
 export type Contender = { urls: string[]; pids: number[]; shops: Shop[]; databaseUrl: string }
 
 /** Starts a script of this folder; resolves with what it sends first. */
-async function start<Told extends object>(
+async function start<Ready extends object>(
   script: string,
   env: Record<string, string> = {},
-): Promise<Told & { pid: number; stop(): void }> {
+): Promise<Ready & { pid: number; stop(): void }> {
   const child: ChildProcess = fork(new URL(script, import.meta.url), {
     env: { PATH: process.env.PATH, ...env },
   })
-  const told = await new Promise<Told>((resolve, reject) => {
-    child.once('message', (message) => resolve(message as Told))
+  const ready = await new Promise<Ready>((resolve, reject) => {
+    child.once('message', (message) => resolve(message as Ready))
     child.once('exit', (code) => reject(new Error(`${script} ended: ${code}`)))
   })
-  return { ...told, pid: child.pid as number, stop: () => child.disconnect() }
+  return { ...ready, pid: child.pid as number, stop: () => child.disconnect() }
 }
 
 export function startProvider(): Promise<Provider> {

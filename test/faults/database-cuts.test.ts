@@ -2,25 +2,25 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
 import { onServer } from '../support/postgres-template.ts'
+import { compareWithProvider } from './compare-with-provider.ts'
 import { createDraw } from './draw.ts'
-import { newLane } from './lane.ts'
 import { sell } from './persistent-sale.ts'
-import { judge } from './verdict.ts'
-import { openWorld } from './world.ts'
+import { newTill } from './simulated-till.ts'
+import { openTestbed } from './testbed.ts'
 
 test.skipIf(!postgresUrl)(
-  `database connections that end in the midst of charges cost no answer and no money (${needsPostgres})`,
+  `lost database connections during charges lose no order and no money, and each till gets an answer (${needsPostgres})`,
   async () => {
     const serverUrl = postgresUrl as string
     const { database, url } = await openPostgresClone(serverUrl)
-    const world = await openWorld(database, 6)
+    const testbed = await openTestbed(database, 6)
     const done = new AbortController()
-    const lanes = world.shops.map((shop, index) =>
-      newLane({ world, shop, draw: createDraw('cuts', index) }),
+    const tills = testbed.shops.map((shop, index) =>
+      newTill({ testbed, shop, draw: createDraw('cuts', index) }),
     )
     try {
       let isSelling = true
-      const selling = Promise.all(lanes.map((lane) => sell(lane, done.signal))).finally(() => {
+      const selling = Promise.all(tills.map((till) => sell(till, done.signal))).finally(() => {
         isSelling = false
       })
       let cut = 0
@@ -33,25 +33,25 @@ test.skipIf(!postgresUrl)(
           )
           return rowCount ?? 0
         })
-        // The claims of requests that were cut end; a sweep that is cut itself comes again.
-        await world.sweepAfter(2_000).catch(() => undefined)
+        // The leases of cut requests end; a sweep that is cut itself runs again.
+        await testbed.sweepAfter(2_000).catch(() => undefined)
       }
       done.abort()
       while (isSelling) {
         await wait(50)
-        await world.sweepAfter(2_000)
+        await testbed.sweepAfter(2_000)
       }
       await selling
-      await world.sweepAfter(46_000)
-      await world.sweepAfter(2_000)
-      for (const service of world.services) await service.inbox.idle()
-      await judge(world, lanes)
-      expect(lanes.flatMap((lane) => lane.problems)).toEqual([])
+      await testbed.sweepAfter(46_000)
+      await testbed.sweepAfter(2_000)
+      for (const service of testbed.services) await service.inbox.idle()
+      await compareWithProvider(testbed, tills)
+      expect(tills.flatMap((till) => till.problems)).toEqual([])
       expect(cut).toBeGreaterThan(16)
-      expect(world.books().length).toBeGreaterThan(12)
+      expect(testbed.providerOrders().length).toBeGreaterThan(12)
     } finally {
       done.abort()
-      await world.stop()
+      await testbed.stop()
       await database.close()
     }
   },

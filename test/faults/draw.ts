@@ -1,4 +1,4 @@
-/** Random choices that depend on the seed and the label alone, never on what was drawn before or at the same time. */
+/** Random choices that depend on the seed and the label alone, not on earlier or simultaneous draws. */
 export type Draw = {
   /** True with this chance. */
   maybe(label: string, chance: number): boolean

@@ -14,7 +14,7 @@ const calls = {
   everything: { path: '/', method: undefined, weight: 1 },
 } as const
 
-/** What can happen to a call, and how often; hanging is rare since it costs real time. */
+/** What can happen to a call, and how often; hangs are rare since they take real time. */
 const callKinds = {
   drop_before: 4,
   drop_after: 6,
@@ -32,7 +32,7 @@ const callKinds = {
   hang_before: 0.05,
 }
 
-/** The provider's misbehaviour towards one account: on some calls, for a while or for good, and in its webhooks. */
+/** The faults of the provider for one account: in some calls, for a while or always, and in its webhooks. */
 export function planFaults(draw: Draw, userId: number): ScopedRule[] {
   const rules: ScopedRule[] = []
   const count = Number(draw.weigh('rules', { '0': 1, '1': 4, '2': 3, '3': 2 }))
@@ -43,7 +43,7 @@ export function planFaults(draw: Draw, userId: number): ScopedRule[] {
     const { path, method } = calls[draw.weigh(label('call'), weights) as keyof typeof calls]
     const kind = draw.weigh(label('kind'), callKinds)
     const isHang = kind.startsWith('hang')
-    const isForGood = !isHang && draw.maybe(label('for good'), 0.4)
+    const isPermanent = !isHang && draw.maybe(label('for good'), 0.4)
     rules.push({
       user_id: userId,
       path,
@@ -51,10 +51,10 @@ export function planFaults(draw: Draw, userId: number): ScopedRule[] {
       ...kindFields(kind, draw.int(label('time'), 1, 30)),
       chance: draw.pick(label('chance'), [0.3, 0.6, 1]),
       seed: draw.int(label('seed'), 1, 1e9),
-      ...(!isForGood && { count: isHang ? 1 : draw.int(label('count'), 1, 8) }),
+      ...(!isPermanent && { count: isHang ? 1 : draw.int(label('count'), 1, 8) }),
     })
   }
-  // Drawn apart from the other rules, so that older seeds keep theirs: it is what comes after a lost answer that counts.
+  // Drawn apart from the other rules, so that older seeds keep their rules.
   if (draw.maybe('token refused', 0.35)) {
     rules.push({
       user_id: userId,

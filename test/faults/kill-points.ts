@@ -7,7 +7,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { SentTransactions } from '../support/sent-statements.ts'
 
-/** The moments of a money operation at which the process is killed, in the order they come. */
+/** The moments of a money operation at which the process is killed, in their order. */
 export const killSteps = [
   'before the intent commits',
   'after the intent commits',
@@ -22,21 +22,21 @@ export type KillStep = (typeof killSteps)[number]
 export const killOperations = ['charge', 'cancel', 'refund'] as const
 export type KillOperation = (typeof killOperations)[number]
 
-/** What is waited for; `fire` runs once, at that moment, and nothing passes until it is through. */
-export type Trap = { step: KillStep; operation: KillOperation; fire: () => Promise<void> }
+/** The next kill; `kill` runs once, at that step, and the proxies forward nothing until it ends. */
+export type PlannedKill = { step: KillStep; operation: KillOperation; kill: () => Promise<void> }
 
-/** Stands between the service and its database and provider, and sees each step pass: the product knows nothing of it. */
+/** Proxies between the service and its database and provider, which observe each step. The product has no test switch. */
 export type KillPoints = {
   databaseUrl: string
   providerUrl: string
-  /** Absent: everything passes. */
-  trap: Trap | undefined
+  /** Absent: the proxies forward everything. */
+  planned: PlannedKill | undefined
   close(): Promise<void>
 }
 
 const activityMark = 'insert into activity_log'
 
-/** What tells a transaction of the operation from others: words of its SQL and its parameters. */
+/** Marks of a transaction of the operation: words of its SQL and its parameters. */
 const intentMarks: Record<KillOperation, readonly string[]> = {
   charge: ['insert into orders'],
   cancel: ['insert into order_operations', ", 'cancel', "],
@@ -56,10 +56,10 @@ const providerPath: Record<KillOperation, RegExp> = {
 export async function openKillPoints(databaseUrl: string, sandboxUrl: string): Promise<KillPoints> {
   const sockets = new Set<Socket>()
   const pass = async (step: KillStep, fits: (operation: KillOperation) => boolean) => {
-    const { trap } = points
-    if (trap?.step !== step || !fits(trap.operation)) return false
-    points.trap = undefined
-    await trap.fire()
+    const { planned } = points
+    if (planned?.step !== step || !fits(planned.operation)) return false
+    points.planned = undefined
+    await planned.kill()
     return true
   }
 
@@ -75,12 +75,12 @@ export async function openKillPoints(databaseUrl: string, sandboxUrl: string): P
         server.destroy()
       })
     }
-    /** What the transaction held whose commit the server has not answered yet. */
+    /** Statements of the transaction whose commit the server has not answered yet. */
     let committing: string | undefined
     const answer = async (chunk: Buffer) => {
       const done = committing ?? ''
       committing = undefined
-      // The server has it, and the process will never know.
+      // The server has committed, and the process gets no answer.
       const isKilled =
         (await pass('after the intent commits', (name) => isIntent(name, done))) ||
         (await pass('after the outcome commits', (name) => isOutcome(name, done)))
@@ -98,7 +98,7 @@ export async function openKillPoints(databaseUrl: string, sandboxUrl: string): P
           const isKilled =
             (await pass('before the intent commits', (name) => isIntent(name, open))) ||
             (await pass('before the outcome commits', (name) => isOutcome(name, open)))
-          // What a dead process had not sent yet never arrives.
+          // A dead process sends no COMMIT.
           if (isKilled) break
           committing = open
         }
@@ -152,7 +152,7 @@ export async function openKillPoints(databaseUrl: string, sandboxUrl: string): P
   const points: KillPoints = {
     databaseUrl: through.href,
     providerUrl: `http://127.0.0.1:${await listen(provider)}`,
-    trap: undefined,
+    planned: undefined,
     async close() {
       for (const socket of sockets) socket.destroy()
       provider.closeAllConnections()

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { RealProcess } from '../process/real-process.ts'
 import { cloneTemplate, createPostgresTemplate, urlOf } from '../support/postgres-template.ts'
+import { compareWithProvider } from './compare-with-provider.ts'
 import { createDraw } from './draw.ts'
 import {
   type KillOperation,
@@ -10,10 +11,9 @@ import {
   killSteps,
   openKillPoints,
 } from './kill-points.ts'
-import type { Lane } from './lane.ts'
 import { sell } from './persistent-sale.ts'
-import { openProcessWorld, untilQuiet } from './process-world.ts'
-import { judge } from './verdict.ts'
+import { openProcessTestbed, untilQuiet } from './process-testbed.ts'
+import type { SimulatedTill } from './simulated-till.ts'
 
 export type KillResult = {
   kills: number
@@ -27,12 +27,12 @@ export type KillResult = {
   restartsMs: number[]
 }
 
-/** So many that work goes on while those whose order was cut wait for the dead process's claim to end. */
-const tills = 16
-/** Longest wait for the tills to come on after a start. */
+/** Enough tills to continue while some wait until the lease of the dead process ends. */
+const tillCount = 16
+/** Longest wait for the first finished sale after a start. */
 const progressMs = 15_000
-/** A step that does not come within this time gives way to a kill at once. */
-const trapMs = 6_000
+/** A step that is not reached within this time is replaced by a kill at once. */
+const stepMs = 6_000
 const randomly = 'at random'
 
 const nameOf = (operation: KillOperation, step: KillStep) => `${operation}: ${step}`
@@ -45,8 +45,8 @@ export function noKills(): Map<string, number> {
 
 /**
  * Kills the real process with SIGKILL, again and again, while tills charge, cancel and refund; each time at a named step,
- * every one in its turn, or at a random moment that `seed` draws. Tills repeat what got no answer, as tills do. In
- * the end the books decide.
+ * one after the other, or at a random moment that `seed` draws. Tills repeat requests without an answer. Afterwards all
+ * is compared with the provider.
  */
 export async function runKills(
   serverUrl: string,
@@ -57,7 +57,7 @@ export async function runKills(
   const template = await createPostgresTemplate(serverUrl)
   const databaseUrl = urlOf(serverUrl, await cloneTemplate(serverUrl, template.name))
   let points: KillPoints | undefined
-  const shopping = await openProcessWorld({
+  const processes = await openProcessTestbed({
     databaseUrl,
     between: async (database, provider) => {
       points = await openKillPoints(database, provider)
@@ -67,89 +67,89 @@ export async function runKills(
   const byStep = noKills()
   const restartsMs: number[] = []
   const done = new AbortController()
-  const lanes: Lane[] = []
+  const tills: SimulatedTill[] = []
   let running: RealProcess | undefined
   try {
-    running = await shopping.start()
-    for (let at = 0; at < tills; at += 1) lanes.push(await shopping.openLane(seed, at))
-    // One that ends by itself leaves its compiled modules behind: all later starts take half the time.
+    running = await processes.start()
+    for (let at = 0; at < tillCount; at += 1) tills.push(await processes.openTill(seed, at))
+    // A process that ends by itself leaves its compiled modules: all later starts take half the time.
     running.child.kill('SIGTERM')
     await running.ended
-    running = await shopping.start()
-    const selling = lanes.map((lane) => sell(lane, done.signal, true))
+    running = await processes.start()
+    const selling = tills.map((till) => sell(till, done.signal, true))
     for (let kill = first; kill < first + kills; kill += 1) {
-      await untilWorking(lanes)
+      await untilWorking(tills)
       const draw = createDraw(seed, 'kill', kill)
       const moment = await killOnce(points as KillPoints, running, draw, kill + seed - 1)
       byStep.set(moment, (byStep.get(moment) ?? 0) + 1)
       const killedAt = performance.now()
-      running = await shopping.start()
+      running = await processes.start()
       restartsMs.push(performance.now() - killedAt)
     }
     done.abort()
     await Promise.all(selling)
-    await untilQuiet(shopping.database)
-    await judge(shopping.world, lanes)
+    await untilQuiet(processes.database)
+    await compareWithProvider(processes.testbed, tills)
   } finally {
     done.abort()
     running?.child.kill('SIGKILL')
     await running?.ended
     await points?.close()
-    await shopping.close()
+    await processes.close()
     await template.remove()
   }
-  const books = shopping.sandbox.ledger().orders
+  const providerOrders = processes.sandbox.ledger().orders
   return {
     kills,
     byStep,
-    problems: lanes.flatMap((lane) => lane.problems.map((text) => `${lane.shop.client}: ${text}`)),
-    orders: books.length,
-    charged: books.filter((book) => book.paid_amount !== null).length,
-    refunds: books.reduce((sum, book) => sum + book.refunds.length, 0),
+    problems: tills.flatMap((till) => till.problems.map((text) => `${till.shop.client}: ${text}`)),
+    orders: providerOrders.length,
+    charged: providerOrders.filter((providerOrder) => providerOrder.paid_amount !== null).length,
+    refunds: providerOrders.reduce((sum, providerOrder) => sum + providerOrder.refunds.length, 0),
     restartsMs,
   }
 }
 
-/** Every eighth kill comes at a random moment, the others at the named steps in turn. Answers which it was. */
+/** Every eighth kill comes at a random moment, the others at the named steps in order. Reindexs the moment. */
 async function killOnce(
   points: KillPoints,
   running: RealProcess,
   draw: ReturnType<typeof createDraw>,
-  turn: number,
+  index: number,
 ): Promise<string> {
-  const shoot = async () => {
+  const kill = async () => {
     running.child.kill('SIGKILL')
     await running.ended
   }
-  if (turn % 8 === 7) {
+  if (index % 8 === 7) {
     await wait(draw.int('moment', 0, 600))
-    await shoot()
+    await kill()
     return randomly
   }
-  const named = turn - Math.floor(turn / 8)
+  const named = index - Math.floor(index / 8)
   const step = killSteps[named % killSteps.length] as KillStep
   const operation = killOperations[
     Math.floor(named / killSteps.length) % killOperations.length
   ] as KillOperation
-  const trapped = new Promise<boolean>((resolve) => {
-    points.trap = { step, operation, fire: () => shoot().then(() => resolve(true)) }
+  const reached = new Promise<boolean>((resolve) => {
+    points.planned = { step, operation, kill: () => kill().then(() => resolve(true)) }
   })
   const tooLate = new AbortController()
-  const came = await Promise.race([
-    trapped,
-    wait(trapMs, false, { signal: tooLate.signal }).catch(() => false),
+  const isReached = await Promise.race([
+    reached,
+    wait(stepMs, false, { signal: tooLate.signal }).catch(() => false),
   ])
   tooLate.abort()
-  if (came) return nameOf(operation, step)
-  // It may spring at this very moment: the process is dead then, and the trap says so.
-  points.trap = undefined
-  await shoot()
+  if (isReached) return nameOf(operation, step)
+  // The step may be reached at this moment: then the process is dead already.
+  points.planned = undefined
+  await kill()
   return randomly
 }
 
-/** Waits until the tills have come on since the last start: kills in a row would only show that nothing happens. */
-async function untilWorking(lanes: readonly Lane[]): Promise<void> {
-  const finished = () => lanes.map((lane) => lane.sales.length)
+/** Waits until a till has finished a sale since the last start: kills without work in between prove nothing. */
+async function untilWorking(tills: readonly SimulatedTill[]): Promise<void> {
+  const finished = () => tills.map((till) => till.sales.length)
   const before = finished()
   const until = performance.now() + progressMs
   while (performance.now() < until) {

@@ -8,13 +8,13 @@ import { act, call, charge, openShop, payByCard, type Till } from '../support/ti
 
 type Cutter = {
   url: string
-  /** Cuts the connection whose transaction has sent a statement with this text, when the server has done its commit; without double quotes. */
+  /** Cuts the connection whose transaction has sent a statement with this text (no double quotes), after the server's commit. */
   cutAfterCommitOf(text: string): void
   cuts: number
   close(): void
 }
 
-/** Stands before PostgreSQL. The server gets the COMMIT and does it; its answer never arrives. */
+/** A proxy before PostgreSQL. The server commits, and its answer to the COMMIT never arrives. */
 async function commitCutter(url: string): Promise<Cutter> {
   const target = new URL(url)
   const { hostname, port: upstreamPort } = target
@@ -60,7 +60,7 @@ async function commitCutter(url: string): Promise<Cutter> {
   return cutter
 }
 
-describe.skipIf(!postgresUrl)(`when the answer to a COMMIT gets lost (${needsPostgres})`, () => {
+describe.skipIf(!postgresUrl)(`when the answer to a COMMIT is lost (${needsPostgres})`, () => {
   let clone: Awaited<ReturnType<typeof openPostgresClone>>
   let cutter: Cutter
   let database: Database
@@ -94,7 +94,7 @@ describe.skipIf(!postgresUrl)(`when the answer to a COMMIT gets lost (${needsPos
   const headersOf = { 'its content': {}, 'an Idempotency-Key': { 'idempotency-key': 'K-1' } }
 
   test.each(Object.entries(headersOf))(
-    'of the intent, the charge is 503 with outcome unknown, and the same request by %s is the same charge',
+    'of the intent, the charge answers 503 with outcome unknown, and a duplicate request by %s is the same charge',
     async (by, headers) => {
       const reference = `intent by ${by}`
       const before = atProvider()
@@ -111,7 +111,7 @@ describe.skipIf(!postgresUrl)(`when the answer to a COMMIT gets lost (${needsPos
         }),
       ])
       expect(Number(lost.headers['retry-after'])).toBeGreaterThan(0)
-      // It was begun, whatever the status may suggest: the row is there and will be carried out.
+      // The charge has begun in spite of the 503: the row exists and the sweeper completes it.
       const [row] = (await intents()).filter((order) => order.external_reference === reference)
       expect(row).toMatchObject({ creation: 'intent' })
 
@@ -124,7 +124,7 @@ describe.skipIf(!postgresUrl)(`when the answer to a COMMIT gets lost (${needsPos
     },
   )
 
-  test('of the intent, and nobody asks again, the charge appears by itself within ten seconds', async () => {
+  test('of the intent, the sweeper completes the charge within ten seconds without another request', async () => {
     const before = atProvider()
     cutter.cutAfterCommitOf('insert into orders')
     const lost = await charge(service, till, { reference: 'alone' })
@@ -139,7 +139,7 @@ describe.skipIf(!postgresUrl)(`when the answer to a COMMIT gets lost (${needsPos
     await finish(String(row?.id))
   })
 
-  test('T16: of the answer, the charge is 503 with its order_id, and asking for it tells the truth', async () => {
+  test('T16: of the outcome, the charge answers 503 with its order_id, and a duplicate request answers with that order', async () => {
     const before = atProvider()
     cutter.cutAfterCommitOf('insert into activity_log')
     const lost = await charge(service, till, { reference: 'answered' })
@@ -155,7 +155,7 @@ describe.skipIf(!postgresUrl)(`when the answer to a COMMIT gets lost (${needsPos
     await finish(String(row?.id))
   })
 
-  test('of a refund, the same request again is the same refund', async () => {
+  test('of the intent of a refund, the same request again makes no second refund', async () => {
     const created = (await charge(service, till, { reference: 'refunded' })).json()
     await finish(created.order_id)
     const refund = () =>

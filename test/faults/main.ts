@@ -4,32 +4,32 @@ import { openDatabase } from '../../src/db/database.ts'
 import { openEmbedded } from '../support/database.ts'
 import { cloneTemplate, createPostgresTemplate, urlOf } from '../support/postgres-template.ts'
 import { closeKeptDatabases } from '../support/worker-database.ts'
-import type { Aim } from './aims.ts'
 import { noKills, runKills } from './kill-run.ts'
 import { runWithoutWebhooks } from './no-webhooks-run.ts'
 import { runPlanted } from './planted.ts'
 import { openCluster } from './postgres-cluster.ts'
 import { runRestarts } from './restart-run.ts'
 import { runNamed } from './run.ts'
-import { openWorld, shopsAtOnce } from './world.ts'
+import type { ScenarioName } from './scenarios.ts'
+import { openTestbed, shopsAtOnce } from './testbed.ts'
 
-/** A world forgets its provider's books and its database after this many seeds, so that no run grows without end. */
-const seedsPerWorld = 40
-/** The same for kills: what they cut is then judged while it is fresh. */
-const killsPerWorld = 100
+/** Provider and database are made anew after this many seeds, so that a long run does not grow without limit. */
+const seedsPerTestbed = 40
+/** The same for kills; the comparison runs after each such part. */
+const killsPerTestbed = 100
 
 const help: CommandHelp = {
   usage: 'npm run faults [-- options]',
   about:
-    'Plays schedules of faults against the payment side, on the embedded database or the PostgreSQL of TEST_DATABASE_URL, and compares its books with those of the provider.',
+    'Plays schedules of faults against the payment side, on the embedded database or the PostgreSQL of TEST_DATABASE_URL, and compares its orders with those of the provider.',
   options: [
     ['--schedules N', 'plays this many schedules'],
     ['--seed N', 'the seed of the first one'],
-    ['--aimed N', 'this many schedules of each aim'],
-    ['--only NAME', 'aims, or planted mistakes, whose name has this in it'],
+    ['--scenarios N', 'plays this many schedules of the scenarios'],
+    ['--only NAME', 'only this scenario; with --planted: bugs whose name begins so'],
     ['--kind NAME', 'schedules of this kind'],
     ['--until-failed', 'ends at the first schedule that fails'],
-    ['--planted', 'puts mistakes back, and says which are noticed'],
+    ['--planted', 'plants known bugs in a copy of the source, and prints which are detected'],
     ['--kills N', 'kills real processes this many times'],
     ['--restarts N', 'restarts the PostgreSQL server this many times'],
     ['--no-webhooks', 'tills charge while no webhook arrives'],
@@ -38,8 +38,8 @@ const help: CommandHelp = {
     ['--neighbour', 'with --no-webhooks: beside another account that is slow'],
   ],
   exitCodes: [
-    [0, 'the books agree'],
-    [1, 'they do not; each line names a seed'],
+    [0, 'no difference from the provider'],
+    [1, 'differences; each line names a seed'],
     [2, 'the command line is wrong'],
   ],
   example: 'npm run faults -- --schedules 300',
@@ -47,7 +47,7 @@ const help: CommandHelp = {
 
 const values = readOptions(help, {
   schedules: { type: 'string' },
-  aimed: { type: 'string' },
+  scenarios: { type: 'string' },
   only: { type: 'string' },
   kind: { type: 'string' },
   planted: { type: 'boolean' },
@@ -62,7 +62,7 @@ const values = readOptions(help, {
 })
 
 const numberOf = (
-  name: 'schedules' | 'aimed' | 'seed' | 'kills' | 'restarts' | 'tills' | 'latency',
+  name: 'schedules' | 'scenarios' | 'seed' | 'kills' | 'restarts' | 'tills' | 'latency',
   standard: number,
 ) => readWholeNumber(name, values[name] ?? String(standard))
 
@@ -89,7 +89,7 @@ async function kill(kills: number): Promise<number> {
   const restartsMs: number[] = []
   const startedAt = performance.now()
   while (totals.kills < kills) {
-    const count = Math.min(killsPerWorld, kills - totals.kills)
+    const count = Math.min(killsPerTestbed, kills - totals.kills)
     const result = await runKills(serverUrl, count, seed, totals.kills)
     for (const [step, times] of result.byStep) byStep.set(step, (byStep.get(step) ?? 0) + times)
     for (const name of Object.keys(totals) as (keyof typeof totals)[]) totals[name] += result[name]
@@ -104,8 +104,8 @@ async function kill(kills: number): Promise<number> {
   }
   for (const [step, times] of byStep) {
     print(`${String(times).padStart(5)}  ${step}`)
-    // A step that is looked for by words which the service no longer sends would be passed for ever.
-    if (times === 0 && kills >= killsPerWorld) problems.push(`nothing was killed at: ${step}`)
+    // The SQL that marks this step may have changed in the service.
+    if (times === 0 && kills >= killsPerTestbed) problems.push(`nothing was killed at: ${step}`)
   }
   const sorted = restartsMs.toSorted((a, b) => a - b)
   print(
@@ -114,21 +114,21 @@ async function kill(kills: number): Promise<number> {
       `${(sorted[Math.floor(sorted.length / 2)] ?? 0).toFixed(0)} ms (median), ` +
       `${(sorted.at(-1) ?? 0).toFixed(0)} ms at most`,
   )
-  print(verdict(problems))
+  print(summaryOf(problems))
   return problems.length === 0 ? 0 : 1
 }
 
 async function restart(restarts: number): Promise<number> {
   const seed = numberOf('seed', 1)
   const cluster = await openCluster().catch((error: unknown) => {
-    print(`no PostgreSQL of our own: ${error instanceof Error ? error.message : error}`)
+    print(`cannot start a PostgreSQL server: ${error instanceof Error ? error.message : error}`)
   })
   if (!cluster) return 1
   try {
     const result = await runRestarts(cluster, restarts, seed)
     for (const { mode, awayMs, backMs } of result.restarts) {
       print(
-        `${mode}: away for ${awayMs.toFixed(0)} ms, the next new order ${backMs.toFixed(0)} ms later`,
+        `${mode}: down for ${awayMs.toFixed(0)} ms, the next new order ${backMs.toFixed(0)} ms later`,
       )
     }
     for (const problem of result.problems) print(`! ${problem}`)
@@ -136,7 +136,7 @@ async function restart(restarts: number): Promise<number> {
       `${restarts} restarts of PostgreSQL in ${result.sales} sales: ${result.orders} orders at the provider, ` +
         `${result.charged} charged, ${result.refunds} refunds`,
     )
-    print(verdict(result.problems))
+    print(summaryOf(result.problems))
     return result.problems.length === 0 ? 0 : 1
   } finally {
     await cluster.remove()
@@ -164,39 +164,43 @@ async function waitWithoutWebhooks(): Promise<number> {
   return (knownMs.at(-1) ?? 0) < 10_000 ? 0 : 1
 }
 
-const verdict = (problems: readonly string[]) =>
-  problems.length === 0 ? 'the books agree' : `${problems.length} problems`
+const summaryOf = (problems: readonly string[]) =>
+  problems.length === 0 ? 'no difference from the provider' : `${problems.length} problems`
 
 /** Names of the seeds to run (runNamed). */
 function chosenSeeds(): string[] {
-  const { seed, aimed, kind, only } = values
+  const { seed, scenarios, kind, only } = values
   if (seed !== undefined) return seed.split(',')
   const first = (count: number, name: (at: number) => string) =>
     Array.from({ length: Math.ceil(count / shopsAtOnce) }, (_, at) => name(at + 1))
-  // Every eighth of those that aim at something restores a backup.
-  const aimedAt = (at: number) => (at % 8 === 0 ? `b${at / 8}` : `a${at - Math.floor(at / 8)}`)
-  if (aimed !== undefined) {
-    return first(numberOf('aimed', 0), only === undefined ? aimedAt : (at) => `a${at}`)
+  // Every eighth of the scenarios restores a backup.
+  const scenarioSeed = (at: number) => (at % 8 === 0 ? `b${at / 8}` : `a${at - Math.floor(at / 8)}`)
+  if (scenarios !== undefined) {
+    return first(numberOf('scenarios', 0), only === undefined ? scenarioSeed : (at) => `a${at}`)
   }
   const count = numberOf('schedules', 1_000)
   if (kind === 'random') return first(count, String)
   if (kind === 'backup') return first(count, (at) => `b${at}`)
-  // Every fourth of all aims.
-  return first(count, (at) => (at % 4 === 0 ? aimedAt(at / 4) : String(at - Math.floor(at / 4))))
+  // Every fourth schedule plays a scenario.
+  return first(count, (at) =>
+    at % 4 === 0 ? scenarioSeed(at / 4) : String(at - Math.floor(at / 4)),
+  )
 }
 
-/** Every bug that is planted must fail schedules. */
+/** A schedule must fail for every planted bug. */
 async function plantBugs(): Promise<number> {
   const results = await runPlanted(
     numberOf('schedules', 100),
-    ({ name, seenBy, isSeen, line }) => {
-      print(`${isSeen ? 'seen  ' : 'UNSEEN'}  ${name}\n        by ${seenBy}: ${line}`)
+    ({ name, detectedBy, isDetected, line }) => {
+      print(
+        `${isDetected ? 'detected    ' : 'NOT DETECTED'}  ${name}\n        by ${detectedBy}: ${line}`,
+      )
     },
     values.only,
   )
-  const unseen = results.filter(({ isSeen }) => !isSeen)
-  print(`${results.length} bugs planted, ${unseen.length} not seen`)
-  return unseen.length === 0 ? 0 : 1
+  const undetected = results.filter(({ isDetected }) => !isDetected)
+  print(`${results.length} bugs planted, ${undetected.length} not detected`)
+  return undetected.length === 0 ? 0 : 1
 }
 
 async function runSchedules(): Promise<number> {
@@ -205,21 +209,21 @@ async function runSchedules(): Promise<number> {
   const failed: string[] = []
   // The schedules move what performance.now() measures.
   const startedAt = Date.now()
-  for (let at = 0; at < seeds.length; at += seedsPerWorld) {
+  for (let at = 0; at < seeds.length; at += seedsPerTestbed) {
     const { database, close, engine } = await newDatabase()
-    const world = await openWorld(database, shopsAtOnce)
+    const testbed = await openTestbed(database, shopsAtOnce)
     try {
-      for (const seed of seeds.slice(at, at + seedsPerWorld)) {
-        const result = await runNamed(world, seed, values.only as Aim | undefined)
+      for (const seed of seeds.slice(at, at + seedsPerTestbed)) {
+        const result = await runNamed(testbed, seed, values.only as ScenarioName | undefined)
         for (const name of Object.keys(totals) as (keyof typeof totals)[]) {
           totals[name] += result[name]
         }
-        failed.push(...result.failedAims)
+        failed.push(...result.failedScenarios)
         for (const failure of result.failures) print(failure)
         if (values['until-failed'] && failed.length > 0) break
       }
     } finally {
-      await world.stop()
+      await testbed.stop()
       await close()
     }
     const seconds = (Date.now() - startedAt) / 1000
@@ -232,9 +236,11 @@ async function runSchedules(): Promise<number> {
     `${totals.schedules} schedules: ${totals.answers} answers, ${totals.lost} lost, ` +
       `${totals.orders} orders at the provider, ${totals.charged} charged, ${totals.refunds} refunds`,
   )
-  for (const [aim, all] of Map.groupBy(failed, (name) => name))
-    print(`${all.length} failed: ${aim}`)
-  print(failed.length === 0 ? 'the books agree' : `${failed.length} schedules failed`)
+  for (const [scenario, all] of Map.groupBy(failed, (name) => name))
+    print(`${all.length} failed: ${scenario}`)
+  print(
+    failed.length === 0 ? 'no difference from the provider' : `${failed.length} schedules failed`,
+  )
   return failed.length === 0 ? 0 : 1
 }
 

@@ -10,7 +10,7 @@ import {
   sandboxCall,
 } from '../support/till.ts'
 import { createDraw } from './draw.ts'
-import { openProcessWorld } from './process-world.ts'
+import { openProcessTestbed } from './process-testbed.ts'
 
 const boxesPerStore = 50
 const longestMs = 60_000
@@ -19,9 +19,9 @@ const neighbourBoxes = 20
 export type WithoutWebhooks = {
   /** Tills of the shop, all in one account. */
   tills: number
-  /** What each call about an order takes the provider, in milliseconds. */
+  /** Milliseconds that the provider takes for each call about an order. */
   latencyMs: number
-  /** Another account has open orders and sends more, and not one of its calls is answered. */
+  /** Another account has open orders and sends more, and the provider answers none of its calls. */
   neighbour: boolean
   seed: number
 }
@@ -31,7 +31,7 @@ const names = (prefix: string, count: number) =>
 
 /**
  * Tills of one shop charge and wait with `?wait=30` while not one webhook arrives, with the sweeper's interval as
- * shipped. Answers, sorted, how many milliseconds after the provider each of them knew that its customer had paid.
+ * shipped. Returns, sorted, how many milliseconds after the payment at the provider each till got the answer `processed`.
  */
 export async function runWithoutWebhooks(
   serverUrl: string,
@@ -41,12 +41,12 @@ export async function runWithoutWebhooks(
   const databaseUrl = urlOf(serverUrl, await cloneTemplate(serverUrl, template.name))
   // All tills charge and wait at once, with one key, and on a fast machine within one second.
   const env = { SWEEP_INTERVAL_MS: '2000', RATE_LIMIT_PER_SECOND: '1000000' }
-  const shopping = await openProcessWorld({ databaseUrl, env })
-  const [service] = shopping.world.services
-  const [url] = shopping.world.urls
+  const processes = await openProcessTestbed({ databaseUrl, env })
+  const [service] = processes.testbed.services
+  const [url] = processes.testbed.urls
   let running: RealProcess | undefined
   try {
-    running = await shopping.start()
+    running = await processes.start()
     const noWebhooks = { path: '', kind: 'missing' }
     await sandboxCall(service, 'PUT', '/_sandbox/faults', [noWebhooks])
     const open = async (client: string, account: string, boxes: string[]) => {
@@ -92,7 +92,7 @@ export async function runWithoutWebhooks(
       let known = await charge(box)
       let paidAt = Number.POSITIVE_INFINITY
       const paying = wait(draw.int(box, 1_000, 10_000)).then(async () => {
-        const { mp_order_id } = await shopping.database.db
+        const { mp_order_id } = await processes.database.db
           .selectFrom('orders')
           .select('mp_order_id')
           .where('id', '=', known.order_id)
@@ -115,7 +115,7 @@ export async function runWithoutWebhooks(
   } finally {
     running?.child.kill('SIGKILL')
     await running?.ended
-    await shopping.close()
+    await processes.close()
     await template.remove()
   }
 }

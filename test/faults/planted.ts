@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { type Change, copySource } from '../support/source-copy.ts'
-import type { Aim } from './aims.ts'
+import type { ScenarioName } from './scenarios.ts'
 
-/** A mistake in the product, put back on purpose: the harness must see it. */
+/** A bug that is put into a copy of the product on purpose: schedules must detect it. */
 type PlantedBug = {
   name: string
   changes: readonly Change[]
-  /** The schedules that aim at it; `backup` are those that restore one, `random` those that aim at nothing. */
-  seenBy: Aim | 'backup' | 'random'
+  /** The scenario that detects it; `backup` are the schedules that restore one, `random` those without a scenario. */
+  detectedBy: ScenarioName | 'backup' | 'random'
 }
 
 const payments = (name: string) => `src/payments/${name}.ts`
@@ -23,7 +23,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'orders.create(token, crypto.randomUUID(), ',
       },
     ],
-    seenBy: 'random',
+    detectedBy: 'random',
   },
   {
     name: 'a new key for every call of a refund',
@@ -34,10 +34,10 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'order.mp_order_id as string, crypto.randomUUID(), part',
       },
     ],
-    seenBy: 'keyed refunds of one amount',
+    detectedBy: 'keyed refunds of one amount',
   },
   {
-    name: '1: a refund with a key takes up an equal one of another key',
+    name: '1: a refund with a key continues an equal one of another key',
     changes: [
       {
         file: payments('orders/refund'),
@@ -45,10 +45,10 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'if (isEqual && !isSentNow) return open',
       },
     ],
-    seenBy: 'keyed refunds of one amount',
+    detectedBy: 'keyed refunds of one amount',
   },
   {
-    name: '2: a refund that fails later gives nothing back',
+    name: '2: the amount of a refund that fails later stays refunded',
     changes: [
       {
         file: payments('orders/state-from-provider'),
@@ -56,7 +56,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'failedCents: 0,',
       },
     ],
-    seenBy: 'refunds that are processing',
+    detectedBy: 'refunds that are processing',
   },
   {
     name: '2: a refund in processing counts as made',
@@ -67,7 +67,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'return order.refund_open',
       },
     ],
-    seenBy: 'refunds that are processing',
+    detectedBy: 'refunds that are processing',
   },
   {
     name: '3: a refusal counts also after an attempt without an answer',
@@ -78,7 +78,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: '',
       },
     ],
-    seenBy: 'an attempt that arrives late',
+    detectedBy: 'an attempt that arrives late',
   },
   {
     name: '3: a 4xx without a code of the provider proves that nothing was made',
@@ -89,10 +89,10 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: "if (code === null) return 'proof'",
       },
     ],
-    seenBy: 'denied after the effect',
+    detectedBy: 'denied after the effect',
   },
   {
-    name: '3: an order that shows up for a refused row is passed over',
+    name: '3: an order that shows up for a refused row is ignored',
     changes: [
       {
         file: payments('orders/state-from-provider'),
@@ -101,10 +101,10 @@ export const plantedBugs: readonly PlantedBug[] = [
           "if (order.creation === 'refused') return { move: undefined, shown: evidence.status }",
       },
     ],
-    seenBy: 'an attempt that arrives after all hope',
+    detectedBy: 'an attempt that arrives too late',
   },
   {
-    name: '4: the claim is not proven before the first byte',
+    name: '4: the lease is not checked before the first byte',
     changes: [
       {
         file: payments('operations/run-operation'),
@@ -112,10 +112,10 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'await beginAttempt(db, table, id, sender, begun)',
       },
     ],
-    seenBy: 'a process that stands still',
+    detectedBy: 'a request that stalls',
   },
   {
-    name: '4: a claim that was proven counts for ever',
+    name: '4: a lease that was checked once counts without limit',
     changes: [
       {
         file: payments('operations/run-operation'),
@@ -123,10 +123,10 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'return () => askedAt >= 0',
       },
     ],
-    seenBy: 'a process that stands still',
+    detectedBy: 'a request that stalls',
   },
   {
-    name: '5: keys to the provider are drawn, not derived',
+    name: '5: idempotency keys of refunds are random, not derived',
     changes: [
       {
         file: 'src/domain/provider-names.ts',
@@ -134,7 +134,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: "`.concat(String(Math.random())), 'buffer')",
       },
     ],
-    seenBy: 'backup',
+    detectedBy: 'backup',
   },
   {
     name: '6: an error after the call of a refund says how the order stood before',
@@ -144,14 +144,14 @@ export const plantedBugs: readonly PlantedBug[] = [
         find: 'asked.outcomeOnFailure = undecided(order)\n  const intent',
         replace: 'asked.outcomeOnFailure = standing(order)\n  const intent',
       },
-      // The look before a refusal would see what was begun.
+      // The read before a refusal would find the begun refund.
       {
         file: payments('orders/refund'),
         find: 'await denyRefund(deps, asked)',
         replace: 'undefined as OrderOperationRow | undefined',
       },
     ],
-    seenBy: 'a database that goes away',
+    detectedBy: 'a request that loses its database',
   },
   {
     name: '7: a charge whose commit was not answered counts as not begun',
@@ -161,17 +161,17 @@ export const plantedBugs: readonly PlantedBug[] = [
         find: 'sale.outcomeOnFailure = undecided(sale)\n      const intent',
         replace: 'sale.outcomeOnFailure = notMade\n      const intent',
       },
-      // The look before a denial would see the intent.
+      // The read before `not_charged` would find the intent.
       {
         file: payments('orders/charge'),
         find: 'await denyCharge(deps, sale, start.pos)',
         replace: '(undefined as OrderRow | undefined)',
       },
     ],
-    seenBy: 'a database that goes away',
+    detectedBy: 'a request that loses its database',
   },
   {
-    name: '8: what is given up is sent again',
+    name: '8: a canceled charge is sent again',
     changes: [
       {
         file: payments('orders/send-charge'),
@@ -184,10 +184,10 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'orders: sql`true`',
       },
     ],
-    seenBy: 'a cancel of what never arrived',
+    detectedBy: 'a cancel of what never arrived',
   },
   {
-    name: '9: a total refund gives back what was known, not what was left',
+    name: '9: a total refund returns the known rest, not the rest at the provider',
     changes: [
       {
         file: payments('orders/send-refund'),
@@ -195,10 +195,10 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'const amountCents = operation.amount_cents as number',
       },
     ],
-    seenBy: 'money in the panel',
+    detectedBy: 'money in the panel',
   },
   {
-    name: '10: what the provider does not confirm holds the box',
+    name: '10: an order that the provider does not confirm blocks the box',
     changes: [
       {
         file: payments('terminals/choose-terminal'),
@@ -212,10 +212,10 @@ export const plantedBugs: readonly PlantedBug[] = [
           "const isOpenHere = (order: OrderRow) => ['created', 'at_terminal'].includes(order.status)\n\nasync function tryCancel(",
       },
     ],
-    seenBy: 'evidence that no document describes',
+    detectedBy: 'evidence that no document describes',
   },
   {
-    name: '12: each process goes by its own clock',
+    name: '12: each process uses its own clock',
     changes: [
       {
         file: 'src/db/clock.ts',
@@ -223,10 +223,10 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'return new Date()',
       },
     ],
-    seenBy: 'a process whose wall clock is wrong',
+    detectedBy: 'a process whose wall clock is wrong',
   },
   {
-    name: '13: an order to be looked at at the terminal answers for the sale although it is given up',
+    name: '13: a canceled order that needs a check at the terminal blocks a new charge of the sale',
     changes: [
       {
         file: 'src/repositories/orders/order-queries.ts',
@@ -234,10 +234,10 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: '',
       },
     ],
-    seenBy: 'a terminal that must be looked at',
+    detectedBy: 'a terminal that needs a check',
   },
   {
-    name: '14: an equal order of another application is taken for ours',
+    name: '14: an equal order of another application counts as ours',
     changes: [
       {
         file: payments('orders/find-at-provider'),
@@ -245,10 +245,10 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: "return isPoint && isOfItsTime ? 'ours' : 'unproven'",
       },
     ],
-    seenBy: 'an equal order of another application',
+    detectedBy: 'an equal order of another application',
   },
   {
-    name: '15: an equal refund that was there before answers for ours',
+    name: '15: an equal refund from before counts as ours',
     changes: [
       {
         file: payments('orders/match-refund'),
@@ -256,7 +256,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'const before: readonly string[] | null = []',
       },
     ],
-    seenBy: 'an equal refund of the panel',
+    detectedBy: 'an equal refund of the panel',
   },
   {
     name: '16: a cancel that is only requested counts as canceled',
@@ -268,10 +268,10 @@ export const plantedBugs: readonly PlantedBug[] = [
           "status: detailOf(order) === cancelRequested ? 'canceled' : deriveStatus(order, paidCents, refundedCents, hasOthers),",
       },
     ],
-    seenBy: 'a cancel at the terminal',
+    detectedBy: 'a cancel at the terminal',
   },
   {
-    name: '17: a payment that the provider works on counts as failed',
+    name: '17: a payment that the provider processes counts as failed',
     changes: [
       {
         file: 'src/domain/order-state.ts',
@@ -279,7 +279,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: "['processing', { status: 'failed',",
       },
     ],
-    seenBy: 'an order that the provider works on',
+    detectedBy: 'a payment that the provider processes',
   },
   {
     name: '18: a charge-back counts as a refund',
@@ -290,7 +290,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: "[chargedBack, { status: 'refunded',",
       },
     ],
-    seenBy: 'a charge-back',
+    detectedBy: 'a charge-back',
   },
   {
     name: '19: a second payment counts as money of the order',
@@ -301,7 +301,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: '',
       },
     ],
-    seenBy: 'a second payment of an order',
+    detectedBy: 'a second payment of an order',
   },
   {
     name: '20: the interest of instalments counts as money of the shop',
@@ -312,7 +312,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'return hasInterest ? (paidCents ?? undefined) : undefined',
       },
     ],
-    seenBy: 'an amount that is not the order’s',
+    detectedBy: 'an amount that is not the order’s',
   },
   {
     name: '21: money that comes after a decision asks for no decision',
@@ -323,11 +323,11 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: '',
       },
     ],
-    seenBy: 'money after a decision',
+    detectedBy: 'money after a decision',
   },
 ]
 
-export type PlantedResult = { name: string; seenBy: string; isSeen: boolean; line: string }
+export type PlantedResult = { name: string; detectedBy: string; isDetected: boolean; line: string }
 
 /**
  * Puts each of the bugs into a copy of the source and runs schedules there until one fails, `schedules` at most. Throws when
@@ -344,21 +344,22 @@ export async function runPlanted(
   try {
     for (const bug of plantedBugs) {
       if (only !== undefined && !bug.name.startsWith(only)) continue
-      const takeBack = await copy.plant(bug.name, bug.changes)
-      const planted = await runFaults(folder, bug.seenBy, ['--until-failed'], schedules)
-      await takeBack()
+      const restore = await copy.plant(bug.name, bug.changes)
+      const planted = await runFaults(folder, bug.detectedBy, ['--until-failed'], schedules)
+      await restore()
       const seed = /^seed (\w+),/m.exec(planted.output)?.[1]
-      // What fails without the bug too says nothing about it.
-      const sound = seed
-        ? await runFaults(folder, bug.seenBy, ['--seed', seed], schedules)
+      // A seed that fails without the bug, too, proves nothing.
+      const withoutBug = seed
+        ? await runFaults(folder, bug.detectedBy, ['--seed', seed], schedules)
         : undefined
       const lines = planted.output.split('\n')
       const violation = lines.find((line) => line.startsWith('  ! ')) ?? lines.at(-1) ?? ''
       const result = {
         name: bug.name,
-        seenBy: bug.seenBy,
-        isSeen: planted.code !== 0 && sound?.code === 0,
-        line: sound && sound.code !== 0 ? `seed ${seed} fails without it` : violation.trim(),
+        detectedBy: bug.detectedBy,
+        isDetected: planted.code !== 0 && withoutBug?.code === 0,
+        line:
+          withoutBug && withoutBug.code !== 0 ? `seed ${seed} fails without it` : violation.trim(),
       }
       results.push(result)
       report(result)
@@ -371,14 +372,14 @@ export async function runPlanted(
 
 function runFaults(
   folder: string,
-  seenBy: PlantedBug['seenBy'],
+  detectedBy: PlantedBug['detectedBy'],
   more: readonly string[],
   schedules: number,
 ): Promise<{ code: number | null; output: string }> {
-  const isKind = seenBy === 'random' || seenBy === 'backup'
+  const isKind = detectedBy === 'random' || detectedBy === 'backup'
   const which = isKind
-    ? ['--schedules', String(schedules), '--kind', seenBy]
-    : ['--aimed', String(schedules), '--only', seenBy]
+    ? ['--schedules', String(schedules), '--kind', detectedBy]
+    : ['--scenarios', String(schedules), '--only', detectedBy]
   const args = [join(folder, 'test/faults/main.ts'), ...which, ...more]
   const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''

@@ -7,7 +7,7 @@ import { freePort } from '../process/real-process.ts'
 
 const run = promisify(execFile)
 
-/** A PostgreSQL server of our own, which may be restarted without disturbing anybody. */
+/** A PostgreSQL server that only this run uses, so that it may be restarted. */
 export type Cluster = {
   /** Address of its `postgres` database. */
   url: string
@@ -50,7 +50,7 @@ export async function openCluster(...parameters: string[]): Promise<Cluster> {
   return {
     url: `postgres://tester@127.0.0.1:${port}/postgres`,
     async restart(mode) {
-      // A restart remembers the options of the start.
+      // A restart uses the options of the start.
       await control('--log', join(folder, 'log'), '--mode', mode, 'restart')
     },
     async remove() {

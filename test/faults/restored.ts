@@ -1,12 +1,20 @@
 import { backUp } from '../support/database.ts'
 import { payByCard } from '../support/till.ts'
-import { arm, buyer, heal, type Lane, type LogicalRefund, onTerminal, type Sale } from './lane.ts'
 import { chargeUntilKnown, newSale, readSale, refundUntilKnown } from './sale.ts'
-import type { World } from './world.ts'
+import {
+  addFaults,
+  buyer,
+  type LogicalRefund,
+  onTerminal,
+  removeFaults,
+  type Sale,
+  type SimulatedTill,
+} from './simulated-till.ts'
+import type { Testbed } from './testbed.ts'
 
-/** One till between a backup and what came after it was restored. */
-type Forgotten = {
-  lane: Lane
+/** What one till did before and after the backup that is restored. */
+type TillAcrossRestore = {
+  till: SimulatedTill
   known: Sale
   knownId: string | undefined
   /** Made after the backup. */
@@ -16,100 +24,108 @@ type Forgotten = {
 }
 
 /**
- * Every till makes a sale, a backup is taken, every till charges or gives back once more, and the backup is restored: the
- * processes start anew, and the tills repeat what they did last, or not.
+ * Every till makes a sale, a backup is made, every till charges or refunds once more, and the backup is restored: the
+ * processes restart, and the tills repeat their last requests, or not.
  */
-export async function playRestored(world: World, lanes: readonly Lane[]): Promise<void> {
-  const [first] = lanes
+export async function playRestored(
+  testbed: Testbed,
+  tills: readonly SimulatedTill[],
+): Promise<void> {
+  const [first] = tills
   if (!first) return
-  const forgotten = await Promise.all(lanes.map(sellBefore))
-  const restore = await backUp(world.database)
-  await Promise.all(forgotten.map(sellAfter))
-  await world.passTime(1_000)
+  const entries = await Promise.all(tills.map(sellBefore))
+  const restore = await backUp(testbed.database)
+  await Promise.all(entries.map(sellAfter))
+  await testbed.passTime(1_000)
   await restore()
-  for (const { lane } of forgotten) forget(lane)
-  await world.services[0].orderSearch.plan()
-  if (first.draw.maybe('searched before the tills come', 0.5)) await search(world)
-  await Promise.all(forgotten.map(repeat))
-  await search(world)
-  for (let round = 0; round < 3; round += 1) await world.passTime(3_000)
-  await Promise.all(forgotten.map(({ lane, known }) => readSale(lane, known, 'last')))
+  for (const { till } of entries) dropReported(till)
+  await testbed.services[0].orderSearch.plan()
+  if (first.draw.maybe('searched before the tills come', 0.5)) await search(testbed)
+  await Promise.all(entries.map(repeat))
+  await search(testbed)
+  for (let round = 0; round < 3; round += 1) await testbed.passTime(3_000)
+  await Promise.all(entries.map(({ till, known }) => readSale(till, known, 'last')))
 }
 
-async function sellBefore(lane: Lane): Promise<Forgotten> {
-  const known = newSale(lane, 'known')
-  await chargeUntilKnown(lane, known, undefined, 'known')
-  await pay(lane)
-  await readSale(lane, known, 'known is paid')
+async function sellBefore(till: SimulatedTill): Promise<TillAcrossRestore> {
+  const known = newSale(till, 'known')
+  await chargeUntilKnown(till, known, undefined, 'known')
+  await pay(till)
+  await readSale(till, known, 'known is paid')
   const knownId = known.lastOrderId
-  return { lane, known, knownId, sale: undefined, key: undefined, refund: undefined }
+  return { till, known, knownId, sale: undefined, key: undefined, refund: undefined }
 }
 
-async function sellAfter(entry: Forgotten): Promise<void> {
-  const { lane, known, knownId } = entry
-  const { draw } = lane
+async function sellAfter(entry: TillAcrossRestore): Promise<void> {
+  const { till, known, knownId } = entry
+  const { draw } = till
   if (draw.maybe('refunds', 0.5) && knownId !== undefined) {
     const amountCents = draw.maybe('in part', 0.5) ? Math.floor(known.amountCents / 3) : null
-    entry.refund = { orderId: knownId, amountCents, told: 'unknown', key: `${known.reference}-R` }
-    await refundUntilKnown(lane, entry.refund, entry.refund.key, 'refund')
+    entry.refund = {
+      orderId: knownId,
+      amountCents,
+      reported: 'unknown',
+      key: `${known.reference}-R`,
+    }
+    await refundUntilKnown(till, entry.refund, entry.refund.key, 'refund')
     return
   }
-  const sale = newSale(lane, 'forgotten')
+  const sale = newSale(till, 'forgotten')
   entry.sale = sale
   entry.key = draw.maybe('keyed', 0.5) ? `${sale.reference}-1` : undefined
   if (draw.maybe('lost', 0.3)) {
-    await arm(lane, { path: '^/v1/orders$', method: 'POST', kind: 'drop_after', count: 20 })
+    await addFaults(till, { path: '^/v1/orders$', method: 'POST', kind: 'drop_after', count: 20 })
   }
-  await chargeUntilKnown(lane, sale, entry.key, 'forgotten')
-  await heal(lane)
-  if (draw.maybe('paid', 0.7)) await pay(lane)
+  await chargeUntilKnown(till, sale, entry.key, 'forgotten')
+  await removeFaults(till)
+  if (draw.maybe('paid', 0.7)) await pay(till)
 }
 
-/** What was said after the backup was said by a service that nobody remembers. */
-function forget(lane: Lane): void {
-  lane.history.push('the backup is restored')
-  lane.isRestored = true
-  lane.claims = []
-  lane.wishes = []
-  for (const sale of lane.sales) {
+/** Answers after the backup do not bind the restored service. */
+function dropReported(till: SimulatedTill): void {
+  till.history.push('the backup is restored')
+  till.isRestored = true
+  till.reportedOutcomes = []
+  till.acceptedCancels = []
+  for (const sale of till.sales) {
     sale.ordersByKey.clear()
     sale.canceled.clear()
-    sale.cancelWished.clear()
+    sale.openCancels.clear()
     sale.denial = undefined
-    if (sale !== lane.sales[0]) sale.lastOrderId = undefined
+    if (sale !== till.sales[0]) sale.lastOrderId = undefined
   }
 }
 
-async function repeat({ lane, known, sale, key, refund }: Forgotten): Promise<void> {
-  const { draw } = lane
+async function repeat({ till, known, sale, key, refund }: TillAcrossRestore): Promise<void> {
+  const { draw } = till
   const isRepeated = draw.maybe('repeats', 0.7)
-  if (sale && isRepeated) await chargeUntilKnown(lane, sale, key, 'repeated')
-  if (sale) await pay(lane)
+  if (sale && isRepeated) await chargeUntilKnown(till, sale, key, 'repeated')
+  if (sale) await pay(till)
   if (!refund) return
   if (isRepeated) {
-    const told = await refundUntilKnown(lane, refund, refund.key, 'repeated')
-    // A total one is refused as made already, as it is.
-    refund.told = told === 'refused' ? 'unknown' : told
+    const outcome = await refundUntilKnown(till, refund, refund.key, 'repeated')
+    // A total refund is refused since it was made already.
+    refund.reported = outcome === 'refused' ? 'unknown' : outcome
     known.refunds.push(refund)
     return
   }
-  // Nobody asks for it again: it is like one that was made in the panel.
-  for (const order of lane.world.books(lane.bookStart)) {
-    if (order.user_id !== lane.shop.mpUserId) continue
-    for (const { id } of order.refunds) lane.panelRefunds.add(String(id))
+  // The till does not repeat it: it is like one that was made in the panel.
+  for (const order of till.testbed.providerOrders(till.firstOrder)) {
+    if (order.user_id !== till.shop.mpUserId) continue
+    for (const { id } of order.refunds) till.panelRefunds.add(String(id))
   }
 }
 
-async function pay(lane: Lane): Promise<void> {
-  const waiting = onTerminal(lane)
-  if (waiting) await buyer(lane, waiting, payByCard)
+async function pay(till: SimulatedTill): Promise<void> {
+  const waiting = onTerminal(till)
+  if (waiting) await buyer(till, waiting, payByCard)
 }
 
-/** The search after a start, as long as it takes by the clock. */
-async function search(world: World): Promise<void> {
+/** Runs the search after a start until it is complete. */
+async function search(testbed: Testbed): Promise<void> {
   for (let round = 0; round < 20; round += 1) {
-    const open = await world.services[0].orderSearch.searchOnce()
+    const open = await testbed.services[0].orderSearch.searchOnce()
     if (open === 0) return
-    await world.passTime(10_000)
+    await testbed.passTime(10_000)
   }
 }

@@ -1,30 +1,30 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { payByCard, sandboxCall } from '../support/till.ts'
-import { type Aim, aimNames, aims } from './aims.ts'
+import { compareWithProvider } from './compare-with-provider.ts'
 import { createDraw, type Draw } from './draw.ts'
 import { planFaults } from './fault-plan.ts'
+import { playRestored } from './restored.ts'
+import { type Pause, playSale, rememberCharge } from './sale.ts'
+import { type ScenarioName, scenarioNames, scenarios } from './scenarios.ts'
 import {
   buyer,
-  type Lane,
   leaveTerminal,
-  newLane,
+  newTill,
   onTerminal,
   openSale,
   ordersOf,
+  type SimulatedTill,
   send,
-} from './lane.ts'
-import { playRestored } from './restored.ts'
-import { type Pause, playSale, rememberCharge } from './sale.ts'
-import { judge } from './verdict.ts'
-import type { World } from './world.ts'
+} from './simulated-till.ts'
+import type { Testbed } from './testbed.ts'
 
 export type RunResult = {
   seed: string
   schedules: number
-  /** One text for each schedule that went wrong: what is wrong, its plan and its history. */
+  /** One text for each schedule that failed: its problems, its plan and its history. */
   failures: string[]
-  /** What each of them aimed at. */
-  failedAims: string[]
+  /** The scenario of each of them. */
+  failedScenarios: string[]
   orders: number
   charged: number
   refunds: number
@@ -32,32 +32,32 @@ export type RunResult = {
   lost: number
 }
 
-/** A seed by its name: a number, `a` and a number for schedules that aim, `b` and a number for a restored backup. */
-export function runNamed(world: World, seed: string, only?: Aim): Promise<RunResult> {
-  if (seed.startsWith('a')) return runAimed(world, Number(seed.slice(1)), only)
-  if (seed.startsWith('b')) return runRestored(world, Number(seed.slice(1)))
-  return runSeed(world, Number(seed))
+/** A seed by its name: a number, `a` and a number for scenarios, `b` and a number for a restored backup. */
+export function runNamed(testbed: Testbed, seed: string, only?: ScenarioName): Promise<RunResult> {
+  if (seed.startsWith('a')) return runScenarios(testbed, Number(seed.slice(1)), only)
+  if (seed.startsWith('b')) return runRestored(testbed, Number(seed.slice(1)))
+  return runSeed(testbed, Number(seed))
 }
 
 const minute = 60_000
 
 /**
- * Plays one schedule in each shop of the world at once, all drawn from `seed`: faults, buyers, cashiers, jumps of the
- * clock. Then the faults end, requests under way too, the sweepers get ten seconds, and the provider's books decide.
+ * Plays one schedule in each shop of the testbed at once, all drawn from `seed`: faults, buyers, cashiers, jumps of the
+ * clock. Then the faults and the open requests end, the sweepers get ten seconds, and all is compared with the provider.
  */
-async function runSeed(world: World, seed: number): Promise<RunResult> {
+async function runSeed(testbed: Testbed, seed: number): Promise<RunResult> {
   const draw = createDraw(seed)
-  const draws = world.shops.map((_, index) => createDraw(seed, index))
-  const plans = world.shops.map((shop, index) => planFaults(draws[index] as Draw, shop.mpUserId))
-  const bookStart = world.books().length
-  const lanes = world.shops.map((shop, index) => {
+  const draws = testbed.shops.map((_, index) => createDraw(seed, index))
+  const plans = testbed.shops.map((shop, index) => planFaults(draws[index] as Draw, shop.mpUserId))
+  const firstOrder = testbed.providerOrders().length
+  const tills = testbed.shops.map((shop, index) => {
     const hasWebhooks = !plans[index]?.some((rule) => /missing|late$|reorder/.test(rule.kind))
-    const lane = newLane({ world, shop, draw: draws[index] as Draw, bookStart, hasWebhooks })
-    for (const rule of plans[index] ?? []) lane.history.push(`rule ${JSON.stringify(rule)}`)
-    return lane
+    const till = newTill({ testbed, shop, draw: draws[index] as Draw, firstOrder, hasWebhooks })
+    for (const rule of plans[index] ?? []) till.history.push(`rule ${JSON.stringify(rule)}`)
+    return till
   })
-  await world.arm(plans.flat())
-  await inStep(lanes, playSale, async (stage) => {
+  await testbed.addFaults(plans.flat())
+  await inStep(tills, playSale, async (stage) => {
     const jump = draw.weigh(`jump ${stage}`, {
       none: 4,
       seconds: 4,
@@ -72,177 +72,186 @@ async function runSeed(world: World, seed: number): Promise<RunResult> {
       expiry: 18 * minute,
       day: 25 * 60 * minute,
     }
-    for (const lane of lanes) lane.history.push(`-- ${stage}: the clock jumps: ${jump}`)
-    await world.sweepAfter(jumpMs[jump])
+    for (const till of tills) till.history.push(`-- ${stage}: the clock jumps: ${jump}`)
+    await testbed.sweepAfter(jumpMs[jump])
   })
-  await world.arm([])
-  await requestsEnd(world)
-  for (let round = 0; round < 5; round += 1) await world.sweepAfter(2_000)
-  return judged(world, lanes, String(seed))
+  await testbed.addFaults([])
+  await requestsEnd(testbed)
+  for (let round = 0; round < 5; round += 1) await testbed.sweepAfter(2_000)
+  return finishRun(testbed, tills, String(seed))
 }
 
 /**
- * The same with schedules that aim at one moment each: each kind in one shop at
- * least, or `only` this one in all. What no shop can have for itself is drawn for all: terminals that fetch at once.
+ * The same with scenarios: each of them in one shop at
+ * least, or `only` this one in all. The pace of the terminals is drawn once for all shops.
  */
-async function runAimed(world: World, seed: number, only?: Aim): Promise<RunResult> {
+async function runScenarios(
+  testbed: Testbed,
+  seed: number,
+  only?: ScenarioName,
+): Promise<RunResult> {
   const draw = createDraw('aimed', seed)
-  const bookStart = world.books().length
-  const lanes = world.shops.map((shop, index) => {
+  const firstOrder = testbed.providerOrders().length
+  const tills = testbed.shops.map((shop, index) => {
     const own = createDraw('aimed', seed, index)
-    const aim = only ?? (aimNames[(seed + index) % aimNames.length] as Aim)
-    return newLane({ world, shop, draw: own, bookStart, aim })
+    const scenario = only ?? (scenarioNames[(seed + index) % scenarioNames.length] as ScenarioName)
+    return newTill({ testbed, shop, draw: own, firstOrder, scenario })
   })
   const fetchMs = draw.maybe('fetched at once', 0.4) ? 1 : 0
-  await setPace(world, fetchMs)
-  for (const lane of lanes) lane.history.push(`aim: ${lane.aim}; fetched after ${fetchMs} ms`)
+  await setPace(testbed, fetchMs)
+  for (const till of tills)
+    till.history.push(`scenario: ${till.scenario}; fetched after ${fetchMs} ms`)
   await inStep(
-    lanes,
-    (lane, pause) => aims[lane.aim as Aim](lane, pause),
+    tills,
+    (till, pause) => scenarios[till.scenario as ScenarioName](till, pause),
     async (stage) => {
       const jumpMs =
         1000 *
         Number(
           draw.weigh(`jump ${stage}`, { 1: 2, 3: 2, 6: 6, 12: 2, 70: 1, 1080: 0.4, 90000: 0.1 }),
         )
-      for (const lane of lanes) lane.history.push(`-- ${stage}: ${jumpMs / 1000} s pass`)
-      // What is on its way arrives in its time, and not with the end of a long jump.
-      if (jumpMs > callsArriveMs) await world.passTime(callsArriveMs)
-      await world.passTime(jumpMs)
-      await payEagerly(lanes)
+      for (const till of tills) till.history.push(`-- ${stage}: ${jumpMs / 1000} s pass`)
+      // Calls under way arrive after their delay, not at the end of a long jump.
+      if (jumpMs > callsArriveMs) await testbed.passTime(callsArriveMs)
+      await testbed.passTime(jumpMs)
+      await payEagerly(tills)
     },
   )
-  await world.arm([])
-  for (const lane of lanes) {
-    await leaveTerminal(lane)
-    for (const order of ordersOf(lane)) {
+  await testbed.addFaults([])
+  for (const till of tills) {
+    await leaveTerminal(till)
+    for (const order of ordersOf(till)) {
       for (const { id } of order.refunds.filter(({ status }) => status === 'processing')) {
-        await buyer(lane, order, { do: 'end_refund', refund_id: String(id), as: 'failed' })
+        await buyer(till, order, { do: 'end_refund', refund_id: String(id), as: 'failed' })
       }
     }
   }
-  await requestsEnd(world)
+  await requestsEnd(testbed)
   for (let round = 0; round < settlingRounds; round += 1) {
-    await world.passTime(2_000)
-    await payEagerly(lanes)
+    await testbed.passTime(2_000)
+    await payEagerly(tills)
   }
-  await freeBoxes(world, lanes)
-  await setPace(world, 0)
-  return judged(world, lanes, `a${seed}`)
+  await freeBoxes(testbed, tills)
+  await setPace(testbed, 0)
+  return finishRun(testbed, tills, `a${seed}`)
 }
 
-/** The same schedule in every shop: a backup is restored in the midst of it. */
-async function runRestored(world: World, seed: number): Promise<RunResult> {
-  const bookStart = world.books().length
-  const lanes = world.shops.map((shop, index) => {
+/** The same schedule in every shop: a backup is restored during the schedule. */
+async function runRestored(testbed: Testbed, seed: number): Promise<RunResult> {
+  const firstOrder = testbed.providerOrders().length
+  const tills = testbed.shops.map((shop, index) => {
     const draw = createDraw('restored', seed, index)
-    return newLane({ world, shop, draw, bookStart, aim: 'a restored backup' })
+    return newTill({ testbed, shop, draw, firstOrder, scenario: 'a restored backup' })
   })
   try {
-    await playRestored(world, lanes)
+    await playRestored(testbed, tills)
   } catch (error) {
     const text = error instanceof Error ? error.stack : String(error)
-    lanes[0]?.problems.push(`the restore itself failed: ${text}`)
+    tills[0]?.problems.push(`the restore itself failed: ${text}`)
   }
-  await requestsEnd(world)
-  for (let round = 0; round < settlingRounds; round += 1) await world.passTime(2_000)
-  await freeBoxes(world, lanes)
-  return judged(world, lanes, `b${seed}`)
+  await requestsEnd(testbed)
+  for (let round = 0; round < settlingRounds; round += 1) await testbed.passTime(2_000)
+  await freeBoxes(testbed, tills)
+  return finishRun(testbed, tills, `b${seed}`)
 }
 
-/** As long as a call may be on its way. */
+/** The longest time that a call may need to arrive. */
 const callsArriveMs = 9_000
-/** Rounds of two seconds: that long, and the ten seconds after it. */
+/** Rounds of two seconds: that time, and ten seconds more. */
 const settlingRounds = 10
 
-async function setPace(world: World, fetchMs: number): Promise<void> {
-  await sandboxCall(world.services[0], 'PUT', '/_sandbox/pace', { fetch_ms: fetchMs })
+async function setPace(testbed: Testbed, fetchMs: number): Promise<void> {
+  await sandboxCall(testbed.services[0], 'PUT', '/_sandbox/pace', { fetch_ms: fetchMs })
 }
 
-async function payEagerly(lanes: readonly Lane[]): Promise<void> {
-  for (const lane of lanes) {
-    const waiting = lane.isEager ? onTerminal(lane) : undefined
-    if (waiting) await buyer(lane, waiting, payByCard)
+async function payEagerly(tills: readonly SimulatedTill[]): Promise<void> {
+  for (const till of tills) {
+    const waiting = till.isEager ? onTerminal(till) : undefined
+    if (waiting) await buyer(till, waiting, payByCard)
   }
 }
 
 /** The customers walk away from the terminals; after that every box must sell again. */
-async function freeBoxes(world: World, lanes: readonly Lane[]): Promise<void> {
-  await clearTerminals(world)
-  await webhooksArrive(world)
-  await world.passTime(2_000)
+async function freeBoxes(testbed: Testbed, tills: readonly SimulatedTill[]): Promise<void> {
+  await clearTerminals(testbed)
+  await webhooksArrive(testbed)
+  await testbed.passTime(2_000)
   await Promise.all(
-    lanes.map(async (lane) => {
-      const sale = openSale(lane, `${lane.sales[0]?.reference}-next`, 12_345)
-      const before = new Set(ordersOf(lane).map((order) => order.id))
+    tills.map(async (till) => {
+      const sale = openSale(till, `${till.sales[0]?.reference}-next`, 12_345)
+      const before = new Set(ordersOf(till).map((order) => order.id))
       const body = { caja_id: 'CAJA-1', external_reference: sale.reference, amount: '123,45' }
-      const answer = await send(lane, { label: 'next sale', path: '/orders', body })
+      const answer = await send(till, { label: 'next sale', path: '/orders', body })
       rememberCharge(sale, [answer], before, 'next sale')
       if (answer.kind === 'lost' || answer.status >= 300)
-        lane.problems.push('the box sells no more')
+        till.problems.push('the box cannot charge any more')
     }),
   )
-  await clearTerminals(world)
-  await webhooksArrive(world)
-  // A requested cancel is looked at again within a minute.
-  await world.passTime(62_000)
+  await clearTerminals(testbed)
+  await webhooksArrive(testbed)
+  // The next status check of a requested cancel is within a minute.
+  await testbed.passTime(62_000)
 }
 
-/** Until the provider has told all that it has to tell, or three seconds of real time. */
-async function webhooksArrive({ services: [{ sandbox }] }: World): Promise<void> {
+/** Waits until the provider has sent all webhooks, or for three seconds of real time. */
+async function webhooksArrive({ services: [{ sandbox }] }: Testbed): Promise<void> {
   const until = Date.now() + 3_000
   while (sandbox.ledger().webhooks_pending > 0 && Date.now() < until) await wait(10)
 }
 
 /**
- * An error in the log that no trouble of provider or database explains, which every answer tells of anyway; and a renewal
- * that failed, since a connection that is lost after it is no fault of the service: its answer got lost on a starved machine.
+ * An error in the log that is no failure of provider or database (those are in the answers); and a failed renewal
+ * of a token: on a slow machine its answer may be lost, and the connection lost after it is no bug of the service.
  */
-function isTelling(line: string): boolean {
+function isUnexpectedError(line: string): boolean {
   if (line.includes('"msg":"token renewal failed"')) return true
   return line.startsWith('{"level":"error"') && !/"(PROVIDER|SERVICE|Database)\w+"/.test(line)
 }
 
-async function judged(world: World, lanes: Lane[], seed: string): Promise<RunResult> {
+async function finishRun(
+  testbed: Testbed,
+  tills: SimulatedTill[],
+  seed: string,
+): Promise<RunResult> {
   const errors: string[] = []
-  for (const service of [...world.services, world.victim]) {
+  for (const service of [...testbed.services, testbed.interrupted]) {
     await service.inbox.idle()
-    errors.push(...service.logLines.filter(isTelling))
+    errors.push(...service.logLines.filter(isUnexpectedError))
     service.logLines.length = 0
     service.sleeps.length = 0
   }
-  await judge(world, lanes)
-  await clearTerminals(world)
-  // What one schedule broke must not be held against the next one.
-  for (const [index, lane] of lanes.entries()) {
-    if (lane.problems.length > 0) await world.replaceShop(index)
+  await compareWithProvider(testbed, tills)
+  await clearTerminals(testbed)
+  // A failed schedule must not affect the next one.
+  for (const [index, till] of tills.entries()) {
+    if (till.problems.length > 0) await testbed.replaceShop(index)
   }
-  const books = world.books(lanes[0]?.bookStart)
-  const failed = lanes.filter((lane) => lane.problems.length > 0)
+  const providerOrders = testbed.providerOrders(tills[0]?.firstOrder)
+  const failed = tills.filter((till) => till.problems.length > 0)
   return {
     seed,
-    schedules: lanes.length,
-    failures: failed.map((lane) => describe(seed, lanes.indexOf(lane), lane, errors)),
-    failedAims: failed.map((lane) => lane.aim ?? 'none'),
-    orders: books.length,
-    charged: books.filter((book) => book.paid_amount !== null).length,
-    refunds: books.reduce((sum, book) => sum + book.refunds.length, 0),
-    answers: sum(lanes, (lane) => lane.history.filter((line) => / -> \d/.test(line)).length),
-    lost: sum(lanes, (lane) => lane.history.filter((line) => line.endsWith('no answer')).length),
+    schedules: tills.length,
+    failures: failed.map((till) => describe(seed, tills.indexOf(till), till, errors)),
+    failedScenarios: failed.map((till) => till.scenario ?? 'none'),
+    orders: providerOrders.length,
+    charged: providerOrders.filter((providerOrder) => providerOrder.paid_amount !== null).length,
+    refunds: providerOrders.reduce((sum, providerOrder) => sum + providerOrder.refunds.length, 0),
+    answers: sum(tills, (till) => till.history.filter((line) => / -> \d/.test(line)).length),
+    lost: sum(tills, (till) => till.history.filter((line) => line.endsWith('no answer')).length),
   }
 }
 
-const sum = (lanes: Lane[], count: (lane: Lane) => number) =>
-  lanes.reduce((total, lane) => total + count(lane), 0)
+const sum = (tills: SimulatedTill[], count: (till: SimulatedTill) => number) =>
+  tills.reduce((total, till) => total + count(till), 0)
 
-const patienceMs = 10_000
+const longestRequestMs = 10_000
 
 /**
- * A request that its till gave up goes on in the service until the provider's time is over, which is real time and not
- * the clock's. Its intent stays open for so long, and nobody else touches it.
+ * A request whose till disconnected continues in the service until its call to the provider times out, in real time, not by
+ * the clock. Its intent stays open until then, and no other process takes it.
  */
-async function requestsEnd({ database: { db } }: World): Promise<void> {
-  const until = performance.now() + patienceMs
+async function requestsEnd({ database: { db } }: Testbed): Promise<void> {
+  const until = performance.now() + longestRequestMs
   for (;;) {
     const charge = await db
       .selectFrom('orders')
@@ -259,14 +268,14 @@ async function requestsEnd({ database: { db } }: World): Promise<void> {
   }
 }
 
-/** Runs all lanes; whenever every one of them pauses or is done, `between` runs and they go on together. */
+/** Runs all tills; whenever every one of them pauses or is done, `between` runs and they go on together. */
 async function inStep(
-  lanes: Lane[],
-  play: (lane: Lane, pause: Pause) => Promise<void>,
+  tills: SimulatedTill[],
+  play: (till: SimulatedTill, pause: Pause) => Promise<void>,
   between: (stage: number) => Promise<void>,
 ): Promise<void> {
   let waiting: (() => void)[] = []
-  let running = lanes.length
+  let running = tills.length
   let stage = 0
   const settle = async () => {
     if (waiting.length < running || running === 0) return
@@ -277,13 +286,13 @@ async function inStep(
     for (const release of released) release()
   }
   await Promise.all(
-    lanes.map(async (lane) => {
+    tills.map(async (till) => {
       const pause = async () => {
         const released = new Promise<void>((resolve) => waiting.push(resolve))
         await Promise.all([released, settle()])
       }
-      await play(lane, pause).catch((error: unknown) => {
-        lane.problems.push(
+      await play(till, pause).catch((error: unknown) => {
+        till.problems.push(
           `the till itself failed: ${error instanceof Error ? error.stack : error}`,
         )
       })
@@ -294,9 +303,9 @@ async function inStep(
 }
 
 /** The next run begins with free terminals. */
-async function clearTerminals(world: World): Promise<void> {
-  const [service] = world.services
-  for (const order of world.books()) {
+async function clearTerminals(testbed: Testbed): Promise<void> {
+  const [service] = testbed.services
+  for (const order of testbed.providerOrders()) {
     if (order.status !== 'created' && order.status !== 'at_terminal') continue
     await fetch(`${service.sandbox.url}/_sandbox/orders/${order.id}/act`, {
       method: 'POST',
@@ -306,11 +315,11 @@ async function clearTerminals(world: World): Promise<void> {
   }
 }
 
-function describe(seed: string, index: number, lane: Lane, errors: string[]): string {
+function describe(seed: string, index: number, till: SimulatedTill, errors: string[]): string {
   return [
-    `seed ${seed}, shop ${index} (${lane.shop.client}):`,
-    ...lane.problems.map((problem) => `  ! ${problem}`),
-    ...lane.history.map((line) => `  ${line}`),
+    `seed ${seed}, shop ${index} (${till.shop.client}):`,
+    ...till.problems.map((problem) => `  ! ${problem}`),
+    ...till.history.map((line) => `  ${line}`),
     ...errors.map((line) => `  log, of all shops: ${line.trim()}`),
   ].join('\n')
 }

@@ -14,7 +14,7 @@ import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
 import { adminToken } from '../support/service.ts'
 import { freePort, type RealProcess, runCommand } from './real-process.ts'
 
-/** A service changes its database while tills go on asking, and works with little memory: the books agree. */
+/** A service changes its database while tills go on asking, and works with little memory: the providerOrders agree. */
 const long = { timeout: 600_000, tags: ['long'] }
 const salesPerPart = 16
 const server = postgresUrl ?? ''

@@ -18,16 +18,16 @@ test.skipIf(!postgresUrl)(
     await onServer(server, (client) => client.query(`create database ${name}`))
     try {
       const options = { databaseUrl: urlOf(server, name), first: { folder } }
-      await whileSelling(options, async ({ shopping, first, start, sold, sellMore }) => {
+      await whileSelling(options, async ({ processes, first, start, sold, sellMore }) => {
         await sellMore(salesPerPart)
         const before = sold()
         await start(1)
         expect(sold()).toBeGreaterThan(before)
-        shopping.sendTo(0, 1)
+        processes.sendTo(0, 1)
         await sellMore(salesPerPart)
-        shopping.sendTo(1, 0)
+        processes.sendTo(1, 0)
         await sellMore(salesPerPart)
-        shopping.sendTo(1)
+        processes.sendTo(1)
         first.child.kill('SIGTERM')
         expect(await first.ended).toBe(0)
         await sellMore(salesPerPart)

@@ -14,7 +14,7 @@ import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
 import { adminToken } from '../support/service.ts'
 import { runCommand } from './real-process.ts'
 
-/** What an administrator does to a service at work, and what happens to its machine: tills go on, and the books agree. */
+/** What an administrator does to a service at work, and what happens to its machine: tills go on, and the providerOrders agree. */
 const long = { timeout: 600_000, tags: ['long'] }
 const salesPerPart = 16
 const server = postgresUrl ?? ''
@@ -45,9 +45,9 @@ test.skipIf(!postgresUrl)(
     let before: string[] = []
     const restored = nameInRun('restored')
     await onOwnDatabase((databaseUrl) =>
-      whileSelling({ databaseUrl, env: settings }, async ({ shopping, sold, sellMore }) => {
+      whileSelling({ databaseUrl, env: settings }, async ({ processes, sold, sellMore }) => {
         await sellMore(salesPerPart)
-        const { db } = shopping.database
+        const { db } = processes.database
         before = (await db.selectFrom('orders').select('id').execute()).map(({ id }) => id)
         const begun = sold()
         const backup = await runCommand('back-up', [file], {
@@ -91,11 +91,11 @@ test.skipIf(!postgresUrl)(
     await onOwnDatabase((databaseUrl) =>
       whileSelling(
         { databaseUrl, first: keys(old, fresh) },
-        async ({ shopping, first, start, sellMore }) => {
+        async ({ processes, first, start, sellMore }) => {
           const second = await start(1, keys(fresh, old))
-          shopping.sendTo(0, 1)
+          processes.sendTo(0, 1)
           await sellMore(salesPerPart)
-          shopping.sendTo(1)
+          processes.sendTo(1)
           first.child.kill('SIGTERM')
           expect(await first.ended).toBe(0)
           const rotated = await runCommand('rotate-secrets', [], {
@@ -109,7 +109,7 @@ test.skipIf(!postgresUrl)(
           })
           await sellMore(salesPerPart)
           await start(0, keys(fresh))
-          shopping.sendTo(0)
+          processes.sendTo(0)
           second.child.kill('SIGTERM')
           expect(await second.ended).toBe(0)
           await sellMore(salesPerPart)
@@ -141,7 +141,7 @@ test.skipIf(!cluster)(
     const migrating = await openDatabase({ databaseUrl: url.href })
     await migrate(migrating)
     await migrating.close()
-    await whileSelling({ databaseUrl: url.href }, async ({ shopping, first, sellMore }) => {
+    await whileSelling({ databaseUrl: url.href }, async ({ processes, first, sellMore }) => {
       const hoard: Client[] = []
       const takeAll = async () => {
         for (;;) {
@@ -172,7 +172,7 @@ test.skipIf(!cluster)(
       await expect.poll(health, { timeout: 30_000 }).toBe(200)
       await sellMore(salesPerPart)
       expect(first.child.exitCode).toBe(null)
-      expect(shopping.sandbox.ledger().orders.length).toBeGreaterThan(salesPerPart)
+      expect(processes.sandbox.ledger().orders.length).toBeGreaterThan(salesPerPart)
     })
   },
 )

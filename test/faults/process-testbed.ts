@@ -7,34 +7,34 @@ import { freePort, type RealProcess, startService } from '../process/real-proces
 import { adminToken, type TestService } from '../support/service.ts'
 import { call, createStore, enrolThroughApi, sandboxCall } from '../support/till.ts'
 import { createDraw } from './draw.ts'
-import { type Lane, newLane } from './lane.ts'
-import type { World } from './world.ts'
+import { newTill, type SimulatedTill } from './simulated-till.ts'
+import type { Testbed } from './testbed.ts'
 
-/** Which of two addresses. */
-export type Place = 0 | 1
+/** The first or the second of two addresses. */
+export type AddressIndex = 0 | 1
 
-/** What one process has of its own: settings, and the folder of another version's sources. */
-export type Starting = { env?: Record<string, string>; folder?: string }
+/** Settings of one process, and the folder of its sources if it is another version. */
+export type StartOptions = { env?: Record<string, string>; folder?: string }
 
-/** The real process on PostgreSQL, the provider beside it, and tills that reach it over the wire. */
-export type ProcessWorld = {
+/** Real processes on PostgreSQL, the sandbox provider, and tills that call them by HTTP. */
+export type ProcessTestbed = {
   sandbox: Sandbox
-  /** Our own way to the same database, for the verdict. */
+  /** Our own connections to the same database, for the comparison. */
   database: Database
-  world: World
+  testbed: Testbed
   /** Starts a process at the first of two addresses, or at the second. */
-  start(at?: Place, starting?: Starting): Promise<RealProcess>
+  start(at?: AddressIndex, starting?: StartOptions): Promise<RealProcess>
   /** From now on tills and webhooks go to these addresses; at first to the first one. */
-  sendTo(...places: [Place, ...Place[]]): void
+  sendTo(...places: [AddressIndex, ...AddressIndex[]]): void
   /** A shop with one till, drawn from `seed`; the service must run. */
-  openLane(seed: number, index: number): Promise<Lane>
+  openTill(seed: number, index: number): Promise<SimulatedTill>
   close(): Promise<void>
 }
 
-export type ProcessWorldOptions = {
+export type ProcessTestbedOptions = {
   /** A migrated database. */
   databaseUrl: string
-  /** What stands between the process and its database and provider; absent: nothing. */
+  /** Opens proxies between the process and its database and provider; absent: none. */
   between?: (
     databaseUrl: string,
     sandboxUrl: string,
@@ -42,7 +42,7 @@ export type ProcessWorldOptions = {
   env?: Record<string, string>
 }
 
-export async function openProcessWorld(options: ProcessWorldOptions): Promise<ProcessWorld> {
+export async function openProcessTestbed(options: ProcessTestbedOptions): Promise<ProcessTestbed> {
   const { databaseUrl } = options
   const database = await openDatabase({ databaseUrl })
   const sandbox = await startSandbox({
@@ -50,15 +50,15 @@ export async function openProcessWorld(options: ProcessWorldOptions): Promise<Pr
     pace: { fetchMs: 0, eventMs: 0 },
     webhookRetryMs: [200],
   })
-  const way = await options.between?.(databaseUrl, sandbox.url)
+  const proxies = await options.between?.(databaseUrl, sandbox.url)
   const ports = [await freePort(), await freePort()] as const
   const urls = ports.map((port) => `http://127.0.0.1:${port}`)
-  const urlAt = (place: Place) => urls[place] as string
+  const urlAt = (place: AddressIndex) => urls[place] as string
   const env = {
     SYNC_PORT: '0',
-    DATABASE_URL: way?.databaseUrl ?? databaseUrl,
+    DATABASE_URL: proxies?.databaseUrl ?? databaseUrl,
     PROVIDER: 'sandbox',
-    MP_API_URL: way?.providerUrl ?? sandbox.url,
+    MP_API_URL: proxies?.providerUrl ?? sandbox.url,
     MP_AUTH_URL: sandbox.url,
     ADMIN_TOKEN: adminToken,
     ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
@@ -70,29 +70,29 @@ export async function openProcessWorld(options: ProcessWorldOptions): Promise<Pr
   const agent = new Agent({ connections: 64 })
   const service = overHttp(urlAt(0), { database, sandbox })
   const open: string[] = []
-  const sendTo = (...places: [Place, ...Place[]]) => {
+  const sendTo = (...places: [AddressIndex, ...AddressIndex[]]) => {
     open.splice(0, open.length, ...places.map(urlAt))
     sandbox.setWebhookUrl(`${urlAt(places[0])}/webhooks`)
   }
   sendTo(0)
-  const world = {
+  const testbed = {
     services: [service, service],
     urls: open,
     agent,
     clock: { now: () => new Date() },
     database,
-    books: (from = 0) => sandbox.ledger().orders.slice(from),
-  } as unknown as World
+    providerOrders: (from = 0) => sandbox.ledger().orders.slice(from),
+  } as unknown as Testbed
   return {
     sandbox,
     database,
-    world,
+    testbed,
     start: (at = 0, { env: own, folder } = {}) =>
       startService({ ...env, PORT: String(ports[at]), ...own }, folder),
     sendTo,
-    openLane: async (seed, index) =>
-      newLane({
-        world,
+    openTill: async (seed, index) =>
+      newTill({
+        testbed,
         shop: await openShopOverHttp(service, `shop ${index}`, String(7_600_000 + index)),
         draw: createDraw(seed, index),
       }),
@@ -104,7 +104,7 @@ export async function openProcessWorld(options: ProcessWorldOptions): Promise<Pr
   }
 }
 
-/** A client with a store, a box and a terminal on it, wherever the service has its database. */
+/** A client with a store, a box and a terminal. */
 async function openShopOverHttp(service: TestService, client: string, account: string) {
   const till = await enrolThroughApi(service, client, account)
   const box = 'CAJA-1'
@@ -119,7 +119,7 @@ async function openShopOverHttp(service: TestService, client: string, account: s
   return { ...till, terminalId: terminal.id }
 }
 
-/** The little of a test service that the shop's preparations use, over the wire. */
+/** A test service by HTTP, with only what the preparation of a shop uses. */
 export function overHttp(url: string, parts: object): TestService {
   const inject = async (options: {
     method: string
@@ -147,10 +147,10 @@ export function overHttp(url: string, parts: object): TestService {
   return { ...parts, app: { inject } } as unknown as TestService
 }
 
-/** Longer than any outcome may take: a claim of a dead process ends after 5 s, its untouched operations after 45 s. */
+/** Longer than any outcome may take: a lease of a dead process ends after 5 s, its untouched operations after 45 s. */
 const quietMs = 60_000
 
-/** Waits until nothing is open, at most as long as it may take. What then still is, the verdict names. */
+/** Waits until nothing is open, for at most that time. The comparison reports what is still open then. */
 export async function untilQuiet(database: Database): Promise<void> {
   const { db } = database
   const until = performance.now() + quietMs
@@ -166,6 +166,6 @@ export async function untilQuiet(database: Database): Promise<void> {
     if (open.length === 0) break
     await wait(200)
   }
-  // One more round for what is confirmed but was not read again yet.
+  // One more round for status checks of confirmed orders.
   await wait(3_000)
 }

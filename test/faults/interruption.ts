@@ -12,39 +12,47 @@ import { build, type Database } from '../../src/db/database.ts'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
 
 /**
- * What happens to one request at one of its steps; a step is a statement, or a whole transaction. `stall`: it stands still
- * there, with its timers, until it is released. `cut`: the database has done that step, and is away for it from then on.
+ * An interruption of one request at one of its steps; a step is a statement, or a whole transaction. `stall`: it waits
+ * there, with its timers, until `release`. `cut`: the database has done that step, and each later one fails.
  */
-export type Snag = {
+export type Interruption = {
   readonly kind: 'stall' | 'cut'
-  /** Resolves when the request has come so far. */
+  /** Resolves when the request has reached the step. */
   readonly reached: Promise<void>
-  /** Lets it go on. */
+  /** Lets the request continue. */
   release(): void
 }
 
-type Caught = Snag & { enter(): Promise<void>; sees(sql: string): void; leave(): Promise<void> }
+type ActiveInterruption = Interruption & {
+  enter(): Promise<void>
+  observe(sql: string): void
+  leave(): Promise<void>
+}
 
-const flow = new AsyncLocalStorage<Caught>()
+const flow = new AsyncLocalStorage<ActiveInterruption>()
 
-/** A snag at the end of step number `at`, counted from 1; with `from` the first is the one with such a statement. */
-export function createSnag(kind: Snag['kind'], at: number, from = /(?:)/): Snag {
+/** An interruption at the end of step number `at`, counted from 1; with `from` the first is the one with such a statement. */
+export function createInterruption(
+  kind: Interruption['kind'],
+  at: number,
+  from = /(?:)/,
+): Interruption {
   const reached = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()
   let steps = 0
   let begun = false
-  const hold = async () => {
+  const interrupt = async () => {
     if (kind === 'stall') await released.promise
     else throw new DatabaseUnavailableError('The database went away')
   }
-  const caught: Caught = {
+  const active: ActiveInterruption = {
     kind,
     reached: reached.promise,
     release: released.resolve,
     async enter() {
-      if (steps >= at) await hold()
+      if (steps >= at) await interrupt()
     },
-    sees(sql) {
+    observe(sql) {
       begun ||= from.test(sql)
     },
     async leave() {
@@ -52,22 +60,25 @@ export function createSnag(kind: Snag['kind'], at: number, from = /(?:)/): Snag 
       steps += 1
       if (steps < at) return
       reached.resolve()
-      await hold()
+      await interrupt()
     },
   }
-  return caught
+  return active
 }
 
-/** Does `work`, and everything that it sets off, with this snag. */
-export function withSnag<T>(snag: Snag, work: () => Promise<T>): Promise<T> {
-  return flow.run(snag as Caught, work)
+/** Runs `work`, and everything that it starts, with this interruption. */
+export function withInterruption<T>(
+  interruption: Interruption,
+  work: () => Promise<T>,
+): Promise<T> {
+  return flow.run(interruption as ActiveInterruption, work)
 }
 
-/** The same database, where each request meets its own snag, and whose clock is this one. */
-export function snagged(database: Database, now: () => Date): Database {
+/** The same database with this clock; each request has its own interruption. */
+export function interruptible(database: Database, now: () => Date): Database {
   const own = build({
     name: database.engine,
-    dialect: borrowed(database),
+    dialect: connectionsOf(database),
     listen: (channel, { onPayload, onGap }) => database.listen(channel, onPayload, onGap),
     stop: async () => {},
     disconnect: async () => {},
@@ -75,11 +86,11 @@ export function snagged(database: Database, now: () => Date): Database {
   return { ...own, clockMs: async () => now().getTime() }
 }
 
-/** Connections of another Kysely: a snag holds none of them, since it comes after they were given back. */
-function borrowed(database: Database): Dialect {
-  const givenBack = new WeakMap<DatabaseConnection, () => Promise<void>>()
+/** Connections of another Kysely. An interruption comes after a connection was released, so it keeps none of them. */
+function connectionsOf(database: Database): Dialect {
+  const releases = new WeakMap<DatabaseConnection, () => Promise<void>>()
   const underneath = new WeakMap<DatabaseConnection, DatabaseConnection>()
-  // The embedded database has its own way to hold a transaction together.
+  // The embedded database has its own functions for a transaction.
   const run = async (connection: DatabaseConnection, command: 'begin' | 'commit' | 'rollback') => {
     const own = underneath.get(connection) as DatabaseConnection & Record<string, unknown>
     if (typeof own[command] === 'function') await own[command]({})
@@ -91,27 +102,27 @@ function borrowed(database: Database): Dialect {
       await flow.getStore()?.enter()
       const taken = Promise.withResolvers<DatabaseConnection>()
       const done = Promise.withResolvers<void>()
-      const lent = database.db.getExecutor().provideConnection(async (connection) => {
+      const provided = database.db.getExecutor().provideConnection(async (connection) => {
         const watched: DatabaseConnection = {
           executeQuery: (query, options) => {
-            flow.getStore()?.sees(query.sql)
+            flow.getStore()?.observe(query.sql)
             return connection.executeQuery(query, options)
           },
           streamQuery: (...args) => connection.streamQuery(...args),
         }
         underneath.set(watched, connection)
-        givenBack.set(watched, () => {
+        releases.set(watched, () => {
           done.resolve()
-          return lent
+          return provided
         })
         taken.resolve(watched)
         await done.promise
       })
-      lent.catch(taken.reject)
+      provided.catch(taken.reject)
       return taken.promise
     },
     async releaseConnection(connection) {
-      await givenBack.get(connection)?.()
+      await releases.get(connection)?.()
       await flow.getStore()?.leave()
     },
     beginTransaction: (connection) => run(connection, 'begin'),
@@ -127,7 +138,7 @@ function borrowed(database: Database): Dialect {
   }
 }
 
-/** Moves what every process measures as time that has passed; returns the function that ends it. */
+/** Advances the monotonic time of this process on demand, until `restore`. */
 export function movableMonotonicTime(): { advance(ms: number): void; restore(): void } {
   const real = performance.now
   let aheadMs = 0

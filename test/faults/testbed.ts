@@ -4,38 +4,38 @@ import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { openShop, sandboxCall, type Till } from '../support/till.ts'
 import type { ScopedRule } from './fault-plan.ts'
-import { movableMonotonicTime, snagged } from './snags.ts'
+import { interruptible, movableMonotonicTime } from './interruption.ts'
 
 /** Schedules that one seed plays together, each in a shop of its own. */
 export const shopsAtOnce = 25
 
 export type Shop = Till & { terminalId: string }
 
-/** Processes' worth of service on one database and one clock, the provider beside them, and shops to charge in. */
-export type World = {
+/** Three services in one process on one database and one clock, the sandbox provider, and shops to charge in. */
+export type Testbed = {
   services: readonly [TestService, TestService]
-  /** A third process: its requests stand still or lose their database, and nothing else works in it. Its wall clock is wrong. */
-  victim: TestService
+  /** The third service: its requests stall or lose their database, and its sweeper does not run. Its wall clock is wrong. */
+  interrupted: TestService
   /** Base addresses of the two; tills come over real sockets. */
   urls: readonly [string, string]
   shops: Shop[]
   agent: Agent
   clock: TestService['clock']
   database: Database
-  /** The provider's books from the order with this number on. */
-  books(from?: number): LedgerOrder[]
-  /** A new shop in the place of this one. */
+  /** The provider's orders from this number on. */
+  providerOrders(from?: number): LedgerOrder[]
+  /** Replaces this shop by a new one. */
   replaceShop(index: number): Promise<void>
-  /** Lets the provider misbehave as planned; no rules heal it. */
-  arm(rules: readonly ScopedRule[]): Promise<void>
+  /** Replaces all rules of faults of the provider; an empty list ends all faults. */
+  addFaults(rules: readonly ScopedRule[]): Promise<void>
   /** One round of both sweepers at once, `ms` later. */
   sweepAfter(ms: number): Promise<void>
-  /** The same, and the processes notice by their own measure too that so much time has passed. */
+  /** The same, and the monotonic time of the processes advances, too. */
   passTime(ms: number): Promise<void>
   stop(): Promise<void>
 }
 
-export async function openWorld(database: Database, shopCount: number): Promise<World> {
+export async function openTestbed(database: Database, shopCount: number): Promise<Testbed> {
   const env = {
     // Long enough for a busy machine, short enough to wait for in real time.
     PROVIDER_TIMEOUT_MS: '1500',
@@ -43,15 +43,15 @@ export async function openWorld(database: Database, shopCount: number): Promise<
   }
   const first = await startTestService({ database, env })
   const second = await startTestService({ twinOf: first, env })
-  // So that a process that goes by its own wall clock is wrong from the start.
+  // A process that uses its own wall clock is wrong from the start.
   first.clock.advance(7 * 3600_000)
   const startedAt = first.clock.now().getTime()
-  const victim = await startTestService({
+  const interrupted = await startTestService({
     twinOf: first,
-    // Beside a wall clock of its own, which no jump of the others' moves.
+    // Its own wall clock, which does not follow the jumps of the shared one.
     ownTime: true,
     monotonicMs: () => first.clock.now().getTime() - startedAt,
-    database: snagged(database, first.clock.now),
+    database: interruptible(database, first.clock.now),
     env,
   })
   const monotonic = movableMonotonicTime()
@@ -72,17 +72,17 @@ export async function openWorld(database: Database, shopCount: number): Promise<
   }
   return {
     services,
-    victim,
+    interrupted,
     urls,
     shops,
     agent,
     clock: first.clock,
     database,
-    books: (from = 0) => first.sandbox.ledger().orders.slice(from),
+    providerOrders: (from = 0) => first.sandbox.ledger().orders.slice(from),
     async replaceShop(index) {
       shops[index] = await newShop()
     },
-    async arm(rules) {
+    async addFaults(rules) {
       await sandboxCall(first, 'PUT', '/_sandbox/faults', rules)
     },
     sweepAfter,
@@ -93,7 +93,7 @@ export async function openWorld(database: Database, shopCount: number): Promise<
     async stop() {
       monotonic.restore()
       await agent.destroy()
-      await victim.stop()
+      await interrupted.stop()
       await second.stop()
       await first.stop()
     },
