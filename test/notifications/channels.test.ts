@@ -153,9 +153,9 @@ test('a flow without channels has no results', async () => {
   expect(await testAlerts(flow([]), deps())).toEqual([])
 })
 
-test('T41: channels fail apart from each other, and no error or target holds a secret', async () => {
+test('T41: each channel fails for itself, and no error or target contains a secret', async () => {
   http.answer = (response, call) =>
-    // A receiver that repeats what identifies us.
+    // A receiver whose answer repeats our secrets.
     response.writeHead(403, { 'content-type': 'text/plain' }).end(`${call.url} ${call.body}`)
   const login = await openMailReceiver({
     authOptional: false,
@@ -185,7 +185,7 @@ test.each([
   ['channel_is_archived', 'HTTP 404 (channel_is_archived)'],
   ['slackcanary', 'HTTP 404'],
   ['<html>no_service</html>', 'HTTP 404'],
-])('of a refusal by Slack only its one word is told: %s', async (body, error) => {
+])('the error of a refusal by Slack contains only its code: %s', async (body, error) => {
   http.answer = (response) => response.writeHead(404).end(body)
   expect(await send({ type: 'slack', url: variable('SLACK_URL') }, failed())).toEqual({
     ok: false,
@@ -193,7 +193,7 @@ test.each([
   })
 })
 
-test('the wish of a receiver to wait is passed on', async () => {
+test('the Retry-After of a receiver is in the result', async () => {
   http.answer = (response) => response.writeHead(429, { 'retry-after': '30' }).end()
   expect(await send({ type: 'slack', url: variable('SLACK_URL') }, failed())).toEqual({
     ok: false,
@@ -233,7 +233,7 @@ test('private addresses need allowPrivateNetwork, and cloud metadata is never ca
   }
 })
 
-test('receivers that never finish are given up in time, all at once, and let go', async () => {
+test('receivers that never finish time out together, and their connections are closed', async () => {
   const web = await openTarPit('H')
   const mail = await openTarPit('220-wait\r\n')
   const began = performance.now()
@@ -251,7 +251,7 @@ test('receivers that never finish are given up in time, all at once, and let go'
   await Promise.all([web.close(), mail.close()])
 })
 
-test('an unreachable mail server and missing settings are named', async () => {
+test('the error names an unreachable mail server and missing settings', async () => {
   const mailer = flow([{ type: 'email', to: 'one@acme.example' }])
   expect(await testAlerts(mailer, deps({ smtpUrl: 'smtp://127.0.0.1:1' }))).toMatchObject([
     { ok: false, error: 'no connection to the mail server' },
@@ -262,7 +262,7 @@ test('an unreachable mail server and missing settings are named', async () => {
   ])
 })
 
-test('a mail that only some addresses took is told as such', async () => {
+test('a mail that only some addresses took is partly sent', async () => {
   const to = ['one@acme.example', 'unknown@acme.example']
   expect(await send({ type: 'email', to }, failed())).toEqual({
     ok: false,
@@ -276,7 +276,7 @@ test('a mail that only some addresses took is told as such', async () => {
   })
 })
 
-test('a mail says in its language what failed, how often and what to do', async () => {
+test('a mail contains in its language what failed, how often and what to do', async () => {
   await send({ type: 'email', to: 'one@acme.example' }, failed())
   await send({ type: 'email', to: 'one@acme.example', locale: 'en' }, failed())
   const [spanish, english] = smtp.mails
@@ -307,7 +307,7 @@ test('T41: hostile texts add no header, no line and no recipient to a mail', asy
   expect(smtp.mails.map(({ to }) => to)).toEqual([['one@acme.example'], ['one@acme.example']])
 })
 
-test('Slack gets one text in which hostile texts mention nobody and link nowhere', async () => {
+test('Slack gets one text in which hostile texts mention no person and make no link', async () => {
   const slack = { type: 'slack', url: variable('SLACK_URL') }
   await send(slack, failed({ examples: [hostile] }))
   const [body] = http.bodies()
@@ -324,7 +324,7 @@ test.each([
   ['with whsec_', `whsec_${Buffer.alloc(32, 7).toString('base64')}`, undefined],
   ['of plain text', 'a plain secret of the operator', { format: 'raw' as const }],
 ])(
-  'a signature by a secret %s is accepted by the reference library, and only untouched',
+  'a signature by a secret %s is accepted by the reference library, and refused after any change',
   async (_, secret, form) => {
     const webhook = { type: 'webhook', url: `${http.url}/hook`, secret: variable('S') }
     await send(webhook, failed({ examples: [hostile] }), { S: secret })

@@ -5,7 +5,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { sandboxCall, type Till } from '../support/till.ts'
 import { openHttpReceiver, openMailReceiver } from './receivers.ts'
 
-/** A charge-back is told when it is found, some days before its documents are due, and when it is decided: each once. */
+/** Three notifications of a charge-back, each once: when it is found, some days before its documents are due, at its decision. */
 let service: TestService
 let hook: Awaited<ReturnType<typeof openHttpReceiver>>
 let smtp: Awaited<ReturnType<typeof openMailReceiver>>
@@ -40,7 +40,7 @@ type ReceivedEvent = {
   data: { chargebacks: { case_id: string | null; state: string }[] }
 }
 
-function told(): string[] {
+function received(): string[] {
   return hook
     .bodies()
     .filter(({ type }: ReceivedEvent) => type.startsWith('chargebacks.'))
@@ -49,7 +49,7 @@ function told(): string[] {
     )
 }
 
-/** The alerts look twice, so that what is gathered for ten seconds is sent. */
+/** Runs the check twice, since messages are grouped for ten seconds. */
 async function pass(ms: number): Promise<void> {
   await watchAfter(service, ms)
   await service.notifications.checkOnce()
@@ -65,11 +65,11 @@ async function openCase(client: string, body: object = {}): Promise<{ till: Till
     order_id: mp_order_id,
     ...body,
   })) as { id: string }
-  await tell(till, id)
+  await sendWebhook(till, id)
   return { till, id }
 }
 
-const tell = (till: Till, id: string) =>
+const sendWebhook = (till: Till, id: string) =>
   deliver(service, {
     dataId: id,
     type: 'topic_chargebacks_wh',
@@ -79,58 +79,58 @@ const tell = (till: Till, id: string) =>
 const decide = (id: string, body: object) =>
   sandboxCall(service, 'POST', `/_sandbox/chargebacks/${id}/act`, body)
 
-test('it is told when it is opened, before its documents are due, and when it is decided', async () => {
-  const { till, id } = await openCase('told case')
+test('a charge-back is notified when it is opened, before its documents are due, and when it is decided', async () => {
+  const { till, id } = await openCase('three messages')
   await pass(1_000)
-  expect(told()).toEqual(['chargebacks.opened open'])
+  expect(received()).toEqual(['chargebacks.opened open'])
   const [mail] = smtp.mails
-  expect(mail?.head).toContain('told case, caja CAJA-1: 1 contracargo nuevo')
+  expect(mail?.head).toContain('three messages, caja CAJA-1: 1 contracargo nuevo')
   expect(mail?.text).toContain(`caso ${id}, $ 1000,00: abierto, documentos hasta `)
   expect(mail?.text).toContain('GET /chargebacks')
   await pass(3 * dayMs)
-  expect(told()).toHaveLength(1)
+  expect(received()).toHaveLength(1)
   await pass(dayMs + 60_000)
-  expect(told()).toEqual(['chargebacks.opened open', 'chargebacks.documents_due open'])
+  expect(received()).toEqual(['chargebacks.opened open', 'chargebacks.documents_due open'])
   await pass(60_000)
-  expect(told()).toHaveLength(2)
+  expect(received()).toHaveLength(2)
   await decide(id, { do: 'win' })
-  await tell(till, id)
+  await sendWebhook(till, id)
   await pass(1_000)
-  expect(told()).toEqual([
+  expect(received()).toEqual([
     'chargebacks.opened open',
     'chargebacks.documents_due open',
     'chargebacks.decided won',
   ])
   expect(smtp.mails.at(-1)?.text).toContain('ganado: el comercio conserva el dinero')
   await pass(10 * dayMs)
-  expect(told()).toHaveLength(3)
+  expect(received()).toHaveLength(3)
 })
 
-test('a deadline that is moved is told again; documents that were handed in are not asked for', async () => {
+test('a changed deadline is notified again, but not after the documents were handed in', async () => {
   const soon = () => new Date(service.clock.now().getTime() + dayMs).toISOString()
   const { till, id } = await openCase('moved deadline', { deadline: soon() })
   await pass(1_000)
-  expect(told()).toEqual(['chargebacks.opened open'])
+  expect(received()).toEqual(['chargebacks.opened open'])
   await decide(id, { do: 'deadline', deadline: soon() })
-  await tell(till, id)
+  await sendWebhook(till, id)
   await pass(1_000)
-  expect(told()).toEqual(['chargebacks.opened open', 'chargebacks.documents_due open'])
+  expect(received()).toEqual(['chargebacks.opened open', 'chargebacks.documents_due open'])
   await decide(id, { do: 'deadline', deadline: soon() })
   await decide(id, { do: 'documentation', status: 'review_pending' })
-  await tell(till, id)
+  await sendWebhook(till, id)
   await pass(1_000)
-  expect(told()).toHaveLength(2)
+  expect(received()).toHaveLength(2)
 })
 
-test('one that is decided before anybody was told is told once, with its decision', async () => {
+test('a charge-back that is decided before its notification is notified once, with the decision', async () => {
   const { till, id } = await openCase('late find')
   await decide(id, { do: 'lose' })
-  await tell(till, id)
+  await sendWebhook(till, id)
   await pass(1_000)
-  expect(told()).toEqual(['chargebacks.opened lost'])
+  expect(received()).toEqual(['chargebacks.opened lost'])
 })
 
-test('a charge-back whose case is not known is told too', async () => {
+test('a charge-back whose case cannot be read is notified, too', async () => {
   const till = await openOwnShop(service, 'no case')
   const orderId = await sell(service, till, 'A-1')
   const { mp_order_id } = await orderRow(service, orderId)
@@ -138,5 +138,5 @@ test('a charge-back whose case is not known is told too', async () => {
   await sandboxCall(service, 'PUT', '/_sandbox/faults', [{ path: '^/v1/chargebacks', kind: '500' }])
   await pass(10 * 60_000)
   await sandboxCall(service, 'DELETE', '/_sandbox/faults')
-  expect(told()).toEqual(['chargebacks.opened unknown'])
+  expect(received()).toEqual(['chargebacks.opened unknown'])
 })

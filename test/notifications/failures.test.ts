@@ -10,7 +10,7 @@ import {
   openTestDatabase,
   postgresUrl,
 } from '../support/database.ts'
-import { createWorld, hours, minutes, seconds, type World } from './failure-world.ts'
+import { createFailingFlow, type FailingFlow, hours, minutes, seconds } from './failing-flow.ts'
 import { openHttpReceiver } from './receivers.ts'
 
 let database: Database
@@ -38,39 +38,39 @@ const toHook = () => ({ type: 'webhook', url: hook.url })
 const range = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, index) => `p${String(from + index).padStart(4, '0')}`)
 
-async function open(world: World, alerts: object = { onJobFailed: [toHook()] }, id = 'one') {
-  const process = world.process(id)
+async function open(flow: FailingFlow, alerts: object = { onJobFailed: [toHook()] }, id = 'one') {
+  const process = flow.process(id)
   running.push(process)
-  await process.openFlow(world.flow(alerts))
+  await process.openFlow(flow.definition(alerts))
   return process
 }
 
-/** Moves the clock and looks. */
-async function after(ms: number, world: World, alerts: Notifications) {
-  world.clock.at += ms
+/** Advances the clock and runs one check. */
+async function after(ms: number, flow: FailingFlow, alerts: Notifications) {
+  flow.clock.at += ms
   await alerts.checkOnce()
 }
 
-const told = (receiver = hook) =>
+const received = (receiver = hook) =>
   receiver.bodies().map(({ type, data }) => [type, data.failed ?? data.open ?? null])
 
-test('a thousand failures are one message: how many, the first of them, and how to send them again', async () => {
-  const world = createWorld(database)
-  const alerts = await open(world)
-  await world.fail(range(0, 999))
+test('a thousand failures make one message with their number, the first of them and how to send them again', async () => {
+  const flow = createFailingFlow(database)
+  const alerts = await open(flow)
+  await flow.fail(range(0, 999))
   await alerts.checkOnce()
-  await after(seconds(20), world, alerts)
-  await world.fail(['p9999'])
-  await after(seconds(9), world, alerts)
+  await after(seconds(20), flow, alerts)
+  await flow.fail(['p9999'])
+  await after(seconds(9), flow, alerts)
   expect(hook.calls).toHaveLength(0)
-  await after(seconds(1), world, alerts)
-  await after(minutes(4), world, alerts)
+  await after(seconds(1), flow, alerts)
+  await after(minutes(4), flow, alerts)
   expect(hook.bodies()).toEqual([
     {
       type: 'flow.failed',
       timestamp: '2026-11-21T12:00:30.000Z',
       data: {
-        flow: world.name,
+        flow: flow.name,
         destination: 'web',
         failed: 1_000,
         open: 1_000,
@@ -81,77 +81,77 @@ test('a thousand failures are one message: how many, the first of them, and how 
           attempts: 5,
           at: '2026-11-21T12:00:00.000Z',
         })),
-        retry: { method: 'POST', path: `/flow/${world.name}/retry`, body: { destination: 'web' } },
+        retry: { method: 'POST', path: `/flow/${flow.name}/retry`, body: { destination: 'web' } },
       },
     },
   ])
 }, 60_000)
 
-test('new failures wait for the interval, a reminder for the repeat, and recovery for the deliveries', async () => {
-  const world = createWorld(database)
-  const alerts = await open(world)
-  await world.fail(['a', 'b'])
-  await after(seconds(30), world, alerts)
-  expect(told()).toEqual([['flow.failed', 2]])
-  await world.fail(['c'])
+test('new failures are sent after the interval, a reminder after the repeat, and the recovery when all are delivered', async () => {
+  const flow = createFailingFlow(database)
+  const alerts = await open(flow)
+  await flow.fail(['a', 'b'])
+  await after(seconds(30), flow, alerts)
+  expect(received()).toEqual([['flow.failed', 2]])
+  await flow.fail(['c'])
   // The same item fails again with a newer change: another failure, still one item.
-  await world.fail(['a'])
-  await after(minutes(4), world, alerts)
+  await flow.fail(['a'])
+  await after(minutes(4), flow, alerts)
   expect(hook.calls).toHaveLength(1)
-  await after(minutes(1), world, alerts)
-  expect(told().slice(1)).toEqual([['flow.failed', 2]])
+  await after(minutes(1), flow, alerts)
+  expect(received().slice(1)).toEqual([['flow.failed', 2]])
   expect(hook.bodies()[1].data.open).toBe(3)
 
-  await after(hours(4) - 1, world, alerts)
+  await after(hours(4) - 1, flow, alerts)
   expect(hook.calls).toHaveLength(2)
-  await after(1, world, alerts)
-  expect(told().slice(2)).toEqual([['flow.failed.reminder', 3]])
+  await after(1, flow, alerts)
+  expect(received().slice(2)).toEqual([['flow.failed.reminder', 3]])
   expect(hook.bodies()[2].data).toMatchObject({ since: '2026-11-21T12:00:00.000Z' })
   expect(hook.bodies()[2].data.examples).toHaveLength(3)
 
   // A retry is no recovery yet.
-  await world.retry()
-  await after(minutes(6), world, alerts)
-  await world.deliver(['a', 'b'])
-  await after(minutes(6), world, alerts)
+  await flow.retry()
+  await after(minutes(6), flow, alerts)
+  await flow.deliver(['a', 'b'])
+  await after(minutes(6), flow, alerts)
   expect(hook.calls).toHaveLength(3)
-  await world.deliver(['c'])
+  await flow.deliver(['c'])
   await alerts.checkOnce()
   expect(hook.bodies().slice(3)).toMatchObject([
     { type: 'flow.recovered', data: { destination: 'web', since: '2026-11-21T12:00:00.000Z' } },
   ])
-  await after(hours(9), world, alerts)
+  await after(hours(9), flow, alerts)
   expect(hook.calls).toHaveLength(4)
 
-  // What was well again and changes now is no failure, and what fails anew is told anew.
-  await world.fail(['a'])
-  await after(seconds(30), world, alerts)
-  expect(told().slice(4)).toEqual([['flow.failed', 1]])
+  // After a recovery a new failure is notified as the first.
+  await flow.fail(['a'])
+  await after(seconds(30), flow, alerts)
+  expect(received().slice(4)).toEqual([['flow.failed', 1]])
   expect(new Set(hook.calls.map(({ headers }) => headers['webhook-id'])).size).toBe(5)
 })
 
-test('also of a receiver that is failing already a thousand failures are one message', async () => {
-  const world = createWorld(database)
-  const alerts = await open(world)
-  await world.fail(['1'])
-  await after(minutes(1), world, alerts)
-  await after(minutes(10), world, alerts)
+test('a thousand failures of a destination that has failed before make one message', async () => {
+  const flow = createFailingFlow(database)
+  const alerts = await open(flow)
+  await flow.fail(['1'])
+  await after(minutes(1), flow, alerts)
+  await after(minutes(10), flow, alerts)
   hook.reset()
-  await world.fail(range(2, 22))
-  await after(seconds(1), world, alerts)
-  await world.fail(range(22, 1_002))
-  await after(seconds(30), world, alerts)
+  await flow.fail(range(2, 22))
+  await after(seconds(1), flow, alerts)
+  await flow.fail(range(22, 1_002))
+  await after(seconds(30), flow, alerts)
   expect(hook.bodies().map(({ data }) => data.failed)).toEqual([1_000])
 })
 
-test('a receiver that fails and recovers all the time hears at most one message an interval', async () => {
-  const world = createWorld(database)
-  const alerts = await open(world)
+test('failures and recoveries in turn make at most one message an interval', async () => {
+  const flow = createFailingFlow(database)
+  const alerts = await open(flow)
   for (let minute = 0; minute < 11; minute += 1) {
-    await world.fail(['a'])
-    await after(seconds(30), world, alerts)
-    await world.deliver(['a'])
-    await after(seconds(30), world, alerts)
+    await flow.fail(['a'])
+    await after(seconds(30), flow, alerts)
+    await flow.deliver(['a'])
+    await after(seconds(30), flow, alerts)
   }
   expect(hook.bodies().map(({ timestamp }) => timestamp.slice(11, 19))).toEqual([
     '12:00:30',
@@ -160,61 +160,61 @@ test('a receiver that fails and recovers all the time hears at most one message 
   ])
 })
 
-test('failures that are mended before they are told are one message that says so', async () => {
-  const world = createWorld(database)
-  const alerts = await open(world)
-  await world.fail(['a'])
+test('failures that are delivered before their notification make one message with none open', async () => {
+  const flow = createFailingFlow(database)
+  const alerts = await open(flow)
+  await flow.fail(['a'])
   await alerts.checkOnce()
-  await world.retry()
-  await world.deliver(['a'])
-  await after(minutes(1), world, alerts)
-  await after(hours(5), world, alerts)
+  await flow.retry()
+  await flow.deliver(['a'])
+  await after(minutes(1), flow, alerts)
+  await after(hours(5), flow, alerts)
   expect(hook.bodies()).toMatchObject([{ type: 'flow.failed', data: { failed: 1, open: 0 } }])
 })
 
-test('without resolved there is no message on recovery, and the next failure is told as the first was', async () => {
-  const world = createWorld(database)
-  const alerts = await open(world, { onJobFailed: [toHook()], group: { resolved: false } })
-  await world.fail(['a'])
-  await after(seconds(30), world, alerts)
-  await world.deliver(['a'])
-  await after(hours(5), world, alerts)
-  await world.fail(['a'])
+test('without resolved there is no message on recovery, and the next failure is notified like the first', async () => {
+  const flow = createFailingFlow(database)
+  const alerts = await open(flow, { onJobFailed: [toHook()], group: { resolved: false } })
+  await flow.fail(['a'])
+  await after(seconds(30), flow, alerts)
+  await flow.deliver(['a'])
+  await after(hours(5), flow, alerts)
+  await flow.fail(['a'])
   await alerts.checkOnce()
-  expect(told()).toEqual([['flow.failed', 1]])
-  await after(seconds(30), world, alerts)
-  expect(told()).toEqual([
+  expect(received()).toEqual([['flow.failed', 1]])
+  await after(seconds(30), flow, alerts)
+  expect(received()).toEqual([
     ['flow.failed', 1],
     ['flow.failed', 1],
   ])
 })
 
-test('a receiver hears of its destinations only, and two entries for it are one', async () => {
-  const world = createWorld(database)
-  const alerts = await open(world, {
+test('a receiver is notified of its destinations only, and of each once although it is named twice', async () => {
+  const flow = createFailingFlow(database)
+  const alerts = await open(flow, {
     onJobFailed: [
       { ...toHook(), destinations: ['dwh'] },
       { ...toHook(), destinations: ['dwh'] },
       { type: 'webhook', url: other.url },
     ],
   })
-  await world.fail(['a', 'b'], 'web')
-  await world.fail(['c'], 'dwh')
-  await after(seconds(30), world, alerts)
-  expect(told()).toEqual([['flow.failed', 1]])
+  await flow.fail(['a', 'b'], 'web')
+  await flow.fail(['c'], 'dwh')
+  await after(seconds(30), flow, alerts)
+  expect(received()).toEqual([['flow.failed', 1]])
   expect(hook.bodies()[0].data.destination).toBe('dwh')
-  expect(told(other).sort()).toEqual([
+  expect(received(other).sort()).toEqual([
     ['flow.failed', 1],
     ['flow.failed', 2],
   ])
 })
 
-test('a receiver that is down holds up nobody and gets everything later, without secrets in the log', async () => {
-  const world = createWorld(database)
-  const process = world.process('one')
+test('a receiver that is down delays no other and gets each message later; the log shows no secret of it', async () => {
+  const flow = createFailingFlow(database)
+  const process = flow.process('one')
   running.push(process)
   const down = `\${env:DOWN}`
-  const flow = world.flow(
+  const definition = flow.definition(
     {
       onJobFailed: [
         { type: 'slack', url: down },
@@ -223,83 +223,83 @@ test('a receiver that is down holds up nobody and gets everything later, without
     },
     { DOWN: `${hook.url}/services/canary` },
   )
-  await process.openFlow(flow)
+  await process.openFlow(definition)
   hook.answer = (response) => response.writeHead(503, { 'retry-after': '15' }).end('canary')
-  await world.fail(['a'])
-  await after(seconds(30), world, process)
-  expect(told(other)).toEqual([['flow.failed', 1]])
+  await flow.fail(['a'])
+  await after(seconds(30), flow, process)
+  expect(received(other)).toEqual([['flow.failed', 1]])
   expect(hook.calls).toHaveLength(1)
-  await after(seconds(14), world, process)
+  await after(seconds(14), flow, process)
   expect(hook.calls).toHaveLength(1)
-  await after(seconds(1), world, process)
-  await after(seconds(19), world, process)
+  await after(seconds(1), flow, process)
+  await after(seconds(19), flow, process)
   expect(hook.calls).toHaveLength(2)
   hook.answer = (response) => response.end()
-  await world.fail(['b'])
-  await after(seconds(1), world, process)
+  await flow.fail(['b'])
+  await after(seconds(1), flow, process)
   expect(hook.calls).toHaveLength(3)
   expect(new Set(hook.calls.map(({ body }) => body)).size).toBe(1)
-  await after(minutes(5), world, process)
+  await after(minutes(5), flow, process)
   expect(hook.bodies()[3].text).toContain('Fallas nuevas: 1; sin entregar ahora: 2')
-  expect(world.logged.join()).toContain('notification not sent')
-  expect(world.logged.join()).not.toContain('canary')
+  expect(flow.logged.join()).toContain('notification not sent')
+  expect(flow.logged.join()).not.toContain('canary')
 })
 
-test('what was committed is told by the next process, and nothing twice', async () => {
-  const world = createWorld(database)
-  const first = await open(world)
-  await world.fail(['a', 'b'])
+test('the next process notifies failures that were committed before, and none twice', async () => {
+  const flow = createFailingFlow(database)
+  const first = await open(flow)
+  await flow.fail(['a', 'b'])
   await first.checkOnce()
   await first.stop()
-  // Nobody is there when this one fails.
-  await world.fail(['c'])
-  const second = await open(world, undefined, 'two')
-  await after(seconds(30), world, second)
-  expect(told()).toEqual([['flow.failed', 3]])
+  // No process runs when this one fails.
+  await flow.fail(['c'])
+  const second = await open(flow, undefined, 'two')
+  await after(seconds(30), flow, second)
+  expect(received()).toEqual([['flow.failed', 3]])
   await second.stop()
-  const third = await open(world, undefined, 'three')
-  await after(minutes(10), world, third)
+  const third = await open(flow, undefined, 'three')
+  await after(minutes(10), flow, third)
   expect(hook.calls).toHaveLength(1)
 })
 
 test('a message whose sender died is sent by another process under the same id', async () => {
-  const world = createWorld(database)
-  const first = await open(world)
-  const second = await open(world, undefined, 'two')
-  await world.fail(['a'])
+  const flow = createFailingFlow(database)
+  const first = await open(flow)
+  const second = await open(flow, undefined, 'two')
+  await flow.fail(['a'])
   await first.checkOnce()
-  world.clock.at += seconds(30)
-  const { promise: seen, resolve: arrived } = Promise.withResolvers<void>()
-  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  flow.clock.at += seconds(30)
+  const { promise: arrival, resolve: arrived } = Promise.withResolvers<void>()
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
   hook.answer = async (response) => {
     arrived()
-    await held
+    await released
     response.end()
   }
   const dying = first.checkOnce()
-  await seen
+  await arrival
   await second.checkOnce()
   expect(hook.calls).toHaveLength(1)
   hook.answer = (response) => response.end()
-  await after(seconds(11), world, second)
+  await after(seconds(11), flow, second)
   release()
   await dying
-  await after(minutes(10), world, second)
+  await after(minutes(10), flow, second)
   expect(hook.calls.map(({ headers }) => headers['webhook-id'])).toEqual(
     Array(2).fill(hook.calls[0]?.headers['webhook-id']),
   )
 })
 
-test('failures that commit late, with an earlier time than what was told, are told as well', async () => {
-  const world = createWorld(database)
-  const alerts = await open(world)
-  const early = new Date(world.clock.at)
-  world.clock.at += seconds(5)
-  await world.fail(['later'])
-  await after(minutes(1), world, alerts)
-  const target = { flow: world.name, destination: 'web' }
+test('failures that commit late, with an earlier time than those notified, are notified as well', async () => {
+  const flow = createFailingFlow(database)
+  const alerts = await open(flow)
+  const early = new Date(flow.clock.at)
+  flow.clock.at += seconds(5)
+  await flow.fail(['later'])
+  await after(minutes(1), flow, alerts)
+  const target = { flow: flow.name, destination: 'web' }
   await database.transaction(async (trx) => {
-    const to = { flow: world.name, destinations: ['web'], keepsHistory: false }
+    const to = { flow: flow.name, destinations: ['web'], keepsHistory: false }
     const change = {
       pk: 'early',
       kind: 'upsert' as const,
@@ -312,54 +312,54 @@ test('failures that commit late, with an earlier time than what was told, are to
     const failed = { pk: 'early', became: 'failed', attempts: 1, why, status: null } as const
     await writeResults(trx, target, [failed], early)
   })
-  await after(minutes(10), world, alerts)
+  await after(minutes(10), flow, alerts)
   expect(hook.bodies().map(({ data }) => data.examples[0].pk)).toEqual(['later', 'early'])
 })
 
-test('a paused flow is not reminded of, but a new failure of it is told', async () => {
-  const world = createWorld(database)
-  const alerts = await open(world)
-  await world.fail(['a'])
-  await after(seconds(30), world, alerts)
-  const pause = { flow: world.name, paused_at: new Date(), paused_by: 'test', reason: null }
+test('a paused flow causes no reminder, but a new failure of it is notified', async () => {
+  const flow = createFailingFlow(database)
+  const alerts = await open(flow)
+  await flow.fail(['a'])
+  await after(seconds(30), flow, alerts)
+  const pause = { flow: flow.name, paused_at: new Date(), paused_by: 'test', reason: null }
   await database.db.insertInto('flow_pause').values(pause).execute()
-  await after(hours(9), world, alerts)
+  await after(hours(9), flow, alerts)
   expect(hook.calls).toHaveLength(1)
-  await world.fail(['b'])
-  await after(seconds(30), world, alerts)
-  expect(told()).toEqual([
+  await flow.fail(['b'])
+  await after(seconds(30), flow, alerts)
+  expect(received()).toEqual([
     ['flow.failed', 1],
     ['flow.failed', 1],
   ])
 })
 
-test('receivers and destinations that a new definition drops are forgotten; the others go on', async () => {
-  const world = createWorld(database)
+test('a receiver that a new definition no longer names gets nothing more and leaves no row; the other continues', async () => {
+  const flow = createFailingFlow(database)
   const both = { onJobFailed: [toHook(), { type: 'webhook', url: other.url }] }
-  const alerts = await open(world, both)
-  await world.fail(['a'])
-  await after(seconds(30), world, alerts)
-  await alerts.openFlow(world.flow({ onJobFailed: [toHook()], group: { repeat: '1h' } }))
-  await after(hours(1), world, alerts)
-  expect(told()).toEqual([
+  const alerts = await open(flow, both)
+  await flow.fail(['a'])
+  await after(seconds(30), flow, alerts)
+  await alerts.openFlow(flow.definition({ onJobFailed: [toHook()], group: { repeat: '1h' } }))
+  await after(hours(1), flow, alerts)
+  expect(received()).toEqual([
     ['flow.failed', 1],
     ['flow.failed.reminder', 1],
   ])
-  expect(told(other)).toEqual([['flow.failed', 1]])
+  expect(received(other)).toEqual([['flow.failed', 1]])
   const rows = await database.db
     .selectFrom('failure_groups')
     .select('channel')
-    .where('flow', '=', world.name)
+    .where('flow', '=', flow.name)
     .execute()
   expect(rows).toHaveLength(1)
-  alerts.closeFlow(world.name)
-  await after(hours(2), world, alerts)
+  alerts.closeFlow(flow.name)
+  await after(hours(2), flow, alerts)
   expect(hook.calls).toHaveLength(2)
 })
 
-test('once started it looks by itself, and a stop waits for the message under way', async () => {
-  const world = createWorld(database)
-  const alerts = await open(world, { onJobFailed: [toHook()], group: { wait: 0 } })
+test('once started it checks by itself, and a stop waits for the message under way', async () => {
+  const flow = createFailingFlow(database)
+  const alerts = await open(flow, { onJobFailed: [toHook()], group: { wait: 0 } })
   let answered = false
   hook.answer = async (response) => {
     await wait(100)
@@ -367,30 +367,32 @@ test('once started it looks by itself, and a stop waits for the message under wa
     response.end()
   }
   alerts.start()
-  await world.fail(['a'])
+  await flow.fail(['a'])
   await expect.poll(() => hook.calls.length, { timeout: 10_000 }).toBe(1)
   await alerts.stop()
   expect(answered).toBe(true)
   const group = await database.db
     .selectFrom('failure_groups')
     .select('message_id')
-    .where('flow', '=', world.name)
+    .where('flow', '=', flow.name)
     .executeTakeFirstOrThrow()
   expect(group.message_id).toBeNull()
 })
 
 test.skipIf(!postgresUrl)(
-  `processes on one database tell each failure once (${needsPostgres})`,
+  `two processes on one database notify each failure once (${needsPostgres})`,
   async () => {
     const clone = await openPostgresClone(postgresUrl ?? '')
-    const world = createWorld(clone.database)
+    const flow = createFailingFlow(clone.database)
     const databases = await Promise.all(
       [1, 2].map(() => openDatabase({ databaseUrl: clone.url, maxConnections: 4 })),
     )
     const processes = await Promise.all(
       databases.map(async (own, index) => {
-        const process = world.process(`p${index}`, { database: own })
-        await process.openFlow(world.flow({ onJobFailed: [toHook()], group: { interval: '1s' } }))
+        const process = flow.process(`p${index}`, { database: own })
+        await process.openFlow(
+          flow.definition({ onJobFailed: [toHook()], group: { interval: '1s' } }),
+        )
         return process
       }),
     )
@@ -398,13 +400,13 @@ test.skipIf(!postgresUrl)(
     for (let round = 0; round < 10; round += 1) {
       const pks = range(failures, failures + 40)
       failures += pks.length
-      // Failures commit while all processes look.
-      await Promise.all([world.fail(pks), ...processes.map((one) => one.checkOnce())])
-      world.clock.at += seconds(40)
+      // Failures commit while all processes check.
+      await Promise.all([flow.fail(pks), ...processes.map((one) => one.checkOnce())])
+      flow.clock.at += seconds(40)
     }
     for (const _ of [1, 2]) {
       await Promise.all(processes.map((one) => one.checkOnce()))
-      world.clock.at += seconds(40)
+      flow.clock.at += seconds(40)
     }
     await Promise.all(processes.map((one) => one.stop()))
     await Promise.all(databases.map((one) => one.close()))

@@ -7,7 +7,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin } from '../support/till.ts'
 import { openHttpReceiver, openMailReceiver } from './receivers.ts'
 
-/** What is in trouble arrives once at each receiver, and once more when it is well again. */
+/** Each receiver gets each problem once, and its recovery once. */
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 let service: TestService
 let hook: Awaited<ReturnType<typeof openHttpReceiver>>
@@ -52,7 +52,7 @@ function settings(more: Record<string, string> = {}): Record<string, string> {
   }
 }
 
-/** Another process on the same database, with receivers of its own choice. */
+/** Another process on the same database, with its own receivers. */
 async function duplicate(env = settings()): Promise<Notifications> {
   const other = await startTestService({ twinOf: service, env })
   open.push(other)
@@ -68,8 +68,8 @@ const box = (scope: string, name: string, cause: string): State => ({
   cause,
 })
 
-/** As the fleet keeps it: a row for each thing. */
-async function become(...states: State[]): Promise<void> {
+/** Writes states as the fleet does: one row for each subject. */
+async function setState(...states: State[]): Promise<void> {
   for (const { state, cause, ...subject } of states) {
     await service.database.db
       .insertInto('fleet_states')
@@ -80,11 +80,14 @@ async function become(...states: State[]): Promise<void> {
       .execute()
   }
 }
-const well = (...states: State[]) =>
-  become(...states.map((one) => ({ ...one, state: 'ok' as const, cause: null })))
+const setOk = (...states: State[]) =>
+  setState(...states.map((one) => ({ ...one, state: 'ok' as const, cause: null })))
 
-/** Looks as often as the service does, for so long. */
-async function look(seconds: number, alerts: Notifications = service.notifications): Promise<void> {
+/** Runs the check as often as the service does, for this time. */
+async function check(
+  seconds: number,
+  alerts: Notifications = service.notifications,
+): Promise<void> {
   for (let passed = 0; passed < seconds; passed += 2) {
     service.clock.advance(2_000)
     await alerts.checkOnce()
@@ -96,9 +99,9 @@ type Event = {
   data: { cause: string; subjects: { client?: string }[]; more: number; dependents: number }
 }
 const events = () => hook.calls.map(({ body }) => JSON.parse(body) as Event)
-const told = () => events().map(({ type, data }) => `${type} ${data.cause}`)
+const received = () => events().map(({ type, data }) => `${type} ${data.cause}`)
 
-test('the Saturday: each trouble arrives once within a minute at every receiver, and once more when it is well again', async () => {
+test('every receiver gets each problem once within a minute, and its recovery once', async () => {
   const troubles = [
     box('acme', 'CAJA-1', 'terminal_standalone'),
     box('acme', 'CAJA-2', 'terminal_missing'),
@@ -113,29 +116,29 @@ test('the Saturday: each trouble arrives once within a minute at every receiver,
     },
   ] satisfies State[]
   const causes = troubles.map(({ cause }) => cause).sort()
-  await look(4)
+  await check(4)
   expect(hook.calls).toEqual([])
-  await become(...troubles)
-  await look(60)
-  expect(told().sort()).toEqual(causes.map((cause) => `fleet.trouble ${cause}`))
+  await setState(...troubles)
+  await check(60)
+  expect(received().sort()).toEqual(causes.map((cause) => `fleet.trouble ${cause}`))
   expect([slack.calls.length, smtp.mails.length]).toEqual([causes.length, causes.length])
-  await look(60)
-  expect(told()).toHaveLength(causes.length)
+  await check(60)
+  expect(received()).toHaveLength(causes.length)
 
   hook.reset()
   slack.reset()
   smtp.mails.length = 0
-  await well(...troubles)
-  await look(60)
-  expect(told().sort()).toEqual(causes.map((cause) => `fleet.recovered ${cause}`))
+  await setOk(...troubles)
+  await check(60)
+  expect(received().sort()).toEqual(causes.map((cause) => `fleet.recovered ${cause}`))
   expect([slack.calls.length, smtp.mails.length]).toEqual([causes.length, causes.length])
-  await look(60)
-  expect(told()).toHaveLength(causes.length)
+  await check(60)
+  expect(received()).toHaveLength(causes.length)
 })
 
-test('a message names what, why and what helps, is signed, and holds no secret of a receiver', async () => {
-  await become(box('acme', 'CAJA-7', 'terminal_silent'))
-  await look(30)
+test('a message is signed, names subject, cause and action, and the log shows no secret of a receiver', async () => {
+  await setState(box('acme', 'CAJA-7', 'terminal_silent'))
+  await check(30)
   const [call] = hook.calls
   // The receiver compares the time of the message with its own clock.
   vi.useFakeTimers({ toFake: ['Date'], now: service.clock.now() })
@@ -159,7 +162,7 @@ test('a message names what, why and what helps, is signed, and holds no secret o
   for (const canary of ['slackcanary', 'tokencanary', secret]) expect(log).not.toContain(canary)
 })
 
-test('one cause of several clients is one message, and boxes that only follow are counted', async () => {
+test('one cause at several clients makes one message, with the number of dependent boxes', async () => {
   const connection = (scope: string): State => ({
     kind: 'connection',
     scope,
@@ -167,9 +170,9 @@ test('one cause of several clients is one message, and boxes that only follow ar
     state: 'down',
     cause: 'connection_lost',
   })
-  await become(connection('acme'), connection('other'))
-  await become(box('acme', '1', 'connection_lost'), box('acme', '2', 'connection_lost'))
-  await look(30)
+  await setState(connection('acme'), connection('other'))
+  await setState(box('acme', '1', 'connection_lost'), box('acme', '2', 'connection_lost'))
+  await check(30)
   expect(events()).toMatchObject([
     {
       type: 'fleet.trouble',
@@ -180,122 +183,122 @@ test('one cause of several clients is one message, and boxes that only follow ar
       },
     },
   ])
-  // What begins later is told then, alone.
-  await become(connection('third'))
-  await look(30)
+  // A later one gets its own message.
+  await setState(connection('third'))
+  await check(30)
   expect(events()[1]).toMatchObject({ data: { subjects: [{ client: 'third' }], dependents: 0 } })
 })
 
-test('a long list is cut, and says how much is left out', async () => {
+test('a message lists 20 subjects and gives the number of the others', async () => {
   const many = Array.from({ length: 30 }, (_, index) => box('acme', `C-${index}`, 'refused'))
-  await become(...many)
-  await look(30)
+  await setState(...many)
+  await check(30)
   expect(events()).toHaveLength(1)
   expect(events()[0]?.data.subjects).toHaveLength(20)
   expect(events()[0]?.data.more).toBe(10)
 })
 
-test('what is over before anybody was told is told to nobody, and what comes back at once is not well', async () => {
+test('a problem that ends before its notification is not notified, and one that returns at once did not recover', async () => {
   const short = box('acme', 'CAJA-1', 'terminal_silent')
-  await become(short)
-  await look(4)
-  await well(short)
-  await look(60)
+  await setState(short)
+  await check(4)
+  await setOk(short)
+  await check(60)
   expect(hook.calls).toEqual([])
-  await become(short)
-  await look(30)
-  await well(short)
-  await look(4)
-  await become(short)
-  await look(60)
-  expect(told()).toEqual(['fleet.trouble terminal_silent'])
+  await setState(short)
+  await check(30)
+  await setOk(short)
+  await check(4)
+  await setState(short)
+  await check(60)
+  expect(received()).toEqual(['fleet.trouble terminal_silent'])
 })
 
-test('another cause of the same box is told anew; its end once', async () => {
-  await become(box('acme', 'CAJA-1', 'terminal_silent'))
-  await look(30)
-  await become(box('acme', 'CAJA-1', 'terminal_missing'))
-  await look(30)
-  await well(box('acme', 'CAJA-1', 'terminal_missing'))
-  await look(30)
-  expect(told()).toEqual([
+test('another cause of the same box is notified again; its recovery once', async () => {
+  await setState(box('acme', 'CAJA-1', 'terminal_silent'))
+  await check(30)
+  await setState(box('acme', 'CAJA-1', 'terminal_missing'))
+  await check(30)
+  await setOk(box('acme', 'CAJA-1', 'terminal_missing'))
+  await check(30)
+  expect(received()).toEqual([
     'fleet.trouble terminal_silent',
     'fleet.trouble terminal_missing',
     'fleet.recovered terminal_missing',
   ])
 })
 
-test('what somebody did on purpose, and what only wants attention, is no alarm', async () => {
-  await become(
+test('states that a person caused on purpose, and those that only need attention, are not notified', async () => {
+  await setState(
     { kind: 'flow', scope: '', name: 'a', state: 'attention', cause: 'flow_paused' },
     { kind: 'connection', scope: 'new', name: '', state: 'down', cause: 'not_connected' },
     { kind: 'box', scope: 'acme', name: '1', state: 'attention', cause: 'terminal_busy' },
     { kind: 'box', scope: 'acme', name: '2', state: 'unknown', cause: 'quiet' },
   )
-  await look(60)
+  await check(60)
   expect(hook.calls).toEqual([])
-  // But an order in doubt is, before the box is down.
-  await become({ kind: 'box', scope: 'acme', name: '3', state: 'attention', cause: 'in_doubt' })
-  await look(30)
-  expect(told()).toEqual(['fleet.trouble in_doubt'])
+  // An order in doubt is notified before the box is down.
+  await setState({ kind: 'box', scope: 'acme', name: '3', state: 'attention', cause: 'in_doubt' })
+  await check(30)
+  expect(received()).toEqual(['fleet.trouble in_doubt'])
 })
 
-test('a process that dies after writing, or after sending, leaves the message to the next, under the same id', async () => {
+test('a message that one process could not send is sent by the next under the same id', async () => {
   hook.answer = (response) => response.destroy()
-  await become(box('acme', 'CAJA-1', 'terminal_silent'))
-  await look(14)
+  await setState(box('acme', 'CAJA-1', 'terminal_silent'))
+  await check(14)
   expect(hook.calls).toHaveLength(1)
   hook.answer = (response) => response.end()
   const next = await duplicate()
-  await look(60, next)
+  await check(60, next)
   expect(hook.calls.length).toBeGreaterThanOrEqual(2)
   expect(new Set(hook.calls.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
-  // The others had theirs, and do not get it again.
+  // The other receivers do not get it again.
   expect([slack.calls.length, smtp.mails.length]).toEqual([1, 1])
 })
 
-test('two processes tell it once', async () => {
+test('two processes notify each problem once', async () => {
   const other = await duplicate()
-  await become(box('acme', 'CAJA-1', 'terminal_silent'), box('acme', 'CAJA-2', 'refused'))
+  await setState(box('acme', 'CAJA-1', 'terminal_silent'), box('acme', 'CAJA-2', 'refused'))
   for (let passed = 0; passed < 40; passed += 2) {
     service.clock.advance(2_000)
     await Promise.all([service.notifications.checkOnce(), other.checkOnce()])
   }
-  expect(told().sort()).toEqual(['fleet.trouble refused', 'fleet.trouble terminal_silent'])
+  expect(received().sort()).toEqual(['fleet.trouble refused', 'fleet.trouble terminal_silent'])
   expect(slack.calls).toHaveLength(2)
 })
 
-test('a receiver that is away holds up nobody else, and gets it when it is back', async () => {
+test('a receiver that is down delays no other, and gets the message when it is up again', async () => {
   slack.answer = (response) => response.writeHead(503).end()
-  await become(box('acme', 'CAJA-1', 'terminal_silent'))
-  await look(30)
-  expect(told()).toEqual(['fleet.trouble terminal_silent'])
+  await setState(box('acme', 'CAJA-1', 'terminal_silent'))
+  await check(30)
+  expect(received()).toEqual(['fleet.trouble terminal_silent'])
   const tried = slack.calls.length
   expect(tried).toBeGreaterThanOrEqual(1)
   slack.answer = (response) => response.end()
-  await look(120)
+  await check(120)
   expect(slack.calls.length).toBe(tried + 1)
   expect(hook.calls).toHaveLength(1)
 })
 
-test('in quiet hours nothing is sent: what lasts is told at their end, what ended is not', async () => {
+test('in quiet hours nothing is sent; at their end only the problems that last are notified', async () => {
   const now = service.clock.now()
   const time = (ms: number) => new Date(now.getTime() + ms).toISOString().slice(11, 16)
   const quiet = `${time(-3_600_000)}-${time(600_000)} UTC`
-  const sleeper = await duplicate(settings({ ALERT_QUIET_HOURS: quiet }))
-  await become(box('acme', 'CAJA-1', 'terminal_silent'), box('acme', 'CAJA-2', 'refused'))
-  await look(60, sleeper)
-  await well(box('acme', 'CAJA-2', 'refused'))
-  await look(60, sleeper)
+  const quietProcess = await duplicate(settings({ ALERT_QUIET_HOURS: quiet }))
+  await setState(box('acme', 'CAJA-1', 'terminal_silent'), box('acme', 'CAJA-2', 'refused'))
+  await check(60, quietProcess)
+  await setOk(box('acme', 'CAJA-2', 'refused'))
+  await check(60, quietProcess)
   expect(hook.calls).toEqual([])
   service.clock.advance(900_000)
-  await look(30, sleeper)
-  expect(told()).toEqual(['fleet.trouble terminal_silent'])
+  await check(30, quietProcess)
+  expect(received()).toEqual(['fleet.trouble terminal_silent'])
 })
 
-test('a database that keeps nothing is told from memory, once, and once when it keeps again', async () => {
-  let keeps = true
-  const database = { ...service.database, takesWrites: async () => keeps }
+test('a database that takes no writes is notified once without it, and its recovery once', async () => {
+  let takesWrites = true
+  const database = { ...service.database, takesWrites: async () => takesWrites }
   const config = loadConfig({ PROVIDER: 'sandbox', ...settings() })
   const { deps } = service
   const alerts = createNotifications(
@@ -310,25 +313,25 @@ test('a database that keeps nothing is told from memory, once, and once when it 
     config.alerts,
   )
   const types = () => events().map(({ type }) => type)
-  keeps = false
-  await look(10, alerts)
+  takesWrites = false
+  await check(10, alerts)
   expect(types()).toEqual([])
-  await look(60, alerts)
+  await check(60, alerts)
   expect(types()).toEqual(['service.database_down'])
-  keeps = true
-  await look(60, alerts)
+  takesWrites = true
+  await check(60, alerts)
   expect(types()).toEqual(['service.database_down', 'service.database_recovered'])
   expect([slack.calls.length, smtp.mails.length]).toEqual([2, 2])
-  // A short restart is nobody's trouble.
-  keeps = false
-  await look(10, alerts)
-  keeps = true
-  await look(20, alerts)
+  // A short restart is not notified.
+  takesWrites = false
+  await check(10, alerts)
+  takesWrites = true
+  await check(20, alerts)
   expect(hook.calls).toHaveLength(2)
   await alerts.stop()
 })
 
-test('the test route tells who has it, and stands in the audit log', async () => {
+test('the test route lists the receivers that got the test, and the audit log has it', async () => {
   const send = () => asAdmin(service, { method: 'POST', url: '/admin/alerts/test' })
   const complete = await send()
   expect(complete.statusCode, complete.body).toBe(200)

@@ -23,8 +23,8 @@ import {
 import { openHttpReceiver } from './receivers.ts'
 
 /**
- * A Saturday from end to end: the real shop, provider and flow in trouble, seen by the charges alone, and what the operator's
- * receiver gets of it.
+ * From end to end: problems of a shop, the provider and a flow, which only charges and deliveries show, and the messages that
+ * the operator's receiver gets.
  */
 let service: TestService
 let flows: TestFlows
@@ -69,13 +69,13 @@ async function sell(box: string): Promise<string | undefined> {
   sales += 1
   return (await charge(service, shop, { box, reference: `S-${sales}` })).json().order_id
 }
-async function sellWell(box: string): Promise<void> {
+async function sellAndPay(box: string): Promise<void> {
   const orderId = await sell(box)
   await act(service, String(orderId), payByCard)
   await call(service, { url: `/orders/${orderId}`, token: shop.key })
 }
 
-/** As the service does by itself: the fleet every 3 s, the alerts every 2 s. */
+/** Runs the fleet and the check as often as the service does. */
 async function pass(seconds: number): Promise<void> {
   for (let passed = 0; passed < seconds; passed += 2) {
     service.clock.advance(2_000)
@@ -84,25 +84,25 @@ async function pass(seconds: number): Promise<void> {
   }
 }
 type Event = { type: string; data: { cause: string } }
-const told = () =>
+const received = () =>
   hook.calls
     .map(({ body }) => JSON.parse(body) as Event)
     .map(({ type, data }) => `${type} ${data.cause}`)
     .sort()
 
-test('three boxes by three causes, the provider and a destination: one message each within a minute', async () => {
+test('three boxes with three causes, the provider and a destination make one message each within a minute', async () => {
   await pairTerminal(service, shop, 'CAJA-1', 'STANDALONE')
-  const held = await pairTerminal(service, shop, 'CAJA-3')
+  const busy = await pairTerminal(service, shop, 'CAJA-3')
   await pairTerminal(service, shop, 'CAJA-4')
-  await sellWell('CAJA-4')
+  await sellAndPay('CAJA-4')
   await pass(20)
-  expect(told()).toEqual([])
+  expect(received()).toEqual([])
 
   await sandboxCall(service, 'POST', '/_sandbox/orders', {
     type: 'point',
     external_reference: 'from-the-panel',
     transactions: { payments: [{ amount: '10.00' }] },
-    config: { point: { terminal_id: held } },
+    config: { point: { terminal_id: busy } },
   })
   for (const box of ['CAJA-1', 'CAJA-2', 'CAJA-3']) await sell(box)
   target.answer(503)
@@ -121,7 +121,7 @@ test('three boxes by three causes, the provider and a destination: one message e
     'terminal_missing',
     'terminal_busy',
   ])
-  expect(told()).toEqual([
+  expect(received()).toEqual([
     'fleet.trouble destination_failing',
     'fleet.trouble terminal_busy',
     'fleet.trouble terminal_missing',
@@ -133,22 +133,22 @@ test('three boxes by three causes, the provider and a destination: one message e
   await sell('CAJA-4')
   await sell('CAJA-4')
   await pass(60)
-  expect(told().filter((one) => one.endsWith('provider_failing'))).toEqual([
+  expect(received().filter((one) => one.endsWith('provider_failing'))).toEqual([
     'fleet.trouble provider_failing',
   ])
   await clearFaults(service)
 }, 120_000)
 
-test('the end of a trouble is told once', async () => {
+test('the recovery of a box is notified once', async () => {
   hook.reset()
   await pairTerminal(service, shop, 'CAJA-2')
-  // What the failing provider has told about it meanwhile is over first.
+  // First the problem of the failing provider ends.
   await pass(360)
   hook.reset()
-  for (let times = 0; times < 10; times += 1) await sellWell('CAJA-2')
+  for (let times = 0; times < 10; times += 1) await sellAndPay('CAJA-2')
   await service.deps.fleet.flush()
   await pass(60)
-  expect(told().filter((one) => one.endsWith('terminal_missing'))).toEqual([
+  expect(received().filter((one) => one.endsWith('terminal_missing'))).toEqual([
     'fleet.recovered terminal_missing',
   ])
 }, 120_000)

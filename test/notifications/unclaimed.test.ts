@@ -5,7 +5,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, payByCard, type Till } from '../support/till.ts'
 import { openHttpReceiver, openMailReceiver } from './receivers.ts'
 
-/** A charge that no order stands for is told once, within ten minutes, and once more when somebody has settled it. */
+/** An unclaimed payment is notified once within ten minutes, and once more when it is settled. */
 let service: TestService
 let hook: Awaited<ReturnType<typeof openHttpReceiver>>
 let smtp: Awaited<ReturnType<typeof openMailReceiver>>
@@ -48,8 +48,8 @@ function msUntil(hour: number): number {
 
 type ReceivedEvent = { type: string; data: { orphans: { payment_id: string; state: string }[] } }
 
-/** What was told of orphans. */
-function told(): string[] {
+/** Events of unclaimed payments at the receiver. */
+function received(): string[] {
   return hook
     .bodies()
     .filter(({ type }: ReceivedEvent) => type.startsWith('orphans.'))
@@ -58,7 +58,7 @@ function told(): string[] {
     )
 }
 
-/** Both the watch and the alerts look, as often as they do, for so long. */
+/** Runs the payment watch and the check once a minute. */
 async function pass(minutes: number): Promise<void> {
   for (let minute = 0; minute < minutes; minute += 1) {
     await watchAfter(service, 60_000)
@@ -84,56 +84,56 @@ async function openShop(client: string): Promise<Till> {
   return till
 }
 
-test('each is told once within ten minutes of the charge, and once more when it is settled', async () => {
-  const till = await openShop('told')
+test('each unclaimed payment is notified once within ten minutes, and once more when it is settled', async () => {
+  const till = await openShop('settling')
   const [first, second] = [await typeCharge(service, till), await typeCharge(service, till)]
   await typeCharge(service, till, { pos_id: undefined })
   await pass(9)
-  expect(told().sort()).toEqual([`orphans.found ${first} open`, `orphans.found ${second} open`])
+  expect(received().sort()).toEqual([`orphans.found ${first} open`, `orphans.found ${second} open`])
   const [mail] = smtp.mails
   expect(smtp.mails).toHaveLength(1)
-  expect(mail?.head).toContain('told, caja CAJA-1: 2 pagos sin venta')
+  expect(mail?.head).toContain('settling, caja CAJA-1: 2 pagos sin venta')
   expect(mail?.text).toContain(`pago ${first}, $ 77,50`)
   expect(mail?.text).toContain('GET /orphans?state=open')
   await pass(60)
-  expect(told()).toHaveLength(2)
+  expect(received()).toHaveLength(2)
 
   hook.reset()
   await settle(till, first, 'refund')
   await settle(till, second, 'dismiss')
   await pass(2)
-  expect(told().sort()).toEqual([
+  expect(received().sort()).toEqual([
     `orphans.settled ${first} refunded`,
     `orphans.settled ${second} dismissed`,
   ])
   await pass(30)
-  expect(told()).toHaveLength(2)
+  expect(received()).toHaveLength(2)
 })
 
-test('what is settled in the quiet hours before anybody was told is told to nobody', async () => {
+test('an unclaimed payment that is settled in the quiet hours before its notification is not notified', async () => {
   const till = await openShop('quiet')
   service.clock.advance(msUntil(2))
   await service.paymentWatch.watchOnce()
   const settled = await typeCharge(service, till)
   const open = await typeCharge(service, till)
   await pass(9)
-  expect(told()).toEqual([])
+  expect(received()).toEqual([])
   await settle(till, settled, 'dismiss')
   await pass(70)
-  expect(told()).toEqual([`orphans.found ${open} open`])
+  expect(received()).toEqual([`orphans.found ${open} open`])
 })
 
-test('many at once are told in messages of twenty, each charge in one of them', async () => {
+test('many unclaimed payments are notified in messages of twenty, each of them once', async () => {
   const till = await openShop('many')
   const planted: string[] = []
   for (let at = 0; at < 45; at += 1) planted.push(await typeCharge(service, till))
   await pass(9)
-  expect(told().sort()).toEqual(planted.map((id) => `orphans.found ${id} open`).sort())
+  expect(received().sort()).toEqual(planted.map((id) => `orphans.found ${id} open`).sort())
   const sizes = hook.bodies().map(({ data }: ReceivedEvent) => data.orphans?.length)
   expect(sizes.filter(Boolean).sort((a, b) => Number(a) - Number(b))).toEqual([5, 20, 20])
 })
 
-test('a further payment of an order is told with the reference of that order', async () => {
+test('a further payment of an order is notified with the reference of that order', async () => {
   const till = await openOwnShop(service, 'Dos pagos')
   const orderId = await sell(service, till, 'A-77', { amount: '100,00' })
   await act(service, orderId, { ...payByCard, do: 'pay_again' })

@@ -15,7 +15,7 @@ export const start = Date.parse('2026-11-21T12:00:00.000Z')
 
 let flows = 0
 
-/** The receivers of flows alone are notified. */
+/** No receivers of the settings; only those of flows are notified. */
 const noReceivers: NotificationSettings = {
   mailTo: [],
   slackUrl: undefined,
@@ -26,14 +26,14 @@ const noReceivers: NotificationSettings = {
   allowPrivateNetwork: true,
 }
 
-/** A flow of its own with a clock of its own, its failures and its deliveries. */
-export function createWorld(database: Database) {
+/** A new flow with its own clock, whose deliveries fail and succeed on demand. */
+export function createFailingFlow(database: Database) {
   flows += 1
   const name = `flow-${flows}`
   const clock = { at: start }
   const now = () => new Date(clock.at)
   const logged: string[] = []
-  const note = (fields: object, message: string) => {
+  const log = (fields: object, message: string) => {
     logged.push(JSON.stringify({ ...fields, message }))
   }
   const deps: NotificationDeps = {
@@ -42,7 +42,7 @@ export function createWorld(database: Database) {
     sleep: (_ms, signal) => wait(5, undefined, { signal }),
     processId: 'one',
     mail: { smtpUrl: undefined, mailFrom: undefined },
-    log: { info: note, warn: note, error: note },
+    log: { info: log, warn: log, error: log },
   }
   return {
     name,
@@ -56,13 +56,13 @@ export function createWorld(database: Database) {
       settings: Partial<NotificationSettings> = {},
     ): Notifications =>
       createNotifications({ ...deps, processId, ...change }, { ...noReceivers, ...settings }),
-    flow: (alerts: object, env: Record<string, string> = {}): FlowToNotify => ({
+    definition: (alerts: object, env: Record<string, string> = {}): FlowToNotify => ({
       name,
       allowPrivateNetwork: true,
       alerts: alertsOf(alerts, env),
       destinations: [{ name: 'web' }, { name: 'dwh' }],
     }),
-    /** Items change, and their deliveries fail for good. */
+    /** Items change, and their deliveries fail after all attempts. */
     async fail(pks: readonly string[], destination = 'web', error = 'HTTP 422') {
       const to = { flow: name, destinations: [destination], keepsHistory: false }
       await database.transaction(async (trx) => {
@@ -93,7 +93,7 @@ export function createWorld(database: Database) {
   }
 }
 
-export type World = ReturnType<typeof createWorld>
+export type FailingFlow = ReturnType<typeof createFailingFlow>
 
 export const seconds = (count: number) => count * 1_000
 export const minutes = (count: number) => count * 60_000
