@@ -130,7 +130,7 @@ async function tablesOf(database: Database): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-test('every table of a running service is copied, but for the list of migrations', async () => {
+test('every table of a running service is copied, except the list of migrations', async () => {
   const copied = (await listTables(source.db)).map(({ name }) => `public.${name}`)
   const left = (await tablesOf(source)).filter((name) => !copied.includes(name))
   expect(left.toSorted()).toEqual(['public.kysely_migration', 'public.kysely_migration_lock'])
@@ -166,7 +166,7 @@ describe('a database that is not filled from a backup', () => {
     expect(await tablesOf(target)).toEqual([])
   })
 
-  test('a bit turned over anywhere is refused, or changes nothing of what is read', async () => {
+  test('a backup with any flipped bit is refused, or reads the same', async () => {
     const whole = await readFile(file)
     const content = await checkBackup(file)
     const path = join(folder, 'turned.backup')
@@ -181,7 +181,7 @@ describe('a database that is not filled from a backup', () => {
     expect(refused).toBeGreaterThan(0)
   })
 
-  test('rows that differ from what the copy says of them fill nothing', async () => {
+  test('a backup whose rows do not match its counts is refused and fills nothing', async () => {
     async function* lying(): AsyncGenerator<Part> {
       for await (const part of readBackup(file)) {
         yield 'rows' in part && part.table === 'settings'
@@ -209,7 +209,7 @@ describe('a database that is not filled from a backup', () => {
     expect(await tablesOf(target)).toEqual([])
   })
 
-  test('a key that sealed something and is not at hand is asked for, and nothing is filled', async () => {
+  test('a backup with values of a missing key is refused, and fills nothing', async () => {
     const other = { ...atHand, keys: [{ id: 'k2', key: randomBytes(32) }] }
     const attempt = loadInto(target, readBackup(file), (trx) => checkLoaded(trx, other))
     await expect(attempt).rejects.toBeInstanceOf(EncryptionKeysError)
@@ -225,7 +225,7 @@ describe('a database that was filled from a backup', () => {
     loaded = await load(target)
   })
 
-  test('it holds every row and counts on, and its audit log verifies', async () => {
+  test('it has every row, its sequences continue, and its audit log verifies', async () => {
     const { totals, checked, applied } = loaded
     const content = await contentOf(source)
     expect(await contentOf(target)).toEqual(content)
@@ -240,7 +240,7 @@ describe('a database that was filled from a backup', () => {
     await expect(sql`delete from activity_log`.execute(target.db)).rejects.toThrow()
   })
 
-  test('what is owed to a destination is delivered from there', async () => {
+  test('a waiting delivery is sent from there', async () => {
     const tried = Promise.withResolvers<string>()
     const owedTo = { flow: 'articulos', destination: 'tienda' }
     const deps = { leader: leading, log: silent, pollMs: 1_000, sleep: wait }
@@ -278,7 +278,7 @@ test('only its owner can read a backup, and one that is there is not replaced', 
 })
 
 test.skipIf(!postgresUrl)(
-  `a backup of an older version is brought up to this one (${needsPostgres})`,
+  `a backup of an older version is migrated to this one (${needsPostgres})`,
   async () => {
     const old = await openEmpty()
     const level = (await listMigrations()).filter((name) => name < '0016')
@@ -298,7 +298,7 @@ test.skipIf(!postgresUrl)(
 )
 
 test.skipIf(!postgresUrl)(
-  `what an embedded database holds is the same on PostgreSQL, and the way back (${needsPostgres})`,
+  `the rows of an embedded database are the same on PostgreSQL, and back (${needsPostgres})`,
   async () => {
     const embedded = await openEmbedded()
     closers.push(() => embedded.close())

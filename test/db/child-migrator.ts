@@ -1,4 +1,4 @@
-// Run by db-migrate.test.ts as a process of its own: migrates the database it is given and tells what it applied.
+// Run by db-migrate.test.ts as a process of its own: migrates the database it is given and prints what it applied.
 import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 

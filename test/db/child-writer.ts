@@ -1,4 +1,4 @@
-// Run by db-folder.test.ts as a process of its own: opens the folder, then writes rows for ever and tells each commit.
+// Run by db-folder.test.ts as a process of its own: opens the folder, then writes rows until it is killed and prints each commit.
 import { readFileSync } from 'node:fs'
 import { sql } from 'kysely'
 import { openDatabase } from '../../src/db/database.ts'
@@ -19,7 +19,7 @@ for (let n = 1; ; n++) {
   process.send?.({ committed: n })
 }
 
-/** Its own: what resourceUsage tells of a process on Linux begins with what the one that started it had then. */
+/** Memory of this process alone: on Linux resourceUsage begins with the memory of its parent. */
 function peakMb(): number {
   if (process.platform !== 'linux') return process.resourceUsage().maxRSS / 1_024
   const [, kb] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []

@@ -22,89 +22,95 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   afterAll(() => database?.close())
 
   async function listen(channel: string) {
-    const heard: string[] = []
-    const end = await database.listen(channel, (payload) => heard.push(payload))
-    return { heard, end }
+    const received: string[] = []
+    const end = await database.listen(channel, (payload) => received.push(payload))
+    return { received, end }
   }
 
   test.skipIf(skip)(
-    'what is announced in a transaction is told after its commit, by no statement of it',
+    'an announcement in a transaction is sent after its commit, by no statement of the transaction',
     async () => {
-      const { heard, end } = await listen('told')
+      const { received, end } = await listen('committed')
       const own = await countStatements(() =>
         database.transaction(async (trx) => {
-          database.announce('told', 'a')
-          database.announce('told', 'b')
+          database.announce('committed', 'a')
+          database.announce('committed', 'b')
           await sql`select ${1}::int`.execute(trx)
-          expect(heard).toEqual([])
+          expect(received).toEqual([])
         }),
       )
       expect(own.filter((text) => text.includes('pg_notify'))).toEqual([])
-      await vi.waitFor(() => expect(heard).toEqual(['a', 'b']))
+      await vi.waitFor(() => expect(received).toEqual(['a', 'b']))
       await end()
     },
   )
 
-  test.skipIf(skip)('where nobody else can listen no statement tells', async () => {
-    const { heard, end } = await listen('here')
+  test.skipIf(skip)('the embedded database announces without a statement', async () => {
+    const { received, end } = await listen('here')
     const { own, background } = await recordStatements(async () => {
       database.announce('here', 'a')
-      await vi.waitFor(() => expect(heard).toEqual(['a']))
+      await vi.waitFor(() => expect(received).toEqual(['a']))
     })
-    const telling = [...own, ...background].filter((text) => text.includes('pg_notify'))
-    expect(telling).toHaveLength(database.engine === 'pglite' ? 0 : 1)
+    const notifies = [...own, ...background].filter((text) => text.includes('pg_notify'))
+    expect(notifies).toHaveLength(database.engine === 'pglite' ? 0 : 1)
     await end()
   })
 
-  test.skipIf(skip)('who has ended to listen hears nothing, and the others do', async () => {
-    const [one, other] = [await listen('ended'), await listen('ended')]
-    await one.end()
-    database.announce('ended', 'a')
-    await vi.waitFor(() => expect(other.heard).toEqual(['a']))
-    expect(one.heard).toEqual([])
-    await other.end()
-  })
+  test.skipIf(skip)(
+    'a listener that has ended receives nothing, and the others still do',
+    async () => {
+      const [one, other] = [await listen('ended'), await listen('ended')]
+      await one.end()
+      database.announce('ended', 'a')
+      await vi.waitFor(() => expect(other.received).toEqual(['a']))
+      expect(one.received).toEqual([])
+      await other.end()
+    },
+  )
 
-  test.skipIf(skip)('what is announced in a transaction that fails is told to nobody', async () => {
-    const { heard, end } = await listen('failed')
+  test.skipIf(skip)('an announcement in a failed transaction is not sent', async () => {
+    const { received, end } = await listen('failed')
     const failed = database.transaction(async () => {
       database.announce('failed', 'never')
       throw new Error('on purpose')
     })
     await expect(failed).rejects.toThrow('on purpose')
     database.announce('failed', 'afterwards')
-    await vi.waitFor(() => expect(heard).toEqual(['afterwards']))
+    await vi.waitFor(() => expect(received).toEqual(['afterwards']))
     await end()
   })
 
-  test.skipIf(skip)('one that is too long to be told keeps no other from it', async () => {
-    const { heard, end } = await listen('long')
+  test.skipIf(skip)('an announcement that is too long does not block the others', async () => {
+    const { received, end } = await listen('long')
     database.announce('long', 'x'.repeat(8_000))
     database.announce('long', 'short')
-    await vi.waitFor(() => expect(heard).toEqual(['short']))
+    await vi.waitFor(() => expect(received).toEqual(['short']))
     await end()
   })
 
-  test.skipIf(skip)('what could not be told is told with what comes next', async () => {
-    const { heard, end } = await listen('later')
-    let isAway = true
-    const db = new Proxy(database.db, {
-      get: (of, name) => {
-        if (isAway) throw new DatabaseUnavailableError('away')
-        const value = Reflect.get(of, name)
-        return typeof value === 'function' ? value.bind(of) : value
-      },
-    })
-    const logged: string[] = []
-    const announcer = createAnnouncer(db, (_, __, message) => logged.push(message))
-    announcer.announce('later', 'first')
-    await vi.waitFor(() => expect(logged).toHaveLength(1))
-    isAway = false
-    announcer.announce('later', 'second')
-    await announcer.close()
-    await vi.waitFor(() => expect(heard).toEqual(['first', 'second']))
-    await end()
-  })
+  test.skipIf(skip)(
+    'an announcement that could not be sent is sent with the next one',
+    async () => {
+      const { received, end } = await listen('later')
+      let isDown = true
+      const db = new Proxy(database.db, {
+        get: (of, name) => {
+          if (isDown) throw new DatabaseUnavailableError('away')
+          const value = Reflect.get(of, name)
+          return typeof value === 'function' ? value.bind(of) : value
+        },
+      })
+      const logged: string[] = []
+      const announcer = createAnnouncer(db, (_, __, message) => logged.push(message))
+      announcer.announce('later', 'first')
+      await vi.waitFor(() => expect(logged).toHaveLength(1))
+      isDown = false
+      announcer.announce('later', 'second')
+      await announcer.close()
+      await vi.waitFor(() => expect(received).toEqual(['first', 'second']))
+      await end()
+    },
+  )
 })
 
 test('announcements of a busy service are sent by one statement every 25 ms, and the first one after 4 ms', async () => {
@@ -146,14 +152,14 @@ test('announcements of a busy service are sent by one statement every 25 ms, and
   ])
 })
 
-test('what was announced in a transaction whose commit nobody knows of is told: a hint does no harm', async () => {
-  const told: string[] = []
+test('an announcement in a transaction with an unknown commit is sent', async () => {
+  const sent: string[] = []
   const announcing = insideTransaction(async (inside) => {
     await inside(async () => {
-      whenCommitted(() => told.push('x'))
+      whenCommitted(() => sent.push('x'))
     })
     throw new DatabaseUnavailableError('the answer to the commit is lost')
   })
   await expect(announcing).rejects.toBeInstanceOf(DatabaseUnavailableError)
-  expect(told).toEqual(['x'])
+  expect(sent).toEqual(['x'])
 })

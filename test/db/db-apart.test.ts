@@ -12,7 +12,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   afterAll(() => database?.close())
 
   test.skipIf(skip)(
-    'those who have few connections wait among themselves, and nobody waits behind all of them',
+    'queries over a connection limit wait for each other, and delay no query outside of the limit',
     async () => {
       const few = database.withConnectionLimit(1)
       const order: string[] = []
@@ -20,7 +20,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
         sql`select ${name}::text`.execute(db).then(() => order.push(name))
       const begun = Promise.withResolvers<void>()
       const goOn = Promise.withResolvers<void>()
-      const held = few.transaction(async () => {
+      const blocking = few.transaction(async () => {
         begun.resolve()
         await goOn.promise
       })
@@ -30,17 +30,20 @@ describe.each(engines)('on $title', ({ skip, open }) => {
       // The embedded database has one connection, which the transaction has.
       if (database.engine === 'postgres') await other
       goOn.resolve()
-      await Promise.all([held, other, ...waiting])
+      await Promise.all([blocking, other, ...waiting])
       expect(order).toEqual(['other', 'first', 'second', 'third'])
     },
   )
 
-  test.skipIf(skip)('who waits for himself is told so, and the others go on', async () => {
-    const few = database.withConnectionLimit(1)
-    await expect(few.transaction(() => sql`select 1`.execute(few.db))).rejects.toThrow(
-      OpenTransactionError,
-    )
-    await expect(sql`select broken`.execute(few.db)).rejects.toThrow()
-    expect((await sql`select 1 as one`.execute(few.db)).rows).toEqual([{ one: 1 }])
-  })
+  test.skipIf(skip)(
+    'a query that waits for its own transaction fails at once, and the others continue',
+    async () => {
+      const few = database.withConnectionLimit(1)
+      await expect(few.transaction(() => sql`select 1`.execute(few.db))).rejects.toThrow(
+        OpenTransactionError,
+      )
+      await expect(sql`select broken`.execute(few.db)).rejects.toThrow()
+      expect((await sql`select 1 as one`.execute(few.db)).rows).toEqual([{ one: 1 }])
+    },
+  )
 })

@@ -5,34 +5,34 @@ import { openTestDatabase } from '../support/database.ts'
 const hourMs = 3_600_000
 
 /** A database whose clock and round trips, and a host whose monotonic clock, the test moves. */
-async function startWorld() {
-  const world = {
+async function startClock() {
+  const host = {
     databaseMs: 1_800_000_000_000,
     hostMs: 5_000,
-    /** Of the next questions: the way there and the way back. */
+    /** Duration of the next query: to the database and back. */
     trip: [1, 1] as [number, number],
     pass(ms: number) {
-      world.databaseMs += ms
-      world.hostMs += ms
+      host.databaseMs += ms
+      host.hostMs += ms
     },
     logged: [] as object[],
     clock: undefined as unknown as DatabaseClock,
-    aheadMs: () => world.clock.now().getTime() - world.databaseMs,
+    aheadMs: () => host.clock.now().getTime() - host.databaseMs,
   }
   const database = {
     async clockMs() {
-      world.pass(world.trip[0])
-      const ms = world.databaseMs
-      world.pass(world.trip[1])
+      host.pass(host.trip[0])
+      const ms = host.databaseMs
+      host.pass(host.trip[1])
       return ms
     },
   }
-  world.clock = await startDatabaseClock(database, {
-    monotonicMs: () => world.hostMs,
-    log: (_level, fields) => void world.logged.push(fields),
+  host.clock = await startDatabaseClock(database, {
+    monotonicMs: () => host.hostMs,
+    log: (_level, fields) => void host.logged.push(fields),
   })
-  onTestFinished(() => world.clock.stop())
-  return world
+  onTestFinished(() => host.clock.stop())
+  return host
 }
 
 test("the clock shows the database's time, whatever this host's wall clock shows", async () => {
@@ -56,45 +56,45 @@ test("the clock shows the database's time, whatever this host's wall clock shows
   }
 })
 
-test('a slow answer does not spoil what a quick one has shown', async () => {
-  const world = await startWorld()
-  expect(world.aheadMs()).toBe(0)
-  world.trip = [5_000, 0]
-  await world.clock.measure()
-  expect(world.aheadMs()).toBe(0)
-  expect(world.logged).toEqual([])
+test('a slow answer does not replace the measurement of a quick one', async () => {
+  const host = await startClock()
+  expect(host.aheadMs()).toBe(0)
+  host.trip = [5_000, 0]
+  await host.clock.measure()
+  expect(host.aheadMs()).toBe(0)
+  expect(host.logged).toEqual([])
 })
 
 test('a clock that runs too fast is corrected, and never shows an earlier time than before', async () => {
-  const world = await startWorld()
+  const host = await startClock()
   let latestMs = 0
   let worstMs = 0
   for (let second = 0; second < 600; second += 1) {
-    world.pass(1_000)
-    world.hostMs += 0.2
-    const shownMs = world.clock.now().getTime()
+    host.pass(1_000)
+    host.hostMs += 0.2
+    const shownMs = host.clock.now().getTime()
     expect(shownMs).toBeGreaterThanOrEqual(latestMs)
     latestMs = shownMs
-    worstMs = Math.max(worstMs, Math.abs(world.aheadMs()))
-    await world.clock.measure()
+    worstMs = Math.max(worstMs, Math.abs(host.aheadMs()))
+    await host.clock.measure()
   }
   expect(worstMs).toBeLessThan(5)
-  expect(world.logged).toEqual([])
+  expect(host.logged).toEqual([])
 })
 
-test("when the database's clock is set back or forward, ours goes with it, once", async () => {
-  const world = await startWorld()
+test("when the database's clock is set back or forward, ours follows it, and logs it once", async () => {
+  const host = await startClock()
   for (const byMs of [-hourMs, 2 * hourMs, -250]) {
-    world.databaseMs += byMs
-    await world.clock.measure()
-    expect(world.aheadMs()).toBe(0)
-    world.pass(1_000)
-    await world.clock.measure()
-    expect(world.logged.splice(0)).toEqual([{ byMs }])
+    host.databaseMs += byMs
+    await host.clock.measure()
+    expect(host.aheadMs()).toBe(0)
+    host.pass(1_000)
+    await host.clock.measure()
+    expect(host.logged.splice(0)).toEqual([{ byMs }])
   }
 })
 
-test('the database is asked again every two seconds, also after it could not be asked', async () => {
+test("the database's clock is read every two seconds, also after a failure", async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   let databaseMs: number | undefined = 1_000_000
@@ -117,7 +117,7 @@ test('the database is asked again every two seconds, also after it could not be 
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('a database that cannot be asked leaves the clock running', async () => {
+test('the clock runs on while the database is down', async () => {
   let isAway = false
   let hostMs = 0
   const clock = await startDatabaseClock(

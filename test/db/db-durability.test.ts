@@ -8,7 +8,7 @@ afterAll(async () => {
   for (const close of closers) await close()
 })
 
-test('the embedded database says that a power cut may lose data', async () => {
+test('the embedded database reports that a power failure may lose data', async () => {
   const database = await openEmbedded()
   closers.push(database.close)
   expect(await database.durabilityWarnings()).toContain(
@@ -17,7 +17,7 @@ test('the embedded database says that a power cut may lose data', async () => {
 })
 
 test.skipIf(!postgresUrl)(
-  `PostgreSQL settings that give up durability are named (${needsPostgres})`,
+  `PostgreSQL settings without durability are reported by name (${needsPostgres})`,
   async () => {
     const { database, url } = await openPostgresClone(postgresUrl ?? '')
     closers.push(database.close)

@@ -5,11 +5,11 @@ import { openEmbedded } from '../support/database.ts'
 const database = await openEmbedded()
 afterAll(() => database.close())
 
-/** Others should have their turn every 8 ms; without pauses they have none, however long the work takes. */
+/** Timers should run every 8 ms; without pauses none runs while the work lasts. */
 const ENOUGH_TURNS = 10
 const MOST_STEPS = 50_000
 
-/** How often others had their turn while `work` took one step after the other. It ends when that was often enough. */
+/** How often a timer ran while `work` took one step after the other. It ends when that was often enough. */
 async function turnsDuring(
   work: (steps: () => Generator<number>) => Promise<unknown>,
 ): Promise<number> {

@@ -28,7 +28,7 @@ test.each([
   expect(isDatabaseUnavailable(withCode(code))).toBe(unavailable)
 })
 
-test('the cause decides too, the text never does', () => {
+test('the cause of an error counts, its text never does', () => {
   expect(isDatabaseUnavailable(new Error('outer', { cause: withCode('57P01') }))).toBe(true)
   expect(isDatabaseUnavailable(new DatabaseUnavailableError('gone'))).toBe(true)
   expect(isDatabaseUnavailable(new Error('Connection terminated unexpectedly'))).toBe(false)
@@ -49,7 +49,7 @@ test('the constraint is named for violations only', () => {
   expect(constraintOf(withCode('23505'))).toBeUndefined()
 })
 
-test('a connection is given up for what ends it, not for what ends a statement', () => {
+test('an error that ends the connection closes it, and one that ends a statement does not', () => {
   const ends = (codes: string[]) => codes.map((code) => endsConnection(withCode(code)))
   expect(new Set(ends(['57P01', '57P02', '57P05', '25P03', '25006', '08006']))).toEqual(
     new Set([true]),
@@ -60,7 +60,7 @@ test('a connection is given up for what ends it, not for what ends a statement',
   expect(endsConnection({ code: '57P01' })).toBe(false)
 })
 
-test('only collisions are worth the same work again', () => {
+test('only collisions are repeated', () => {
   expect(['40001', '40P01', '57P01', '23505'].map((code) => isRepeatable(withCode(code)))).toEqual([
     true,
     true,

@@ -77,7 +77,7 @@ test(
   },
 )
 
-test('nobody but the owner may look into the folder', SLOW, async () => {
+test('only the owner may read the folder', SLOW, async () => {
   for (const path of [prepared, join(prepared, 'pglite')]) {
     expect((await stat(path)).mode & 0o777).toBe(0o700)
   }

@@ -36,7 +36,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     await rm(folder, { recursive: true })
   })
 
-  test.skipIf(skip)('a database that has them all is asked once, and left alone', async () => {
+  test.skipIf(skip)('a database with all migrations gets one query and no change', async () => {
     const statements = await countStatements(async () => {
       expect(await migrate(database)).toEqual([])
     })
@@ -150,7 +150,7 @@ describe.skipIf(!postgresUrl)(`beside other processes (${needsPostgres})`, () =>
     return rows.map(({ name }) => name)
   }
 
-  test('one that others would not stand is refused while another process is there, and says which and what to do', async () => {
+  test('a migration that breaks other processes is refused while one runs; the error names it and what to do', async () => {
     await add('0002_alone.sql', '-- alone: they write n\nalter table sold rename n to cents;')
     const other = await open()
     const sleeps: number[] = []
@@ -177,7 +177,7 @@ describe.skipIf(!postgresUrl)(`beside other processes (${needsPostgres})`, () =>
     await other.close()
   })
 
-  test('it waits for one that is about to stop, and nobody waits for the others', async () => {
+  test('it waits for a process that is about to stop, and for no other', async () => {
     await add('0002_plain.sql', 'alter table sold add column a int;')
     const other = await open()
     const never = async () => expect.unreachable('it waited')
@@ -188,7 +188,7 @@ describe.skipIf(!postgresUrl)(`beside other processes (${needsPostgres})`, () =>
     expect(await columns()).toEqual(['n', 'a', 'b'])
   })
 
-  test('processes that start together are no others to each other', async () => {
+  test('processes that start together do not block each other', async () => {
     await add('0002_alone.sql', '-- alone: a\nalter table sold add column a int;')
     const twin = await open()
     const begun = Promise.withResolvers<void>()
@@ -217,7 +217,7 @@ describe.skipIf(!postgresUrl)(`beside other processes (${needsPostgres})`, () =>
     await twin.close()
   })
 
-  test('while somebody reads a table that is to be changed, the others go on with it', async () => {
+  test('other processes use a table that is to be changed while a query reads it', async () => {
     await add('0002_index.sql', 'alter table sold add column a int;')
     const reading = Promise.withResolvers<void>()
     const read = Promise.withResolvers<void>()
@@ -250,7 +250,7 @@ describe.skipIf(!postgresUrl)(`beside other processes (${needsPostgres})`, () =>
     expect(await columns()).toEqual(['n', 'a'])
   })
 
-  test('a migration that was killed in the middle goes on at the next start', async () => {
+  test('a migration that was killed is completed at the next start', async () => {
     await add('0002_first.sql', 'alter table sold add column a int;')
     await add('0003_long.sql', 'alter table sold add column b int; select pg_sleep(600);')
     const child = fork(fileURLToPath(new URL('child-migrator.ts', import.meta.url)), [

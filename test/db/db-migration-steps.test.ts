@@ -28,7 +28,7 @@ function problemsOf(name: string, text: string, all: readonly string[]): string[
   return breaking.flatMap(([what, form]) => (form.test(statements) ? [what] : []))
 }
 
-test('every migration says whether the version before goes on beside it, and does nothing that it would not stand', async () => {
+test('every migration declares whether the version before may run beside it, and has no statement that would break that one', async () => {
   const all = (await readdir(migrationsFolder)).sort()
   const marked = all.filter((name) => name >= firstMarked)
   expect(marked.length).toBeGreaterThan(2)

@@ -20,7 +20,7 @@ test('a server that is not there is a DatabaseUnavailableError', async () => {
   await expect(openDatabase({ databaseUrl })).rejects.toBeInstanceOf(DatabaseUnavailableError)
 })
 
-describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, () => {
+describe.skipIf(!postgresUrl)(`when PostgreSQL is down (${needsPostgres})`, () => {
   let clone: PostgresClone
   let database: Database
   beforeAll(async () => {
@@ -55,7 +55,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
   const five = () =>
     Promise.all(Array.from({ length: 5 }, () => sql`select pg_sleep(0.02)`.execute(database.db)))
 
-  test('of many idle connections that were ended at most one query notices', async () => {
+  test('of many idle connections that the server ended at most one query fails', async () => {
     await five()
     expect(await terminateAll()).toBeGreaterThanOrEqual(5)
     const first = await database.ping()
@@ -63,7 +63,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     await five()
   })
 
-  test('a connection that idled is not trusted: the query after a restart works at once', async () => {
+  test('an idle connection is verified first, so the query after a restart works at once', async () => {
     const pool = resilientPool(
       { connectionString: clone.url, max: 5 },
       { queryTimeoutMs: 1_000, verifyAfterIdleMs: 0 },
@@ -76,18 +76,18 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     await db.destroy()
   })
 
-  test('after a connection that could not prove itself a new one is taken, however old it looks', async () => {
+  test('after a connection that failed its verification a new one is used without verification', async () => {
     const proxy = await silentProxy(clone.url)
     const pool = resilientPool(
       { connectionString: proxy.url, max: 1 },
-      // Nothing is ever young enough: as in a process that stood still between the connecting and the asking.
+      // Every connection counts as idle, as in a process that stalled after it had connected.
       { queryTimeoutMs: 1_000, verifyAfterIdleMs: -1_000, verifyTimeoutMs: 20 },
       () => {},
     )
     const db = new Kysely<unknown>({ dialect: postgresDialect(pool) })
     await sql`select 1`.execute(db)
     proxy.silent = true
-    // Only the one question goes unanswered; the new connection finds the server again.
+    // Only one query gets no answer; the new connection reaches the server.
     proxy.onSwallow = () => {
       proxy.silent = false
     }
@@ -108,7 +108,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     await sql`select 1`.execute(database.db)
   })
 
-  test('a connection whose end was announced is not used again, even while its socket is still open', async () => {
+  test('a connection whose end the server announced is not used again, also while its socket is open', async () => {
     const proxy = await silentProxy(clone.url)
     proxy.holdsEnds = true
     const pool = resilientPool(
@@ -153,22 +153,22 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     expect(await database.db.selectFrom('settings').selectAll().execute()).toEqual([])
   })
 
-  test('the listener comes back by itself, without anybody asking for a channel', async () => {
-    const heard: string[] = []
-    const end = await database.listen('alone', (payload) => heard.push(payload))
+  test('the listener reconnects by itself', async () => {
+    const received: string[] = []
+    const end = await database.listen('alone', (payload) => received.push(payload))
     await terminateAll()
     await vi.waitFor(
       async () => {
         await database.transaction((trx) => notify(trx, 'alone', 'again'))
         await sleep(20)
-        expect(heard).toContain('again')
+        expect(received).toContain('again')
       },
       { timeout: 3_000, interval: 50 },
     )
     await end()
   })
 
-  test('the listener says once it is back that something may have gone unheard', async () => {
+  test('the listener reports a possible gap after it has reconnected', async () => {
     let gaps = 0
     const end = await database.listen(
       'gaps',
@@ -183,14 +183,14 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     await end()
   })
 
-  test('channels asked for while it is away are heard too, beside the old ones', async () => {
-    const heard: string[] = []
-    const ends = [await database.listen('old', (payload) => heard.push(payload))]
+  test('channels that are added while the server is down are received after it, like the old ones', async () => {
+    const received: string[] = []
+    const ends = [await database.listen('old', (payload) => received.push(payload))]
     for (let round = 0; round < 3; round++) {
       await terminateAll()
       await sleep(20)
-      ends.push(await database.listen(`new${round}`, (payload) => heard.push(payload)))
-      heard.length = 0
+      ends.push(await database.listen(`new${round}`, (payload) => received.push(payload)))
+      received.length = 0
       await vi.waitFor(
         async () => {
           await database.transaction(async (trx) => {
@@ -198,7 +198,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
             await notify(trx, `new${round}`, 'new')
           })
           await sleep(20)
-          expect(new Set(heard)).toEqual(new Set(['old', 'new']))
+          expect(new Set(received)).toEqual(new Set(['old', 'new']))
         },
         { timeout: 3_000, interval: 50 },
       )
@@ -220,7 +220,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     await db.destroy()
   })
 
-  test('close lets those finish who wait for a connection', async () => {
+  test('close waits for queries that wait for a connection', async () => {
     const own = await openDatabase({ databaseUrl: clone.url, maxConnections: 1 })
     const busy = sql`select pg_sleep(0.05)`.execute(own.db)
     const waiting = sql`select 1`.execute(own.db)
@@ -229,7 +229,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     await Promise.all([busy, waiting])
   })
 
-  test('a server that falls silent is given up, and the connection with it', async () => {
+  test('a server that stops answering makes the query fail, and its connection is closed', async () => {
     const proxy = await silentProxy(clone.url)
     const pool = resilientPool(
       { connectionString: proxy.url, max: 1 },
@@ -249,7 +249,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     proxy.server.close()
   })
 
-  test('an answer that got lost is noticed long before a slow query would be cut, and what it held is free', async () => {
+  test('a lost answer is detected long before the timeout of a slow query, and its locks are released', async () => {
     const proxy = await silentProxy(clone.url)
     const pool = resilientPool(
       { connectionString: proxy.url, max: 1 },
@@ -280,7 +280,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     proxy.server.close()
   })
 
-  test('a query that the server still works on is let be, whether it computes or waits for a lock', async () => {
+  test('a query that the server still executes is not cut, also while it waits for a lock', async () => {
     const pool = resilientPool(
       { connectionString: clone.url, max: 2 },
       { queryTimeoutMs: 20_000, suspectAfterMs: 100 },
@@ -303,17 +303,17 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     await db.destroy()
   })
 
-  test('the listener notices within 10 s that the way to the server is dead, without a word from either', async () => {
+  test('the listener detects within 10 s that its connection is dead, without an error from either side', async () => {
     const proxy = await silentProxy(clone.url)
     const own = await openDatabase({ databaseUrl: proxy.url })
-    const heard: string[] = []
-    await own.listen('deaf', (payload) => heard.push(payload))
+    const received: string[] = []
+    await own.listen('dead', (payload) => received.push(payload))
     proxy.killWays()
     await vi.waitFor(
       async () => {
-        await database.transaction((trx) => notify(trx, 'deaf', 'again'))
+        await database.transaction((trx) => notify(trx, 'dead', 'again'))
         await sleep(50)
-        expect(heard).toContain('again')
+        expect(received).toContain('again')
       },
       { timeout: 10_000, interval: 200 },
     )
@@ -322,7 +322,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     proxy.drop()
   }, 20_000)
 
-  test('of many idle connections to a server that fell silent only one is waited for', async () => {
+  test('of many idle connections to a server that stopped answering only one is waited for', async () => {
     const proxy = await silentProxy(clone.url)
     const pool = resilientPool(
       { connectionString: proxy.url, max: 4, connectionTimeoutMillis: 1_000 },
@@ -342,7 +342,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
 type Proxy = {
   url: string
   silent: boolean
-  /** The client's socket outlives the server's, as on a machine too busy to tell of its end at once. */
+  /** The client's socket stays open after the server's end, as on a busy machine. */
   holdsEnds: boolean
   swallowed: string[]
   onSwallow: () => void

@@ -19,7 +19,7 @@ async function askOften(): Promise<void> {
   for (let times = 0; times < 4; times += 1) await thing(1)
 }
 
-test('a text that comes again enters the database once, with the types and rows of the first time', async () => {
+test('a repeated statement is prepared once, and its types and rows equal those of the first time', async () => {
   const { execProtocolRawSync } = PGlite.prototype
   let own: PGlite | undefined
   let entered = 0
@@ -48,13 +48,13 @@ test('a prepared text whose columns have changed is prepared anew', async () => 
   expect((await thing(1)).rows).toEqual([{ id: 1, name: 'one' }])
 })
 
-test('what the session has forgotten is prepared anew', async () => {
+test('a statement that the session has no more is prepared again', async () => {
   await askOften()
   await sql`deallocate all`.execute(embedded.db)
   expect((await thing(1)).rows).toEqual([{ id: 1, name: 'one' }])
 })
 
-test('a statement that fails in its midst leaves the next ones as they are, in a transaction and outside', async () => {
+test('a statement that fails while it runs does not affect the next ones, in a transaction and outside', async () => {
   const divide = (by: number) => sql<{ q: number }>`select 6 / ${by}::int as q`.execute(embedded.db)
   for (let times = 0; times < 5; times += 1) {
     await expect(divide(0)).rejects.toMatchObject({ code: '22012' })

@@ -9,7 +9,7 @@ import { prepareData } from '../support/pglite-template.ts'
 
 type Compiled = { index: string; by: string; bytes: number; size: number }
 
-/** What V8 says of each function of WebAssembly: by which compiler, the memory it took, and the function's size. */
+/** V8's trace of each function of WebAssembly: its compiler, the memory, and the function's size. */
 async function compiledIn(dataDir: string): Promise<Compiled[]> {
   const script = fileURLToPath(new URL('child-parser.ts', import.meta.url))
   const child = spawn(process.execPath, ['--trace-wasm-compilation-times', script, dataDir], {

@@ -30,12 +30,12 @@ describe.each(['session', 'transaction'] as const)(
     let pooler: Pgbouncer
     let clone: PostgresClone
     let database: Database
-    const told = listening()
+    const atStart = listening()
     beforeAll(async () => {
       if (missing) return
       pooler = await startPgbouncer(server, mode)
       clone = await openPostgresClone(server)
-      database = await openDatabase({ databaseUrl: pooler.urlOf(clone.url), log: told.log })
+      database = await openDatabase({ databaseUrl: pooler.urlOf(clone.url), log: atStart.log })
     })
     afterAll(async () => {
       await database?.close()
@@ -43,63 +43,65 @@ describe.each(['session', 'transaction'] as const)(
       await pooler?.close()
     })
 
-    test.skipIf(missing)('the start says how it works there', () => {
-      const lines = told.lines.filter((line) => line.includes('pooler'))
+    test.skipIf(missing)('the log at the start names the mode of the pooler', () => {
+      const lines = atStart.lines.filter((line) => line.includes('pooler'))
       expect(lines).toHaveLength(1)
       expect(lines[0]).toContain(`${mode} mode`)
       if (mode === 'transaction') expect(lines[0]).toContain('every second')
     })
 
-    test.skipIf(missing)(
-      'a transaction has its time limits, and no session keeps them',
-      async () => {
-        const limits = await database.transaction(async (trx) => {
-          const { rows } = await sql<{ limits: string }>`
+    test.skipIf(missing)('a transaction has its timeouts, and no session keeps them', async () => {
+      const limits = await database.transaction(async (trx) => {
+        const { rows } = await sql<{ limits: string }>`
         select concat_ws(' ', current_setting('statement_timeout'), current_setting('lock_timeout'),
           current_setting('idle_in_transaction_session_timeout')) as limits`.execute(trx)
-          return rows[0]?.limits
-        })
-        expect(limits).toBe('15s 5s 10s')
-        if (mode === 'session') return
-        const outside = await sql<{ limit: string }>`
+        return rows[0]?.limits
+      })
+      expect(limits).toBe('15s 5s 10s')
+      if (mode === 'session') return
+      const outside = await sql<{ limit: string }>`
       select current_setting('statement_timeout') as limit`.execute(database.db)
-        expect(outside.rows).toEqual([{ limit: '0' }])
+      expect(outside.rows).toEqual([{ limit: '0' }])
+    })
+
+    test.skipIf(missing)(
+      'an announcement of another process is received, or found by a query within moments',
+      async () => {
+        let received = 0
+        const count = () => {
+          received += 1
+        }
+        const end = await database.listen('changes', count, count)
+        await database.transaction((trx) => notify(trx, 'changes', 'hello'))
+        await expect.poll(() => received).toBeGreaterThan(0)
+        await end()
+        const before = received
+        await wait(1_200)
+        expect(received).toBe(before)
       },
     )
 
     test.skipIf(missing)(
-      'what another process tells is heard, or looked for within moments',
+      'with DATABASE_DIRECT_URL an announcement is received at once',
       async () => {
-        let heard = 0
-        const note = () => {
-          heard += 1
-        }
-        const end = await database.listen('news', note, note)
-        await database.transaction((trx) => notify(trx, 'news', 'hello'))
-        await expect.poll(() => heard).toBeGreaterThan(0)
+        const own = listening()
+        const duplicate = await openDatabase({
+          databaseUrl: pooler.urlOf(clone.url),
+          directUrl: clone.url,
+          log: own.log,
+        })
+        const payload = Promise.withResolvers<string>()
+        const end = await duplicate.listen('changes', payload.resolve, () =>
+          payload.resolve('a gap'),
+        )
+        await database.transaction((trx) => notify(trx, 'changes', 'hello'))
+        expect(await payload.promise).toBe('hello')
+        const how = mode === 'transaction' ? 'DATABASE_DIRECT_URL' : 'all functions work'
+        expect(own.lines.join()).toContain(how)
         await end()
-        const before = heard
-        await wait(1_200)
-        expect(heard).toBe(before)
+        await duplicate.close()
       },
     )
-
-    test.skipIf(missing)('with an address of its own for that it is heard at once', async () => {
-      const heard = listening()
-      const duplicate = await openDatabase({
-        databaseUrl: pooler.urlOf(clone.url),
-        directUrl: clone.url,
-        log: heard.log,
-      })
-      const payload = Promise.withResolvers<string>()
-      const end = await duplicate.listen('news', payload.resolve, () => payload.resolve('a gap'))
-      await database.transaction((trx) => notify(trx, 'news', 'hello'))
-      expect(await payload.promise).toBe('hello')
-      const how = mode === 'transaction' ? 'DATABASE_DIRECT_URL' : 'all functions work'
-      expect(heard.lines.join()).toContain(how)
-      await end()
-      await duplicate.close()
-    })
 
     test.skipIf(missing)(
       'migrations that begin together wait for each other, and leave no lock',
@@ -113,13 +115,16 @@ describe.each(['session', 'transaction'] as const)(
       },
     )
 
-    test.skipIf(missing)('nothing is prepared in a session that may be handed on', async () => {
-      for (let round = 0; round < 5; round += 1) {
-        await sql`select ${round}::int as again`.execute(database.db)
-      }
-      const { rows } = await sql`select name from pg_prepared_statements`.execute(database.db)
-      expect(rows).toEqual([])
-    })
+    test.skipIf(missing)(
+      'no statement is prepared in a session that another client may get',
+      async () => {
+        for (let round = 0; round < 5; round += 1) {
+          await sql`select ${round}::int as again`.execute(database.db)
+        }
+        const { rows } = await sql`select name from pg_prepared_statements`.execute(database.db)
+        expect(rows).toEqual([])
+      },
+    )
 
     test.skipIf(missing)('many transactions at a time keep withConnectionLimit', async () => {
       await sql`create table counted (n int)`.execute(database.db)
@@ -142,7 +147,7 @@ describe.each(['session', 'transaction'] as const)(
 )
 
 test.skipIf(missing)(
-  `a role whose days are not UTC is refused in transaction mode, with the cure${reason}`,
+  `a role whose time zone is not UTC is refused in transaction mode, with what to do${reason}`,
   async () => {
     const pooler = await startPgbouncer(server, 'transaction')
     const clone = await openPostgresClone(server)

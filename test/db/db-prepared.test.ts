@@ -10,7 +10,7 @@ import {
 } from '../support/database.ts'
 import { onServer } from '../support/postgres-template.ts'
 
-describe.skipIf(!postgresUrl)(`statements that come again (${needsPostgres})`, () => {
+describe.skipIf(!postgresUrl)(`repeated statements (${needsPostgres})`, () => {
   let clone: PostgresClone
   /** One connection, so that it is known which one is asked. */
   let own: Database
@@ -39,22 +39,22 @@ describe.skipIf(!postgresUrl)(`statements that come again (${needsPostgres})`, (
     for (let round = 0; round < 5; round += 1) await find(1).execute(own.db)
   }
 
-  test('are prepared once, and those that are asked once are not', async () => {
+  test('are prepared once, and single statements are not', async () => {
     await sql`select ${'once'}::text`.execute(own.db)
     await findOften()
     expect(await prepared()).toEqual(['select * from things where id = $1'])
   })
 
-  test('are asked for their columns once, and each answer has them all', async () => {
+  test('are described once, and each answer has all columns', async () => {
     const described = vi.spyOn(
       Query.prototype as unknown as { handleRowDescription(): void },
       'handleRowDescription',
     )
     const ask = (id: number) =>
-      sql`select id, name, ${'told'}::text as word, ${[1, 2]}::int[] as list from things where id = ${id}`
+      sql`select id, name, ${'given'}::text as word, ${[1, 2]}::int[] as list from things where id = ${id}`
     const answers: unknown[] = []
     for (const id of [1, 1, 1, 1, 1, 2, 1]) answers.push((await ask(id).execute(own.db)).rows)
-    const one = [{ id: 1, name: 'one', word: 'told', list: [1, 2] }]
+    const one = [{ id: 1, name: 'one', word: 'given', list: [1, 2] }]
     expect(answers).toEqual([one, one, one, one, one, [], one])
     // Twice without a name, once with it.
     expect(described).toHaveBeenCalledTimes(3)
@@ -75,7 +75,7 @@ describe.skipIf(!postgresUrl)(`statements that come again (${needsPostgres})`, (
     await other.close()
   })
 
-  test('are never compiled by the server, whatever it thinks that they cost on large tables', async () => {
+  test('are never compiled by the server, whatever their estimated cost on large tables', async () => {
     const { rows } = await sql<{ jit: string }>`select current_setting('jit') as jit`.execute(
       own.db,
     )

@@ -50,7 +50,7 @@ async function settle(): Promise<void> {
 }
 
 test.skipIf(!postgresUrl)(
-  'tables that are filled or emptied are counted, by one process at a time, and cleaned where nobody else does',
+  'tables that are filled or emptied are counted, by one process at a time, and cleaned where autovacuum does not',
   async () => {
     await sql`create table erp_items (n int)`.execute(database.db)
     await sql`insert into erp_items select generate_series(1, 5000)`.execute(database.db)

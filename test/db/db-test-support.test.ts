@@ -49,11 +49,11 @@ test('after truncateAll the append-only tables refuse again', async () => {
   await expect(truncate).rejects.toMatchObject({ code: '23001' })
 })
 
-test('an embedded database that is lent anew has no row, no setting and no listener of the one before', async () => {
+test('an embedded database that is used again has no row, no setting and no listener of before', async () => {
   const before = await openEmbedded()
   const { db } = before
-  const heard: string[] = []
-  await before.listen('room', (payload) => heard.push(payload))
+  const received: string[] = []
+  await before.listen('channel', (payload) => received.push(payload))
   await sql`insert into settings (name, value, updated_at) values ('a', 'b', now())`.execute(db)
   await sql`update activity_head set seq = 7`.execute(db)
   await sql`select nextval(pg_get_serial_sequence('activity_log', 'seq'))`.execute(db)
@@ -61,19 +61,19 @@ test('an embedded database that is lent anew has no row, no setting and no liste
   await sql`select pg_advisory_lock(1)`.execute(db)
   await before.close()
   const after = await openEmbedded()
-  await after.transaction((trx) => notify(trx, 'room', 'hello'))
+  await after.transaction((trx) => notify(trx, 'channel', 'hello'))
   const { rows } = await sql`
     select (select count(*) from settings) as settings, (select seq from activity_head),
       current_setting('statement_timeout') as timeout,
       nextval(pg_get_serial_sequence('activity_log', 'seq')) as next,
       (select count(*) from pg_locks where locktype = 'advisory') as locks`.execute(after.db)
   expect(rows).toEqual([{ settings: 0, seq: 0, timeout: '0', next: 1, locks: 0 }])
-  expect(heard).toEqual([])
+  expect(received).toEqual([])
   await after.close()
   await expect(sql`select 1`.execute(db)).rejects.toThrow('closed')
 })
 
-test('statements stay prepared for who is lent the embedded database next, and are recorded', async () => {
+test('statements stay prepared when the embedded database is used again, and are recorded', async () => {
   const ask = (db: Database['db']) => sql`select ${1}::int as prepared_before`.execute(db)
   const before = await openEmbedded()
   for (let times = 0; times < 4; times += 1) await ask(before.db)
@@ -88,7 +88,7 @@ test('statements stay prepared for who is lent the embedded database next, and a
   await after.close()
 })
 
-test('an embedded database of which more than rows was changed is not lent again', async () => {
+test('an embedded database with a changed schema is not used again', async () => {
   const before = await openEmbedded()
   await sql`create table more (id int)`.execute(before.db)
   await before.close()

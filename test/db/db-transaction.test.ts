@@ -48,30 +48,27 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     },
   )
 
-  test.skipIf(skip)(
-    'other flows are not held up by the rule, only by the transaction',
-    async () => {
-      const begun = Promise.withResolvers<void>()
-      const done = database.transaction(async (trx) => {
-        begun.resolve()
-        await sleep(30)
-        await put(trx, 'first')
-      })
-      await begun.promise
-      const other = find('first')
-      await done
-      expect((await other).length).toBeLessThanOrEqual(1)
-      expect(await find('first')).toHaveLength(1)
-    },
-  )
+  test.skipIf(skip)('other flows wait only for the transaction', async () => {
+    const begun = Promise.withResolvers<void>()
+    const done = database.transaction(async (trx) => {
+      begun.resolve()
+      await sleep(30)
+      await put(trx, 'first')
+    })
+    await begun.promise
+    const other = find('first')
+    await done
+    expect((await other).length).toBeLessThanOrEqual(1)
+    expect(await find('first')).toHaveLength(1)
+  })
 
   test.skipIf(skip)('a transaction whose work throws leaves nothing behind', async () => {
     const work = database.transaction(async (trx) => {
-      await put(trx, 'gone')
+      await put(trx, 'rolled back')
       throw new RangeError('on purpose')
     })
     await expect(work).rejects.toBeInstanceOf(RangeError)
-    expect(await find('gone')).toEqual([])
+    expect(await find('rolled back')).toEqual([])
   })
 
   test.skipIf(skip)('work that swallowed a failed query is not reported as committed', async () => {
@@ -99,7 +96,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
   )
 
   test.skipIf(skip)(
-    'work that always collides is given up, other failures are not repeated',
+    'work that always collides fails in the end, and other failures are not repeated',
     async () => {
       const runs = { collision: 0, other: 0 }
       const collision = database.transaction(async (trx) => {

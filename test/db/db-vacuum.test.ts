@@ -58,7 +58,7 @@ test('a large table is cleaned before a fifth of it has changed, and one that on
   }
 })
 
-test('who waits for the database gets his turn between two tables, and the sample is small', async () => {
+test('a waiting query runs between two tables, and the sample is small', async () => {
   const pglite = await PGlite.create({ loadDataDir: await pgliteTemplate() })
   try {
     await pglite.exec(`

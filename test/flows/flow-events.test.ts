@@ -22,7 +22,7 @@ beforeAll(async () => {
   })
 })
 afterEach(() => {
-  for (const stream of streams.splice(0)) stream.hangUp()
+  for (const stream of streams.splice(0)) stream.disconnect()
 })
 afterAll(async () => {
   await flows.stop()

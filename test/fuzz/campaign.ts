@@ -1,9 +1,9 @@
 import fc from 'fast-check'
+import { createAnswerCheck } from './answer-check.ts'
 import { type RawDocument, readDocument } from './document.ts'
-import { createJudge } from './judge.ts'
+import { callersOf, type FuzzTestbed, knownOf, type ListenerName } from './fuzz-testbed.ts'
 import { type FuzzRequest, requestMaker } from './requests.ts'
 import { createSender } from './send.ts'
-import { callersOf, knownOf, type ListenerName, type World } from './world.ts'
 
 export type Finding = {
   /** What is broken, where. */
@@ -18,7 +18,7 @@ export type Campaign = {
   requests: number
   /** How often each operation answered each status. */
   statuses: Map<string, Map<number, number>>
-  hungUp: number
+  disconnected: number
   findings: Finding[]
 }
 
@@ -35,7 +35,7 @@ const findingsAtMost = 60
  * One seed makes the same requests each time. A breach is shrunk to a small request, then the run goes on without it.
  */
 export async function runCampaign(
-  world: World,
+  testbed: FuzzTestbed,
   listener: ListenerName,
   {
     requests,
@@ -43,13 +43,17 @@ export async function runCampaign(
     onProgress,
   }: { requests: number; seed: number; onProgress?: (done: number) => void },
 ): Promise<Campaign> {
-  const url = world.urls[listener]
+  const url = testbed.urls[listener]
   const served = (await (await fetch(`${url}/openapi.json`)).json()) as RawDocument
   const document = readDocument(served)
-  const judge = createJudge(document, listener === 'payment' ? 'coded' : 'plain', world.canaries)
-  const sender = createSender(world, url)
+  const check = createAnswerCheck(
+    document,
+    listener === 'payment' ? 'coded' : 'plain',
+    testbed.canaries,
+  )
+  const sender = createSender(testbed, url)
   const generated = requestMaker(document, callersOf[listener], knownOf(listener))
-  const campaign: Campaign = { requests: 0, statuses: new Map(), hungUp: 0, findings: [] }
+  const campaign: Campaign = { requests: 0, statuses: new Map(), disconnected: 0, findings: [] }
   const known = new Set<string>()
   let last: Finding | undefined
   let sinceRenewal = 0
@@ -66,7 +70,7 @@ export async function runCampaign(
     try {
       const answer = await sender.send(request)
       if (!answer) {
-        campaign.hungUp += 1
+        campaign.disconnected += 1
         return []
       }
       const counts = campaign.statuses.get(operation) ?? new Map<number, number>()
@@ -76,7 +80,7 @@ export async function runCampaign(
       )
       if (usesUp.test(operation) && answer.status === 200) isUsedUp = true
       const shown = `${answer.status} ${JSON.stringify(answer.headers)}\n${answer.body.slice(0, 500)}`
-      return judge(request.method, world.fill(request.target, encodeURIComponent), answer).map(
+      return check(request.method, testbed.fill(request.target, encodeURIComponent), answer).map(
         ({ kind, text }) => found(kind, text, shown),
       )
     } catch (error) {
@@ -90,7 +94,7 @@ export async function runCampaign(
     const property = fc.asyncProperty(generated, async (request) => {
       if (hunted === undefined) {
         if (sinceRenewal >= (isUsedUp ? renewAfterUse : renewAfter)) {
-          await world.renew()
+          await testbed.renew()
           sinceRenewal = 0
           isUsedUp = false
         }

@@ -155,7 +155,7 @@ function decoded(path: string): string {
 }
 
 /** What is wrong with a value, in one line. */
-export function told(errors: readonly ErrorObject[] | null | undefined): string {
+export function describeErrors(errors: readonly ErrorObject[] | null | undefined): string {
   return (errors ?? [])
     .map(
       ({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`,

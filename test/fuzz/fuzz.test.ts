@@ -1,36 +1,36 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestDatabase } from '../support/database.ts'
 import { adminToken } from '../support/service.ts'
+import { createAnswerCheck } from './answer-check.ts'
 import { describe, runCampaign } from './campaign.ts'
 import { type RawDocument, readDocument } from './document.ts'
-import { createJudge } from './judge.ts'
+import { type FuzzTestbed, type ListenerName, openTestbed } from './fuzz-testbed.ts'
 import { type Answer, createSender } from './send.ts'
-import { type ListenerName, openWorld, type World } from './world.ts'
 
 /** The short form of `npm run fuzz`: the same requests each time. */
 const seed = 20261122
 const requests = 300
 
-let world: World
+let testbed: FuzzTestbed
 let closeDatabase = async () => {}
 beforeAll(async () => {
   const database = await openTestDatabase()
   closeDatabase = database.close
-  world = await openWorld(database)
+  testbed = await openTestbed(database)
 })
 afterAll(async () => {
-  await world.stop()
+  await testbed.stop()
   await closeDatabase()
 })
 
 test.each<ListenerName>(['payment', 'control'])(
   'every answer of the %s listener to generated requests of every caller is one that its document lists',
   async (listener) => {
-    const campaign = await runCampaign(world, listener, { requests, seed })
+    const campaign = await runCampaign(testbed, listener, { requests, seed })
     const again = `again: npm run fuzz -- --listener ${listener} --requests ${requests} --seed ${seed}`
     expect(campaign.findings.map(describe).join('\n'), again).toBe('')
     expect(campaign.requests).toBe(requests)
-    // Answers of every kind came, so that the comparison means something.
+    // The run must have answers of every kind.
     const statuses = new Set(
       [...campaign.statuses.values()].flatMap((counts) => [...counts.keys()]),
     )
@@ -39,11 +39,11 @@ test.each<ListenerName>(['payment', 'control'])(
   120_000,
 )
 
-test('the judge passes an answer as it is, and none that breaks a promise of the document', async () => {
-  const url = world.urls.payment
+test('the check accepts a correct answer, and reports each that breaks a rule of the document', async () => {
+  const url = testbed.urls.payment
   const served = (await (await fetch(`${url}/openapi.json`)).json()) as RawDocument
-  const judge = createJudge(readDocument(served), 'coded', world.canaries)
-  const sender = createSender(world, url)
+  const check = createAnswerCheck(readDocument(served), 'coded', testbed.canaries)
+  const sender = createSender(testbed, url)
   const ask = async (target: string) => {
     const answer = await sender.send({ caller: 'own key', method: 'GET', target, headers: {} })
     if (!answer) throw new Error('no answer')
@@ -52,7 +52,7 @@ test('the judge passes an answer as it is, and none that breaks a promise of the
   const [stores, missing] = [await ask('/stores'), await ask('/stores/NONE')]
   await sender.close()
   const kinds = (target: string, answer: Answer, change: Partial<Answer> = {}) =>
-    judge('GET', target, { ...answer, ...change }).map(({ kind }) => kind)
+    check('GET', target, { ...answer, ...change }).map(({ kind }) => kind)
   const without = (answer: Answer, name: string) => {
     const { [name]: _, ...headers } = answer.headers
     return { headers }

@@ -1,6 +1,6 @@
 import { type CommandHelp, readOptions, readWholeNumber } from '../../src/commands/run-command.ts'
 import type { Database } from '../../src/db/database.ts'
-import type { ListenerName } from './world.ts'
+import type { ListenerName } from './fuzz-testbed.ts'
 
 const help: CommandHelp = {
   usage: 'npm run fuzz [-- options]',
@@ -13,7 +13,7 @@ const help: CommandHelp = {
   ],
   exitCodes: [
     [0, 'nothing was found'],
-    [1, 'a line says what was found and how to repeat it'],
+    [1, 'findings; a line shows each and how to repeat it'],
     [2, 'the command line is wrong'],
   ],
   example: 'npm run fuzz -- --requests 20000 --seed 1 --listener payment',
@@ -61,27 +61,27 @@ async function run(): Promise<number> {
 
 async function fuzz(database?: Database): Promise<number> {
   const { describe, runCampaign } = await import('./campaign.ts')
-  const { openWorld } = await import('./world.ts')
-  const world = await openWorld(database)
+  const { openTestbed } = await import('./fuzz-testbed.ts')
+  const testbed = await openTestbed(database)
   let found = 0
   try {
     for (const listener of chosen) {
       const startedAt = performance.now()
-      const campaign = await runCampaign(world, listener, {
+      const campaign = await runCampaign(testbed, listener, {
         requests,
         seed,
         onProgress: (done) => say(`${listener}: ${done} requests`),
       })
       const seconds = ((performance.now() - startedAt) / 1000).toFixed(0)
       for (const [operation, counts] of [...campaign.statuses].sort()) {
-        const told = [...counts]
+        const shown = [...counts]
           .sort(([a], [b]) => a - b)
           .map(([status, count]) => `${status}: ${count}`)
-        say(`  ${operation.padEnd(48)} ${told.join('  ')}`)
+        say(`  ${operation.padEnd(48)} ${shown.join('  ')}`)
       }
       for (const finding of campaign.findings) say(`! ${describe(finding)}`)
       say(
-        `${listener}: ${campaign.requests} requests in ${seconds} s, seed ${seed}, ${campaign.hungUp} hung up, ` +
+        `${listener}: ${campaign.requests} requests in ${seconds} s, seed ${seed}, ${campaign.disconnected} disconnected, ` +
           `${campaign.findings.length} findings`,
       )
       if (campaign.findings.length > 0) {
@@ -90,7 +90,7 @@ async function fuzz(database?: Database): Promise<number> {
       found += campaign.findings.length
     }
   } finally {
-    await world.stop()
+    await testbed.stop()
   }
   return found === 0 ? 0 : 1
 }

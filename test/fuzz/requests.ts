@@ -3,11 +3,11 @@ import type { Document, Operation } from './document.ts'
 import { hostileText, type Known, valueMaker } from './values.ts'
 
 /**
- * What is sent. It may hold names such as `{{order:paid}}` for what the world has only when it runs, so one seed makes
+ * A generated request. Names such as `{{order:paid}}` stand for values that exist only in a run, so one seed makes
  * the same requests each time, and what is printed can be read.
  */
 export type FuzzRequest = {
-  /** Whose token or session it carries; a name of the world. */
+  /** Name of the caller whose token or session it has. */
   caller: string
   method: string
   /** With its query, percent-encoded. */
@@ -295,7 +295,7 @@ export function requestMaker(document: Document, callers: Callers, known: Known)
   return fc.oneof({ weight: 9, arbitrary: documented }, { weight: 1, arbitrary: odd })
 }
 
-/** Percent-encoded; what the world fills in is left as it is, and half a character becomes what no UTF-8 is. */
+/** Percent-encoded; names such as `{{order:paid}}` are left as they are, and half a character becomes what no UTF-8 is. */
 function encoded(text: string): string {
   if (/^\{\{.*\}\}$/.test(text)) return text
   return text.isWellFormed() ? encodeURIComponent(text) : '%ff'

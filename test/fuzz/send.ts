@@ -1,6 +1,6 @@
 import { Client, errors } from 'undici'
+import type { FuzzTestbed } from './fuzz-testbed.ts'
 import type { FuzzRequest } from './requests.ts'
-import type { World } from './world.ts'
 
 export type Answer = {
   method: string
@@ -9,32 +9,32 @@ export type Answer = {
   body: string
 }
 
-/** Long-polls are hung up on: what they would answer in half a minute they also answer without waiting. */
+/** The caller disconnects from long-polls: their answers after half a minute equal those without waiting. */
 const waitForWaitingMs = 250
 const answerWithinMs = 20_000
 
 export type Sender = {
-  /** The answer; undefined when the caller was to hang up and did. Throws when none came. */
+  /** The answer; undefined when the caller disconnected on purpose. Throws when there was none. */
   send(request: FuzzRequest): Promise<Answer | undefined>
   close(): Promise<void>
 }
 
 /** Sends over a real socket, one request after the other. */
-export function createSender(world: World, url: string): Sender {
+export function createSender(testbed: FuzzTestbed, url: string): Sender {
   const client = new Client(url, { headersTimeout: answerWithinMs, bodyTimeout: answerWithinMs })
 
   return {
     async send({ caller, method, target, headers, body }) {
-      const path = world.fill(target, encodeURIComponent)
+      const path = testbed.fill(target, encodeURIComponent)
       const isWaiting = /[?&]wait=/.test(path)
-      const text = body && world.fill(body.text, (value) => JSON.stringify(value).slice(1, -1))
+      const text = body && testbed.fill(body.text, (value) => JSON.stringify(value).slice(1, -1))
       try {
         const answer = await client.request({
           method: method as 'GET',
           path,
           headers: {
-            ...filled(world, headers),
-            ...world.callerHeaders(caller),
+            ...filled(testbed, headers),
+            ...testbed.callerHeaders(caller),
           },
           ...(text !== undefined && { body: Buffer.from(text + ' '.repeat(body?.padding ?? 0)) }),
           ...(isWaiting && { signal: AbortSignal.timeout(waitForWaitingMs) }),
@@ -58,9 +58,9 @@ export function createSender(world: World, url: string): Sender {
   }
 }
 
-function filled(world: World, headers: Record<string, string>): Record<string, string> {
+function filled(testbed: FuzzTestbed, headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, world.fill(value)]),
+    Object.entries(headers).map(([name, value]) => [name, testbed.fill(value)]),
   )
 }
 

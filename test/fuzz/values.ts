@@ -63,7 +63,7 @@ const hostileTexts = [
   '00000000-0000-0000-0000-000000000000',
 ]
 
-/** Made once: what fast-check knows of Unicode takes time to lay out. */
+/** Made once, since fast-check needs time to prepare Unicode. */
 const anyCharacter = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 1 })
 
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
@@ -90,7 +90,7 @@ const hostileValue: fc.Arbitrary<unknown> = fc.oneof(
   ),
 )
 
-/** Values that exist in the world, by the name of the field or parameter that takes them. */
+/** Values that exist, by the name of the field or parameter that takes them. */
 export type Known = (field: string) => readonly string[] | undefined
 
 /** Makes values of the schemas of a document: mostly ones that it allows, at its edges too, and some that it does not. */

@@ -28,7 +28,7 @@ function limitOf(perMinute: number, capacity?: number) {
   }
 }
 
-test('so many tries a minute, then a wait until the minute is over', () => {
+test('after the allowed tries a minute the caller waits until the minute is over', () => {
   const limit = limitOf(3)
   expect(limit.tries('192.0.2.1', 3)).toEqual([0, 0, 0])
   limit.clock.ms += 20_000
@@ -38,7 +38,7 @@ test('so many tries a minute, then a wait until the minute is over', () => {
   expect(limit.tries('192.0.2.1', 4)).toEqual([0, 0, 0, 60])
 })
 
-test('T7: an address over its limit is remembered whatever number of others come', () => {
+test('T7: an address over its limit stays blocked, however many other addresses call', () => {
   const limit = limitOf(60)
   limit.tries('192.0.2.1', 60)
   expect(limit.try('192.0.2.1')).toBeGreaterThan(0)
@@ -48,7 +48,7 @@ test('T7: an address over its limit is remembered whatever number of others come
   expect(limit.try('192.0.2.1')).toBeGreaterThan(0)
 })
 
-test('what is remembered is bounded, and the least suspicious goes first', () => {
+test('the number of stored addresses is limited, and the one with the fewest failures is removed first', () => {
   const limit = limitOf(4, 100)
   limit.tries('192.0.2.1', 4)
   limit.tries('192.0.2.2', 3)
@@ -59,7 +59,7 @@ test('what is remembered is bounded, and the least suspicious goes first', () =>
   expect(limit.tries('192.0.2.2', 2)).toEqual([0, 60])
 })
 
-test('where all that is remembered is over its limit, newcomers wait: nobody is forgotten for them', () => {
+test('when all stored addresses are over their limit, new ones wait and none is removed', () => {
   const limit = limitOf(2, 10)
   for (let one = 0; one < 10; one += 1) limit.tries(`192.0.2.${one}`, 2)
   limit.clock.ms += 30_000
@@ -83,14 +83,14 @@ test('all addresses of one IPv6 /64 count as one, since one subscriber has them 
   expect(limit.try('::ffff:192.0.2.2')).toBe(0)
 })
 
-test('what is no address counts too', () => {
+test('a caller without a valid address counts, too', () => {
   const limit = limitOf(1)
   expect([limit.try(''), limit.try(''), limit.try('fe80::1%eth0'), limit.try('fe80::2')]).toEqual([
     0, 60, 0, 60,
   ])
 })
 
-test('a flood of new addresses costs little each', () => {
+test('many new addresses take little time each', () => {
   const limit = limitOf(60)
   const started = process.cpuUsage()
   for (let other = 0; other < 100_000; other += 1) {

@@ -19,7 +19,7 @@ async function folder(name: string, file?: string): Promise<string> {
   return path
 }
 
-test('the file COMMIT names the commit; what is none is not repeated', async () => {
+test('the file COMMIT names the commit; any other content is ignored', async () => {
   expect(await commitOf(await folder('image', `${commit}\n`))).toBe(commit)
   expect(await commitOf(await folder('short', '0123456'))).toBe('0123456')
   for (const [name, text] of [
@@ -31,7 +31,7 @@ test('the file COMMIT names the commit; what is none is not repeated', async () 
   }
 })
 
-test('a checkout is asked by git, a changed one says so, and neither git nor a checkout is needed', async () => {
+test('in a checkout git gives the commit and marks changes; without git or checkout the service starts, too', async () => {
   const checkout = await folder('checkout')
   const git = (...args: string[]) =>
     execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], {

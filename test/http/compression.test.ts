@@ -34,7 +34,7 @@ test.each([
   ['gzip, deflate, br, zstd', 'br', brotliDecompressSync],
   ['br;q=0, gzip', 'gzip', gunzipSync],
 ])(
-  'who takes %s gets %s, with its length, and nothing else than the others',
+  'a client that accepts %s gets %s with its length, and the same content as the others',
   async (accepted, encoding, unpack) => {
     const plain = await stores()
     const packed = await stores(accepted)
@@ -51,7 +51,7 @@ test.each([
 )
 
 test.each([undefined, '', 'identity', 'deflate', 'br;q=0, gzip;q=0'])(
-  'who takes %s gets it as it is',
+  'a client that accepts %s gets it uncompressed',
   async (accepted) => {
     const answer = await stores(accepted)
     expect(answer.statusCode).toBe(200)
@@ -72,7 +72,7 @@ test('an answer too long to be compressed at once comes whole, piece by piece', 
   expect(brotliDecompressSync(packed.rawPayload).toString()).toBe(plain.body)
 })
 
-test('a short answer and an error are not worth it', async () => {
+test('a short answer and an error are not compressed', async () => {
   for (const [url, status] of [
     ['/orders', 200],
     ['/orders?limit=x', 422],
@@ -83,7 +83,7 @@ test('a short answer and an error are not worth it', async () => {
   }
 })
 
-test('what holds tokens, and what answers a write, is never compressed, however long', async () => {
+test('an answer with tokens, and one to a write, is never compressed, however long', async () => {
   const long = 'x'.repeat(15_000)
   await sql`update oauth_connections set public_key = ${long}`.execute(service.database.db)
   await deliver(service, { dataId: '1', body: { type: 'payment', note: long } })
@@ -110,17 +110,17 @@ test('a route that writes cannot be declared as compressed', async () => {
   await app.close()
 })
 
-test('a stream of events is not held back by compression', async () => {
+test('compression does not delay a stream of events', async () => {
   const stream = await openStream(service.app, '/events', {
     'x-api-token': adminToken,
     'accept-encoding': 'gzip, br',
   })
   expect(stream.response.headers.get('content-encoding')).toBeNull()
   expect(await stream.next()).toMatchObject({ event: 'resync' })
-  stream.hangUp()
+  stream.disconnect()
 })
 
-test('a compressed body is not unpacked: a small one could hold a large one', async () => {
+test('a compressed body is refused, since a small one could contain a large one', async () => {
   const answer = await service.app.inject({
     method: 'POST',
     url: '/orders',

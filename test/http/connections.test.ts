@@ -17,10 +17,12 @@ async function listen(options: Partial<ServerOptions>): Promise<void> {
   // Nothing is cut here for being slow.
   const slowClient = { requestMs: 60_000, headersMs: 60_000, checkMs: 60_000 }
   app = createServer({ logger: false, slowClient, ...options })
-  const held = Promise.withResolvers<void>()
-  release = held.resolve
+  const answering = Promise.withResolvers<void>()
+  release = answering.resolve
   app.get('/', { config: { access: 'public' } }, async () => 'here')
-  app.get('/slow', { config: { access: 'public' } }, async () => held.promise.then(() => 'late'))
+  app.get('/slow', { config: { access: 'public' } }, async () =>
+    answering.promise.then(() => 'late'),
+  )
   await app.listen({ host: '127.0.0.1', port: 0 })
 }
 
@@ -70,7 +72,7 @@ test('an address that opens more connections than it may loses its idle ones, th
   expect(open(later)).toEqual([true, true])
 })
 
-test('what is being answered is not cut: then the newcomer is turned away, and other addresses get in', async () => {
+test('a connection whose request is being answered is not cut; a new one is refused, other addresses connect', async () => {
   await listen({ connections: { total: 100, perAddress: 3 } })
   const busy = await manyFrom('127.0.0.2', 3)
   const answers = busy.map((caller) => caller.ask('/slow'))
@@ -85,7 +87,7 @@ test('what is being answered is not cut: then the newcomer is turned away, and o
   expect(await (await callFrom('127.0.0.2')).ask()).toBe('200')
 })
 
-test('a full listener makes room at the cost of whoever has most', async () => {
+test('a full listener cuts an idle connection of the address with the most', async () => {
   await listen({ connections: { total: 10, perAddress: 7 } })
   const hog = await manyFrom('127.0.0.2', 7)
   const till = await callFrom('127.0.0.3')
@@ -99,7 +101,7 @@ test('a full listener makes room at the cost of whoever has most', async () => {
   expect(await till.ask()).toBe('200')
 })
 
-test('a proxy that is trusted stands for many callers: only the total binds it', async () => {
+test('only the total limit holds for a trusted proxy, which has many callers', async () => {
   await listen({
     connections: { total: 100, perAddress: 3 },
     trustProxy: ['127.0.0.2', '10.0.0.0/8'],
@@ -111,7 +113,7 @@ test('a proxy that is trusted stands for many callers: only the total binds it',
   expect(open(direct)).toEqual([false, true, true, true])
 })
 
-test('idle connections of one address, more than the listener holds, keep no till out for a moment', async () => {
+test('more idle connections of one address than the limit of the listener never block a till', async () => {
   await listen({ connections: { total: 400, perAddress: 300 } })
   const idle = await manyFrom('127.0.0.2', 600)
   const started = performance.now()
@@ -121,7 +123,7 @@ test('idle connections of one address, more than the listener holds, keep no til
   await expect.poll(() => open(idle).filter(Boolean).length).toBe(300)
 })
 
-test('T36: without other settings one address keeps 2,000 connections, and the listener takes 11,000', async () => {
+test('T36: by default one address may have 2,000 connections, and the listener 11,000', async () => {
   await listen({})
   expect(app.server.maxConnections).toBe(11_000)
   const many = await manyFrom('127.0.0.2', 2_010)

@@ -59,7 +59,7 @@ test('T44: every code of the catalogue is answered with its status and text, in 
   }
 })
 
-test('details and what a service knows about the money are published under their wire names', async () => {
+test('details, outcome, retry_safe and the order of an error have their wire names', async () => {
   const { body, headers } = await call(
     '/charge',
     new AppError('TERMINAL_BUSY', {
@@ -132,15 +132,18 @@ test.each<[ErrorCode, string, boolean, boolean]>([
   ['PROVIDER_ERROR', 'unknown', true, false],
   ['SERVICE_UNAVAILABLE', 'unknown', true, false],
   ['PROVIDER_TIMEOUT', 'unknown', true, false],
-])('on a money route %s says %s without being told', async (code, outcome, guarded, unguarded) => {
-  for (const [url, safe] of [
-    ['/charge', guarded],
-    ['/refund', unguarded],
-  ] as const) {
-    const { body } = await call(url, new AppError(code))
-    expect([url, body.outcome, body.retry_safe]).toEqual([url, outcome, safe])
-  }
-})
+])(
+  'on a money route %s has the outcome %s by default',
+  async (code, outcome, guarded, unguarded) => {
+    for (const [url, safe] of [
+      ['/charge', guarded],
+      ['/refund', unguarded],
+    ] as const) {
+      const { body } = await call(url, new AppError(code))
+      expect([url, body.outcome, body.retry_safe]).toEqual([url, outcome, safe])
+    }
+  },
+)
 
 test.each<[ErrorCode, string, boolean]>([
   ['NOT_FOUND', 'not_charged', false],
@@ -152,19 +155,19 @@ test.each<[ErrorCode, string, boolean]>([
   ['RATE_LIMITED', 'unknown', true],
   ['INTERNAL_ERROR', 'unknown', true],
 ])(
-  'where the request names an order that may be paid, %s says %s without being told',
+  'on a route of an order that may be paid %s has the outcome %s by default',
   async (code, outcome, safe) => {
     const { body } = await call('/cancel', new AppError(code))
     expect([body.outcome, body.retry_safe]).toEqual([outcome, safe])
   },
 )
 
-test('an unforeseen error on a money route never claims that nothing was charged', async () => {
+test('an unexpected error on a money route has the outcome unknown', async () => {
   const { body } = await call('/refund', new Error('x'))
   expect([body.outcome, body.retry_safe]).toEqual(['unknown', false])
 })
 
-test('a charge that was made is never called safe to repeat', async () => {
+test('an error after a charge is never retry_safe', async () => {
   const { body } = await call(
     '/charge',
     new AppError('ORDER_ALREADY_PAID', { extra: { outcome: 'charged' } }),
@@ -184,7 +187,7 @@ test('5xx are logged at error with their causes, 4xx at info', async () => {
   expect(refused.log).toMatchObject({ level: 'info', code: 'NOT_FOUND' })
 })
 
-test('the control API answers one field, and 400 where the payment API says 422', async () => {
+test('an error of the control API has one field, and 400 in place of 422', async () => {
   const plain = throwingApp('plain')
   const invalid = new AppError('VALIDATION_ERROR', {
     details: [

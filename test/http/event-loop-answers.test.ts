@@ -95,7 +95,7 @@ test.each<[string, (url: string) => ReturnType<typeof control>, number]>([
   ['/flow/f0/waiting', control, 10_000],
   ['/flow/f0/items/A', control, 10_000],
   ['/openapi.json', control, 50_000],
-])('%s holds up nobody', patient, async (url, ask, atLeast) => {
+])('the answer of %s does not block the event loop', patient, async (url, ask, atLeast) => {
   const { ms, said } = await longestTurn(async () => {
     const { statusCode, rawPayload } = await ask(url)
     return `${statusCode} ${rawPayload.length >= atLeast ? 'long' : rawPayload.length}`
@@ -104,7 +104,7 @@ test.each<[string, (url: string) => ReturnType<typeof control>, number]>([
   expect(ms).toBeLessThan(promisedMs)
 })
 
-test('reading all flow files again holds up nobody', patient, async () => {
+test('a reload of all flow files does not block the event loop', patient, async () => {
   const { ms, said } = await longestTurn(async () => {
     await flows.flows.reload('test')
     return 'done'

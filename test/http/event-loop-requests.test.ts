@@ -40,7 +40,7 @@ const bodies: [string, string][] = [
 const filledIn = (path: string) => path.replace(/:\w+/g, 'f0')
 
 test.each(bodies)(
-  'a body of 256 KiB of %s holds up nobody, on any route',
+  'a body of 256 KiB of %s does not block the event loop, on any route',
   patient,
   async (_, payload) => {
     const headers = { 'content-type': 'application/json', host: '127.0.0.1:8080' }

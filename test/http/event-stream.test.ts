@@ -21,10 +21,10 @@ function counting(limits: Partial<StreamLimits> = {}, source: Partial<StreamSour
   const app = createServer({ logger: false })
   apps.push(app)
   const streams = createEventStreams(app, limits)
-  const state = { value: 1, told: 0, reads: 0, padding: '' }
+  const state = { value: 1, reads: 0, padding: '' }
   const wakes = new Set<() => void>()
   app.get('/count', { config: { access: 'public' } }, (request, reply) => {
-    let told = 0
+    let sent = 0
     return streams.open(request, reply, {
       owner: String(request.headers.owner ?? 'one'),
       paceMs: 0,
@@ -34,9 +34,9 @@ function counting(limits: Partial<StreamLimits> = {}, source: Partial<StreamSour
       },
       async read() {
         state.reads += 1
-        if (told === state.value) return []
-        told = state.value
-        return [{ event: 'count', id: told, data: { value: told, padding: state.padding } }]
+        if (sent === state.value) return []
+        sent = state.value
+        return [{ event: 'count', id: sent, data: { value: sent, padding: state.padding } }]
       },
       isOver: () => false,
       checkAccess: async () => {},
@@ -58,7 +58,7 @@ function counting(limits: Partial<StreamLimits> = {}, source: Partial<StreamSour
 const until = (condition: () => boolean) =>
   expect.poll(condition, { timeout: 3_000, interval: 5 }).toBe(true)
 
-test('the headers keep proxies and caches from holding events back, and a change is told at once', async () => {
+test('the headers stop proxies and caches from delaying events, and a change is sent at once', async () => {
   const { app, set } = counting()
   const stream = await openStream(app, '/count')
   expect(stream.response.headers.get('content-type')).toMatch(/^text\/event-stream/)
@@ -69,11 +69,11 @@ test('the headers keep proxies and caches from holding events back, and a change
   const changedAt = performance.now()
   set(2)
   expect(await stream.next()).toMatchObject({ id: 2 })
-  // Far below the interval at which the source is looked at without a wake-up.
+  // Far below the interval at which the source is read without a wake-up.
   expect(performance.now() - changedAt).toBeLessThan(2_000)
 })
 
-test('a change between the subscription and the first look is not missed', async () => {
+test('a change between the subscription and the first read is not missed', async () => {
   const { app, set, state } = counting(
     {},
     {
@@ -86,7 +86,7 @@ test('a change between the subscription and the first look is not missed', async
   expect(await stream.next()).toMatchObject({ id: 2 })
 })
 
-test('silence is broken by comments, which are no events', async () => {
+test('comments, which are no events, are sent while there is no event', async () => {
   const { app, set } = counting({ heartbeatMs: 20, pollMs: 10 })
   const stream = await openStream(app, '/count')
   await stream.next()
@@ -96,26 +96,26 @@ test('silence is broken by comments, which are no events', async () => {
   expect(await later).toMatchObject({ id: 2 })
 })
 
-test('a stream ends after its time and says so', async () => {
+test('a stream ends after its time with an event that gives the reason', async () => {
   const { app, streams } = counting({ longestMs: 30 })
   const stream = await openStream(app, '/count')
   expect((await stream.rest()).at(-1)).toEqual({ event: 'end', data: { reason: 'time' } })
   await until(() => streams.count() === 0)
 })
 
-test('a reader that hangs up leaves nothing behind', async () => {
+test('a client that disconnects leaves no stream and no subscription', async () => {
   const { app, streams, wakes, state } = counting({ pollMs: 10 })
   const stream = await openStream(app, '/count')
   await stream.next()
   expect([streams.count(), wakes.size]).toEqual([1, 1])
-  stream.hangUp()
+  stream.disconnect()
   await until(() => streams.count() === 0 && wakes.size === 0)
   const { reads } = state
   await new Promise((resolve) => setTimeout(resolve, 40))
   expect(state.reads).toBe(reads)
 })
 
-test('a reader that was gone before its stream began leaves nothing behind', async () => {
+test('a client that disconnects before its stream begins leaves no stream and no subscription', async () => {
   const { app, streams, wakes } = counting()
   const seen = { request: false, handled: false }
   app.addHook('preHandler', async (request) => {
@@ -130,7 +130,7 @@ test('a reader that was gone before its stream began leaves nothing behind', asy
   expect([streams.count(), wakes.size]).toEqual([0, 0])
 })
 
-test('a reader that does not read costs one event, then gets the newest state, and is cut in the end', async () => {
+test('for a client that does not read one event is buffered; later it gets the newest state, and is cut in the end', async () => {
   const { app, streams, state, set } = counting({ longestMs: 700 })
   state.padding = 'x'.repeat(1_000_000)
   const socket = await open(app, 'GET /count HTTP/1.1\r\nhost: x\r\n\r\n')
@@ -147,7 +147,7 @@ test('a reader that does not read costs one event, then gets the newest state, a
   expect(ids.length).toBeLessThan(30)
 })
 
-test('a reader that falls behind gets the newest state, not every step', async () => {
+test('a slow client gets the newest state, not every change', async () => {
   const { app, state, set } = counting()
   state.padding = 'x'.repeat(1_000_000)
   const socket = await open(app, 'GET /count HTTP/1.1\r\nhost: x\r\n\r\n')
@@ -165,7 +165,7 @@ test('a reader that falls behind gets the newest state, not every step', async (
   socket.destroy()
 })
 
-test('a stop ends streams at once, also one whose reader does not read or whose source hangs', async () => {
+test('a stop ends streams at once, also one whose client does not read or whose source hangs', async () => {
   const { app, state } = counting()
   const hanging = counting({}, { read: () => new Promise(() => {}) })
   const well = await openStream(app, '/count')
@@ -186,7 +186,7 @@ test('a stop ends streams at once, also one whose reader does not read or whose 
   socket.destroy()
 })
 
-test('there is a most of streams of one owner and in all, and both come free again', async () => {
+test('streams have a limit for each owner and in total, and an ended stream counts no more', async () => {
   const { app, streams } = counting({ perOwner: 1, total: 2 })
   const first = await openStream(app, '/count', { owner: 'a' })
   const refused = await openStream(app, '/count', { owner: 'a' })
@@ -194,12 +194,12 @@ test('there is a most of streams of one owner and in all, and both come free aga
   expect(refused.response.headers.get('retry-after')).toBe('2')
   await openStream(app, '/count', { owner: 'b' })
   expect((await openStream(app, '/count', { owner: 'c' })).response.status).toBe(503)
-  first.hangUp()
+  first.disconnect()
   await until(() => streams.count() === 1)
   expect((await openStream(app, '/count', { owner: 'a' })).response.status).toBe(200)
 })
 
-test('what happens within the pace is told together', async () => {
+test('changes within the pace are sent as one event', async () => {
   const { app, set, state } = counting({}, { paceMs: 100 })
   const stream = await openStream(app, '/count')
   await stream.next()
@@ -211,7 +211,7 @@ test('what happens within the pace is told together', async () => {
   expect(state.reads).toBeLessThanOrEqual(3)
 })
 
-test('a source that fails ends the stream instead of leaving it silent', async () => {
+test('a source that fails ends the stream with an event', async () => {
   const read = () => Promise.reject(new Error('the database is away'))
   const { app } = counting({}, { read })
   const stream = await openStream(app, '/count')

@@ -4,7 +4,7 @@ import { fieldMessage, fieldReasons } from '../../src/errors/field-reasons.ts'
 import { createServer } from '../../src/http/create-server.ts'
 import { ErpAmount } from '../../src/routes/field-schemas.ts'
 
-/** The pages say why a field is refused in their own language, by codes. Programs get what the specification says. */
+/** The pages show the reason of a refused field in their language, by its code. Programs get the English text. */
 const app = createServer({ logger: false })
 app.post(
   '/form',

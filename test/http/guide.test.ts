@@ -51,7 +51,7 @@ test('every link of the guide leads to a page, and to a heading that is there', 
   expect(links).toBeGreaterThan(200)
 })
 
-test('a search finds parts of pages, with and without accents, and says when there is none', async () => {
+test('a search finds sections of pages, with and without accents, and shows a text when there is none', async () => {
   const english = (await read('/guide/search?q=restore+backup')).body
   expect(english).toContain('href="/guide/how-to/back-up-and-restore#restore"')
   const spanish = (await read('/guide/search?q=devolucion&language=es')).body
@@ -60,7 +60,7 @@ test('a search finds parts of pages, with and without accents, and says when the
   expect((await read('/guide/search?q=xyzzyqwert')).body).toContain('Nothing found')
 })
 
-test('what a search asks for is text', async () => {
+test('the words of a search are escaped', async () => {
   const { body } = await read(
     `/guide/search?q=${encodeURIComponent('"><script>alert(1)</script>')}`,
   )

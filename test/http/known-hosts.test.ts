@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { expect, test } from 'vitest'
 import { createKnownHosts } from '../../src/http/known-hosts.ts'
 
-/** Names under which people may sign in: those that nobody else can point at this service. */
+/** Host names under which people may sign in: only those that no other person can point at this service. */
 
 const hosts = createKnownHosts({
   addresses: ['https://pay.example.com/caja', 'http://flows.example.com:8080', 'http://[::1]:3000'],

@@ -24,7 +24,7 @@ export async function lintOpenApi(document: unknown): Promise<string[]> {
   }
 }
 
-/** The exit code is 1 when something is found; the report tells it better. */
+/** The exit code is 1 when something is found; the report names it. */
 function run(folder: string): Promise<string> {
   const args = [redocly, 'lint', 'openapi.json', '--config', 'redocly.yaml', '--format', 'json']
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }

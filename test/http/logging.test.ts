@@ -95,7 +95,7 @@ test('no secret in an error, its causes or its properties reaches the log', asyn
   expect(text()).toContain('postgres://till:[masked]@db/till')
 })
 
-test('a secret that code logs by mistake is masked by its name or by its look, at any depth', () => {
+test('a secret that code logs by mistake is masked by its name or by its form, at any depth', () => {
   const { log, text } = capture()
   log.info({ accessToken: canaries.bearer, client: 'shop' }, 'a')
   log.info(
@@ -124,7 +124,7 @@ test('a secret that code logs by mistake is masked by its name or by its look, a
   expect(text()).toContain('"client":"shop"')
 })
 
-test('what is no secret stays readable', () => {
+test('text that is no secret stays readable', () => {
   for (const line of [
     '{"code":"NOT_FOUND","status":409,"state":"created"}',
     '{"orderId":"7d2f","externalReference":"TICKET-1","mpOrderId":"ORD01"}',
@@ -175,7 +175,7 @@ test('the scrubber takes time in proportion to the line', () => {
   expect(performance.now() - startedMs).toBeLessThan(1000)
 })
 
-test('an error tells its class, also of one that gives itself no name', () => {
+test('the log has the class of an error, also of one without a name', () => {
   class StoreError extends Error {}
   const { log, text } = capture()
   log.error({ err: new StoreError('closed', { cause: new TypeError('no') }) }, 'failed')

@@ -44,7 +44,7 @@ describe.each(['payment', 'control'])('the document of the %s API', (name) => {
     const patterns = find(of().whole, 'pattern').map(String)
     expect(patterns.length).toBeGreaterThan(0)
     for (const pattern of patterns) {
-      // Look-around, classes by property and code points by name are what Go, Java, Python and a RegExp without flag differ in.
+      // Lookaround, classes by property and code points by name are what Go, Java, Python and a RegExp without flag differ in.
       expect(pattern).not.toMatch(/\(\?[^:]|\\[pPuk]|\\[1-9]/)
       const [plain, unicode] = [new RegExp(pattern), new RegExp(pattern, 'u')]
       for (const text of ['acme', 'Niño Ñandú', '😀', 'a\nb', '\u0085', 'ORD01', '12', '']) {
@@ -53,7 +53,7 @@ describe.each(['payment', 'control'])('the document of the %s API', (name) => {
     }
   })
 
-  test('fills in nothing: no parameter of the page has a value to begin with', () => {
+  test('has no default for a parameter, so that the page fills in nothing', () => {
     for (const { operationId, parameters = [] } of operationsOf(of().page)) {
       for (const { name, schema } of parameters) {
         expect(Object.keys(schema), `${operationId} ${name}`).not.toContain('example')
@@ -62,7 +62,7 @@ describe.each(['payment', 'control'])('the document of the %s API', (name) => {
     }
   })
 
-  test('shows with each error status what the service says with it', () => {
+  test('shows the body of each error status', () => {
     for (const { operationId, responses } of operationsOf(of().whole)) {
       for (const [status, { content }] of Object.entries(responses)) {
         const { examples } = content?.['application/json'] ?? {}
@@ -81,7 +81,7 @@ describe.each(['payment', 'control'])('the document of the %s API', (name) => {
   })
 })
 
-test('errors of routes that move money say in their examples what becomes of the money', () => {
+test('the examples of errors of money routes have outcome and retry_safe', () => {
   const { whole } = documents.payment as { whole: Document }
   const refused = whole.paths['/orders']?.post?.responses['409']?.content?.['application/json']
   const busy = refused?.examples?.TERMINAL_BUSY

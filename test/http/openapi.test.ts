@@ -86,7 +86,7 @@ async function paymentLike(): Promise<HttpServer> {
       config: { access: 'public' },
       schema: {
         operationId: 'getHealth',
-        summary: 'Says that it lives',
+        summary: 'Answers that it runs',
         tags: ['items'],
         response: { 200: z.object({ status: z.literal('ok') }) },
       },
@@ -174,7 +174,7 @@ test('both listeners publish OpenAPI 3.1 that Redocly finds nothing to say about
   expect(await lintOpenApi(broken)).toEqual([expect.stringContaining('operation-summary')])
 })
 
-test('the description holds the closed list of codes with their statuses', () => {
+test('the description has the closed list of codes with their statuses', () => {
   for (const [code, { status }] of Object.entries(errorCatalogue)) {
     expect(description.info.description).toContain(`| \`${code}\` | ${status} |`)
   }
@@ -182,7 +182,7 @@ test('the description holds the closed list of codes with their statuses', () =>
   expect(description.servers.map(({ url }) => url)).toEqual(['/', 'https://pay.shop.test'])
 })
 
-test('each route says who may call it', () => {
+test('each route declares who may call it', () => {
   const { paths } = description
   expect(paths['/items']?.post?.security).toEqual([{ clientKey: [] }, { adminToken: [] }])
   expect(paths['/items/{id}']?.get?.security).toEqual([{ adminToken: [] }])
@@ -214,7 +214,7 @@ test('each route lists the errors of its access class, of its schemas, and its o
     $ref: '#/components/schemas/ErrorBody',
   })
   const health = description.paths['/health']?.get?.responses ?? {}
-  // Broken text is refused in a query that nobody reads, too.
+  // Broken text is refused in a query that the route does not read, too.
   expect(Object.keys(health)).toEqual(['200', '400', '422', '429', '500', '503'])
   const read = description.paths['/items/{id}']?.get?.responses ?? {}
   expect(read['422']?.content?.['application/json'].schema.$ref).toBe(
@@ -258,7 +258,7 @@ test('a body that may be left out is not called required', () => {
   expect(description.paths['/items']?.post?.requestBody?.required).toBe(true)
 })
 
-test('a route that tells people of a failure lists the page beside the error body', () => {
+test('a route that shows errors as a page lists the page beside the error body', () => {
   const responses = controlDescription.paths['/page']?.get?.responses ?? {}
   for (const status of ['400', '500', '503']) {
     expect(Object.keys(responses[status]?.content ?? {}), status).toEqual([

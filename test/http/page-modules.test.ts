@@ -10,7 +10,7 @@ import { bundlePage } from '../../src/http/page-bundle.ts'
 import { commonFolders, vendor } from '../../src/http/pages.ts'
 import { reportRefusals } from '../../src/payments/settlements/fetch-reports.ts'
 
-/** The pages are served as they are: nothing but this looks for a module or a text that is not there. */
+/** The pages have no build step, so this test finds missing modules and texts. */
 const root = fileURLToPath(new URL('../../public', import.meta.url))
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
 const modules = new Map(
@@ -96,7 +96,7 @@ test('every cause and every action of the fleet has its words in both languages,
     ...causeWords.map((cause) => `cause.${cause}`),
     ...actions.map((action) => `help.${action}`),
   ]
-  // In English an error is shown as the service says it. The last ones are of actions that the service began itself.
+  // In English the text of the service is shown. The last ones are of actions that the service began itself.
   const codes = [...Object.keys(errorCatalogue), ...reportRefusals, 'REFUND_FAILED']
   const spanish = [...words, ...codes.map((code) => `error.${code}`)]
   for (const [language, wanted] of Object.entries({ es: spanish, en: words })) {
@@ -150,12 +150,12 @@ test.each([
       const script = text.replace('export const', 'const').replace('import.meta.url', "''")
       expect(() => new Script(script)).not.toThrow()
     }
-    const held = parts.flatMap((text) =>
+    const names = parts.flatMap((text) =>
       [...text.matchAll(/^held\['([^']+)'\] \?\?= /gm)].map(([, path]) => path),
     )
-    expect([...new Set(held)].sort()).toEqual([...held].sort())
+    expect([...new Set(names)].sort()).toEqual([...names].sort())
     const own = [...modules.keys()].filter((file) => file.startsWith(`${page}/`))
-    expect(own.filter((file) => !held.includes(`/${file}`))).toEqual([])
+    expect(own.filter((file) => !names.includes(`/${file}`))).toEqual([])
     const first = String(scripts.get(language))
     expect(first).toContain(`held['/${page}/texts/${language}.js'] ??=`)
     expect(first).not.toContain(`held['/shared/texts/${other}.js'] ??=`)

@@ -29,7 +29,7 @@ writeFileSync(
 <meta name="later:extras" content="/modules/later.js">
 `,
 )
-writeFileSync(join(modular, 'later.js'), 'tell(this)\n')
+writeFileSync(join(modular, 'later.js'), 'report(this)\n')
 writeFileSync(join(modular, 'a.css'), 'b {}\n')
 writeFileSync(join(modular, 'b.css'), 'i {}\n')
 const broken = join(folder, 'broken')
@@ -40,10 +40,10 @@ import {
   number as late,
 } from './number.js'
 
-tell(late)
+report(late)
 `
 writeFileSync(join(modular, 'app.js'), appSource)
-writeFileSync(join(modular, 'first.js'), "import { number } from './number.js'\ntell('late')\n")
+writeFileSync(join(modular, 'first.js'), "import { number } from './number.js'\nreport('late')\n")
 writeFileSync(join(modular, 'number.js'), 'export const number = 42\n')
 
 const app = createServer({ logger: false })
@@ -67,7 +67,7 @@ test('the page is served with and without a slash at the end, more than one fold
   expect(script.headers['content-type']).toMatch(/^(text|application)\/javascript/)
 })
 
-test('the bare address leads browsers to the page, and is nothing for programs', async () => {
+test('the bare address redirects browsers to the page, and is 404 for programs', async () => {
   const accept = 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8'
   const browser = await get('/?from=bookmark', { accept })
   expect([browser.statusCode, browser.headers.location]).toEqual([302, '/dashboard'])
@@ -78,7 +78,7 @@ test('the bare address leads browsers to the page, and is nothing for programs',
   }
 })
 
-test('browsers ask each time and get 304 while nothing changed', async () => {
+test('browsers revalidate each time and get 304 while nothing changed', async () => {
   const first = await get('/dashboard/')
   expect(first.headers['cache-control']).toBe('no-cache')
   const again = await get('/dashboard/', { 'if-none-match': first.headers.etag })
@@ -99,7 +99,7 @@ test('modules and style sheets come as one file each, compressed, kept until the
   expect((await get(style)).body).toBe('b {}\n\ni {}\n')
   const plain = await get(script.replace('&amp;', '&'))
   const seen: unknown[] = []
-  runInNewContext(plain.body, { tell: (value: unknown) => seen.push(value) })
+  runInNewContext(plain.body, { report: (value: unknown) => seen.push(value) })
   expect(seen).toEqual(['late', 42])
   expect(plain.headers).toMatchObject({
     'cache-control': 'public, max-age=31536000, immutable',
@@ -109,7 +109,7 @@ test('modules and style sheets come as one file each, compressed, kept until the
   expect((await get('/modules/page.js?v=other')).headers['cache-control']).toBe('no-cache')
 })
 
-test('a page comes in the language that somebody chose, else in that of the browser, and as one answer for each', async () => {
+test('a page is in the chosen language, else in that of the browser, with one cached answer for each', async () => {
   const own = createServer({ logger: false })
   servePages(own, { root: join(publicFolder, 'admin'), prefix: '/admin' })
   for (const [headers, language] of [
@@ -171,7 +171,7 @@ test.each([
   ['import more from "./b.js"', /cannot hold import more/],
   ['export default 1', /cannot hold export default/],
   ["import './app.js'\n", /imports itself/],
-  ["import './gone.js'\n", /no such file/],
+  ["import './missing.js'\n", /no such file/],
   ["import '../../secret.txt'\n", /none of the pages/],
 ])('a module with %s fails its page and nothing else', async (source, message) => {
   writeFileSync(join(broken, 'app.js'), source)
@@ -210,6 +210,6 @@ test.each(['bytes=999-', 'bytes=x', 'bytes=0-0,2-3'])(
 )
 
 test('a broken link in the folder is not an error of ours', async () => {
-  symlinkSync(join(root, 'gone'), join(root, 'loop'))
+  symlinkSync(join(root, 'missing'), join(root, 'loop'))
   expect((await get('/dashboard/loop')).statusCode).toBe(404)
 })

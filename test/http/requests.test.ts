@@ -29,7 +29,7 @@ test.each([
   }
 })
 
-test('an unknown path is 404 before its body is looked at', async () => {
+test('an unknown path is 404 before its body is read', async () => {
   for (const payload of ['{', 'x'.repeat(2_000_000)]) {
     const answer = await app.inject({ method: 'POST', url: '/nope', headers: json, payload })
     expect(answer.statusCode).toBe(404)
@@ -86,7 +86,7 @@ test('T27: a query parameter that is wrong, unknown or given twice is 422 under 
   }
 })
 
-test('every answer carries the version, a request id and, unless said otherwise, no-store', async () => {
+test('every answer carries the version, a request id and, unless a route sets another, no-store', async () => {
   const answer = await app.inject({ method: 'GET', url: '/items/a' })
   expect(answer.headers).toMatchObject({ 'x-api-version': '1', 'cache-control': 'no-store' })
   expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/)
@@ -108,7 +108,7 @@ test('the caller may name the request with a plain id, and nothing else', async 
   }
 })
 
-test('a forwarded address is believed only from a listed proxy', async () => {
+test('a forwarded address counts only from a listed proxy', async () => {
   const addressSeenBy = async (trustProxy: string[]) => {
     const { app: own } = sampleApp({ trustProxy })
     const answer = await own.inject({
@@ -155,7 +155,7 @@ test('T39: security headers stand on every answer, errors included, and forbid e
   }
 })
 
-test('T3: a route that does not say who may call it keeps the app from starting', async () => {
+test('T3: the app does not start with a route that does not declare who may call it', async () => {
   const own = createServer({ logger: false })
   own.get('/open', { config: { access: 'public' } }, async () => 'x')
   own.register(async (scope) => {
@@ -202,7 +202,7 @@ test.each([
   ['an HTTP/1.1 request without Host', 'GET /items/a HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
   ['a method that HTTP does not know', 'FOO /items/a HTTP/1.1\r\nhost: x\r\n\r\n', 400],
   [
-    'an expectation that nobody knows',
+    'an unknown expectation',
     'GET /items/a HTTP/1.1\r\nhost: x\r\nexpect: x\r\nconnection: close\r\n\r\n',
     200,
   ],

@@ -64,7 +64,7 @@ test('a stop wakes long-polls, ends streams, lets running requests finish and do
   expect(performance.now() - startedMs).toBeLessThan(2000)
 })
 
-test('what still comes on an open connection during a stop is 503, and says that nothing was charged', async () => {
+test('a new request on an open connection during a stop is 503 and retry_safe', async () => {
   const { app, busy, finish } = stoppable()
   const socket = await open(app, request('/charge') + request('/charge'))
   const answer = readAll(socket)
@@ -102,7 +102,7 @@ test('T49: a request that never ends is cut at the deadline', async () => {
   expect(await answer).toBe('')
 })
 
-test('a client with a keep-alive agent is told to let its connection go', async () => {
+test('during a stop a client with a keep-alive agent gets connection: close', async () => {
   const { app, busy, finish } = stoppable()
   const agent = new Agent({ keepAlive: true })
   const port = await portOf(app)

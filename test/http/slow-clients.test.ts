@@ -34,7 +34,7 @@ const half = 'POST /charge HTTP/1.1\r\nhost: x\r\nx-a: '
 
 const bodyOf = (answer: string) => JSON.parse(answer.split('\r\n\r\n')[1] ?? '')
 
-test('a body that drips is cut with a 408 that allows the same request again', async () => {
+test('a slow body is cut with a 408 that is retry_safe', async () => {
   const { app, seen } = chargeApp({ slowClient: quick })
   const { answer, tookMs } = await drip(app, bodyHead, 20)
   expect(answer).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n/)
@@ -51,7 +51,7 @@ test('a body that drips is cut with a 408 that allows the same request again', a
   await app.close()
 })
 
-test('headers that drip, and sockets that say nothing, are cut with a 408', async () => {
+test('slow headers, and sockets that send nothing, are cut with a 408', async () => {
   const { app } = chargeApp({ slowClient: quick })
   const [dripping, silent] = await Promise.all([drip(app, half, 20), open(app, '').then(readAll)])
   expect(dripping.answer).toMatch(/^HTTP\/1\.1 408 /)
@@ -60,14 +60,14 @@ test('headers that drip, and sockets that say nothing, are cut with a 408', asyn
   await app.close()
 })
 
-test('the control API says it in its own shape', async () => {
+test('the 408 of the control API has its own shape', async () => {
   const { app } = chargeApp({ slowClient: quick, errorStyle: 'plain' })
   const { answer } = await drip(app, half, 20)
   expect(bodyOf(answer)).toEqual({ error: 'The request did not arrive in time' })
   await app.close()
 })
 
-test('T36: without other settings a dripping client is cut within 6 seconds', {
+test('T36: by default a slow client is cut within 6 seconds', {
   tags: ['long'],
   timeout: 15_000,
 }, async () => {
@@ -81,18 +81,18 @@ test('T36: without other settings a dripping client is cut within 6 seconds', {
   await app.close()
 })
 
-test('T36: hundreds of slow callers are all cut, and hold up nobody meanwhile', {
+test('T36: hundreds of slow clients are all cut, and delay no other', {
   tags: ['long'],
   timeout: 20_000,
 }, async () => {
   const { app, seen } = chargeApp({
     slowClient: { requestMs: 1500, headersMs: 1000, checkMs: 100 },
   })
-  // The last says nothing at all.
+  // The last sends nothing.
   const kinds = [bodyHead, half, 'POST /charge HTTP/1.1\r\n', '']
   const good =
     'POST /charge HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}'
-  // From here on it listens.
+  // After this it listens.
   await open(app, good).then(readAll)
   const startedMs = performance.now()
   const slow = Array.from({ length: 500 }, (_, index) => {

@@ -82,7 +82,7 @@ beforeAll(async () => {
   target = await startTarget()
   flows = await startTestFlows({
     service,
-    // No poller looks by itself: it would poll what is due before the scrape sees it.
+    // No poller runs by itself: it would poll due flows before the scrape counts them.
     longestSleepMs: 600_000,
     files: {
       'sound.flow.yaml': jsonFlow('sound', target.url),
@@ -196,7 +196,7 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
   TillbridgeSweeperLate: () =>
     watch(async () => {
       const till = await openShop()
-      await order(till, 'nobody looks')
+      await order(till, 'without status checks')
       service.clock.advance(600_000)
     }),
   TillbridgeWebhooksWait: () =>
@@ -209,7 +209,7 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
       await receiveWebhook({ next_attempt_at: null, processed_at: later(0) })
       service.clock.advance(3_600_000)
       const till = await openShop()
-      await end(till, await order(till, 'paid and untold'), payByCard)
+      await end(till, await order(till, 'paid without a webhook'), payByCard)
     }),
   TillbridgeWebhooksRefused: () =>
     watch(async () => {
@@ -267,7 +267,7 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
   async TillbridgePoolExhausted() {
     const before = await scrape()
     const { promise: mayEnd, resolve: release } = Promise.withResolvers<void>()
-    const held = Array.from({ length: service.database.connections().most }, () =>
+    const busy = Array.from({ length: service.database.connections().most }, () =>
       service.database.transaction(() => mayEnd),
     )
     const waiting = service.database.ping()
@@ -275,7 +275,7 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
     const answer = asAdmin(service, { url: '/metrics' })
     setTimeout(release, 50)
     const after = samplesOf((await answer).body)
-    await Promise.all([...held, waiting])
+    await Promise.all([...busy, waiting])
     return { before, after, seconds: 60, at: service.clock.now() }
   },
   async TillbridgeServerConnections() {
@@ -302,7 +302,7 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
     })
     const bytes = (samples: Sample[]) => figureOf(samples, 'tillbridge_database_bytes') ?? 0
     expect(bytes(scrapes.after) - bytes(scrapes.before)).toBeGreaterThan(5_000_000)
-    // Nobody makes 50 GB for a test: the figure follows what is stored, and the rule goes by the figure.
+    // A test cannot store 50 GB: a little data must raise the gauge, and the rule gets a raised value.
     return { ...scrapes, after: grown(scrapes.after, 'tillbridge_database_bytes', 5_000) }
   },
   async TillbridgeDiskFills() {
@@ -455,11 +455,11 @@ async function useService(): Promise<void> {
   await call(service, { url: '/orders/none' })
   if (hasOpenssl)
     await troubles.TillbridgeCertificateEnds?.().then(({ after }) => usedSamples.push(...after))
-  await flows.call('GET', '/flow/nobody/limit')
+  await flows.call('GET', '/flow/unknown/limit')
   usedSamples.push(...(await scrape()))
 }
 
-test('where nothing but a backup and a removal was made yet, no alert is raised', () => {
+test('a service without traffic raises no alert', () => {
   expect(loudest(untouched)).toEqual([])
 })
 
@@ -471,7 +471,7 @@ test('every metric that a rule or a panel names is in a scrape', () => {
   expect(named.filter((name) => !known.has(name))).toEqual([])
 })
 
-test('what is expressed is understood, and quiet while all is well', () => {
+test('each rule is understood, and does not fire without a fault', () => {
   for (const { targets = [] } of dashboard.panels) {
     for (const { expr } of targets) evaluate(expr, used)
   }
@@ -486,13 +486,13 @@ test.for(rules)('$alert fires', async ({ alert, expr, annotations }, context) =>
   expect(Object.keys(annotations)).toEqual(['summary', 'action'])
 })
 
-test('nothing is said of rules that are no more', () => {
+test('the documentation names no rule that does not exist', () => {
   expect(Object.keys(troubles).sort()).toEqual(rules.map(({ alert }) => alert).sort())
 })
 
 describe.skipIf(!hasPromtool)("Prometheus' own tool (package prometheus of Debian)", () => {
   // It takes 5 s of a processor.
-  test('takes the rules, and plays each: quiet first, firing when its fault has lasted', {
+  test('accepts the rules; each fires only after its fault has lasted', {
     timeout: 120_000,
   }, async () => {
     const { stdout } = await run('promtool', ['check', 'rules', rulesFile])
@@ -503,7 +503,7 @@ describe.skipIf(!hasPromtool)("Prometheus' own tool (package prometheus of Debia
     await run('promtool', ['test', 'rules', played])
   })
 
-  test('takes the scrape, without the header where it is older than the file says', async () => {
+  test('accepts the scrape, without the header where it is older than the file requires', async () => {
     const scrapeFile = opsFile('prometheus/scrape.yml')
     const text = await readFile(scrapeFile, 'utf8')
     const [, needed = ''] = /^# .*Prometheus (\d+\.\d+)/.exec(text) ?? []

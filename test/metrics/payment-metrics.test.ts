@@ -82,7 +82,7 @@ test('a charge is counted by its outcome, with its time to the terminal and to i
   ).toBe(1)
 })
 
-test('what the provider does not answer is counted, and shows as unknown with its age', async () => {
+test('a call without an answer of the provider is counted, and its order is unknown with its age', async () => {
   const till = await openOwnShop(service, 'Dudoso')
   const failed = await grown(
     'tillbridge_provider_calls_total',
@@ -99,7 +99,7 @@ test('what the provider does not answer is counted, and shows as unknown with it
   const samples = await scrape()
   expect(figureOf(samples, 'tillbridge_orders_unknown')).toBeGreaterThanOrEqual(1)
   expect(figureOf(samples, 'tillbridge_orders_unknown_oldest_seconds')).toBeGreaterThanOrEqual(90)
-  // Nobody sweeps here: what is due waits.
+  // No sweeper runs here: due orders wait.
   expect(figureOf(samples, 'tillbridge_sweeper_lag_seconds')).toBeGreaterThan(0)
 })
 
@@ -113,7 +113,7 @@ test('no series names an order, a key, a client or a path', async () => {
   expect(long).toEqual([])
 })
 
-test('a scrape is two statements, and two for all who ask at the same time', async () => {
+test('a scrape takes two statements, also for several scrapes at the same time', async () => {
   await scrape()
   expect(await countStatements(() => scrape())).toHaveLength(2)
   const together = await countStatements(() => Promise.all([scrape(), scrape(), scrape()]))
@@ -148,7 +148,7 @@ test('without METRICS_TOKEN the administrator alone reads them', async () => {
   }
 })
 
-test('a database that answers and takes no write counts as down, as /health says', async () => {
+test('a database that answers and takes no write counts as down, as in /health', async () => {
   const database = await openTestDatabase()
   let takesWrites = true
   const standby = { ...database, takesWrites: async () => takesWrites }
@@ -163,7 +163,7 @@ test('a database that answers and takes no write counts as down, as /health says
   await database.close()
 })
 
-test('a scrape is answered while the database is away, and says so', async () => {
+test('a scrape is answered while the database is down, with that state', async () => {
   const database = await openTestDatabase()
   const alone = await startTestService({ database, env: { METRICS_TOKEN: metricsToken } })
   expect(figureOf(await scrape(alone), 'tillbridge_database_up')).toBe(1)

@@ -19,7 +19,7 @@ beforeAll(async () => {
   other = await openOwnShop(service, 'other')
 })
 afterEach(() => {
-  for (const stream of streams.splice(0)) stream.hangUp()
+  for (const stream of streams.splice(0)) stream.disconnect()
 })
 afterAll(() => service.stop())
 
@@ -110,7 +110,7 @@ test('a subscriber receives events of changes that another process made', async 
   const duplicate = await startTestService({ twinOf: service })
   const stream = await follow(acme.key, '', duplicate)
   await eventsUntil(stream, await chargeAndCancel(acme, 'P-1'))
-  stream.hangUp()
+  stream.disconnect()
   await duplicate.stop()
 })
 

@@ -33,7 +33,7 @@ beforeAll(async () => {
   shop = await openShop(service, 'acme')
 })
 afterEach(async () => {
-  for (const stream of streams.splice(0)) stream.hangUp()
+  for (const stream of streams.splice(0)) stream.disconnect()
   await expect.poll(() => service.deps.changes.waiting()).toBe(0)
   // The next test needs the terminal.
   await cancel(service, shop, lastOrder)
@@ -109,7 +109,7 @@ test('a client that reconnects receives no state twice, and the newest state of 
   const orderId = await newOrder()
   const first = await follow(orderId)
   const { id } = (await first.next()) ?? {}
-  first.hangUp()
+  first.disconnect()
 
   const unchanged = await follow(orderId, { 'last-event-id': String(id) })
   const next = unchanged.next()
@@ -156,7 +156,7 @@ test('the stream sends a change that another process made', async () => {
   await stream.next()
   await cancel(service, shop, orderId)
   expect(await stream.next()).toMatchObject({ data: { status: 'canceled' } })
-  stream.hangUp()
+  stream.disconnect()
   await duplicate.stop()
 })
 
@@ -201,9 +201,9 @@ test('a client above its limit of streams gets 429 in the shape of other errors'
     code: 'RATE_LIMITED',
     request_id: expect.any(String),
   })
-  first.hangUp()
+  first.disconnect()
   await expect.poll(async () => (await follow(orderId, {}, strict)).response.status).toBe(200)
-  for (const stream of streams.splice(0)) stream.hangUp()
+  for (const stream of streams.splice(0)) stream.disconnect()
   await strict.stop()
 })
 

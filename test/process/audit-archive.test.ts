@@ -84,7 +84,7 @@ async function stop({ child, ended }: RealProcess, signal: 'SIGTERM' | 'SIGKILL'
   await ended
 }
 
-test('killed while it archives, the service loses and doubles nothing; a backup needs the files, and says so', {
+test('a service that is killed while it archives loses and doubles nothing, and a backup without the files is refused', {
   tags: ['long'],
   timeout: 240_000,
 }, async () => {

@@ -84,26 +84,26 @@ function command(name: Command, words: string[], more: Record<string, string> = 
 
 /** An invitation is a row and an entry of the audit log; the number of those that were answered for. */
 async function inviteOn({ url }: RealProcess, until: AbortSignal) {
-  const told = { invited: 0, slowestMs: 0 }
+  const invitations = { count: 0, slowestMs: 0 }
   const done = (async () => {
     while (!until.aborted) {
       const startedAt = performance.now()
       const response = await fetch(`${url}/admin/invitations`, {
         method: 'POST',
         headers: { 'x-api-token': adminToken, 'content-type': 'application/json' },
-        body: JSON.stringify({ client: `shop ${told.invited}` }),
+        body: JSON.stringify({ client: `shop ${invitations.count}` }),
       })
       expect(response.status).toBe(201)
       await response.text()
-      told.invited += 1
-      told.slowestMs = Math.max(told.slowestMs, performance.now() - startedAt)
+      invitations.count += 1
+      invitations.slowestMs = Math.max(invitations.slowestMs, performance.now() - startedAt)
     }
   })()
-  return { told, done }
+  return { invitations, done }
 }
 
 test.skipIf(!isLongForm)(
-  `a backup of a service at work holds all that was answered before, and is restored elsewhere (${needsLongForm})`,
+  `a backup of a running service has all that was answered before, and is restored elsewhere (${needsLongForm})`,
   slow,
   async () => {
     const service = await startService({
@@ -115,11 +115,11 @@ test.skipIf(!isLongForm)(
     })
     children.push(service.child)
     const enough = new AbortController()
-    const { told, done } = await inviteOn(service, enough.signal)
-    while (told.invited < 20) await wait(20)
-    const before = told.invited
+    const { invitations, done } = await inviteOn(service, enough.signal)
+    while (invitations.count < 20) await wait(20)
+    const before = invitations.count
     const backup = await command('back-up', [file]).ended
-    const after = told.invited
+    const after = invitations.count
     enough.abort()
     await done
     expect(backup.said).toContain('written and read again')
@@ -165,7 +165,7 @@ test.skipIf(!isLongForm)(
 )
 
 test.skipIf(!isLongForm)(
-  `a service killed in the midst of copying its database loses nothing, and leaves neither a backup nor a half copy (${needsLongForm})`,
+  `a service killed while it copies its database loses nothing, and leaves neither a backup nor a half copy (${needsLongForm})`,
   slow,
   async () => {
     const home = join(parent, 'killed-copying')
@@ -184,10 +184,10 @@ test.skipIf(!isLongForm)(
     const target = join(parent, 'killed-copying.backup')
     const first = await start()
     const enough = new AbortController()
-    const { told, done } = await inviteOn(first, enough.signal)
+    const { invitations, done } = await inviteOn(first, enough.signal)
     // Its last call ends with the service.
     const over = done.catch(() => undefined)
-    while (told.invited < 5) await wait(20)
+    while (invitations.count < 5) await wait(20)
 
     const asked = command('back-up', [target], { DATA_DIR: home })
     const copy = await untilHalfCopied(join(home, 'snapshots'))
@@ -209,7 +209,7 @@ test.skipIf(!isLongForm)(
     second.child.kill('SIGTERM')
     await second.ended
     const { totals } = await checkBackup(target)
-    expect(totals.tables.invitations?.rows).toBeGreaterThanOrEqual(told.invited)
+    expect(totals.tables.invitations?.rows).toBeGreaterThanOrEqual(invitations.count)
     const restored = await command('restore', [target, '--into', join(parent, 'from-killed')]).ended
     expect(restored.said).toMatch(/The audit log verifies: \d+ entries/)
     expect(restored.code).toBe(0)
@@ -217,7 +217,7 @@ test.skipIf(!isLongForm)(
 )
 
 test.skipIf(!postgresUrl)(
-  `the move to PostgreSQL, begun again after a kill, brings every row and the audit log (${needsPostgres})`,
+  `the move to PostgreSQL, begun again after a kill, copies every row and the audit log (${needsPostgres})`,
   slow,
   async () => {
     const name = nameInRun('moved')
@@ -260,7 +260,7 @@ test.skipIf(!postgresUrl)(
 )
 
 test(
-  'a stopped service is backed up too; without a database or a file name it says what is missing',
+  'a stopped service is backed up, too; without a database or a file name the error names what is missing',
   slow,
   async () => {
     const path = join(parent, 'stopped.backup')
@@ -295,10 +295,10 @@ test('the socket answers with a copy, one at a time, and to nothing else', slow,
   await expect(requestSnapshot(folder)).rejects.toThrow(/another backup/)
   going.resolve()
   expect(await first).toBe(asked[0])
-  const stranger = connect(join(folder, 'backup.sock'))
-  stranger.write('GET / HTTP/1.1\r\n\r\n')
+  const browser = connect(join(folder, 'backup.sock'))
+  browser.write('GET / HTTP/1.1\r\n\r\n')
   let answered = ''
-  for await (const chunk of stranger) answered += chunk
+  for await (const chunk of browser) answered += chunk
   expect(answered).toBe('')
   await reportBackup(folder, new Date(5))
   expect(finished).toEqual([new Date(5)])

@@ -102,7 +102,7 @@ async function untilEvent(response: Response, text: string): Promise<void> {
 }
 
 describe.skipIf(!hasNginx)('below a path of the host', { tags: ['long'] }, () => {
-  test('a shop connects, charges, and hears of the payment by long-poll and by both streams', async () => {
+  test('a shop connects, charges, and gets the payment by long-poll and by both streams', async () => {
     const begun = await fetch(`${base}/oauth/login?client=acme`, { redirect: 'manual' })
     const consentAt = String(begun.headers.get('location'))
     expect(new URL(consentAt).searchParams.get('redirect_uri')).toBe(`${base}/oauth/callback`)
@@ -208,7 +208,7 @@ describe.skipIf(!hasNginx)('below a path of the host', { tags: ['long'] }, () =>
     30_000,
   )
 
-  test('what asks the listener itself needs no prefix', async () => {
+  test('a request to the listener itself needs no prefix', async () => {
     expect((await json(`${running?.url}/health`, admin)).status).toBe(200)
     await openPage(`${running?.url}/dashboard`).then((named) => {
       for (const address of named) expect(address).toContain('/caja/')

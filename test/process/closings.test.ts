@@ -68,7 +68,7 @@ async function lookInto(folder: string) {
       .where('action', '=', 'closing.signed')
       .where('status', '=', 'success')
       .execute()
-    // The one that died holds them for a while yet, which nobody wants to wait for.
+    // The leases of the killed process last for a while; the test ends them.
     await db.deleteFrom('leases').execute()
     return { closings, entries: entries.map(({ resource_id }) => resource_id) }
   } finally {
@@ -95,7 +95,7 @@ test.skipIf(!isLongForm)(
     const beganMs = Date.now() - 20 * 3_600_000
     let span = 0
 
-    /** Closes and signs one minute of the day after the other, until the process is gone. */
+    /** Closes and signs one minute of the day after the other, until the process ends. */
     const closeOn = async (url: string) => {
       for (;;) {
         const from = beganMs + span * minuteMs

@@ -70,7 +70,7 @@ test.each(Object.entries(tools))(
 )
 
 describe.each(Object.entries(commands))('%s', { tags: ['long'] }, (name, file) => {
-  test('--help says how it is used, and ends well', async () => {
+  test('--help prints the usage and exits with 0', async () => {
     const { code, stdout, stderr } = await run(file, ['--help'])
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(new RegExp(`^usage: .*npm run ${name}`))
@@ -91,14 +91,11 @@ test.each([
   ['flow-faults', '--runs', '1.5'],
   ['fuzz', '--requests', '0'],
   ['soak', '--flows', ''],
-])(
-  'a number that is none is refused by %s %s, for which nothing would be tried',
-  async (name, ...args) => {
-    const { code, stdout, stderr } = await run(`test/${name}/main.ts`, args)
-    expect([code, stdout]).toEqual([2, ''])
-    expect(stderr).toContain(`${args[0]} is a whole number`)
-  },
-)
+])('%s %s refuses a wrong number', async (name, ...args) => {
+  const { code, stdout, stderr } = await run(`test/${name}/main.ts`, args)
+  expect([code, stdout]).toEqual([2, ''])
+  expect(stderr).toContain(`${args[0]} is a whole number`)
+})
 
 test.each([
   ['restore', ['/tmp'], {}, '/tmp is a folder'],

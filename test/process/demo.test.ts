@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { prepareData } from '../support/pglite-template.ts'
 import { compiled, freePort } from './real-process.ts'
 
-/** The demo tells where things are and what came of them; it is also played a second time on the data of the first. */
+/** The demo prints addresses and results. It also runs a second time on the data of the first. */
 const main = fileURLToPath(new URL('../../demo/main.ts', import.meta.url))
 const withinMs = 600_000
 
@@ -52,7 +52,7 @@ async function play(): Promise<string> {
   return said
 }
 
-test('it names the token of the dashboard at the dashboard, and what the flows sent as it was, the first time and the second', {
+test('it prints the token beside the dashboard, and the results of the flows, in the first run and in the second', {
   timeout: withinMs,
 }, async () => {
   const first = await play()

@@ -15,7 +15,7 @@ const right = newKey('k1')
 const started: RealProcess[] = []
 let dataDir: string
 let folder: string
-let sealed: unknown
+let encrypted: unknown
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tillbridge-keys-'))
@@ -23,7 +23,7 @@ beforeAll(async () => {
   await prepareData(dataDir)
   const database = await openDatabase({ dataDir })
   await seedEncrypted(database, [right])
-  sealed = await encryptedRows(database)
+  encrypted = await encryptedRows(database)
   await database.close()
   await cp(dataDir, join(folder, 'without-secrets'), { recursive: true })
 })
@@ -77,7 +77,7 @@ const databases: [name: string, isThere: boolean, open: () => Promise<Opened>][]
         await again.close()
         return found
       }
-      return { env: {}, before: sealed, rows }
+      return { env: {}, before: encrypted, rows }
     },
   ],
   [
@@ -100,7 +100,7 @@ type Opened = {
 
 describe.each(databases)('on %s', (_name, isThere, open) => {
   test.skipIf(!isThere)(
-    'a start without a key that sealed something is refused by name and changes nothing',
+    'a start without a key of stored values is refused with the name of the key, and changes nothing',
     async () => {
       const { env, before, rows, database } = await open()
       const missing = await refusal(await settings([newKey('k2')], env))

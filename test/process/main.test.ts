@@ -110,7 +110,7 @@ test('a bad setting stops the start and is named', async () => {
   expect(refused.stderr()).toContain('PROVIDER_TIMEOUT_MS')
 })
 
-test('T49: a killed service goes on where it was, a stopped one answers every charge under way', async () => {
+test('T49: after a kill the service completes what it had begun; a stopped one answers every charge under way', async () => {
   const first = await start()
   const shop = await openShopAndCharge(first.url)
   expect((await stat(join(dataDir, 'secrets', 'secrets.env'))).mode & 0o777).toBe(0o600)
@@ -143,7 +143,7 @@ test('T49: a killed service goes on where it was, a stopped one answers every ch
       body: { caja_id: box, external_reference: reference, amount: '5,00' },
     })
   const { body: waiting } = await order('CAJA-1', 'T-2')
-  const held = json(`${again.url}/orders/${String(waiting.order_id)}?wait=30`, {
+  const waitingRead = json(`${again.url}/orders/${String(waiting.order_id)}?wait=30`, {
     token: shop.token,
   })
   // The provider has done its part when the signal comes, and keeps its answers to three charges back.
@@ -159,7 +159,7 @@ test('T49: a killed service goes on where it was, a stopped one answers every ch
   for (const charge of charges) {
     expect(await charge).toMatchObject({ status: 201, body: { status: 'created' } })
   }
-  expect(await held).toMatchObject({ status: 200, body: { status: 'created' } })
+  expect(await waitingRead).toMatchObject({ status: 200, body: { status: 'created' } })
   expect(await again.ended).toBe(0)
   expect(again.stdout()).toContain('"stopped"')
   for (const output of [first.stdout(), again.stdout()]) {
@@ -224,7 +224,7 @@ test('T18, T46: with the real provider no sandbox listens, a second signal ends 
   const secondAt = performance.now()
   running.child.kill('SIGTERM')
   expect(await running.ended).toBe(1)
-  // Its status tells it from a finished stop, and the time from one that ran out of its 20 s.
+  // The exit code differs from that of a finished stop, and the time from a stop that used its 20 s.
   expect(performance.now() - secondAt).toBeLessThan(10_000)
   stuck.destroy()
 

@@ -43,7 +43,7 @@ async function stop({ child, ended }: RealProcess): Promise<void> {
 }
 
 test.skipIf(!postgresUrl)(
-  `db:move takes a shop to PostgreSQL while its tills go on asking (${needsPostgres})`,
+  `db:move takes a shop to PostgreSQL while its tills send requests (${needsPostgres})`,
   long,
   async () => {
     const dataDir = join(folder, 'data')
@@ -71,7 +71,7 @@ test.skipIf(!postgresUrl)(
   },
 )
 
-/** A web shop that counts what it is sent. */
+/** A web shop that counts the requests it gets. */
 async function openWebShop() {
   const sent: string[] = []
   const listener = createServer((request, response) => {
@@ -115,7 +115,7 @@ destinations:
 `
 
 test.skipIf(!postgresUrl)(
-  `after a restore flows send nothing twice, and tills lose nothing (${needsPostgres})`,
+  `after a restore flows send no item twice, and tills lose no sale (${needsPostgres})`,
   long,
   async () => {
     const shop = await openWebShop()

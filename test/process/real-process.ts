@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseEnv } from 'node:util'
 import packageJson from '../../package.json' with { type: 'json' }
 
-/** What `npm start` says of the memory: without it a process is measured that nobody runs. */
+/** The memory options of `npm start`, so that the measured process is the real one. */
 const memoryOptions = packageJson.scripts.start
   .split(' ')
   .filter((word) => word.startsWith('--max-'))
@@ -58,7 +58,7 @@ export function spawnService(env: Record<string, string>, folder = ownFolder): R
 
 /**
  * Versions from before loaded their modules while they waited for the database, and nothing of theirs is compiled yet: on a busy
- * machine they would not hear its answer in time.
+ * machine they would not get its answer in time.
  */
 function loadFirst(folder: string): string[] {
   return ['--import', pathToFileURL(join(folder, 'src/app/run-service.ts')).href]
@@ -107,7 +107,7 @@ const portsOfProcess = 400
 const processes = 50
 let offered = Math.trunc(process.pid / processes)
 
-/** A port that nobody listens at, nor will: processes begun one after the other choose from ranges of their own, in turn. */
+/** A free port that stays free: processes that start one after the other choose from different ranges. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < portsOfProcess; tries += 1) {
     const own = firstPort + (process.pid % processes) * portsOfProcess

@@ -171,7 +171,7 @@ test.skipIf(!postgresUrl)(
 )
 
 describe('after an exchange', () => {
-  test('T14: the old key may go, twice over, and the audit log verifies what it signed', async () => {
+  test('T14: the old key may be removed, also a second time, and the audit log verifies its signatures', async () => {
     const database = await openTestDatabase()
     const deps = { database, now: () => new Date(), sleep: wait }
     await manyClients(database, 3)
@@ -199,7 +199,7 @@ describe('after an exchange', () => {
     await database.close()
   })
 
-  test('a process that went on encrypting with the old key is noticed, and another run takes that along', async () => {
+  test('values that a process still encrypted with the old key are reported, and another run exchanges them', async () => {
     const database = await openTestDatabase()
     await manyClients(database, 2)
     const deps = { database, now: () => new Date(), sleep: wait }
@@ -214,7 +214,7 @@ describe('after an exchange', () => {
     await database.close()
   })
 
-  test('a key that is lost for good costs its clients their connection, and nobody else', async () => {
+  test('a lost key ends only the connections of the clients whose tokens it encrypted', async () => {
     const database = await openTestDatabase()
     await seedEncrypted(database, [old], 'before')
     await seedEncrypted(database, [fresh], 'after')
@@ -243,7 +243,7 @@ describe('after an exchange', () => {
     await database.close()
   })
 
-  test('a value that no key opens is named and left alone', async () => {
+  test('a value that no key decrypts is named and left unchanged', async () => {
     const database = await openTestDatabase()
     await manyClients(database, 2)
     const damaged = createEncryption([{ id: 'k1', key: randomBytes(32) }]).encrypt('x', 'y')

@@ -16,7 +16,7 @@ const items = 30
 
 type Sent = { by: string; id: string; round: number }
 
-/** A shop whose items all change when `change` is called, and that notes what arrives, and who sent it. */
+/** A shop whose items all change when `change` is called, and that records each request and its sender. */
 async function startShop() {
   let round = 1
   const sent: Sent[] = []
@@ -50,7 +50,7 @@ async function startShop() {
 }
 
 test.skipIf(!postgresUrl)(
-  `processes of the version before and of this one never deliver beside each other, whoever stops (${needsPostgres})`,
+  `processes of the version before and of this one never deliver at the same time, whichever stops (${needsPostgres})`,
   { timeout: 240_000, tags: ['long'] },
   async (context) => {
     const before = await checkOutVersionBefore().catch((error: unknown) =>
@@ -113,7 +113,7 @@ test.skipIf(!postgresUrl)(
       await start('after')
       for (let rounds = 0; rounds < 4; rounds += 1) expect(await arrive()).toBe('before')
       await stop(first)
-      // Whoever was the first to look delivers from then on, and the other one does not.
+      // The process that took the lease first delivers from then on, and the other one does not.
       const next = await arrive()
       expect(next).not.toBe('before')
       for (let rounds = 0; rounds < 4; rounds += 1) expect(await arrive()).toBe(next)

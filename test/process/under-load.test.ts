@@ -56,12 +56,12 @@ test.skipIf(!postgresUrl)(
         })
         expect(backup).toMatchObject({ code: 0, said: expect.stringContaining('read again') })
         expect(sold()).toBeGreaterThan(begun)
-        const noted = await db
+        const recorded = await db
           .selectFrom('settings')
           .select('updated_at')
           .where('name', '=', 'last_backup')
           .execute()
-        expect(noted).toHaveLength(1)
+        expect(recorded).toHaveLength(1)
         await sellMore(salesPerPart)
       }),
     )
@@ -125,7 +125,7 @@ afterAll(() => cluster?.remove())
 const needsCluster = 'needs the programs of a PostgreSQL server'
 
 test.skipIf(!cluster)(
-  `others take every connection of the server while tills charge, and give them back (${needsCluster})`,
+  `other clients take every connection of the server while tills charge, and release them (${needsCluster})`,
   long,
   async () => {
     const superuser = cluster?.url ?? ''
@@ -216,7 +216,7 @@ test.skipIf(!postgresUrl || !library)(
       LD_PRELOAD: library ?? '',
       FAKETIME_TIMESTAMP_FILE: shift,
       FAKETIME_NO_CACHE: '1',
-      // As on a real machine, whose monotonic clock nobody can set.
+      // As on a real machine, whose monotonic clock cannot be set.
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
       DONT_FAKE_MONOTONIC: '1',
     }

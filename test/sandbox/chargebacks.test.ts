@@ -89,14 +89,17 @@ test('a charge-back of an order has a case, both webhooks, and refuses refunds',
 test.each([
   ['win', true, 'reimbursed'],
   ['lose', false, 'settled'],
-])('a case that ends with %s decides by coverage_applied', async (deed, covered, detail) => {
+])('a case that ends with %s decides by coverage_applied', async (outcome, covered, detail) => {
   const { id } = await paidOrder(sandbox, shop, '100.00')
   const { body: made } = await open({ order_id: id, webhooks: 'none' })
   clock.advance(30 * 86_400_000)
-  await end(made.id, { do: deed, webhooks: 'case', form: 'action' })
-  const [, told] = await receiver.until(2)
-  expect(told?.body).toMatchObject({ action: 'chargebacks.updated', data: { id: Number(made.id) } })
-  expect(typeof told?.body.payment_id).toBe('number')
+  await end(made.id, { do: outcome, webhooks: 'case', form: 'action' })
+  const [, notified] = await receiver.until(2)
+  expect(notified?.body).toMatchObject({
+    action: 'chargebacks.updated',
+    data: { id: Number(made.id) },
+  })
+  expect(typeof notified?.body.payment_id).toBe('number')
   expect((await get(`/v1/chargebacks/${made.id}`)).body.coverage_applied).toBe(covered)
   expect((await getOrder(sandbox, shop, id)).body).toMatchObject({
     status: 'charged_back',
@@ -162,7 +165,7 @@ test.each([
   expect(after.body.transactions.payments[0].reference_id).toBe(number)
 })
 
-test('without an end of its own the work of the provider is ended by an act, and never by time', async () => {
+test('an order in processing without a set end ends by an act only, never by time', async () => {
   const { body: order } = await createOrder(sandbox, shop, '100.00')
   await act(sandbox, order.id, { do: 'process' })
   clock.advance(24 * 3_600_000)

@@ -74,7 +74,7 @@ it('passes through at_terminal at the set pace, four times slower to action_requ
   expect(await status(second)).toBe('action_required')
 })
 
-it('lets the first of two simulated ends win', async () => {
+it('takes only the first of two simulated ends', async () => {
   await call(sandbox, 'PUT', '/_sandbox/pace', { body: { event_ms: 1000 } })
   const { id } = (await createOrder(sandbox, shop)).body
   await simulate(id, { status: 'failed' })
@@ -103,7 +103,7 @@ it.each([
   expect((await getOrder(sandbox, shop, body.id)).body.status).toBe('created')
 })
 
-it('knows neither foreign nor production orders, and calls a bad id bad_request', async () => {
+it('finds neither orders of other sellers nor production orders, and answers bad_request to a bad id', async () => {
   const { body } = await createOrder(sandbox, shop)
   const other = await connect(sandbox, 5001)
   expect((await simulate(body.id, { status: 'processed' }, other.token)).status).toBe(404)

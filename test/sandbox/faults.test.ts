@@ -25,7 +25,7 @@ beforeEach(async () => {
 })
 afterEach(() => sandbox.close())
 
-function arm(...rules: object[]) {
+function setRules(...rules: object[]) {
   return call(sandbox, 'PUT', '/_sandbox/faults', { body: rules })
 }
 
@@ -33,14 +33,14 @@ const orders = { path: '/v1/orders', method: 'POST', count: 1 }
 
 describe('calls', () => {
   it.each(['drop_before', 'reset'])('%s cuts the connection and nothing happened', async (kind) => {
-    await arm({ ...orders, kind })
+    await setRules({ ...orders, kind })
     await expect(createOrder(sandbox, shop)).rejects.toThrow()
     expect(sandbox.ledger().orders).toEqual([])
     expect((await createOrder(sandbox, shop)).status).toBe(201)
   })
 
   it('drop_after cuts the connection although it happened; the same key finds it', async () => {
-    await arm({ ...orders, kind: 'drop_after' })
+    await setRules({ ...orders, kind: 'drop_after' })
     const again = { token: shop.token, key: newKey(), body: orderBody(shop) }
     await expect(call(sandbox, 'POST', '/v1/orders', again)).rejects.toThrow()
     const [made] = sandbox.ledger().orders
@@ -50,15 +50,15 @@ describe('calls', () => {
     expect(sandbox.ledger().orders).toHaveLength(1)
   })
 
-  it('a rule with an account leaves the other accounts alone', async () => {
+  it('a rule with an account does not affect other accounts', async () => {
     const other = await openShop(sandbox, 2_025_799_999)
-    await arm({ ...orders, kind: '500', user_id: shop.userId })
+    await setRules({ ...orders, kind: '500', user_id: shop.userId })
     expect((await createOrder(sandbox, other)).status).toBe(201)
     expect((await createOrder(sandbox, shop)).status).toBe(500)
   })
 
   it('torn_body sends half of an answer whose effect happened', async () => {
-    await arm({ ...orders, kind: 'torn_body' })
+    await setRules({ ...orders, kind: 'torn_body' })
     const torn = await new Promise<{ status: number; text: string; aborted: boolean }>(
       (resolve, reject) => {
         const sent = rawRequest(
@@ -97,7 +97,7 @@ describe('calls', () => {
     ['hang', 0],
     ['hang_after', 1],
   ])('%s never answers and leaves %i orders', async (kind, count) => {
-    await arm({ ...orders, kind })
+    await setRules({ ...orders, kind })
     const options = {
       method: 'POST',
       headers: {
@@ -113,14 +113,14 @@ describe('calls', () => {
   })
 
   it('latency delays and the call succeeds', async () => {
-    await arm({ ...orders, kind: 'latency', delay_ms: 40 })
+    await setRules({ ...orders, kind: 'latency', delay_ms: 40 })
     const started = performance.now()
     expect((await createOrder(sandbox, shop)).status).toBe(201)
     expect(performance.now() - started).toBeGreaterThanOrEqual(39)
   })
 
   it('answers statuses in the envelope of the path, with Retry-After', async () => {
-    await arm(
+    await setRules(
       { ...orders, kind: '429', retry_after: 7 },
       { path: '/oauth/token', kind: '429' },
       { path: '/users/me', kind: '5xx', status: 502 },
@@ -140,9 +140,9 @@ describe('calls', () => {
     expect(sandbox.ledger().orders).toEqual([])
   })
 
-  it('answers a named code, so that every documented refusal can be rehearsed', async () => {
+  it('answers any named code, so that every documented refusal can be tested', async () => {
     const path = '^/v1/orders/[^/]+/refund$'
-    await arm({
+    await setRules({
       path,
       kind: 'status',
       status: 425,
@@ -157,13 +157,13 @@ describe('calls', () => {
   })
 })
 
-describe('answers instead of the true one', () => {
+describe('wrong answers', () => {
   it.each([
     ['provider', 'application/json', '{"errors":[{"code":"forbidden"'],
     ['bare', 'application/json', '{"message":'],
     ['html', 'text/html', '<html>'],
   ])('status_after in the form %s denies what happened', async (form, type, begin) => {
-    await arm({ ...orders, kind: 'status_after', status: 403, code: 'forbidden', form })
+    await setRules({ ...orders, kind: 'status_after', status: 403, code: 'forbidden', form })
     const response = await fetch(`${sandbox.url}/v1/orders`, {
       method: 'POST',
       headers: {
@@ -180,7 +180,7 @@ describe('answers instead of the true one', () => {
   })
 
   it('status takes the same forms, and nothing happened', async () => {
-    await arm({ ...orders, kind: 'status', status: 404, form: 'html' })
+    await setRules({ ...orders, kind: 'status', status: 404, form: 'html' })
     const answer = await createOrder(sandbox, shop)
     expect(answer.status).toBe(404)
     expect(answer.headers.get('content-type')).toContain('text/html')
@@ -195,7 +195,7 @@ describe('a call that arrives late', () => {
     clock = createClock()
     sandbox = await startTestSandbox({ now: clock.now })
     shop = await openShop(sandbox)
-    await arm({ ...orders, kind: 'arrive_late', delay_ms: 7000 })
+    await setRules({ ...orders, kind: 'arrive_late', delay_ms: 7000 })
   })
   const send = (key: string) =>
     call(sandbox, 'POST', '/v1/orders', { token: shop.token, key, body: orderBody(shop) })
@@ -207,7 +207,7 @@ describe('a call that arrives late', () => {
     )
   }
 
-  it('is cut off at once and has its effect when its time comes', async () => {
+  it('gets no answer and has its effect after its delay', async () => {
     await expect(send('first')).rejects.toThrow()
     clock.advance(6999)
     expect((await getOrder(sandbox, shop, 'none')).status).toBe(400)
@@ -216,20 +216,20 @@ describe('a call that arrives late', () => {
     expect(keys()).toEqual(['first'])
   })
 
-  it('arrives by the clock when nobody calls', async () => {
-    await arm({ ...orders, kind: 'arrive_late', delay_ms: 0 })
+  it('arrives after its delay without another call', async () => {
+    await setRules({ ...orders, kind: 'arrive_late', delay_ms: 0 })
     await expect(send('first')).rejects.toThrow()
     await expect.poll(keys).toEqual(['first'])
   })
 
-  it('is overtaken by the next attempt under its key, and then does nothing more', async () => {
+  it('has no effect when the next attempt with its key has arrived first', async () => {
     await expect(send('first')).rejects.toThrow()
     const { body } = await send('first')
     expect(await arrive()).toMatchObject({ status: 201 })
     expect(sandbox.ledger().orders.map(({ id }) => id)).toEqual([body.id])
   })
 
-  it('comes before everybody who calls after its time', async () => {
+  it('has its effect before calls after its time', async () => {
     await expect(send('first')).rejects.toThrow()
     clock.advance(7000)
     const answers = await Promise.all(Array.from({ length: 5 }, () => createOrder(sandbox, shop)))
@@ -237,16 +237,16 @@ describe('a call that arrives late', () => {
     expect(keys()).toEqual(['first'])
   })
 
-  it('finds the terminal taken by another order, and does nothing', async () => {
+  it('has no effect when another order is on the terminal', async () => {
     await expect(send('first')).rejects.toThrow()
     await send('another')
     expect(await arrive()).toMatchObject({ status: 409 })
     expect(keys()).toEqual(['another'])
   })
 
-  it('takes the terminal that was taken when a later attempt was refused', async () => {
+  it('takes a terminal that is free again after a later attempt was refused', async () => {
     const { body } = await call(sandbox, 'DELETE', '/_sandbox/faults').then(() => send('another'))
-    await arm({ ...orders, kind: 'arrive_late', delay_ms: 7000 })
+    await setRules({ ...orders, kind: 'arrive_late', delay_ms: 7000 })
     await expect(send('first')).rejects.toThrow()
     expect((await send('first')).status).toBe(409)
     await act(sandbox, body.id, { do: 'pay' })
@@ -254,8 +254,8 @@ describe('a call that arrives late', () => {
     expect(keys()).toEqual(['another', 'first'])
   })
 
-  it('may be answered by the gateway that holds it, or not at all', async () => {
-    await arm(
+  it('gets an answer of the gateway, or none', async () => {
+    await setRules(
       { ...orders, kind: 'arrive_late', answer: 'status', form: 'html', delay_ms: 7000 },
       { path: '/cancel$', kind: 'arrive_late', answer: 'hang', delay_ms: 7000 },
     )
@@ -274,7 +274,7 @@ describe('a call that arrives late', () => {
 })
 
 describe('what no document describes', () => {
-  it('somebody else puts an order on the terminal', async () => {
+  it('another application puts an order on the terminal', async () => {
     const placed = await call(sandbox, 'POST', '/_sandbox/orders', { body: orderBody(shop) })
     expect(placed).toMatchObject({
       status: 201,
@@ -289,7 +289,7 @@ describe('what no document describes', () => {
     expect((await createOrder(sandbox, shop)).status).toBe(201)
   })
 
-  it('an order may show a state and payments of its own, and the books keep to the truth', async () => {
+  it('an order may show another state and other payments, and the ledger keeps the true ones', async () => {
     const { id, paymentId } = await paidOrder(sandbox, shop, '10.00')
     const { payments } = (await getOrder(sandbox, shop, id)).body.transactions
     const shown = {
@@ -308,7 +308,7 @@ describe('what no document describes', () => {
     expect((await getOrder(sandbox, shop, id)).body.status).toBe('processed')
   })
 
-  it('a key may be forgotten before its day is over', async () => {
+  it('a key may end before its day is over', async () => {
     const again = { token: shop.token, key: newKey(), body: { ...orderBody(shop) } }
     await call(sandbox, 'POST', '/v1/orders', again)
     await call(sandbox, 'PUT', '/_sandbox/keys', { body: { memory_ms: 0 } })
@@ -319,10 +319,10 @@ describe('what no document describes', () => {
   })
 })
 
-it('of one call both faults happen: the effect, a wrong answer, and it late', async () => {
+it('one call may have two faults: a wrong answer after the effect, and a delay', async () => {
   const { id } = await paidOrder(sandbox, shop, '10.00')
   const path = '/refund$'
-  await arm(
+  await setRules(
     { path, kind: 'latency_after', delay_ms: 20 },
     { path, kind: 'status_after', status: 502 },
   )
@@ -335,7 +335,7 @@ it('of one call both faults happen: the effect, a wrong answer, and it late', as
 describe('rules', () => {
   it('fire by chance in the same places for the same seed', async () => {
     const pattern = async (seed: number) => {
-      await arm({ path: '/users/me', kind: '500', chance: 0.4, seed })
+      await setRules({ path: '/users/me', kind: '500', chance: 0.4, seed })
       const seen: number[] = []
       for (let i = 0; i < 24; i += 1) {
         seen.push((await call(sandbox, 'GET', '/users/me', { token: shop.token })).status)
@@ -349,14 +349,14 @@ describe('rules', () => {
     expect(await pattern(8)).not.toBe(first)
   })
 
-  it('stop after their count, spare other methods and the control surface, and can be cleared', async () => {
-    await arm({ path: '/', kind: '500', count: 2, method: 'get' })
+  it('end after their count, do not affect other methods and the control surface, and can be cleared', async () => {
+    await setRules({ path: '/', kind: '500', count: 2, method: 'get' })
     const me = async () => (await call(sandbox, 'GET', '/users/me', { token: shop.token })).status
     expect((await createOrder(sandbox, shop)).status).toBe(201)
     expect([await me(), await me(), await me()]).toEqual([500, 500, 200])
     const listed = await call(sandbox, 'GET', '/_sandbox/faults')
     expect(listed.body.rules[0]).toMatchObject({ fired: 2, met: 3, kind: 'status', status: 500 })
-    await arm({ path: '/', kind: '500' })
+    await setRules({ path: '/', kind: '500' })
     await call(sandbox, 'DELETE', '/_sandbox/faults')
     expect(await me()).toBe(200)
   })
@@ -365,7 +365,7 @@ describe('rules', () => {
     const other = await openShop(sandbox, 2_025_799_999)
     const me = async (who: Shop) =>
       (await call(sandbox, 'GET', '/users/me', { token: who.token })).status
-    await arm({ path: '/users/me', kind: '503', skip: 1, count: 1, user_id: shop.userId })
+    await setRules({ path: '/users/me', kind: '503', skip: 1, count: 1, user_id: shop.userId })
     const more = [{ path: '/users/me', kind: '500', user_id: other.userId }]
     await call(sandbox, 'POST', '/_sandbox/faults', { body: more })
     expect([await me(shop), await me(shop), await me(shop)]).toEqual([200, 503, 200])
@@ -385,8 +385,8 @@ describe('rules', () => {
     [{ kind: 'arrive_late', answer: 'twice' }, 'answer'],
     [{ kind: 'refund_processing', ends: 'perhaps' }, 'ends'],
   ])('refuses %o and keeps the old ones', async (rule, word) => {
-    await arm({ path: '/', kind: '429' })
-    const answer = await arm(rule)
+    await setRules({ path: '/', kind: '429' })
+    const answer = await setRules(rule)
     expect(answer.status).toBe(400)
     expect(answer.body).toMatchObject({ code: 'BAD_REQUEST', error: expect.stringContaining(word) })
     expect((await call(sandbox, 'GET', '/_sandbox/faults')).body.rules).toHaveLength(1)
@@ -394,7 +394,7 @@ describe('rules', () => {
 })
 
 it('keeps a log of what callers sent, without their secrets', async () => {
-  await arm({ ...orders, kind: 'drop_before' })
+  await setRules({ ...orders, kind: 'drop_before' })
   await expect(createOrder(sandbox, shop)).rejects.toThrow()
   const { requests } = (await call(sandbox, 'GET', '/_sandbox/requests')).body
   const last = requests.at(-1)

@@ -48,7 +48,7 @@ async function restart(sandbox: Sandbox, options: Parameters<typeof startTestSan
 
 const file = () => join(dataDir, 'ledger.ndjson')
 
-it('brings everything back after a restart', async () => {
+it('has all data after a restart', async () => {
   let sandbox = await start()
   const { info } = sandbox
   const shop = await openShop(sandbox)
@@ -91,7 +91,7 @@ it('brings everything back after a restart', async () => {
   expect(twice.body.error).toBe('invalid_grant')
 })
 
-it('sends webhooks that were owed before the restart', async () => {
+it('sends webhooks that were not delivered before the restart', async () => {
   const down = await startReceiver([503])
   let sandbox = await start({ webhookUrl: down.url })
   const shop = await openShop(sandbox)
@@ -106,7 +106,7 @@ it('sends webhooks that were owed before the restart', async () => {
   await up.close()
 })
 
-it('lets simulated events and expiry happen across a restart', async () => {
+it('completes simulated events and expiry after a restart', async () => {
   let sandbox = await start({ pace: { fetchMs: 0, eventMs: 1000 } })
   const shop = await openShop(sandbox)
   const { id } = (await createOrder(sandbox, shop)).body
@@ -130,7 +130,7 @@ it('has each effect in the file before it answers or drops', async () => {
   expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ seq: lines.length, kind: 'order.created' })
 })
 
-it('writes an order, its memory and its webhook as one line', async () => {
+it('writes an order, its idempotency key and its webhook as one line', async () => {
   const receiver = await startReceiver([500])
   const sandbox = await start({ webhookUrl: receiver.url })
   const shop = await openShop(sandbox)
@@ -166,7 +166,7 @@ it('refuses a second sandbox on the same folder', async () => {
   await expect(start()).rejects.toThrow('another sandbox is running')
 })
 
-it('runs alone, says how to be found, and ends cleanly', async () => {
+it('runs as its own process, prints the settings of a service, and ends cleanly', async () => {
   const child = spawn(process.execPath, ['src/commands/run-sandbox.ts'], {
     env: {
       ...process.env,

@@ -155,7 +155,7 @@ describe('tokens', () => {
     expect((await renew(second.body.refresh_token)).status).toBe(200)
   })
 
-  it('lets access tokens die after 180 days', async () => {
+  it('ends access tokens after 180 days', async () => {
     const { token: access } = await connect(sandbox)
     clock.advance(180 * 86_400_000 - 1)
     expect((await call(sandbox, 'GET', '/users/me', { token: access })).status).toBe(200)
@@ -186,7 +186,7 @@ describe('tokens', () => {
     expect(answer).toMatchObject({ status: 400, body: { error, status: 400 } })
   })
 
-  it('demands the verifier in so many words', async () => {
+  it('requires the verifier', async () => {
     const answer = await token(sandbox, {
       grant_type: 'authorization_code',
       code: await approve(sandbox),
@@ -226,7 +226,7 @@ describe('tokens', () => {
   })
 })
 
-it('ends every token of a seller who takes the permission back, and says so', async () => {
+it('ends every token of a seller who revokes the permission, and sends a webhook', async () => {
   const receiver = await startReceiver()
   sandbox.setWebhookUrl(receiver.url)
   const { token: access, refreshToken, userId } = await connect(sandbox)

@@ -15,7 +15,7 @@ import {
   verifier,
 } from './support.ts'
 
-// The SDK has no option for its address; this is where it keeps it.
+// The SDK has no option for its address, only this field.
 const { AppConfig } = createRequire(import.meta.url)('mercadopago/dist/utils/config') as {
   AppConfig: { BASE_URL: string }
 }
@@ -38,12 +38,12 @@ afterAll(async () => {
   await receiver.close()
 })
 
-/** The SDK writes options of one call into its config, where they leak into the next: a new one each time. */
+/** The SDK writes options of one call into its config, so each call needs a new one. */
 function config(accessToken = shop.token): MercadoPagoConfig {
   return new MercadoPagoConfig({ accessToken, options: { timeout: 5000, maxRetries: 0 } })
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the SDK's types know no Point orders
+// biome-ignore lint/suspicious/noExplicitAny: the SDK's types have no Point orders
 const untyped = (value: unknown): any => value
 
 async function sdkOrder(amount: string): Promise<{ id: string; paymentId: string }> {

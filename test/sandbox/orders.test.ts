@@ -90,7 +90,7 @@ describe('create', () => {
     })
   })
 
-  it('lets one terminal hold one unfinished order, and another terminal go on', async () => {
+  it('allows one unfinished order per terminal, and one at another terminal', async () => {
     const first = await createOrder(sandbox, shop)
     const second = await createOrder(sandbox, shop)
     expect(second).toMatchObject({
@@ -111,7 +111,7 @@ describe('create', () => {
     expect(sandbox.ledger().orders).toHaveLength(1)
   })
 
-  it('refuses a terminal of somebody else and an unknown one in the same way', async () => {
+  it('refuses a terminal of another seller and an unknown one in the same way', async () => {
     const other = await openShop(sandbox, 5001)
     const refused = {
       status: 403,
@@ -258,7 +258,7 @@ describe('create', () => {
 })
 
 describe('idempotency memory', () => {
-  it('gives back the first order, as it is now, for the same key and body', async () => {
+  it('answers with the first order, as it is now, for the same key and body', async () => {
     const body = orderBody(shop)
     const first = await post('/v1/orders', { key: 'k1', body })
     await act(sandbox, first.body.id, { do: 'pay' })
@@ -278,7 +278,7 @@ describe('idempotency memory', () => {
     expect(sandbox.ledger().orders).toHaveLength(1)
   })
 
-  it('refuses another body for 24 hours, then forgets', async () => {
+  it('refuses another body for 24 hours, then takes the key again', async () => {
     const first = await post('/v1/orders', { key: 'k1', body: orderBody(shop) })
     await act(sandbox, first.body.id, { do: 'pay' })
     const other = orderBody(shop, '5.00')
@@ -293,7 +293,7 @@ describe('idempotency memory', () => {
     expect(later.body.id).not.toBe(first.body.id)
   })
 
-  it('keeps keys apart by seller and by endpoint', async () => {
+  it('stores keys by seller and by endpoint', async () => {
     const other = await openShop(sandbox, 5001)
     const mine = await post('/v1/orders', { key: 'k1', body: orderBody(shop) })
     const theirs = await call(sandbox, 'POST', '/v1/orders', {
@@ -335,7 +335,7 @@ describe('read and search', () => {
     return call(sandbox, 'POST', `/v1/orders/${id}/cancel`, { token, key: newKey() })
   }
 
-  it('forgets orders older than three months', async () => {
+  it('shows no orders older than three months', async () => {
     const { body } = await createOrder(sandbox, shop)
     clock.advance(93 * 86_400_000)
     expect((await getOrder(sandbox, shop, body.id)).status).toBe(404)
@@ -405,7 +405,7 @@ describe('cancel', () => {
     expect(asked).toMatchObject(refused)
   })
 
-  it('takes a request at the terminal with the header, and leaves the end to the terminal', async () => {
+  it('takes a cancel at the terminal with the header, and the terminal ends the order', async () => {
     const headers = { 'x-allow-cancelable-status': 'at_terminal,created' }
     const { body } = await createOrder(sandbox, shop)
     await act(sandbox, body.id, { do: 'fetch' })
@@ -442,7 +442,7 @@ describe('cancel', () => {
 })
 
 describe('time', () => {
-  it('expires after a quarter of an hour unless told otherwise', async () => {
+  it('expires after a quarter of an hour without an expiration_time', async () => {
     const { body } = await createOrder(sandbox, shop)
     clock.advance(900_000 - 1)
     expect((await getOrder(sandbox, shop, body.id)).body.status).toBe('created')

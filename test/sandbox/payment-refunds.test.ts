@@ -38,7 +38,7 @@ const slowly = (rule: object = {}) =>
     body: [{ path: '/refunds$', kind: 'refund_processing', count: 1, ...rule }],
   })
 
-test('a refund of a payment is in process until it is told how to end', async () => {
+test('a refund of a payment is in process until an act ends it', async () => {
   const payment = await typed()
   await slowly()
   expect((await refund(payment, 30)).body).toMatchObject({ status: 'in_process', amount: 30 })
@@ -47,7 +47,7 @@ test('a refund of a payment is in process until it is told how to end', async ()
     transaction_amount_refunded: 0,
     refunds: [{ status: 'in_process' }],
   })
-  // What is under way may not be given back twice.
+  // The amount of a refund in process cannot be refunded again.
   expect((await refund(payment, 80)).status).toBe(400)
   const act = (body: object) => call(sandbox, 'POST', `/_sandbox/payments/${payment}/act`, { body })
   expect((await act({ do: 'end_refund', as: 'rejected' })).body).toMatchObject({

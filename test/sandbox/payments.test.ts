@@ -28,7 +28,7 @@ async function paid(amount: string, act: object = {}) {
   return { orderId: order.body.id, number: body.transactions.payments[0].reference_id as string }
 }
 
-test('the payment behind an order is read by its number, with charges that leave its net to the cent', async () => {
+test('the payment of an order is read by its number, and its charges leave its net amount to the cent', async () => {
   const { orderId, number } = await paid('1000.00', { installments: 3 })
   const { status, body } = await get(`/v1/payments/${number}`)
   expect(status).toBe(200)
@@ -53,7 +53,7 @@ test('the payment behind an order is read by its number, with charges that leave
   expect((await get('/v1/payments/1')).status).toBe(404)
 })
 
-test('the search pages, by box and by time, and lags behind as it is told to', async () => {
+test('the search of payments pages, filters by box and time, and is late by the set time', async () => {
   clock.advance(3_600_000)
   const begin = clock.now().toISOString()
   await call(sandbox, 'POST', '/_sandbox/payments', {

@@ -27,7 +27,7 @@ afterEach(() => sandbox.close())
 
 const part = (id: string, amount: string) => ({ transactions: [{ id, amount }] })
 
-it('gives everything back without a body', async () => {
+it('refunds the whole amount without a body', async () => {
   const { id, paymentId } = await paidOrder(sandbox, shop, '100.00')
   const answer = await refund(sandbox, shop, id)
   expect(answer.status).toBe(201)
@@ -78,7 +78,7 @@ it('refunds the rest when a total refund follows parts', async () => {
   expect(sandbox.ledger()).toMatchObject({ refunds: 2, refunded_total: '10.00' })
 })
 
-it('never gives back more than was paid, however many race', async () => {
+it('never refunds more than was paid, also for many requests at once', async () => {
   const { id, paymentId } = await paidOrder(sandbox, shop, '100.00')
   const answers = await Promise.all([
     ...Array.from({ length: 5 }, () =>
@@ -94,7 +94,7 @@ it('never gives back more than was paid, however many race', async () => {
   expect(given).toBe(100)
 })
 
-it('gives back once for one key, and refuses another body under it', async () => {
+it('refunds once for one key, and refuses another body with it', async () => {
   const { id, paymentId } = await paidOrder(sandbox, shop, '100.00')
   const body = part(paymentId, '10.00')
   const answers = await Promise.all(
@@ -136,7 +136,7 @@ it('takes no partial refund of an order with a tip, but a total one', async () =
   expect(total.body.transactions.refunds[0].amount).toBe('11.00')
 })
 
-it('refunds 90 days long', async () => {
+it('refunds for 90 days', async () => {
   const { id, paymentId } = await paidOrder(sandbox, shop)
   clock.advance(90 * 86_400_000)
   expect((await refund(sandbox, shop, id, { body: part(paymentId, '1.00') })).status).toBe(201)
@@ -169,7 +169,7 @@ it('refuses orders that are not paid, unknown payments, other sellers and odd bo
 })
 
 describe('a refund that is processing first', () => {
-  const arm = (rule: object) =>
+  const setRules = (rule: object) =>
     call(sandbox, 'PUT', '/_sandbox/faults', {
       body: [{ path: '/refund$', kind: 'refund_processing', ...rule }],
     })
@@ -179,7 +179,7 @@ describe('a refund that is processing first', () => {
     ['failed', 'processed', undefined],
   ])('ends as %s after its time, and the order is %s', async (ends, status, refunded) => {
     const { id } = await paidOrder(sandbox, shop, '100.00')
-    await arm({ delay_ms: 60_000, ends })
+    await setRules({ delay_ms: 60_000, ends })
     const answer = await refund(sandbox, shop, id)
     expect(answer).toMatchObject({ status: 201, body: { status: 'refunded' } })
     expect(answer.body.transactions.refunds[0].status).toBe('processing')
@@ -194,18 +194,18 @@ describe('a refund that is processing first', () => {
       expect(body.transactions.refunds[0].status).toBe(ends)
       expect(body.transactions.payments[0].refunded_amount).toBe(refunded)
       expect(body.transactions.payments[0].status).toBe(status)
-      const [told] = await receiver.until(1)
-      expect(told?.body.data).toMatchObject({ id, status })
+      const [notified] = await receiver.until(1)
+      expect(notified?.body.data).toMatchObject({ id, status })
       expect(receiver.received).toHaveLength(1)
     } finally {
       await receiver.close()
     }
   })
 
-  it('gives only its own amount back when it fails', async () => {
+  it('takes back only its own amount when it fails', async () => {
     const { id, paymentId } = await paidOrder(sandbox, shop, '100.00')
     await refund(sandbox, shop, id, { body: part(paymentId, '30.00') })
-    await arm({ count: 1 })
+    await setRules({ count: 1 })
     await refund(sandbox, shop, id)
     await act(sandbox, id, { do: 'end_refund', as: 'failed' })
     expect(sandbox.ledger().orders[0]).toMatchObject({
@@ -224,9 +224,9 @@ describe('a refund that is processing first', () => {
     })
   })
 
-  it('ends when it is told to, once', async () => {
+  it('ends once, by an act', async () => {
     const { id } = await paidOrder(sandbox, shop, '100.00')
-    await arm({})
+    await setRules({})
     const { body } = await refund(sandbox, shop, id)
     const end = { do: 'end_refund', refund_id: body.transactions.refunds[0].id, as: 'processed' }
     clock.advance(86_400_000)
@@ -238,7 +238,7 @@ describe('a refund that is processing first', () => {
   })
 })
 
-it('the panel gives back and cancels beside every caller', async () => {
+it('the panel refunds and cancels without a caller', async () => {
   const { id } = await paidOrder(sandbox, shop, '100.00')
   await act(sandbox, id, { do: 'refund', amount: '30.00' })
   expect((await act(sandbox, id, { do: 'refund', amount: '70.01' })).status).toBe(409)
@@ -254,7 +254,7 @@ it('the panel gives back and cancels beside every caller', async () => {
   expect((await act(sandbox, open.body.id, { do: 'refund' })).status).toBe(409)
 })
 
-it('names in a refund of instalments with interest what the shop gives, or what the buyer gets', async () => {
+it('shows a refund of instalments with interest as the amount of the shop or of the buyer', async () => {
   const how = { installments: 6, interest_amount: '1.84' }
   const plain = await paidOrder(sandbox, shop, '10.00', how)
   const shown = await call(sandbox, 'GET', `/v1/orders/${plain.id}`, { token: shop.token })
@@ -272,7 +272,7 @@ it('names in a refund of instalments with interest what the shop gives, or what 
   expect(ofBuyer.body.transactions.refunds[0].amount).toBe('11.84')
 })
 
-it('takes a payment of less than the order, and gives back no more', async () => {
+it('takes a payment of less than the order, and refunds no more than it', async () => {
   const { id, paymentId } = await paidOrder(sandbox, shop, '10.00', { paid_amount: '6.00' })
   const tooMuch = await refund(sandbox, shop, id, { body: part(paymentId, '7.00') })
   expect(tooMuch.body.errors[0].code).toBe('refund_amount_exceeds')

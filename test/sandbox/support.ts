@@ -14,7 +14,7 @@ export type Answer = {
   body: any
 }
 
-/** A clock that moves only when told to. */
+/** A clock that moves only by `advance`. */
 export function createClock(start = '2026-11-20T14:00:00.000Z') {
   let now = Date.parse(start)
   return {
@@ -73,7 +73,7 @@ export function authorizationPath(sandbox: Sandbox, changes: Record<string, stri
   return `/authorization?${query}`
 }
 
-/** An authorization code as the redirect brings it. */
+/** An authorization code from the redirect. */
 export async function approve(sandbox: Sandbox, user?: number): Promise<string> {
   const answer = await call(sandbox, 'GET', authorizationPath(sandbox), {
     headers: {
@@ -199,7 +199,7 @@ export async function refund(
 // biome-ignore lint/suspicious/noExplicitAny: webhook bodies differ by topic
 export type Received = { url: URL; headers: IncomingHttpHeaders; body: any }
 
-/** A service that receives webhooks and answers what `answers` holds, then 200. */
+/** A service that receives webhooks and answers with `answers`, then 200. */
 export async function startReceiver(answers: number[] = []) {
   const received: Received[] = []
   const waiting: (() => void)[] = []
@@ -220,7 +220,7 @@ export async function startReceiver(answers: number[] = []) {
   return {
     url: `http://127.0.0.1:${port}/webhooks`,
     received,
-    /** Resolves with the webhooks that fit once this many have arrived; gives up after two seconds. */
+    /** Resolves with the webhooks that fit once this many have arrived; fails after two seconds. */
     until: async (count: number, fits: (one: Received) => boolean = () => true) => {
       const giveUp = AbortSignal.timeout(2000)
       for (;;) {

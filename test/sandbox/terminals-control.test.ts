@@ -110,7 +110,7 @@ describe('pairing', () => {
 })
 
 describe('the buyer', () => {
-  it('goes the legal ways only', async () => {
+  it('makes only transitions that are allowed', async () => {
     const { id } = (await createOrder(sandbox, shop)).body
     const fetched = await act(sandbox, id, { do: 'fetch' })
     expect(fetched).toMatchObject({ status: 200, body: { id, status: 'at_terminal' } })
@@ -146,7 +146,7 @@ describe('the buyer', () => {
     expect(payment.payment_method).toMatchObject({ type: 'debit_card', id: 'debvisa' })
   })
 
-  it('can be made to pay after the close, for rehearsing the surprise', async () => {
+  it('can pay after the close by force', async () => {
     const { id } = (await createOrder(sandbox, shop)).body
     await act(sandbox, id, { do: 'expire' })
     await act(sandbox, id, { do: 'pay', force: true })
@@ -161,7 +161,7 @@ describe('the buyer', () => {
     [{ do: 'pay', installments: 0 }, 'installments'],
     [{ do: 'decline', status_detail: 'bored' }, 'status_detail'],
     [{ do: 'pay', amount: '1.00' }, 'amount'],
-  ])('is told what is wrong with %o', async (body, words) => {
+  ])('gets an error that names what is wrong in %o', async (body, words) => {
     const { id } = (await createOrder(sandbox, shop)).body
     const answer = await act(sandbox, id, body)
     expect(answer).toMatchObject({ status: 400, body: { error: expect.stringContaining(words) } })
@@ -170,7 +170,7 @@ describe('the buyer', () => {
 })
 
 describe('control surface', () => {
-  it('tells its credentials and books', async () => {
+  it('shows its credentials and its ledger', async () => {
     const info = await call(sandbox, 'GET', '/_sandbox/info')
     expect(info.body).toEqual(sandbox.info)
     const { id } = (await createOrder(sandbox, shop, '12.30')).body
@@ -196,7 +196,7 @@ describe('control surface', () => {
     expect(short.body).toEqual({ ...body, effects: undefined })
   })
 
-  it('shows the page everything but credentials', async () => {
+  it('shows the page everything except credentials', async () => {
     const { id } = (await createOrder(sandbox, shop)).body
     const { body } = await call(sandbox, 'GET', '/_sandbox/state')
     expect(body.terminals[0]).toMatchObject({

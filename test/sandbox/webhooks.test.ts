@@ -42,14 +42,14 @@ function signed({ headers }: Received, dataId: string, secret = sandbox.info.web
   return signManifest(secret ?? '', manifest) === v1
 }
 
-/** Lets webhooks that were wrongly made arrive too, before a test claims that there are none. */
+/** Waits so that a wrong webhook would arrive, before a test expects none. */
 async function settled() {
   await new Promise((resolve) => setTimeout(resolve, 30))
   return receiver.received
 }
 
 describe('bodies', () => {
-  it('says processed with payment, method and reference, and nothing before', async () => {
+  it('sends order.processed with payment, method and reference, and nothing before', async () => {
     const { id, paymentId } = await paidOrder(sandbox, shop, '1234.50', {
       payment_method_type: 'credit_card',
       payment_method_id: 'master',
@@ -113,7 +113,7 @@ describe('bodies', () => {
     expect(names).toEqual(members?.sort())
   })
 
-  it('sends order.refunded for a part and for the whole, told apart by status', async () => {
+  it('sends order.refunded for a part and for the whole, with different statuses', async () => {
     const { id, paymentId } = await paidOrder(sandbox, shop, '10.00')
     await refund(sandbox, shop, id, { body: { transactions: [{ id: paymentId, amount: '4.00' }] } })
     await refund(sandbox, shop, id)
@@ -167,7 +167,7 @@ describe('signature', () => {
 })
 
 describe('delivery', () => {
-  it('tries again at the set times until it hears 200', async () => {
+  it('tries again at the set times until a 200', async () => {
     await sandbox.close()
     await receiver.close()
     receiver = await startReceiver([500, 404])
@@ -179,30 +179,30 @@ describe('delivery', () => {
     shop = await openShop(sandbox)
     const { id } = await paidOrder(sandbox, shop)
     await receiver.until(1)
-    // The failure counts from when the sandbox heard of it.
+    // The delay counts from the failure at the sandbox.
     await settled()
     expect(sandbox.ledger().webhooks_pending).toBe(1)
     clock.advance(999)
-    await nudge()
+    await runLoop()
     expect(await settled()).toHaveLength(1)
     clock.advance(1)
-    await nudge()
+    await runLoop()
     await receiver.until(2)
     await settled()
     clock.advance(5000)
-    await nudge()
+    await runLoop()
     const hooks = await receiver.until(3)
     expect(hooks.map(({ headers }) => headers['x-retry'])).toEqual(['0', '1', '2'])
     expect(new Set(hooks.map(({ headers }) => headers['x-request-id'])).size).toBe(1)
     expect(hooks.every((hook) => signed(hook, id.toLowerCase()))).toBe(true)
     clock.advance(86_400_000)
-    await nudge()
+    await runLoop()
     expect(await settled()).toHaveLength(3)
     expect(sandbox.ledger().webhooks_pending).toBe(0)
   })
 
-  /** The timer waits for real time; a clock that was moved by hand needs a wake-up. */
-  function nudge() {
+  /** The timer waits for real time; after `advance` the loop must run once. */
+  function runLoop() {
     return put('/_sandbox/pace', {})
   }
 
@@ -219,10 +219,10 @@ describe('delivery', () => {
 })
 
 describe('faults', () => {
-  const arm = (rule: object) => put('/_sandbox/faults', [{ count: 1, ...rule }])
+  const setRules = (rule: object) => put('/_sandbox/faults', [{ count: 1, ...rule }])
 
-  it('loses one', async () => {
-    await arm({ kind: 'missing', path: 'order.processed' })
+  it('does not send one', async () => {
+    await setRules({ kind: 'missing', path: 'order.processed' })
     await paidOrder(sandbox, shop)
     const second = await paidOrder(sandbox, shop)
     const [hook] = await receiver.until(1)
@@ -230,8 +230,8 @@ describe('faults', () => {
     expect(await settled()).toHaveLength(1)
   })
 
-  it('doubles one, each with its own request id', async () => {
-    await arm({ kind: 'duplicate' })
+  it('sends one twice, each with its own request id', async () => {
+    await setRules({ kind: 'duplicate' })
     await paidOrder(sandbox, shop)
     const hooks = await receiver.until(2)
     expect(hooks[0]?.body).toEqual(hooks[1]?.body)
@@ -239,7 +239,7 @@ describe('faults', () => {
   })
 
   it('signs one with a wrong secret', async () => {
-    await arm({ kind: 'bad_signature' })
+    await setRules({ kind: 'bad_signature' })
     const { id } = await paidOrder(sandbox, shop)
     const [hook] = await receiver.until(1)
     if (hook === undefined) throw new Error('no webhook')
@@ -247,7 +247,7 @@ describe('faults', () => {
   })
 
   it('sends one late', async () => {
-    await arm({ kind: 'late', delay_ms: 60_000 })
+    await setRules({ kind: 'late', delay_ms: 60_000 })
     await paidOrder(sandbox, shop)
     expect(await settled()).toEqual([])
     clock.advance(60_000)
@@ -255,8 +255,8 @@ describe('faults', () => {
     await receiver.until(1)
   })
 
-  it('lets a later one overtake', async () => {
-    await arm({ kind: 'reorder', path: 'order.processed' })
+  it('sends a later one first', async () => {
+    await setRules({ kind: 'reorder', path: 'order.processed' })
     const { id } = await paidOrder(sandbox, shop)
     expect(await settled()).toEqual([])
     await refund(sandbox, shop, id)

@@ -26,7 +26,7 @@ const help: CommandHelp = {
   ],
   exitCodes: [
     [0, 'every change arrived, no poll was late, memory was flat'],
-    [1, 'a line says what was not so'],
+    [1, 'a line names each problem'],
     [2, 'the command line is wrong'],
   ],
   example: 'npm run soak -- --minutes 60 --embedded',

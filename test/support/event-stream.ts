@@ -10,7 +10,7 @@ export type OpenStream = {
   rest(): Promise<ReceivedEvent[]>
   /** All text that came so far. */
   text(): string
-  hangUp(): void
+  disconnect(): void
 }
 
 /** Opens a stream of server-sent events over a real socket; the app begins to listen when it does not yet. */
@@ -37,8 +37,8 @@ export async function openStream(
       const blocks = unread.split('\n\n')
       unread = blocks.pop() ?? ''
       for (const block of blocks) {
-        const told = parse(block)
-        if (told) yield told
+        const event = parse(block)
+        if (event) yield event
       }
     }
   })()
@@ -52,7 +52,7 @@ export async function openStream(
       return all
     },
     text: () => text,
-    hangUp: () => aborted.abort(),
+    disconnect: () => aborted.abort(),
   }
 }
 

@@ -1,11 +1,11 @@
 import { errorCatalogue } from '../../src/errors/app-error.ts'
-import { type Document, type Operation, told } from './document.ts'
+import { type Document, describeErrors, type Operation } from './document.ts'
 import type { Answer } from './send.ts'
 
-/** What an answer breaks of what the document promises. `kind` is the same for breaches of one cause. */
+/** A rule of the document that an answer breaks. `kind` is the same for one cause. */
 export type Breach = { kind: string; text: string }
 
-export type Judge = (method: string, target: string, answer: Answer) => Breach[]
+export type AnswerCheck = (method: string, target: string, answer: Answer) => Breach[]
 
 /** Pages and their parts, which the documents leave out. */
 const pagePaths =
@@ -38,19 +38,19 @@ const everywhere: Record<string, RegExp> = {
   'cache-control': /./,
 }
 
-export function createJudge(
+export function createAnswerCheck(
   document: Document,
   style: 'coded' | 'plain',
   canaries: () => readonly string[],
-): Judge {
+): AnswerCheck {
   const errorBody = document.named(style === 'coded' ? 'ErrorBody' : 'PlainErrorBody')
 
-  const judgeError = (
+  const checkError = (
     answer: Answer,
     body: unknown,
     operation: Operation | undefined,
   ): Breach[] => {
-    if (!errorBody(body)) return [{ kind: 'error shape', text: told(errorBody.errors) }]
+    if (!errorBody(body)) return [{ kind: 'error shape', text: describeErrors(errorBody.errors) }]
     if (style === 'plain') return []
     const { code } = body as { code: keyof typeof errorCatalogue }
     const { status } = errorCatalogue[code]
@@ -71,7 +71,7 @@ export function createJudge(
       return [{ kind: `status ${answer.status} of no route`, text: path }]
     }
     if (answer.status < 400 || answer.method === 'HEAD') return []
-    return judgeError(answer, parsed(answer), undefined)
+    return checkError(answer, parsed(answer), undefined)
   }
 
   const judgeDocumented = (operation: Operation, answer: Answer): Breach[] => {
@@ -86,9 +86,10 @@ export function createJudge(
     }
     const validate = response.validator(type)
     const body = type === 'application/json' ? parsed(answer) : answer.body
-    if (!validate(body)) return [{ kind: `body of ${answer.status}`, text: told(validate.errors) }]
+    if (!validate(body))
+      return [{ kind: `body of ${answer.status}`, text: describeErrors(validate.errors) }]
     return answer.status >= 400 && type === 'application/json'
-      ? judgeError(answer, body, operation)
+      ? checkError(answer, body, operation)
       : []
   }
 

@@ -22,7 +22,7 @@ import type { Known } from './values.ts'
 
 export type ListenerName = 'payment' | 'control'
 
-export type World = {
+export type FuzzTestbed = {
   service: TestService
   flows: TestFlows
   /** Base address of each listener. */
@@ -31,9 +31,9 @@ export type World = {
   renew(): Promise<void>
   /** Puts in what exists now for names such as `{{order:paid}}`. */
   fill(text: string, encode?: (value: string) => string): string
-  /** Headers by which this caller says who it is. */
+  /** Headers that identify this caller. */
   callerHeaders(caller: string): Record<string, string>
-  /** Secrets that no answer may hold. */
+  /** Secrets that no answer may contain. */
   canaries(): readonly string[]
   stop(): Promise<void>
 }
@@ -47,7 +47,7 @@ export const callersOf: Record<ListenerName, Callers> = {
     all: [
       'own key',
       'admin',
-      'nobody',
+      'anonymous',
       'malformed',
       'wrong key',
       'revoked key',
@@ -65,7 +65,7 @@ export const callersOf: Record<ListenerName, Callers> = {
   control: {
     all: [
       'sync token',
-      'nobody',
+      'anonymous',
       'malformed',
       'wrong key',
       'own key',
@@ -111,7 +111,7 @@ const knownFields: Record<ListenerName, Record<string, readonly string[]>> = {
   },
   control: { name: [], flow: [], pk: [] },
 }
-/** Values that are the same in every world. */
+/** Values that are the same in every run. */
 const plainFields: Record<ListenerName, Record<string, readonly string[]>> = {
   payment: {
     amount: ['1,00', '1234,50', '0,01'],
@@ -146,7 +146,7 @@ export function knownOf(listener: ListenerName): Known {
 }
 
 /** Both listeners of a service on its sandbox provider, on sockets of loopback. */
-export async function openWorld(database?: Database): Promise<World> {
+export async function openTestbed(database?: Database): Promise<FuzzTestbed> {
   const service = await startTestService({
     ...(database && { database }),
     env: {
@@ -190,7 +190,7 @@ export async function openWorld(database?: Database): Promise<World> {
 
   const value = (name: string) => {
     const found = values.get(name)
-    if (found === undefined) throw new Error(`the world has no ${name}`)
+    if (found === undefined) throw new Error(`there is no ${name}`)
     return found
   }
   return {
@@ -213,7 +213,7 @@ export async function openWorld(database?: Database): Promise<World> {
 function callerHeaders(caller: string, value: (name: string) => string): Record<string, string> {
   const ownPage = { 'sec-fetch-site': 'same-origin' }
   switch (caller) {
-    case 'nobody':
+    case 'anonymous':
       return {}
     case 'malformed':
       return { 'x-api-token': '\u00ff mk_' }
@@ -369,7 +369,7 @@ function flowFiles(target: string): Record<string, string | object> {
   }
 }
 
-/** A target that tells what it was sent, headers and all, in its refusals. */
+/** A target whose refusals contain the request with all headers. */
 async function startEcho(): Promise<{ url: string; close(): Promise<void> }> {
   const server = createServer((request, response) => {
     request.resume().on('end', () => {
