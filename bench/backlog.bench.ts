@@ -18,7 +18,7 @@ const { orders, each } = wholeOptions({ orders: isEmbedded ? 60 : 500, each: 4 }
 
 await withService(shopCount, async ({ service, engine, shops, send, at }) => {
   const sold: { shop: Shop; orderId: string; mpOrderId: string }[] = []
-  const look = ({ shop, orderId }: { shop: Shop; orderId: string }) =>
+  const readOrder = ({ shop, orderId }: { shop: Shop; orderId: string }) =>
     send('GET', at(`/orders/${orderId}`), { headers: { 'x-api-token': shop.key } })
   const act = (mpOrderId: string, body: object) =>
     send('POST', `${service.sandbox.url}/_sandbox/orders/${mpOrderId}/act`, { body })
@@ -28,9 +28,9 @@ await withService(shopCount, async ({ service, engine, shops, send, at }) => {
       body: { caja_id: 'CAJA-1', external_reference: randomUUID(), amount: '1234,50' },
     })
     const orderId = String(order_id)
-    const mpOrderId = String((await look({ shop, orderId })).mp_order_id)
+    const mpOrderId = String((await readOrder({ shop, orderId })).mp_order_id)
     await act(mpOrderId, payByCard)
-    await look({ shop, orderId })
+    await readOrder({ shop, orderId })
     sold.push({ shop, orderId, mpOrderId })
   }
   await inLanes(shops, shopCount, async (shop) => {
@@ -43,7 +43,7 @@ await withService(shopCount, async ({ service, engine, shops, send, at }) => {
     return count / ((performance.now() - startedAt) / 1_000)
   }
   const bare = await rateOf(sold.length, () =>
-    inLanes(sold, inHand, async (sale) => void (await look(sale))),
+    inLanes(sold, inHand, async (sale) => void (await readOrder(sale))),
   )
 
   await inLanes(

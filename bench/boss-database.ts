@@ -7,7 +7,7 @@ import type { Database, Db, Trx } from '../src/db/database.ts'
 const block = /^\s*BEGIN;([\s\S]*)COMMIT;\s*$/
 
 export type BossDatabase = NonNullable<ConstructorOptions['db']> & {
-  /** What pg-boss asks for during `work` happens inside the transaction, its looks at its own settings included. */
+  /** What pg-boss asks for during `work` happens inside the transaction, also its reads of its own settings. */
   within<T>(trx: Trx, work: () => Promise<T>): Promise<T>
 }
 

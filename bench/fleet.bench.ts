@@ -67,7 +67,7 @@ async function round({ service, shops, send, at }: BenchService): Promise<number
   return times
 }
 
-/** Derives the health of everything, again and again, until it is ended; answers how long one look took. */
+/** Derives the health of everything, again and again, until it is ended; answers how long one check took. */
 function deriveBeside({ service }: BenchService): { end(): Promise<number> } {
   const ticks: number[] = []
   const stopped = new AbortController()
@@ -98,7 +98,7 @@ await withService(shopCount, (few) =>
     }
     const times = { few: [] as number[], many: [] as number[] }
     const ratios: number[] = []
-    const looks = { few: [] as number[], many: [] as number[] }
+    const checks = { few: [] as number[], many: [] as number[] }
     for (let turn = 0; turn < rounds; turn += 1) {
       for (const [name, one] of [
         ['few', few],
@@ -109,7 +109,7 @@ await withService(shopCount, (few) =>
         // Long enough that it is derived meanwhile, more than once.
         const until = performance.now() + 2.5 * betweenTicksMs
         while (performance.now() < until) found.push(...(await round(one)))
-        looks[name].push(await beside.end())
+        checks[name].push(await beside.end())
         times[name].push(quantile(found, 0.5))
       }
       ratios.push((times.many.at(-1) ?? 0) / (times.few.at(-1) ?? 1))
@@ -120,7 +120,7 @@ await withService(shopCount, (few) =>
         `${median(times.many).toFixed(1)} ms, ratio ${median(ratios).toFixed(2)}`,
     )
     say(
-      `  a look at all of them, every ${betweenTicksMs / 1_000} s: ${median(looks.few).toFixed(0)} ms and ${median(looks.many).toFixed(0)} ms`,
+      `  a check of all of them, every ${betweenTicksMs / 1_000} s: ${median(checks.few).toFixed(0)} ms and ${median(checks.many).toFixed(0)} ms`,
     )
   }),
 )

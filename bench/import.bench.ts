@@ -48,7 +48,7 @@ function* lines(items: number): Generator<string> {
   }
 }
 
-/** Asks again and again until it is told to stop; answers how long each answer took. */
+/** Asks again and again until it is stopped; returns how long each answer took. */
 function askAll(ask: () => Promise<void>): () => Promise<number[]> {
   const answers: number[] = []
   let isOver = false
@@ -169,7 +169,7 @@ async function prepare(dir: string, items: number): Promise<void> {
   await writeFile(join(flowsDir, 'bench.flow.yaml'), JSON.stringify(definition))
 }
 
-function tell(made: Figures, us: Figures, them: Figures): boolean {
+function printFigures(made: Figures, us: Figures, them: Figures): boolean {
   const perSecond = ({ rows, ms }: Figures) => Math.round((rows / ms) * 1_000)
   const answers = (us.answers ?? []).toSorted((a, b) => a - b)
   const [worst, stretch] = [answers.at(-1) ?? Number.NaN, us.stretchMs ?? Number.NaN]
@@ -194,7 +194,7 @@ async function compare(items: number): Promise<boolean> {
     say(`first import of ${items} items of a CSV file on the embedded database`)
     const made = await inOwnProcess({ role: 'make', dir, items })
     const them = await inOwnProcess({ role: 'bare', dir, items })
-    return tell(made, await inOwnProcess({ role: 'import', dir, items }), them)
+    return printFigures(made, await inOwnProcess({ role: 'import', dir, items }), them)
   } finally {
     await rm(dir, { recursive: true })
   }

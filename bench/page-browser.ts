@@ -15,7 +15,7 @@ const watchFor = (selector: string) => `
     requestAnimationFrame(() => { globalThis.dataMs = performance.now() })
   }).observe(document, { childList: true, subtree: true })`
 
-/** A paint is told a moment after it happened. */
+/** A paint is reported a moment after it happened. */
 const firstPaint = `new Promise((resolve) => {
   new PerformanceObserver((list) => {
     for (const { name, startTime } of list.getEntries()) {
@@ -34,7 +34,7 @@ async function throttle(session: CDPSession, line: Line): Promise<void> {
   })
 }
 
-/** Opens `url` in a new tab over `line` and looks until what `selector` names is there. */
+/** Opens `url` in a new tab over `line` and waits until the element of `selector` is there. */
 export async function openOver(
   context: BrowserContext,
   line: Line,

@@ -129,7 +129,7 @@ export async function fillOrders(database: Database, shop: Shop, count: number):
 /** One item in so many was refused by its destination, in a few ways. */
 const failedEvery = 100
 
-/** Writes what a flow knows of its items: most are delivered. */
+/** Writes the stored state of the items of a flow: most are delivered. */
 export async function fillFlow(database: Database, flow: string, count: number): Promise<void> {
   const { db } = database
   await sql`

@@ -51,7 +51,7 @@ async function measure(browser: Browser, subject: Subject, line: Line) {
   return { cold, warm }
 }
 
-function tell(label: string, openings: Opening[]): Opening {
+function printOpenings(label: string, openings: Opening[]): Opening {
   const middle = (of: (one: Opening) => number) => quantile(openings.map(of), 0.5)
   const one = {
     bytes: middle(({ bytes }) => bytes),
@@ -75,15 +75,15 @@ function goTo(page: Page, hash: string, selector: string, also = 'true'): Promis
   return page.evaluate<number>(`new Promise((resolve, reject) => {
     const startedAt = performance.now()
     location.hash = ${JSON.stringify(hash)}
-    const look = () => {
+    const check = () => {
       const isThere = document.querySelector(${JSON.stringify(selector)}) && !document.querySelector('.waiting') &&
         ${also}
       const ms = performance.now() - startedAt
       if (isThere) resolve(ms)
       else if (ms > ${patienceMs}) reject(new Error(${JSON.stringify(`${hash} is not shown`)}))
-      else requestAnimationFrame(look)
+      else requestAnimationFrame(check)
     }
-    requestAnimationFrame(look)
+    requestAnimationFrame(check)
   })`)
 }
 
@@ -171,8 +171,8 @@ async function manyFlows(bench: BenchService, browser: Browser): Promise<void> {
       const subject = { name, url: `${admin}${hash}`, selector, cookies: [] }
       const { cold, warm } = await measure(browser, subject, line)
       say(`   /admin, ${name}`)
-      const first = tell('cold', cold)
-      tell('warm', warm)
+      const first = printOpenings('cold', cold)
+      printOpenings('warm', warm)
       if (first.bytes > mostFlowsKb * 1024 || first.paintMs > mostPaintMs) {
         say(`    TOO MUCH: at most ${mostFlowsKb} KB and ${mostPaintMs} ms to the first paint`)
         process.exitCode = 1
@@ -204,8 +204,8 @@ async function atOnce(bench: BenchService, browser: Browser): Promise<void> {
     ]) {
       const { cold, warm } = await measure(browser, subject, shopLine)
       say(`   ${subject.name}`)
-      const first = tell('cold', cold)
-      tell('warm', warm)
+      const first = printOpenings('cold', cold)
+      printOpenings('warm', warm)
       if (first.bytes > mostFlowsKb * 1024 || first.dataMs > mostContentMs) {
         say(`    TOO MUCH: at most ${mostFlowsKb} KB and ${mostContentMs} ms to the first content`)
         process.exitCode = 1
@@ -299,8 +299,8 @@ async function compare(bench: BenchService, browser: Browser): Promise<void> {
       for (const subject of subjects) {
         const { cold, warm } = await measure(browser, subject, line)
         say(`   ${subject.name}`)
-        const first = tell('cold', cold)
-        tell('warm', warm)
+        const first = printOpenings('cold', cold)
+        printOpenings('warm', warm)
         if (line !== lines[0]) continue
         if (first.bytes > mostKb * 1024 || first.paintMs > mostPaintMs) {
           say(`    TOO MUCH: at most ${mostKb} KB and ${mostPaintMs} ms to the first paint`)

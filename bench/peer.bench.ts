@@ -85,9 +85,9 @@ async function round(contender: Contender, provider: Provider, inHand: number): 
       made.push({ shop, orderId: String(order_id), mpOrderId: '' })
     }),
   )
-  const looks = [...made, ...made, ...made]
-  const read = await rateOf(looks.length, () =>
-    inLanes(looks, inHand, async (order) => {
+  const reads = [...made, ...made, ...made]
+  const read = await rateOf(reads.length, () =>
+    inLanes(reads, inHand, async (order) => {
       const { mp_order_id } = await sendJson(agent, 'GET', at(`/orders/${order.orderId}`), {
         headers: { 'x-api-token': order.shop.key },
       })

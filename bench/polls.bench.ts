@@ -210,7 +210,7 @@ async function prepare({ url, flowsDir, items, isNew }: Task): Promise<void> {
 const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
 const perSecond = ({ rows, ms }: Figures) => Math.round((rows / ms) * 1_000)
 
-function tell(us: Figures[], them: Figures[]): boolean {
+function printFigures(us: Figures[], them: Figures[]): boolean {
   const ratio = median(us.map((one, round) => one.ms / (them[round]?.ms ?? Number.NaN)))
   const peak = Math.max(...us.map(({ peakMb }) => peakMb))
   const delays = us.flatMap((one) => (one.delays ? [one.delays] : []))
@@ -248,7 +248,7 @@ async function compare(server: string, items: number, isNew: boolean): Promise<b
       them.push(await inOwnProcess({ role: 'bare', url, flowsDir, items, isNew }))
       us.push(await inOwnProcess({ role: 'poll', url, flowsDir, items, isNew }))
     }
-    return tell(us, them)
+    return printFigures(us, them)
   } finally {
     await onServer(server, (client) => client.query(`drop database ${name} with (force)`))
     await rm(flowsDir, { recursive: true })

@@ -176,7 +176,7 @@ const flow = {
 const ofFlows = ['flow_items', 'deliveries', 'item_versions', 'item_attempts', 'flow_errors']
 const itemsOfFlow = Math.ceil(changes / 20)
 
-/** A year of one flow: each item changes 20 times, every tenth is gone by now, and one delivery in 100 failed at first. */
+/** A year of one flow: each item changes 20 times, every tenth was removed since, and one delivery in 100 failed at first. */
 async function fillFlow({ service }: BenchService): Promise<void> {
   const pk = sql`'P-' || (n % ${itemsOfFlow}::int)`
   const at = sql`now() - (${changes}::int - n) * ${year} / ${changes}::int`

@@ -16,7 +16,7 @@ import { wholeOptions } from './whole-options.ts'
 // How long after the provider's webhook does a till know? Two tills follow each order, one by long-poll and one by
 // server-sent events; the time runs from the sending of the webhook, which makes the service read the provider, to the
 // moment the till has the paid order. Beside it, of the same orders in the same run, a bare GET of the order,
-// which also reads the provider: what a till would pay for each look if it asked again and again.
+// which also reads the provider: the cost of each read of a till that polls.
 // Run: npm run bench -- webhooks [--orders n]; 500 on PostgreSQL, 60 on the embedded database.
 
 const lanes = 4
@@ -24,7 +24,7 @@ const settleMs = 100
 
 type Times = { longPoll: number[]; stream: number[]; bare: number[] }
 
-/** Resolves with the moment at which the stream has told of the paid order. */
+/** Resolves with the moment at which the stream has sent the paid order. */
 async function followUntilPaid(bench: BenchService, shop: Shop, path: string) {
   const { statusCode, body } = await request(bench.at(`${path}/events`), {
     dispatcher: bench.agent,
@@ -63,7 +63,7 @@ async function sell(bench: BenchService, shop: Shop, times: Times): Promise<void
   const polled = send('GET', at(`${path}?wait=30&version=${order.version}`), { headers }).then(
     (answer) => ({ answer, at: performance.now() }),
   )
-  // The long-poll's first look at the provider must be over, or it would find the payment by itself.
+  // The first status check of the long-poll must be over, or it would find the payment by itself.
   await new Promise((resolve) => setTimeout(resolve, settleMs))
 
   const orderId = String(order.mp_order_id)
@@ -80,7 +80,7 @@ async function sell(bench: BenchService, shop: Shop, times: Times): Promise<void
     body: { type: 'order', action: 'order.processed', data: { id: orderId } },
   })
   const [{ answer, at: polledAt }, streamedAt] = await Promise.all([polled, streamed, delivered])
-  if (answer.status !== 'processed') throw new Error(`the long-poll told ${answer.status}`)
+  if (answer.status !== 'processed') throw new Error(`the long-poll answered ${answer.status}`)
   times.longPoll.push(polledAt - sentAt)
   times.stream.push(streamedAt - sentAt)
 }

@@ -52,7 +52,7 @@ function reportAdvisories(): void {
     ['high', 'critical'].includes(severity),
   )
   report(
-    bad.map(({ name, severity }) => `${name}: ${severity}; npm audit tells more`),
+    bad.map(({ name, severity }) => `${name}: ${severity}; see npm audit`),
     'advisories: none of high or critical severity',
   )
 }
@@ -133,7 +133,7 @@ Each is a script of package.json: npm run check:licences, check:lockfile, check:
 
 exit codes:
   0  nothing is wrong
-  1  each line says what is wrong
+  1  each line names a problem
   2  the command line is wrong
 
 example:

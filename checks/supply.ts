@@ -1,4 +1,4 @@
-/** What package-lock.json says of a package, as far as the checks read it. */
+/** The fields of a package in package-lock.json that the checks read. */
 export type LockedPackage = {
   version?: string
   license?: string
@@ -39,7 +39,7 @@ export const allowedLicences: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Packages that tell their licence in the old form (`licenses`), which npm does not copy into the lockfile: read in the package,
+ * Packages that declare their licence in the old form (`licenses`), which npm does not copy into the lockfile: read in the package,
  * for that version alone.
  */
 const readInPackage: Readonly<Record<string, string>> = {

@@ -109,7 +109,7 @@ async function settled(syncUrl: string): Promise<Stats> {
   }
 }
 
-/** The flows are loaded after the listener opens; until then it says 503 and when to ask again. */
+/** The flows are loaded after the listener opens; until then it answers 503 with Retry-After. */
 async function whenLoaded(ask: () => Promise<Answer>): Promise<Answer> {
   const until = performance.now() + withinMs
   for (;;) {

@@ -105,7 +105,7 @@ async function showTillDay(): Promise<void> {
   await stayUp(key)
 }
 
-/** Says where everything is, and waits until the service ends. */
+/** Prints the addresses, and waits until the service ends. */
 async function stayUp(key: string): Promise<void> {
   if (!service) return
   steps.line(`The service stays up. Stop it with Ctrl+C.

@@ -246,7 +246,7 @@ export async function playTillDay(
     await sandbox('POST', `/_sandbox/orders/${charge.mpOrderId}/act`, action)
   }
 
-  /** As a till does it: one held request instead of many. */
+  /** As a till does it: one long-poll instead of many requests. */
   async function waitFor(charge: Charge, status: string): Promise<Record<string, unknown>> {
     for (let tries = 0; tries < 10; tries += 1) {
       const order = expectStatus(

@@ -63,7 +63,7 @@ export type Product = Contender & {
   stop(): Promise<void>
 }
 
-/** The real service in `processes` processes on one database, with shops that nobody else uses. */
+/** The real service in `processes` processes on one database, with its own shops. */
 export async function startProduct(
   databaseUrl: string,
   provider: Provider,

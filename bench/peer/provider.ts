@@ -1,6 +1,6 @@
 import { startSandbox } from '../../src/sandbox/server.ts'
 
-// The provider, in a process of its own: nobody's work is slowed by its.
+// The provider, in its own process, so that it slows no contender.
 
 const { url, info } = await startSandbox({ port: 0, pace: { fetchMs: 0, eventMs: 0 } })
 process.send?.({ url, info })
