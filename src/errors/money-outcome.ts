@@ -106,7 +106,7 @@ type PlainSituation = {
   [S in Situation]: (typeof situations)[S]['outcome'] extends Outcome ? S : never
 }[Situation]
 
-/** The verdict of a situation; some need the order. */
+/** The outcome of a situation; some need the order. */
 export function moneyOutcome(situation: PlainSituation): MoneyOutcome
 export function moneyOutcome(situation: Situation, order: MoneyState): MoneyOutcome
 export function moneyOutcome(situation: Situation, order?: MoneyState): MoneyOutcome {
@@ -132,7 +132,7 @@ const refusedUnread: ReadonlySet<number> = new Set([401, 403, 408, 429])
 const passing: ReadonlySet<number> = new Set([408, 429])
 
 /**
- * The verdict for an error of a money route. A service that knows it sets it in `extra`. Otherwise the status decides:
+ * The outcome for an error of a money route. A service that knows it sets it in `extra`. Otherwise the status decides:
  *
  * - Refused for its content: never charged, nor was an equal request before it.
  * - Refused unread: no effect, but an earlier request whose answer the till lost may have had one. It may be sent again

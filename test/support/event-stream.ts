@@ -48,7 +48,7 @@ export async function openStream(
     next,
     async rest() {
       const all: ReceivedEvent[] = []
-      for (let told = await next(); told; told = await next()) all.push(told)
+      for (let event = await next(); event; event = await next()) all.push(event)
       return all
     },
     text: () => text,

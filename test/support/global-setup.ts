@@ -7,7 +7,7 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** The name of the migrated database to clone; absent without TEST_DATABASE_URL. */
     postgresTemplate?: string
-    /** The server by way of a pooler, and whether changes are heard beside it; absent without TEST_POOLER. */
+    /** The server by way of a pooler, and whether changes are received beside it; absent without TEST_POOLER. */
     pooler?: { url: string; isHeardDirectly: boolean }
   }
 }

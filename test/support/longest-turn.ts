@@ -6,7 +6,7 @@ const tries = 6
  * The longest turn of the event loop while `work` goes on, in ms, and what the work said. Measured is the processor time of
  * the thread, not the time of the clock. A machine that does other things beside makes the same work cost several times as
  * much of it, since caches are shared, and a collection of garbage may fall into any turn. So a result over what is promised is
- * set beside known work, measured right after it, and told as it is where that takes 10 ms; and it is tried again, five times
+ * set beside known work, measured right after it, and returned unscaled where that takes 10 ms; and it is tried again, five times
  * at most, and the best one counts. Work that holds up the loop by itself does so each time.
  */
 export async function longestTurn(

@@ -15,7 +15,7 @@ export type ProviderProxy = {
   target: string
   /** Absent: answers pass as they are. */
   alter: Alter | undefined
-  /** After the answer that is being given nobody listens any more: connections are refused. */
+  /** Closes the listener after the answer under way: connections are refused. */
   vanish(): void
   /** Listens again, at the same address. */
   comeBack(): Promise<void>

@@ -37,7 +37,7 @@ export class SentStatements {
     const [first = '', second = ''] = body.toString('utf8').split('\0', 2)
     if (letter === code.query) return first
     if (letter === code.parse) this.#texts.set(first, second)
-    // First the name of the portal, which nobody uses here.
+    // First the name of the portal, which is unused here.
     if (letter === code.bind) this.#bound = this.#texts.get(second) ?? ''
     return letter === code.execute ? this.#bound : undefined
   }

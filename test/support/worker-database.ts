@@ -58,21 +58,21 @@ async function openNew(): Promise<Kept> {
 /** What one borrower listens to ends with him; the database goes on. */
 function lentEngine(kept: Kept): Engine {
   const { embedded } = kept
-  const heard = new Set<() => Promise<void>>()
+  const unlistens = new Set<() => Promise<void>>()
   return {
     name: 'pglite',
     dialect: kept.dialect,
     listen: async (channel, hearer) => {
       const unlisten = await embedded.listen(channel, hearer)
-      heard.add(unlisten)
+      unlistens.add(unlisten)
       return async () => {
-        if (heard.delete(unlisten)) await unlisten()
+        if (unlistens.delete(unlisten)) await unlisten()
       }
     },
     ...(embedded.notifyLocal && { notifyLocal: embedded.notifyLocal }),
     stop: async () => {
-      const all = [...heard]
-      heard.clear()
+      const all = [...unlistens]
+      unlistens.clear()
       for (const unlisten of all) await unlisten()
     },
     disconnect: async () => {
@@ -135,7 +135,7 @@ async function isAsNew(kept: Kept): Promise<boolean> {
     }
     await trx.exec('select setval(seqrelid::regclass, seqstart, false) from pg_sequence')
   })
-  // Nobody else shortens the log of changes, which is memory here.
+  // No other code shortens the log of changes, which is memory here.
   await pglite.exec('checkpoint')
   return true
 }
