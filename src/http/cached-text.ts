@@ -12,26 +12,21 @@ const compressions = {
 }
 type Encoding = keyof typeof compressions
 
-/** What this process has compressed, by encoding and version: the listeners send some of the same texts. */
-const compressed = new Map<string, Promise<Buffer>>()
+/** The best compression of each text, by encoding and version: the listeners of a process send some of the same texts. */
+const best = new Map<string, Promise<Buffer>>()
 
-function begin(encoding: Encoding, { text, version }: VersionedText): Promise<Buffer> {
+function bestOf(encoding: Encoding, { text, version }: VersionedText): Promise<Buffer> {
   const key = `${encoding} ${version}`
-  const quick = compressions[encoding](text, false)
-  compressed.set(key, quick)
-  // If it fails, the quick one stays.
-  void quick
-    .then(() => compressions[encoding](text, true))
-    .then((best) => compressed.set(key, Promise.resolve(best)))
-    .catch(() => undefined)
-  return quick
+  const made = best.get(key) ?? compressions[encoding](text, true)
+  best.set(key, made)
+  return made
 }
 
 export type TextSender = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 
 /**
  * A handler that answers with one text, which must contain no secret. The text is read at the first request and
- * compressed off the main thread, once per process and encoding. The first request gets a quick compression; later ones
+ * compressed off the main thread. The first request gets a quick compression; later ones
  * get the best, which takes a second. Browsers cache the text for ever under `?v=` and its version. Without it they ask
  * each time and get 304 while it is unchanged. `chosenBy` are the request headers that selected this text.
  */
@@ -40,7 +35,19 @@ export function createTextSender(
   read: () => string,
   chosenBy: readonly string[] = [],
 ): TextSender {
+  const compressed = new Map<Encoding, Promise<Buffer>>()
   let known: VersionedText | undefined
+
+  const begin = (encoding: Encoding, versioned: VersionedText): Promise<Buffer> => {
+    const quick = compressions[encoding](versioned.text, false)
+    compressed.set(encoding, quick)
+    // If it fails, the quick one stays.
+    void quick
+      .then(() => bestOf(encoding, versioned))
+      .then((made) => compressed.set(encoding, Promise.resolve(made)))
+      .catch(() => undefined)
+    return quick
+  }
 
   return async (request: FastifyRequest, reply: FastifyReply) => {
     known ??= withVersion(read())
@@ -60,7 +67,7 @@ export function createTextSender(
     const encoding = encodingFor(request.headers['accept-encoding'])
     if (encoding === undefined) return text
     reply.header('content-encoding', encoding)
-    return await (compressed.get(`${encoding} ${version}`) ?? begin(encoding, known))
+    return await (compressed.get(encoding) ?? begin(encoding, known))
   }
 }
 
