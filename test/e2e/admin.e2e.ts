@@ -1,9 +1,8 @@
-import type { Browser, Locator, Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/flow-secret.ts'
 import { grantIdOf } from '../../src/flows/oauth/lost-access.ts'
 import { testServer } from '../flows/sources-support.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import {
   jsonFlow,
   patientFlow,
@@ -30,7 +29,6 @@ const refused = new Set(['failing', 'hostile', 'steady-a', 'steady-b'])
 /** Those that it cannot serve for now. */
 const unwell = new Set(['late', 'resting'])
 
-let browser: Browser
 let target: TestTarget
 /** A source that never answers. */
 let silent: Awaited<ReturnType<typeof testServer>>
@@ -67,7 +65,6 @@ const names = [
 ]
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   target = await startTarget()
   silent = await testServer()
   target.answer(({ path }) =>
@@ -99,7 +96,6 @@ afterAll(async () => {
   await flows?.stop()
   await silent?.close()
   await target?.close()
-  await browser?.close()
 })
 
 const flowOfPath = (path: string) => path.split('/')[1] ?? ''
@@ -161,7 +157,7 @@ function itemsOf(name: string): object[] {
 }
 
 async function open(view = '', options = {}): Promise<Page> {
-  opened = await openPage(browser, `${url}#/${view}`, options)
+  opened = await openPage(`${url}#/${view}`, options)
   return opened.page
 }
 
@@ -557,7 +553,7 @@ test('fifty flows are read by pages of at most three screens, in the order in wh
       { width: 1280, height: 844 },
       { width: 390, height: 844 },
     ]) {
-      const { page, close } = await openPage(browser, url, { viewport })
+      const { page, close } = await openPage(url, { viewport })
       const names = page.locator('td.c-flow a')
       await expect.poll(() => names.count(), { timeout: 20_000 }).toBeGreaterThan(5)
       const first = await names.allInnerTexts()
@@ -756,7 +752,7 @@ test('asks for the token where one is set, keeps it out of addresses, and forget
   const guarded = await startTestFlows({ env: { SYNC_TOKEN: token } })
   try {
     const address = await guarded.app.listen({ host: '127.0.0.1', port: 0 })
-    opened = await openPage(browser, `${address}/admin`)
+    opened = await openPage(`${address}/admin`)
     const { page, requested } = opened
     await page.getByLabel('Token').fill('wrong')
     await page.keyboard.press('Enter')

@@ -1,7 +1,6 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { today, typeCharge, watchAfter } from '../closings/shop-day.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import {
   jsonFlow,
   startTarget,
@@ -20,28 +19,28 @@ import {
 import { codeOf, goodPassword, join } from '../support/people.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, enrol, payByCard, readOrder } from '../support/till.ts'
-import { barriers, button, openPage, signIn, tooWideAt, type WatchedPage } from './browser.ts'
+import {
+  barriersInBothSchemes,
+  button,
+  openPage,
+  signIn,
+  tooWideAt,
+  type WatchedPage,
+} from './browser.ts'
 
 /** Every view of both pages keeps nobody out (axe), fits the window, and complains of nothing, in both languages. */
 /** Twenty views and more, each looked at at several widths; other tests keep the processor busy. */
 vi.setConfig({ testTimeout: 180_000 })
 
-let browser: Browser
 let opened: WatchedPage | undefined
-beforeAll(async () => {
-  browser = await launchBrowser()
-})
 afterEach(async () => {
   await opened?.close()
   opened = undefined
 })
-afterAll(() => browser?.close())
 
 const looks = [
-  { language: 'en', locale: 'en-GB', colorScheme: 'light' },
-  { language: 'es', locale: 'es-AR', colorScheme: 'dark' },
-  { language: 'es', locale: 'es-AR', colorScheme: 'light' },
-  { language: 'en', locale: 'en-GB', colorScheme: 'dark' },
+  { language: 'en', locale: 'en-GB' },
+  { language: 'es', locale: 'es-AR' },
 ].flatMap((look) => [
   { ...look, device: 'desktop', viewport: { width: 1280, height: 800 } },
   { ...look, device: 'phone', viewport: { width: 390, height: 780 } },
@@ -50,10 +49,26 @@ const looks = [
 type Look = {
   language: 'en' | 'es'
   locale: string
-  colorScheme: 'light' | 'dark'
   device: string
   viewport: { width: number; height: number }
 }
+
+/** A page in the light colors, whose animations are at their end. */
+async function open(address: string, look: Omit<Look, 'language' | 'device'>): Promise<Page> {
+  opened = await openPage(address, { ...look, colorScheme: 'light', reducedMotion: 'reduce' })
+  return opened.page
+}
+
+test('a text that cannot be read in the dark colors alone is found', async () => {
+  const page = await open('about:blank', { locale: 'en-GB', viewport: { width: 390, height: 780 } })
+  const ofDark = 'p { color: #333; background: #222 }'
+  await page.setContent(
+    `<html lang=en><title>t</title><style>@media (prefers-color-scheme: dark) { ${ofDark} }</style><main><h1>t</h1><p>text`,
+  )
+  expect(await barriersInBothSchemes(page)).toEqual([
+    expect.stringMatching(/^dark: color-contrast: <p>/),
+  ])
+})
 
 /** Opens each view, waits until it shows something, and answers the barriers by view. */
 async function barriersOf(
@@ -67,7 +82,7 @@ async function barriersOf(
     await page.goto(`${address}#/${view}`)
     await page.locator(shown).first().waitFor()
     await expect.poll(() => page.locator('.loading').count(), { timeout: 20_000 }).toBe(0)
-    for (const barrier of await barriers(page)) found.push([view, barrier])
+    for (const barrier of await barriersInBothSchemes(page)) found.push([view, barrier])
     if (device === 'phone') continue
     for (const width of await tooWideAt(page)) found.push([view, `too wide at ${width}`])
   }
@@ -108,12 +123,11 @@ describe('the dashboard', () => {
   })
   afterAll(() => service?.stop())
 
-  test.each(looks)('in $language, $colorScheme, $device', async ({ language, device, ...look }) => {
-    opened = await openPage(browser, address, { ...look, reducedMotion: 'reduce' })
-    const { page } = opened
+  test.each(looks)('in $language, on a $device', async ({ language, device, ...look }) => {
+    const page = await open(address, look)
     await page.locator('#token').waitFor()
     expect(await page.locator('html').getAttribute('lang')).toBe(language)
-    expect(await barriers(page)).toEqual([])
+    expect(await barriersInBothSchemes(page)).toEqual([])
     await signIn(page, adminToken)
     expect(
       await barriersOf(page, address, device, {
@@ -142,11 +156,11 @@ describe('the dashboard', () => {
     ).toEqual([])
     await page.locator('.summary .button.main').click()
     await page.getByRole('dialog').waitFor()
-    expect(await barriers(page)).toEqual([])
+    expect(await barriersInBothSchemes(page)).toEqual([])
     await page.goto(`${address}#/people?client=panaderia`)
     await page.locator('.title .button.main').click()
     await page.locator('dialog .store-picker input').first().waitFor()
-    expect(await barriers(page)).toEqual([])
+    expect(await barriersInBothSchemes(page)).toEqual([])
     await page.keyboard.press('Escape')
     await page.locator('.head-buttons .button').last().click()
     await signInByName(page)
@@ -157,29 +171,25 @@ describe('the dashboard', () => {
         [`orders/${paid}`]: '.timeline',
       }),
     ).toEqual([])
-    opened.expectQuiet()
+    opened?.expectQuiet()
   })
 
   test.each(looks)(
-    'an invitation of a flow operator, in $language, $colorScheme, $device',
+    'an invitation of a flow operator, in $language, on a $device',
     async ({ language, device, ...look }) => {
-      const name = `operator ${language} ${look.colorScheme} ${device}`
+      const name = `operator ${language} ${device}`
       const invited = await asAdmin(service, {
         url: '/people',
         body: { name, role: 'flow_operator' },
       })
-      opened = await openPage(browser, `${address}#/invitation/${codeOf(invited)}`, {
-        ...look,
-        reducedMotion: 'reduce',
-      })
-      const { page } = opened
+      const page = await open(`${address}#/invitation/${codeOf(invited)}`, look)
       await page.locator('input[name=password]').fill(goodPassword)
-      expect(await barriers(page)).toEqual([])
+      expect(await barriersInBothSchemes(page)).toEqual([])
       await page.keyboard.press('Enter')
       await page.locator('main table').waitFor()
-      expect(await barriers(page)).toEqual([])
+      expect(await barriersInBothSchemes(page)).toEqual([])
       // The session that the page preloads is used only without an invitation, and the events are not of this role.
-      opened.expectQuiet(/preload|403/)
+      opened?.expectQuiet(/preload|403/)
     },
   )
 })
@@ -188,7 +198,7 @@ describe('the dashboard', () => {
 async function signInByName(page: Page): Promise<void> {
   await page.locator('.sign-in .button.quiet.wide').first().click()
   await page.locator('#person').fill('Ana')
-  expect(await barriers(page)).toEqual([])
+  expect(await barriersInBothSchemes(page)).toEqual([])
   await page.locator('input[name=password]').fill(goodPassword)
   await page.keyboard.press('Enter')
   await page.locator('#title').waitFor()
@@ -217,9 +227,8 @@ describe('the page of the flows', () => {
     await target?.close()
   })
 
-  test.each(looks)('in $language, $colorScheme, $device', async ({ language, device, ...look }) => {
-    opened = await openPage(browser, address, { ...look, reducedMotion: 'reduce' })
-    const { page } = opened
+  test.each(looks)('in $language, on a $device', async ({ language, device, ...look }) => {
+    const page = await open(address, look)
     await page.locator('article.flow').waitFor()
     expect(await page.locator('html').getAttribute('lang')).toBe(language)
     expect(
@@ -240,19 +249,19 @@ describe('the page of the flows', () => {
     await page.goto(`${address}#/flows`)
     await button(page, language === 'es' ? 'Limitar' : 'Limit').click()
     await page.getByRole('dialog').waitFor()
-    expect(await barriers(page)).toEqual([])
+    expect(await barriersInBothSchemes(page)).toEqual([])
     await page.keyboard.press('Escape')
     const signIn = language === 'es' ? 'Ingresar' : 'Sign in'
     await page.locator('.head-buttons').getByRole('button', { name: signIn }).click()
     await page.locator('#person').waitFor()
-    expect(await barriers(page)).toEqual([])
+    expect(await barriersInBothSchemes(page)).toEqual([])
     for (const guide of ['guide', 'guide/how-to/people']) {
       await page.goto(new URL(guide, address).href)
       await page.locator('h1').waitFor()
-      expect([guide, await barriers(page)]).toEqual([guide, []])
+      expect([guide, await barriersInBothSchemes(page)]).toEqual([guide, []])
       if (device === 'desktop') expect([guide, await tooWideAt(page)]).toEqual([guide, []])
     }
-    opened.expectQuiet()
+    opened?.expectQuiet()
   })
 })
 
@@ -265,16 +274,12 @@ describe('the virtual terminals', () => {
   })
   afterAll(() => service?.stop())
 
-  test.each(looks)('in $language, $colorScheme, $device', async ({ language, device, ...look }) => {
-    opened = await openPage(browser, `${service.sandbox.url}/`, {
-      ...look,
-      reducedMotion: 'reduce',
-    })
-    const { page } = opened
+  test.each(looks)('in $language, on a $device', async ({ language, device, ...look }) => {
+    const page = await open(`${service.sandbox.url}/`, look)
     await page.locator('.device').first().waitFor()
     expect(await page.locator('html').getAttribute('lang')).toBe(language)
-    expect(await barriers(page)).toEqual([])
+    expect(await barriersInBothSchemes(page)).toEqual([])
     if (device === 'desktop') expect(await tooWideAt(page)).toEqual([])
-    opened.expectQuiet()
+    opened?.expectQuiet()
   })
 })

@@ -2,11 +2,9 @@ import type { ChildProcess } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasNginx, startNginx, stopNginx } from '../process/nginx.ts'
 import { adminTokenOf, freePort, type RealProcess, startService } from '../process/real-process.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import { openPage, signIn } from './browser.ts'
 
@@ -16,7 +14,6 @@ const syncToken = 's'.repeat(32)
 let folder = ''
 let nginx: ChildProcess | undefined
 let running: RealProcess | undefined
-let browser: Browser
 let host = ''
 
 beforeAll(async () => {
@@ -42,11 +39,9 @@ beforeAll(async () => {
     FLOWS_DIR: join(folder, 'no-flows'),
   })
   nginx = await startNginx(join(folder, 'nginx'), ports)
-  browser = await launchBrowser()
 }, 120_000)
 
 afterAll(async () => {
-  await browser?.close()
   await stopNginx(nginx)
   running?.child.kill('SIGKILL')
   await running?.ended
@@ -55,7 +50,7 @@ afterAll(async () => {
 
 describe.skipIf(!hasNginx)('below a path of the host', () => {
   test('the dashboard signs in, shows its views, listens, and leads to the flows', async () => {
-    const { page, requested, expectQuiet, close } = await openPage(browser, `${host}/caja/`)
+    const { page, requested, expectQuiet, close } = await openPage(`${host}/caja/`)
     expect(page.url()).toBe(`${host}/caja/dashboard`)
     await signIn(page, await adminTokenOf(folder))
     await expect.poll(() => requested).toContain(`${host}/caja/events`)
@@ -75,7 +70,7 @@ describe.skipIf(!hasNginx)('below a path of the host', () => {
   })
 
   test('the page of the flows signs in and shows them', async () => {
-    const { page, requested, expectQuiet, close } = await openPage(browser, `${host}/flujos/admin`)
+    const { page, requested, expectQuiet, close } = await openPage(`${host}/flujos/admin`)
     await signIn(page, syncToken)
     await expect.poll(() => requested).toContain(`${host}/flujos/flows/events`)
     expect(requested.filter((url) => !url.startsWith(`${host}/flujos/`))).toEqual([])

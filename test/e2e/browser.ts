@@ -1,7 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { launchBrowser } from '../support/chromium.ts'
+
+/** One for all files of a worker, each page in a profile of its own; it ends with the worker. */
+export const browser = await launchBrowser()
 
 export type WatchedPage = {
   page: Page
@@ -16,7 +20,6 @@ const generousMs = 20_000
 
 /** A page in a browser profile of its own, in English unless the options say otherwise. */
 export async function openPage(
-  browser: Browser,
   url: string,
   options: BrowserContextOptions = {},
 ): Promise<WatchedPage> {
@@ -83,6 +86,18 @@ export async function barriers(page: Page): Promise<string[]> {
   return (await violations(page)).flatMap(told)
 }
 
+/**
+ * The same in the light colors, in which the page was opened, and of the dark ones what axe finds in colors: the color scheme
+ * changes nothing else.
+ */
+export async function barriersInBothSchemes(page: Page): Promise<string[]> {
+  const found = await barriers(page)
+  await page.emulateMedia({ colorScheme: 'dark' })
+  const ofColor = await violations(page, { runOnly: ['color-contrast', 'link-in-text-block'] })
+  await page.emulateMedia({ colorScheme: 'light' })
+  return [...found, ...ofColor.flatMap(told).map((barrier) => `dark: ${barrier}`)]
+}
+
 /** What axe finds that keeps people out; lesser advice is left aside. */
 export async function seriousBarriers(page: Page): Promise<string[]> {
   return (await violations(page))
@@ -90,10 +105,14 @@ export async function seriousBarriers(page: Page): Promise<string[]> {
     .flatMap(told)
 }
 
-async function violations(page: Page): Promise<AxeResults['violations']> {
-  await page.evaluate(axeSource)
+async function violations(
+  page: Page,
+  options: { runOnly?: string[] } = {},
+): Promise<AxeResults['violations']> {
+  // The next view of a page that was not loaded again has it still.
+  if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axeSource)
   const results = await page.evaluate<AxeResults>(
-    'axe.run(document, { resultTypes: ["violations"] })',
+    `axe.run(document, ${JSON.stringify({ resultTypes: ['violations'], ...options })})`,
   )
   return results.violations
 }

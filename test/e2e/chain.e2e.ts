@@ -1,12 +1,12 @@
-import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { chain as plan, problemBoxes } from '../../demo/chain/chain-plan.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import { countPageBytes, sumOfBytes } from '../support/page-bytes.ts'
 import { type SeededChain, startSeededChain } from '../support/seeded-chain.ts'
 import { adminToken } from '../support/service.ts'
 import { call } from '../support/till.ts'
 import {
+  browser,
   button,
   expectText,
   openPage,
@@ -17,13 +17,11 @@ import {
 
 /** The tasks of a chain of 300 boxes, each with the clicks that it may take after the sign-in, and by the keyboard alone. */
 
-let browser: Browser
 let chain: SeededChain
 let url: string
 let opened: WatchedPage | undefined
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   chain = await startSeededChain({ closings: true })
   url = `${chain.url}/dashboard`
 }, 300_000)
@@ -33,11 +31,10 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await chain?.stop()
-  await browser?.close()
 })
 
 async function open(view = 'overview', options: BrowserContextOptions = {}): Promise<Page> {
-  opened = await openPage(browser, `${url}#/${view}`, options)
+  opened = await openPage(`${url}#/${view}`, options)
   await signIn(opened.page, adminToken)
   return opened.page
 }

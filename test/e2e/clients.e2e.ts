@@ -1,6 +1,5 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { launchBrowser } from '../support/chromium.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, enrol } from '../support/till.ts'
 import {
@@ -13,13 +12,11 @@ import {
 } from './browser.ts'
 
 /** Keys and links: shown once and not to be lost, ended one by one, changed without a cut. */
-let browser: Browser
 let service: TestService
 let url: string
 let opened: WatchedPage | undefined
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService()
   url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
 })
@@ -29,11 +26,10 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await service?.stop()
-  await browser?.close()
 })
 
 async function open(view: string): Promise<Page> {
-  opened = await openPage(browser, `${url}#/${view}`)
+  opened = await openPage(`${url}#/${view}`)
   await signIn(opened.page, adminToken)
   return opened.page
 }

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import type { Browser, Locator, Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { readClosing, sell, today, typeCharge, watchAfter } from '../closings/shop-day.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import { deliver, openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import {
@@ -25,13 +24,11 @@ import {
   type WatchedPage,
 } from './browser.ts'
 
-let browser: Browser
 let service: TestService
 let url: string
 let opened: WatchedPage | undefined
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService()
   url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
 })
@@ -42,14 +39,13 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await service?.stop()
-  await browser?.close()
 })
 
 /** The page where the shop is, at its own clock, at the closings of the day of the sales. */
 async function open(till: Till, token = till.key, options = {}): Promise<Page> {
   const day = today(service)
   const view = `closings?day=${day}${token === adminToken ? `&client=${till.client}` : ''}`
-  opened = await openPage(browser, `${url}#/${view}`, {
+  opened = await openPage(`${url}#/${view}`, {
     timezoneId: 'America/Argentina/Buenos_Aires',
     ...options,
   })

@@ -1,7 +1,5 @@
-import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../process/real-process.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin } from '../support/till.ts'
 import {
@@ -14,12 +12,10 @@ import {
 } from './browser.ts'
 
 /** The owner of a shop connects it from an invitation link; whatever happens, a page in the own language says what to do. */
-let browser: Browser
 let service: TestService
 let opened: WatchedPage | undefined
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   const port = await freePort()
   service = await startTestService({
     publicUrl: `http://127.0.0.1:${port}`,
@@ -33,7 +29,6 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await service?.stop()
-  await browser?.close()
 })
 
 const looks = [
@@ -74,7 +69,7 @@ test.each(looks)('in $locale, $colorScheme', async ({ locale, colorScheme, ...te
   const invite = async () =>
     (await asAdmin(service, { url: '/admin/invitations', body: { client } })).json().url as string
   const link = await invite()
-  opened = await openPage(browser, link, { locale, colorScheme })
+  opened = await openPage(link, { locale, colorScheme })
   const { page, requested } = opened
   const reads = async (title: string) => {
     await expectText(page.locator('h1'), title)

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import { sql } from 'kysely'
-import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { launchBrowser } from '../support/chromium.ts'
 import { deliver, openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import {
@@ -34,7 +33,6 @@ const hostileName = 'Kiosco <img src=x onerror=alert(1)> \u202Ecod.exe'
 const hostileReference = '<script>alert(2)</script>\u202Egnirts '.padEnd(64, 'W')
 const longText = `<b>ten kilobytes</b>\u202E${'x'.repeat(10_000)}`
 
-let browser: Browser
 let service: TestService
 let url: string
 let shop: Till & { terminalId: string }
@@ -43,7 +41,6 @@ let hostile: Till
 let opened: WatchedPage | undefined
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService()
   url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
   shop = await openOwnShop(service, 'panaderia')
@@ -60,7 +57,6 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await service?.stop()
-  await browser?.close()
 })
 
 /** A paid sale; answers our id. */
@@ -79,7 +75,7 @@ async function open(
   token = adminToken,
   options: BrowserContextOptions = {},
 ): Promise<Page> {
-  opened = await openPage(browser, `${url}#/${view}`, options)
+  opened = await openPage(`${url}#/${view}`, options)
   await signIn(opened.page, token)
   return opened.page
 }
@@ -91,7 +87,7 @@ async function goTo(page: Page, view: string): Promise<void> {
 }
 
 test('a wrong token is told; the admin token shows every client; signing out forgets it', async () => {
-  opened = await openPage(browser, url)
+  opened = await openPage(url)
   const { page, requested } = opened
   await page.locator('#token').fill('wrong')
   await page.keyboard.press('Enter')
@@ -176,7 +172,7 @@ test('a link to an order opens where there is one client only', async () => {
     const only = await openOwnShop(alone, 'solo')
     const id = (await charge(alone, only, { reference: 'SOLO-1' })).json().order_id
     const address = await alone.app.listen({ host: '127.0.0.1', port: 0 })
-    opened = await openPage(browser, `${address}/dashboard#/orders/${id}`)
+    opened = await openPage(`${address}/dashboard#/orders/${id}`)
     const { page } = opened
     await page.locator('#token').fill(adminToken)
     await page.keyboard.press('Enter')

@@ -1,6 +1,5 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { launchBrowser } from '../support/chromium.ts'
+import type { Page } from 'playwright-core'
+import { afterEach, expect, test } from 'vitest'
 import { jsonFlow, startTestFlows } from '../support/flows.ts'
 import { deliver } from '../support/money.ts'
 import { adminToken, startTestService } from '../support/service.ts'
@@ -17,16 +16,11 @@ import {
 import { button, expectText, openPage, type WatchedPage } from './browser.ts'
 
 /** The description of each listener can be read and tried in a browser, under the policy of every page. */
-let browser: Browser
 let opened: WatchedPage | undefined
-beforeAll(async () => {
-  browser = await launchBrowser()
-})
 afterEach(async () => {
   await opened?.close()
   opened = undefined
 })
-afterAll(() => browser?.close())
 
 type Get = {
   operationId: string
@@ -131,7 +125,9 @@ async function executeByClicks(
 }
 
 async function open(address: string, name: string): Promise<WatchedPage> {
-  opened = await openPage(browser, `${address}/docs`)
+  opened = await openPage(`${address}/docs`)
+  // Drawing so many operations takes seconds of a processor, on a busy machine many.
+  await opened.page.locator('.info .title').waitFor({ timeout: 120_000 })
   await expectText(opened.page.locator('.info .title'), `tillbridge ${name}`)
   return opened
 }

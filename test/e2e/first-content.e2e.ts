@@ -1,20 +1,18 @@
-import type { Browser, BrowserContext } from 'playwright-core'
+import type { BrowserContext } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { fillShops } from '../../bench/page-data.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import { jsonFlow, startTestFlows, type TestFlows } from '../support/flows.ts'
 import { openOwnShop } from '../support/money.ts'
 import { countPageBytes, type PageRequests, sumOfBytes } from '../support/page-bytes.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { charge } from '../support/till.ts'
-import { expectText } from './browser.ts'
+import { browser, expectText } from './browser.ts'
 
 /** What a page of a thousand boxes and two hundred flows asks of the line before it shows something: counted, not timed. */
 const mostBytes = 100 * 1024
 const boxes = 1_000
 const flows = 200
 
-let browser: Browser
 let service: TestService
 let side: TestFlows
 let dashboard: string
@@ -22,7 +20,6 @@ let admin: string
 let context: BrowserContext
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService()
   const shop = await openOwnShop(service, 'cadena')
   const clients = 40
@@ -46,7 +43,6 @@ afterEach(() => context?.close())
 afterAll(async () => {
   await side?.stop()
   await service?.stop()
-  await browser?.close()
 })
 
 /** A page that asks for the first time, and whose time goes on only when it is told. */

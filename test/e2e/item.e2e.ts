@@ -1,19 +1,15 @@
-import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { launchBrowser } from '../support/chromium.ts'
 import { jsonFlow, startTarget, startTestFlows, type TestFlows } from '../support/flows.ts'
 import { barriers, button, expectText, openPage, tooWideAt, type WatchedPage } from './browser.ts'
 
 const token = 'sync-token-for-tests-0123456789abcdef'
 
-let browser: Browser
 let target: Awaited<ReturnType<typeof startTarget>>
 let flows: TestFlows
 let url: string
 let opened: WatchedPage | undefined
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   target = await startTarget()
   const priced = (name: string) => {
     const flow = jsonFlow(name, target.url) as { destinations: object[] }
@@ -53,11 +49,10 @@ afterEach(async () => {
 afterAll(async () => {
   await flows?.stop()
   await target?.close()
-  await browser?.close()
 })
 
 async function signedIn(options = {}) {
-  opened = await openPage(browser, url, options)
+  opened = await openPage(url, options)
   const { page } = opened
   await page.locator('#token').fill(token)
   await page.keyboard.press('Enter')

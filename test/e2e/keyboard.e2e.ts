@@ -1,7 +1,6 @@
-import type { Browser, Locator, Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { sell } from '../closings/shop-day.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import { jsonFlow, startTarget, startTestFlows, type TestFlows } from '../support/flows.ts'
 import { openOwnShop } from '../support/money.ts'
 import { by, goodPassword, join } from '../support/people.ts'
@@ -12,7 +11,6 @@ import { expectText, openPage, type WatchedPage } from './browser.ts'
 /** The tasks of a chain with keys alone: Tab, Enter, Space and letters. Nothing is focused or pressed by script. */
 
 const token = 'canary-sync-token-for-operators-0123'
-let browser: Browser
 let service: TestService
 let flows: TestFlows
 let target: Awaited<ReturnType<typeof startTarget>>
@@ -21,7 +19,6 @@ let admin: string
 let opened: WatchedPage | undefined
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService()
   const shop = await openOwnShop(service, 'acme')
   await createStore(service, shop, { id: 'SUC-2', boxes: ['CAJA-2', 'CAJA-17'] })
@@ -69,7 +66,6 @@ afterAll(async () => {
   await flows?.stop()
   await target?.close()
   await service?.stop()
-  await browser?.close()
 })
 
 const mostTabs = 80
@@ -113,7 +109,7 @@ const button = (page: Page, name: string | RegExp) =>
   page.getByRole('button', { name, exact: true })
 
 async function enter(): Promise<Page> {
-  opened = await openPage(browser, dashboard)
+  opened = await openPage(dashboard)
   const { page } = opened
   await press(page, button(page, 'Sign in with a name and a password'))
   await page.keyboard.type('ana gómez')
@@ -125,7 +121,7 @@ async function enter(): Promise<Page> {
 }
 
 async function enterFlows(): Promise<Page> {
-  opened = await openPage(browser, admin)
+  opened = await openPage(admin)
   const { page } = opened
   await page.locator('#token').waitFor()
   await page.keyboard.type(token)

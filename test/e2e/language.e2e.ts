@@ -1,30 +1,25 @@
-import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { launchBrowser } from '../support/chromium.ts'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { button, expectText, openPage, signIn } from './browser.ts'
 
-let browser: Browser
 let service: TestService
 let url: string
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService()
   await openOwnShop(service, 'Kiosco')
   url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
 })
 afterAll(async () => {
   await service?.stop()
-  await browser?.close()
 })
 
 const parts = (requested: string[]) =>
   requested.flatMap((address) => new URL(address).searchParams.get('part') ?? [])
 
 test('a page brings the texts of its own language; the others follow, and then need no line', async () => {
-  const { page, requested, expectQuiet, close } = await openPage(browser, url)
+  const { page, requested, expectQuiet, close } = await openPage(url)
   await button(page, 'Español').waitFor()
   expect(parts(requested)).toEqual(['en'])
   await signIn(page, adminToken)
@@ -51,7 +46,7 @@ test('a page brings the texts of its own language; the others follow, and then n
 })
 
 test('a language that was chosen before the service knew of it is shown all the same', async () => {
-  const { page, requested, expectQuiet, close } = await openPage(browser, url)
+  const { page, requested, expectQuiet, close } = await openPage(url)
   await button(page, 'Español').click()
   await button(page, 'English').waitFor()
   await page.context().clearCookies()
@@ -64,7 +59,7 @@ test('a language that was chosen before the service knew of it is shown all the 
 })
 
 test('a view whose code does not arrive is told as a lost line, and shows once the line is back', async () => {
-  const { page, close } = await openPage(browser, url)
+  const { page, close } = await openPage(url)
   await signIn(page, adminToken)
   await page.context().route(/part=later-views/, (route) => route.abort())
   await page.goto(`${url}#/clients`)

@@ -1,6 +1,4 @@
-import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { launchBrowser } from '../support/chromium.ts'
 import {
   jsonFlow,
   startTarget,
@@ -89,7 +87,6 @@ const payloads: string[] = [
   `<table background=//evil.example/x.png>`,
 ]
 
-let browser: Browser
 let service: TestService
 let target: TestTarget
 let flows: TestFlows
@@ -98,7 +95,6 @@ let admin: string
 const client = payloads[0] ?? ''
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService()
   dashboard = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
   target = await startTarget()
@@ -110,7 +106,6 @@ afterAll(async () => {
   await flows?.stop()
   await target?.close()
   await service?.stop()
-  await browser?.close()
 })
 
 /** All of them as fields of one payload, as keys and as values. */
@@ -158,7 +153,7 @@ async function fillShop(): Promise<{ till: Till; orderId: string }> {
 test('T39: texts from outside are text on the dashboard: 60 ways to have it run or load something do nothing', async () => {
   expect(payloads).toHaveLength(60)
   const { orderId } = await fillShop()
-  const watched = await openPage(browser, dashboard)
+  const watched = await openPage(dashboard)
   const { page } = watched
   await signIn(page, adminToken)
   const of = encodeURIComponent(client)
@@ -194,7 +189,7 @@ test('T39: and on the page of the flows, in what a source holds and a destinatio
   await flows.delivered()
   const errors = (await flows.call('GET', '/errors?flow=markup&limit=100')).json()
   expect(errors).toHaveLength(payloads.length)
-  const watched = await openPage(browser, admin)
+  const watched = await openPage(admin)
   const { page } = watched
   await expectText(page.locator('body'), 'markup')
   for (const view of ['errors', 'errors?flow=markup', 'flows/markup', 'activity', '']) {

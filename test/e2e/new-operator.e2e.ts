@@ -1,9 +1,8 @@
 import { Client } from 'pg'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startWooCommerce } from '../flows/shops/woocommerce.ts'
 import { reachable } from '../flows/sources-sql-support.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import { startTestFlows, type TestFlows } from '../support/flows.ts'
 import { goodPassword } from '../support/people.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
@@ -20,7 +19,6 @@ const postgres = await reachable(
 const schema = `operator_${process.pid}`
 const patient = { timeout: 20_000, interval: 100 }
 
-let browser: Browser
 let shop: Awaited<ReturnType<typeof startWooCommerce>>
 let service: TestService
 let flows: TestFlows
@@ -31,7 +29,6 @@ let env: Record<string, string>
 let admin: string
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   shop = await startWooCommerce({ key: 'ck_canary', secret: 'canary-woo-secret-123' })
   service = await startTestService()
   env = { ERP_DB_URL: `${postgres}?options=-c%20search_path%3D${schema}`, WOO_URL: shop.url }
@@ -51,7 +48,6 @@ afterAll(async () => {
   await shop?.close()
   await erp?.query(`drop schema ${schema} cascade`)
   await erp?.end()
-  await browser?.close()
 })
 
 async function listen() {
@@ -64,7 +60,7 @@ test.skipIf(!postgres)(
   'a new operator brings the articles of a table to WooCommerce by the browser alone',
   async () => {
     const spanish = { locale: 'es-AR' }
-    const office = await openPage(browser, `${dashboard}#/people`, spanish)
+    const office = await openPage(`${dashboard}#/people`, spanish)
     await signIn(office.page, adminToken)
     await office.page.getByRole('button', { name: 'Invitar' }).first().click()
     await office.page.locator('dialog input[name=name]').fill('lucia')
@@ -75,7 +71,7 @@ test.skipIf(!postgres)(
     expect(told).toMatch(/Sirve una vez, hasta el \w+, \d+ de \w+ de \d{4}/)
     await office.close()
 
-    const opened = await openPage(browser, `${dashboard}#${link.split('#')[1]}`, spanish)
+    const opened = await openPage(`${dashboard}#${link.split('#')[1]}`, spanish)
     const { page } = opened
     let steps = 0
     const press = async (name: string | RegExp) => {

@@ -1,7 +1,6 @@
 import { buffer } from 'node:stream/consumers'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import type { BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { launchBrowser } from '../support/chromium.ts'
 import {
   cancel,
   canceling,
@@ -27,13 +26,11 @@ import {
 } from './browser.ts'
 
 /** Orders as people look for them, and what can be done about one of which nobody knows how it ended. */
-let browser: Browser
 let service: TestService
 let url: string
 let opened: WatchedPage | undefined
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '500' }, hangsAreShort: true })
   url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
 })
@@ -44,7 +41,6 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await service?.stop()
-  await browser?.close()
 })
 
 async function open(
@@ -52,7 +48,7 @@ async function open(
   token = adminToken,
   options: BrowserContextOptions = {},
 ): Promise<Page> {
-  opened = await openPage(browser, `${url}#/${view}`, options)
+  opened = await openPage(`${url}#/${view}`, options)
   await signIn(opened.page, token)
   return opened.page
 }

@@ -1,7 +1,6 @@
 import { mkdirSync } from 'node:fs'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { launchBrowser } from '../support/chromium.ts'
 import { by, codeAt, goodPassword, join, type TestPerson } from '../support/people.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { charge, openShop, type Till } from '../support/till.ts'
@@ -16,7 +15,6 @@ import {
 
 /** Named users: invited, signed in, and named by what they did. */
 
-let browser: Browser
 let service: TestService
 let url: string
 let shop: Till & { terminalId: string }
@@ -24,7 +22,6 @@ let ana: TestPerson
 let opened: WatchedPage | undefined
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService()
   url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
   shop = await openShop(service, 'acme', '9600001')
@@ -36,7 +33,6 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await service?.stop()
-  await browser?.close()
 })
 
 async function signInByName(page: Page, name: string, password = goodPassword, code = '') {
@@ -54,7 +50,7 @@ test('who cancelled an order, and why, is seen with one click after the sign-in'
     headers: { 'x-reason': encodeURIComponent('Se arrepintió') },
     body: { order_id: id },
   })
-  opened = await openPage(browser, `${url}#/orders`, { locale: 'es-AR' })
+  opened = await openPage(`${url}#/orders`, { locale: 'es-AR' })
   await signInByName(opened.page, 'ana gómez')
   let clicks = 0
   clicks += 1
@@ -65,7 +61,7 @@ test('who cancelled an order, and why, is seen with one click after the sign-in'
 })
 
 test('an invited person chooses a password by the link, and the code leaves the address', async () => {
-  opened = await openPage(browser, `${url}#/people?client=acme`, { locale: 'es-AR' })
+  opened = await openPage(`${url}#/people?client=acme`, { locale: 'es-AR' })
   const { page } = opened
   await signIn(page, adminToken)
   await page.getByRole('button', { name: 'Invitar' }).first().click()
@@ -78,7 +74,7 @@ test('an invited person chooses a password by the link, and the code leaves the 
   const link = await page.locator('dialog code').innerText()
   expect(link).toContain('#/invitation/')
   await opened.close()
-  opened = await openPage(browser, `${url}#/invitation/${link.split('#/invitation/')[1]}`, {
+  opened = await openPage(`${url}#/invitation/${link.split('#/invitation/')[1]}`, {
     locale: 'es-AR',
   })
   await opened.page.locator('input[name=password]').fill('canary-una clave larga')
@@ -90,7 +86,7 @@ test('an invited person chooses a password by the link, and the code leaves the 
 
 test('codes are set up with a picture that this service made, and asked for at the next sign-in', async () => {
   await join(service, { name: 'eva', role: 'viewer', client: 'acme' })
-  opened = await openPage(browser, `${url}#/account`, { locale: 'es-AR' })
+  opened = await openPage(`${url}#/account`, { locale: 'es-AR' })
   const { page } = opened
   await signInByName(page, 'eva')
   await page.getByRole('button', { name: 'Configurar códigos' }).click()
@@ -113,7 +109,7 @@ test('the pages of people have no barriers and fit both widths, in both language
   if (shots) mkdirSync(shots, { recursive: true })
   for (const locale of ['es-AR', 'en-US']) {
     for (const width of [1280, 390]) {
-      opened = await openPage(browser, `${url}#/people`, {
+      opened = await openPage(`${url}#/people`, {
         locale,
         viewport: { width, height: 900 },
       })

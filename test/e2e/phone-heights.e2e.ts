@@ -1,10 +1,9 @@
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fillFailures } from '../../bench/page-data.ts'
 import { chainFlowFiles } from '../../demo/chain/chain-flows.ts'
 import { chain as plan, problemBoxes } from '../../demo/chain/chain-plan.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import { type SeededChain, startSeededChain } from '../support/seeded-chain.ts'
 import { adminToken } from '../support/service.ts'
 import { call } from '../support/till.ts'
@@ -19,12 +18,10 @@ const phone = { width: 390, height: 844 }
 const failingFlow = 'stock-3'
 const heldFlow = 'bajas'
 
-let browser: Browser
 let chain: SeededChain
 let admin: string
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   chain = await startSeededChain({ closings: true, flows: true })
   const { flows, service } = chain
   if (!flows) throw new Error('the chain has its flows')
@@ -65,7 +62,6 @@ beforeAll(async () => {
 }, 300_000)
 afterAll(async () => {
   await chain?.stop()
-  await browser?.close()
 })
 
 type View = readonly [address: string, shown: string]
@@ -98,7 +94,7 @@ test('on a phone no view of the payments is higher than three screens', async ()
     (await call(chain.service, { url: path, token: chain.key.key })).json()
   const [{ order_id: order }] = (await list('/orders?q=R-1&limit=1')).orders
   const [{ id: closing }] = (await list('/closings?limit=1')).closings
-  const opened = await openPage(browser, `${chain.url}/dashboard`, {
+  const opened = await openPage(`${chain.url}/dashboard`, {
     viewport: phone,
     locale: 'es-AR',
   })
@@ -137,7 +133,7 @@ test('on a phone no view of the payments is higher than three screens', async ()
 })
 
 test('on a phone no view of the flows is higher than three screens', async () => {
-  const opened = await openPage(browser, admin, { viewport: phone, locale: 'es-AR' })
+  const opened = await openPage(admin, { viewport: phone, locale: 'es-AR' })
   try {
     await opened.page.locator('main tbody tr').first().waitFor()
     const high = await tooHigh(opened.page, admin, [

@@ -1,8 +1,7 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Person, permissionsOf, type Role } from '../../src/domain/permissions.ts'
 import { today, typeCharge, watchAfter } from '../closings/shop-day.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import {
   jsonFlow,
   startTarget,
@@ -18,7 +17,6 @@ import { button, expectText, openPage, type WatchedPage } from './browser.ts'
 
 /** What a person sees on both pages is what the role allows, by the table that the guards use. */
 
-let browser: Browser
 let service: TestService
 let flows: TestFlows
 let target: TestTarget
@@ -40,7 +38,6 @@ const all = Object.keys(people) as Who[]
 const mayOf = (who: Who): string[] => permissionsOf(people[who])
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '500' }, hangsAreShort: true })
   dashboard = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
   const shop = await openOwnShop(service, 'panaderia')
@@ -87,11 +84,10 @@ afterAll(async () => {
   await flows?.stop()
   await target?.close()
   await service?.stop()
-  await browser?.close()
 })
 
 async function signIn(url: string, name: string, code = ''): Promise<Page> {
-  opened = await openPage(browser, url)
+  opened = await openPage(url)
   const { page } = opened
   await button(page, 'Sign in with a name and a password').click()
   await page.locator('#person').fill(name)
@@ -271,7 +267,7 @@ test('a flow operator signs in with a code, and what is done bears the name', as
 })
 
 test('whoever does not see flows is told so, and where no token is asked for a person signs in by choice', async () => {
-  opened = await openPage(browser, admin)
+  opened = await openPage(admin)
   await button(opened.page, 'Sign in with a name and a password').click()
   await opened.page.locator('#person').fill('supervisor')
   await opened.page.locator('input[name=password]').fill(goodPassword)
@@ -281,7 +277,7 @@ test('whoever does not see flows is told so, and where no token is asked for a p
 
   const side = await startTestFlows({ service, files: {} })
   const open = `${await side.app.listen({ host: '127.0.0.1', port: 0 })}/admin`
-  opened = await openPage(browser, `${open}#/workbench`)
+  opened = await openPage(`${open}#/workbench`)
   const { page } = opened
   await expectText(page.locator('main'), 'You are not signed in, and no SYNC_TOKEN is set')
   await page.locator('.head-buttons button', { hasText: 'Sign in' }).click()

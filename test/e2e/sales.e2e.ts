@@ -1,7 +1,6 @@
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import type { BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { sell, typeCharge, watchAfter } from '../closings/shop-day.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { createStore, pairTerminal, type Till } from '../support/till.ts'
@@ -16,14 +15,12 @@ import {
 
 /** What each store sold, beside what Mercado Pago says, on the first page. */
 
-let browser: Browser
 let service: TestService
 let url: string
 let chain: Till
 let opened: WatchedPage | undefined
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService()
   url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
   chain = await openOwnShop(service, 'cadena')
@@ -42,7 +39,6 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await service?.stop()
-  await browser?.close()
 })
 
 async function open(
@@ -50,7 +46,7 @@ async function open(
   options: BrowserContextOptions = {},
   token = adminToken,
 ): Promise<Page> {
-  opened = await openPage(browser, `${url}#/${view}`, options)
+  opened = await openPage(`${url}#/${view}`, options)
   await signIn(opened.page, token)
   return opened.page
 }

@@ -1,7 +1,6 @@
-import type { Browser, Locator, Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { type BusyShop, openBusyShop, refuseThreeBoxes } from '../support/busy-shop.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import { clearFaults, setFaults } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, enrol, pairTerminal, payByCard } from '../support/till.ts'
@@ -14,14 +13,12 @@ import {
   type WatchedPage,
 } from './browser.ts'
 
-let browser: Browser
 let service: TestService
 let saturday: BusyShop
 let url: string
 let opened: WatchedPage | undefined
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService()
   url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
   saturday = await openBusyShop(service)
@@ -50,7 +47,6 @@ afterEach(async () => {
 afterAll(async () => {
   await saturday?.stop()
   await service?.stop()
-  await browser?.close()
 })
 
 const attention = (page: Page): Locator => page.locator('section.attention')
@@ -58,7 +54,7 @@ const line = (page: Page, text: RegExp): Locator =>
   attention(page).getByRole('listitem').filter({ hasText: text })
 
 async function open(token = adminToken, locale = 'en-GB'): Promise<Page> {
-  opened = await openPage(browser, url, { locale })
+  opened = await openPage(url, { locale })
   await signIn(opened.page, token)
   await attention(opened.page).waitFor()
   return opened.page
@@ -102,7 +98,7 @@ const wrong = [
 /** Whatever is wrong has a line of its own, whose cause, beginning and button are seen as the page opens, and later too. */
 async function expectAllNamed(page: Page, language: 'en' | 'es'): Promise<void> {
   const lines = attention(page).locator('.attention-line')
-  await expect.poll(() => lines.count()).toBe(wrong.length)
+  await expect.poll(() => lines.allInnerTexts()).toHaveLength(wrong.length)
   for (const { place, [language]: told } of wrong) {
     const [cause, help] = told
     const own = lines.filter({ hasText: place })

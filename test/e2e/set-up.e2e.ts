@@ -1,7 +1,6 @@
-import type { Browser, BrowserContextOptions, Locator, Page, Request } from 'playwright-core'
+import type { BrowserContextOptions, Locator, Page, Request } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../process/real-process.ts'
-import { launchBrowser } from '../support/chromium.ts'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, pairTerminal, payByCard, readOrder } from '../support/till.ts'
@@ -15,13 +14,11 @@ import {
 } from './browser.ts'
 
 /** Who may see what, and how somebody new gets in, through the browser alone but for what the ERP and the shop do. */
-let browser: Browser
 let service: TestService
 let base: string
 let opened: WatchedPage[] = []
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   // The provider sends browsers back to this address, so it is known before the service listens.
   const port = await freePort()
   base = `http://127.0.0.1:${port}`
@@ -34,11 +31,10 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await service?.stop()
-  await browser?.close()
 })
 
 async function open(url: string, options: BrowserContextOptions = {}): Promise<Page> {
-  const one = await openPage(browser, url, options)
+  const one = await openPage(url, options)
   opened.push(one)
   return one.page
 }

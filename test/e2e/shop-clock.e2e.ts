@@ -1,6 +1,4 @@
-import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { launchBrowser } from '../support/chromium.ts'
 import { jsonFlow, startTestFlows } from '../support/flows.ts'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
@@ -8,7 +6,6 @@ import { act, call, charge, createStore, payByCard, readOrder, type Till } from 
 import { expectText, openPage, signIn } from './browser.ts'
 
 /** What the pages call today, and how long ago, is what it is at the shops, whatever the reader's machine believes. */
-let browser: Browser
 let service: TestService
 let url: string
 let till: Till
@@ -19,7 +16,6 @@ const inShop = (options: Intl.DateTimeFormatOptions) =>
   new Intl.DateTimeFormat('en-CA', { timeZone: zone, hourCycle: 'h23', ...options }).format(paidAt)
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   service = await startTestService()
   url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
   till = await openOwnShop(service, 'panaderia')
@@ -29,7 +25,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await service?.stop()
-  await browser?.close()
 })
 
 test.each([
@@ -38,7 +33,7 @@ test.each([
 ])(
   '%s in Tokyo, with a clock that is 9 hours wrong, reads the day and the hours of the shop',
   async (_who, token) => {
-    const opened = await openPage(browser, url, { timezoneId: 'Asia/Tokyo' })
+    const opened = await openPage(url, { timezoneId: 'Asia/Tokyo' })
     const { page } = opened
     await page.clock.setSystemTime(Date.now() + 9 * 3600_000)
     await page.reload()
@@ -69,7 +64,7 @@ test('the page of the flows in Tokyo shows the times of the shops, and names the
   })
   await side.flows.pause('prices', 'colleague', 'stocktaking')
   const admin = `${await side.app.listen({ host: '127.0.0.1', port: 0 })}/admin#/activity`
-  const opened = await openPage(browser, admin, { timezoneId: 'Asia/Tokyo' })
+  const opened = await openPage(admin, { timezoneId: 'Asia/Tokyo' })
   const { page } = opened
   await expectText(page.locator('main .zone'), `Times of the shops: ${zone}`)
   const time = page.locator('main tbody time').first()
@@ -92,11 +87,11 @@ test('with shops in several zones a page says whose times it shows, and with one
     body: { time_zone: 'America/Mexico_City' },
   })
   expect(moved.statusCode, moved.body).toBe(200)
-  const opened = await openPage(browser, url, { timezoneId: 'Asia/Tokyo' })
+  const opened = await openPage(url, { timezoneId: 'Asia/Tokyo' })
   const { page } = opened
   await signIn(page, adminToken)
   await expectText(page.locator('main .zone'), /your browser's time zone \(Asia\/Tokyo\)/)
-  const own = await openPage(browser, url, { timezoneId: 'Asia/Tokyo' })
+  const own = await openPage(url, { timezoneId: 'Asia/Tokyo' })
   await signIn(own.page, till.key)
   await expectText(own.page.locator('main'), 'HERE-1')
   expect(await own.page.locator('main .zone').count()).toBe(0)

@@ -1,6 +1,5 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { launchBrowser } from '../support/chromium.ts'
 import {
   jsonFlow,
   startTarget,
@@ -12,7 +11,6 @@ import { button, expectText, openPage, signIn, type WatchedPage } from './browse
 
 /** An operator stops sending to the web shop, and starts it again. */
 const token = 'canary-sync-token-for-operators-0123'
-let browser: Browser
 let target: TestTarget
 let flows: TestFlows
 let address: string
@@ -22,7 +20,6 @@ let opened: WatchedPage | undefined
 const names = Array.from({ length: 15 }, (_, index) => `flow-${index + 1}`)
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   target = await startTarget()
   const flowOf = (name: string) => {
     const flow = jsonFlow(name, target.url) as { destinations: object[] }
@@ -46,7 +43,6 @@ afterEach(async () => {
 afterAll(async () => {
   await flows?.stop()
   await target?.close()
-  await browser?.close()
 })
 
 /** Counts what the operator clicks from now on. */
@@ -54,7 +50,7 @@ const countClicks = (page: Page) =>
   page.evaluate(`window.clicks = 0; addEventListener('click', () => { window.clicks += 1 }, true)`)
 
 test('from sign-in on, stopping the web shop takes two clicks, and all flows hold', async () => {
-  opened = await openPage(browser, address)
+  opened = await openPage(address)
   const { page } = opened
   await page.locator('#token').waitFor()
   await signIn(page, token)
@@ -82,7 +78,7 @@ test('from sign-in on, stopping the web shop takes two clicks, and all flows hol
 })
 
 test('a pause asks what stops, and says what goes on', async () => {
-  opened = await openPage(browser, address)
+  opened = await openPage(address)
   const { page } = opened
   await page.locator('#token').waitFor()
   await signIn(page, token)

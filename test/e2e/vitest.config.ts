@@ -1,13 +1,24 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { compiled } from '../process/real-process.ts'
 
-/** Browser tests: a file at a time on each of two processors, each with a service and a browser of its own. */
+// As with the other tests.
+process.env.NODE_COMPILE_CACHE ??= compiled
+
+/**
+ * Browser tests: a file at a time on each of two processors, whose worker keeps its modules, its embedded database and its
+ * browser for the next file.
+ */
 export default defineConfig({
   test: {
     root: fileURLToPath(new URL('../..', import.meta.url)),
     include: ['test/e2e/**/*.e2e.ts'],
     globalSetup: ['test/support/global-setup.ts'],
+    pool: 'forks',
     maxWorkers: 2,
+    isolate: false,
+    execArgv: ['--max-semi-space-size=64'],
+    experimental: { viteModuleRunner: false },
     // As with the other tests; the second try is printed beside the result.
     retry: process.env.CI ? 1 : 0,
     testTimeout: 60_000,
