@@ -5,7 +5,14 @@ import { openPglite, pgliteDialect } from '../../src/db/pglite-engine.ts'
 import { pgliteTemplate } from './pglite-template.ts'
 
 type Embedded = Awaited<ReturnType<typeof openPglite>>
-type Kept = { embedded: Embedded; schema: string; seeds: Seed[]; dialect: Engine['dialect'] }
+type Kept = {
+  embedded: Embedded
+  schema: string
+  seeds: Seed[]
+  dialect: Engine['dialect']
+  /** The end of the log of changes when it was last shortened. */
+  shortenedAt: string
+}
 /** The rows, as JSON, that the migrations insert into a table. */
 type Seed = { table: string; rows: string }
 
@@ -52,7 +59,13 @@ async function openNew(): Promise<Kept> {
   const { pglite } = embedded
   open.add(pglite)
   const dialect = pgliteDialect(pglite)
-  return { embedded, schema: await schemaOf(pglite), seeds: await seedsOf(pglite), dialect }
+  return {
+    embedded,
+    schema: await schemaOf(pglite),
+    seeds: await seedsOf(pglite),
+    dialect,
+    shortenedAt: await endOfLog(pglite),
+  }
 }
 
 /** What one borrower listens to ends with him; the database goes on. */
@@ -135,9 +148,35 @@ async function isAsNew(kept: Kept): Promise<boolean> {
     }
     await trx.exec('select setval(seqrelid::regclass, seqstart, false) from pg_sequence')
   })
-  // No other code shortens the log of changes, which is memory here.
-  await pglite.exec('checkpoint')
+  await shortenLog(kept)
   return true
+}
+
+/** Two files of the log. */
+const longestLog = 32 * 1024 * 1024
+
+/**
+ * No other code shortens the log of changes, which is memory here. It is not shortened after each file of tests: a checkpoint
+ * takes a third of the time of emptying, and after it each page is logged as a whole when it first changes.
+ */
+async function shortenLog(kept: Kept): Promise<void> {
+  const { pglite } = kept.embedded
+  const { rows } = await pglite.query<{ end: string; is_long: boolean }>(
+    `select pg_current_wal_insert_lsn()::text as end,
+       pg_current_wal_insert_lsn() - $1::pg_lsn > $2 as is_long`,
+    [kept.shortenedAt, longestLog],
+  )
+  const [log] = rows
+  if (!log?.is_long) return
+  await pglite.exec('checkpoint')
+  kept.shortenedAt = log.end
+}
+
+async function endOfLog(pglite: PGlite): Promise<string> {
+  const { rows } = await pglite.query<{ end: string }>(
+    'select pg_current_wal_insert_lsn()::text as end',
+  )
+  return String(rows[0]?.end)
 }
 
 /** The same as long as nothing but rows was changed; 5 ms, where the words of all definitions would take 70. */
