@@ -39,7 +39,7 @@ const file = {
 
 test.each(['csv', 'xlsx'] as const)(
   'making a %s of 10,000 charges blocks the event loop for a short time only',
-  { timeout: 60_000 },
+  { timeout: 60_000, tags: ['long'] },
   async (ending) => {
     const { ms, said } = await longestTurn(async () => {
       const made = await makeClosingFile({ ending, file, language: 'es' })

@@ -48,125 +48,124 @@ const spanBody = (fromMs: number, toMs: number) => ({
 })
 const textOf = (row: ClosingRow | undefined) => JSON.stringify(row)
 
-test(
-  'any sequence of requests, signatures and clock changes leaves closings without gap or overlap, each sale in one of them',
-  async () => {
-    const answers = new Map<string, number>()
-    for (let seed = 1; seed <= rounds(2); seed += 1) {
-      const till = await openOwnShop(service, `sequence ${seed}`)
-      await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2'] })
-      const random = randomOf(seed)
-      const upTo = (most: number) => Math.floor(random() * most)
-      const sent: object[] = []
-      const soldAt: Date[] = []
+test('any sequence of requests, signatures and clock changes leaves closings without gap or overlap, each sale in one of them', {
+  timeout: 60_000 + rounds(2) * 20_000,
+  tags: ['long'],
+}, async () => {
+  const answers = new Map<string, number>()
+  for (let seed = 1; seed <= rounds(2); seed += 1) {
+    const till = await openOwnShop(service, `sequence ${seed}`)
+    await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2'] })
+    const random = randomOf(seed)
+    const upTo = (most: number) => Math.floor(random() * most)
+    const sent: object[] = []
+    const soldAt: Date[] = []
 
-      const newRequest = async (): Promise<object> => {
-        const place = random() < 0.8 ? {} : { caja_id: undefined, sucursal_id: 'SUC-1' }
-        const counted = random() < 0.5 ? { declared: { qr: `${upTo(500)},00` } } : {}
-        if (random() < 0.5) return { ...place, ...counted, business_day: dayBefore(upTo(4)) }
-        const rows = await listRows(service, till)
-        const nowMs = service.clock.now().getTime()
-        const endMs = rows.at(-1)?.to_at.getTime() ?? nowMs - dayMs
-        const fromMs = endMs + (moves[upTo(moves.length)] ?? 0)
-        const toMs = fromMs + (1 + upTo(12)) * hourMs
-        return { ...place, ...counted, ...spanBody(Math.min(fromMs, nowMs - minuteMs), toMs) }
-      }
+    const newRequest = async (): Promise<object> => {
+      const place = random() < 0.8 ? {} : { caja_id: undefined, sucursal_id: 'SUC-1' }
+      const counted = random() < 0.5 ? { declared: { qr: `${upTo(500)},00` } } : {}
+      if (random() < 0.5) return { ...place, ...counted, business_day: dayBefore(upTo(4)) }
+      const rows = await listRows(service, till)
+      const nowMs = service.clock.now().getTime()
+      const endMs = rows.at(-1)?.to_at.getTime() ?? nowMs - dayMs
+      const fromMs = endMs + (moves[upTo(moves.length)] ?? 0)
+      const toMs = fromMs + (1 + upTo(12)) * hourMs
+      return { ...place, ...counted, ...spanBody(Math.min(fromMs, nowMs - minuteMs), toMs) }
+    }
 
-      const request = async () => {
-        const repeated = sent[upTo(sent.length)]
-        const body = random() < 0.3 && repeated ? repeated : await newRequest()
-        sent.push(body)
-        const before = new Map((await listRows(service, till)).map((row) => [row.id, row]))
-        const answer = await openClosing(random() < 0.5 ? service : duplicate, till, body)
-        const rows = await listRows(service, till)
-        expectTiled(rows)
-        const answered = answer.json()
-        const outcome = `${answer.statusCode} ${answered.code ?? ''}`
-        answers.set(outcome, (answers.get(outcome) ?? 0) + 1)
-        const others = rows.filter(({ id }) => id !== answered.id)
-        // A request changes only the closing that it returns.
-        expect(others.map(textOf), outcome).toEqual(others.map(({ id }) => textOf(before.get(id))))
-        const known = before.get(answered.id)
-        const row = rows.find(({ id }) => id === answered.id)
-        if (answer.statusCode === 202) {
-          expect(known).toBeUndefined()
-          expect(rows).toHaveLength(before.size + 1)
-        } else if (answer.statusCode === 200) {
-          expect([row?.from_at, row?.number]).toEqual([known?.from_at, known?.number])
-          if (known?.state === 'signed') expect(textOf(row)).toBe(textOf(known))
-        } else {
-          expect(outcome).toMatch(/^409 CLOSING_(OVERLAPS|GAP|SIGNED)$/)
-          expect(rows).toHaveLength(before.size)
-        }
-        const { declared } = body as { declared?: { qr: string } }
-        if (answer.statusCode < 300 && declared) {
-          expect(row?.declared).toEqual({ qr: Number.parseInt(declared.qr, 10) * 100 })
-        }
-        if (answered.code === 'CLOSING_OVERLAPS') expect(before.has(answered.closing.id)).toBe(true)
-        if (answer.statusCode < 300) {
-          const again = await openClosing(service, till, body)
-          expect([again.statusCode, again.json().id]).toEqual([200, answered.id])
-        }
+    const request = async () => {
+      const repeated = sent[upTo(sent.length)]
+      const body = random() < 0.3 && repeated ? repeated : await newRequest()
+      sent.push(body)
+      const before = new Map((await listRows(service, till)).map((row) => [row.id, row]))
+      const answer = await openClosing(random() < 0.5 ? service : duplicate, till, body)
+      const rows = await listRows(service, till)
+      expectTiled(rows)
+      const answered = answer.json()
+      const outcome = `${answer.statusCode} ${answered.code ?? ''}`
+      answers.set(outcome, (answers.get(outcome) ?? 0) + 1)
+      const others = rows.filter(({ id }) => id !== answered.id)
+      // A request changes only the closing that it returns.
+      expect(others.map(textOf), outcome).toEqual(others.map(({ id }) => textOf(before.get(id))))
+      const known = before.get(answered.id)
+      const row = rows.find(({ id }) => id === answered.id)
+      if (answer.statusCode === 202) {
+        expect(known).toBeUndefined()
+        expect(rows).toHaveLength(before.size + 1)
+      } else if (answer.statusCode === 200) {
+        expect([row?.from_at, row?.number]).toEqual([known?.from_at, known?.number])
+        if (known?.state === 'signed') expect(textOf(row)).toBe(textOf(known))
+      } else {
+        expect(outcome).toMatch(/^409 CLOSING_(OVERLAPS|GAP|SIGNED)$/)
+        expect(rows).toHaveLength(before.size)
       }
+      const { declared } = body as { declared?: { qr: string } }
+      if (answer.statusCode < 300 && declared) {
+        expect(row?.declared).toEqual({ qr: Number.parseInt(declared.qr, 10) * 100 })
+      }
+      if (answered.code === 'CLOSING_OVERLAPS') expect(before.has(answered.closing.id)).toBe(true)
+      if (answer.statusCode < 300) {
+        const again = await openClosing(service, till, body)
+        expect([again.statusCode, again.json().id]).toEqual([200, answered.id])
+      }
+    }
 
-      const sign = async () => {
-        service.clock.advance(61_000)
-        await service.paymentWatch.watchOnce()
-        const unsigned = (await listRows(service, till)).filter(({ state }) => state !== 'signed')
-        const row = unsigned[upTo(unsigned.length)]
-        if (row) {
-          await call(service, {
-            method: 'POST',
-            url: `/closings/${row.id}/sign`,
-            token: till.key,
-          })
-        }
-      }
-
-      /** As a program does that closes the day, and earlier days that are still open first. */
-      const closeAll = async () => {
-        for (let tries = 0; tries < 20; tries += 1) {
-          const answer = await openClosing(service, till, { business_day: today(service) })
-          if (answer.statusCode < 300) return
-          const { code, uncovered } = answer.json()
-          expect(code).toBe('CLOSING_GAP')
-          const { business_day } = uncovered
-          const earlier = await openClosing(service, till, { business_day })
-          expect(earlier.statusCode, earlier.body).toBeLessThan(300)
-        }
-        throw new Error('still not closed')
-      }
-
-      for (let step = 0; step < 60; step += 1) {
-        const dice = random()
-        if (dice < 0.65) await request()
-        else if (dice < 0.8) await sign()
-        else if (dice < 0.9) {
-          soldAt.push(service.clock.now())
-          await sell(service, till, `S-${step}`, { amount: '10,00' })
-        } else service.clock.advance(upTo(40) * hourMs)
-        service.clock.advance(upTo(90) * minuteMs)
-      }
-      await closeAll()
+    const sign = async () => {
       service.clock.advance(61_000)
       await service.paymentWatch.watchOnce()
-      const rows = (await listRows(service, till)).filter(({ caja_id: box }) => box !== null)
-      expectTiled(rows)
-      const beganAt = rows[0]?.from_at ?? service.clock.now()
-      const counted = rows.reduce((sum, { totals }) => sum + (totals?.here.count ?? 0), 0)
-      expect(counted).toBe(soldAt.filter((at) => at >= beganAt).length)
+      const unsigned = (await listRows(service, till)).filter(({ state }) => state !== 'signed')
+      const row = unsigned[upTo(unsigned.length)]
+      if (row) {
+        await call(service, {
+          method: 'POST',
+          url: `/closings/${row.id}/sign`,
+          token: till.key,
+        })
+      }
     }
-    // Each outcome occurred, otherwise the sequences prove nothing.
-    expect([...answers.keys()].toSorted()).toEqual([
-      '200 ',
-      '202 ',
-      '409 CLOSING_GAP',
-      '409 CLOSING_OVERLAPS',
-      '409 CLOSING_SIGNED',
-    ])
-  },
-  60_000 + rounds(2) * 20_000,
-)
+
+    /** As a program does that closes the day, and earlier days that are still open first. */
+    const closeAll = async () => {
+      for (let tries = 0; tries < 20; tries += 1) {
+        const answer = await openClosing(service, till, { business_day: today(service) })
+        if (answer.statusCode < 300) return
+        const { code, uncovered } = answer.json()
+        expect(code).toBe('CLOSING_GAP')
+        const { business_day } = uncovered
+        const earlier = await openClosing(service, till, { business_day })
+        expect(earlier.statusCode, earlier.body).toBeLessThan(300)
+      }
+      throw new Error('still not closed')
+    }
+
+    for (let step = 0; step < 60; step += 1) {
+      const dice = random()
+      if (dice < 0.65) await request()
+      else if (dice < 0.8) await sign()
+      else if (dice < 0.9) {
+        soldAt.push(service.clock.now())
+        await sell(service, till, `S-${step}`, { amount: '10,00' })
+      } else service.clock.advance(upTo(40) * hourMs)
+      service.clock.advance(upTo(90) * minuteMs)
+    }
+    await closeAll()
+    service.clock.advance(61_000)
+    await service.paymentWatch.watchOnce()
+    const rows = (await listRows(service, till)).filter(({ caja_id: box }) => box !== null)
+    expectTiled(rows)
+    const beganAt = rows[0]?.from_at ?? service.clock.now()
+    const counted = rows.reduce((sum, { totals }) => sum + (totals?.here.count ?? 0), 0)
+    expect(counted).toBe(soldAt.filter((at) => at >= beganAt).length)
+  }
+  // Each outcome occurred, otherwise the sequences prove nothing.
+  expect([...answers.keys()].toSorted()).toEqual([
+    '200 ',
+    '202 ',
+    '409 CLOSING_GAP',
+    '409 CLOSING_OVERLAPS',
+    '409 CLOSING_SIGNED',
+  ])
+})
 
 test(
   'concurrent requests from two processes leave no overlap and no gap, and each closing has its own number',

@@ -51,7 +51,10 @@ test('orders and statistics with sums beyond 2^53 cents have the exact sum', asy
   expect(overview.statusCode).toBe(200)
 })
 
-test('a closing with sums beyond 2^53 cents has the exact sum', async () => {
+test('a closing with sums beyond 2^53 cents has the exact sum', {
+  timeout: 60_000,
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'large closing')
   const at = service.clock.now().toISOString()
   const pos_id = await mpPosOf(service, till)
@@ -74,7 +77,7 @@ test('a closing with sums beyond 2^53 cents has the exact sum', async () => {
   })
   const paper = await call(service, { url: `/closings/${closing.id}/print`, token: till.key })
   expect(paper.statusCode).toBe(200)
-}, 60_000)
+})
 
 test('a report and a net with sums beyond 2^53 cents have the exact sum', async () => {
   const till = await openOwnShop(service, 'large report')

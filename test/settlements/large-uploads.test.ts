@@ -60,7 +60,10 @@ test('a report with too many lines of one SOURCE_ID is refused, and nothing of i
   expect(files).toEqual([])
 })
 
-test('the work of an upload grows linearly, also when the same lines come again in another order', async () => {
+test('the work of an upload grows linearly, also when the same lines come again in another order', {
+  timeout: 60_000,
+  tags: ['long'],
+}, async () => {
   const ids = Array.from({ length: 8 }, (_, index) => String(800 + index))
   const lines = Array.from({ length: 8 * 1_000 }, (_, index) => line(String(ids[index % 8])))
   const first = await rowsReadBy(() => upload(lines))
@@ -70,7 +73,7 @@ test('the work of an upload grows linearly, also when the same lines come again 
   expect(again.result.json()).toMatchObject({ rows: 8_000, added: 0, known: 8_000 })
   // Each known movement is read about once, not once for each batch of lines.
   expect(again.rows).toBeLessThan(3 * 8_000)
-}, 60_000)
+})
 
 test('one upload of a client runs at a time, and two in all; the others get a Retry-After', async () => {
   const slow = Array.from({ length: 1_500 }, (_, index) => line(String(900_000 + index)))
