@@ -73,7 +73,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '3: a refusal counts also after an attempt without an answer',
     changes: [
       {
-        file: payments('operations/run-operation'),
+        file: payments('operations/runner'),
         find: 'if (lease.unansweredAt !== null) return false',
         replace: '',
       },
@@ -107,7 +107,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '4: the lease is not checked before the first byte',
     changes: [
       {
-        file: payments('operations/run-operation'),
+        file: payments('operations/runner'),
         find: 'if (!(await beginAttempt(db, table, id, sender, begun))) return undefined',
         replace: 'await beginAttempt(db, table, id, sender, begun)',
       },
@@ -118,7 +118,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '4: a lease that was checked once counts without limit',
     changes: [
       {
-        file: payments('operations/run-operation'),
+        file: payments('operations/runner'),
         find: 'return () => performance.now() - askedAt < freshMs',
         replace: 'return () => askedAt >= 0',
       },

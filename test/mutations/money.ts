@@ -105,7 +105,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/operations/run-operation.ts',
+    file: 'src/payments/operations/runner.ts',
     tests: [['test/payment/send-alone.test.ts']],
     made: {
       'a claim that somebody holds is taken all the same': [
@@ -223,7 +223,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/orders/move-order.ts',
+    file: 'src/payments/orders/state.ts',
     tests: [['test/payment/aimed-refunds.test.ts']],
     made: {
       'a refund that failed later stays done': [

@@ -12,7 +12,7 @@ import {
   createStatusCheckNotes,
   nextCheck,
 } from '../../src/payments/orders/check-and-retry-times.ts'
-import { moveOrder } from '../../src/payments/orders/move-order.ts'
+import { moveOrder } from '../../src/payments/orders/state.ts'
 import {
   applyEvidence,
   applyNotCreated,

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-test('the database refuses a second row with the same provider order, by the constraint that move-order.ts expects', async () => {
+test('the database refuses a second row with the same provider order, by the constraint that state.ts expects', async () => {
   const till = await openShop(service, 'one row', '7600041')
   const sell = async (reference: string) => {
     const orderId = String((await charge(service, till, { reference })).json().order_id)

@@ -8,7 +8,7 @@ import {
   newLeaseColumns,
   type SendLease,
   takeSendLease,
-} from '../../src/payments/operations/run-operation.ts'
+} from '../../src/payments/operations/runner.ts'
 import { insertOrder } from '../../src/repositories/orders/order-queries.ts'
 import { latch } from '../flows/deliver-support.ts'
 import { openTestDatabase } from '../support/database.ts'

@@ -42,8 +42,8 @@ import { withAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { serviceActor, serviceContext } from '../operations/request-context.ts'
 import { fitOf, noteUnproven } from './find-at-provider.ts'
-import { confirmCreation, moveOrder } from './move-order.ts'
 import { notifyOrderChanged } from './order-changes.ts'
+import { confirmCreation, moveOrder } from './state.ts'
 import { applyEvidence, type EvidenceSource } from './state-from-provider.ts'
 
 /**

@@ -36,11 +36,11 @@ import {
   refuse,
   runOperation,
   type SendLease,
-} from '../operations/run-operation.ts'
+} from '../operations/runner.ts'
 import { canNotArrive, nextCancelTry } from './check-and-retry-times.ts'
-import { takeEvidence } from './move-order.ts'
 import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
 import { unknownCreation } from './send-charge.ts'
+import { takeEvidence } from './state.ts'
 
 /**
  * Cancels an order that waits for its terminal, or asks the terminal that shows it to cancel it: such an order is returned unchanged,

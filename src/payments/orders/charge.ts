@@ -28,12 +28,7 @@ import {
   shortestCallMs,
   timeLeftMs,
 } from '../operations/request-context.ts'
-import {
-  firstCheckAt,
-  type NewLease,
-  newLeaseColumns,
-  newLeaseOf,
-} from '../operations/run-operation.ts'
+import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/runner.ts'
 import { terminalBusy } from '../terminals/busy-terminal.ts'
 import {
   cancelForgottenOrders,

@@ -5,7 +5,7 @@ import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { withOrderAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import type { RequestContext } from '../operations/request-context.ts'
-import { moveOrder } from './move-order.ts'
+import { moveOrder } from './state.ts'
 import { applyUnproven, type EvidenceSource, isAbout } from './state-from-provider.ts'
 
 export type Found = {

@@ -16,8 +16,8 @@ import { byService, type RequestContext, serviceContext } from '../operations/re
 import { adoptForClient } from './adopt-orders.ts'
 import { earlierForWaiting, hasUnsettledRefund, planCheckAt } from './check-and-retry-times.ts'
 import { noteUnproven, searchOrder } from './find-at-provider.ts'
-import { confirmCreation, moveOrder, takeEvidence } from './move-order.ts'
 import { resolveCreation } from './send-charge.ts'
+import { confirmCreation, moveOrder, takeEvidence } from './state.ts'
 import type { EvidenceSource } from './state-from-provider.ts'
 
 export type ReadOrder = {

@@ -37,12 +37,7 @@ import {
   timeLeftMs,
   within,
 } from '../operations/request-context.ts'
-import {
-  firstCheckAt,
-  type NewLease,
-  newLeaseColumns,
-  newLeaseOf,
-} from '../operations/run-operation.ts'
+import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/runner.ts'
 import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
 import { unknownCreation } from './send-charge.ts'
 import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts'

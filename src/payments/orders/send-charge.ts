@@ -23,7 +23,7 @@ import {
   type NewLease,
   runOperation,
   type SendLease,
-} from '../operations/run-operation.ts'
+} from '../operations/runner.ts'
 import {
   canNotArrive,
   isKeyRemembered,
@@ -31,7 +31,7 @@ import {
   nextUnknownCheck,
 } from './check-and-retry-times.ts'
 import { type Found, noteUnproven, searchOrder } from './find-at-provider.ts'
-import { confirmCreation, moveOrder } from './move-order.ts'
+import { confirmCreation, moveOrder } from './state.ts'
 import {
   applyNotCreated,
   applyUnknownCreation,

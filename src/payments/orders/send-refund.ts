@@ -28,11 +28,11 @@ import {
   refuse,
   runOperation,
   type SendLease,
-} from '../operations/run-operation.ts'
+} from '../operations/runner.ts'
 import { canNotArrive, hasUnsettledRefund } from './check-and-retry-times.ts'
 import { matchRefund, possibleRefunds, type RefundMatch, whyUnclear } from './match-refund.ts'
-import { refundEntry, takeEvidence } from './move-order.ts'
 import { refreshOrder, requireOrder } from './read.ts'
+import { refundEntry, takeEvidence } from './state.ts'
 
 /** Time alone does not resolve a refund that cannot be matched. At most the operations' part of `furthestMs`. */
 const unclearCheckMs = 2 * 60_000

@@ -15,9 +15,9 @@ import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
 import type { RequestContext } from '../operations/request-context.ts'
 import { matchRefund, possibleRefunds } from './match-refund.ts'
-import { moveOrder } from './move-order.ts'
 import { refreshOrder, requireOrder } from './read.ts'
 import { settleRefundByReading } from './send-refund.ts'
+import { moveOrder } from './state.ts'
 
 /** A person's decision on a refund of unknown outcome. */
 type RefundDecision = {

@@ -10,8 +10,8 @@ import {
 import type { OrphanRow } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
-import { moveOrder } from '../orders/move-order.ts'
 import { refreshOrder } from '../orders/read.ts'
+import { moveOrder } from '../orders/state.ts'
 import { furtherPaymentNote } from '../orders/state-from-provider.ts'
 import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
 
