@@ -278,7 +278,8 @@ export function createAnnouncer(db: Db, log: Log, notifyLocal?: Engine['notifyLo
       }
       whenCommitted(() => {
         waiting.push({ channel, payload })
-        soon(Math.max(collectMs, sentMs + spacingMs - performance.now()))
+        const leftMs = sentMs + spacingMs - performance.now()
+        soon(Math.min(Math.max(collectMs, leftMs), spacingMs))
       })
     },
     async close() {
