@@ -36,3 +36,13 @@ test('the tests with the tag long are left out by npm test, and played by .ci/ru
     expect([file, tags.filter((tag) => !isFound(tag))]).toEqual([file, []])
   }
 })
+
+test('each file with tests of the long form is played in it by .ci/run', () => {
+  const ci = readFileSync(`${root}.ci/run`, 'utf8')
+  const played = ci.split('\n\n').filter((part) => part.includes('\nTEST_ROUNDS='))
+  const files = globSync('test/**/*.test.ts', { cwd: root }).filter((file) =>
+    /\bskipIf\(!isLongForm/.test(readFileSync(root + file, 'utf8')),
+  )
+  expect(files.length).toBeGreaterThan(0)
+  expect(files.filter((file) => !played.some((part) => part.includes(file)))).toEqual([])
+})
