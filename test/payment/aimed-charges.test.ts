@@ -270,16 +270,21 @@ test('after a cancel was requested nothing is sent that could charge', async () 
 
 test('a cancel between two attempts of one call stops the second attempt', async () => {
   const till = await openOwnShop(service, 'canceled between')
-  await setFaults(service, { ...creation, kind: 'hang_before', count: 1 })
-  const charging = charge(service, till, { reference: 'A-8' })
-  await expect
-    .poll(async () => (await providerRequests(service, creation)).some(isOf(till.mpUserId)))
-    .toBe(true)
-  const [row] = (await call(service, { url: '/orders', token: till.key })).json().orders
-  await cancel(duplicate, till, row.order_id)
-  await charging
+  await setFaults(service, { ...creation, kind: 'drop_before', count: 1 })
+  let orderId = ''
+  let canceling: Promise<unknown> | undefined
+  service.onSleep.current = async () => {
+    service.onSleep.current = undefined
+    const [row] = (await call(service, { url: '/orders', token: till.key })).json().orders
+    orderId = row.order_id
+    canceling = cancel(duplicate, till, orderId)
+    const requestedAt = async () => (await orderRow(service, orderId)).cancel_requested_at
+    await expect.poll(requestedAt).not.toBeNull()
+  }
+  await charge(service, till, { reference: 'A-8' })
+  await canceling
   // The first attempt may still arrive.
-  expect((await orderRow(service, row.order_id)).creation).toBe('unknown')
+  expect((await orderRow(service, orderId)).creation).toBe('unknown')
   expect((await providerRequests(service, creation)).filter(isOf(till.mpUserId))).toHaveLength(1)
   expect(ordersAtProvider(service, till)).toEqual([])
 })

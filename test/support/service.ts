@@ -38,6 +38,8 @@ export type TestService = PaymentSide & {
   silence: UnansweredCalls
   /** What the service slept, in milliseconds, in order; a sleep returns at once. */
   sleeps: number[]
+  /** Runs in each sleep of the service while it is set. */
+  onSleep: { current?: (() => Promise<void>) | undefined }
   /** Lines of the service's log. */
   logLines: string[]
   stop(): Promise<void>
@@ -91,6 +93,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const database = options.database ?? options.twinOf?.database ?? (await openTestDatabase())
   const encryptionKeys = options.twinOf?.encryptionKeys ?? [{ id: 'k1', key: randomBytes(32) }]
   const sleeps: number[] = []
+  const onSleep: TestService['onSleep'] = {}
   const logLines: string[] = []
   const logger = createLogger('info', { write: (line: string) => void logLines.push(line) })
   // A test asks as fast as its machine can, and is not about limits unless it says so.
@@ -122,6 +125,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     ...(options.monotonicMs && { monotonicMs: options.monotonicMs }),
     sleep: async (ms) => {
       sleeps.push(ms)
+      await onSleep.current?.()
       // Yields, so that a loop of sleeps never starves the sockets.
       await wait(1)
     },
@@ -135,6 +139,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     sandbox,
     silence,
     sleeps,
+    onSleep,
     logLines,
     async stop() {
       await service.app.close()
