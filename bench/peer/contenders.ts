@@ -7,7 +7,7 @@ import { overHttp } from '../../test/faults/process-testbed.ts'
 import { freePort, type RealProcess, startService } from '../../test/process/real-process.ts'
 import { onServer, urlOf } from '../../test/support/postgres-template.ts'
 import { adminToken, type TestService } from '../../test/support/service.ts'
-import { asAdmin, openShop, type Till } from '../../test/support/till.ts'
+import { asAdmin, openShopThroughApi, type Till } from '../../test/support/till.ts'
 import { schema } from './schema.ts'
 
 /** A shop with one box and a free terminal. */
@@ -16,6 +16,13 @@ export type Shop = Till & { terminalId: string }
 export type Provider = {
   url: string
   info: { client_id: string; client_secret: string; webhook_secrets: string[] }
+  /** Sends a request to it, in the form of the sandbox of a test. */
+  inject(request: {
+    method: string
+    url: string
+    headers: Record<string, string>
+    payload?: string
+  }): Promise<{ statusCode: number; payload: string }>
   stop(): void
 }
 
@@ -37,8 +44,16 @@ async function start<Ready extends object>(
   return { ...ready, pid: child.pid as number, stop: () => child.disconnect() }
 }
 
-export function startProvider(): Promise<Provider> {
-  return start('provider.ts')
+export async function startProvider(): Promise<Provider> {
+  const provider = await start<Omit<Provider, 'inject'>>('provider.ts')
+  return {
+    ...provider,
+    async inject({ method, url, headers, payload }) {
+      const body = payload ?? null
+      const response = await fetch(provider.url + url, { method, headers, body })
+      return { statusCode: response.status, payload: await response.text() }
+    },
+  }
 }
 
 /** A database of its own on the server, dropped by `drop`. */
@@ -95,7 +110,9 @@ export async function startProduct(
   const service = overHttp(urls[0] ?? '', { database, sandbox: provider })
   const shops: Shop[] = []
   for (let index = 0; index < options.shops; index += 1) {
-    shops.push(await openShop(service, `shop ${index}`, String(options.firstAccount + index)))
+    shops.push(
+      await openShopThroughApi(service, `shop ${index}`, String(options.firstAccount + index)),
+    )
   }
   return {
     urls,
