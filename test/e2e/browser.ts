@@ -29,7 +29,7 @@ export async function openPage(
   const complaints: string[] = []
   const requested: string[] = []
   page.on('pageerror', (error) => complaints.push(String(error)))
-  // Refused resources and violations of the content security policy are told here too.
+  // Refused resources and violations of the content security policy are reported here too.
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
   })
@@ -83,7 +83,7 @@ type AxeResults = {
 
 /** What axe finds, whatever weight it gives it. */
 export async function barriers(page: Page): Promise<string[]> {
-  return (await violations(page)).flatMap(told)
+  return (await violations(page)).flatMap(describeViolation)
 }
 
 /**
@@ -95,14 +95,14 @@ export async function barriersInBothSchemes(page: Page): Promise<string[]> {
   await page.emulateMedia({ colorScheme: 'dark' })
   const ofColor = await violations(page, { runOnly: ['color-contrast', 'link-in-text-block'] })
   await page.emulateMedia({ colorScheme: 'light' })
-  return [...found, ...ofColor.flatMap(told).map((barrier) => `dark: ${barrier}`)]
+  return [...found, ...ofColor.flatMap(describeViolation).map((barrier) => `dark: ${barrier}`)]
 }
 
 /** What axe finds that keeps people out; lesser advice is left aside. */
 export async function seriousBarriers(page: Page): Promise<string[]> {
   return (await violations(page))
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(told)
+    .flatMap(describeViolation)
 }
 
 async function violations(
@@ -117,7 +117,7 @@ async function violations(
   return results.violations
 }
 
-const told = ({ id, nodes }: AxeResults['violations'][number]): string[] =>
+const describeViolation = ({ id, nodes }: AxeResults['violations'][number]): string[] =>
   nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`)
 
 /** From a phone to a wide screen, and where the layout changes in between. */
