@@ -3,6 +3,7 @@ import {
   createDecipheriv,
   createSecretKey,
   hkdfSync,
+  type KeyObject,
   randomBytes,
 } from 'node:crypto'
 
@@ -30,10 +31,10 @@ export type Encryption = {
   /** @throws DecryptionError. */
   decrypt(encrypted: string, context: string): string
   /** The key that signs new audit entries, derived from the encryption key and used for nothing else. */
-  signingKey(): { id: string; key: Buffer }
+  signingKey(): { id: string; key: KeyObject }
   keyIds(): string[]
   /** The signing key of an earlier encryption key; undefined when that key is not configured any more. */
-  signingKeyById(id: string): Buffer | undefined
+  signingKeyById(id: string): KeyObject | undefined
 }
 
 const nonceBytes = 12
@@ -43,13 +44,15 @@ const tagBytes = 16
 export function createEncryption(keys: readonly EncryptionKey[]): Encryption {
   const first = keys[0]
   if (!first) throw new Error('at least one encryption key is needed')
-  // Made once: from bytes each call would make a new one.
+  // Made once: each call with bytes would make one, which takes several times as long as a short signature.
   const byId = new Map(keys.map((entry) => [entry.id, createSecretKey(entry.key)]))
   const encrypting = createSecretKey(first.key)
   const signing = new Map(
     keys.map((entry) => [
       entry.id,
-      Buffer.from(hkdfSync('sha256', entry.key, '', 'tillbridge activity log', 32)),
+      createSecretKey(
+        Buffer.from(hkdfSync('sha256', entry.key, '', 'tillbridge activity log', 32)),
+      ),
     ]),
   )
 
@@ -86,7 +89,7 @@ export function createEncryption(keys: readonly EncryptionKey[]): Encryption {
       }
     },
     signingKey() {
-      return { id: first.id, key: signing.get(first.id) as Buffer }
+      return { id: first.id, key: signing.get(first.id) as KeyObject }
     },
     keyIds() {
       return [...byId.keys()]

@@ -1,4 +1,4 @@
-import { createHmac, randomUUID } from 'node:crypto'
+import { createHmac, type KeyObject, randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../../db/database.ts'
 import type { Encryption } from '../../domain/encryption.ts'
 import { canonicalJson } from '../../domain/json.ts'
@@ -198,12 +198,12 @@ function sign(
 type EntryFields = Omit<ActivityRow, 'seq' | 'hash' | 'previous_hash'>
 
 /** The hash of a new entry, which has no place yet. */
-function hashEntry(key: Buffer, { created_at, ...fields }: EntryFields): string {
+function hashEntry(key: KeyObject, { created_at, ...fields }: EntryFields): string {
   return signContent(key, { kind: 'entry', ...fields, created_at: created_at.toISOString() })
 }
 
 /** Whether the entry was signed with this key and has not changed since. */
-export function isSignedWith(key: Buffer, row: ActivityRow): boolean {
+export function isSignedWith(key: KeyObject, row: ActivityRow): boolean {
   const { hash, ...covered } = row
   if (row.previous_hash === null) {
     const { seq, previous_hash, ...fields } = covered
@@ -216,7 +216,7 @@ export function isSignedWith(key: Buffer, row: ActivityRow): boolean {
 
 /** The seal that gives a signed entry its place after `previous`. */
 export function sealEntry(
-  key: Buffer,
+  key: KeyObject,
   entry: Pick<ActivityRow, 'id' | 'seq' | 'hash'>,
   previous: { seq: number; hash: string },
 ): SealRow {
@@ -225,13 +225,17 @@ export function sealEntry(
 }
 
 /** Whether the seal was made with this key for this entry, its place and its link, and has not changed since. */
-export function isSealedWith(key: Buffer, entry: ActivityRow, { hash, ...seal }: SealRow): boolean {
+export function isSealedWith(
+  key: KeyObject,
+  entry: ActivityRow,
+  { hash, ...seal }: SealRow,
+): boolean {
   if (entry.previous_hash === null) return hashSeal(key, entry, seal) === hash
   return entry.hash === hash && entry.previous_hash === seal.previous_hash && entry.seq === seal.seq
 }
 
 function hashSeal(
-  key: Buffer,
+  key: KeyObject,
   entry: Pick<ActivityRow, 'seq' | 'hash'>,
   seal: Omit<SealRow, 'hash'>,
 ): string {
@@ -259,10 +263,10 @@ export function isHeadAuthentic(encryption: Encryption, head: HeadRow | undefine
   return key !== undefined && hashHead(key, head) === head.mac
 }
 
-function hashHead(key: Buffer, { seq, hash, key_id }: Omit<HeadRow, 'mac'>): string {
+function hashHead(key: KeyObject, { seq, hash, key_id }: Omit<HeadRow, 'mac'>): string {
   return signContent(key, { kind: 'head', seq: String(seq), hash, key_id })
 }
 
-function signContent(key: Buffer, content: Record<string, unknown>): string {
+function signContent(key: KeyObject, content: Record<string, unknown>): string {
   return createHmac('sha256', key).update(canonicalJson(content)).digest('hex')
 }

@@ -1,3 +1,4 @@
+import { createSecretKey, type KeyObject } from 'node:crypto'
 import type { Db } from '../../db/database.ts'
 import { DecryptionError, type Encryption } from '../../domain/encryption.ts'
 import { readKeptSigningKeys } from '../../repositories/encryption/encrypted-values.ts'
@@ -9,11 +10,11 @@ import { readKeptSigningKeys } from '../../repositories/encryption/encrypted-val
 export async function openKeptSigningKeys(
   db: Db,
   encryption: Encryption,
-): Promise<Map<string, Buffer>> {
-  const opened = new Map<string, Buffer>()
+): Promise<Map<string, KeyObject>> {
+  const opened = new Map<string, KeyObject>()
   for (const [id, encrypted] of await readKeptSigningKeys(db)) {
     try {
-      opened.set(id, Buffer.from(encryption.decrypt(encrypted, signingKeyContext(id)), 'base64'))
+      opened.set(id, decryptSigningKey(encryption, id, encrypted))
     } catch (error) {
       if (!(error instanceof DecryptionError)) throw error
     }
@@ -22,8 +23,17 @@ export async function openKeptSigningKeys(
 }
 
 /** A signing key in its stored form. */
-export function encryptSigningKey(encryption: Encryption, id: string, key: Buffer): string {
-  return encryption.encrypt(key.toString('base64'), signingKeyContext(id))
+export function encryptSigningKey(encryption: Encryption, id: string, key: KeyObject): string {
+  return encryption.encrypt(key.export().toString('base64'), signingKeyContext(id))
+}
+
+/** @throws DecryptionError. */
+export function decryptSigningKey(
+  encryption: Encryption,
+  id: string,
+  encrypted: string,
+): KeyObject {
+  return createSecretKey(encryption.decrypt(encrypted, signingKeyContext(id)), 'base64')
 }
 
 /** The context that a stored signing key is bound to. */

@@ -23,7 +23,7 @@ import {
 } from '../../repositories/encryption/encrypted-values.ts'
 import { giveUpGrant } from '../../repositories/flows/oauth-grants.ts'
 import { recordSuccess } from '../audit/activity.ts'
-import { encryptSigningKey, signingKeyContext } from '../audit/kept-signing-keys.ts'
+import { decryptSigningKey, encryptSigningKey } from '../audit/kept-signing-keys.ts'
 import { sealWaiting, signHeadAgain } from '../audit/seal-activity.ts'
 import { connectionContext } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
@@ -186,8 +186,10 @@ async function keepSigningKeys(
   for (const [id, encrypted] of kept) {
     if (encrypted === '' || encrypted.split('.')[1] === first) wanted.delete(id)
     else if (!wanted.has(id)) {
-      const key = Buffer.from(encryption.decrypt(encrypted, signingKeyContext(id)), 'base64')
-      wanted.set(id, encryptSigningKey(encryption, id, key))
+      wanted.set(
+        id,
+        encryptSigningKey(encryption, id, decryptSigningKey(encryption, id, encrypted)),
+      )
     }
   }
   for (const [id, encrypted] of wanted) {
