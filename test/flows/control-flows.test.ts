@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   jsonFlow,
   startTarget,
@@ -14,6 +14,7 @@ let service: TestService
 let target: TestTarget
 /** Most tests share one flow side, each with a flow of its own. */
 let shared: TestFlows
+/** Those of the running test alone: a stopped one gives its database to the next. */
 const own: TestFlows[] = []
 
 beforeAll(async () => {
@@ -21,8 +22,11 @@ beforeAll(async () => {
   target = await startTarget()
   shared = await startTestFlows({ service })
 })
+afterEach(async () => {
+  for (const flows of own.splice(0)) await flows.stop()
+})
 afterAll(async () => {
-  for (const flows of [shared, ...own]) await flows.stop()
+  await shared.stop()
   await target.close()
   await service.stop()
 })
