@@ -36,6 +36,16 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
+    file: 'src/repositories/orders/save-order-move.ts',
+    tests: [['test/payment/late-payments.test.ts', 'while a person decides']],
+    made: {
+      'a move is written over the decision of a person': [
+        'and settled_as is not distinct from :known_settled::text',
+        '',
+      ],
+    },
+  },
+  {
     file: 'src/repositories/orders/order-queries.ts',
     tests: [['test/payment/access-isolation.test.ts']],
     made: {

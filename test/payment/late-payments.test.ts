@@ -247,3 +247,27 @@ test('an order settled as paid that ended without a payment waits for a decision
   })
   expect((await close(service, till)).state).toBe('agreed')
 })
+
+test('a payment that the provider shows while a person decides that the order was not paid is flagged as late', async () => {
+  const till = await openOwnShop(service, 'meanwhile')
+  const { order_id: orderId } = (
+    await charge(service, till, { reference: 'A-1', amount: '100,00' })
+  ).json()
+  await act(service, orderId, payByCard)
+  service.clock.advance(17 * 60_000)
+  const { orders } = service.deps.provider
+  const { get } = orders
+  orders.get = async (...args) => {
+    orders.get = get
+    const evidence = await get(...args)
+    expect((await settle(till, orderId, 'not_paid')).statusCode).toBe(200)
+    return evidence
+  }
+  const read = await readOrder(service, till, orderId)
+  expect(read.json(), read.body).toMatchObject({
+    status: 'processed',
+    settled: { as: 'not_paid' },
+    paid_after_close: true,
+    needs_decision: 'paid_late',
+  })
+})

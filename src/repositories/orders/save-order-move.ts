@@ -151,6 +151,7 @@ const writeWith = (report: string) =>
     where id = :id and version = :known_version
       and cancel_requested_at is not distinct from :known_cancel::timestamptz
       and unanswered_at is not distinct from :known_unanswered::timestamptz
+      and settled_as is not distinct from :known_settled::text
       and (:only_of::uuid is null or sender = :only_of::uuid)
     returning *
   ), ended as (
@@ -193,6 +194,7 @@ export async function writeOrderMove(
     known_version: before.version,
     known_cancel: before.cancel_requested_at,
     known_unanswered: before.unanswered_at,
+    known_settled: before.settled_as,
     from_status: before.status,
     source,
     note,
