@@ -200,6 +200,24 @@ test('a refund that appears after it was settled as not made is flagged until it
   ])
 })
 
+test('a refund that the provider shows while a person settles it as not made is flagged', async () => {
+  const { till, orderId } = await unclear('meanwhile')
+  const { orders } = service.deps.provider
+  const { get } = orders
+  orders.get = async (...args) => {
+    orders.get = get
+    expect((await settle(till, orderId, { as: 'not_refunded' })).statusCode).toBe(200)
+    await sandboxRefund(service, orderAtProvider(till), '30.00')
+    return get(...args)
+  }
+  const read = await readOf(till, orderId)
+  const late = orderAtProvider(till).refunds.at(-1)?.id
+  expect(read).toMatchObject({
+    standing: 'in_doubt',
+    refund_in_doubt: { why: expect.stringContaining(String(late)), amount: '30.00' },
+  })
+})
+
 test('a refund that the provider’s list contradicts can be settled as made, and is flagged when the list lacks it', async () => {
   const { till, orderId } = await paid('impossible')
   const alter: ProviderProxy['alter'] = ({ status, body }) => ({

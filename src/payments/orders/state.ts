@@ -63,9 +63,10 @@ export async function takeEvidence(
   source: EvidenceSource,
   { along, prepare = (order) => order, endsRefund, check }: Taking = {},
 ): Promise<Moved> {
-  const decided = known.refund_settled ? await listOperations(deps.database.db, [known.id]) : []
-  const decide = (order: OrderRow) => {
+  const decideIn = (db: Db | Trx) => async (order: OrderRow) => {
     const evidence = evidenceFor(order)
+    // A person may have decided on a refund since `known` was read.
+    const decided = order.refund_settled ? await listOperations(db, [order.id]) : []
     const now = deps.now()
     const judged = applyEvidence(prepare(order), evidence, now)
     const applied = order.refund_settled
@@ -79,10 +80,11 @@ export async function takeEvidence(
   }
   const { refunds } = evidenceFor(known)
   const ended = endedRefunds(known, refunds).filter(({ id }) => id !== endsRefund)
-  if (ended.length === 0) return moveOrder(deps, deps.database.db, known, source, decide)
+  const { db } = deps.database
+  if (ended.length === 0) return moveOrder(deps, db, known, source, decideIn(db))
   return deps.database.transaction(async (trx) => {
     const locked = await lockOrder(trx, known.id)
-    const moved = await moveOrder(deps, trx, locked, source, decide)
+    const moved = await moveOrder(deps, trx, locked, source, decideIn(trx))
     if (!moved.changed) return moved
     await endRefunds(deps, trx, moved.order, endedRefunds(locked, moved.order.refunds))
     return moved
@@ -155,7 +157,7 @@ export function refundEntry(
   }
 }
 
-/** Decides the next state of an order from its row alone. */
+/** The next state of an order, decided from its row and from what is stored with it. */
 type NextState = {
   move: Move | undefined
   shown?: OrderStatus | null
@@ -188,10 +190,10 @@ export async function moveOrder(
   db: Db | Trx,
   known: OrderRow,
   source: EvidenceSource,
-  decide: (order: OrderRow) => NextState,
+  decide: (order: OrderRow) => NextState | Promise<NextState>,
 ): Promise<Moved> {
   for (let order = known; ; ) {
-    const { move, shown = null, along, check, plan } = decide(order)
+    const { move, shown = null, along, check, plan } = await decide(order)
     const after = move?.after ?? order
     const next = plan?.(after) ?? planCheckAt(after, deps.now())
     if (!move && check && 'notedLater' in check) {
