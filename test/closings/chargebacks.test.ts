@@ -209,6 +209,31 @@ test('a case that is reopened after its decision is open here too', async () => 
   expect(await listOf(till)).toMatchObject({ chargebacks: [{ state: 'won' }] })
 })
 
+test('an answer from before the decision of a case that arrives after it does not reopen the case', async () => {
+  const { till, mpOrderId } = await withSale('late answer')
+  const { id } = await dispute({ order_id: mpOrderId })
+  await deliverCase(id, till.mpUserId)
+  const { chargebacks } = service.deps.provider
+  const { get } = chargebacks
+  chargebacks.get = async (...args) => {
+    chargebacks.get = get
+    const shown = await get(...args)
+    service.clock.advance(60_000)
+    await decide(id, { do: 'win' })
+    await service.deps.database.db
+      .updateTable('chargebacks')
+      .set({ next_read_at: service.clock.now() })
+      .where('case_id', '=', id)
+      .execute()
+    await service.paymentWatch.watchOnce()
+    return shown
+  }
+  await deliverCase(id, till.mpUserId)
+  await service.inbox.idle()
+  expect(await listOf(till)).toMatchObject({ chargebacks: [{ state: 'won' }] })
+  expect(await actionsOf(till.client)).toEqual(['chargeback.opened', 'chargeback.won'])
+})
+
 test('a case that cannot be read yet is unknown, and is read later', async () => {
   const { till, mpOrderId } = await withSale('unreadable')
   const { id } = await dispute({ order_id: mpOrderId })
@@ -302,6 +327,37 @@ test('a charge-back of a payment without an order is stored; one of an online sa
   expect([await logsOf(mine.id), await logsOf(other.id)]).toEqual([['processed'], ['ignored']])
 })
 
+test('a case that the search shows for a payment which the case does not name is not that payment’s', async () => {
+  const till = await openOwnShop(service, 'another case')
+  const orders = [await sell(service, till, 'A-1'), await sell(service, till, 'A-2')]
+  await service.paymentWatch.watchOnce()
+  service.clock.advance(20 * dayMs)
+  const cases: Case[] = []
+  for (const orderId of orders) {
+    const { mp_order_id } = await orderRow(service, orderId)
+    cases.push(await dispute({ order_id: mp_order_id }))
+  }
+  const [open, won] = cases as [Case, Case]
+  await decide(won.id, { do: 'win' })
+  const { chargebacks } = service.deps.provider
+  const { search } = chargebacks
+  // A provider that does not know the filter shows the cases of all payments.
+  chargebacks.search = async () => [won.id, open.id]
+  await catchUp()
+  chargebacks.search = search
+  const stored = (await listOf(till)).chargebacks.map((one: Record<string, unknown>) => [
+    one.payment_id,
+    one.case_id,
+    one.state,
+  ])
+  expect(stored.toSorted()).toEqual(
+    [
+      [String(open.payments[0]), open.id, 'open'],
+      [String(won.payments[0]), won.id, 'won'],
+    ].toSorted(),
+  )
+})
+
 test('a case of another account is stored for no client, whatever account the unsigned body names', async () => {
   const { till, mpOrderId } = await withSale('owner of a case')
   const other = await openOwnShop(service, 'other account')
@@ -331,6 +387,24 @@ test('a disputed sale cannot be refunded, and the error names the charge-back', 
   const left = await refund(service, till, orderId)
   expect([left.statusCode, left.json().code]).toEqual([409, 'ORDER_NOT_REFUNDABLE'])
   expect(await providerRequests(service, { method: 'POST', path: '/refund$' })).toHaveLength(1)
+})
+
+test('of a case that names several payments none can be refunded', async () => {
+  const { till, orderId, mpOrderId } = await withSale('several payments')
+  const second = await sell(service, till, 'A-2')
+  await watchAfter(service, 5 * 60_000)
+  const { payments } = await orderRow(service, second)
+  const before = await dispute({ order_id: mpOrderId })
+  await decide(before.id, {
+    do: 'documentation',
+    odd: { payments: [...before.payments, Number(payments[0]?.referenceId)] },
+  })
+  await deliverCase(before.id, till.mpUserId)
+  for (const disputed of [orderId, second]) {
+    const refused = await refund(service, till, disputed)
+    expect([refused.statusCode, refused.json().code]).toEqual([409, 'ORDER_NOT_REFUNDABLE'])
+    expect(refused.json().error).toContain('charge-back')
+  }
 })
 
 test('the refund of a disputed payment without an order is refused too', async () => {

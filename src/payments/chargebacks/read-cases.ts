@@ -60,6 +60,8 @@ async function readAgain(
   for (const caseId of caseIds) {
     const shown = await readCase(deps, shop, caseId, signal)
     if (!shown || !payment) continue
+    // A search may show the cases of other payments, too.
+    if (row.case_id === null && !shown.paymentIds.includes(row.payment_id)) continue
     await saveCase(deps, payment, shown)
     isRead = true
   }

@@ -66,6 +66,7 @@ export async function saveCase(
     const known =
       rows.find(({ case_id: id }) => id === shown.caseId) ??
       rows.find(({ case_id: id }) => id === null)
+    if (known && isOlder(shown, known)) return
     const before = known ?? newRow(payment, shown.caseId, now)
     const after = { ...before, ...changeOf(before, payment, shown, now) }
     if (known) await updateChargeback(trx, known, after)
@@ -82,6 +83,11 @@ export async function saveCase(
       await record(deps, trx, after, 'chargeback.reopened')
     }
   })
+}
+
+/** Whether a later answer is stored: two processes may read a case, and the first answer may arrive last. */
+function isOlder({ updatedAt }: ProviderChargeback, { updated_at: known }: ChargebackRow): boolean {
+  return updatedAt !== null && known !== null && updatedAt < known
 }
 
 /** Records a read that failed, or found nothing. */

@@ -1,4 +1,4 @@
-import type { Insertable } from 'kysely'
+import { type Insertable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import { fixedStatement } from '../../db/statements.ts'
@@ -51,7 +51,7 @@ export async function findRefundStart(
   return found
 }
 
-/** Whether one of these payments is disputed, and the dispute not won. Then no refund is made. */
+/** Whether a case names one of these payments, and is not won. Then no refund is made. */
 export async function hasLosableChargeback(
   db: Db,
   client: ClientName,
@@ -62,7 +62,9 @@ export async function hasLosableChargeback(
     .selectFrom('chargebacks')
     .select('id')
     .where('client', '=', client)
-    .where('payment_id', 'in', [...paymentIds])
+    .where(
+      sql<boolean>`(payment_id = any(${[...paymentIds]}::text[]) or jsonb_exists_any(payment_ids, ${[...paymentIds]}::text[]))`,
+    )
     .where('state', '<>', 'won')
     .limit(1)
     .executeTakeFirst()
