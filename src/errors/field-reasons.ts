@@ -3,7 +3,7 @@ import { type Language, namedLanguage } from '../domain/language.ts'
 
 /**
  * Why the payment API refuses a field: the sentence of each code. `{…}` is filled with the reason's data. The English sentence is
- * the `message` of a detail; that of the values that Zod checks itself is Zod's own.
+ * the `message` of a detail.
  */
 export const fieldReasons = {
   // Zod's own checks.
@@ -45,6 +45,7 @@ export const fieldReasons = {
     es: 'tiene que ser un momento, como 2026-12-31T10:00:00Z',
   },
   NOT_AN_ADDRESS: { en: 'must be an address', es: 'tiene que ser una dirección web' },
+  NOT_A_UUID: { en: 'must be a UUID', es: 'tiene que ser un UUID' },
   VALUE_WRONG: { en: 'is not allowed', es: 'no se permite' },
 
   // Forms.
@@ -77,6 +78,18 @@ export const fieldReasons = {
     es: 'tiene que ser un importe con coma y uno o dos decimales, por ejemplo 1234,50',
   },
   AMOUNT_ZERO: { en: 'must be more than zero', es: 'tiene que ser más que cero' },
+  COUNT_FORM: {
+    en: 'must be a whole number from {least} to {most}',
+    es: 'tiene que ser un número entero de {least} a {most}',
+  },
+  TEXT_TOO_LARGE: {
+    en: 'must be at most {most} KiB',
+    es: 'puede ocupar hasta {most} KiB',
+  },
+  FILE_NAME_FORM: {
+    en: 'must be a name of a-z, 0-9, - and _',
+    es: 'tiene que ser un nombre con a-z, 0-9, - y _',
+  },
   COUNTED_FORM: {
     en: 'must be an amount such as 1000,00',
     es: 'tiene que ser un importe, como 1000,00',

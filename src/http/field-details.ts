@@ -21,9 +21,8 @@ function detailsOfIssue(issue: z.core.$ZodIssue, part: string, data: unknown): E
       detailOf(dotted([...issue.path, key], part), { code: 'FIELD_UNKNOWN' }),
     )
   }
-  const path = dotted(issue.path, part)
-  const own = fieldReasonIn(issue.message)
-  return [own ? detailOf(path, own) : { path, message: issue.message, why: reasonOf(issue, data) }]
+  const why = fieldReasonIn(issue.message) ?? reasonOf(issue, data)
+  return [detailOf(dotted(issue.path, part), why)]
 }
 
 const reasonOfType: Readonly<Record<string, FieldReasonCode>> = {
@@ -40,6 +39,7 @@ const reasonOfFormat: Readonly<Record<string, FieldReasonCode>> = {
   date: 'NOT_A_DAY',
   datetime: 'NOT_A_TIME',
   url: 'NOT_AN_ADDRESS',
+  uuid: 'NOT_A_UUID',
 }
 
 /** The reason of one of Zod's own messages. */

@@ -23,6 +23,7 @@ app.post(
         at: z.iso.datetime().optional(),
         yes: z.boolean().optional(),
         list: z.array(z.string()).min(1).max(2).optional(),
+        id: z.uuid().optional(),
         form: z.string().regex(/^x$/).optional(),
         either: z.union([z.string(), z.number()]).optional(),
         own: z
@@ -63,6 +64,7 @@ test.each([
   [{ list: {} }, 'NOT_A_LIST', 'tiene que ser una lista'],
   [{ list: [] }, 'LIST_TOO_SHORT', 'tiene que tener al menos 1'],
   [{ list: ['a', 'b', 'c'] }, 'LIST_TOO_LONG', 'puede tener hasta 2'],
+  [{ id: '7' }, 'NOT_A_UUID', 'tiene que ser un UUID'],
   [{ form: 'y' }, 'FORM_WRONG', 'no tiene la forma correcta'],
   [{ either: true }, 'VALUE_WRONG', 'no se permite'],
   [{ own: 'a' }, 'STORE_UNKNOWN', 'no existe la sucursal {x}'],
@@ -77,6 +79,7 @@ test.each([
   expect(same).toEqual(plain)
   expect(why).toMatchObject({ code, message: expect.stringContaining(sentence) })
   const [{ why: english }] = await refused(given, 'en')
+  expect(english.message).toBe(plain.message)
   expect(english.message).not.toBe(why.message)
 })
 

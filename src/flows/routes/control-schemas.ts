@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { fieldMessage } from '../../errors/field-reasons.ts'
 import { healthStates } from '../../fleet/health-states.ts'
 import { FlowReason, Timestamp } from '../api-model.ts'
 
@@ -14,7 +15,7 @@ export const PkParams = ItemParams.pick({ pk: true })
 
 const sevenDigits = /^[0-9]{1,7}$/
 const isCount = (value: number) => value >= 1 && value <= 1_000_000
-const wholeCount = 'must be a whole number from 1 to 1000000'
+const wholeCount = fieldMessage({ code: 'COUNT_FORM', data: { least: 1, most: 1_000_000 } })
 
 export const LimitParams = z.object({
   name: z.string().describe('Name of the flow'),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { fieldMessage } from '../../errors/field-reasons.ts'
 import { FlowReason, Timestamp } from '../api-model.ts'
 import { templateNames, templateSources } from '../definition/flow-template.ts'
 import { maxFlowFileBytes } from '../definition/yaml-file.ts'
@@ -20,7 +21,7 @@ export const TemplateParams = z.object({
 export const TemplateQuery = z.object({
   name: z
     .string()
-    .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be a name of a-z, 0-9, - and _')
+    .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, fieldMessage({ code: 'FILE_NAME_FORM' }))
     .default('articulos')
     .describe('Of the new flow'),
   from: z
@@ -31,7 +32,10 @@ export const TemplateQuery = z.object({
 
 const Text = z
   .string()
-  .refine((text) => Buffer.byteLength(text) <= maxFlowFileBytes, 'must not be longer than 128 KiB')
+  .refine(
+    (text) => Buffer.byteLength(text) <= maxFlowFileBytes,
+    fieldMessage({ code: 'TEXT_TOO_LARGE', data: { most: 128 } }),
+  )
   .describe('The definition as YAML, at most 128 KiB')
 
 /** The flow of the tutorial, docs/tutorials/first-flow.md, under another name. */
@@ -62,7 +66,7 @@ export const CheckBody = DryRunBody.extend({
     .describe('Checks it beside all other files, as a save under this name would'),
 }).meta({ example: { text: exampleText, file: 'precios.flow.yaml' } })
 
-const hash = z.string().regex(/^[0-9a-f]{64}$/, 'must be the hash of a file')
+const hash = z.string().regex(/^[0-9a-f]{64}$/, fieldMessage({ code: 'HASH_WRONG' }))
 
 export const SaveBody = z
   .object({
