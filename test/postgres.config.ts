@@ -41,11 +41,11 @@ const nothingMore: Record<string, readonly string[]> = {
   'a whole day or chain, of statements that the tests of its parts play there': [
     'test/closings/seeded-chain.test.ts',
     'test/closings/seeded-day.test.ts',
-    'test/fleet/saturday.test.ts',
+    'test/fleet/chain-day.test.ts',
     'test/flows/shop-day.test.ts',
     'test/flows/shop-templates.test.ts',
     'test/fuzz/fuzz.test.ts',
-    'test/notifications/saturday.test.ts',
+    'test/notifications/chain-alerts.test.ts',
   ],
 }
 

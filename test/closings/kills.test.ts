@@ -4,8 +4,8 @@ import type { ClosingRow } from '../../src/repositories/closings/closing-queries
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { call, type Till } from '../support/till.ts'
+import { expectContinuousSpans, listRows } from './check-spans.ts'
 import { openClosing, sell, today, watchAfter } from './shop-day.ts'
-import { expectTiled, listRows } from './tiling.ts'
 
 const kills = 100
 const minuteMs = 60_000
@@ -154,7 +154,7 @@ test('100 kills while two processes open, count and sign spans leave no overlap 
   const signed = new Map<string, string>()
   const check = async () => {
     const rows = await listRows(service, till)
-    expectTiled(rows)
+    expectContinuousSpans(rows)
     expectAudited(rows, await listEntries())
     for (const row of rows) {
       if (row.state !== 'signed') continue

@@ -4,8 +4,8 @@ import { openOwnShop } from '../support/money.ts'
 import { rounds } from '../support/rounds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, createStore } from '../support/till.ts'
+import { expectContinuousSpans, listRows } from './check-spans.ts'
 import { openClosing, sell, today } from './shop-day.ts'
-import { expectTiled, listRows } from './tiling.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
@@ -80,7 +80,7 @@ test('any sequence of requests, signatures and clock changes leaves closings wit
       const before = new Map((await listRows(service, till)).map((row) => [row.id, row]))
       const answer = await openClosing(random() < 0.5 ? service : duplicate, till, body)
       const rows = await listRows(service, till)
-      expectTiled(rows)
+      expectContinuousSpans(rows)
       const answered = answer.json()
       const outcome = `${answer.statusCode} ${answered.code ?? ''}`
       answers.set(outcome, (answers.get(outcome) ?? 0) + 1)
@@ -152,7 +152,7 @@ test('any sequence of requests, signatures and clock changes leaves closings wit
     service.clock.advance(61_000)
     await service.paymentWatch.watchOnce()
     const rows = (await listRows(service, till)).filter(({ caja_id: box }) => box !== null)
-    expectTiled(rows)
+    expectContinuousSpans(rows)
     const beganAt = rows[0]?.from_at ?? service.clock.now()
     const counted = rows.reduce((sum, { totals }) => sum + (totals?.here.count ?? 0), 0)
     expect(counted).toBe(soldAt.filter((at) => at >= beganAt).length)
@@ -193,7 +193,7 @@ test(
         ),
       )
       const rows = await listRows(service, till)
-      expectTiled(rows)
+      expectContinuousSpans(rows)
       const opened = answers.flatMap((answer) =>
         answer.statusCode === 202 ? [answer.json().id] : [],
       )

@@ -183,7 +183,7 @@ export const money: readonly Mistakes[] = [
   },
   {
     file: 'src/payments/orders/check-and-retry-times.ts',
-    tests: [['test/payment/plan-looks.test.ts']],
+    tests: [['test/payment/status-check-times.test.ts']],
     made: {
       'nothing arrives late': [
         'return at.getTime() - unansweredAt.getTime() >= deps.settings.lateArrivalMs',
@@ -234,7 +234,7 @@ export const money: readonly Mistakes[] = [
   },
   {
     file: 'src/payments/orders/state.ts',
-    tests: [['test/payment/aimed-refunds.test.ts']],
+    tests: [['test/payment/refund-attempt-order.test.ts']],
     made: {
       'a refund that failed later stays done': [
         'finishRefund(trx, operation.id, { hasFailed, at: deps.now() })',

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
-import { expectTiled } from '../closings/tiling.ts'
+import { expectContinuousSpans } from '../closings/check-spans.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import { isLongForm, needsLongForm, rounds } from '../support/rounds.ts'
 import { location } from '../support/till.ts'
@@ -125,7 +125,7 @@ test.skipIf(!isLongForm)(
       await ended
       await working
       const { closings, entries } = await lookInto(folder)
-      expectTiled(closings)
+      expectContinuousSpans(closings)
       for (const closing of closings.filter(({ state }) => state === 'signed')) {
         const row = JSON.stringify(closing)
         expect(row).toBe(signed.get(closing.id) ?? row)

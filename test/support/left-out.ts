@@ -7,7 +7,7 @@ export const whyLong =
  * folders, days and the largest answers, and guard what seldom changes.
  */
 export const leftOut: readonly string[] = [
-  'test/notifications/saturday.test.ts',
+  'test/notifications/chain-alerts.test.ts',
   'test/backup/copy.test.ts',
   'test/closings/kills.test.ts',
   'test/closings/seeded-chain.test.ts',
@@ -16,7 +16,7 @@ export const leftOut: readonly string[] = [
   'test/db/db-new-folder.test.ts',
   'test/db/db-test-support.test.ts',
   'test/db/db-vacuum.test.ts',
-  'test/fleet/saturday.test.ts',
+  'test/fleet/chain-day.test.ts',
   'test/fuzz/fuzz.test.ts',
   'test/http/event-loop-answers.test.ts',
   'test/http/event-loop-requests.test.ts',

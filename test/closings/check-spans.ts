@@ -15,7 +15,7 @@ export async function listRows({ database }: TestService, till: Till): Promise<C
 }
 
 /** Each closing begins where the one before it ended, with the next number, and no closing is empty. */
-export function expectTiled(rows: readonly ClosingRow[]): void {
+export function expectContinuousSpans(rows: readonly ClosingRow[]): void {
   const places = Map.groupBy(rows, ({ place }) => place)
   for (const [place, closings] of places) {
     let end = closings[0]?.from_at
