@@ -5,13 +5,15 @@ import {
   cancel,
   clearFaults,
   creation,
+  deliver,
   openOwnShop,
+  ordersAtProvider,
   reading,
   retireShops,
   setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { call, charge, readOrder, sandboxCall, type Till } from '../support/till.ts'
+import { call, charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'
 import { close, sell, typeCharge, untilMorning, watchAfter } from './shop-day.ts'
 
 let service: TestService
@@ -134,3 +136,40 @@ test('a payment before the first attempt is not a further payment of the paid or
   expect(await paymentRow(till, paymentId)).toMatchObject({ order_id: null, surplus_of: null })
   expect((await orphansOf(till))[0]).toMatchObject({ similar_order_ids: [orderId] })
 })
+
+/** A charge whose answer was lost, that a person settled as not paid, and whose payment was found before its order. */
+async function paymentBeforeOrder(client: string) {
+  const till = await openOwnShop(service, client)
+  await setFaults(service, { ...creation, kind: 'drop_after' }, { ...reading, kind: '503' })
+  const orderId = String((await charge(service, till, { reference: 'X-6' })).json().order_id)
+  const body = { as: 'not_paid', reason: 'Ana: the terminal shows nothing' }
+  await call(service, { url: `/orders/${orderId}/settle`, token: till.key, body })
+  await clearFaults(service)
+  const [made] = ordersAtProvider(service, till)
+  await sandboxCall(service, 'POST', `/_sandbox/orders/${made?.id}/act`, payByCard)
+  await watchAfter(service, 5 * minuteMs)
+  const [orphan] = await orphansOf(till)
+  expect(orphan).toMatchObject({ state: 'open', mp_order_id: made?.id })
+  await deliver(service, { dataId: String(made?.id) })
+  expect((await readOrder(service, till, orderId)).json().needs_decision).toBe('paid_late')
+  return { till, orderId, orphan }
+}
+
+test('an unclaimed payment whose order is found later waits for no decision of its own', async () => {
+  const { till, orderId, orphan } = await paymentBeforeOrder('order found later')
+  await close(service, till)
+  expect(await paymentRow(till, orphan.payment_id)).toMatchObject({ order_id: orderId })
+  expect(await orphansOf(till)).toMatchObject([{ state: 'dismissed' }])
+})
+
+test.each(['adopt', 'refund'])(
+  'an unclaimed payment whose order was found meanwhile is refused: %s',
+  async (how) => {
+    const { till, orderId, orphan } = await paymentBeforeOrder(`order found before ${how}`)
+    const url = `/orphans/${orphan.id}/${how}`
+    const refused = await call(service, { url, token: till.key, body: { reason: 'por prueba' } })
+    expect([refused.statusCode, refused.json().code]).toEqual([409, 'ORPHAN_SETTLED'])
+    const { orders } = (await call(service, { url: '/orders', token: till.key })).json()
+    expect(orders).toMatchObject([{ order_id: orderId, status: 'processed', refunds: [] }])
+  },
+)

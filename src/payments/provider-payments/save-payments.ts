@@ -19,7 +19,10 @@ import {
   type PayableOrder,
   savePayments,
 } from '../../repositories/provider-payments/provider-payments.ts'
-import { separateSurplus } from '../../repositories/unclaimed-payments/further-payment-queries.ts'
+import {
+  endLinkedOrphans,
+  separateSurplus,
+} from '../../repositories/unclaimed-payments/further-payment-queries.ts'
 import type { Shop } from '../connection/account-calls.ts'
 import { clockMarginMs } from '../orders/find-at-provider.ts'
 import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
@@ -72,6 +75,13 @@ export async function saveOwnPayments(
   })
   const orderIds = await savePayments(trx, rows)
   await separateSurplus(trx, client, orderIds, now)
+  const linked = rows.filter(({ order_id }) => order_id !== null)
+  await endLinkedOrphans(
+    trx,
+    client,
+    linked.map(({ payment_id }) => payment_id),
+    now,
+  )
   await updateNetAmounts(trx, orderIds)
 }
 

@@ -207,11 +207,16 @@ export async function adoptOrphan(
       throw new AppError('ORPHAN_SETTLED', { message: 'The box of this payment is unknown' })
     }
     const shop = { client, mpUserId: payment.mp_user_id }
-    const evidence = await callForShop(deps, shop, (token) =>
-      deps.provider.orders.get(token, orderIdOfPayment(payment.payment_id), {
-        untilMs: deps.stopwatch() + readWithinMs,
-      }),
-    ).catch((error: unknown) => {
+    const readNow = async () => {
+      // An order here may name it by now: that ends the unclaimed payment.
+      await readPayment(deps, shop, payment.payment_id)
+      return callForShop(deps, shop, (token) =>
+        deps.provider.orders.get(token, orderIdOfPayment(payment.payment_id), {
+          untilMs: deps.stopwatch() + readWithinMs,
+        }),
+      )
+    }
+    const evidence = await readNow().catch((error: unknown) => {
       throw asAppError(error, 'order.read')
     })
     const adopted = await deps.database.transaction(async (trx) => {

@@ -137,14 +137,34 @@ async function relinkToOrder(
     .where('client', '=', client)
     .where('payment_id', 'in', paymentIds)
     .execute()
+  await endLinkedOrphans(trx, client, paymentIds, now)
+  await moveMovements(trx, client, paymentIds, { from: null, to: orderId }, now)
+}
+
+/** Ends unclaimed payments that belong to an order by now: its own decision is the only one about their money. */
+export async function endLinkedOrphans(
+  trx: Trx,
+  client: ClientName,
+  paymentIds: readonly string[],
+  now: Date,
+): Promise<void> {
+  if (paymentIds.length === 0) return
   await trx
     .updateTable('orphans')
     .set({ state: 'dismissed', reason: 'the order names this payment as its own', settled_at: now })
     .where('client', '=', client)
-    .where('payment_id', 'in', paymentIds)
+    .where('payment_id', 'in', [...paymentIds])
     .where('state', '=', 'open')
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('provider_payments')
+          .select('provider_payments.payment_id')
+          .whereRef('provider_payments.client', '=', 'orphans.client')
+          .whereRef('provider_payments.payment_id', '=', 'orphans.payment_id')
+          .where('provider_payments.order_id', 'is not', null),
+      ),
+    )
     .execute()
-  await moveMovements(trx, client, paymentIds, { from: null, to: orderId }, now)
 }
 
 /** Links the movements of reports to the order of their payment, or removes the link. */
