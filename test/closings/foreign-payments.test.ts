@@ -141,7 +141,9 @@ test('a payment before the first attempt is not a further payment of the paid or
 async function paymentBeforeOrder(client: string) {
   const till = await openOwnShop(service, client)
   await setFaults(service, { ...creation, kind: 'drop_after' }, { ...reading, kind: '503' })
-  const orderId = String((await charge(service, till, { reference: 'X-6' })).json().order_id)
+  const orderId = String(
+    (await charge(service, till, { reference: 'X-6', amount: '1000,00' })).json().order_id,
+  )
   const body = { as: 'not_paid', reason: 'Ana: the terminal shows nothing' }
   await call(service, { url: `/orders/${orderId}/settle`, token: till.key, body })
   await clearFaults(service)
@@ -155,9 +157,15 @@ async function paymentBeforeOrder(client: string) {
   return { till, orderId, orphan }
 }
 
-test('an unclaimed payment whose order is found later waits for no decision of its own', async () => {
+test('an unclaimed payment whose order is found later waits for no decision of its own, and brings its movements', async () => {
   const { till, orderId, orphan } = await paymentBeforeOrder('order found later')
+  const content = `SOURCE_ID,TRANSACTION_TYPE,TRANSACTION_AMOUNT,SETTLEMENT_NET_AMOUNT\r\n${orphan.payment_id},SETTLEMENT,1000.00,940.10\r\n`
+  await call(service, { url: '/settlements/files', token: till.key, body: { content } })
   await close(service, till)
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    amount: '1000.00',
+    net: { state: 'settled', net: '940.10' },
+  })
   expect(await paymentRow(till, orphan.payment_id)).toMatchObject({ order_id: orderId })
   expect(await orphansOf(till)).toMatchObject([{ state: 'dismissed' }])
 })

@@ -20,7 +20,7 @@ import {
   savePayments,
 } from '../../repositories/provider-payments/provider-payments.ts'
 import {
-  endLinkedOrphans,
+  followLinks,
   separateSurplus,
 } from '../../repositories/unclaimed-payments/further-payment-queries.ts'
 import type { Shop } from '../connection/account-calls.ts'
@@ -76,7 +76,7 @@ export async function saveOwnPayments(
   const orderIds = await savePayments(trx, rows)
   await separateSurplus(trx, client, orderIds, now)
   const linked = rows.filter(({ order_id }) => order_id !== null)
-  await endLinkedOrphans(
+  await followLinks(
     trx,
     client,
     linked.map(({ payment_id }) => payment_id),

@@ -121,7 +121,13 @@ async function separate(
     .where('client', '=', client)
     .where('payment_id', 'in', paymentIds)
     .execute()
-  await moveMovements(trx, client, paymentIds, { from: orderId, to: null }, now)
+  await trx
+    .updateTable('settlement_rows')
+    .set({ order_id: null, last_updated_at: now })
+    .where('client', '=', client)
+    .where('source_id', 'in', paymentIds)
+    .where('order_id', '=', orderId)
+    .execute()
 }
 
 async function relinkToOrder(
@@ -137,12 +143,14 @@ async function relinkToOrder(
     .where('client', '=', client)
     .where('payment_id', 'in', paymentIds)
     .execute()
-  await endLinkedOrphans(trx, client, paymentIds, now)
-  await moveMovements(trx, client, paymentIds, { from: null, to: orderId }, now)
+  await followLinks(trx, client, paymentIds, now)
 }
 
-/** Ends unclaimed payments that belong to an order by now: its own decision is the only one about their money. */
-export async function endLinkedOrphans(
+/**
+ * For payments that belong to an order by now: ends their unclaimed payments, since the decision about the order is the only one
+ * about their money, and links their movements of reports and their charge-backs to the order.
+ */
+export async function followLinks(
   trx: Trx,
   client: ClientName,
   paymentIds: readonly string[],
@@ -165,23 +173,16 @@ export async function endLinkedOrphans(
       ),
     )
     .execute()
-}
-
-/** Links the movements of reports to the order of their payment, or removes the link. */
-async function moveMovements(
-  trx: Trx,
-  client: ClientName,
-  paymentIds: readonly string[],
-  { from, to }: { from: string | null; to: string | null },
-  now: Date,
-): Promise<void> {
-  await trx
-    .updateTable('settlement_rows')
-    .set({ order_id: to, last_updated_at: now })
-    .where('client', '=', client)
-    .where('source_id', 'in', [...paymentIds])
-    .where('order_id', from === null ? 'is' : '=', from)
-    .execute()
+  const linked = sql`from provider_payments payment
+    where payment.client = ${client} and payment.payment_id = any(${[...paymentIds]}::text[]) and payment.order_id is not null`
+  await sql`update settlement_rows as row set order_id = payment.order_id, last_updated_at = ${now} ${linked}
+    and row.client = payment.client and row.source_id = payment.payment_id and row.order_id is null`.execute(
+    trx,
+  )
+  await sql`update chargebacks as row set order_id = payment.order_id ${linked}
+    and row.client = payment.client and row.payment_id = payment.payment_id and row.order_id is null`.execute(
+    trx,
+  )
 }
 
 /** Whether a further payment of this order waits for a decision. */
