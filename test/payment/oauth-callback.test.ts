@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { consent, login, returnOf } from '../support/oauth.ts'
 import { rounds } from '../support/rounds.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
-import { asAdmin, call, connect, enrol, sandboxCall } from '../support/till.ts'
+import { asAdmin, call, changeAccount, connect, enrol, sandboxCall } from '../support/till.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -266,4 +266,18 @@ test('two first connections of one client at the same time pin one account', asy
   expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409])
   const info = (await asAdmin(service, { url: '/admin/clients/contested' })).json()
   expect(info.pinned_mp_user_id).toBe(info.oauth.mp_user_id)
+})
+
+test('the nickname of an account that is read after the client has changed its account is not that of the new one', async () => {
+  const { users } = service.deps.provider
+  const { me } = users
+  users.me = async (...args) => {
+    users.me = me
+    const read = await me(...args)
+    await changeAccount(service, { client: 'renamed', key: '', mpUserId: 440 }, '441')
+    return read
+  }
+  expect((await connect(service, 'renamed', '440')).statusCode).toBe(200)
+  const created = await asAdmin(service, { url: '/api-keys', body: { client: 'renamed' } })
+  expect(created.json()).toMatchObject({ mp_user_id: 441, nickname: 'TESTUSER441' })
 })

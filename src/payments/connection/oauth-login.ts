@@ -283,7 +283,7 @@ async function nameAccount(deps: PaymentDeps, client: ClientName, token: string)
   try {
     const { id, nickname, siteId } = await deps.provider.users.me(token)
     const { db } = deps.database
-    if (nickname !== null) await setNickname(db, client, nickname)
+    if (nickname !== null) await setNickname(db, client, { mpUserId: id, nickname })
     if (siteId !== null) await keepSite(db, { mpUserId: id, siteId, at: deps.now() })
   } catch (error) {
     deps.log.warn({ client, err: error }, 'name of the connected account not read')

@@ -45,8 +45,18 @@ export async function setPinnedAccount(
     .execute()
 }
 
-export async function setNickname(db: Db | Trx, name: ClientName, nickname: string): Promise<void> {
-  await db.updateTable('clients').set({ mp_nickname: nickname }).where('name', '=', name).execute()
+/** Stores the nickname of an account, while the client has that account. */
+export async function setNickname(
+  db: Db | Trx,
+  name: ClientName,
+  account: { mpUserId: number; nickname: string },
+): Promise<void> {
+  await db
+    .updateTable('clients')
+    .set({ mp_nickname: account.nickname })
+    .where('name', '=', name)
+    .where('mp_user_id', '=', account.mpUserId)
+    .execute()
 }
 
 /** All clients with the state of their connection and keys, for the administrator's overview. */
