@@ -139,14 +139,18 @@ test('an ended order is sent once, then the stream answers 204, so that EventSou
   expect(again.response.status).toBe(204)
 })
 
-test('while the provider does not answer the stream sends the last known order, marked as stale', async () => {
+test('while the provider does not answer the stream sends the last known order, marked as stale, and then the new one', async () => {
   const orderId = await newOrder()
   await setFaults(service, { ...reading, kind: 'status', status: 500 })
-  expect(await (await follow(orderId)).next()).toMatchObject({
+  const stream = await follow(orderId)
+  expect(await stream.next()).toMatchObject({
     event: 'order',
     data: { status: 'created', stale: true },
   })
   await clearFaults(service)
+  await act(service, orderId, payByCard)
+  await deliver(service, { dataId: ordersAtProvider(service, shop).at(-1)?.id ?? '' })
+  expect(await stream.next()).toMatchObject({ data: { status: 'processed', stale: false } })
 })
 
 test('the stream sends a change that another process made', async () => {

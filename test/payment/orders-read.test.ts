@@ -310,6 +310,19 @@ test('a long poll ends when a webhook brings the change', async () => {
   expect(service.deps.changes.waiting()).toBe(0)
 })
 
+test('a state that arrives during a long poll is not stale, although the provider did not answer before', async () => {
+  const { till, orderId } = await openOrder('waits while the provider fails')
+  await setFaults(service, { ...reading, kind: '500' })
+  const poll = call(service, { url: `/orders/${orderId}?wait=20`, token: till.key })
+  await expect.poll(() => service.deps.changes.waiting()).toBe(1)
+  await clearFaults(service)
+  await act(service, orderId, payByCard)
+  await deliver(service, { dataId: ordersAtProvider(service, till)[0]?.id ?? '' })
+  const response = await poll
+  expect(response.json()).toMatchObject({ status: 'processed', stale: false })
+  expect(response.headers).not.toHaveProperty('x-order-stale')
+})
+
 test('a long poll ends when the sweeper finds the change', async () => {
   const { till, orderId } = await openOrder('waits for sweeper')
   const poll = call(service, { url: `/orders/${orderId}?wait=20`, token: till.key })

@@ -236,6 +236,11 @@ async function planNext(
   return moved.order
 }
 
+/** The order as it is now: only the provider gives it another status, so that one is not stale. */
+export function readMeanwhile(earlier: ReadOrder, order: OrderRow): ReadOrder {
+  return order.status === earlier.order.status ? { ...earlier, order } : { order, stale: false }
+}
+
 type WaitOptions = {
   /** Longest wait in seconds, 1 to 30. */
   waitSeconds: number
@@ -289,7 +294,7 @@ export async function readOrder(
     await watch(deps, read.order)
     await deps.changes.wait(before.id, Math.min(leftMs, readAgainMs), wait.signal)
     await wait.checkAccess()
-    read = { ...read, order: await requireOrder(deps, client, before.id) }
+    read = readMeanwhile(read, await requireOrder(deps, client, before.id))
   }
   return read
 }

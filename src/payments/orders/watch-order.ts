@@ -4,7 +4,7 @@ import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
 import { isReadForWatcher } from './check-and-retry-times.ts'
-import { type ReadOrder, refreshOrder, requireOrder, watch } from './read.ts'
+import { type ReadOrder, readMeanwhile, refreshOrder, requireOrder, watch } from './read.ts'
 
 type OrderWatch = {
   orderId: string
@@ -35,7 +35,7 @@ export async function watchOrder(
   const found = await requireOrder(deps, client, id)
   let seen = knownVersion
   let isEnded = isUntouchable(found.status) && found.version === knownVersion
-  let isStale = false
+  let read: ReadOrder = { order: found, stale: false }
   let askedAt: number | undefined
 
   const isDue = (order: OrderRow) =>
@@ -46,20 +46,19 @@ export async function watchOrder(
     isOver: () => isEnded,
     watch: (wake) => deps.changes.watch(found.id, wake),
     async next() {
-      let order = await requireOrder(deps, client, found.id)
-      const hasChanged = askedAt !== undefined && order.version !== seen
-      if (!hasChanged && isDue(order)) {
+      read = readMeanwhile(read, await requireOrder(deps, client, found.id))
+      const hasChanged = askedAt !== undefined && read.order.version !== seen
+      if (!hasChanged && isDue(read.order)) {
         askedAt = deps.now().getTime()
         const context = serviceContext(deps, 'api', readWithinMs)
-        const read = await refreshOrder(deps, order, context, { onlyReads: true })
-        order = read.order
-        isStale = read.stale
+        read = await refreshOrder(deps, read.order, context, { onlyReads: true })
       }
+      const { order } = read
       isEnded = isUntouchable(order.status)
       await watch(deps, order)
       if (order.version === seen) return undefined
       seen = order.version
-      return { order, stale: isStale }
+      return read
     },
   }
 }
