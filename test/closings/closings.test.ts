@@ -1,6 +1,8 @@
 import { strFromU8, unzipSync } from 'fflate'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { ClientName } from '../../src/domain/client-name.ts'
+import { sign as signAt } from '../../src/payments/closings/closings.ts'
 import { clearFaults, openOwnShop, refund, retireShops, setFaults } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
@@ -241,6 +243,24 @@ test('an unsigned closing is compared again with what was sold since', async () 
   expect((await openClosing(service, till)).json()).toMatchObject({ id, state: 'open' })
   await watchAfter(service, 61_000)
   expect((await readClosing(service, till, id)).totals.here.count).toBe(2)
+})
+
+test('the audit log names the result that was signed, also when a comparison ended meanwhile', async () => {
+  const till = await openOwnShop(service, 'signed meanwhile')
+  const { id } = await close(service, till)
+  const { database } = service
+  const meanwhile: typeof database.transaction = async (work) => {
+    await sql`update closings set state = 'differs' where id = ${id}`.execute(database.db)
+    return database.transaction(work)
+  }
+  const deps = { ...service.deps, database: { ...database, transaction: meanwhile } }
+  const actor = { ipAddress: '127.0.0.1', startedAt: service.clock.now() }
+  expect(await signAt(deps, till.client as ClientName, id, actor)).toMatchObject({
+    result: 'differs',
+  })
+  const { rows } = await sql`select metadata ->> 'result' as result from activity_log
+    where action = 'closing.signed' and resource_id = ${id}`.execute(database.db)
+  expect(rows).toEqual([{ result: 'differs' }])
 })
 
 test('only a closing with a result can be signed, and a signed one never changes: amendments refer to it', async () => {

@@ -311,13 +311,15 @@ export async function sign(
   const { closing } = await readClosing(deps, client, id)
   const entry = {
     ...entryOf(closing, actor, 'closing.signed'),
-    metadata: { place: closing.place, number: closing.number, result: closing.state },
+    metadata: { place: closing.place, number: closing.number },
   }
   return auditFailure(deps, entry, async () => {
     const isSigned = await deps.database.transaction(async (trx) => {
       const by = actor.keyId ?? actor.person?.id ?? null
-      if (!(await signClosing(trx, closing, { at: deps.now(), by }))) return false
-      await recordSuccess(deps, trx, entry)
+      // A comparison may have ended since the closing was read.
+      const result = await signClosing(trx, closing, { at: deps.now(), by })
+      if (result === undefined) return false
+      await recordSuccess(deps, trx, { ...entry, metadata: { ...entry.metadata, result } })
       return true
     })
     const after = (await readClosing(deps, client, id)).closing

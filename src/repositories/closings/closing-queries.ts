@@ -247,13 +247,13 @@ export async function finishComparison(
   return isSame && updateClosing(trx, compared, change)
 }
 
-/** Signs a closing that has a result. Returns whether it did. */
+/** Signs a closing that has a result, and returns this; undefined while it has none. */
 export async function signClosing(
   trx: Trx,
   { client, id }: Pick<ClosingRow, 'client' | 'id'>,
   { at, by }: { at: Date; by: string | null },
-): Promise<boolean> {
-  const result = await trx
+): Promise<ClosingResult | undefined> {
+  const signed = await trx
     .updateTable('closings')
     .set({
       state: 'signed',
@@ -265,8 +265,9 @@ export async function signClosing(
     .where('client', '=', client)
     .where('id', '=', id)
     .where('state', 'in', ['agreed', 'differs', 'unverified'])
+    .returning('result')
     .executeTakeFirst()
-  return result.numUpdatedRows === 1n
+  return signed?.result ?? undefined
 }
 
 /** Postpones closings that cannot be checked, since their clients are not connected. */
