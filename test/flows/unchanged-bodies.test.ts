@@ -143,3 +143,22 @@ test('after a delivery by the version before, without its body, the body deliver
   )
   expect(await sentFor(name, item('1', 10))).toEqual([{ id: '1', price: 10 }])
 })
+
+test('an item that is synced while a resync of a destination waits is still sent by that resync', async () => {
+  await serve('waiting')
+  await sentFor('waiting', item('1', 10), item('2', 10))
+  await flows.call('POST', '/flow/waiting/pause')
+  expect((await flows.call('POST', '/resync/waiting?destination=web')).statusCode).toBe(200)
+  await flows.write('waiting.json', [item('1', 10, 1), item('2', 10)])
+  expect((await flows.call('POST', '/sync/waiting/1')).statusCode).toBe(200)
+  await flows.delivered()
+  await flows.call('POST', '/flow/waiting/resume')
+  await flows.call('POST', '/sync/waiting')
+  await flows.delivered()
+  expect(bodiesFor('waiting').slice(2)).toEqual(
+    expect.arrayContaining([
+      { id: '1', price: 10 },
+      { id: '2', price: 10 },
+    ]),
+  )
+})

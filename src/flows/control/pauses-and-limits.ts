@@ -259,8 +259,9 @@ export async function refillDestination(
 ): Promise<void> {
   const action = { flow, action: 'destination reset', actor, detail: destination }
   await recorded(deps, action, async (trx) => {
-    await askFill(trx, { flow, destination })
+    // First, because it locks the state of the flow: a read that begins meanwhile is then the later one.
     await requestFullScan(trx, flow)
+    await askFill(trx, { flow, destination })
   })
 }
 

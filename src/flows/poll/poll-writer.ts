@@ -372,12 +372,7 @@ async function enqueueAndFill(
     const fill = fills.find((one) => one.destination === destination)
     const has = fill && (await findChangedSince(trx, { flow, destination }, pks, fill.asked))
     const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []
-    const queued = fill
-      ? [
-          ...upserts.map((one) => ({ ...one, isForced: true })),
-          ...missing.map((one) => upsertOf(one, read, true)),
-        ]
-      : upserts
+    const queued = [...upserts, ...missing.map((one) => upsertOf(one, read, true))]
     await deps.enqueue(trx, runtime, queued, { only: destination })
   }
 }

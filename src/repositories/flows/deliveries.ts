@@ -149,6 +149,16 @@ function* partsOf(changes: readonly DeliveryChange[]): Generator<RawBuilder<unkn
   }
 }
 
+/**
+ * A destination that is being filled gets every change, even with a body that it has: the fill skips items that were
+ * queued since it was requested.
+ */
+function forcedByFill(flow: string): RawBuilder<string | null> {
+  return sql`case when body is null and exists (
+      select from destination_fills as fill where fill.flow = ${flow} and fill.destination = destination.name
+    ) then ${noBody} else body end`
+}
+
 /** The part of a statement that inserts deliveries for what was found. */
 function insertFound(
   flow: string,
@@ -160,10 +170,10 @@ function insertFound(
     insert into deliveries
       (flow, destination, pk, version, change_number, kind, hash, payload, delivered_body, state, attempts,
         queued_at, may_have_arrived)
-    select ${flow}, destination, pk, 1, change, kind, hash, payload, body, 'waiting', 0, ${at},
-      kind = 'delete' and destination <> all(${filled}::text[])
-    from unnest(${destinations}::text[]) as destination cross join found
-    ${destinations.length > 1 ? sql`order by destination, pk` : sql``}`
+    select ${flow}, destination.name, pk, 1, change, kind, hash, payload, ${forcedByFill(flow)}, 'waiting', 0, ${at},
+      kind = 'delete' and destination.name <> all(${filled}::text[])
+    from unnest(${destinations}::text[]) as destination (name) cross join found
+    ${destinations.length > 1 ? sql`order by destination.name, pk` : sql``}`
 }
 
 const pendingColumns = [
