@@ -119,6 +119,26 @@ test('one delete is approved by its key, then the others; each approval is recor
   expect(audited).toHaveLength(3)
 })
 
+test('an item that is back with an invalid record is not deleted by an approval', async () => {
+  const name = 'invalid'
+  const flow = { ...flowOf(name), item: { key: 'id', hash: { decimals: { price: 2 } } } }
+  const priced = (from: number, to: number) => items(from, to).map((one) => ({ ...one, price: 1 }))
+  await flows.write(`${name}.json`, priced(1, 10))
+  await flows.write(`${name}.flow.yaml`, flow)
+  await flows.call('POST', '/flows/reload')
+  await flows.call('POST', `/sync/${name}`)
+  await flows.write(`${name}.json`, priced(1, 5))
+  await flows.call('POST', `/sync/${name}`)
+  await flows.write(`${name}.json`, [...priced(1, 5), { id: 'A-7', price: 'x' }])
+  await flows.call('POST', `/flow/${name}/deletes/approve`)
+  await flows.delivered()
+  expect(
+    deletes(name)
+      .map(({ path }) => path)
+      .sort(),
+  ).toEqual(['A-10', 'A-6', 'A-8', 'A-9'].map((pk) => `/${name}/${pk}`))
+})
+
 test.each([
   ['nothing is held', '/flow/whole/deletes/approve', undefined, 400],
   ['the item is there', '/flow/shop/deletes/approve', { pk: 'A-1' }, 400],

@@ -25,7 +25,7 @@ afterAll(async () => {
   await target.close()
 })
 
-type Row = { id: string; price: number }
+type Row = { id: string; price: number | string }
 const csv = (rows: Row[]) => `id,price\n${rows.map(({ id, price }) => `${id},${price}\n`).join('')}`
 const form: Record<string, (rows: Row[]) => string> = {
   csv,
@@ -34,12 +34,16 @@ const form: Record<string, (rows: Row[]) => string> = {
 }
 
 /** A flow that is paused but for the polls that a test asks for. */
-async function serve(source: object, deletes: object = { mode: 'ignore' }) {
+async function serve(
+  source: object,
+  deletes: object = { mode: 'ignore' },
+  item: object = { key: 'id' },
+) {
   serial += 1
   const name = `newest-${serial}`
   const dir = join(flows.dir, name)
   await mkdir(dir)
-  const flow = jsonFlow(name, target.url, { startPaused: true, deletes }) as {
+  const flow = jsonFlow(name, target.url, { startPaused: true, deletes, item }) as {
     destinations: object[]
   }
   await flows.write(`${name}.flow.yaml`, {
@@ -228,6 +232,43 @@ test('without deletes the files of a pattern are parts, and the newer one counts
   await flow.drop('b.csv', csv([{ id: 'A', price: 2 }]))
   expect(await flow.poll()).toEqual({ A: '2', B: '1' })
   expect(await flow.changes()).toBe(0)
+})
+
+test('the newer file counts for an item that its filter leaves out', async () => {
+  const flow = await serve({}, { mode: 'ignore' }, { key: 'id', filter: 'price != "0"' })
+  await flow.drop('a.csv', csv([{ id: 'A', price: 1 }]))
+  await flow.drop('b.csv', csv([{ id: 'A', price: 2 }]))
+  expect(await flow.poll()).toEqual({ A: '2' })
+  const rows = [
+    { id: 'B', price: 0 },
+    { id: 'A', price: 0 },
+    { id: 'B', price: 5 },
+  ]
+  await flow.drop('b.csv', csv(rows))
+  expect(await flow.poll()).toEqual({ A: '2', B: '5' })
+  expect(await flow.changes()).toBe(0)
+})
+
+test('an item that the newer of several parts leaves out is deleted', async () => {
+  const flow = await serve({ files: 'all' }, send, { key: 'id', filter: 'price != "0"' })
+  await flow.drop('a.csv', csv([{ id: 'A', price: 1 }]))
+  await flow.drop('b.csv', csv([{ id: 'B', price: 1 }]))
+  await flow.poll()
+  await flow.drop('b.csv', csv([...[{ id: 'B', price: 1 }], { id: 'A', price: 0 }]))
+  expect(await flow.poll()).toEqual({ A: 'deleted', B: '1' })
+})
+
+test('an item keeps its content while the newer file has an invalid record of it', async () => {
+  const item = { key: 'id', hash: { decimals: { price: 0 } } }
+  const flow = await serve({ files: 'all' }, send, item)
+  await flow.drop('a.csv', csv([{ id: 'A', price: 1 }]))
+  await flow.drop('b.csv', csv([{ id: 'A', price: 2 }]))
+  expect(await flow.poll()).toEqual({ A: '2' })
+  await flow.drop('b.csv', csv([{ id: 'A', price: 'x' }]))
+  expect(await flow.poll()).toEqual({ A: '2' })
+  expect((await flow.errors()).join()).toContain('price')
+  await flow.drop('b.csv', csv([{ id: 'A', price: 3 }]))
+  expect(await flow.poll()).toEqual({ A: '3' })
 })
 
 test('files of changes are read oldest first, and within a file the last record counts without a problem', async () => {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -142,6 +142,49 @@ test('records with the same key that are not adjacent fail the poll, and none of
   await sync(name)
   await flows.delivered()
   expect(boxes(name)).toEqual(['A 1 2'])
+})
+
+test('a group ends with its file, and the newer file has the group', async () => {
+  const name = 'parts'
+  const dir = join(flows.dir, name)
+  await mkdir(dir)
+  const drop = async (file: string, minute: number, rows: object[]) => {
+    await writeFile(join(dir, file), JSON.stringify(rows))
+    const at = new Date(Date.UTC(2026, 0, 1, 0, minute))
+    await utimes(join(dir, file), at, at)
+  }
+  await define(name, { path: join(dir, '*.json') })
+  await drop('1.json', 1, [
+    { codigo: 'A', caja: '1' },
+    { codigo: 'A', caja: '2' },
+    { codigo: 'B', caja: '1' },
+    { codigo: 'D', caja: '1' },
+  ])
+  await sync(name)
+  await flows.delivered()
+  await drop('2.json', 2, [
+    { codigo: 'D', caja: '1' },
+    { codigo: 'D', caja: '2' },
+    { codigo: 'A', caja: '1' },
+  ])
+  await drop('3.json', 3, [])
+  expect((await sync(name)).json()).toEqual({ name, changes: 2 })
+  await flows.delivered()
+  expect(boxes(name).slice(3).toSorted()).toEqual(['A 1', 'D 1 2'])
+  expect((await sync(name)).json()).toEqual({ name, changes: 0 })
+  // The newer file has the group, although its records contradict each other.
+  await drop('4.json', 4, [
+    { codigo: 'D', nombre: 'uno', caja: '1' },
+    { codigo: 'D', nombre: 'dos', caja: '2' },
+    { codigo: 'E', nombre: 'e', caja: '1' },
+  ])
+  await drop('2.json', 2, [
+    { codigo: 'D', caja: '3' },
+    { codigo: 'A', caja: '1' },
+  ])
+  expect((await sync(name)).json()).toEqual({ name, changes: 1 })
+  const [error] = (await flows.call('GET', `/errors?flow=${name}`)).json()
+  expect(error).toMatchObject({ pk: 'D', why: { code: 'GROUP_DIFFERS' } })
 })
 
 test('records with the same key and contradicting values send nothing of the item, and the problem names the column', async () => {

@@ -9,6 +9,12 @@ type Rules = Pick<Flow, 'item'> & { source: { groupBy?: GroupBy | undefined } }
 /** Limit of records in memory for one item. More records with the same key mean that the key is wrong. */
 const maxRecordsOfOneKey = 100_000
 
+/** Where the records or groups of a file begin. */
+export type FileStart = { name: string; before: number }
+/** Where the files begin in the records that are read (`rowFiles`), and in the groups made of them (`groupFiles`). */
+type Files = { rowFiles: readonly FileStart[]; groupFiles: FileStart[] }
+const noFiles: Files = { rowFiles: [], groupFiles: [] }
+
 export type GroupBy = { children: Readonly<Record<string, readonly string[]>> }
 
 /**
@@ -19,10 +25,12 @@ export type GroupBy = { children: Readonly<Record<string, readonly string[]>> }
  * - Records with one key that differ in a column outside `item.hash.ignore` are an error, because none of them is known to be
  *   right.
  * - An invalid record fails the poll. It may belong to the item before or after it, which would be sent incomplete.
+ * - A group ends with its file. The next file is older and has an earlier state of the item.
  */
 export async function* groupRows(
   rules: Rules,
   batches: AsyncIterable<SourceRow[]>,
+  { rowFiles, groupFiles }: Files = noFiles,
 ): AsyncGenerator<SourceRow[]> {
   const { groupBy } = rules.source
   if (!groupBy) return yield* batches
@@ -32,6 +40,18 @@ export async function* groupRows(
   const apart = new Set([...childColumns, ...rules.item.hash.ignore, ...rules.item.key])
 
   let open: Group | undefined
+  let records = 0
+  let groups = 0
+  /** Whether the file of the next record is another than the one before; an empty file has no record. */
+  const beginsFile = (recordsBefore: number): boolean => {
+    const known = groupFiles.length
+    let next = rowFiles[known]
+    while (next && next.before <= recordsBefore) {
+      groupFiles.push({ name: next.name, before: groups })
+      next = rowFiles[groupFiles.length]
+    }
+    return groupFiles.length > known
+  }
   const isOfKey = (row: SourceRow, first: SourceRow) =>
     rules.item.key.every((name) => isSameKey(row[name], first[name]))
   const contradiction = (row: SourceRow, first: SourceRow) =>
@@ -39,10 +59,13 @@ export async function* groupRows(
   const close = (group: Group) =>
     group.differs === undefined
       ? itemOf(group, lists, childColumns)
-      : invalidRecord({
-          code: 'GROUP_DIFFERS',
-          data: { pk: shownKey(rules, group.first), field: group.differs },
-        })
+      : Object.assign(
+          keyFieldsOf(rules, group.first),
+          invalidRecord({
+            code: 'GROUP_DIFFERS',
+            data: { pk: shownKey(rules, group.first), field: group.differs },
+          }),
+        )
 
   for await (const batch of batches) {
     const done: SourceRow[] = []
@@ -51,8 +74,11 @@ export async function* groupRows(
       if (refused !== undefined) {
         throw new SourceError({ code: 'GROUP_WITH_NO_RECORD', data: { what: refused } })
       }
-      if (!open || !isOfKey(row, open.first)) {
+      const isNewFile = beginsFile(records)
+      records += 1
+      if (!open || isNewFile || !isOfKey(row, open.first)) {
         if (open) done.push(close(open))
+        groups += 1
         open = { first: row, records: 0, lists: lists.map(([, columns]) => createList(columns)) }
       }
       open.differs ??= contradiction(row, open.first)
@@ -76,11 +102,11 @@ const mostReadsByKey = 100
 export async function* groupedRecords(
   runtime: GroupedFlow,
   batches: AsyncIterable<SourceRow[]>,
-  { since, signal }: { since: string | null; signal: AbortSignal },
+  { since, signal, ...files }: { since: string | null; signal: AbortSignal } & Files,
 ): AsyncGenerator<SourceRow[]> {
   const { source, read, flow, groupBy } = runtime
   const rules = { item: flow.item, source: { groupBy } }
-  if (since === null) return yield* groupRows(rules, batches)
+  if (since === null) return yield* groupRows(rules, batches, files)
   const keys = new Map<string, readonly string[]>()
   const pkOf = async (row: SourceRow): Promise<string | null> => {
     const found = await read(row)
@@ -125,6 +151,10 @@ type Group = {
   /** A column in which the records of the item differ. */
   differs?: string | undefined
   lists: ReturnType<typeof createList>[]
+}
+
+function keyFieldsOf({ item }: Rules, row: SourceRow): SourceRow {
+  return Object.fromEntries(item.key.map((name) => [name, row[name]]))
 }
 
 function shownKey({ item }: Rules, row: SourceRow): string {

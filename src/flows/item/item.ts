@@ -97,17 +97,19 @@ export function createItemReader(flow: Pick<Flow, 'item'>): ItemReader {
   const canonical = createCanonicalizer(flow.item.hash)
   const condition = filter === undefined ? undefined : compileExpression(filter)
 
+  const pkOf = (row: SourceRow): string | null => {
+    const found = keyOf(key, row)
+    return 'pk' in found ? found.pk : null
+  }
   const makeItem = (row: SourceRow): ReadItem => {
     const refused = invalidRecordReason(row)
-    if (refused !== undefined) return { problem: { pk: null, why: refused } }
+    if (refused !== undefined) return { problem: { pk: pkOf(row), why: refused } }
     let made: ReturnType<typeof canonical>
     try {
       made = canonical(row)
     } catch (error) {
       if (!(error instanceof CanonicalError)) throw error
-      const found = keyOf(key, row)
-      const pk = 'pk' in found ? found.pk : null
-      return { problem: { pk, why: error.why } }
+      return { problem: { pk: pkOf(row), why: error.why } }
     }
     const found = keyOf(key, made.value)
     if ('why' in found) return { problem: { pk: null, why: found.why } }

@@ -1,6 +1,6 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { groupedRecords } from '../item/group-rows.ts'
+import { type FileStart, groupedRecords } from '../item/group-rows.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import {
   type Item,
@@ -47,10 +47,12 @@ export type ReadBatch = { items: Item[]; problems: RecordProblem[]; filtered: nu
 /** What a read of a source has found so far. */
 export type ReadState = {
   seen: KeySet
-  /** The number of records. */
+  /** The number of records; of a grouped source, of its groups. */
   records: number
   /** Where the records of each file begin, for a source that reads files. */
-  files: { name: string; before: number }[]
+  files: FileStart[]
+  /** Keys that the filter excluded in one of the files. */
+  filtered: KeySet
   /**
    * Items whose key was repeated in the same file or answer. The last record counts, so they wait for the end of the
    * read.
@@ -121,8 +123,11 @@ export async function runPass(
   let taking: Promise<void> = Promise.resolve()
   const position = runtime.cursor && followPosition(pass.from, pass.startedAt)
   try {
-    const batches = positioned(runtime, pass, position, readState, writer)
-    const records = runtime.groupBy ? groupedRecords(runtime, batches, { since, signal }) : batches
+    const rowFiles = runtime.groupBy ? [] : readState.files
+    const batches = positioned(runtime, pass, position, rowFiles, writer)
+    const records = runtime.groupBy
+      ? groupedRecords(runtime, batches, { since, signal, rowFiles, groupFiles: readState.files })
+      : batches
     for await (const rows of records) {
       fields.check(rows)
       const batch = await readBatch(runtime, rows, readState, signal)
@@ -153,12 +158,12 @@ async function* positioned(
   runtime: FlowRuntime,
   { since, signal, previewOnly }: Pass,
   position: Position | undefined,
-  readState: ReadState,
+  files: FileStart[],
   writer: PassWriter,
 ): AsyncGenerator<SourceRow[]> {
   const field = runtime.cursor?.field
   const { warn } = writer
-  const onFileStart = (name: string, before: number) => void readState.files.push({ name, before })
+  const onFileStart = (name: string, before: number) => void files.push({ name, before })
   const records = runtime.source.scan({ since, signal, warn, onFileStart, previewOnly })
   let isFirst = true
   for await (const rows of writer.receive(records)) {
@@ -193,7 +198,8 @@ const repeatedBefore = new WeakMap<FlowRuntime, ReadonlySet<string>>()
 
 export function createReadState(runtime: FlowRuntime, seen: KeySet): ReadState {
   const known = repeatedBefore.get(runtime) ?? new Set()
-  return { seen, records: 0, files: [], repeated: new Map(), known }
+  const filtered = createKeySet()
+  return { seen, records: 0, files: [], filtered, repeated: new Map(), known }
 }
 
 /** Remembers the repeated keys of a read for the next one. */
@@ -205,7 +211,7 @@ export function rememberRepeated(runtime: FlowRuntime, { repeated }: ReadState):
 /**
  * Makes items of records. `readState` has what the read found so far and is updated. Rejects if `signal` aborts, and with
  * SourceError if records of a group are not adjacent. The last record of a key is the item. The newest file is read
- * first, so keys of later files are skipped if an earlier one had them.
+ * first, so keys of later files are skipped if an earlier one had them, even if its record gave no item.
  */
 export async function readBatch(
   runtime: FlowRuntime,
@@ -220,9 +226,18 @@ export async function readBatch(
     signal.throwIfAborted()
     const read = await runtime.read(row)
     readState.records += 1
-    if ('problem' in read) batch.problems.push({ ...read.problem, isDuplicate: false })
-    else if ('skipped' in read) batch.filtered += 1
-    else addItem(runtime, readState, batch, read.item)
+    if ('problem' in read) {
+      batch.problems.push({ ...read.problem, isDuplicate: false })
+      const { pk } = read.problem
+      // The source has the item, although it cannot be read.
+      if (pk !== null && !isOfEarlierFile(readState, pk)) readState.seen.add(pk, readState.records)
+    } else if ('skipped' in read) {
+      batch.filtered += 1
+      const isInFile = readState.files.length > 0
+      if (isInFile && !isOfEarlierFile(readState, read.pk)) {
+        readState.filtered.add(read.pk, readState.records)
+      }
+    } else addItem(runtime, readState, batch, read.item)
   }
   return batch
 }
@@ -230,6 +245,7 @@ export async function readBatch(
 function addItem(runtime: FlowRuntime, readState: ReadState, batch: ReadBatch, item: Item): void {
   const { pk } = item
   const { seen, repeated, records: record } = readState
+  if (isOfEarlierFile(readState, pk)) return
   if (seen.add(pk, record)) {
     // A key that was repeated last time will be again. Sending its first record would change the item back and forth.
     if (readState.known.has(pk)) repeated.set(pk, { item, first: record, last: record, times: 1 })
@@ -242,11 +258,20 @@ function addItem(runtime: FlowRuntime, readState: ReadState, batch: ReadBatch, i
   }
   const before = repeated.get(pk)
   const first = before?.first ?? seen.recordOf(pk)
-  if (fileOf(readState, first) !== fileOf(readState, record)) return
   repeated.set(pk, { item, first, last: record, times: (before?.times ?? 1) + 1 })
   if (before) return
   const place = batch.items.findIndex((one) => one.pk === pk)
   if (place >= 0) batch.items.splice(place, 1)
+}
+
+/** Whether a file that was read before the present one, and so is newer, has a record of this key. */
+function isOfEarlierFile({ seen, filtered, files, records }: ReadState, pk: string): boolean {
+  const before = files.at(-1) && fileOf({ files }, records)?.before
+  if (before === undefined || before === 0) return false
+  return [seen, filtered].some((keys) => {
+    const record = keys.recordOf(pk)
+    return record > 0 && record <= before
+  })
 }
 
 /**
@@ -269,7 +294,7 @@ export function repeatedItems(
   return batch
 }
 
-function fileOf({ files }: ReadState, record: number) {
+function fileOf({ files }: Pick<ReadState, 'files'>, record: number) {
   return files.findLast(({ before }) => before < record)
 }
 

@@ -4,7 +4,7 @@ import type { LoadedFlow } from '../definition/load-flow-files.ts'
 import type { DestinationContext } from '../destinations/destination-context.ts'
 import { openFlow } from '../engine/open-flow.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { groupedRecords } from '../item/group-rows.ts'
+import { type FileStart, groupedRecords } from '../item/group-rows.ts'
 import { maskSecrets, secretsIn } from '../net/mask-secrets.ts'
 import { watchFields } from '../poll/missing-fields.ts'
 import type { DryRunResponse } from '../routes/workbench-schemas.ts'
@@ -85,9 +85,12 @@ async function firstRecords(
       yield batch
     }
   }
-  const batches = counted(runtime.source.scan({ since: null, signal, warn, previewOnly: true }))
+  const rowFiles: FileStart[] = []
+  const onFileStart = (name: string, before: number) => void rowFiles.push({ name, before })
+  const scanned = runtime.source.scan({ since: null, signal, warn, onFileStart, previewOnly: true })
+  const batches = counted(scanned)
   const records = runtime.groupBy
-    ? groupedRecords(runtime, batches, { since: null, signal })
+    ? groupedRecords(runtime, batches, { since: null, signal, rowFiles, groupFiles: [] })
     : batches
   try {
     for await (const some of records) {
