@@ -120,6 +120,20 @@ test.each([
     ],
   ],
   [
+    '[{ "ok": false, "status": 200, "error": "no such sku" }, { "ok": true, "status": 200 }]',
+    [
+      { ok: false, retryable: false, why: { code: 'BATCH_SAID', data: { said: 'no such sku' } } },
+      { ok: true, status: 200 },
+    ],
+  ],
+  [
+    '[{ "ok": false, "status": 503 }, { "ok": false, "status": 422 }]',
+    [
+      { ok: false, retryable: true, status: 503 },
+      { ok: false, retryable: false, status: 422 },
+    ],
+  ],
+  [
     'body.nothing',
     [
       { ok: false, retryable: true },

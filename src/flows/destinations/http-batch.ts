@@ -109,7 +109,9 @@ function resultOf(entry: unknown, answer: Answer, judge: Judge, hide: Hide): Del
   }
   if (typeof own === 'number') {
     const judged = byStatus(own, said)
-    return judged.ok ? { ...done(), ...judged } : judged
+    if (!judged.ok) return judged
+    // The status of an entry may only repeat that of the whole response.
+    if (ok === true || ok === undefined) return { ...done(), ...judged }
   }
   if (ok === true || (ok === undefined && said === '')) return done()
   return refused(reasonOr('BATCH_REFUSED'), { status })
