@@ -178,6 +178,12 @@ test('a single item uses the request for single items, or is a batch of one', as
   expect(await open({ answers: '[body.results]' }, false).deliver(one, never)).toMatchObject({
     ok: false,
   })
+  // No other request could take the item, so the refusal counts as an attempt.
+  const apart = open({ answers: '[{ "is": "apart", "error": "unknown sku" }]' }, false)
+  expect(await apart.deliver(one, never)).toEqual({
+    ...{ ok: false, retryable: true, outage: false, status: 200, apart: false },
+    why: { code: 'BATCH_SAID', data: { said: 'unknown sku' } },
+  })
   answer = () => ({ status: 422 })
   expect(await open({}, false).deliver(one, never)).toMatchObject({
     ok: false,
@@ -186,6 +192,7 @@ test('a single item uses the request for single items, or is a batch of one', as
   })
   expect(calls.map(({ url, body }) => [url, body])).toEqual([
     ['/one/a', { sku: 'a' }],
+    ['/many', [{ sku: 'a' }]],
     ['/many', [{ sku: 'a' }]],
     ['/many', [{ sku: 'a' }]],
   ])

@@ -306,7 +306,9 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     deliver: async (job, signal) => {
       if (!isBatchOnly || job.kind === 'delete') return await deliver(job, signal)
       const results = await orFailure(signal, () => sendTogether([job], signal))
-      return 'ok' in results ? results : (results[0] ?? refused({ code: 'BATCH_EMPTY' }))
+      const result = 'ok' in results ? results : (results[0] ?? refused({ code: 'BATCH_EMPTY' }))
+      // There is no other request for the item. Without an attempt it would be sent again at once, without end.
+      return result.ok ? result : { ...result, apart: false }
     },
     ...(batch && { batches }),
     refusalOf: problemOf,
