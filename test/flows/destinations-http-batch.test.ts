@@ -179,6 +179,7 @@ test('a single item uses the request for single items, or is a batch of one', as
     ok: false,
   })
   // No other request could take the item, so the refusal counts as an attempt.
+  answer = () => ({ status: 200, body: {} })
   const apart = open({ answers: '[{ "is": "apart", "error": "unknown sku" }]' }, false)
   expect(await apart.deliver(one, never)).toEqual({
     ...{ ok: false, retryable: true, outage: false, status: 200, apart: false },
