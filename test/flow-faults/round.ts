@@ -13,7 +13,7 @@ import { unexpected } from './log-check.ts'
 import { createProcesses, type Processes } from './processes.ts'
 import { createEventCounts, type EventCounts, type RunEvent } from './scenario.ts'
 import { isRare, type KillPoint, killPointsOf, nameOf } from './steps.ts'
-import { targetsOf } from './test-flow.ts'
+import { itemPathOf, targetsOf } from './test-flow.ts'
 
 export type RoundOptions = {
   /** PostgreSQL with a connection for the checks, or a folder with the embedded database, where one process runs at a time. */
@@ -351,10 +351,7 @@ async function pauses(processes: Processes): Promise<string[]> {
 
 /** What the control API shows of the items that differ. */
 async function histories(processes: Processes, found: readonly string[]): Promise<string[]> {
-  const items = found.flatMap((line) => {
-    const [, testFlow, item] = /^(s\d+-\d+)(?:, \w+)?: (i\d+)\b/.exec(line) ?? []
-    return testFlow && item ? [`/flow/${testFlow}/items/${item}`] : []
-  })
+  const items = found.map(itemPathOf).filter((path) => path !== undefined)
   const answers = [...new Set(items)].map(async (path) => {
     const answer = await processes.control('GET', path)
     return `${path}: ${JSON.stringify(answer?.body)}`

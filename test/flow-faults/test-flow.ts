@@ -107,6 +107,12 @@ function suffixOf({ polledBy, losesField }: Scenario): string {
   return losesField ? losesFieldSuffix : ''
 }
 
+/** The path of the report of the item that a line of a difference names; undefined for other lines. */
+export function itemPathOf(line: string): string | undefined {
+  const [, name, item] = /^(s\d+-\d+(?:-\w+)?)(?:, \w+)?: (i\d+)\b/.exec(line) ?? []
+  return name && item && `/flow/${name}/items/${item}`
+}
+
 /** The records that the source returns now. */
 export function recordsOf(testFlow: TestFlow, since = 0): Partial<SourceItem>[] {
   const items = testFlow.sourceHistory.items(since)
