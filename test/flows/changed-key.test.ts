@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   jsonFlow,
+  patientFlow,
   startTarget,
   startTestFlows,
   type TestFlows,
@@ -108,4 +109,75 @@ test('resume polls such a flow at once, so later changes of the ERP are sent wha
   const [one, ...others] = items(['1', '2'])
   await flows.write('own.json', [{ ...one, price: 7 }, ...others])
   expect(await syncOwn()).toMatchObject({ changes: 1 })
+})
+
+test.each([
+  ['waits for another attempt', 503, '/try'],
+  ['failed', 422, '/retry'],
+])(
+  'after a resync under another key a delivery of the old key that %s is not sent',
+  async (_, status, again) => {
+    const name = `late${again.slice(1)}`
+    const define = async (key: string) => {
+      const flow = patientFlow(name, target.url, {
+        startPaused: false,
+        item: { key, onDefinitionChange: 'resync' },
+      }) as { destinations: object[] }
+      const request = { method: 'PUT', url: `${target.url}/${name}/{body.sku}` }
+      const destinations = flow.destinations.map((one) => ({ ...one, request }))
+      await flows.write(`${name}.flow.yaml`, { ...flow, destinations })
+      expect((await flows.call('POST', '/flows/reload')).json().problems).toEqual([])
+    }
+    const prices = () => got(name).map(({ body }) => (body as { price: number }).price)
+    target.answer(status)
+    await flows.write(`${name}.json`, [{ id: '1', sku: 'A', price: 1 }])
+    await define('id')
+    await sync(name)
+    await flows.delivered()
+    target.answer(200)
+    const tried = prices().length
+    await flows.write(`${name}.json`, [{ id: '1', sku: 'A', price: 2 }])
+    await define('sku')
+    await sync(name)
+    await flows.delivered()
+    expect(prices().slice(tried)).toEqual([2])
+    await flows.call('POST', `/flow/${name}${again}`)
+    await flows.delivered()
+    expect(prices().slice(tried)).toEqual([2])
+  },
+)
+
+test('a delete under the new key goes to a destination that has the item of the same name', async () => {
+  const name = 'same'
+  const define = async (key: string[]) => {
+    const flow = patientFlow(name, target.url, {
+      startPaused: false,
+      item: { key, onDefinitionChange: 'resync' },
+      deletes: { mode: 'delete', guard: { maxPercent: 100, minItems: 0, emptySource: 'allow' } },
+    }) as { destinations: object[] }
+    const destinations = flow.destinations.map((one) => ({
+      ...one,
+      delete: { url: `${target.url}/${name}/{pk}` },
+    }))
+    await flows.write(`${name}.flow.yaml`, { ...flow, destinations })
+    expect((await flows.call('POST', '/flows/reload')).json().problems).toEqual([])
+  }
+  const put = (...items: object[]) => flows.write(`${name}.json`, items)
+  await put({ id: 'A', sku: 'A', price: 1 }, { id: 'B', sku: 'B' })
+  await define(['id'])
+  await sync(name)
+  await flows.delivered()
+  target.answer(503)
+  await put({ id: 'A', sku: 'A', price: 2 }, { id: 'B', sku: 'B' })
+  await sync(name)
+  await flows.delivered()
+  await define(['sku'])
+  await sync(name)
+  await flows.delivered()
+  await put({ id: 'B', sku: 'B' })
+  await sync(name)
+  target.answer(200)
+  await flows.call('POST', `/flow/${name}/try`)
+  await flows.delivered()
+  expect(got(name).at(-1)).toMatchObject({ method: 'DELETE', path: `/${name}/A` })
 })

@@ -1,7 +1,8 @@
-import type { Db } from '../../db/database.ts'
+import type { Db, Trx } from '../../db/database.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import { hasCome } from '../../repositories/due-work.ts'
+import { endUnsent } from '../../repositories/flows/deliveries.ts'
 import {
   deleteHashes,
   isOnRecord,
@@ -249,7 +250,8 @@ const rowsAtOnce = 1_000
 /**
  * Forgets the hashes of a flow after a reset, `limit` per transaction, under the lease of its polls: meanwhile
  * nothing is read that would be forgotten too. The next poll continues after a crash. Rows of items stay, so that
- * lost ones are still deleted. With another key the rows are removed.
+ * lost ones are still deleted. With another key the rows are removed, and deliveries that have not arrived end:
+ * everything is sent under the new key, and they would follow with earlier content.
  */
 export async function forgetItems(
   deps: Pick<PollDeps, 'database' | 'now'>,
@@ -260,7 +262,15 @@ export async function forgetItems(
 ): Promise<void> {
   if (!state.forget_due) return
   const flow = runtime.flow.name
-  const forget = hasOtherKey(runtime, state) ? deleteHashes : resetHashes
+  const names = Object.keys(state.destination_identities).sort()
+  const forget = hasOtherKey(runtime, state)
+    ? async (trx: Trx, _: string, pks: readonly string[]) => {
+        await deleteHashes(trx, flow, pks)
+        for (const destination of names) {
+          await endUnsent(trx, { flow, destination }, pks, deps.now())
+        }
+      }
+    : resetHashes
   let after: string | undefined
   do {
     const last = after

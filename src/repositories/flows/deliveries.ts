@@ -314,6 +314,35 @@ export async function delayDeliveries(
     where ctid = any (array(select place from locked))`.execute(trx)
 }
 
+/**
+ * Ends the deliveries of these items that have not arrived, except deletes. A row stays if the destination may have the
+ * item: a later delete needs it. Rows are locked in key order.
+ */
+export async function endUnsent(
+  trx: Trx,
+  { flow, destination }: DeliveryTarget,
+  pks: readonly string[],
+  at: Date,
+): Promise<void> {
+  const { rows } = await sql<
+    Pick<PendingDelivery, 'delivered_hash' | 'may_have_arrived'> & { pk: string }
+  >`
+    select pk, delivered_hash, may_have_arrived from deliveries
+    where ${isOneOf({ flow, destination }, pks)} and kind = 'upsert' and state in ('waiting', 'failed')
+    order by pk
+    for update`.execute(trx)
+  const [kept, others] = [rows.filter(mayBeThere), rows.filter((row) => !mayBeThere(row))]
+  const isAmong = (list: typeof rows) => sql`flow = ${flow} and destination = ${destination}
+    and pk = any(${list.map(({ pk }) => pk)}::text[])`
+  if (others.length > 0) await sql`delete from deliveries where ${isAmong(others)}`.execute(trx)
+  if (kept.length === 0) return
+  await sql`
+    update deliveries set
+      state = 'done', hash = coalesce(delivered_hash, hash), payload = null, finished_at = ${at},
+      last_error = null, last_status = null, why = null, not_before = null
+    where ${isAmong(kept)}`.execute(trx)
+}
+
 /** Whether a record says that the destination has an item, or may have one. */
 export async function hasDelivered(
   db: Db | Trx,
