@@ -50,6 +50,8 @@ export type FlowSideOptions = {
   streams?: Partial<StreamLimits>
   /** How long a request for a poll waits for another poll to end; for tests. */
   longestWaitMs?: number
+  /** How often workers look for deliveries that became due; for tests. */
+  dueCheckMs?: number
 }
 
 export type FlowSide = {
@@ -81,6 +83,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     ...{ ...common, leader },
     random: Math.random,
     trace: options.tracing,
+    ...(options.dueCheckMs !== undefined && { pollMs: options.dueCheckMs }),
   })
   const grants = createGrantKeeper({ ...common, encryption: payments.encryption })
   const definitions = {

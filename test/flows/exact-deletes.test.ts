@@ -50,7 +50,7 @@ async function serve(name: string, destination: object, item: object = { key: 'i
     await flows.write(`${name}.json`, items)
     const polled = await flows.call('POST', `/sync/${name}`)
     expect(polled.statusCode, polled.body).toBe(200)
-    await flows.delivered()
+    await flows.ended()
   }
   const reload = async (change: object = {}) => {
     await flows.write(`${name}.flow.yaml`, flow(change))

@@ -43,15 +43,7 @@ async function define(name: string, destination: object) {
 const bring = async (name: string, ...items: object[]) => {
   await flows.write(`${name}.json`, items)
   await flows.call('POST', `/sync/${name}`)
-  await arrived()
-}
-/** Also what waits for its next attempt. */
-const arrived = async () => {
-  const open = async () => {
-    const { queue } = await flows.flows.stats()
-    return queue.waiting + queue.active + queue.delayed
-  }
-  await expect.poll(open, { timeout: 15_000, interval: 20 }).toBe(0)
+  await flows.ended()
 }
 const keys = () =>
   target.received.map(
@@ -84,7 +76,7 @@ test('the same change under another mapping is another request', async () => {
   const to = (map: string) => ({
     request: { method: 'PUT', url: `${target.url}/items/{pk}` },
     map,
-    retry: { attempts: 50, initial: '300ms', max: '300ms', jitter: 0 },
+    retry: { attempts: 50, initial: '100ms', max: '100ms', jitter: 0 },
   })
   await define('mapped', to('{ "v": 1, "id": id }'))
   await flows.write('mapped.json', [{ id: 'A' }])
@@ -95,7 +87,7 @@ test('the same change under another mapping is another request', async () => {
     .poll(() => target.received.some(({ body }) => (body as { v: number }).v === 2), soon)
     .toBe(true)
   target.answer(200)
-  await arrived()
+  await flows.ended()
   const byBody = Map.groupBy(target.received, ({ body }) => (body as { v: number }).v)
   const keysOf = (v: number) =>
     new Set(byBody.get(v)?.map(({ headers }) => headers['idempotency-key']))
@@ -132,7 +124,7 @@ test('an item of a batch with another body has another key', async () => {
       request: { url: `${target.url}/batch` },
       body: '{ "items": items, "keys": jobKeys }',
     },
-    retry: { attempts: 50, initial: '300ms', max: '300ms', jitter: 0 },
+    retry: { attempts: 50, initial: '100ms', max: '100ms', jitter: 0 },
   })
   await define('batch', to('{ "v": 1 }'))
   await flows.write('batch.json', [{ id: 'A' }, { id: 'B' }])
@@ -144,7 +136,7 @@ test('an item of a batch with another body has another key', async () => {
     target.received.filter(({ path }) => path === '/batch').map(({ body }) => body as Batch)
   await expect.poll(() => batches().some(({ items }) => items[0]?.v === 2), soon).toBe(true)
   target.answer(200)
-  await arrived()
+  await flows.ended()
   const keysOf = (v: number) =>
     new Set(batches().flatMap(({ items, keys: own }) => (items[0]?.v === v ? own : [])))
   expect([keysOf(1).size, keysOf(2).size]).toEqual([2, 2])

@@ -57,8 +57,8 @@ const destination = async (flow: string, name: string) => {
     .find((card: { name: string }) => card.name === flow)
     .destinations.find((one: { name: string }) => one.name === name)
 }
-/** Longer than a worker and a lost notification take. */
-const meanwhile = () => wait(1_500)
+/** Time for several looks of each worker. */
+const meanwhile = () => wait(400)
 
 test('no flow sends to a stopped destination, and all of it is sent after the start', async () => {
   const stopped = await stop({ destination: 'web', reason: 'the shop moves' })

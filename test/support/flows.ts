@@ -28,6 +28,8 @@ export type TestFlows = FlowSide & {
   ): Promise<LightMyRequestResponse>
   /** Resolves when nothing waits or is in hand any more. */
   delivered(): Promise<void>
+  /** Resolves when nothing waits for its next attempt either. */
+  ended(): Promise<void>
   /** Ends the flow side and begins anew on the same database and files, as a restart does. */
   restart(): Promise<TestFlows>
   stop(): Promise<void>
@@ -48,6 +50,8 @@ export type TestFlowsOptions = {
 
 /** Sleeps are this short, so that loops go round quickly; what depends on time goes by the clock. */
 const shortSleepMs = 250
+/** A second in the product. */
+const dueCheckMs = 100
 
 /** The real flow side on the real payment side, with a folder of flow files. It is started. */
 export async function startTestFlows(options: TestFlowsOptions = {}): Promise<TestFlows> {
@@ -80,6 +84,13 @@ export async function startTestFlows(options: TestFlowsOptions = {}): Promise<Te
       for (;;) {
         const { queue } = await side.flows.stats()
         if (queue.waiting + queue.active === 0) return
+        await wait(10)
+      }
+    },
+    async ended() {
+      for (;;) {
+        const { queue } = await side.flows.stats()
+        if (queue.waiting + queue.active + queue.delayed === 0) return
         await wait(10)
       }
     },
@@ -123,6 +134,7 @@ async function begin(
     notifications: service.notifications,
     logger,
     tracing,
+    dueCheckMs,
     ...(streams && { streams }),
     ...(longestWaitMs !== undefined && { longestWaitMs }),
     env: { ...env, DIR: dir },
