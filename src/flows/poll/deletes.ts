@@ -20,6 +20,7 @@ import {
   type MissedItem,
   writeHeldDeletes,
 } from '../../repositories/flows/missing-items.ts'
+import { listRemovedDestinations, oweDeletes } from '../../repositories/flows/owed-deletes.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { keyRecord } from '../item/item.ts'
@@ -122,7 +123,12 @@ async function queueDeletes(
   { pks, read }: { pks: string[]; read: number },
 ): Promise<void> {
   if (pks.length === 0) return
-  await deleteHashes(trx, runtime.flow.name, pks)
+  const { name: flow, destinations } = runtime.flow
+  await deleteHashes(trx, flow, pks)
+  const defined = destinations.map(({ name }) => name)
+  for (const destination of await listRemovedDestinations(trx, flow, defined)) {
+    await oweDeletes(trx, { flow, destination }, pks, { change: read, at: deps.now() })
+  }
   await deps.enqueue(
     trx,
     runtime,

@@ -3,6 +3,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import { hasCome } from '../../repositories/due-work.ts'
 import { endUnsent } from '../../repositories/flows/deliveries.ts'
+import { wakeDestination } from '../../repositories/flows/flow-events.ts'
 import {
   deleteHashes,
   isOnRecord,
@@ -20,10 +21,12 @@ import {
   requireFlowState,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
+import { forgetOwedDeletes, queueOwedDeletes } from '../../repositories/flows/owed-deletes.ts'
 import { askAboutDefinition } from '../control/pauses-and-limits.ts'
 import { definitionHash } from '../definition/definition-hash.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
+import { keyRecord } from '../item/item.ts'
 import { readFrom } from './cursor.ts'
 import type { PollDeps } from './poll-writer.ts'
 
@@ -175,6 +178,8 @@ export async function applyDefinition(
   // Only a resume answers the question. A forced poll of a paused flow does not.
   const mustAsk = needsDecision(runtime, state) && (await isPaused(deps.database.db, flow.name))
   const pollKind = mustAsk ? 'ask' : pollKindOf(runtime, state, false)
+  // Before the definition is accepted, so that a crash loses none.
+  if (pollKind !== 'ask') await settleOwedDeletes(deps, runtime, lease, state)
   const added = addedTo(runtime, state)
   if (added) {
     await underLease(deps, lease, async (trx) => {
@@ -197,6 +202,39 @@ export async function applyDefinition(
     deps.log.warn({ flow: flow.name }, 'flow definition changed; an operator must decide')
   }
   return { pollKind, state: await requireFlowState(deps.database.db, flow.name) }
+}
+
+/**
+ * Sends a destination that returned the deletes that it missed. Under another key they are forgotten, as are the items
+ * of the old key.
+ */
+async function settleOwedDeletes(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: HeldLease,
+  state: FlowStateRow,
+): Promise<void> {
+  const { name: flow, item, deletes, destinations } = runtime.flow
+  if (hasOtherKey(runtime, state)) {
+    const names = Object.keys(state.destination_identities)
+    await underLease(deps, lease, (trx) => forgetOwedDeletes(trx, flow, names))
+  }
+  if (deletes.mode !== 'delete' || !state.destinations) return
+  const known = new Set(state.destinations)
+  for (const { name: destination } of destinations.filter(({ name }) => !known.has(name))) {
+    const target = { flow, destination }
+    let after: string | undefined = ''
+    while (after !== undefined) {
+      const from: string = after
+      after = await underLease(deps, lease, async (trx) => {
+        const itemOf = (pk: string) => keyRecord(item.key, pk)
+        const page = { after: from, limit: rowsAtOnce, at: deps.now(), itemOf }
+        const last = await queueOwedDeletes(trx, target, page)
+        wakeDestination(deps.database, target)
+        return last
+      })
+    }
+  }
 }
 
 export function acceptedBy({ flow, definitionHash }: FlowRuntime) {

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Database, Trx } from '../../db/database.ts'
 import { atOnce, type Step } from '../../db/steps.ts'
 import { type DeliveryPlace, deliveryPages } from './key-order.ts'
+import { isOwed } from './owed-deletes.ts'
 
 /** The times before which finished deliveries may be deleted. */
 export type FinishedBefore = { doneBefore: Date; failedBefore: Date }
@@ -24,7 +25,8 @@ export function finishedRows(
   return sql<FinishedRows>`
     with page as materialized (
       select destination, pk, state, finished_at,
-        may_have_arrived or (delivered_hash is not null and delivered_hash <> 'deleted') as is_sent
+        may_have_arrived or (delivered_hash is not null and delivered_hash <> 'deleted') as is_sent,
+        coalesce(${isOwed}, false) as is_owed
       from deliveries
       where flow = ${flow} and (destination, pk) > (${page.after.destination}, ${page.after.pk})
       order by destination, pk
@@ -32,7 +34,8 @@ export function finishedRows(
     )
     select page.destination, max(page.pk) as "lastPk", count(*) as scanned,
       coalesce(array_agg(page.pk order by page.pk) filter (where
-        (page.state = 'done' and page.finished_at < ${before.doneBefore} and known.is_there is null)
+        (page.state = 'done' and page.finished_at < ${before.doneBefore} and known.is_there is null
+          and (not page.is_owed or page.finished_at < ${before.failedBefore}))
         or (page.state = 'failed' and page.finished_at < ${before.failedBefore}
           and (known.is_there is null or not page.is_sent))), '{}') as pks
     from page left join lateral (
@@ -47,7 +50,8 @@ export function finishedRows(
 /**
  * Deletes rows that finished before the given times, `limit` per statement. A row stays while its item is known and
  * may be at the destination: the delete needs it. Its `delivered_hash` also proves that the destination has the
- * latest content. Returns how many rows were deleted.
+ * latest content. A delete that a removed destination has not got stays as long as a failed delivery. Returns how many
+ * rows were deleted.
  */
 export async function deleteFinished(
   database: Database,
