@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { ClientName } from '../../src/domain/client-name.ts'
-import { separateSurplus } from '../../src/repositories/unclaimed-payments/further-payment-queries.ts'
 import {
   clearFaults,
   openOwnShop,
@@ -244,7 +243,7 @@ test('a report that names the order of a further payment does not count it in th
   expect((await readOrder(service, till, adopted)).json().net).toMatchObject({ gross: '100.00' })
 })
 
-test('a payment that its order names later gets its movements back', async () => {
+test('a payment that its order names later gets its movements back, and nobody has to decide about it', async () => {
   const { till, orderId, surplus } = await paidTwice('named later', { in_order: false })
   const { mp_order_id: mpOrderId } = await orderRow(service, orderId)
   const header = 'SOURCE_ID,TRANSACTION_TYPE,TRANSACTION_AMOUNT,SETTLEMENT_NET_AMOUNT,ORDER_MP'
@@ -259,13 +258,51 @@ test('a payment that its order names later gets its movements back', async () =>
         .execute()
     ).map(({ order_id }) => order_id)
   expect(await ordersOfMovement()).toEqual([null])
+  const needsDecision = async () =>
+    (await readOrder(service, till, orderId)).json().needs_decision as string | null
+  expect(await needsDecision()).toBe('paid_twice')
   await sql`
-    update orders set payments = payments ||
+    update orders set last_updated_at = ${service.clock.now()}, version = version + 1, payments = payments ||
       jsonb_build_array(payments -> 0 || jsonb_build_object('referenceId', ${surplus}::text))
     where id = ${orderId}`.execute(service.database.db)
-  await service.database.transaction((trx) =>
-    separateSurplus(trx, till.client as ClientName, [orderId], service.clock.now()),
-  )
+  await watchAfter(service, 5 * 60_000)
   expect(await ordersOfMovement()).toEqual([orderId])
   expect((await orphansOf(till)).orphans).toMatchObject([{ state: 'dismissed' }])
+  expect(await needsDecision()).toBeNull()
+})
+
+test('an order that names the later one of two payments is paid by that one, and the earlier one is the further payment', async () => {
+  const till = await openOwnShop(service, 'names the later')
+  const orderId = await sell(service, till, 'A-1', { amount: '100,00' })
+  await act(service, orderId, { ...again, in_order: false })
+  const [order] = ordersAtProvider(service, till)
+  const [first, second] = order?.payments.map(({ reference_id }) => String(reference_id)) ?? []
+  const { payments } = await orderRow(service, orderId)
+  const write = (paid: number, named: object[]) =>
+    sql`
+      update orders set last_updated_at = ${service.clock.now()}, version = version + 1, paid_cents = ${paid},
+        payments = ${JSON.stringify(named)}::jsonb
+      where id = ${orderId}`.execute(service.database.db)
+  // Both payments are read while the order is not known to be paid.
+  await write(0, [])
+  await service.database.transaction(async (trx) => {
+    await sql`update provider_payments set order_id = ${orderId}, surplus_of = null where client = ${till.client}`.execute(
+      trx,
+    )
+  })
+  await watchAfter(service, 5 * 60_000)
+  await write(10_000, [{ ...payments[0], referenceId: second }])
+  await watchAfter(service, 5 * 60_000)
+  const rows = await service.database.db
+    .selectFrom('provider_payments')
+    .select(['payment_id', 'order_id', 'surplus_of'])
+    .where('client', '=', till.client as ClientName)
+    .orderBy('payment_id')
+    .execute()
+  expect(new Map(rows.map((row) => [row.payment_id, [row.order_id, row.surplus_of]]))).toEqual(
+    new Map([
+      [first, [null, orderId]],
+      [second, [orderId, null]],
+    ]),
+  )
 })

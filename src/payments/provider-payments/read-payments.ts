@@ -66,7 +66,7 @@ export async function readPayments(
       if (!(await advanceRead(trx, read, next))) return
       const owner = { client: read.client, mpUserId: read.mp_user_id }
       const unreadable = page.unreadable.map((row) => unreadableAsPayment(row, read))
-      await saveOwnPayments(trx, owner, [...page.payments, ...unreadable], deps.now())
+      await saveOwnPayments(deps, trx, owner, [...page.payments, ...unreadable])
     })
     for (const { paymentId, status, why } of page.unreadable) {
       const about = { client: read.client, read: read.name, paymentId, status, why }
@@ -201,6 +201,6 @@ export async function readPayment(
     throw error
   })
   if (!payment) return 'absent'
-  await deps.database.transaction((trx) => saveOwnPayments(trx, owner, [payment], deps.now()))
+  await deps.database.transaction((trx) => saveOwnPayments(deps, trx, owner, [payment]))
   return 'read'
 }

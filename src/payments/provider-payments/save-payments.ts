@@ -19,13 +19,12 @@ import {
   type PayableOrder,
   savePayments,
 } from '../../repositories/provider-payments/provider-payments.ts'
-import {
-  followLinks,
-  separateSurplus,
-} from '../../repositories/unclaimed-payments/further-payment-queries.ts'
+import { followLinks } from '../../repositories/unclaimed-payments/further-payment-queries.ts'
 import type { Shop } from '../connection/account-calls.ts'
+import type { PaymentDeps } from '../deps.ts'
 import { clockMarginMs } from '../orders/find-at-provider.ts'
 import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
+import { separateFurtherPayments } from '../unclaimed-payments/further-payments.ts'
 
 /** A charge is paid while its order is open, three hours at most. */
 const orderBeforeMs = 4 * 3_600_000
@@ -37,11 +36,12 @@ const orderAfterMs = 3_600_000
  * sales of the same account, and sales of its other clients, are dropped here.
  */
 export async function saveOwnPayments(
+  deps: PaymentDeps,
   trx: Trx,
   { client, mpUserId }: Shop,
   shown: readonly ProviderPayment[],
-  now: Date,
 ): Promise<void> {
+  const now = deps.now()
   const named = shown.filter(({ paymentId }) => !paymentId.startsWith(rowWithoutId))
   await deleteRowsWithoutId(trx, client, named)
   const dated = newestOfEach(shown.filter((payment) => soldAt(payment) !== null))
@@ -74,7 +74,7 @@ export async function saveOwnPayments(
     }
   })
   const orderIds = await savePayments(trx, rows)
-  await separateSurplus(trx, client, orderIds, now)
+  await separateFurtherPayments(deps, trx, client, orderIds)
   const linked = rows.filter(({ order_id }) => order_id !== null)
   await followLinks(
     trx,

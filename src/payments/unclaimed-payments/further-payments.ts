@@ -3,7 +3,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { findOrderOfAnyClient, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import {
   hasOpenSurplus,
-  listOrdersWithSurplus,
+  listOrdersToSeparate,
   listUnpaidWithPayment,
   separateSurplus,
 } from '../../repositories/unclaimed-payments/further-payment-queries.ts'
@@ -20,16 +20,29 @@ import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
  */
 const reachMs = 6 * 3_600_000
 
-/** Separates further payments from orders that were not known to be paid when the payments were read. */
+/** Separates further payments from orders that were read again after their payments. */
 export async function separateLateSurplus(deps: PaymentDeps, client: ClientName): Promise<void> {
   const { db } = deps.database
-  const now = deps.now()
-  const ids = await listOrdersWithSurplus(db, client, new Date(now.getTime() - reachMs))
+  const since = new Date(deps.now().getTime() - reachMs)
+  const ids = await listOrdersToSeparate(db, client, since)
   if (ids.length === 0) return
   await deps.database.transaction(async (trx) => {
-    await separateSurplus(trx, client, ids, now)
+    await separateFurtherPayments(deps, trx, client, ids)
     await updateNetAmounts(trx, ids)
   })
+}
+
+/** Separates further payments from their orders. An order that names all of its payments by now needs no decision any more. */
+export async function separateFurtherPayments(
+  deps: PaymentDeps,
+  trx: Trx,
+  client: ClientName,
+  orderIds: readonly string[],
+): Promise<void> {
+  const linkedAgain = await separateSurplus(trx, client, orderIds, deps.now())
+  for (const id of linkedAgain) {
+    await endSurplus(deps, trx, { surplus_of: id }, 'the order names this payment as its own')
+  }
 }
 
 /** Makes the order of a further payment wait for a decision. Returns the order when it has changed. */
@@ -41,14 +54,15 @@ export function openSurplus(
   return setSurplus(deps, trx, orphan, 'open', furtherPaymentNote)
 }
 
-/** Ends that wait, once a person has decided on every further payment of the order. */
+/** Ends that wait, once no further payment of the order is without a decision. */
 export async function endSurplus(
   deps: PaymentDeps,
   trx: Trx,
   orphan: Pick<OrphanRow, 'surplus_of'>,
+  note = 'a person decided about the further payment',
 ): Promise<OrderRow | undefined> {
   if (orphan.surplus_of === null || (await hasOpenSurplus(trx, orphan.surplus_of))) return undefined
-  return setSurplus(deps, trx, orphan, 'decided', 'a person decided about the further payment')
+  return setSurplus(deps, trx, orphan, 'decided', note)
 }
 
 async function setSurplus(
@@ -61,7 +75,8 @@ async function setSurplus(
   const known = id === null ? undefined : await findOrderOfAnyClient(db, id)
   if (!known) return undefined
   const { order, changed } = await moveOrder(deps, db, known, 'search', (before) => {
-    if (before.surplus === surplus) return { move: undefined }
+    const isSame = before.surplus === surplus || (surplus === 'decided' && before.surplus === null)
+    if (isSame) return { move: undefined }
     const version = before.version + 1
     return { move: { after: { ...before, surplus, version, last_updated_at: deps.now() }, note } }
   })

@@ -5,8 +5,8 @@ import { isOwn } from '../../domain/money.ts'
 import { throughStatuses } from '../../domain/order-state.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 
-/** Paid orders that changed since, with a payment that they do not name. */
-export async function listOrdersWithSurplus(
+/** Paid orders that changed since, with a payment that they do not name, or with a further payment that they name. */
+export async function listOrdersToSeparate(
   db: Db,
   client: ClientName,
   since: Date,
@@ -16,10 +16,14 @@ export async function listOrdersWithSurplus(
       select id, payments from orders
       where client = ${client} and last_updated_at >= ${since}::timestamptz and paid_cents > 0
     )
-    select distinct changed.id from changed join provider_payments payment on payment.order_id = changed.id
+    select changed.id from changed join provider_payments payment on payment.order_id = changed.id
     where payment.status = any(${throughStatuses}::text[])
       and not exists (select from jsonb_array_elements(changed.payments) named
         where named ->> 'referenceId' = payment.payment_id and named -> 'isSurplus' is null)
+    union
+    select changed.id from changed, jsonb_array_elements(changed.payments) named
+      join provider_payments payment on payment.client = ${client} and payment.payment_id = named ->> 'referenceId'
+    where payment.surplus_of = changed.id and payment.order_id is null and named -> 'isSurplus' is null
     limit 200`.execute(db)
   return rows.map(({ id }) => id)
 }
@@ -55,15 +59,15 @@ export async function listUnpaidWithPayment(
 /**
  * Separates further payments from their orders. An order's own payment is the one it names, or the first if it names
  * none. Nothing is separated while an order is open, or before the named payment was read. A payment that its order
- * names later is linked again.
+ * names later is linked again: the ids of these orders are returned.
  */
 export async function separateSurplus(
   trx: Trx,
   client: ClientName,
   orderIds: readonly string[],
   now: Date,
-): Promise<void> {
-  if (orderIds.length === 0) return
+): Promise<string[]> {
+  if (orderIds.length === 0) return []
   const orders = await trx
     .selectFrom('orders')
     .select(['id', 'payments', 'paid_cents'])
@@ -73,7 +77,7 @@ export async function separateSurplus(
     .where('status', 'not in', ['created', 'at_terminal', 'action_required'])
     .orderBy('id')
     .execute()
-  if (orders.length === 0) return
+  if (orders.length === 0) return []
   const ids = orders.map(({ id }) => id)
   const rows = await trx
     .selectFrom('provider_payments')
@@ -89,23 +93,27 @@ export async function separateSurplus(
     .orderBy('sold_at')
     .orderBy('payment_id')
     .execute()
+  const linkedAgain: string[] = []
   for (const { id, payments, paid_cents: paidCents } of orders) {
     const own = new Set(payments.filter(isOwn).flatMap(({ referenceId }) => referenceId ?? []))
-    const linked = rows.filter(({ order_id }) => order_id === id)
     const isNamed = ({ payment_id }: { payment_id: string }) => own.has(payment_id)
-    const named = linked.filter(isNamed)
+    const ofOrder = rows.filter((row) => row.order_id === id || row.surplus_of === id)
+    const hasNamed = ofOrder.some(isNamed)
     // The payment that the order names is not read yet, so the further ones are not known.
-    if (named.length === 0 && paidCents > 0 && own.size > 0) continue
-    const surplus = named.length > 0 ? linked.filter((row) => !isNamed(row)) : linked.slice(1)
-    const numbers = surplus.map(({ payment_id }) => payment_id)
-    if (numbers.length > 0) await separate(trx, client, id, numbers, now)
-    const back = rows.filter(
-      (row) => row.surplus_of === id && row.order_id === null && isNamed(row),
-    )
-    if (back.length === 0) continue
-    const returned = back.map(({ payment_id }) => payment_id)
+    if (!hasNamed && paidCents > 0 && own.size > 0) continue
+    const linked = ofOrder.filter(({ order_id }) => order_id === id)
+    const surplus = hasNamed ? linked.filter((row) => !isNamed(row)) : linked.slice(1)
+    await separate(trx, client, id, idsOf(surplus), now)
+    const returned = idsOf(ofOrder.filter((row) => row.order_id === null && isNamed(row)))
+    if (returned.length === 0) continue
     await relinkToOrder(trx, client, id, returned, now)
+    linkedAgain.push(id)
   }
+  return linkedAgain
+}
+
+function idsOf(rows: readonly { payment_id: string }[]): string[] {
+  return rows.map(({ payment_id }) => payment_id)
 }
 
 async function separate(
@@ -115,6 +123,7 @@ async function separate(
   paymentIds: string[],
   now: Date,
 ): Promise<void> {
+  if (paymentIds.length === 0) return
   await trx
     .updateTable('provider_payments')
     .set({ order_id: null, surplus_of: orderId })
