@@ -275,7 +275,7 @@ export const money: readonly Mistakes[] = [
     tests: [['test/closings/two-payments.test.ts', 'is an unclaimed payment']],
     made: {
       'a further payment stays with its order': [
-        'named.length > 0 ? linked.filter((row) => !isNamed(row)) : linked.slice(1)',
+        'hasNamed ? linked.filter((row) => !isNamed(row)) : linked.slice(1)',
         'linked.slice(99)',
       ],
     },
