@@ -1,8 +1,8 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { Client } from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { compileMapping } from '../../src/flows/deliver/item-body.ts'
 import { givenKey, joinKey, keyText } from '../../src/flows/item/item.ts'
@@ -165,6 +165,75 @@ test('a group with its key as a number in one record and a text in the next is o
     { path: '/groups/7', body: { boxes: [{ box: 'a' }, { box: 'b' }, { box: 'c' }] } },
   ])
 })
+
+const trimmed = { item: { key: 'code', hash: { trim: true, decimals: { branch: 1 } } } }
+
+test('a key that item.hash changes is found by a single sync of a file', async () => {
+  await serve('trimmed', { item: { ...trimmed.item, key: ['code', 'branch'] } })
+  const put = (price: number) => flows.write('trimmed.json', [{ code: '  A', branch: 1, price }])
+  await put(1)
+  await sync('trimmed')
+  expect(await keysOf('trimmed')).toEqual(['A|1.0'])
+  await put(2)
+  expect((await flows.call('POST', '/sync/trimmed/A%7C1.0')).json()).toMatchObject({
+    found: true,
+    changed: true,
+  })
+})
+
+test('files of changes with a key in two forms wait for each other', async () => {
+  const dir = join(flows.dir, 'forms-of-changes')
+  await mkdir(dir)
+  await serve('padded', {
+    ...trimmed,
+    ...{ deletes: { mode: 'ignore' }, startPaused: true },
+    source: {
+      ...{ type: 'file', path: join(dir, '*.json'), format: 'json' },
+      ...{ settle: '0s', after: 'delete' },
+    },
+  })
+  for (const [minute, code] of ['  A', 'A'].entries()) {
+    const path = join(dir, `${minute}.json`)
+    await writeFile(path, JSON.stringify([{ code, price: minute }]))
+    const at = new Date(Date.UTC(2026, 0, 1, 0, minute))
+    await utimes(path, at, at)
+  }
+  for (const price of [0, 1]) {
+    await flows.call('POST', '/sync/padded?force=true')
+    await flows.delivered()
+    expect(target.received.at(-1)).toMatchObject({ path: '/padded/A', body: { price } })
+  }
+})
+
+test.skipIf(!postgresUrl)(
+  'a changed group whose key has blanks at its start is sent by an incremental poll, and found by a single sync',
+  async () => {
+    await admin?.query(`create table ${table}_boxes (code text, box text, at timestamptz)`)
+    onTestFinished(() => admin?.query(`drop table ${table}_boxes`).then(() => undefined))
+    const put = (box: string) =>
+      admin?.query(`insert into ${table}_boxes values ('  A', $1, $2)`, [box, `2026-01-0${box}`])
+    await serve('boxes', {
+      ...trimmed,
+      source: {
+        ...{ type: 'sql', driver: 'postgres', url: `\${env:ERP}`, fullScanEvery: '24h' },
+        query: `select * from ${table}_boxes where at >= :cursor order by code, box`,
+        cursor: { field: 'at', initial: '2026-01-01' },
+        groupBy: { children: { boxes: ['box', 'at'] } },
+      },
+    })
+    await put('1')
+    await sync('boxes')
+    await put('2')
+    await sync('boxes')
+    expect(target.received.at(-1)).toMatchObject({
+      path: '/boxes/A',
+      body: { boxes: [{ box: '1' }, { box: '2' }] },
+    })
+    await put('3')
+    const one = await flows.call('POST', '/sync/boxes/A')
+    expect(one.json()).toMatchObject({ found: true, changed: true })
+  },
+)
 
 describe('keys that were stored with blanks', () => {
   const migration = () =>

@@ -38,7 +38,8 @@ export function sqlSource(
     ...(cursor && { cursor }),
     ...(parameters && { parameters: Object.fromEntries(secrets) }),
   } as SqlDefinition
-  return openSqlSource(definition, { flow: { item: { key } } as Flow }, read)
+  const hash: Flow['item']['hash'] = { ignore: [], trim: false, emptyAsNull: false, decimals: {} }
+  return openSqlSource(definition, { flow: { item: { key, hash } } as Flow }, read)
 }
 
 const { signal } = new AbortController()

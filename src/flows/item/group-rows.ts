@@ -3,7 +3,7 @@ import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { invalidRecord, invalidRecordReason, SourceError, type SourceRow } from '../types.ts'
-import { joinKey, keyText, splitKey } from './item.ts'
+import { joinKey, keyText } from './item.ts'
 
 type Rules = Pick<Flow, 'item'> & { source: { groupBy?: GroupBy | undefined } }
 /** Limit of records in memory for one item. More records with the same key mean that the key is wrong. */
@@ -116,8 +116,9 @@ export async function* groupedRecords(
   for await (const rows of batches) {
     for (const row of rows) {
       const pk = await pkOf(row)
-      const key = pk === null ? undefined : splitKey(pk, flow.item.key.length)
-      if (pk !== null && key) keys.set(pk, key)
+      // As the source has it: the key of the item may lack blanks.
+      const key = flow.item.key.map((name) => keyText(row[name]))
+      if (pk !== null && key.every((text) => text !== null)) keys.set(pk, key)
       else yield [row]
     }
   }

@@ -28,7 +28,7 @@ import {
 } from './file-store.ts'
 import { placed } from './json-items.ts'
 import { inBatches, limitRows, matching } from './record-batches.ts'
-import { hasKey, rowKey } from './row-key.ts'
+import { createKeyReader, hasKey, rowKey } from './row-key.ts'
 import type { SourceContext } from './source-context.ts'
 import { describe } from './source-failures.ts'
 
@@ -81,6 +81,7 @@ export function openFileSource(
   const { limits, after, settleMs, ready, format } = definition
   const { pattern, secrets } = store
   const keyFields = flow.item.key
+  const readKey = createKeyReader(flow.item)
   const form = { ...definition, keyFields }
   const mayMissFiles = pattern.isGlob && flow.deletes.mode === 'ignore'
   const isNewestOnly =
@@ -203,7 +204,7 @@ export function openFileSource(
     if (seenKeys.size === 0) return false
     for await (const record of recordsOfFile(opened, file, form, { skipsLast: false })) {
       signal.throwIfAborted()
-      const key = rowKey(record, keyFields)
+      const key = rowKey(record, keyFields, readKey)
       if (key !== null && seenKeys.has(key)) return true
     }
     return false
@@ -233,7 +234,7 @@ export function openFileSource(
           onFileStart?.(file.path, before)
           let isFound = false
           for await (const record of recordsOfFile(opened, file, form, { skipsLast })) {
-            const key = seenKeys && rowKey(record, keyFields)
+            const key = seenKeys && rowKey(record, keyFields, readKey)
             if (key) seenKeys?.add(key)
             before += 1
             if (wanted?.(record) === false) continue
@@ -280,7 +281,7 @@ export function openFileSource(
       const warn: Warn = ({ why, isIncomplete }) => {
         if (isIncomplete) omitted = why
       }
-      const wanted = (row: SourceRow) => hasKey(row, keyFields, key)
+      const wanted = (row: SourceRow) => hasKey(row, keyFields, key, readKey)
       // Same order as a poll: a record that still waits must not follow a newer state.
       const rows = await matching(scan(signal, { warn, wanted }), wanted)
       if (rows.length === 0 && omitted !== undefined) throw new SourceError(omitted)

@@ -32,7 +32,7 @@ import {
 } from './http-response.ts'
 import { isRecord, placed, recordsOf, valueAt } from './json-items.ts'
 import { inBatches, limitRows, matching } from './record-batches.ts'
-import { hasKey, joinKey, rowKey } from './row-key.ts'
+import { createKeyReader, hasKey, joinKey, rowKey } from './row-key.ts'
 import type { SourceContext } from './source-context.ts'
 import { describe } from './source-failures.ts'
 
@@ -63,6 +63,7 @@ export function openHttpSource(
 ): Source {
   const { limits, item, cursor } = definition
   const keyFields = context.flow.item.key
+  const readKey = createKeyReader(context.flow.item)
   const closing = new AbortController()
   const agent =
     context.createAgent?.() ??
@@ -227,7 +228,7 @@ export function openHttpSource(
     repeatsKeys: definition.paging.type !== 'none',
     scan,
     async readItem({ key, signal: callerSignal }) {
-      const isItem = (row: SourceRow) => hasKey(row, keyFields, key)
+      const isItem = (row: SourceRow) => hasKey(row, keyFields, key, readKey)
       if (!item) return await matching(scan({ since: null, signal: callerSignal }), isItem)
       const signal = AbortSignal.any([callerSignal, closing.signal])
       try {

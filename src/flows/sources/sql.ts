@@ -5,7 +5,7 @@ import type { Flow } from '../definition/schema.ts'
 import { connectionLimit } from '../net/connection-limit.ts'
 import { type Source, SourceClosedError, type SourceRow } from '../types.ts'
 import { limitRows, matching } from './record-batches.ts'
-import { hasKey } from './row-key.ts'
+import { createKeyReader, hasKey } from './row-key.ts'
 import type { SourceContext } from './source-context.ts'
 import { describe, sourceFailure } from './source-failures.ts'
 import { ImpossibleValueError, type SqlDriver } from './sql-driver.ts'
@@ -49,6 +49,7 @@ export function openSqlSource(
 ): Source {
   const { driver, limits } = definition
   const keyFields = flow.item.key
+  const readKey = createKeyReader(flow.item)
   const closing = new AbortController()
   const { timeZone } = definition
   const clock = timeZone === undefined ? undefined : wallClockOf(timeZone)
@@ -61,6 +62,9 @@ export function openSqlSource(
     definition.itemQuery === undefined
       ? itemPieces(definition.query, driver, keyFields)
       : withoutTail(scanSql(definition.itemQuery, driver))
+
+  /** The database compares a key with its blanks at the start, which the item's key may lack. */
+  const mayMiss = flow.item.hash.trim && definition.itemQuery === undefined
 
   const parameters = (since: string | null, values?: readonly string[]): SqlParameters => ({
     cursor: definition.cursor && (since ?? definition.cursor.initial),
@@ -101,11 +105,13 @@ export function openSqlSource(
   return {
     scan,
     async readItem({ key, signal }) {
-      const isItem = (row: SourceRow) => hasKey(row, keyFields, key)
-      if (!itemQuery) return await matching(scan({ since: null, signal }), isItem)
+      const isItem = (row: SourceRow) => hasKey(row, keyFields, key, readKey)
+      const readAll = () => matching(scan({ since: null, signal }), isItem)
+      if (!itemQuery) return await readAll()
       const statement = bindParameters(itemQuery, driver, parameters(null, key))
       try {
-        return await matching(run(statement, signal), isItem)
+        const found = await matching(run(statement, signal), isItem)
+        return found.length === 0 && mayMiss ? await readAll() : found
       } catch (error) {
         // No record can have a key that does not fit its column. With own parameters, another value may be the wrong one.
         if (error instanceof ImpossibleValueError && !usesOwn) return []
