@@ -407,20 +407,27 @@ test('T17: the administrator can replay a webhook repeatedly, and the state stay
     status: 'failed',
     error_message: expect.stringMatching(/^PROVIDER_ERROR: ./),
   })
-  await clearFaults(service)
-  for (let time = 0; time < 4; time += 1) {
-    const response = await asAdmin(service, {
-      method: 'POST',
-      url: `/admin/webhooks/${failed?.id}/replay`,
-    })
-    expect([response.statusCode, response.json().webhook.status]).toEqual([200, 'processed'])
+  const replay = async () => {
+    const url = `/admin/webhooks/${failed?.id}/replay`
+    const response = await asAdmin(service, { method: 'POST', url })
+    return [response.statusCode, response.json().webhook.status]
   }
+  expect(await replay()).toEqual([200, 'failed'])
+  await clearFaults(service)
+  for (let time = 0; time < 4; time += 1) expect(await replay()).toEqual([200, 'processed'])
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({
     status: 'processed',
     version: 3,
   })
   const replays = await auditOf(service, till.client, 'webhook.replayed')
-  expect(replays.map((entry) => entry.resource_id)).toEqual(Array(3).fill(failed?.id))
+  expect(replays.map((entry) => entry.resource_id)).toEqual(Array(4).fill(failed?.id))
+  const url = '/admin/activity?action=webhook.replayed&status=failed&limit=200'
+  const { logs } = (await asAdmin(service, { url })).json()
+  expect(
+    logs.filter((entry: { resource_id: string }) => entry.resource_id === failed?.id),
+  ).toMatchObject([
+    { status: 'failed', error_message: expect.stringMatching(/^PROVIDER_ERROR: ./) },
+  ])
   const unknown = await asAdmin(service, {
     method: 'POST',
     url: `/admin/webhooks/${randomUUID()}/replay`,

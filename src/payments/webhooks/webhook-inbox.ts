@@ -11,7 +11,7 @@ import {
   trimRejected,
   type WebhookRow,
 } from '../../repositories/webhooks/webhook-log.ts'
-import { recordSuccess } from '../audit/activity.ts'
+import { recordFailure, recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import {
   type AccountPauses,
@@ -38,7 +38,7 @@ export type WebhookInbox = {
   /** Starts nothing new, and resolves when all running work is done. */
   stop(): Promise<void>
   /**
-   * Processes a stored delivery again.
+   * Processes a stored delivery again. A failure is stored in its row, which is returned, and in the audit log.
    *
    * @throws NOT_FOUND
    */
@@ -114,15 +114,14 @@ export function createWebhookInbox(
         throw new AppError('NOT_FOUND', { message: 'There is no such webhook, or it was rejected' })
       }
       await deps.once(`webhook:${row.id}`, () => processWebhooks(deps, [row]))
-      await deps.database.transaction((trx) =>
-        recordSuccess(deps, trx, {
-          client: row.client,
-          actor,
-          action: 'webhook.replayed',
-          resourceId: id,
-        }),
-      )
-      return (await findWebhook(deps.database.db, id)) ?? row
+      return deps.database.transaction(async (trx) => {
+        const now = (await findWebhook(trx, id)) ?? row
+        const { client, status, error_message: errorMessage } = now
+        const entry = { client, actor, action: 'webhook.replayed', resourceId: id }
+        if (status === 'failed') await recordFailure(deps, trx, entry, errorMessage ?? status)
+        else await recordSuccess(deps, trx, entry)
+        return now
+      })
     },
 
     start: queues.start,
