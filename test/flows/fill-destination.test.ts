@@ -130,6 +130,38 @@ test('an added destination beside a changed mapping still needs approval', async
   expect(sent()).toEqual({})
 })
 
+test.each([
+  ['added', undefined],
+  ['resynced', '/resync/resynced?destination=web'],
+])(
+  'an item with an invalid record is sent to a destination that was %s meanwhile as soon as it is valid again',
+  async (name, resync) => {
+    const flow = (...names: string[]) => ({
+      ...flowWith(name, ...names),
+      item: { key: 'id', hash: { decimals: { price: 0 } } },
+    })
+    const [first, ...others] = items
+    await flows.write(`${name}.json`, items)
+    await define(flow('erp', ...(resync ? ['web'] : [])))
+    await flows.flows.sync(name, { force: false })
+    await flows.delivered()
+    sent()
+    await flows.write(`${name}.json`, [{ ...first, price: 'x' }, ...others])
+    if (resync) await flows.call('POST', resync)
+    else await define(flow('erp', 'web'))
+    await flows.call('POST', `/sync/${name}`)
+    await flows.delivered()
+    expect(sent()).toEqual({ web: 24 })
+    await flows.write(`${name}.json`, items)
+    await flows.call('POST', `/sync/${name}`)
+    await flows.delivered()
+    expect(sent()).toEqual({ web: 1 })
+    await flows.call('POST', `/sync/${name}`)
+    await flows.delivered()
+    expect(sent()).toEqual({})
+  },
+)
+
 test('a destination that is added before the end of the first poll needs no approval either', async () => {
   const flow = (...names: string[]) => ({ ...flowWith('young', ...names), startPaused: true })
   await flows.write('young.json', items)

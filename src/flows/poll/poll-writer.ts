@@ -94,6 +94,8 @@ export type Progress = {
   /** New, changed and deleted items. */
   counts: { new: number; changed: number; deleted: number }
   problems: number
+  /** Keys of invalid records, while destinations must get every item: they lack these. */
+  unread: Set<string>
   /** A record could not be read this time, so the next poll starts where this one did. */
   mustReadAgain: boolean
   /** Warnings of the source. */
@@ -204,6 +206,9 @@ function createPollWriter(
     },
     async take({ items, problems, changes, renewed, isLater }) {
       for (const problem of problems) await reportProblem(deps, runtime, progress, problem)
+      for (const { pk, isDuplicate } of progress.fills.length > 0 ? problems : []) {
+        if (pk !== null && !isDuplicate) progress.unread.add(pk)
+      }
       progress.mustReadAgain ||= problems.some(({ mayPass }) => mayPass === true)
       if (isLater) progress.duplicates += problems.length
       await renewHashes(db, name, renewed)

@@ -1,3 +1,4 @@
+import type { Trx } from '../../db/database.ts'
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import {
   type HeldLease,
@@ -6,8 +7,10 @@ import {
   underLease,
   withLease,
 } from '../../jobs/with-lease.ts'
+import { forgetBodies } from '../../repositories/flows/deliveries.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
 import { notifyDeliveries } from '../../repositories/flows/flow-events.ts'
+import { markUnread } from '../../repositories/flows/flow-items.ts'
 import { isPaused } from '../../repositories/flows/flow-pauses-and-limits.ts'
 import { insertPoll } from '../../repositories/flows/flow-polls.ts'
 import {
@@ -166,6 +169,7 @@ export async function pollOnce(
     counts: { new: 0, changed: 0, deleted: 0 },
     problems: 0,
     duplicates: 0,
+    unread: new Set(),
     mustReadAgain: false,
     warnings: [],
     from,
@@ -225,6 +229,9 @@ async function finish(
     const now = deps.now()
     // Fills, requests and missing items stay open for the next read if this one was not whole.
     const isWhole = !progress.mustReadAgain && !isCutOff(progress)
+    const ended = isFull && isWhole ? progress.fills : []
+    // First: whoever locks items and the state of the flow does it in this order.
+    if (ended.length > 0) await sendWhenValid(trx, flow.name, ended, progress.unread)
     const poll = pollRow(flow.name, isFull, progress, now)
     const isLimitReached = await insertPoll(trx, poll, {
       ...acceptedBy(runtime),
@@ -239,13 +246,29 @@ async function finish(
       ...(isFull && { last_full_scan_at: progress.startedAt }),
       scannedAfter: isFull && isWhole ? state.resets : undefined,
     })
-    const ended = isFull && isWhole ? progress.fills : []
     for (const fill of ended) await endFill(trx, flow.name, fill)
     if (isLimitReached) {
       await pauseByService(trx, [flow.name], { at: now, why: { code: 'RUN_LIMIT_REACHED' } })
     }
   })
 }
+
+/** Invalid records leave a destination without these items. The next valid record counts as a change. */
+async function sendWhenValid(
+  trx: Trx,
+  flow: string,
+  fills: readonly DestinationFill[],
+  unread: ReadonlySet<string>,
+): Promise<void> {
+  const pks = [...unread].sort()
+  for (let from = 0; from < pks.length; from += rowsAtOnce) {
+    const some = pks.slice(from, from + rowsAtOnce)
+    await markUnread(trx, flow, some)
+    for (const { destination } of fills) await forgetBodies(trx, { flow, destination }, some)
+  }
+}
+
+const rowsAtOnce = 1_000
 
 function pollRow(flow: string, isFull: boolean, progress: Progress, now: Date) {
   return {

@@ -295,6 +295,23 @@ export async function requeueDelivery(
     .execute()
 }
 
+/** The next change of these items is sent, whatever body the destination has. Rows are locked in key order. */
+export async function forgetBodies(
+  trx: Trx,
+  { flow, destination }: DeliveryTarget,
+  pks: readonly string[],
+): Promise<void> {
+  await sql`
+    with locked as materialized (
+      select ctid as place from deliveries
+      where ${isOneOf({ flow, destination }, pks)}
+      order by pk
+      for update
+    )
+    update deliveries set delivered_body = null
+    where ctid = any (array(select place from locked))`.execute(trx)
+}
+
 /** Delays waiting deliveries by the database's clock, without counting an attempt. */
 export async function delayDeliveries(
   trx: Trx,

@@ -159,6 +159,21 @@ export async function confirmItem(trx: Trx, flow: string, pk: string, read: numb
     .execute()
 }
 
+/** Equal to the content of no item. */
+const unreadHash = ':unread'
+
+/** Makes the next read of these items find a change. */
+export async function markUnread(trx: Trx, flow: string, pks: readonly string[]): Promise<void> {
+  await lockItems(trx, flow, pks)
+  await trx
+    .updateTable('flow_items')
+    .set({ seen_as: unreadHash })
+    .where('flow', '=', flow)
+    .where(sql<boolean>`pk = any(${pks}::text[])`)
+    .where('hash', '<>', resetHash)
+    .execute()
+}
+
 /** Makes the next read treat these items as new. Returns how many of them were stored. */
 export async function resetHashes(trx: Trx, flow: string, pks: readonly string[]): Promise<number> {
   if (pks.length === 0) return 0
