@@ -406,6 +406,65 @@ describe('T55: a session of a person', () => {
   })
 })
 
+describe('an administrator resets a person', () => {
+  /** Resets the person when the next password was checked, which takes a tenth of a second. */
+  const resetDuringCheck = (id: string) => {
+    const { matches } = service.deps.passwords
+    vi.spyOn(service.deps.passwords, 'matches').mockImplementationOnce(async (...given) => {
+      const isRight = await matches(...given)
+      const reset = await asAdmin(service, { method: 'POST', url: `/people/${id}/reset` })
+      expect(reset.statusCode).toBe(200)
+      return isRight
+    })
+  }
+  const rowOf = (id: string) =>
+    service.database.db
+      .selectFrom('people')
+      .selectAll()
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow()
+
+  test('while a sign-in checks the old password: it begins no session', async () => {
+    const { id, name } = await join(service, { name: 'rita', role: 'viewer', client: 'acme' })
+    resetDuringCheck(id)
+    expect((await signInAs(service, { name })).statusCode).toBe(401)
+    const { sessions } = (await asAdmin(service, { url: `/people/${id}/sessions` })).json()
+    expect(sessions).toEqual([])
+  })
+
+  test('while that person changes the password: no password is set', async () => {
+    const rosa = await join(service, { name: 'rosa', role: 'viewer', client: 'acme' })
+    resetDuringCheck(rosa.id)
+    const body = { current: goodPassword, password: 'canary-another long one' }
+    const answer = await by(service, rosa, { url: '/account/password', body })
+    expect([answer.statusCode, answer.json().details?.[0]?.path]).toEqual([422, 'password'])
+    expect((await rowOf(rosa.id)).password_hash).toBeNull()
+  })
+
+  test('while that person removes the codes: nothing is removed', async () => {
+    const ruth = await join(service, { name: 'ruth', role: 'viewer', client: 'acme' })
+    resetDuringCheck(ruth.id)
+    const body = { password: goodPassword }
+    expect((await by(service, ruth, { url: '/account/totp/remove', body })).statusCode).toBe(422)
+    const entries = await lastEntries('person.totp_off')
+    expect(entries.map((one: { resource_id: string }) => one.resource_id)).not.toContain(ruth.id)
+  })
+
+  test('while that person confirms a code: the next sign-in needs none', async () => {
+    const rene = await join(service, { name: 'rene', role: 'viewer', client: 'acme' })
+    const { secret } = (await by(service, rene, { method: 'POST', url: '/account/totp' })).json()
+    const code = codeAt(secret, service.clock.now())
+    const { transaction } = service.database
+    vi.spyOn(service.database, 'transaction').mockImplementationOnce(async (work) => {
+      await asAdmin(service, { method: 'POST', url: `/people/${rene.id}/reset` })
+      return transaction(work)
+    })
+    const answer = await by(service, rene, { url: '/account/totp/confirm', body: { code } })
+    expect(answer.statusCode).toBe(409)
+    expect(await rowOf(rene.id)).toMatchObject({ totp_on: false, totp_secret: null })
+  })
+})
+
 test('T56: an administrator of a client manages the people of that client only', async () => {
   const boss = await join(service, { name: 'boss', role: 'administrator', client: 'acme' })
   const theirs = await join(service, { name: 'theirs', role: 'viewer', client: 'other' })

@@ -33,7 +33,9 @@ export async function changePassword(
   const row = await confirmed(deps, owner, current)
   const passwordHash = await deps.passwords.hash(password)
   await deps.database.transaction(async (trx) => {
-    await updatePerson(trx, row.id, { password_hash: passwordHash })
+    if (!(await updatePerson(trx, row.id, { password_hash: passwordHash }, passwordOf(row)))) {
+      throw wrongPassword()
+    }
     await deletePersonSessions(trx, row.id, owner.sessionId)
     await record(deps, trx, owner, row, 'person.password_changed')
   })
@@ -49,10 +51,13 @@ export async function beginTotp(
   { personId }: Owner,
 ): Promise<{ secret: string; uri: string; qr: { size: number; path: string } }> {
   const row = await requirePerson(deps, undefined, personId)
-  if (row.totp_on) throw new AppError('CONFLICT', { message: 'Codes are already required' })
   const secret = newTotpSecret()
-  const encrypted = deps.encryption.encrypt(secret, totpContext(row.name_key))
-  await deps.database.transaction((trx) => updatePerson(trx, personId, { totp_secret: encrypted }))
+  const fields = { totp_secret: deps.encryption.encrypt(secret, totpContext(row.name_key)) }
+  const checked = { ...passwordOf(row), totp_on: false }
+  const isNew = await deps.database.transaction((trx) =>
+    updatePerson(trx, personId, fields, checked),
+  )
+  if (!isNew) throw new AppError('CONFLICT', { message: 'Codes are already required' })
   return { secret, ...totpAddress(secret, row.name) }
 }
 
@@ -64,14 +69,15 @@ export async function beginTotp(
 export async function confirmTotp(deps: PaymentDeps, owner: Owner, code: string): Promise<void> {
   const row = await requirePerson(deps, undefined, owner.personId)
   const secret = openTotp(deps, row)
-  if (row.totp_on || secret === undefined) {
-    throw new AppError('CONFLICT', { message: 'There is no new secret to confirm' })
-  }
+  if (row.totp_on || secret === undefined) throw noNewSecret()
   const step = stepOfCode(secret, code, deps.now())
   if (step === undefined) throw invalid('code', { code: 'CODE_WRONG' })
   await deps.database.transaction(async (trx) => {
     await takeTotpStep(trx, row.id, step)
-    await updatePerson(trx, row.id, { totp_on: true })
+    const { totp_secret, totp_on } = row
+    if (!(await updatePerson(trx, row.id, { totp_on: true }, { totp_secret, totp_on }))) {
+      throw noNewSecret()
+    }
     await record(deps, trx, owner, row, 'person.totp_on')
   })
 }
@@ -80,7 +86,8 @@ export async function confirmTotp(deps: PaymentDeps, owner: Owner, code: string)
 export async function removeTotp(deps: PaymentDeps, owner: Owner, password: string): Promise<void> {
   const row = await confirmed(deps, owner, password)
   await deps.database.transaction(async (trx) => {
-    await updatePerson(trx, row.id, { totp_on: false, totp_secret: null })
+    const fields = { totp_on: false, totp_secret: null }
+    if (!(await updatePerson(trx, row.id, fields, passwordOf(row)))) throw wrongPassword()
     await record(deps, trx, owner, row, 'person.totp_off')
   })
 }
@@ -110,10 +117,21 @@ async function confirmed(
   const row = await requirePerson(deps, undefined, personId)
   const subject = subjectOfName(row.name)
   await countTry(deps, subject, triesOfName)
-  if (!(await deps.passwords.matches(password, row.password_hash)))
-    throw invalid('password', { code: 'PASSWORD_WRONG' })
+  if (!(await deps.passwords.matches(password, row.password_hash))) throw wrongPassword()
   await forgiveSignInTries(deps.database.db, { name: subject })
   return row
+}
+
+function passwordOf({ password_hash }: PersonRow) {
+  return { password_hash }
+}
+
+function wrongPassword(): AppError {
+  return invalid('password', { code: 'PASSWORD_WRONG' })
+}
+
+function noNewSecret(): AppError {
+  return new AppError('CONFLICT', { message: 'There is no new secret to confirm' })
 }
 
 function record(

@@ -28,7 +28,10 @@ export type From = { actor: Actor; group: string; userAgent: string | undefined 
 
 export type Begun = { secret: string; sessionId: string; person: Person; until: Date }
 
-/** Writes a new session of the person and its entry of the audit log. */
+/**
+ * Writes a new session of the person and its entry of the audit log. Undefined when the person was revoked meanwhile, or password
+ * or codes are no longer those of `row`, against which the sign-in was checked.
+ */
 export async function beginSession(
   deps: PaymentDeps,
   trx: Trx,
@@ -36,8 +39,14 @@ export async function beginSession(
   { actor, userAgent }: From,
 ): Promise<Begun | undefined> {
   const now = deps.now()
-  // A person who was revoked meanwhile begins none.
-  if (!(await updatePerson(trx, row.id, { signed_in_at: now }))) return undefined
+  const { password_hash, totp_on } = row
+  const isCurrent = await updatePerson(
+    trx,
+    row.id,
+    { signed_in_at: now },
+    { password_hash, totp_on },
+  )
+  if (!isCurrent) return undefined
   const secret = randomBytes(32).toString('base64url')
   const sessionId = randomUUID()
   const until = new Date(now.getTime() + sessionMs)

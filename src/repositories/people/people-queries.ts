@@ -57,18 +57,32 @@ export async function insertPerson(trx: Trx, person: Insertable<PeopleTable>): P
   return result.numInsertedOrUpdatedRows === 1n
 }
 
-/** Changes a person who is not revoked; returns false for another. */
+/** What a sign-in was checked against. */
+export type CheckedAccess = Partial<Pick<PersonRow, 'password_hash' | 'totp_secret' | 'totp_on'>>
+
+/**
+ * Changes a person who is not revoked. With `checked` only while these columns still have the values that were read: a check of a
+ * password takes time, and an administrator may take the access away meanwhile. Returns false when nothing was changed.
+ */
 export async function updatePerson(
   trx: Trx,
   id: string,
   fields: Updateable<PeopleTable>,
+  { password_hash: passwordHash, totp_secret: totpSecret, totp_on: totpOn }: CheckedAccess = {},
 ): Promise<boolean> {
-  const result = await trx
+  let update = trx
     .updateTable('people')
     .set(fields)
     .where('id', '=', id)
     .where('revoked_at', 'is', null)
-    .executeTakeFirst()
+  if (passwordHash !== undefined) {
+    update = update.where('password_hash', 'is not distinct from', passwordHash)
+  }
+  if (totpSecret !== undefined) {
+    update = update.where('totp_secret', 'is not distinct from', totpSecret)
+  }
+  if (totpOn !== undefined) update = update.where('totp_on', '=', totpOn)
+  const result = await update.executeTakeFirst()
   return result.numUpdatedRows === 1n
 }
 
