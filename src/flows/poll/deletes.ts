@@ -20,7 +20,10 @@ import {
   type MissedItem,
   writeHeldDeletes,
 } from '../../repositories/flows/missing-items.ts'
-import { listRemovedDestinations, oweDeletes } from '../../repositories/flows/owed-deletes.ts'
+import {
+  listRemovedDestinations,
+  notePendingDeletes,
+} from '../../repositories/flows/pending-deletes.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { keyRecord } from '../item/item.ts'
@@ -127,7 +130,7 @@ async function queueDeletes(
   await deleteHashes(trx, flow, pks)
   const defined = destinations.map(({ name }) => name)
   for (const destination of await listRemovedDestinations(trx, flow, defined)) {
-    await oweDeletes(trx, { flow, destination }, pks, { change: read, at: deps.now() })
+    await notePendingDeletes(trx, { flow, destination }, pks, { change: read, at: deps.now() })
   }
   await deps.enqueue(
     trx,

@@ -21,7 +21,10 @@ import {
   requireFlowState,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
-import { forgetOwedDeletes, queueOwedDeletes } from '../../repositories/flows/owed-deletes.ts'
+import {
+  forgetPendingDeletes,
+  queuePendingDeletes,
+} from '../../repositories/flows/pending-deletes.ts'
 import { askAboutDefinition } from '../control/pauses-and-limits.ts'
 import { definitionHash } from '../definition/definition-hash.ts'
 import type { Flow } from '../definition/schema.ts'
@@ -179,7 +182,7 @@ export async function applyDefinition(
   const mustAsk = needsDecision(runtime, state) && (await isPaused(deps.database.db, flow.name))
   const pollKind = mustAsk ? 'ask' : pollKindOf(runtime, state, false)
   // Before the definition is accepted, so that a crash loses none.
-  if (pollKind !== 'ask') await settleOwedDeletes(deps, runtime, lease, state)
+  if (pollKind !== 'ask') await settlePendingDeletes(deps, runtime, lease, state)
   const added = addedTo(runtime, state)
   if (added) {
     await underLease(deps, lease, async (trx) => {
@@ -208,7 +211,7 @@ export async function applyDefinition(
  * Sends a destination that returned the deletes that it missed. Under another key they are forgotten, as are the items
  * of the old key.
  */
-async function settleOwedDeletes(
+async function settlePendingDeletes(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: HeldLease,
@@ -217,7 +220,7 @@ async function settleOwedDeletes(
   const { name: flow, item, deletes, destinations } = runtime.flow
   if (hasOtherKey(runtime, state)) {
     const names = Object.keys(state.destination_identities)
-    await underLease(deps, lease, (trx) => forgetOwedDeletes(trx, flow, names))
+    await underLease(deps, lease, (trx) => forgetPendingDeletes(trx, flow, names))
   }
   if (deletes.mode !== 'delete' || !state.destinations) return
   const known = new Set(state.destinations)
@@ -229,7 +232,7 @@ async function settleOwedDeletes(
       after = await underLease(deps, lease, async (trx) => {
         const itemOf = (pk: string) => keyRecord(item.key, pk)
         const page = { after: from, limit: rowsAtOnce, at: deps.now(), itemOf }
-        const last = await queueOwedDeletes(trx, target, page)
+        const last = await queuePendingDeletes(trx, target, page)
         wakeDestination(deps.database, target)
         return last
       })

@@ -230,7 +230,7 @@ async function finish(
     // Fills, requests and missing items stay open for the next read if this one was not whole.
     const isWhole = !progress.mustReadAgain && !isCutOff(progress)
     const ended = isFull && isWhole ? progress.fills : []
-    // First: whoever locks items and the state of the flow does it in this order.
+    // Before the state of the flow is locked: a sync of one item locks in the same order.
     if (ended.length > 0) await sendWhenValid(trx, flow.name, ended, progress.unread)
     const poll = pollRow(flow.name, isFull, progress, now)
     const isLimitReached = await insertPoll(trx, poll, {

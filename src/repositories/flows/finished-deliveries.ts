@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Database, Trx } from '../../db/database.ts'
 import { atOnce, type Step } from '../../db/steps.ts'
 import { type DeliveryPlace, deliveryPages } from './key-order.ts'
-import { isOwed } from './owed-deletes.ts'
+import { isPending } from './pending-deletes.ts'
 
 /** The times before which finished deliveries may be deleted. */
 export type FinishedBefore = { doneBefore: Date; failedBefore: Date }
@@ -26,7 +26,7 @@ export function finishedRows(
     with page as materialized (
       select destination, pk, state, finished_at,
         may_have_arrived or (delivered_hash is not null and delivered_hash <> 'deleted') as is_sent,
-        coalesce(${isOwed}, false) as is_owed
+        coalesce(${isPending}, false) as is_pending
       from deliveries
       where flow = ${flow} and (destination, pk) > (${page.after.destination}, ${page.after.pk})
       order by destination, pk
@@ -35,7 +35,7 @@ export function finishedRows(
     select page.destination, max(page.pk) as "lastPk", count(*) as scanned,
       coalesce(array_agg(page.pk order by page.pk) filter (where
         (page.state = 'done' and page.finished_at < ${before.doneBefore} and known.is_there is null
-          and (not page.is_owed or page.finished_at < ${before.failedBefore}))
+          and (not page.is_pending or page.finished_at < ${before.failedBefore}))
         or (page.state = 'failed' and page.finished_at < ${before.failedBefore}
           and (known.is_there is null or not page.is_sent))), '{}') as pks
     from page left join lateral (

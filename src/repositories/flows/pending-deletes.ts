@@ -7,7 +7,7 @@ import { type DeliveryTarget, deletedHash } from './deliveries.ts'
  * A delete that a removed destination has not got: it is sent when the destination returns. Such a row is done, so that
  * nothing shows as waiting for a destination that may never return.
  */
-export const isOwed = sql<boolean>`(state = 'done' and kind = 'delete'
+export const isPending = sql<boolean>`(state = 'done' and kind = 'delete'
   and (may_have_arrived or delivered_hash <> ${sql.lit(deletedHash)}))`
 
 /** The destinations that the flow had, without those of the definition. */
@@ -27,7 +27,7 @@ export async function listRemovedDestinations(
  * The source lost these items while the destination is removed. What it may have is deleted there later, and a delivery
  * of an item that it does not have ends.
  */
-export async function oweDeletes(
+export async function notePendingDeletes(
   trx: Trx,
   { flow, destination }: DeliveryTarget,
   pks: readonly string[],
@@ -44,10 +44,10 @@ export async function oweDeletes(
 }
 
 /**
- * Queues the owed deletes of a destination among its next `limit` rows after a key, except those of items that the
+ * Queues the pending deletes of a destination among its next `limit` rows after a key, except those of items that the
  * source has again. `itemOf` gives the content of a delete. Returns the last key; undefined after the last row.
  */
-export async function queueOwedDeletes(
+export async function queuePendingDeletes(
   trx: Trx,
   { flow, destination }: DeliveryTarget,
   {
@@ -57,35 +57,37 @@ export async function queueOwedDeletes(
     itemOf,
   }: { after: string; limit: number; at: Date; itemOf: (pk: string) => Record<string, string> },
 ): Promise<string | undefined> {
-  const { rows } = await sql<{ pk: string; isOwed: boolean }>`
-    select pk, coalesce(${isOwed}, false) as "isOwed" from deliveries
+  const { rows } = await sql<{ pk: string; isPending: boolean }>`
+    select pk, coalesce(${isPending}, false) as "isPending" from deliveries
     where (flow, destination, pk) > (${flow}, ${destination}, ${after})
       and (flow, destination) <= (${flow}, ${destination})
     order by flow, destination, pk
     limit ${limit}
     for update`.execute(trx)
-  const owed = rows.filter((row) => row.isOwed).map(({ pk }) => ({ pk, item: itemOf(pk) }))
-  if (owed.length > 0) {
+  const pending = rows.filter((row) => row.isPending).map(({ pk }) => ({ pk, item: itemOf(pk) }))
+  if (pending.length > 0) {
     await sql`
       update deliveries set
-        state = 'waiting', version = version + 1, change_number = nextval('flow_reads'), payload = owed.item,
+        state = 'waiting', version = version + 1, change_number = nextval('flow_reads'), payload = pending.item,
         queued_at = ${at}, finished_at = null
-      from jsonb_to_recordset(${json(owed)}::jsonb) as owed (pk text, item jsonb)
-      where flow = ${flow} and destination = ${destination} and deliveries.pk = owed.pk
-        and not exists (select from flow_items where flow_items.flow = ${flow} and flow_items.pk = owed.pk)`.execute(
+      from jsonb_to_recordset(${json(pending)}::jsonb) as pending (pk text, item jsonb)
+      where flow = ${flow} and destination = ${destination} and deliveries.pk = pending.pk
+        and not exists (select from flow_items where flow_items.flow = ${flow} and flow_items.pk = pending.pk)`.execute(
       trx,
     )
   }
   return rows.length === limit ? rows.at(-1)?.pk : undefined
 }
 
-/** Forgets the owed deletes of a flow: under another key they could concern items that exist. */
-export async function forgetOwedDeletes(
+/** Forgets the pending deletes of a flow: under another key they could concern items that exist. */
+export async function forgetPendingDeletes(
   trx: Trx,
   flow: string,
   destinations: readonly string[],
 ): Promise<void> {
   await sql`
     delete from deliveries
-    where flow = ${flow} and destination = any(${destinations}::text[]) and ${isOwed}`.execute(trx)
+    where flow = ${flow} and destination = any(${destinations}::text[]) and ${isPending}`.execute(
+    trx,
+  )
 }
