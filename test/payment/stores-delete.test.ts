@@ -97,6 +97,21 @@ test.each([
   expect(there.pos.filter((box) => box.name.startsWith(`Caja ${id}`))).toEqual([])
 })
 
+test('a store whose deletion the provider refuses keeps what it still has, and its boxes charge', async () => {
+  const { pos } = (await createStore(service, till, { id: 'KEPT', boxes: ['K-A', 'K-B'] })).json()
+  await pairTerminal(service, till, 'K-B')
+  const path = `/v2/pos/${pos[1].mpPosId}`
+  await setFaults(service, { path, method: 'DELETE', kind: 'status', status: 400 })
+  expect((await remove('/stores/KEPT')).statusCode).toBe(502)
+  expect((await read('/stores/KEPT')).json()).toMatchObject({
+    state: 'active',
+    pos: [{ external_id: 'K-B', state: 'active' }],
+  })
+  expect((await charge(service, till, { reference: 'K-1', box: 'K-B' })).statusCode).toBe(201)
+  await clearFaults(service)
+  expect((await remove('/stores/KEPT')).json().deleted).toEqual({ store: 1, pos: 1 })
+})
+
 test('the same deletion succeeds after its answer was lost', async () => {
   await createStore(service, till, { id: 'LOST', boxes: ['LOST-A'] })
   await setFaults(service, { path: '/v2/pos/', method: 'DELETE', kind: 'drop_after', count: 1 })

@@ -10,6 +10,7 @@ import {
   listPos,
   listStores,
   type PosRow,
+  type StoreRow,
   updatePos,
   updateStore,
 } from '../../repositories/stores/store-queries.ts'
@@ -24,6 +25,7 @@ import {
   type Plan,
   planBoxes,
   planStore,
+  provesNoEffect,
 } from './planned-stores.ts'
 import {
   deletePosAtProvider,
@@ -153,7 +155,7 @@ export async function removePos(
 
 /**
  * Deletes the boxes of a store, then the store, at the provider and here. After a failure in the middle the same request
- * completes the deletion; `pos` counts the boxes deleted by this request.
+ * completes the deletion; `pos` counts the boxes deleted by this request. After a refusal the rest is in use as before.
  */
 export async function removeStore(
   deps: PaymentDeps,
@@ -176,12 +178,17 @@ export async function removeStore(
         for (const box of pos) await updatePos(trx, client, box.id, { state: 'deleting' })
       })
       let deleted = 0
-      for (const box of pos) {
-        await deletePosAtProvider(deps, client, box, store)
-        await deps.database.transaction((trx) => deletePos(trx, client, box.id))
-        deleted += 1
+      try {
+        for (const box of pos) {
+          await deletePosAtProvider(deps, client, box, store)
+          await deps.database.transaction((trx) => deletePos(trx, client, box.id))
+          deleted += 1
+        }
+        await deleteStoreAtProvider(deps, client, store)
+      } catch (error) {
+        if (provesNoEffect(error)) await keepRest(deps, client, store, pos.slice(deleted))
+        throw error
       }
-      await deleteStoreAtProvider(deps, client, store)
       await deps.database.transaction(async (trx) => {
         if (await deleteStore(trx, client, store.id)) {
           await recordSuccess(deps, trx, { ...entry, metadata: { pos: deleted } })
@@ -190,6 +197,22 @@ export async function removeStore(
       return { store: 1, pos: deleted }
     }),
   )
+}
+
+/** A deletion that was refused: the store and its remaining boxes exist, and accept orders again. */
+async function keepRest(
+  deps: PaymentDeps,
+  client: ClientName,
+  store: StoreRow,
+  boxes: readonly PosRow[],
+): Promise<void> {
+  const stateOf = (mpId: string | null) => (mpId === null ? 'creating' : 'active')
+  await deps.database.transaction(async (trx) => {
+    await updateStore(trx, client, store.id, { state: stateOf(store.mp_store_id) })
+    for (const { id, mp_pos_id: mpPosId } of boxes) {
+      await updatePos(trx, client, id, { state: stateOf(mpPosId) })
+    }
+  })
 }
 
 /**

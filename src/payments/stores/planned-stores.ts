@@ -61,7 +61,8 @@ export async function dropPlan(
   })
 }
 
-function provesNoEffect(error: unknown): boolean {
+/** Whether the failed call has certainly changed nothing at the provider. */
+export function provesNoEffect(error: unknown): boolean {
   if (!(error instanceof AppError)) return false
   if (error.cause instanceof ProviderError) return error.cause.effect === 'none'
   return error.code === 'OAUTH_NOT_CONNECTED' || error.code === 'CONNECTION_LOST'
