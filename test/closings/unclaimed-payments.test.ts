@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { createSettlementFeed } from '../../src/payments/settlements/settlement-feed.ts'
 import {
   auditOf,
   clearFaults,
@@ -231,4 +232,17 @@ test('of two people who settle one payment together one succeeds', async () => {
   )
   const states = answers.flatMap((answer) => answer.json().state ?? [])
   expect(new Set(states).size).toBe(1)
+})
+
+test('an ERP that reads the changes of movements gets the order of an adopted payment', async () => {
+  const { till, paymentId, id } = await withOrphan('movements of an adopted payment')
+  const content = `SOURCE_ID,TRANSACTION_TYPE,TRANSACTION_AMOUNT,SETTLEMENT_NET_AMOUNT\r\n${paymentId},SETTLEMENT,77.50,70.10\r\n`
+  await call(service, { url: '/settlements/files', token: till.key, body: { content } })
+  const feed = createSettlementFeed(service.database.db)
+  const seen = await feed({ client: till.client, after: null, limit: 100 })
+  expect(seen.rows).toMatchObject([{ source_id: paymentId, order_id: null }])
+  service.clock.advance(60_000)
+  const { order_id } = (await settle(till, id, 'adopt')).json()
+  const { rows } = await feed({ client: till.client, after: seen.next, limit: 100 })
+  expect(rows).toMatchObject([{ source_id: paymentId, order_id }])
 })

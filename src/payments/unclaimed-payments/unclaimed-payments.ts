@@ -255,7 +255,7 @@ async function endAdopted(
 ): Promise<OrphanRow> {
   const end = { state: 'adopted' as const, reason, order_id: order.id, settled_at: deps.now() }
   await settleOrphan(trx, orphan, end)
-  await linkPayment(trx, orphan, order.id)
+  await linkPayment(trx, orphan, order.id, end.settled_at)
   await updateNetAmounts(trx, [order.id])
   await endSurplus(deps, trx, orphan)
   await recordSuccess(deps, trx, { ...entry, metadata: { ...entry.metadata, order_id: order.id } })

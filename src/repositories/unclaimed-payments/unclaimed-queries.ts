@@ -241,10 +241,11 @@ export async function linkPayment(
   trx: Trx,
   { client, payment_id }: Pick<OrphanRow, 'client' | 'payment_id'>,
   orderId: string,
+  now: Date,
 ): Promise<void> {
   await trx
     .updateTable('settlement_rows')
-    .set({ order_id: orderId })
+    .set({ order_id: orderId, last_updated_at: now })
     .where('client', '=', client)
     .where('source_id', '=', payment_id)
     .where('order_id', 'is', null)
