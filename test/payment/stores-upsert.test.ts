@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { serviceActor } from '../../src/payments/operations/request-context.ts'
 import { upsertStore } from '../../src/payments/stores/upsert-store.ts'
+import { forgetRequests, setFaults } from '../support/money.ts'
+import { atProvider, providerCalls } from '../support/provider-requests.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, enrol, sandboxCall, type Till } from '../support/till.ts'
 
@@ -58,3 +60,26 @@ test('an upsert creates a store, changes it, adds and renames its boxes, and rep
   await upsert(till, 'Centro Nuevo', [{ externalId: 'CAJA-2', name: 'Caja 2' }])
   expect(await sandboxCall(service, 'GET', '/_sandbox/requests')).toMatchObject({ requests: [] })
 })
+
+test.each([
+  ['store', '/users/', 'PUT', ['Norte', 'Sur'], ['Caja 1', 'Caja 1']],
+  ['box', '/v2/pos/', 'PATCH', ['Centro', 'Centro'], ['Caja A', 'Caja B']],
+] as const)(
+  'two changes of a %s at the same time leave it as the provider has it',
+  async (what, path, method, names, boxes) => {
+    const till = await enrol(service, `two of a ${what}`, what === 'box' ? '1302' : '1301')
+    const make = (index: 0 | 1) =>
+      upsert(till, names[index], [{ externalId: 'CAJA-1', name: boxes[index] }])
+    await upsert(till, 'Centro', [{ externalId: 'CAJA-1', name: 'Caja 1' }])
+    await forgetRequests(service)
+    // The first answer would arrive after the second change has ended.
+    await setFaults(service, { path, method, kind: 'latency_after', delay_ms: 200, count: 1 })
+    const first = make(0)
+    await expect.poll(async () => (await providerCalls(service, [method])).length).toBe(1)
+    await make(1).catch(() => undefined)
+    await first
+    const there = await atProvider(service, till.mpUserId)
+    const here = (await call(service, { url: '/stores/SUC-1', token: till.key })).json()
+    expect([here.name, here.pos[0].name]).toEqual([there.stores[0]?.name, there.pos[0]?.name])
+  },
+)

@@ -220,7 +220,7 @@ async function keepRest(
  *
  * @throws NOT_FOUND
  */
-async function aloneWith<T>(
+export async function aloneWith<T>(
   deps: PaymentDeps,
   client: ClientName,
   storeExternalId: string,

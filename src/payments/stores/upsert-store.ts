@@ -13,14 +13,15 @@ import {
 import { recordSuccess } from '../audit/activity.ts'
 import { callForClient } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { addPos, createStore } from './manage-stores.ts'
+import { addPos, aloneWith, createStore } from './manage-stores.ts'
 import type { NewPos, NewStore } from './planned-stores.ts'
 
 /**
  * Makes a store and its boxes match the request: creates what is missing and changes what differs. It may be repeated: what
- * matches is not changed. Boxes that are not named stay.
+ * matches is not changed. Boxes that are not named stay. One request at a time changes a store, so that the row has the name that
+ * the provider got last.
  *
- * @throws like createStore, and CONFLICT when a box belongs to another store
+ * @throws like createStore, and CONFLICT when a box belongs to another store or another request works on this store
  */
 export async function upsertStore(
   deps: PaymentDeps,
@@ -34,10 +35,17 @@ export async function upsertStore(
     await createStore(deps, client, request, actor)
     return
   }
-  const isSame =
-    known.name === store.name && canonicalJson(known.location) === canonicalJson(store.location)
-  if (!isSame) await changeStore(deps, client, known, store, actor)
+  if (!isAsWanted(known, store)) {
+    await aloneWith(deps, client, store.externalId, async (found) => {
+      if (isAsWanted(found.store, store)) return
+      await changeStore(deps, client, found.store, store, actor)
+    })
+  }
   await upsertPos(deps, client, store.externalId, pos, actor)
+}
+
+function isAsWanted(row: StoreRow, { name, location }: NewStore): boolean {
+  return row.name === name && canonicalJson(row.location) === canonicalJson(location)
 }
 
 /**
@@ -66,12 +74,17 @@ export async function upsertPos(
     }
   }
   if (missing.length > 0) await addPos(deps, client, storeExternalId, missing, actor)
-  for (const box of pos) {
-    const row = byId.get(box.externalId)
-    if (row?.state === 'active' && row.name !== box.name) {
-      await changePos(deps, client, row, box.name, actor)
+  const nameOf = new Map(pos.map((box) => [box.externalId, box.name]))
+  const toRename = (boxes: readonly PosRow[]) =>
+    boxes.filter(
+      ({ state, name, external_id: id }) => state === 'active' && name !== (nameOf.get(id) ?? name),
+    )
+  if (toRename(known).length === 0) return
+  await aloneWith(deps, client, storeExternalId, async (found) => {
+    for (const row of toRename(found.pos)) {
+      await changePos(deps, client, row, nameOf.get(row.external_id) as string, actor)
     }
-  }
+  })
 }
 
 async function changeStore(
