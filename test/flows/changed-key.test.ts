@@ -181,3 +181,62 @@ test('a delete under the new key goes to a destination that has the item of the 
   await flows.delivered()
   expect(got(name).at(-1)).toMatchObject({ method: 'DELETE', path: `/${name}/A` })
 })
+
+test('after a resume under another key an unsent change of the old key is sent under the new key, and only there', async () => {
+  const name = 'unsent'
+  const define = async (key: string) => {
+    const flow = patientFlow(name, target.url, { startPaused: false, item: { key } }) as {
+      destinations: object[]
+    }
+    const request = { method: 'PUT', url: `${target.url}/${name}/{body.sku}` }
+    const destinations = flow.destinations.map((one) => ({ ...one, request }))
+    await flows.write(`${name}.flow.yaml`, { ...flow, destinations })
+    await flows.call('POST', '/flows/reload')
+  }
+  const put = async (...prices: number[]) => {
+    const items = prices.map((price, place) => ({ id: `${place}`, sku: `S-${place}`, price }))
+    await flows.write(`${name}.json`, items)
+    await flows.call('POST', `/sync/${name}`)
+    await flows.delivered()
+  }
+  const prices = () =>
+    got(name)
+      .slice(tried)
+      .map(({ body }) => body as { sku: string; price: number })
+      .map(({ sku, price }) => `${sku}=${price}`)
+  let tried = 0
+  await define('id')
+  await put(1, 1, 1)
+  target.answer(({ body }) => ((body as { price?: number }).price === 2 ? 503 : 200))
+  await put(2, 2, 1)
+  tried = got(name).length
+  await define('sku')
+  await put(2, 2, 1)
+  await flows.call('POST', `/flow/${name}/resume`)
+  await put(2, 2, 1)
+  target.answer(200)
+  await put(3, 2, 1)
+  await flows.call('POST', `/flow/${name}/try`)
+  await flows.delivered()
+  await put(3, 2, 1)
+  // Polls may come between, so a change may be tried again before it arrives.
+  expect(
+    prices()
+      .filter((one) => one.startsWith('S-0'))
+      .at(-1),
+  ).toBe('S-0=3')
+  expect(
+    prices()
+      .filter((one) => one.startsWith('S-1'))
+      .at(-1),
+  ).toBe('S-1=2')
+  expect(prices().filter((one) => one.startsWith('S-2'))).toEqual([])
+  const { db } = flows.service.database
+  const open = await db
+    .selectFrom('deliveries')
+    .select(['pk', 'state'])
+    .where('flow', '=', name)
+    .where('state', '<>', 'done')
+    .execute()
+  expect(open).toEqual([])
+})

@@ -6,9 +6,14 @@ import {
   endApprovals,
   listApprovals,
 } from '../../repositories/flows/approvals.ts'
-import { deletedHash } from '../../repositories/flows/deliveries.ts'
+import { deletedHash, endUnsent, listUnsent } from '../../repositories/flows/deliveries.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
-import { countItems, deleteHashes, listPksAfter } from '../../repositories/flows/flow-items.ts'
+import {
+  countItems,
+  deleteHashes,
+  listPksAfter,
+  markUnread,
+} from '../../repositories/flows/flow-items.ts'
 import { requestFullScan, updateFlowState } from '../../repositories/flows/flow-state.ts'
 import {
   clearHeldDeletes,
@@ -195,17 +200,34 @@ async function forgetShown(db: Db, flow: string, seen: Pick<KeySet, 'has'>): Pro
 
 /**
  * After the first complete read with another key: forgets items stored under the old key without deleting them. They
- * are the same items under names that no longer exist.
+ * are the same items under names that no longer exist. A change that has not arrived under the old key is sent under
+ * the new one: the next read finds it.
  */
 export async function forgetMissing(
   deps: Pick<PollDeps, 'database' | 'now'>,
-  flow: string,
+  { flow: { name: flow }, read }: Pick<FlowRuntime, 'flow' | 'read'>,
   lease: HeldLease,
-  seen: Pick<KeySet, 'has'>,
+  { seen, destinations }: { seen: Pick<KeySet, 'has'>; destinations: readonly string[] },
 ): Promise<void> {
   for await (const pks of missingItems(deps.database.db, flow, seen)) {
+    if (pks.length === 0) continue
+    // Outside of the transaction, because a filter takes time and the embedded database has one connection.
+    const unsent = new Set<string>()
+    for (const destination of destinations) {
+      for (const content of await listUnsent(deps.database.db, { flow, destination }, pks)) {
+        const made = await read(content)
+        if ('item' in made && seen.has(made.item.pk)) unsent.add(made.item.pk)
+      }
+    }
     await underLease(deps, lease, async (trx) => {
       await deleteHashes(trx, flow, pks)
+      if (unsent.size > 0) {
+        await markUnread(trx, flow, [...unsent])
+        await requestFullScan(trx, flow)
+      }
+      for (const destination of destinations) {
+        await endUnsent(trx, { flow, destination }, pks, deps.now())
+      }
     })
   }
 }

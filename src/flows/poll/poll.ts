@@ -190,7 +190,10 @@ export async function pollOnce(
       progress.counts.deleted = await sendDeletes(deps, runtime, lease, found)
       progress.changes += progress.counts.deleted
     }
-    if (!sendRules.sendsNewItems) await forgetMissing(deps, flow.name, lease, seen)
+    if (!sendRules.sendsNewItems) {
+      const destinations = Object.keys(state.destination_identities).sort()
+      await forgetMissing(deps, runtime, lease, { seen, destinations })
+    }
     await finish(deps, runtime, lease, state, isFull, progress)
   } catch (error) {
     // A source that is broken off throws its own error. The lost lease is what matters.

@@ -331,6 +331,20 @@ export async function delayDeliveries(
     where ctid = any (array(select place from locked))`.execute(trx)
 }
 
+/** The content of the items whose deliveries have not arrived, except deletes. */
+export async function listUnsent(
+  db: Db,
+  { flow, destination }: DeliveryTarget,
+  pks: readonly string[],
+): Promise<Record<string, unknown>[]> {
+  const { rows } = await sql<Pick<PendingDelivery, 'payload'>>`
+    select payload from deliveries
+    where ${isOneOf({ flow, destination }, pks)} and ${isUnsent}`.execute(db)
+  return rows.flatMap(({ payload }) => (payload ? [payload] : []))
+}
+
+const isUnsent = sql<boolean>`(kind = 'upsert' and state in ('waiting', 'failed'))`
+
 /**
  * Ends the deliveries of these items that have not arrived, except deletes. A row stays if the destination may have the
  * item: a later delete needs it. Rows are locked in key order.
@@ -345,7 +359,7 @@ export async function endUnsent(
     Pick<PendingDelivery, 'delivered_hash' | 'may_have_arrived'> & { pk: string }
   >`
     select pk, delivered_hash, may_have_arrived from deliveries
-    where ${isOneOf({ flow, destination }, pks)} and kind = 'upsert' and state in ('waiting', 'failed')
+    where ${isOneOf({ flow, destination }, pks)} and ${isUnsent}
     order by pk
     for update`.execute(trx)
   const [kept, others] = [rows.filter(mayBeThere), rows.filter((row) => !mayBeThere(row))]
