@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import {
   auditOf,
   clearFaults,
@@ -405,6 +405,61 @@ test('of a case that names several payments none can be refunded', async () => {
     expect([refused.statusCode, refused.json().code]).toEqual([409, 'ORDER_NOT_REFUNDABLE'])
     expect(refused.json().error).toContain('charge-back')
   }
+})
+
+test('a case that names two sales of a shop is one case, and both follow its decision', async () => {
+  const till = await openOwnShop(service, 'one case of two')
+  const orders = [await sell(service, till, 'A-1'), await sell(service, till, 'A-2')]
+  await service.paymentWatch.watchOnce()
+  service.clock.advance(20 * dayMs)
+  const opened: Case[] = []
+  for (const orderId of orders) {
+    const { mp_order_id } = await orderRow(service, orderId)
+    opened.push(await dispute({ order_id: mp_order_id, webhooks: 'none' }))
+  }
+  const [one] = opened as [Case, Case]
+  const odd = { payments: opened.flatMap(({ payments }) => payments) }
+  await decide(one.id, { do: 'documentation', webhooks: 'none', odd })
+  const { chargebacks } = service.deps.provider
+  const { search } = chargebacks
+  onTestFinished(() => {
+    chargebacks.search = search
+  })
+  chargebacks.search = async () => [one.id]
+  await catchUp()
+  await catchUp()
+  const list = await listOf(till)
+  expect(list).toMatchObject({ total: 1, chargebacks: [{ case_id: one.id, state: 'open' }] })
+  const found = await actionsOf(till.client)
+  await catchUp()
+  expect(await actionsOf(till.client)).toEqual(found)
+  await decide(one.id, { do: 'win', webhooks: 'none' })
+  await watchAfter(service, dayMs)
+  await catchUp()
+  expect(await listOf(till)).toMatchObject({
+    total: 1,
+    chargebacks: [{ id: list.chargebacks[0].id, state: 'won' }],
+  })
+  for (const orderId of orders) {
+    expect((await refund(service, till, orderId)).json().error).not.toContain('charge-back')
+  }
+})
+
+test('the decision of a case is stored whichever of its payments it was found by', async () => {
+  const { till, orderId, mpOrderId } = await withSale('found by the second')
+  const other = await sell(service, till, 'A-2')
+  await watchAfter(service, 5 * 60_000)
+  const [first, second] = [await orderRow(service, orderId), await orderRow(service, other)].map(
+    ({ payments }) => Number(payments[0]?.referenceId),
+  )
+  const { id } = await dispute({ order_id: mpOrderId, odd: { payments: [second, first] } })
+  await deliverCase(id, till.mpUserId)
+  await decide(id, { do: 'lose', odd: { payments: [first, second] } })
+  await deliverCase(id, till.mpUserId)
+  expect(await listOf(till)).toMatchObject({
+    total: 1,
+    chargebacks: [{ state: 'lost', payment_id: String(second), order_id: other }],
+  })
 })
 
 test('the refund of a disputed payment without an order is refused too', async () => {

@@ -4,6 +4,7 @@ import { type ProviderChargeback, stateOfCase } from '../../domain/chargeback.ts
 import { pointFromCents } from '../../domain/money.ts'
 import {
   type ChargebackRow,
+  deleteChargebackWithoutCase,
   insertChargeback,
   lockChargebacksOf,
   updateChargeback,
@@ -52,7 +53,8 @@ export async function saveWithoutCase(
 
 /**
  * Stores a case as the provider shows it. `coverage_applied` is the decision; a case that is open again after one is open here
- * too. The sale of the payment does not change.
+ * too. A case that names several payments has one row, of the payment by which it was found. The sale of the payment does not
+ * change.
  */
 export async function saveCase(
   deps: PaymentDeps,
@@ -62,10 +64,11 @@ export async function saveCase(
   const now = deps.now()
   const { client, payment_id: paymentId } = payment
   await deps.database.transaction(async (trx) => {
-    const rows = await lockChargebacksOf(trx, client, paymentId)
-    const known =
-      rows.find(({ case_id: id }) => id === shown.caseId) ??
-      rows.find(({ case_id: id }) => id === null)
+    const rows = await lockChargebacksOf(trx, client, paymentId, shown.caseId)
+    const ofCase = rows.find(({ case_id: id }) => id === shown.caseId)
+    const known = ofCase ?? rows.find(({ case_id: id }) => id === null)
+    // The row of the case stands for all payments that it names.
+    if (ofCase) await deleteChargebackWithoutCase(trx, client, paymentId)
     if (known && isOlder(shown, known)) return
     const before = known ?? newRow(payment, shown.caseId, now)
     const after = { ...before, ...changeOf(before, payment, shown, now) }
@@ -143,7 +146,9 @@ function changeOf(
   return {
     case_id: shown.caseId,
     payment_ids: shown.paymentIds,
-    order_id: payment.order_id ?? before.order_id,
+    ...(payment.payment_id === before.payment_id && {
+      order_id: payment.order_id ?? before.order_id,
+    }),
     amount_cents: shown.amount.cents ?? before.amount_cents,
     amount_text: shown.amount.text ?? before.amount_text,
     currency: shown.currency ?? before.currency,

@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { ChargebacksTable } from '../../db/tables.ts'
@@ -24,11 +24,15 @@ export async function findChargebackAnyhow(
   return one.executeTakeFirst()
 }
 
-/** All rows of a payment, with and without a case. The payment is locked: one process at a time adds a row to it. */
+/**
+ * All rows of a payment, with and without a case, and that of a case which may have been found by another payment. The payment and
+ * the case are locked: one process at a time adds a row to it.
+ */
 export async function lockChargebacksOf(
   trx: Trx,
   client: ClientName,
   paymentId: string,
+  caseId?: string,
 ): Promise<ChargebackRow[]> {
   await trx
     .selectFrom('provider_payments')
@@ -41,8 +45,33 @@ export async function lockChargebacksOf(
     .selectFrom('chargebacks')
     .selectAll()
     .where('client', '=', client)
-    .where('payment_id', '=', paymentId)
+    .where((eb) =>
+      eb.or([
+        namesPayment(sql.val(paymentId)),
+        ...(caseId === undefined ? [] : [eb('case_id', '=', caseId)]),
+      ]),
+    )
     .orderBy('id')
+    .forUpdate()
+    .execute()
+}
+
+/** Whether a row is of this payment, or of a case that names it. */
+function namesPayment(paymentId: RawBuilder<unknown>): RawBuilder<boolean> {
+  return sql<boolean>`(chargebacks.payment_id = ${paymentId} or jsonb_exists(chargebacks.payment_ids, ${paymentId}))`
+}
+
+/** Deletes the row that stands for a payment whose case was not known. */
+export async function deleteChargebackWithoutCase(
+  trx: Trx,
+  client: ClientName,
+  paymentId: string,
+): Promise<void> {
+  await trx
+    .deleteFrom('chargebacks')
+    .where('client', '=', client)
+    .where('payment_id', '=', paymentId)
+    .where('case_id', 'is', null)
     .execute()
 }
 
@@ -116,7 +145,7 @@ export async function listChargedBackPayments(
           selectFrom('chargebacks')
             .select('chargebacks.id')
             .whereRef('chargebacks.client', '=', 'provider_payments.client')
-            .whereRef('chargebacks.payment_id', '=', 'provider_payments.payment_id'),
+            .where(namesPayment(sql.ref('provider_payments.payment_id'))),
         ),
       ),
     )
