@@ -67,7 +67,7 @@ export async function saveCase(
     const rows = await lockChargebacksOf(trx, client, paymentId, shown.caseId)
     const ofCase = rows.find(({ case_id: id }) => id === shown.caseId)
     const known = ofCase ?? rows.find(({ case_id: id }) => id === null)
-    // The row of the case stands for all payments that it names.
+    // A case has one row for all payments that it names.
     if (ofCase) await deleteChargebackWithoutCase(trx, client, paymentId)
     if (known && isOlder(shown, known)) return
     const before = known ?? newRow(payment, shown.caseId, now)

@@ -61,7 +61,7 @@ function namesPayment(paymentId: RawBuilder<unknown>): RawBuilder<boolean> {
   return sql<boolean>`(chargebacks.payment_id = ${paymentId} or jsonb_exists(chargebacks.payment_ids, ${paymentId}))`
 }
 
-/** Deletes the row that stands for a payment whose case was not known. */
+/** Deletes the row of a payment whose case was not known. */
 export async function deleteChargebackWithoutCase(
   trx: Trx,
   client: ClientName,
