@@ -181,3 +181,68 @@ test.each(['adopt', 'refund'])(
     expect(orders).toMatchObject([{ order_id: orderId, status: 'processed', refunds: [] }])
   },
 )
+
+/** A paid order that a restored backup lacks: its payment was found as an unclaimed one before the order. */
+async function paymentOfLostOrder(client: string) {
+  const till = await openOwnShop(service, client)
+  const { order_id } = (await charge(service, till, { reference: 'R-1', amount: '1000,00' })).json()
+  const mpOrderId = String(ordersAtProvider(service, till)[0]?.id)
+  const { db } = service.database
+  for (const table of ['order_events', 'order_operations', 'idempotency_keys'] as const) {
+    await db.deleteFrom(table).where('order_id', '=', order_id).execute()
+  }
+  await db.deleteFrom('orders').where('id', '=', order_id).execute()
+  await sandboxCall(service, 'POST', `/_sandbox/orders/${mpOrderId}/act`, payByCard)
+  await watchAfter(service, 5 * minuteMs)
+  const [orphan] = await orphansOf(till)
+  return { till, mpOrderId, orphan }
+}
+
+async function ordersOf(till: Till) {
+  return (await call(service, { url: '/orders', token: till.key })).json().orders
+}
+
+const adoptBody = { reason: 'por prueba' }
+
+test('an unclaimed payment ends when its order is found hours later, though the payment does not change', async () => {
+  const { till, mpOrderId, orphan } = await paymentOfLostOrder('found hours later')
+  await watchAfter(service, 180 * minuteMs)
+  expect((await readOrder(service, till, mpOrderId)).json().status).toBe('processed')
+  await watchAfter(service, 5 * minuteMs)
+  const [order] = await ordersOf(till)
+  expect(order.net).toMatchObject({ gross: '1000.00', net: '940.10' })
+  expect(await paymentRow(till, orphan.payment_id)).toMatchObject({ order_id: order.order_id })
+  expect(await orphansOf(till)).toMatchObject([{ id: orphan.id, state: 'dismissed' }])
+})
+
+test.each(['request', 'webhook'])(
+  'a charge that a person adopted is not counted again when its order is found by a %s',
+  async (by) => {
+    const { till, mpOrderId, orphan } = await paymentOfLostOrder(`adopted before the ${by}`)
+    const url = `/orphans/${orphan.id}/adopt`
+    const { order_id } = (await call(service, { url, token: till.key, body: adoptBody })).json()
+    if (by === 'webhook') await deliver(service, { dataId: mpOrderId })
+    else await readOrder(service, till, mpOrderId)
+    await watchAfter(service, 5 * minuteMs)
+    expect(await ordersOf(till)).toMatchObject([{ order_id, paid_amount: '1000.00' }])
+    expect((await close(service, till)).state).toBe('agreed')
+  },
+)
+
+test('a payment whose order is found while a person adopts it is counted once', async () => {
+  const { till, mpOrderId, orphan } = await paymentOfLostOrder('found during adoption')
+  const { orders } = service.deps.provider
+  const { get } = orders
+  orders.get = async (...given) => {
+    orders.get = get
+    const shown = await get(...given)
+    await readOrder(service, till, mpOrderId)
+    return shown
+  }
+  const url = `/orphans/${orphan.id}/adopt`
+  const refused = await call(service, { url, token: till.key, body: adoptBody })
+  expect([refused.statusCode, refused.json().code]).toEqual([409, 'ORPHAN_SETTLED'])
+  await watchAfter(service, 5 * minuteMs)
+  expect(await ordersOf(till)).toMatchObject([{ mp_order_id: mpOrderId, paid_amount: '1000.00' }])
+  expect(await orphansOf(till)).toMatchObject([{ state: 'dismissed' }])
+})

@@ -37,6 +37,7 @@ import {
   noteFoundOrder,
   type PosWithStore,
 } from '../../repositories/stores/store-queries.ts'
+import { findAdoptedAs } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
@@ -56,7 +57,7 @@ import { applyEvidence, type EvidenceSource } from './state-from-provider.ts'
  * would sooner or later be canceled.
  */
 export type Adoption =
-  /** `known`: a row with its id existed. `confirmed`: the row of an unanswered creation. `adopted`: a new row. */
+  /** `known`: a row existed, with its id or made of its payment. `confirmed`: the row of an unanswered creation. `adopted`: a new row. */
   | { kind: 'known' | 'confirmed' | 'adopted'; order: OrderRow }
   | { kind: 'foreign' }
   /** The account has no such order. */
@@ -200,7 +201,8 @@ export async function adoptForClient(
     if (!(error instanceof ProviderError)) throw error
     throw new AppError('SERVICE_UNAVAILABLE', { cause: error })
   })
-  if (adoption.kind === 'absent')
+  const isUnderOtherId = adoption.kind === 'known' && adoption.order.mp_order_id !== mpOrderId
+  if (adoption.kind === 'absent' || isUnderOtherId)
     deps.foreignOrders.add(mpOrderId, mpUserId, deps.now(), absentForMs)
 }
 
@@ -351,6 +353,10 @@ async function adopt(
     if (!(await noteFoundOrder(trx, client, box.id))) return 'foreign'
     const waiting = await findWaiting(trx, account, content)
     if (waiting) return { waiting }
+    // A person has recorded this charge by its payment: another order would count it twice.
+    const numbers = evidence.payments.flatMap(({ referenceId }) => referenceId ?? [])
+    const counted = await findAdoptedAs(trx, client, numbers)
+    if (counted) return { counted }
     const now = deps.now()
     const site = await findSite(trx, account.mpUserId)
     const text = await erpReference(trx, account, content.reference)
@@ -427,6 +433,7 @@ async function adopt(
     return { order }
   })
   if (adoption === 'foreign') return { kind: 'foreign' }
+  if (adoption.counted) return { kind: 'known', order: adoption.counted }
   if (adoption.waiting) return confirm(deps, adoption.waiting, found, source)
   const { order } = adoption
   deps.log.warn(

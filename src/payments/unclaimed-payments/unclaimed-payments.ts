@@ -14,6 +14,7 @@ import {
 import {
   findOrphan,
   insertOrphan,
+  isNamedByOrder,
   linkPayment,
   listOrphanPayments,
   listPaymentsWithoutOrder,
@@ -72,11 +73,9 @@ export async function findOrphans(
 }
 
 async function isPerhapsOurs(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<boolean> {
-  const soldMs = payment.sold_at.getTime()
   const open = await listUnsettledOrders(deps.database.db, payment.client, {
     amountCents: payment.amount_cents as number,
-    from: new Date(soldMs - orderBeforeMs),
-    to: new Date(soldMs + orderAfterMs),
+    ...timeOfOrder(payment),
   })
   let isUnsettled = false
   for (const order of open) {
@@ -85,6 +84,12 @@ async function isPerhapsOurs(deps: PaymentDeps, payment: ProviderPaymentRow): Pr
     isUnsettled ||= after.paid_cents === 0 && (stale || !isKnown)
   }
   return isUnsettled
+}
+
+/** When the order of a payment can have been made. */
+function timeOfOrder({ sold_at: soldAt }: Pick<ProviderPaymentRow, 'sold_at'>) {
+  const soldMs = soldAt.getTime()
+  return { from: new Date(soldMs - orderBeforeMs), to: new Date(soldMs + orderAfterMs) }
 }
 
 async function note(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<void> {
@@ -223,6 +228,8 @@ export async function adoptOrphan(
       const now = (await lockOrphan(trx, client, id)) as OrphanRow
       if (now.state === 'adopted') return { orphan: now, order: undefined }
       if (now.state !== 'open') throw new AppError('ORPHAN_SETTLED')
+      // Its order may have been found since the payment was read.
+      if (await isNamedByOrder(trx, now, timeOfOrder(now))) throw new AppError('ORPHAN_SETTLED')
       const row = await insertOrder(trx, orderOf(deps, now, payment, reference))
       await insertOrderEvent(trx, {
         order_id: row.id,

@@ -2,10 +2,14 @@ import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { isOwn } from '../../domain/money.ts'
+import type { Payment } from '../../domain/order.ts'
 import { throughStatuses } from '../../domain/order-state.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 
-/** Paid orders that changed since, with a payment that they do not name, or with a further payment that they name. */
+/**
+ * Paid orders that changed since, with a payment that they do not name, or that name a further payment of theirs or a payment
+ * without an order.
+ */
 export async function listOrdersToSeparate(
   db: Db,
   client: ClientName,
@@ -23,7 +27,8 @@ export async function listOrdersToSeparate(
     union
     select changed.id from changed, jsonb_array_elements(changed.payments) named
       join provider_payments payment on payment.client = ${client} and payment.payment_id = named ->> 'referenceId'
-    where payment.surplus_of = changed.id and payment.order_id is null and named -> 'isSurplus' is null
+    where payment.order_id is null and (payment.surplus_of = changed.id or payment.surplus_of is null)
+      and payment.status = any(${throughStatuses}::text[]) and named -> 'isSurplus' is null
     limit 200`.execute(db)
   return rows.map(({ id }) => id)
 }
@@ -59,7 +64,7 @@ export async function listUnpaidWithPayment(
 /**
  * Separates further payments from their orders. An order's own payment is the one it names, or the first if it names
  * none. Nothing is separated while an order is open, or before the named payment was read. A payment that its order
- * names later is linked again: the ids of these orders are returned.
+ * names later is linked to it, as is one that was read before its order was known: the ids of these orders are returned.
  */
 export async function separateSurplus(
   trx: Trx,
@@ -79,6 +84,9 @@ export async function separateSurplus(
     .execute()
   if (orders.length === 0) return []
   const ids = orders.map(({ id }) => id)
+  const ownOf = ({ payments }: { payments: Payment[] }) =>
+    payments.filter(isOwn).flatMap(({ referenceId }) => referenceId ?? [])
+  const named = orders.flatMap(ownOf)
   const rows = await trx
     .selectFrom('provider_payments')
     .select(['payment_id', 'order_id', 'surplus_of'])
@@ -88,6 +96,11 @@ export async function separateSurplus(
       eb.or([
         eb('order_id', 'in', ids),
         eb.and([eb('surplus_of', 'in', ids), eb('order_id', 'is', null)]),
+        eb.and([
+          sql<boolean>`payment_id = any(${named}::text[])`,
+          eb('order_id', 'is', null),
+          eb('surplus_of', 'is', null),
+        ]),
       ]),
     )
     .orderBy('sold_at')
@@ -95,9 +108,11 @@ export async function separateSurplus(
     .execute()
   const linkedAgain: string[] = []
   for (const { id, payments, paid_cents: paidCents } of orders) {
-    const own = new Set(payments.filter(isOwn).flatMap(({ referenceId }) => referenceId ?? []))
+    const own = new Set(ownOf({ payments }))
     const isNamed = ({ payment_id }: { payment_id: string }) => own.has(payment_id)
-    const ofOrder = rows.filter((row) => row.order_id === id || row.surplus_of === id)
+    const ofOrder = rows.filter(
+      (row) => (row.order_id ?? row.surplus_of) === id || (isAlone(row) && isNamed(row)),
+    )
     const hasNamed = ofOrder.some(isNamed)
     // The payment that the order names is not read yet, so the further ones are not known.
     if (!hasNamed && paidCents > 0 && own.size > 0) continue
@@ -110,6 +125,10 @@ export async function separateSurplus(
     linkedAgain.push(id)
   }
   return linkedAgain
+}
+
+function isAlone(row: { order_id: string | null; surplus_of: string | null }): boolean {
+  return row.order_id === null && row.surplus_of === null
 }
 
 function idsOf(rows: readonly { payment_id: string }[]): string[] {

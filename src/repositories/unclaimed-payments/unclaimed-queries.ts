@@ -69,6 +69,20 @@ export async function listUnsettledOrders(
   )
 }
 
+/** Whether an order of this time names the payment as its own. */
+export async function isNamedByOrder(
+  trx: Trx,
+  { client, payment_id: paymentId }: Pick<OrphanRow, 'client' | 'payment_id'>,
+  { from, to }: { from: Date; to: Date },
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from orders, jsonb_array_elements(payments) named
+    where client = ${client} and created_at >= ${from}::timestamptz and created_at <= ${to}::timestamptz
+      and named ->> 'referenceId' = ${paymentId} and named -> 'isSurplus' is null
+    limit 1`.execute(trx)
+  return rows.length > 0
+}
+
 /** The number of open unclaimed payments, of a client or of all. */
 export async function countOpenOrphans(
   db: Db,
@@ -131,6 +145,28 @@ export async function lockOrphan(
   id: string,
 ): Promise<OrphanRow | undefined> {
   return orphan(trx, client, id).forUpdate().executeTakeFirst()
+}
+
+/**
+ * The order that a person adopted one of these payments as. Their unclaimed payments are locked, so that none is adopted meanwhile.
+ */
+export async function findAdoptedAs(
+  trx: Trx,
+  client: ClientName,
+  paymentIds: readonly string[],
+): Promise<OrderRow | undefined> {
+  if (paymentIds.length === 0) return undefined
+  const orphans = await trx
+    .selectFrom('orphans')
+    .select('order_id')
+    .where('client', '=', client)
+    .where('payment_id', 'in', [...paymentIds])
+    .orderBy('id')
+    .forUpdate()
+    .execute()
+  const orderId = orphans.find(({ order_id }) => order_id !== null)?.order_id
+  if (orderId == null) return undefined
+  return trx.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirst()
 }
 
 export async function settleOrphan(
