@@ -48,10 +48,13 @@ function settle(till: Till, id: string, how: string, body: object = {}) {
 }
 
 /** An order of 100,00 with two approved payments; `in_order`: whether the order itself lists both. */
-async function paidTwice(name: string, { in_order }: { in_order: boolean }) {
+async function paidTwice(
+  name: string,
+  { in_order, method = 'credit_card' }: { in_order: boolean; method?: string },
+) {
   const till = await openOwnShop(service, name)
   const orderId = await sell(service, till, 'A-1', { amount: '100,00' })
-  await act(service, orderId, { ...again, in_order })
+  await act(service, orderId, { ...again, in_order, payment_method_type: method })
   await watchAfter(service, 5 * 60_000)
   const [order] = ordersAtProvider(service, till)
   const surplus = String(order?.payments[1]?.reference_id)
@@ -305,4 +308,17 @@ test('an order that names the later one of two payments is paid by that one, and
       [second, [orderId, null]],
     ]),
   )
+})
+
+test('an order with a further payment counts under the method of its own payment', async () => {
+  const how = { in_order: true, method: 'debit_card' }
+  const { till, orderId } = await paidTwice('sales by method', how)
+  await readOrder(service, till, orderId)
+  const at = service.clock.now().getTime()
+  const url = `/sales-over-time?group=method&from=${new Date(at - 86_400_000).toISOString()}&to=${new Date(at).toISOString()}`
+  const { groups } = (await call(service, { url, token: till.key })).json()
+  expect(groups).toMatchObject([
+    { key: 'credit_card', paid: 1, difference: '0.00' },
+    { key: 'debit_card', paid: 0, difference: '100.00' },
+  ])
 })

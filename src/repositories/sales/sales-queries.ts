@@ -109,7 +109,13 @@ async function listAttempts<Row>(
 function groupKeys(group: SalesGroup, timeZone: string) {
   if (group === 'method') {
     const ofPayment = sql`coalesce(payment.method_type, 'unknown')`
-    const ofOrder = sql`coalesce(orders.payments->-1->>'methodType', 'unknown')`
+    // The payment that a closing names, too: the order's own one that was paid, or else the last of its own.
+    const ofOrder = sql`coalesce(case when jsonb_array_length(orders.payments) > 1 then (
+        select one ->> 'methodType' from jsonb_array_elements(orders.payments) with ordinality as own (one, place)
+        where one -> 'isSurplus' is null
+        order by one ->> 'paidCents' is null, case when one ->> 'paidCents' is null then -place else place end
+        limit 1
+      ) else orders.payments->0->>'methodType' end, 'unknown')`
     return { ofOrder, ofOrderPayment: ofPayment, ofPayment }
   }
   const dayOf = (at: string) => {
