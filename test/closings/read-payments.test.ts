@@ -12,6 +12,7 @@ import {
   forgetRequests,
   newAccount,
   openOwnShop,
+  orderRow,
   providerRequests,
   refund,
   retireShops,
@@ -20,6 +21,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
+  changeAccount,
   charge,
   createStore,
   enrol,
@@ -388,4 +390,22 @@ test('a page of an earlier time span does not advance a read that was begun agai
     ends_at: new Date(read.ends_at.getTime() + 60_000),
     finished_at: null,
   })
+})
+
+test('what changed at an account while the client was connected to another one is read after its return', async () => {
+  const till = await openOwnShop(service, 'there and back')
+  const orderId = await pay(till, 'A-1')
+  await watchAfter(5 * 60_000)
+  const { mp_order_id } = await orderRow(service, orderId)
+  await changeAccount(service, till, newAccount())
+  await watchAfter(60_000)
+  await sandboxCall(service, 'POST', '/_sandbox/chargebacks', {
+    order_id: mp_order_id,
+    webhooks: 'none',
+  })
+  await watchAfter(3 * dayMs)
+  await changeAccount(service, till, String(till.mpUserId))
+  await watchAfter(60_000)
+  await watchAfter(5 * 60_000)
+  expect(await paymentsOf(till)).toMatchObject([{ order_id: orderId, status: 'charged_back' }])
 })

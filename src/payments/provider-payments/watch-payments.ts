@@ -6,6 +6,7 @@ import { findNextCheck, markUnreachable } from '../../repositories/closings/clos
 import { listConnectedClients } from '../../repositories/connection/connection-queries.ts'
 import {
   beginReadAgain,
+  exchangeRead,
   findRead,
   planRead,
 } from '../../repositories/provider-payments/payment-reads.ts'
@@ -191,8 +192,10 @@ async function followChanges(
         mp_store_id: null,
       })
     } else if (read.mp_user_id !== mpUserId) {
-      const from = new Date(nowMs - firstReachMs)
-      await beginReadAgain(db, read, { mpUserId, from, to: new Date(surelyMs) })
+      // After its return to an account the client's read continues where it was.
+      const accounts = { from: read.mp_user_id, to: mpUserId }
+      await deps.database.transaction((trx) => exchangeRead(trx, name, accounts))
+      continue
     } else if (read.finished_at) {
       const isBehind = surelyMs - read.ends_at.getTime() > longestPartMs
       if (!isBehind && nowMs - read.finished_at.getTime() < everyMs) return

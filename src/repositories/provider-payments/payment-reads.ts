@@ -89,6 +89,28 @@ export async function beginReadAgain(
     .execute()
 }
 
+/**
+ * Keeps the read of a client's former account, and continues the one that was kept of its present account. Without one there is no
+ * read of this name afterwards.
+ */
+export async function exchangeRead(
+  trx: Trx,
+  { client, name }: Name,
+  { from, to }: { from: number; to: number },
+): Promise<void> {
+  const keptName = (mpUserId: number) => `${name} ${mpUserId}`
+  const rename = (mpUserId: number, before: string, after: string) =>
+    trx
+      .updateTable('payment_reads')
+      .set({ name: after })
+      .where('client', '=', client)
+      .where('name', '=', before)
+      .where('mp_user_id', '=', mpUserId)
+      .execute()
+  await rename(from, name, keptName(from))
+  await rename(to, keptName(to), name)
+}
+
 /** Deletes the reads of a client whose names begin with `prefix`. */
 export async function deleteReads(db: Db | Trx, client: ClientName, prefix: string): Promise<void> {
   await db
