@@ -39,6 +39,8 @@ export type SendResult =
       why: Reason
       /** It arrived at some of several addresses, so a retry would duplicate it there. */
       partly?: true
+      /** The receiver answered that it does not take this message; it may take another one. */
+      isRefused?: true
       /** How long the receiver asked to wait. */
       retryAfterSeconds?: number
     }

@@ -34,7 +34,7 @@ export function openEmail(definition: EmailDefinition, deps: ChannelDeps) {
           const seconds = Math.round(deps.timeoutMs / 100) / 10
           return { ok: false, why: { code: 'MAIL_LATE', data: { seconds } } }
         }
-        return { ok: false, why: explain(error) }
+        return { ok: false, why: explain(error), ...(isRefusal(error) && { isRefused: true }) }
       }
     },
   }
@@ -77,6 +77,12 @@ const codes = {
   ESOCKET: 'MAIL_NO_CONNECTION',
   EENVELOPE: 'MAIL_ADDRESSES_REFUSED',
 } as const satisfies Record<string, ReasonCode>
+
+/** The server took the addresses, and refused the mail itself for good. */
+function isRefusal(error: unknown): boolean {
+  const { code, responseCode } = (error ?? {}) as { code?: unknown; responseCode?: unknown }
+  return code === 'EMESSAGE' && typeof responseCode === 'number' && responseCode >= 500
+}
 
 /** By code and status only, because a server may repeat the login in its text. */
 function explain(error: unknown): Reason {

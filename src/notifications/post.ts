@@ -39,10 +39,16 @@ export async function post(
         status >= 300 && status <= 399
           ? { code: 'HTTP_REDIRECT', data: { status } }
           : { code: 'HTTP_STATUS', data: { status, ...(word && { said: `(${word})` }) } },
+      ...(isRefusal(status) && { isRefused: true }),
       ...(retryAfterSeconds !== null && { retryAfterSeconds }),
     }
   } catch (error) {
     const why: Reason = error instanceof RequestFailure ? error.why : { code: 'ALERT_NOT_SENT' }
     return { ok: false, why }
   }
+}
+
+/** Timeout, Too Early and Too Many Requests concern every message. */
+function isRefusal(status: number): boolean {
+  return status >= 400 && status <= 499 && ![408, 425, 429].includes(status)
 }

@@ -44,9 +44,13 @@ const retries: BackoffPolicy = {
   jitter: 0,
 }
 
+/** After so many refusals in a row a receiver counts as one that takes nothing. */
+const refusalsAtMost = 3
+
 /**
  * Sends stored messages, one after the other for each receiver; a slow receiver delays no other. A message stays
- * until its receiver has it, so it may arrive twice under the same id. Processes on the same database share the work.
+ * until its receiver has it, so it may arrive twice under the same id. One that its receiver refuses waits alone.
+ * Processes on the same database share the work.
  */
 export function createSender(
   deps: SenderDeps,
@@ -59,15 +63,24 @@ export function createSender(
 
   const sendAll = async (receiver: string) => {
     await withLease(deps, `notifications:${receiver}`, async ({ signal }) => {
+      let refusals = 0
       for (const row of await listWaitingMessages(db, receiver, now())) {
         const channel = channelOf(receiver)
         if (!channel || stopped.signal.aborted || signal.aborted) return
-        if (!(await sendOne(channel, row, signal))) return
+        const isLast = refusals + 1 >= refusalsAtMost
+        const outcome = await sendOne(channel, row, signal, isLast)
+        if (outcome === 'all_postponed') return
+        refusals = outcome === 'sent' ? 0 : refusals + 1
       }
     })
   }
 
-  const sendOne = async (channel: Channel, row: MessageRow, signal: AbortSignal) => {
+  const sendOne = async (
+    channel: Channel,
+    row: MessageRow,
+    signal: AbortSignal,
+    isLast: boolean,
+  ): Promise<'sent' | 'postponed' | 'all_postponed'> => {
     // Written by this module.
     const message = row.message as StoredMessage
     const result = await channel.send(notificationOf(message), signal)
@@ -83,18 +96,19 @@ export function createSender(
       if (result.ok) log.info(context, 'notification sent')
       else
         log.warn({ ...context, reason: sentenceOf(result.why, 'en') }, 'notification sent in part')
-      return true
+      return 'sent'
     }
     const attempts = row.attempts + 1
     const { retryAfterSeconds } = result
     const delayMs = backoffMs(retries, attempts, { random: () => 0, retryAfterSeconds })
     const until = new Date(now().getTime() + delayMs)
-    await postponeMessages(db, row.channel, { attempts, until })
+    const isAlone = result.isRefused === true && !isLast
+    await postponeMessages(db, row.channel, { attempts, until, ...(isAlone && { id: row.id }) })
     log.warn(
       { ...context, reason: sentenceOf(result.why, 'en'), attempts, nextAttemptAt: until },
       'notification not sent; the service retries',
     )
-    return false
+    return isAlone ? 'postponed' : 'all_postponed'
   }
 
   const settled = async () => {

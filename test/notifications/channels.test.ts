@@ -189,6 +189,7 @@ test.each([
   http.answer = (response) => response.writeHead(404).end(body)
   expect(await send({ type: 'slack', url: variable('SLACK_URL') }, failed())).toEqual({
     ok: false,
+    isRefused: true,
     error,
   })
 })
@@ -275,6 +276,31 @@ test('a mail that only some addresses took is partly sent', async () => {
     error: 'the mail server refused the sender or the addresses (550)',
   })
 })
+
+test.each([
+  [552, { isRefused: true }],
+  [451, {}],
+])(
+  'a mail that the server answers with %i after its content is refused, or may be sent again',
+  async (responseCode, more) => {
+    const strict = await openMailReceiver({
+      onData: (stream, _session, done) => {
+        stream.resume()
+        stream.on('end', () => done(Object.assign(new Error('too large'), { responseCode })))
+      },
+    })
+    const channel = openChannel(
+      { type: 'email', to: ['one@acme.example'], locale: 'es' },
+      { ...deps({ smtpUrl: strict.url }), agent, timeoutMs: 5_000 },
+    )
+    expect(await channel.send(failureNotification(failed()))).toEqual({
+      ok: false,
+      why: { code: 'MAIL_NOT_ACCEPTED', data: { status: String(responseCode) } },
+      ...more,
+    })
+    await strict.close()
+  },
+)
 
 test('a mail contains in its language what failed, how often and what to do', async () => {
   await send({ type: 'email', to: 'one@acme.example' }, failed())

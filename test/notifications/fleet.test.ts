@@ -281,6 +281,21 @@ test('a receiver that is down delays no other, and gets the message when it is u
   expect(hook.calls).toHaveLength(1)
 })
 
+test('a message that its receiver refuses delays no later one', async () => {
+  // Such as one that is too large for it.
+  hook.answer = (response, { body }) =>
+    response.writeHead(body.includes('terminal_silent') ? 413 : 200).end()
+  await setState(box('acme', 'CAJA-1', 'terminal_silent'))
+  await check(30)
+  await setState(box('acme', 'CAJA-2', 'terminal_busy'))
+  await check(60)
+  expect(received()).toContain('fleet.trouble terminal_busy')
+  hook.answer = (response) => response.end()
+  await check(20 * 60)
+  expect(received().filter((one) => one.endsWith('terminal_busy'))).toHaveLength(1)
+  expect(received().at(-1)).toBe('fleet.trouble terminal_silent')
+})
+
 test('in quiet hours nothing is sent; at their end only the problems that last are notified', async () => {
   const now = service.clock.now()
   const time = (ms: number) => new Date(now.getTime() + ms).toISOString().slice(11, 16)

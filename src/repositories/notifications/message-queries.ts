@@ -167,18 +167,19 @@ export async function markMessageSent(
   )
 }
 
-/** Postpones all messages of a receiver that could not be reached. */
+/** Postpones the messages of a receiver that could not be reached, or only the one with this id. */
 export async function postponeMessages(
   db: Db,
   channel: string,
-  { attempts, until }: { attempts: number; until: Date },
+  { attempts, until, id }: { attempts: number; until: Date; id?: string },
 ): Promise<void> {
-  await db
+  let update = db
     .updateTable('alert_messages')
     .set({ attempts, next_attempt_at: until })
     .where('channel', '=', channel)
     .where('sent_at', 'is', null)
-    .execute()
+  if (id !== undefined) update = update.where('id', '=', id)
+  await update.execute()
 }
 
 /** Deletes sent messages, and unsent ones of receivers that no longer exist. */
