@@ -3,12 +3,20 @@ import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { ClientName } from '../../src/domain/client-name.ts'
 import { sign as signAt } from '../../src/payments/closings/closings.ts'
-import { clearFaults, openOwnShop, refund, retireShops, setFaults } from '../support/money.ts'
+import {
+  clearFaults,
+  newAccount,
+  openOwnShop,
+  refund,
+  retireShops,
+  setFaults,
+} from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
   asAdmin,
   call,
+  changeAccount,
   charge,
   createStore,
   pairTerminal,
@@ -454,4 +462,19 @@ test.each([
 ])('a closing of %s is refused', async (_, body, status) => {
   const till = await openOwnShop(service, `refused ${status}`)
   expect((await openClosing(service, till, body)).statusCode).toBe(status)
+})
+
+test('a day of which another account has a part is not verified', async () => {
+  const till = await openOwnShop(service, 'two accounts')
+  await sell(service, till, 'A-1')
+  await watchAfter(service, 5 * 60_000)
+  await typeCharge(service, till)
+  const moved = await changeAccount(service, till, newAccount())
+  await watchAfter(service, 5 * 60_000)
+  const closing = await close(service, moved)
+  expect(closing).toMatchObject({
+    state: 'unverified',
+    reason: 'account_changed',
+    totals: { here: { count: 1 } },
+  })
 })

@@ -119,18 +119,21 @@ async function checkClosing(
   if (readAt === 'stopped') return 'ended'
   await checkCloser(deps, shop, closing, signal)
   if (signal.aborted) return 'ended'
-  const { lines, totals, result } = await compareClosing(db, closing)
+  const { lines, totals, result, isOfOneAccount } = await compareClosing(db, closing)
   const isOpen = lines.some(({ kind }) => kind === 'pending')
   const isUnreadable = lines.some(({ there }) => there?.status === unreadableStatus)
   const whyOpen = isUnreadable ? 'payment_unreadable' : isOpen ? 'something_open' : null
   const now = deps.now()
   const again = now.getTime() - closing.created_at.getTime() < recheckForMs
-  const isUnread = readAt === 'nowhere'
+  const isNowhere = readAt === 'nowhere'
+  // The charges of a former account cannot be read.
+  const isRead = !isNowhere && isOfOneAccount
+  const whyUnread = isNowhere ? 'box_not_at_provider' : 'account_changed'
   return deps.database.transaction(async (trx) => {
     const isWritten = await finishComparison(trx, closing, {
-      state: isUnread ? 'unverified' : result,
-      reason: isUnread ? 'box_not_at_provider' : whyOpen,
-      read_at: isUnread ? null : readAt,
+      state: isRead ? result : 'unverified',
+      reason: isRead ? whyOpen : whyUnread,
+      read_at: isRead ? readAt : null,
       lines,
       totals,
       failures: 0,

@@ -1,6 +1,6 @@
 import type { Db } from '../../db/database.ts'
 import { isOwn } from '../../domain/money.ts'
-import { decisionOf } from '../../domain/order-state.ts'
+import { decisionOf, endedUnpaid, isClosedUnpaid } from '../../domain/order-state.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
 import { type ChargesQuery, readCharges } from '../../repositories/closings/closing-charges.ts'
 import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
@@ -26,15 +26,27 @@ export function readsOf({ id }: ClosingRow): string {
   return `closing ${id} `
 }
 
-/** Compares a closing's span by the records of both sides at this moment. */
-export async function compareClosing(db: Db, closing: ClosingRow): Promise<Comparison> {
+/**
+ * Compares a closing's span by the records of both sides at this moment. `isOfOneAccount`: all charges of the span were made at the
+ * account of the closing.
+ */
+export async function compareClosing(
+  db: Db,
+  closing: ClosingRow,
+): Promise<Comparison & { isOfOneAccount: boolean }> {
   const { payments, orders } = await readCharges(db, queryOf(closing))
   const late = orders.filter((order) => decisionOf(order) === 'paid_late')
   const instead = await findChargedInstead(
     db,
     late.map(({ id }) => id),
   )
-  return compareCharges({
+  const isNow = (at: Date) => at >= closing.from_at && at < closing.to_at
+  const made = [
+    ...orders.filter((order) => isNow(order.created_at) && hasMoney(order)),
+    ...payments.filter(({ sold_at, status }) => isNow(sold_at) && !endedUnpaid(status)),
+  ]
+  const isOfOneAccount = made.every(({ mp_user_id }) => mp_user_id === closing.mp_user_id)
+  const comparison = compareCharges({
     theirs: payments,
     ours: orders.map((order) => ourChargeOf(order, instead.get(order.id)?.id ?? null)),
     span: { from: closing.from_at, to: closing.to_at },
@@ -42,6 +54,12 @@ export async function compareClosing(db: Db, closing: ClosingRow): Promise<Compa
     sucursalId: closing.sucursal_id,
     declared: closing.declared,
   })
+  return { ...comparison, isOfOneAccount }
+}
+
+/** Whether money came in by an order, or still may. */
+function hasMoney({ status, paid_after_close }: OrderRow): boolean {
+  return !isClosedUnpaid(status) || paid_after_close
 }
 
 function ourChargeOf(order: OrderRow, insteadOrderId: string | null): OurCharge {
