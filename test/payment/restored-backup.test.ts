@@ -27,6 +27,7 @@ import {
   asAdmin,
   call,
   charge,
+  connect,
   createStore,
   enrol,
   openShop,
@@ -591,4 +592,45 @@ test('without the duplicate guard a forgotten sale does not answer a new equal o
     'processed',
     'created',
   ])
+})
+
+test('a webhook of a forgotten order that comes when the connection is lost waits for the next one', async () => {
+  const { till, mpOrderId } = await forgottenSale('restored, then lost', { reference: 'L-1' })
+  await sandboxCall(service, 'POST', `/_sandbox/users/${till.mpUserId}/revoke`)
+  await deliverWebhook(till, mpOrderId)
+  const { logs } = (await asAdmin(service, { url: '/admin/webhooks/logs?limit=1' })).json()
+  expect(logs).toMatchObject([
+    { status: 'failed', error_message: expect.stringMatching(/^CONNECTION_LOST/) },
+  ])
+  expect((await readOrder(service, till, mpOrderId)).statusCode).toBe(404)
+  await connect(service, till.client, String(till.mpUserId))
+  service.clock.advance(60_000)
+  await service.inbox.workDue()
+  expect(await ordersOf(till)).toMatchObject([{ mp_order_id: mpOrderId, status: 'processed' }])
+})
+
+test('a search whose connection is lost after a page continues with the orders of that page', async () => {
+  const { till, mpOrderId } = await forgottenSale('search, then lost', { reference: 'L-2' })
+  service.clock.advance(3600_000)
+  const process = await startProcess()
+  await process.orderSearch.plan()
+  const { orders } = process.deps.provider
+  const { list } = orders
+  orders.list = async (...given) => {
+    const page = await list(...given)
+    if (page.orders.some(({ evidence }) => evidence.mpOrderId === mpOrderId)) {
+      await sandboxCall(service, 'POST', `/_sandbox/users/${till.mpUserId}/revoke`)
+    }
+    // A list that does not name the application: each order is read by itself.
+    return { ...page, orders: page.orders.map((order) => ({ ...order, isOurs: null })) }
+  }
+  await process.orderSearch.searchOnce()
+  orders.list = list
+  expect(await ordersOf(till)).toEqual([])
+  await connect(service, till.client, String(till.mpUserId))
+  service.clock.advance(2 * 60_000)
+  await process.orderSearch.searchOnce()
+  service.clock.advance(3 * 60_000)
+  await process.orderSearch.searchOnce()
+  expect(await ordersOf(till)).toMatchObject([{ mp_order_id: mpOrderId, status: 'processed' }])
 })

@@ -102,7 +102,11 @@ const absentForMs = 60_000
 const readWithinMs = 10_000
 const foreignStatuses: ReadonlySet<number> = new Set([400, 403, 404])
 
-/** Reads an order without a row, and adopts it when it is ours. */
+/**
+ * Reads an order without a row, and adopts it when it is ours.
+ *
+ * @throws the reason why it could not be read, such as a lost connection: the account may have the order
+ */
 export async function adoptById(
   deps: PaymentDeps,
   account: Account,
@@ -113,9 +117,8 @@ export async function adoptById(
   const found = await withAccount(deps, account, (token) =>
     deps.provider.orders.find(token, mpOrderId, { untilMs }),
   ).catch((error) => {
-    // Not this account's order, or not an id. A client without a connection cannot answer either.
-    const isForeign = error instanceof ProviderError && foreignStatuses.has(error.status ?? 0)
-    if (isForeign || (error instanceof AppError && error.status === 409)) return undefined
+    // Not this account's order, or not an id.
+    if (error instanceof ProviderError && foreignStatuses.has(error.status ?? 0)) return undefined
     throw error
   })
   if (!found) return { kind: 'absent' }
@@ -198,9 +201,12 @@ export async function adoptForClient(
     'api',
     Math.min(untilMs, deps.stopwatch() + readWithinMs),
   ).catch((error: unknown) => {
+    // Without a connection the local records answer, and this order is not among them.
+    if (error instanceof AppError && error.status === 409) return undefined
     if (!(error instanceof ProviderError)) throw error
     throw new AppError('SERVICE_UNAVAILABLE', { cause: error })
   })
+  if (!adoption) return
   const isUnderOtherId = adoption.kind === 'known' && adoption.order.mp_order_id !== mpOrderId
   if (adoption.kind === 'absent' || isUnderOtherId)
     deps.foreignOrders.add(mpOrderId, mpUserId, deps.now(), absentForMs)
