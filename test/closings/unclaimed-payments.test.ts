@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { createSettlementFeed } from '../../src/payments/settlements/settlement-feed.ts'
 import {
   auditOf,
@@ -245,4 +245,22 @@ test('an ERP that reads the changes of movements gets the order of an adopted pa
   const { order_id } = (await settle(till, id, 'adopt')).json()
   const { rows } = await feed({ client: till.client, after: seen.next, limit: 100 })
   expect(rows).toMatchObject([{ source_id: paymentId, order_id }])
+})
+
+test('a payment that is refunded in the panel before it is found needs no decision', async () => {
+  const till = await openOwnShop(service, 'refunded before')
+  await sell(service, till, 'A-1')
+  await typeCharge(service, till)
+  const { payments } = service.deps.provider
+  const { get } = payments
+  onTestFinished(() => {
+    payments.get = get
+  })
+  payments.get = async (...args) => {
+    const shown = await get(...args)
+    return shown && { ...shown, status: 'refunded', refunded: shown.amount }
+  }
+  await watchAfter(service, 5 * 60_000)
+  await watchAfter(service, 5 * 60_000)
+  expect((await orphansOf(till)).total).toBe(0)
 })

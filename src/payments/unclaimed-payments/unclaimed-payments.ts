@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { isWholeCurrency, pointFromCents } from '../../domain/money.ts'
+import { receivedStatuses } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isRefundUnderWay } from '../../errors/money-outcome.ts'
 import { asAppError, orderIdOfPayment } from '../../provider/provider.ts'
@@ -68,8 +69,13 @@ export async function findOrphans(
     if (await isPerhapsOurs(deps, payment)) continue
     await readPayment(deps, shop, payment.payment_id, signal)
     const now = await findPayment(db, shop.client, payment.payment_id)
-    if (now && now.order_id === null && now.amount_cents !== null) await note(deps, now)
+    if (now && isUnclaimed(now)) await note(deps, now)
   }
+}
+
+/** Read by its number a payment may be refunded or canceled, while the list still shows it as paid. */
+function isUnclaimed({ order_id, amount_cents, status }: ProviderPaymentRow): boolean {
+  return order_id === null && amount_cents !== null && receivedStatuses.includes(status)
 }
 
 async function isPerhapsOurs(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<boolean> {
