@@ -380,7 +380,7 @@ export type OrphansTable = {
   reason: string | null
   order_id: string | null
   /** The order that this is a further payment of. */
-  surplus_of: Fixed<string | null>
+  surplus_of: string | null
   found_at: Fixed<Date>
   settled_at: Date | null
   told_at: Date | null

@@ -322,3 +322,30 @@ test('an order with a further payment counts under the method of its own payment
     { key: 'debit_card', paid: 0, difference: '100.00' },
   ])
 })
+
+test('a payment that was taken for that of its order, and is a further one, waits for a decision again', async () => {
+  const till = await openOwnShop(service, 'further after all')
+  const body = { caja_id: 'CAJA-1', external_reference: 'A-1', amount: '100,00' }
+  const { order_id: orderId } = (
+    await call(service, { url: '/orders', token: till.key, body })
+  ).json()
+  const { mp_external_reference: reference } = await orderRow(service, orderId)
+  const payment = await typeCharge(service, till, { external_reference: reference })
+  await watchAfter(service, 5 * 60_000)
+  const [orphan] = (await orphansOf(till)).orphans
+  expect(orphan).toMatchObject({ payment_id: payment, state: 'open', surplus_of: null })
+  // The payment that the order names is not read yet.
+  await act(service, orderId, payByCard)
+  await readOrder(service, till, orderId)
+  const refused = await settle(till, orphan.id, 'adopt')
+  expect(refused.json().code).toBe('ORPHAN_SETTLED')
+  await watchAfter(service, 5 * 60_000)
+  expect((await orphansOf(till)).orphans).toMatchObject([
+    { id: orphan.id, state: 'open', reason: null, surplus_of: orderId },
+  ])
+  expect((await readOrder(service, till, orderId)).json().needs_decision).toBe('paid_twice')
+  expect((await settle(till, orphan.id, 'dismiss')).json().state).toBe('dismissed')
+  await watchAfter(service, 5 * 60_000)
+  expect((await orphansOf(till)).orphans).toMatchObject([{ state: 'dismissed' }])
+  expect((await readOrder(service, till, orderId)).json().needs_decision).toBeNull()
+})

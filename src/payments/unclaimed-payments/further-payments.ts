@@ -39,7 +39,8 @@ export async function separateFurtherPayments(
   client: ClientName,
   orderIds: readonly string[],
 ): Promise<void> {
-  const linkedAgain = await separateSurplus(trx, client, orderIds, deps.now())
+  const { linkedAgain, openAgain } = await separateSurplus(trx, client, orderIds, deps.now())
+  for (const id of openAgain) await openSurplus(deps, trx, { surplus_of: id })
   for (const id of linkedAgain) {
     await endSurplus(deps, trx, { surplus_of: id }, 'the order names this payment as its own')
   }

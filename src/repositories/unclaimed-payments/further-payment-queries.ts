@@ -6,6 +6,9 @@ import type { Payment } from '../../domain/order.ts'
 import { throughStatuses } from '../../domain/order-state.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 
+/** The reason of an unclaimed payment that this service has ended, not a person. */
+const namedReason = 'the order names this payment as its own'
+
 /**
  * Paid orders that changed since, with a payment that they do not name, or that name a further payment of theirs or a payment
  * without an order.
@@ -64,15 +67,19 @@ export async function listUnpaidWithPayment(
 /**
  * Separates further payments from their orders. An order's own payment is the one it names, or the first if it names
  * none. Nothing is separated while an order is open, or before the named payment was read. A payment that its order
- * names later is linked to it, as is one that was read before its order was known: the ids of these orders are returned.
+ * names later is linked to it, as is one that was read before its order was known: the ids of these orders are returned,
+ * and those of further payments that were taken for the order's own before, and wait for a decision again.
  */
 export async function separateSurplus(
   trx: Trx,
   client: ClientName,
   orderIds: readonly string[],
   now: Date,
-): Promise<string[]> {
-  if (orderIds.length === 0) return []
+): Promise<{ linkedAgain: string[]; openAgain: string[] }> {
+  const linkedAgain: string[] = []
+  const openAgain: string[] = []
+  const changed = { linkedAgain, openAgain }
+  if (orderIds.length === 0) return changed
   const orders = await trx
     .selectFrom('orders')
     .select(['id', 'payments', 'paid_cents'])
@@ -82,7 +89,7 @@ export async function separateSurplus(
     .where('status', 'not in', ['created', 'at_terminal', 'action_required'])
     .orderBy('id')
     .execute()
-  if (orders.length === 0) return []
+  if (orders.length === 0) return changed
   const ids = orders.map(({ id }) => id)
   const ownOf = ({ payments }: { payments: Payment[] }) =>
     payments.filter(isOwn).flatMap(({ referenceId }) => referenceId ?? [])
@@ -106,7 +113,6 @@ export async function separateSurplus(
     .orderBy('sold_at')
     .orderBy('payment_id')
     .execute()
-  const linkedAgain: string[] = []
   for (const { id, payments, paid_cents: paidCents } of orders) {
     const own = new Set(ownOf({ payments }))
     const isNamed = ({ payment_id }: { payment_id: string }) => own.has(payment_id)
@@ -118,13 +124,13 @@ export async function separateSurplus(
     if (!hasNamed && paidCents > 0 && own.size > 0) continue
     const linked = ofOrder.filter(({ order_id }) => order_id === id)
     const surplus = hasNamed ? linked.filter((row) => !isNamed(row)) : linked.slice(1)
-    await separate(trx, client, id, idsOf(surplus), now)
+    if (await separate(trx, client, id, idsOf(surplus), now)) openAgain.push(id)
     const returned = idsOf(ofOrder.filter((row) => row.order_id === null && isNamed(row)))
     if (returned.length === 0) continue
     await relinkToOrder(trx, client, id, returned, now)
     linkedAgain.push(id)
   }
-  return linkedAgain
+  return changed
 }
 
 function isAlone(row: { order_id: string | null; surplus_of: string | null }): boolean {
@@ -135,14 +141,15 @@ function idsOf(rows: readonly { payment_id: string }[]): string[] {
   return rows.map(({ payment_id }) => payment_id)
 }
 
+/** Returns whether one of them waits for a decision again. */
 async function separate(
   trx: Trx,
   client: ClientName,
   orderId: string,
   paymentIds: string[],
   now: Date,
-): Promise<void> {
-  if (paymentIds.length === 0) return
+): Promise<boolean> {
+  if (paymentIds.length === 0) return false
   await trx
     .updateTable('provider_payments')
     .set({ order_id: null, surplus_of: orderId })
@@ -156,6 +163,22 @@ async function separate(
     .where('source_id', 'in', paymentIds)
     .where('order_id', '=', orderId)
     .execute()
+  const opened = await trx
+    .updateTable('orphans')
+    .set({
+      state: 'open',
+      reason: null,
+      settled_at: null,
+      surplus_of: orderId,
+      told_at: null,
+      end_told_at: null,
+    })
+    .where('client', '=', client)
+    .where('payment_id', 'in', paymentIds)
+    .where('state', '=', 'dismissed')
+    .where('reason', '=', namedReason)
+    .executeTakeFirst()
+  return opened.numUpdatedRows > 0n
 }
 
 async function relinkToOrder(
@@ -187,7 +210,7 @@ export async function followLinks(
   if (paymentIds.length === 0) return
   await trx
     .updateTable('orphans')
-    .set({ state: 'dismissed', reason: 'the order names this payment as its own', settled_at: now })
+    .set({ state: 'dismissed', reason: namedReason, settled_at: now })
     .where('client', '=', client)
     .where('payment_id', 'in', [...paymentIds])
     .where('state', '=', 'open')
