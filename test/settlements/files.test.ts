@@ -320,3 +320,17 @@ test('a report whose audit entry cannot be written is not stored', async () => {
   expect((await upload([lineOf(sold)], till, '?name=sin.csv')).statusCode).toBe(200)
   expect(await names()).toContain('sin.csv')
 })
+
+test('a report of releases without a movement is stored as one of releases', async () => {
+  const answer = await service.app.inject({
+    method: 'POST',
+    url: '/settlements/files',
+    headers: { 'x-api-token': till.key, 'content-type': 'text/csv; charset=utf-8' },
+    payload: [
+      'DATE,SOURCE_ID,RECORD_TYPE,DESCRIPTION,NET_CREDIT_AMOUNT,NET_DEBIT_AMOUNT,GROSS_AMOUNT',
+      '2026-11-21T00:00:00.000-04:00,,initial_available_balance,,0.00,0.00,0.00',
+      '',
+    ].join('\n'),
+  })
+  expect(answer.json(), answer.body).toMatchObject({ report: 'release', rows: 0 })
+})

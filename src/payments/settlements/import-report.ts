@@ -64,7 +64,11 @@ export async function importReportText(
   const lines: ReportLine[] = []
   const counts = new Map<string, number>()
   const turn = createTurns(longestTurnMs)
-  for await (const line of parseReport([text], about.offset)) {
+  let report: ReportKind = 'settlement'
+  const onHeader = (kind: ReportKind) => {
+    report = kind
+  }
+  for await (const line of parseReport([text], about.offset, onHeader)) {
     const count = (counts.get(line.sourceId) ?? 0) + 1
     counts.set(line.sourceId, count)
     if (count > mostOfSource) throw new ReportError(tooManyText(line))
@@ -74,7 +78,8 @@ export async function importReportText(
   // Lines of one SOURCE_ID together: then one batch reads its known movements, instead of all.
   lines.sort((a, b) => (a.sourceId < b.sourceId ? -1 : a.sourceId > b.sourceId ? 1 : 0))
   const digest = createHash('sha256').update(text).digest('hex')
-  return keep(deps, client, about, digest, await takeLines(deps, client, lines))
+  const taken = await takeLines(deps, client, lines)
+  return keep(deps, client, about, { report, digest, taken })
 }
 
 function tooManyText({ line, sourceId }: ReportLine): string {
@@ -103,20 +108,23 @@ export async function importReportStream(
     }
   })()
   try {
-    for await (const _ of parseReport(counted, about.offset));
+    let report: ReportKind = 'settlement'
+    const onHeader = (kind: ReportKind) => {
+      report = kind
+    }
+    for await (const _ of parseReport(counted, about.offset, onHeader));
     zip.end()
     const text = Readable.from([await zipped])
       .pipe(createGunzip())
       .setEncoding('utf8')
     const taken = await takeLines(deps, client, parseReport(text, about.offset))
-    return await keep(deps, client, about, digest.digest('hex'), taken)
+    return await keep(deps, client, about, { report, digest: digest.digest('hex'), taken })
   } finally {
     zip.destroy()
   }
 }
 
 type Taken = Omit<ImportedReport, 'file'> & {
-  report: ReportKind
   totals: SettlementFileRow['totals']
   from: Date | null
   to: Date | null
@@ -126,11 +134,10 @@ async function keep(
   deps: TakeDeps,
   client: ClientName,
   about: ReportToTake,
-  digest: string,
-  taken: Taken,
+  { report, digest, taken }: { report: ReportKind; digest: string; taken: Taken },
 ): Promise<ImportedReport> {
   const now = deps.now()
-  const { report, totals, from, to, ...counts } = taken
+  const { totals, from, to, ...counts } = taken
   return deps.database.transaction(async (trx) => {
     const file = await keepSettlementFile(trx, {
       id: randomUUID(),
@@ -160,7 +167,6 @@ async function takeLines(
 ): Promise<Taken> {
   const reading = randomUUID()
   const taken: Taken = {
-    report: 'settlement',
     rows: 0,
     added: 0,
     changed: 0,
@@ -181,7 +187,6 @@ async function takeLines(
     batch = []
   }
   for await (const line of lines) {
-    taken.report = line.report
     taken.rows += 1
     addTo(taken.totals, line)
     if (line.at && (!taken.from || line.at < taken.from)) taken.from = line.at

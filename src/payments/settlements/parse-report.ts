@@ -86,12 +86,14 @@ export function missingColumns(report: ReportKind, columns: readonly string[]): 
 /**
  * The movements of a settlement or release report (CSV). It accepts a byte order mark, four separators and a decimal comma. Lists
  * of taxes may be JSON without quotes, in a quoted cell or bare between separators. `offset` is that of times without one.
+ * `onHeader` receives the kind of the report, which may have no movement.
  *
  * @throws ReportError with the line: a file is read completely or not at all
  */
 export async function* parseReport(
   text: AsyncIterable<string> | Iterable<string>,
   offset = reportZone,
+  onHeader: (report: ReportKind) => void = () => undefined,
 ): AsyncGenerator<ReportLine> {
   const parts = toIterator(text)
   const { delimiter, rest } = await findDelimiter(parts)
@@ -111,6 +113,7 @@ export async function* parseReport(
     for await (const { record, info } of parser as AsyncIterable<Parsed>) {
       if (header === undefined) {
         header = headerOf(record)
+        onHeader(header.report)
         continue
       }
       const cells = joinLists(record, delimiter, header.names.length)
