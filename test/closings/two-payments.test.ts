@@ -246,7 +246,7 @@ test('a report that names the order of a further payment does not count it in th
   expect((await readOrder(service, till, adopted)).json().net).toMatchObject({ gross: '100.00' })
 })
 
-test('a payment that its order names later gets its movements back, and nobody has to decide about it', async () => {
+test('a payment that its order names later gets its movements back, and the order needs no decision', async () => {
   const { till, orderId, surplus } = await paidTwice('named later', { in_order: false })
   const { mp_order_id: mpOrderId } = await orderRow(service, orderId)
   const header = 'SOURCE_ID,TRANSACTION_TYPE,TRANSACTION_AMOUNT,SETTLEMENT_NET_AMOUNT,ORDER_MP'

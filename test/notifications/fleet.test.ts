@@ -297,6 +297,18 @@ test('a message that its receiver refuses delays no later one', async () => {
   expect(received().at(-1)).toBe('fleet.trouble terminal_silent')
 })
 
+test('a receiver that refuses every message is not sent all of them at once', async () => {
+  hook.answer = (response) => response.writeHead(404).end()
+  const causes = ['terminal_silent', 'terminal_busy', 'terminal_missing', 'refused', 'no_tokens']
+  await setState(...causes.map((cause, index) => box('acme', `CAJA-${index}`, cause)))
+  for (let round = 0; round < 30 && slack.calls.length === 0; round += 1) await check(2)
+  expect([slack.calls.length, hook.calls.length]).toEqual([causes.length, 3])
+  hook.answer = (response) => response.end()
+  service.clock.advance(15 * 60_000)
+  await check(2)
+  expect(new Set(received().slice(3)).size).toBe(causes.length)
+})
+
 test('in quiet hours nothing is sent; at their end only the problems that last are notified', async () => {
   const now = service.clock.now()
   const time = (ms: number) => new Date(now.getTime() + ms).toISOString().slice(11, 16)

@@ -24,9 +24,9 @@ export function createKeyReader({ key, hash }: Pick<Flow['item'], 'key' | 'hash'
 }
 
 /**
- * Whether the record has this key, as it is given or as `read` gives it. Databases compare loosely (case, trailing blanks, `'12abc' = 12` in MySQL), so a query may
- * also return records of other items. A record without a key field is kept, because the item reader reports it. An invalid
- * record is dropped.
+ * Whether the record has this key, as it is given or as `read` gives it. Databases compare loosely (case, trailing blanks,
+ * `'12abc' = 12` in MySQL), so a query may also return records of other items. A record without a key field is kept,
+ * because the item reader reports it. An invalid record is dropped.
  */
 export function hasKey(
   row: SourceRow,

@@ -57,7 +57,10 @@ import { applyEvidence, type EvidenceSource } from './state-from-provider.ts'
  * would sooner or later be canceled.
  */
 export type Adoption =
-  /** `known`: a row existed, with its id or made of its payment. `confirmed`: the row of an unanswered creation. `adopted`: a new row. */
+  /**
+   * `known`: a row existed, with its id or made of its payment. `confirmed`: the row of an unanswered creation. `adopted`: a new
+   * row.
+   */
   | { kind: 'known' | 'confirmed' | 'adopted'; order: OrderRow }
   | { kind: 'foreign' }
   /** The account has no such order. */
