@@ -84,6 +84,8 @@ export type Confinement =
   | 'list'
   | 'anything'
   | 'order'
+  /** The same where the handler also takes an order that only the provider has: it is adopted before the look-up. */
+  | 'order_or_adopted'
   | 'closing'
   | 'orphan'
   | 'chargeback'
@@ -115,13 +117,13 @@ const paymentRoutes: Readonly<Record<string, RouteRule>> = {
 
   'GET /orders': { needs: 'see', within: 'list' },
   'POST /orders': { needs: 'move_money', within: 'box' },
-  'GET /orders/:orderId': { needs: 'see', within: 'order' },
+  'GET /orders/:orderId': { needs: 'see', within: 'order_or_adopted' },
   'GET /orders/:orderId/timeline': { needs: 'see', within: 'order' },
   'GET /orders/:orderId/events': { needs: 'see', within: 'order' },
   'POST /orders/:orderId/ask': { needs: 'move_money', within: 'order' },
   'POST /orders/:orderId/settle': { needs: 'move_money', within: 'order' },
-  'POST /orders/cancel': { needs: 'move_money', within: 'order' },
-  'POST /orders/refund': { needs: 'move_money', within: 'order' },
+  'POST /orders/cancel': { needs: 'move_money', within: 'order_or_adopted' },
+  'POST /orders/refund': { needs: 'move_money', within: 'order_or_adopted' },
   'GET /events': { needs: 'see', within: 'list' },
   'GET /health/fleet': { needs: 'see', within: 'list' },
   'GET /health/fleet/changes': { needs: 'see', within: 'list' },

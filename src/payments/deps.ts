@@ -74,7 +74,7 @@ export type Actor = {
   ipAddress: string | null
   /** The API key or the person, and the session of the request; none of them for the administrator's token. */
   keyId?: string | undefined
-  person?: { id: string; name: string } | undefined
+  person?: { id: string; name: string; stores?: readonly string[] | null } | undefined
   sessionId?: string | undefined
   /** Why, in the person's words; of a cancel or refund on a page. */
   reason?: string | undefined

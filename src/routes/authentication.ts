@@ -210,7 +210,8 @@ export async function installGuards(
     if (!request.principal?.person?.stores || !request.tenant) return done()
     const rule = ruleOf(request)
     if (!rule?.within) return done(new AppError('FORBIDDEN'))
-    requireStoreAccess(db, request, request.tenant, rule.within).then(() => done(), done)
+    const context = contextOf(deps, request)
+    requireStoreAccess(deps, request, request.tenant, rule.within, context).then(() => done(), done)
   })
 
   return {

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { backUp } from '../support/database.ts'
+import { ordersAtProvider } from '../support/money.ts'
 import { by, join, ownPage, type TestPerson } from '../support/people.ts'
+import { routesOf } from '../support/routes.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
@@ -221,4 +224,106 @@ test('T58: a supervisor acts on orders of his stores, by either id, and loses ac
   })
   expect((await read()).statusCode).toBe(404)
   expect((await by(service, moved, { url: `/orders/${foreign.order}` })).statusCode).toBe(200)
+})
+
+/** A sale of a box that is paid after a backup; the restore forgets it. Returns the provider's id. */
+async function forgottenSale(box: string, reference: string): Promise<string> {
+  const restore = await backUp(service.database)
+  const { order_id: id } = (await charge(service, shop, { box, reference })).json()
+  await act(service, id, payByCard)
+  await restore()
+  const orders = ordersAtProvider(service, shop)
+  return orders.find((one) => one.external_reference.startsWith(reference))?.id as string
+}
+
+const ofForgotten: [what: string, request: (id: string) => Call][] = [
+  ['read', (id) => ({ url: `/orders/${id}` })],
+  ['wait', (id) => ({ url: `/orders/${id}?wait=1` })],
+  ['timeline', (id) => ({ url: `/orders/${id}/timeline` })],
+  ['events', (id) => ({ url: `/orders/${id}/events` })],
+  ['ask', (id) => ({ method: 'POST', url: `/orders/${id}/ask` })],
+  [
+    'settle',
+    (id) => ({ url: `/orders/${id}/settle`, body: { as: 'not_paid', reason: 'not seen' } }),
+  ],
+  ['cancel', (id) => ({ url: '/orders/cancel', body: { order_id: id } })],
+  ['refund', (id) => ({ url: '/orders/refund', body: { order_id: id } })],
+]
+
+test.each(ofForgotten)(
+  'a supervisor gets 404 for an order of another store that only the provider has: %s',
+  async (what, request) => {
+    const id = await forgottenSale('FOREIGN-BOX', `FORGOTTEN-${what}`)
+    const answer = await by(service, supervisor, request(id))
+    expect([answer.statusCode, answer.json().code]).toEqual([404, 'NOT_FOUND'])
+    const there = ordersAtProvider(service, shop).find((one) => one.id === id)
+    expect(there?.status).toBe('processed')
+    // The order is of the client all the same.
+    expect((await call(service, { url: `/orders/${id}`, token: shop.key })).statusCode).toBe(200)
+  },
+)
+
+test('a supervisor reads and refunds an order of his store that only the provider has', async () => {
+  const id = await forgottenSale('CAJA-1', 'FORGOTTEN-OWN')
+  const refund = await by(service, supervisor, {
+    url: '/orders/refund',
+    body: { order_id: id, amount: '1,00' },
+  })
+  expect([refund.statusCode, refund.json().status]).toEqual([200, 'partially_refunded'])
+  expect((await by(service, supervisor, { url: `/orders/${id}` })).statusCode).toBe(200)
+})
+
+test('a charge that an equal request made at another store is not shown to a supervisor', async () => {
+  await createStore(service, shop, { id: 'FOREIGN-LATER', boxes: ['MOVED-BOX'] })
+  await pairTerminal(service, shop, 'MOVED-BOX')
+  const sale = { caja_id: 'MOVED-BOX', external_reference: 'MOVED-1', amount: '1234,50' }
+  const first = await call(service, {
+    url: '/orders',
+    token: shop.key,
+    headers: { 'idempotency-key': 'moved-1' },
+    body: sale,
+  })
+  expect(first.statusCode).toBe(201)
+  // The box is deleted, so only its order tells the store.
+  await service.database.db.deleteFrom('pos').where('external_id', '=', 'MOVED-BOX').execute()
+  const again = await by(service, supervisor, {
+    url: '/orders',
+    headers: { 'idempotency-key': 'moved-1' },
+    body: sale,
+  })
+  expect([again.statusCode, again.json().code, again.json().outcome]).toEqual([
+    404,
+    'NOT_FOUND',
+    'unknown',
+  ])
+  expect(again.body).not.toContain(first.json().order_id)
+})
+
+test('an id that has the form of none is refused as such or as missing, whoever asks', async () => {
+  const owner = await join(service, { name: 'pia', role: 'administrator', client: 'acme' })
+  const chief = await join(service, { name: 'sol', role: 'administrator' })
+  const ids = ['abc', '0', `${unusedId}0`, 'ORD1', '\0', 'á', "'"]
+  const answers: string[] = []
+  for (const route of routesOf(service)) {
+    const [method = '', path = ''] = route.split(' ')
+    if (!path.includes(':') || path.startsWith('/guide') || method === 'HEAD') continue
+    for (const id of ids) {
+      const url = path.replace(/:\w+/g, encodeURIComponent(id))
+      const bodies = [{ reason: 'late' }, { as: 'not_paid', reason: 'seen' }, { declared: {} }, {}]
+      for (const body of method === 'POST' ? bodies : [undefined]) {
+        const request = { method: method as 'GET', url, body }
+        for (const [who, answer] of [
+          ['key', await call(service, { ...request, token: shop.key })],
+          ['supervisor of stores', await by(service, supervisor, request)],
+          ['administrator', await by(service, owner, request)],
+          ['chief', await by(service, chief, { ...request, url: `${url}?client=acme` })],
+        ] as const) {
+          if (![400, 403, 404, 422].includes(answer.statusCode)) {
+            answers.push(`${who}: ${route} ${id} ${answer.statusCode}`)
+          }
+        }
+      }
+    }
+  }
+  expect(answers).toEqual([])
 })

@@ -1,4 +1,5 @@
 import { ReasonError } from '../../domain/flow-reasons.ts'
+import { isUuid } from '../../domain/uuid.ts'
 import type { DestinationDefinition } from '../types.ts'
 
 export type SqlDriver = SqlTarget['driver']
@@ -362,9 +363,8 @@ function withoutKey(target: SqlTarget, columns: readonly string[]): string[] {
   return columns.filter((name) => !target.upsertKey.includes(name))
 }
 
-/** Numbers and UUIDs have several spellings. */
+/** A number has several spellings, as a UUID does. */
 const numeric = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/
-const uuid = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i
 
 /** Compares texts by their bytes, whatever the column's collation. Adds to `values`. */
 function whereKey(target: SqlTarget, key: readonly SqlValue[], values: SqlValue[]): string {
@@ -386,7 +386,7 @@ function whereKey(target: SqlTarget, key: readonly SqlValue[], values: SqlValue[
     // As text: MySQL converts a text column to numbers when it compares it with a number, and '5abc' to 5.
     const text = String(value)
     values.push(text)
-    if (uuid.test(text)) return `${column} = ?`
+    if (isUuid(text)) return `${column} = ?`
     values.push(text)
     const sameBytes = `cast(cast(${column} as char) as binary) = cast(? as binary)`
     // Columns of numbers have the charset binary and are compared by value. For text columns MySQL would take '5abc' for 5.

@@ -48,7 +48,6 @@ export type ClosingRequest = {
 /** Cents by medium. */
 type Declared = Record<string, number>
 
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const siteWithinMs = 10_000
 /** For requests about one place at the same moment. */
 const attemptsAtMost = 50
@@ -292,7 +291,7 @@ export async function readClosing(
   client: ClientName,
   id: string,
 ): Promise<{ closing: ClosingRow; amendments: AmendmentRow[] }> {
-  const closing = uuid.test(id) ? await findClosing(db, client, id) : undefined
+  const closing = await findClosing(db, client, id)
   if (!closing) throw new AppError('NOT_FOUND', { message: 'There is no such closing' })
   return { closing, amendments: await listAmendments(db, client, id) }
 }

@@ -107,6 +107,11 @@ export async function requireConnected(
   throw new AppError('CALLER_GONE', { extra: undecided })
 }
 
+/** Whether the one who asks may charge at this store, by the ERP's id. */
+export function isOwnStore({ actor }: RequestContext, storeId: string): boolean {
+  return actor.person?.stores?.includes(storeId) ?? true
+}
+
 /**
  * The result of `work`; rejects with `late()` when the deadline passes first. The work itself continues, since it may move money.
  */

@@ -23,6 +23,7 @@ import type { KnownConnection } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import {
   inTime,
+  isOwnStore,
   type RequestContext,
   requireConnected,
   shortestCallMs,
@@ -41,6 +42,7 @@ import {
   findEarlierNow,
   isGivenUp,
   linkAdoptedOrder,
+  requireOwnStore,
   route,
 } from './duplicate-charge.ts'
 import { notifyOrderChanged } from './order-changes.ts'
@@ -196,7 +198,8 @@ async function chargeOnce(deps: PaymentDeps, sale: Sale, start: Start): Promise<
   const notMade = moneyOutcome('chargeNotMade')
   sale.outcomeOnFailure = notMade
   const { pos, site, connection: known } = start
-  if (pos?.state !== 'active' || pos.mp_pos_id === null) {
+  const isOwn = pos && isOwnStore(context, pos.store_external_id)
+  if (!isOwn || pos.state !== 'active' || pos.mp_pos_id === null) {
     throw new AppError('NOT_FOUND', { message: 'There is no such box; check caja_id' })
   }
   const { amountCents } = request
@@ -237,6 +240,7 @@ function findUse(
 
 /** The first order with its current state. An order that is still being made is waited for. */
 async function replay(deps: PaymentDeps, sale: Sale, order: OrderRow): Promise<Charged> {
+  requireOwnStore(sale, order)
   const current =
     order.creation === 'confirmed' ? order : (await callProvider(deps, sale, order)).order
   // The terminal's charge is about to be canceled: the customer must not be sent to it.

@@ -16,7 +16,7 @@ import {
 } from '../../repositories/orders/order-queries.ts'
 import { findPos, lockPos } from '../../repositories/stores/store-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { within } from '../operations/request-context.ts'
+import { isOwnStore, within } from '../operations/request-context.ts'
 import { cancelForgotten } from '../terminals/choose-terminal.ts'
 import type { Sale } from './charge.ts'
 import { refreshOrder } from './read.ts'
@@ -37,10 +37,21 @@ export async function findEarlierNow(deps: PaymentDeps, sale: Sale): Promise<Ord
   await linkAdoptedOrder(deps, sale)
   const earlier = sale.guard ? await findEqual(deps, db, sale) : await findEarlier(deps, db, sale)
   if (!earlier) return undefined
+  requireOwnStore(sale, earlier)
   const check = within(deps, sale.context, replayReadMs)
   if (isGivenUp(earlier)) await cancelForgotten(deps, earlier, check)
   else if (earlier.creation === 'confirmed') await refreshOrder(deps, earlier, check)
   return findEarlier(deps, db, sale)
+}
+
+/**
+ * Refuses an earlier order of another store than those of the person who charges: only its box was checked before.
+ *
+ * @throws NOT_FOUND
+ */
+export function requireOwnStore({ context }: Sale, order: OrderRow): void {
+  if (isOwnStore(context, order.sucursal_id)) return
+  throw new AppError('NOT_FOUND', { message: 'There is no such box; check caja_id' })
 }
 
 /** The earlier order of an equal request; undefined when the request is a new charge. */

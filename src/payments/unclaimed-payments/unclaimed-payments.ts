@@ -155,14 +155,12 @@ function entryOf(orphan: OrphanRow, action: string, actor: Actor, reason: string
   }
 }
 
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
 async function requireOrphan(
   { database: { db } }: PaymentDeps,
   client: ClientName,
   id: string,
 ): Promise<OrphanRow> {
-  const orphan = uuid.test(id) ? await findOrphan(db, client, id) : undefined
+  const orphan = await findOrphan(db, client, id)
   if (!orphan) throw new AppError('NOT_FOUND', { message: 'There is no such charge' })
   return orphan
 }

@@ -6,12 +6,11 @@ import { type ChargebackState, documentsWanted } from '../../domain/chargeback.t
 import type { ClientName } from '../../domain/client-name.ts'
 import { chargedBack } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
+import { isUuid } from '../../domain/uuid.ts'
 import { isUndecidedChargeback } from '../statistics/figure-conditions.ts'
 import { inStores } from '../stores/store-filter.ts'
 
 export type ChargebackRow = Selectable<ChargebacksTable>
-
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** By our id, or by the provider's number of the case. */
 export async function findChargebackAnyhow(
@@ -20,7 +19,7 @@ export async function findChargebackAnyhow(
   id: string,
 ): Promise<ChargebackRow | undefined> {
   const query = db.selectFrom('chargebacks').selectAll().where('client', '=', client)
-  const one = uuid.test(id) ? query.where('id', '=', id) : query.where('case_id', '=', id)
+  const one = isUuid(id) ? query.where('id', '=', id) : query.where('case_id', '=', id)
   return one.executeTakeFirst()
 }
 

@@ -7,6 +7,7 @@ import type { ClosingAmendmentsTable, ClosingsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { ClosingLine, ClosingResult, ClosingTotals } from '../../domain/closing.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
+import { isUuid } from '../../domain/uuid.ts'
 import { inStores } from '../stores/store-filter.ts'
 
 export type ClosingRow = Selectable<ClosingsTable>
@@ -66,6 +67,7 @@ export async function findClosing(
   client: ClientName,
   id: string,
 ): Promise<ClosingRow | undefined> {
+  if (!isUuid(id)) return undefined
   return closings(db, client).where('id', '=', id).executeTakeFirst()
 }
 

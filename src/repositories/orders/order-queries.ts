@@ -3,18 +3,16 @@ import type { Db, Trx } from '../../db/database.ts'
 import { fixedStatement } from '../../db/statements.ts'
 import type { OrdersTable, Tables } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import { isUuid } from '../../domain/uuid.ts'
 import type { ActiveKey } from '../api-keys/api-key-queries.ts'
 import type { UsedConnection } from '../connection/connection-queries.ts'
 import { columnHasCome, furthestMs, type LeaseLimits, limitOfAccount } from '../due-work.ts'
 
 export type OrderRow = Selectable<OrdersTable>
 
-/** The form of our ids. The provider's ids have another form. */
-export const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-/** The column of an id that is ours or the provider's. */
+/** The column of an id that is ours or the provider's, which has another form. */
 export function placeOfId(id: string) {
-  return uuidShape.test(id)
+  return isUuid(id)
     ? { column: 'id' as const, value: id.toLowerCase() }
     : { column: 'mp_order_id' as const, value: id }
 }

@@ -3,7 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { OrderCallsTable, OrderEventsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import { uuidShape } from './order-queries.ts'
+import { isUuid } from '../../domain/uuid.ts'
 
 /** Adds a move to the history of an order. */
 export async function insertOrderEvent(
@@ -35,7 +35,7 @@ export async function insertOrderCalls(db: Db, calls: readonly NewOrderCall[]): 
   const rows = calls.map(({ order, ...call }, place) => ({
     ...call,
     place,
-    ...(uuidShape.test(order) ? { order_id: order.toLowerCase() } : { mp_order_id: order }),
+    ...(isUuid(order) ? { order_id: order.toLowerCase() } : { mp_order_id: order }),
   }))
   await sql`
     insert into order_calls

@@ -4,6 +4,7 @@ import type { OrphansTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { receivedStatuses } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
+import { isUuid } from '../../domain/uuid.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 import type { ProviderPaymentRow } from '../provider-payments/provider-payments.ts'
 import { isOpenUnclaimed } from '../statistics/figure-conditions.ts'
@@ -112,6 +113,7 @@ export async function findOrphan(
   client: ClientName,
   id: string,
 ): Promise<OrphanRow | undefined> {
+  if (!isUuid(id)) return undefined
   return orphan(db, client, id).executeTakeFirst()
 }
 

@@ -1,9 +1,11 @@
 import type { FastifyRequest } from 'fastify'
-import type { Db } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { Confinement, StoresSeen } from '../../domain/permissions.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import type { RequestContext } from '../../payments/operations/request-context.ts'
+import { requireOrderAnywhere } from '../../payments/orders/read.ts'
 import { findChargebackAnyhow } from '../../repositories/chargebacks/chargeback-queries.ts'
 import { findClosing } from '../../repositories/closings/closing-queries.ts'
 import { findOrder } from '../../repositories/orders/order-queries.ts'
@@ -16,33 +18,36 @@ export function storesOfRequest({ principal }: FastifyRequest): StoresSeen {
 }
 
 /**
- * Refuses what names a thing of another store, as the product answers for what is not there.
+ * Refuses what names a thing of another store, as the product answers for what is not there. A thing that is not there is refused
+ * here too: it may be made or found between this check and the handler.
  *
- * @throws NOT_FOUND
+ * @throws NOT_FOUND, and SERVICE_UNAVAILABLE when the provider cannot be asked for the order
  */
 export async function requireStoreAccess(
-  db: Db,
+  deps: PaymentDeps,
   request: FastifyRequest,
   client: ClientName,
   within: Confinement,
+  context: RequestContext,
 ): Promise<void> {
   const stores = storesOfRequest(request)
   if (!stores || within === 'list' || within === 'anything') return
-  const store = await storeNamed(db, request, client, within)
-  // What is not there at all gets the answer of its route.
-  if (store === undefined) return
-  if (store === null || !stores.includes(store)) {
-    // Only a charge names a box on a route that moves money.
-    const extra = request.routeOptions.config.money && within === 'box'
+  const store = await storeNamed(deps, request, client, within, context)
+  // Only a charge names a box on a route that moves money.
+  const isCharge = request.routeOptions.config.money !== undefined && within === 'box'
+  // `createOrder` checks the box and every earlier order of an equal request, and says whether money moved.
+  if (store === undefined && isCharge) return
+  if (store === undefined || store === null || !stores.includes(store)) {
     throw new AppError('NOT_FOUND', {
       message: missing[within],
-      ...(extra && { extra: moneyOutcome('chargeNotMade') }),
+      ...(isCharge && { extra: moneyOutcome('chargeNotMade') }),
     })
   }
 }
 
 const missing: Readonly<Record<Exclude<Confinement, 'list' | 'anything'>, string>> = {
   order: 'There is no such order',
+  order_or_adopted: 'There is no such order',
   closing: 'There is no such closing',
   orphan: 'There is no such charge',
   chargeback: 'There is no such charge-back',
@@ -52,18 +57,23 @@ const missing: Readonly<Record<Exclude<Confinement, 'list' | 'anything'>, string
 
 /** The id of the store of what the request names; null where it has none, undefined where it is not there. */
 async function storeNamed(
-  db: Db,
+  deps: PaymentDeps,
   request: FastifyRequest,
   client: ClientName,
   within: Exclude<Confinement, 'list' | 'anything'>,
+  context: RequestContext,
 ): Promise<string | null | undefined> {
+  const { db } = deps.database
   const given = { ...(request.body as object | null), ...(request.params as object) } as Record<
     string,
     string | undefined
   >
+  const orderId = given.orderId ?? given.order_id ?? ''
   switch (within) {
     case 'order':
-      return (await findOrder(db, client, given.orderId ?? given.order_id ?? ''))?.sucursal_id
+      return (await findOrder(db, client, orderId))?.sucursal_id
+    case 'order_or_adopted':
+      return (await requireOrderAnywhere(deps, client, orderId, context)).order.sucursal_id
     case 'closing':
       return (await findClosing(db, client, given.closingId ?? ''))?.sucursal_id
     case 'orphan':
