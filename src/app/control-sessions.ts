@@ -12,6 +12,7 @@ import { serviceActor } from '../payments/operations/request-context.ts'
 import { signInPerson } from '../payments/people/sign-in.ts'
 import { endSession, findSession } from '../payments/people/sign-in-session.ts'
 import { mayUseCookie } from '../routes/session/browser-sessions.ts'
+import { deviceCookie, knownDevice } from '../routes/session/device-cookie.ts'
 import { endedCookie, personCookie, personSecretOf } from '../routes/session/session-cookie.ts'
 import {
   FlowSessionResponse,
@@ -40,6 +41,7 @@ export function createControlSessions(
 ): ControlSessions {
   const ownOrigin = new URL(publicUrl).origin
   const isSecure = ownOrigin.startsWith('https:')
+  const cookies = { encryption: deps.encryption, isSecure }
   const refuse = createRefusedSignIns(deps, 'control.refused')
   const failures = createFailureLimit({ perMinute: authFailuresPerMinute })
   const secretOf = ({ headers }: FastifyRequest) => personSecretOf(headers.cookie, isSecure)
@@ -90,6 +92,7 @@ export function createControlSessions(
             actor: actorOf(request),
             group: addressGroup(request.arrivedFrom),
             userAgent: request.headers['user-agent'],
+            device: knownDevice(request.headers.cookie, request.body.name, cookies),
           }
           const begun = await signInPerson(deps, request.body, from, refuse)
           if (!begun) {
@@ -97,7 +100,8 @@ export function createControlSessions(
             throw controlError('UNAUTHORIZED', { code: 'SIGN_IN_WRONG' })
           }
           await end(request)
-          reply.header('set-cookie', personCookie(begun.secret, isSecure))
+          const device = deviceCookie(request.headers.cookie, begun.person.name, cookies)
+          reply.header('set-cookie', [personCookie(begun.secret, isSecure), device])
           return view(begun.person, begun.until)
         },
       )

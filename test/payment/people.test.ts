@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { triesOfAddress } from '../../src/payments/people/sign-in.ts'
+import { triesOfAddress, triesOfName } from '../../src/payments/people/sign-in.ts'
 import {
   by,
   codeAt,
   codeOf,
   cookieOf,
+  cookiesOf,
   goodPassword,
   join,
   ownPage,
@@ -144,7 +145,7 @@ describe('T59: guesses of a password', () => {
     expect(answers[0]).toContain('[401,')
   })
 
-  test('are limited to five a name, known or not, and then the right password is refused too', async () => {
+  test('are limited to five a name from one address, known or not, and then the right password is refused too', async () => {
     await join(service, { name: 'locked', role: 'viewer', client: 'acme' })
     for (const name of ['locked', 'no such person']) {
       const statuses: number[] = []
@@ -161,6 +162,104 @@ describe('T59: guesses of a password', () => {
     }
     service.clock.advance(15 * 60_000)
     expect((await signInAs(service, { name: 'locked' })).statusCode).toBe(200)
+  })
+
+  test('from elsewhere lock out neither a known browser, nor its open session, nor another address', async () => {
+    const owner = await join(service, { name: 'owner', role: 'administrator' })
+    const wrong = { name: 'owner', password: 'canary-wrong' }
+    for (let round = 0; round < 7; round += 1) await signInAs(service, wrong)
+    expect((await signInAs(service, { name: 'owner' })).statusCode).toBe(429)
+    expect((await signInAs(service, { name: 'owner' }, { cookie: owner.device })).statusCode).toBe(
+      200,
+    )
+    const elsewhere = await service.app.inject({
+      method: 'POST',
+      url: '/session',
+      headers: ownPage,
+      remoteAddress: '10.9.9.9',
+      payload: { name: 'owner', password: goodPassword },
+    })
+    expect(elsewhere.statusCode).toBe(200)
+    const change = await by(service, owner, {
+      url: '/account/password',
+      body: { current: goodPassword, password: goodPassword },
+    })
+    expect(change.statusCode).toBe(200)
+  })
+
+  test('of a whole address lock out no known browser', async () => {
+    const owner = await join(service, { name: 'behind a proxy', role: 'administrator' })
+    const name = 'nobody of that name'
+    for (let round = 0; round < triesOfAddress + 1; round += 1) {
+      await signInAs(service, { name: `${name} ${round}`, password: 'canary-wrong' })
+    }
+    expect((await signInAs(service, { name: owner.name })).statusCode).toBe(429)
+    const known = await signInAs(service, { name: owner.name }, { cookie: owner.device })
+    expect(known.statusCode).toBe(200)
+  })
+
+  test('in a known browser are limited to five too, and count for this browser and this person alone', async () => {
+    const one = await join(service, { name: 'one', role: 'viewer', client: 'acme' })
+    const two = await join(service, { name: 'two', role: 'viewer', client: 'acme' })
+    // Both use this browser.
+    const shared = cookiesOf(await signInAs(service, { name: 'two' }, { cookie: one.device }))[1]
+    const headers = { cookie: String(shared) }
+    const statuses: number[] = []
+    for (let round = 0; round < 6; round += 1) {
+      const wrong = { name: 'one', password: 'canary-wrong' }
+      statuses.push((await signInAs(service, wrong, headers)).statusCode)
+    }
+    expect(statuses).toEqual([401, 401, 401, 401, 401, 429])
+    expect((await signInAs(service, { name: 'one' }, headers)).statusCode).toBe(429)
+    expect((await signInAs(service, { name: 'two' }, headers)).statusCode).toBe(200)
+    expect((await signInAs(service, { name: 'one' })).statusCode).toBe(200)
+    expect((await signInAs(service, { name: 'two' }, { cookie: two.device })).statusCode).toBe(200)
+  })
+
+  test('with the cookie of another person or a made-up one count as those of an unknown browser', async () => {
+    await join(service, { name: 'aim', role: 'viewer', client: 'acme' })
+    const mallory = await join(service, { name: 'mallory', role: 'viewer', client: 'acme' })
+    const statuses: number[] = []
+    for (const cookie of [mallory.device, 'tillbridge-device=made-up', mallory.device, '', 'a=b']) {
+      const wrong = { name: 'aim', password: 'canary-wrong' }
+      statuses.push((await signInAs(service, wrong, { cookie })).statusCode)
+    }
+    const next = await signInAs(service, { name: 'aim' }, { cookie: mallory.device })
+    expect([...statuses, next.statusCode]).toEqual([401, 401, 401, 401, 401, 429])
+  })
+
+  test('from many addresses are limited by the name', async () => {
+    await join(service, { name: 'spread', role: 'viewer', client: 'acme' })
+    const statuses: number[] = []
+    for (let round = 0; round < triesOfName + 1; round += 1) {
+      const answer = await service.app.inject({
+        method: 'POST',
+        url: '/session',
+        headers: ownPage,
+        remoteAddress: `10.8.0.${round}`,
+        payload: { name: 'spread', password: 'canary-wrong' },
+      })
+      statuses.push(answer.statusCode)
+    }
+    expect(statuses).toEqual([...Array(triesOfName).fill(401), 429])
+  })
+
+  test('inside a session are limited to five, and lock neither the name nor another session', async () => {
+    const user = await join(service, { name: 'user', role: 'viewer', client: 'acme' })
+    const confirm = (cookie: string, current: string) =>
+      by(
+        service,
+        { cookie },
+        { url: '/account/password', body: { current, password: goodPassword } },
+      )
+    const statuses: number[] = []
+    for (let round = 0; round < 6; round += 1) {
+      statuses.push((await confirm(user.cookie, 'canary-wrong')).statusCode)
+    }
+    expect(statuses).toEqual([422, 422, 422, 422, 422, 429])
+    const other = await signInAs(service, { name: 'user' })
+    expect(other.statusCode).toBe(200)
+    expect((await confirm(cookieOf(other), goodPassword)).statusCode).toBe(200)
   })
 
   test('cannot exceed the limit by concurrent attempts', async () => {
@@ -276,9 +375,14 @@ describe('T55: a session of a person', () => {
     const answer = await signInAs(service, { name: 'bea' }, { cookie: planted })
     const own = cookieOf(answer)
     expect(own).not.toBe(planted)
-    expect(String(answer.headers['set-cookie'])).toMatch(
-      /^tillbridge-session=person\.[\w-]{43}; Max-Age=43200; Path=\/; HttpOnly; SameSite=Strict$/,
-    )
+    expect(answer.headers['set-cookie']).toEqual([
+      expect.stringMatching(
+        /^tillbridge-session=person\.[\w-]{43}; Max-Age=43200; Path=\/; HttpOnly; SameSite=Strict$/,
+      ),
+      expect.stringMatching(
+        /^tillbridge-device=[^;]+; Max-Age=15552000; Path=\/; HttpOnly; SameSite=Strict$/,
+      ),
+    ])
     expect((await by(service, { cookie: planted }, { url: '/orders' })).statusCode).toBe(401)
     expect((await by(service, { cookie: own }, { url: '/orders' })).statusCode).toBe(200)
     // A made-up cookie starts no session.
@@ -294,9 +398,14 @@ describe('T55: a session of a person', () => {
       publicUrl: 'https://pay.example',
     })
     const begun = await signInAs(secure, { name: 'bea' })
-    expect(String(begun.headers['set-cookie'])).toMatch(
-      /^__Host-tillbridge-session=person\..*; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
-    )
+    expect(begun.headers['set-cookie']).toEqual([
+      expect.stringMatching(
+        /^__Host-tillbridge-session=person\..*; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
+      ),
+      expect.stringMatching(
+        /^__Host-tillbridge-device=.*; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
+      ),
+    ])
     await secure.stop()
   })
 

@@ -7,10 +7,16 @@ import { asAdmin, type Call, call } from './till.ts'
 export const ownPage = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
 export const goodPassword = 'canary-long enough to be one'
 
-export type TestPerson = { id: string; name: string; cookie: string }
+/** `device`: the cookie by which the person's browser is known. */
+export type TestPerson = { id: string; name: string; cookie: string; device: string }
 
 export function cookieOf(answer: LightMyRequestResponse): string {
-  return String(answer.headers['set-cookie'] ?? '').split(';', 1)[0] ?? ''
+  return cookiesOf(answer)[0] ?? ''
+}
+
+/** The cookies that an answer sets, as a browser sends them. */
+export function cookiesOf(answer: LightMyRequestResponse): string[] {
+  return [answer.headers['set-cookie'] ?? []].flat().map((set) => set.split(';', 1)[0] ?? '')
 }
 
 /** The code in the fragment of an invitation's link. */
@@ -31,7 +37,8 @@ export async function join(
     body: { code: codeOf(invited), password: goodPassword },
   })
   if (begun.statusCode !== 200) throw new Error(`no session: ${begun.body}`)
-  return { id: invited.json().person.id, name: person.name, cookie: cookieOf(begun) }
+  const [cookie = '', device = ''] = cookiesOf(begun)
+  return { id: invited.json().person.id, name: person.name, cookie, device }
 }
 
 /** A sign-in with name and password. */

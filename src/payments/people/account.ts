@@ -14,7 +14,7 @@ import {
 import { recordSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { requirePerson } from './manage-people.ts'
-import { countTry, openTotp, subjectOfName, triesOfName } from './sign-in.ts'
+import { countedForSession, countTry, openTotp } from './sign-in.ts'
 import { newTotpSecret, stepOfCode, totpAddress } from './totp.ts'
 
 /** A signed-in person who changes what is his own. */
@@ -108,17 +108,17 @@ export async function endOwnSession(deps: PaymentDeps, owner: Owner, id: string)
   })
 }
 
-/** The owner, who has just typed the password; wrong ones count like those of a sign-in. */
+/** The owner, who has just typed the password; wrong ones count for this session alone. */
 async function confirmed(
   deps: PaymentDeps,
-  { personId }: Owner,
+  { personId, sessionId }: Owner,
   password: string,
 ): Promise<PersonRow> {
   const row = await requirePerson(deps, undefined, personId)
-  const subject = subjectOfName(row.name)
-  await countTry(deps, subject, triesOfName)
+  const counted = countedForSession(sessionId)
+  await countTry(deps, counted.subject, counted.most)
   if (!(await deps.passwords.matches(password, row.password_hash))) throw wrongPassword()
-  await forgiveSignInTries(deps.database.db, { name: subject })
+  await forgiveSignInTries(deps.database.db, [counted])
   return row
 }
 

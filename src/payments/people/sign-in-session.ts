@@ -23,8 +23,16 @@ export const idleMs = 2 * 60 * minuteMs
 const touchMs = minuteMs
 const maxSessions = 20
 
-/** Where a sign-in comes from. `group`: what counts as one address. */
-export type From = { actor: Actor; group: string; userAgent: string | undefined }
+/**
+ * Where a sign-in comes from. `group`: what counts as one address. `device`: the id of a browser in which this person has signed in
+ * before.
+ */
+export type From = {
+  actor: Actor
+  group: string
+  userAgent: string | undefined
+  device?: string | undefined
+}
 
 export type Begun = { secret: string; sessionId: string; person: Person; until: Date }
 

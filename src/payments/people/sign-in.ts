@@ -14,8 +14,13 @@ import { type Begun, beginSession, type From } from './sign-in-session.ts'
 import { stepOfCode } from './totp.ts'
 
 const minuteMs = 60_000
-/** So many wrong passwords or codes of one name, or from one address, in the time below; the next ones are not checked. */
-export const triesOfName = 5
+/**
+ * So many wrong passwords or codes of one name from one place, of one name from all unknown places, and from one address, in the time
+ * below; the next ones are not checked. A place is a browser in which the person has signed in before, an open session, or else an
+ * address: so tries elsewhere lock out no one who is known.
+ */
+export const triesOfPlace = 5
+export const triesOfName = 50
 export const triesOfAddress = 50
 export const lockMs = 15 * minuteMs
 
@@ -35,10 +40,8 @@ export async function signInPerson(
 ): Promise<Begun | undefined> {
   const { db } = deps.database
   const now = deps.now()
-  const subjects = { name: subjectOfName(name), address: `address ${from.group}` }
-  // The address first: one that is locked out must not lock names.
-  await countTry(deps, subjects.address, triesOfAddress)
-  await countTry(deps, subjects.name, triesOfName)
+  const counted = countedFor(name, from)
+  for (const { subject, most } of counted) await countTry(deps, subject, most)
   const row = await findPersonByName(db, nameKey(name))
   const isKnown = await deps.passwords.matches(
     password,
@@ -49,18 +52,36 @@ export async function signInPerson(
     return undefined
   }
   return deps.database.transaction(async (trx) => {
-    await forgiveSignInTries(trx, subjects)
+    await forgiveSignInTries(trx, counted)
     return beginSession(deps, trx, row, from)
   })
 }
 
-/** What wrong tries of a name are counted under, whether or not it exists. */
-export function subjectOfName(name: string): string {
-  return `name ${hashSecret(nameKey(name))}`
+/** What a try is counted under, whether or not the name exists. A sign-in ends the count of its place. */
+export type Counted = { subject: string; most: number; isPlace?: true }
+
+function countedFor(name: string, { device, group }: From): Counted[] {
+  const hash = hashSecret(nameKey(name))
+  if (device !== undefined) return [place(`device ${device} ${hash}`)]
+  return [
+    // The address first, the name last: a place that is locked out must not lock names.
+    { subject: `address ${group}`, most: triesOfAddress },
+    place(`address ${group} ${hash}`),
+    { subject: `name ${hash}`, most: triesOfName },
+  ]
+}
+
+function place(subject: string): Counted {
+  return { subject, most: triesOfPlace, isPlace: true }
+}
+
+/** What wrong passwords of an open session are counted under. */
+export function countedForSession(sessionId: string): Counted {
+  return place(`session ${sessionId}`)
 }
 
 /**
- * Counts a try of a name or an address, before its password is checked.
+ * Counts a try before its password is checked.
  *
  * @throws RATE_LIMITED when it has had as many as it may
  */

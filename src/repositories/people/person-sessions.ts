@@ -126,16 +126,20 @@ export async function countSignInTry(
     .executeTakeFirstOrThrow()
 }
 
-/** Removes the counted tries of a name, and one try of an address, after a sign-in. */
+/** Removes the counted tries of a place, and one try of what it is counted under besides, after a right password. */
 export async function forgiveSignInTries(
   db: Db | Trx,
-  { name, address }: { name: string; address?: string },
+  counted: readonly { subject: string; isPlace?: true }[],
 ): Promise<void> {
-  await db.deleteFrom('sign_in_failures').where('subject', '=', name).execute()
-  if (address === undefined) return
-  await db
-    .updateTable('sign_in_failures')
-    .set({ failures: sql`greatest(failures - 1, 0)` })
-    .where('subject', '=', address)
-    .execute()
+  for (const { subject, isPlace } of counted) {
+    if (isPlace) {
+      await db.deleteFrom('sign_in_failures').where('subject', '=', subject).execute()
+      continue
+    }
+    await db
+      .updateTable('sign_in_failures')
+      .set({ failures: sql`greatest(failures - 1, 0)` })
+      .where('subject', '=', subject)
+      .execute()
+  }
 }

@@ -62,8 +62,8 @@ export function addAccountRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       guards.countTry(request)
       const begun = await acceptInvitation(deps, request.body, fromOf(deps, request))
       await guards.signOut(request)
-      const { principal, until, cookie } = guards.begin(begun)
-      return reply.header('set-cookie', cookie).send(await viewSession(deps, principal, until))
+      const { principal, until, cookies } = guards.begin(begun, request)
+      return reply.header('set-cookie', cookies).send(await viewSession(deps, principal, until))
     },
   )
 

@@ -20,6 +20,7 @@ import {
 import { type ApiKeyRow, findKeyById } from '../../repositories/api-keys/api-key-queries.ts'
 import { deleteSession, insertSession, isSessionOpen } from '../../repositories/session/sessions.ts'
 import type { Principal, TokenPrincipal } from '../authentication.ts'
+import { deviceCookie, knownDevice } from './device-cookie.ts'
 import {
   endedCookie,
   personCookie,
@@ -31,7 +32,7 @@ import {
 } from './session-cookie.ts'
 
 type OpenSession = { principal: Principal; until: Date }
-type BegunSession = OpenSession & { cookie: string }
+type BegunSession = OpenSession & { cookies: string[] }
 
 /** The sessions of browsers: of a key or the administrator's token, and of named people. */
 export type BrowserSessions = {
@@ -39,8 +40,8 @@ export type BrowserSessions = {
   signIn(token: string, request: FastifyRequest): Promise<BegunSession | undefined>
   /** A session for the person of this name; undefined when name, password or code is wrong. Throws RATE_LIMITED after too many tries. */
   signInPerson(credentials: Credentials, request: FastifyRequest): Promise<BegunSession | undefined>
-  /** What a browser gets for a session of a person that has begun. */
-  begin(begun: Begun): BegunSession
+  /** What the browser of the request gets for a session of a person that has begun. */
+  begin(begun: Begun, request: FastifyRequest): BegunSession
   /** The session of the request's cookie, if a page of this service sent it and it has not expired. */
   session(request: FastifyRequest): Promise<OpenSession | undefined>
   /** @throws FORBIDDEN when the browser's headers show that a page of another origin sent the request */
@@ -83,10 +84,13 @@ export function createBrowserSessions(
     resourceId: id,
   })
 
-  const begin: BrowserSessions['begin'] = ({ secret, sessionId, person, until }) => ({
+  const begin: BrowserSessions['begin'] = ({ secret, sessionId, person, until }, { headers }) => ({
     principal: { ...principalOf(person), sessionId },
     until,
-    cookie: personCookie(secret, cookies.isSecure),
+    cookies: [
+      personCookie(secret, cookies.isSecure),
+      deviceCookie(headers.cookie, person.name, cookies),
+    ],
   })
 
   const session: BrowserSessions['session'] = async (request) => {
@@ -119,8 +123,10 @@ export function createBrowserSessions(
   return {
     begin,
     async signInPerson(credentials, request) {
-      const begun = await signInPerson(deps, credentials, fromOf(deps, request), recordRefusal)
-      return begun && begin(begun)
+      const device = knownDevice(request.headers.cookie, credentials.name, cookies)
+      const from = { ...fromOf(deps, request), device }
+      const begun = await signInPerson(deps, credentials, from, recordRefusal)
+      return begun && begin(begun, request)
     },
     async signIn(token, request) {
       const principal = await principalOfToken(token)
@@ -145,7 +151,7 @@ export function createBrowserSessions(
         await insertSession(trx, row, maxSessions)
         await recordSuccess(deps, trx, sessionEntry('session.started', request, principal, row.id))
       })
-      return { principal, until, cookie: sessionCookie(begun, cookies) }
+      return { principal, until, cookies: [sessionCookie(begun, cookies)] }
     },
     session,
     refuseForeignPage({ headers }) {

@@ -26,12 +26,12 @@ type CookieOptions = { encryption: Encryption; isSecure: boolean }
 /** The header value that sets the session cookie: encrypted, and not readable by scripts. */
 export function sessionCookie(session: Session, { encryption, isSecure }: CookieOptions): string {
   const value = encryption.encrypt(JSON.stringify(session), context)
-  return `${sessionCookieName(isSecure)}=${value}; Max-Age=${sessionSeconds}${attributes(isSecure)}`
+  return `${sessionCookieName(isSecure)}=${value}; Max-Age=${sessionSeconds}${cookieAttributes(isSecure)}`
 }
 
 /** The header value that sets the cookie of a person's session: a secret whose hash the database has. */
 export function personCookie(secret: string, isSecure: boolean): string {
-  return `${sessionCookieName(isSecure)}=${personMark}${secret}; Max-Age=${sessionSeconds}${attributes(isSecure)}`
+  return `${sessionCookieName(isSecure)}=${personMark}${secret}; Max-Age=${sessionSeconds}${cookieAttributes(isSecure)}`
 }
 
 /** The secret of a person's session in a Cookie header. */
@@ -49,10 +49,11 @@ export function cookieValue(header: string | undefined, name: string): string | 
 
 /** The header value that deletes it. */
 export function endedCookie(isSecure: boolean): string {
-  return `${sessionCookieName(isSecure)}=; Max-Age=0${attributes(isSecure)}`
+  return `${sessionCookieName(isSecure)}=; Max-Age=0${cookieAttributes(isSecure)}`
 }
 
-function attributes(isSecure: boolean): string {
+/** Of each cookie of the pages: for this host alone, and not readable by scripts. */
+export function cookieAttributes(isSecure: boolean): string {
   return `; Path=/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 }
 

@@ -42,7 +42,7 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
         operationId: 'signIn',
         summary: 'Begin a session of a browser',
         description:
-          'Sets an HttpOnly, SameSite=Strict cookie for 12 hours, which replaces the token on requests of the service’s own pages. It ends by signing out, and with the key or the admin token it was made with; that of a person also after two hours without a request. A wrong name, a wrong password and a wrong code get one and the same answer; after five of a name, right ones are refused too for a quarter of an hour.',
+          'Sets an HttpOnly, SameSite=Strict cookie for 12 hours, which replaces the token on requests of the service’s own pages. It ends by signing out, and with the key or the admin token it was made with; that of a person also after two hours without a request. A wrong name, a wrong password and a wrong code get one and the same answer; after five of a name from one address, right ones from there are refused too for a quarter of an hour. A browser in which the person has signed in before is known by a second cookie for half a year, and its tries are counted by themselves.',
         body: SignInBody,
         response: { 200: SessionResponse },
       },
@@ -62,7 +62,7 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       // The session that the browser had before is over: a planted session does not go on.
       await guards.signOut(request)
       return reply
-        .header('set-cookie', begun.cookie)
+        .header('set-cookie', begun.cookies)
         .send(await viewSession(deps, begun.principal, begun.until))
     },
   )
