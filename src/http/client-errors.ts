@@ -7,6 +7,7 @@ import { moneyOutcome } from '../errors/money-outcome.ts'
 import type { Connections } from './connections.ts'
 import { answerFor, type ErrorStyle } from './error-body.ts'
 import { commonHeaders } from './headers.ts'
+import type { RefusalLog } from './refusal-log.ts'
 
 /**
  * Answers a request that Node could not read, in the documented shape, then closes the socket. 408: it did not arrive
@@ -19,7 +20,13 @@ export function answerClientError(
     connections,
     log,
     style,
-  }: { connections: Connections; log: FastifyBaseLogger; style: ErrorStyle },
+    refusals,
+  }: {
+    connections: Connections
+    log: FastifyBaseLogger
+    style: ErrorStyle
+    refusals: RefusalLog
+  },
 ): void {
   const requests = [...connections.requestsOn(socket)]
   // An earlier request on this socket has no answer yet. The client would take this text for that answer, and believe
@@ -37,10 +44,10 @@ export function answerClientError(
   const failure = new AppError(slow ? 'REQUEST_TIMEOUT' : 'BAD_REQUEST', {
     ...(isUnread && { extra: moneyOutcome('notBegun') }),
   })
-  log.info(
-    { code: failure.code, requestId, remoteAddress: socket.remoteAddress, err: error },
-    'request not readable',
-  )
+  const { code } = failure
+  const fields = { code, requestId, remoteAddress: socket.remoteAddress, err: error }
+  if (current?.isLetIn) log.info(fields, 'request not readable')
+  else refusals.note(code, (text) => log.info(fields, text))
   const { status, body } = answerFor(failure, {
     style,
     requestId,

@@ -27,6 +27,7 @@ import {
   validatorCompiler,
 } from './json-body.ts'
 import { RequestLog } from './logging.ts'
+import { createRefusalLog } from './refusal-log.ts'
 
 /** A listener whose routes are typed by their Zod schemas. */
 export type HttpServer = FastifyInstance<
@@ -89,7 +90,8 @@ export function createServer({
   slowClient = slowClientDefaults,
   connections: limits = connectionDefaults,
 }: ServerOptions): HttpServer {
-  const errors = { style: errorStyle, isUnavailable, complete }
+  const refusals = createRefusalLog(() => app.log)
+  const errors = { style: errorStyle, isUnavailable, complete, refusals }
   let connections: Connections
 
   const app = fastify({
@@ -114,7 +116,7 @@ export function createServer({
     // Fastify's own 503 has another shape; installShutdown refuses instead.
     return503OnClosing: false,
     clientErrorHandler: (error, socket) =>
-      answerClientError(error, socket, { connections, log: app.log, style: errorStyle }),
+      answerClientError(error, socket, { connections, log: app.log, style: errorStyle, refusals }),
     frameworkErrors: (error, request, reply) => {
       identify(reply, request.id)
       sendFailure(error, request, reply, errors)
@@ -129,6 +131,7 @@ export function createServer({
   if (publicPath !== '') refuseOwnPaths(app, publicPath)
   installErrorHandler(app, errors)
   installHeaders(app)
+  app.addHook('onClose', async () => refusals.flush())
   // Node refuses an unknown Expect by itself; it may be served (RFC 9110, 10.1.1).
   app.server.on('checkExpectation', (request, response) =>
     app.server.emit('request', request, response),

@@ -1,8 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, type ErrorCode, OutcomeError, withExtra } from '../errors/app-error.ts'
 import { answerFor, type CompleteFailure, type ErrorStyle } from './error-body.ts'
+import type { RefusalLog } from './refusal-log.ts'
 
 declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by the guard of a listener that lets the caller in; a refusal of any other is only counted in the log. */
+    isLetIn: boolean
+  }
   interface FastifyReply {
     /** Code of the catalogue of a failure, also where the listener's answers have no codes; null for a success. */
     failureCode: string | null
@@ -13,6 +18,8 @@ type ErrorHandlerOptions = {
   style: ErrorStyle
   /** Whether the error means that the database cannot be reached, so that a retry makes sense. */
   isUnavailable: (error: unknown) => boolean
+  /** For requests of callers that no guard has let in. */
+  refusals: RefusalLog
   /** The text of an error for users, in the `plain` shape. */
   complete?: CompleteFailure | undefined
 }
@@ -39,6 +46,7 @@ const unavailableRetrySeconds = 5
  */
 export function installErrorHandler(app: FastifyInstance, options: ErrorHandlerOptions): void {
   app.decorateReply('failureCode', null)
+  app.decorateRequest('isLetIn', false)
   app.setErrorHandler((error, request, reply) => sendFailure(error, request, reply, options))
   app.setNotFoundHandler((request, reply) =>
     sendFailure(new AppError('NOT_FOUND'), request, reply, options),
@@ -53,7 +61,7 @@ export function sendFailure(
   options: ErrorHandlerOptions,
 ): FastifyReply {
   const failure = toFailure(error, request, options.isUnavailable)
-  logFailure(failure, request)
+  logFailure(failure, request, options.refusals)
   reply.failureCode = failure.code
   const { status, body } = answerFor(failure, {
     style: options.style,
@@ -98,14 +106,14 @@ function toFailure(
   return new AppError('INTERNAL_ERROR', { cause: error })
 }
 
-function logFailure(failure: AppError, request: FastifyRequest): void {
+function logFailure(failure: AppError, request: FastifyRequest, refusals: RefusalLog): void {
   const { code, cause } = failure
+  const fields = { code, details: failure.details, ...(cause ? { err: cause } : {}) }
   if (failure.status >= 500) {
     request.log.error({ code, err: failure }, 'request failed')
+  } else if (request.isLetIn) {
+    request.log.info(fields, 'request refused')
   } else {
-    request.log.info(
-      { code, details: failure.details, ...(cause ? { err: cause } : {}) },
-      'request refused',
-    )
+    refusals.note(code, (text) => request.log.info({ ...fields, req: request }, text))
   }
 }

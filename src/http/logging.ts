@@ -128,7 +128,10 @@ export function createLogger(
   return destination ? pino(options, destination) : pino(options)
 }
 
-/** One line per request, at its end; Fastify's own two lines would double the volume. */
+/**
+ * One line per request, at its end; Fastify's own two lines would double the volume. None for a refused request of an unknown caller
+ * (refusal-log.ts).
+ */
 export class RequestLog extends LogController {
   constructor() {
     super({ requestIdLogLabel: 'requestId' })
@@ -143,6 +146,8 @@ export class RequestLog extends LogController {
     request: FastifyRequest,
     reply: FastifyReply,
   ): void {
+    const isCounted = reply.failureCode !== null && reply.statusCode < 500 && !request.isLetIn
+    if (isCounted && !error) return
     const fields = {
       req: request,
       res: reply,

@@ -189,7 +189,10 @@ export async function installGuards(
       options.knownHosts.require(request)
     }
     if (access === undefined || access === 'public') return
-    if (access === 'metrics' && isForMetrics(request.headers['x-api-token'])) return
+    if (access === 'metrics' && isForMetrics(request.headers['x-api-token'])) {
+      request.isLetIn = true
+      return
+    }
     const finds = request.routeOptions.config.findsOrder
     const principal = await (finds ? identifyWithOrder(request) : identify(request))
     if (!principal) {
@@ -197,6 +200,7 @@ export async function installGuards(
       throw new AppError('UNAUTHORIZED')
     }
     request.principal = principal
+    request.isLetIn = true
     await countRequest(request)
     const { person } = principal
     if (person && !mayCall(person, ruleOf(request))) throw new AppError('FORBIDDEN')

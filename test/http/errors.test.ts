@@ -1,4 +1,5 @@
 import { Writable } from 'node:stream'
+import type { FastifyRequest } from 'fastify'
 import { expect, test } from 'vitest'
 import { AppError, type ErrorCode, errorCatalogue } from '../../src/errors/app-error.ts'
 import { createServer } from '../../src/http/create-server.ts'
@@ -24,7 +25,8 @@ function throwingApp(style: 'coded' | 'plain' = 'coded') {
     isUnavailable: (error) => error === databaseDown,
   })
   let next: unknown
-  const fail = async () => {
+  const fail = async (request: FastifyRequest) => {
+    request.isLetIn = true
     throw next
   }
   app.post('/plain', { config: { access: 'public' } }, fail)

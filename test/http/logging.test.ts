@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream'
-import { expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { AppError } from '../../src/errors/app-error.ts'
 import { createServer } from '../../src/http/create-server.ts'
 import { createLogger, scrub } from '../../src/http/logging.ts'
@@ -180,4 +180,78 @@ test('the log has the class of an error, also of one without a name', () => {
   const { log, text } = capture()
   log.error({ err: new StoreError('closed', { cause: new TypeError('no') }) }, 'failed')
   expect(JSON.parse(text()).err).toMatchObject({ type: 'StoreError', cause: { type: 'TypeError' } })
+})
+
+describe('refused requests of unknown callers', () => {
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+  const linesOf = (text: string) =>
+    text
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line))
+
+  test('are counted in one line a minute for each cause, after the first one', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const { log, text } = capture('info')
+    const app = createServer({ logger: log })
+    app.get('/closed', { config: { access: 'public' } }, async () => {
+      throw new AppError('UNAUTHORIZED')
+    })
+    const ask = async (url: string, times: number) => {
+      for (let round = 0; round < times; round += 1) await app.inject({ url })
+    }
+    await ask('/closed', 50)
+    await ask('/no-such-path', 20)
+    expect(linesOf(text()).map(({ code, req }) => [code, req.url])).toEqual([
+      ['UNAUTHORIZED', '/closed'],
+      ['NOT_FOUND', '/no-such-path'],
+    ])
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(linesOf(text()).slice(2)).toMatchObject([
+      { code: 'UNAUTHORIZED', count: 49 },
+      { code: 'NOT_FOUND', count: 19 },
+    ])
+    await ask('/closed', 3)
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(linesOf(text()).slice(4)).toMatchObject([{ code: 'UNAUTHORIZED', count: 3 }])
+    // A quiet minute ends it: the next one is written in full again.
+    await vi.advanceTimersByTimeAsync(60_000)
+    await ask('/closed', 2)
+    expect(linesOf(text()).slice(5)).toMatchObject([
+      { code: 'UNAUTHORIZED', req: { url: '/closed' } },
+    ])
+    await app.close()
+    expect(linesOf(text()).slice(6)).toMatchObject([{ code: 'UNAUTHORIZED', count: 1 }])
+  })
+
+  test('that cannot be read are counted too', async () => {
+    const { log, text } = capture('info')
+    const app = createServer({ logger: log })
+    for (let round = 0; round < 5; round += 1) await exchange(app, 'not http\r\n\r\n')
+    await app.close()
+    const refusals = linesOf(text()).filter(({ code }) => code !== undefined)
+    expect(refusals.map(({ code, count }) => [code, count])).toEqual([
+      ['BAD_REQUEST', undefined],
+      ['BAD_REQUEST', 4],
+    ])
+  })
+
+  test('are not those of a caller that the guard let in: each of these has its lines', async () => {
+    const { log, text } = capture('info')
+    const app = createServer({ logger: log })
+    app.get('/open', { config: { access: 'public' } }, async (request) => {
+      request.isLetIn = true
+      throw new AppError('NOT_FOUND')
+    })
+    for (let round = 0; round < 2; round += 1) await app.inject({ url: '/open' })
+    expect(linesOf(text()).map(({ msg }) => msg)).toEqual([
+      'request refused',
+      'request done',
+      'request refused',
+      'request done',
+    ])
+    await app.close()
+  })
 })

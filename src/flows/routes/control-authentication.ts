@@ -95,13 +95,18 @@ export function installControlAccess(app: HttpServer, access: ControlAccess): Co
     if (request.is404 || request.routeOptions.config.access === 'public') return
     const token = request.headers['x-api-token']
     const hasToken = token !== undefined
-    if (request.routeOptions.config.access === 'metrics' && isForMetrics(token)) return
+    if (request.routeOptions.config.access === 'metrics' && isForMetrics(token)) {
+      request.isLetIn = true
+      return
+    }
     request.person = await personOf(request)
     if (request.person) {
+      request.isLetIn = true
       if (mayCall(request.person, request)) return
       throw controlError('FORBIDDEN', whyNotAllowed(request.person))
     }
-    if (isLetIn(request)) {
+    request.isLetIn = isLetIn(request)
+    if (request.isLetIn) {
       const isAsked = access.auth !== 'none' && access.syncToken !== undefined
       request.isAnonymous = !isAsked
       if (isAsked) await access.audit.accepted(request.arrivedFrom)
