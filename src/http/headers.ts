@@ -63,7 +63,8 @@ export function commonHeaders(requestId: string): Record<string, string> {
 
 /**
  * Sets them on all answers of the app, and `no-store` unless the route sets something else. A request without Host is
- * refused here, since Node would refuse it with an empty answer and without our headers.
+ * refused here, since Node would refuse it with an empty answer and without our headers. One with two is refused too: a proxy may take
+ * the one and this service the other (RFC 9112, 3.2).
  */
 export function installHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
@@ -71,12 +72,24 @@ export function installHeaders(app: FastifyInstance): void {
     const { headers, raw } = request
     if (headers.host === undefined && raw.httpVersion === '1.1') {
       done(new AppError('BAD_REQUEST', { message: 'The header Host is missing' }))
+    } else if (hasTwoHosts(raw)) {
+      done(new AppError('BAD_REQUEST', { message: 'The header Host is there more than once' }))
     } else done()
   })
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
     done(null, payload)
   })
+}
+
+/** In `headers` a second Host is left out, so only the raw list shows it. */
+function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0
+  for (let place = 0; place < rawHeaders.length; place += 2) {
+    const name = rawHeaders[place] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
+  }
+  return hosts > 1
 }
 
 /** For answers that Fastify makes before any hook runs. */

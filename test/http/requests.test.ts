@@ -199,6 +199,16 @@ test.each([
 
 test.each([
   ['broken HTTP', 'GET /items/a HTTP/1.1\r\nhost : x\r\n\r\n', 400],
+  [
+    'two Host headers',
+    'GET /items/a HTTP/1.1\r\nHost: a\r\nhost: b\r\nconnection: close\r\n\r\n',
+    400,
+  ],
+  [
+    'two equal Host headers',
+    'GET /items/a HTTP/1.1\r\nHost: a\r\nHost: a\r\nconnection: close\r\n\r\n',
+    400,
+  ],
   ['an HTTP/1.1 request without Host', 'GET /items/a HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
   ['a method that HTTP does not know', 'FOO /items/a HTTP/1.1\r\nhost: x\r\n\r\n', 400],
   [
