@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import {
   actorOnOpen,
@@ -66,7 +67,7 @@ test('our state of a payment agrees with the provider’s about the money', () =
 })
 
 test('no other file names states of the provider', () => {
-  const root = new URL('../../', import.meta.url).pathname
+  const root = fileURLToPath(new URL('../../', import.meta.url))
   // Settlement reports have states of their own; destinations of flows have a state "authorized".
   const others = ['src/domain/order-state.ts', 'src/provider/reports-api.ts']
   const otherFiles = globSync('src/**/*.ts', { cwd: root })

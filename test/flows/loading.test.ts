@@ -7,6 +7,7 @@ import { createFlowSide, type FlowSide } from '../../src/app/flow-side.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { jsonFlow } from '../support/flows.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { testSettings } from '../support/test-settings.ts'
 
 let service: TestService
 let folder: string
@@ -36,7 +37,7 @@ async function sideOf({
   notifications,
 }: Pick<TestService, 'database' | 'deps' | 'clock' | 'notifications'>) {
   const made = await createFlowSide({
-    config: loadConfig({ PROVIDER: 'sandbox', FLOWS_DIR: folder }),
+    config: loadConfig({ ...testSettings, FLOWS_DIR: folder }),
     publicUrl: 'http://127.0.0.1:8080',
     database,
     payments: deps,

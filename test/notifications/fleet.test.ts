@@ -4,6 +4,7 @@ import { loadConfig } from '../../src/app/config.ts'
 import type { FleetStatesTable } from '../../src/db/tables.ts'
 import { createNotifications, type Notifications } from '../../src/notifications/notifications.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { testSettings } from '../support/test-settings.ts'
 import { asAdmin } from '../support/till.ts'
 import { openHttpReceiver, openMailReceiver } from './receivers.ts'
 
@@ -327,7 +328,7 @@ test('in quiet hours nothing is sent; at their end only the problems that last a
 test('a database that takes no writes is notified once without it, and its recovery once', async () => {
   let takesWrites = true
   const database = { ...service.database, takesWrites: async () => takesWrites }
-  const config = loadConfig({ PROVIDER: 'sandbox', ...settings() })
+  const config = loadConfig({ ...testSettings, ...settings() })
   const { deps } = service
   const alerts = createNotifications(
     {

@@ -1,4 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import type { orderStatuses } from '../../src/domain/order.ts'
 import {
@@ -100,7 +101,7 @@ test.each(Object.keys(situations) as Situation[])(
   },
 )
 
-const root = new URL('../../', import.meta.url).pathname
+const root = fileURLToPath(new URL('../../', import.meta.url))
 const sources = globSync('src/{http,payments,provider,routes}/**/*.ts', { cwd: root }).map(
   (path) => ({ path, text: readFileSync(`${root}${path}`, 'utf8') }),
 )

@@ -4,6 +4,7 @@ import { loadConfig } from '../../src/app/config.ts'
 import { createFlowSide, type FlowSide, type FlowSideOptions } from '../../src/app/flow-side.ts'
 import { createPaymentSide, type PaymentSide } from '../../src/app/payment-side.ts'
 import type { Database } from '../../src/db/database.ts'
+import { testSettings } from './test-settings.ts'
 
 export type BothSides = { service: PaymentSide; side: FlowSide; close(): Promise<void> }
 
@@ -21,7 +22,7 @@ export async function openBothSides(options: {
   aheadMs?: () => number
 }): Promise<BothSides> {
   const { database, flowsDir, logger, sleep, aheadMs } = options
-  const config = loadConfig({ PROVIDER: 'sandbox', FLOWS_DIR: flowsDir })
+  const config = loadConfig({ ...testSettings, FLOWS_DIR: flowsDir })
   const nowhere = 'http://127.0.0.1:9'
   const adminToken = randomBytes(32).toString('hex')
   const service = await createPaymentSide({

@@ -11,6 +11,7 @@ import type { Database } from '../../src/db/database.ts'
 import type { StreamLimits } from '../../src/http/event-stream.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { startTestService, type TestService } from './service.ts'
+import { testSettings } from './test-settings.ts'
 
 export type TestFlows = FlowSide & {
   service: TestService
@@ -123,7 +124,7 @@ async function begin(
   const logLines: string[] = []
   const logger = createLogger('info', { write: (line: string) => void logLines.push(line) })
   const side = await createFlowSide({
-    config: loadConfig({ PROVIDER: 'sandbox', FLOWS_DIR: dir, ...env }),
+    config: loadConfig({ ...testSettings, FLOWS_DIR: dir, ...env }),
     publicUrl: 'http://127.0.0.1:8080',
     pages: {
       flows: 'http://127.0.0.1:8080/admin',

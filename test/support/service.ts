@@ -14,6 +14,7 @@ import type { OpenRequestLimits } from '../../src/http/open-request-limit.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
 import type { Tracing } from '../../src/tracing/tracing.ts'
 import { openTestDatabase } from './database.ts'
+import { testSettings } from './test-settings.ts'
 import { createUnansweredCalls, type UnansweredCalls } from './unanswered-calls.ts'
 
 export const adminToken = 'admin-token-for-tests-0123456789abcdef'
@@ -98,7 +99,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const logger = createLogger('info', { write: (line: string) => void logLines.push(line) })
   // A test asks as fast as its machine can, and is not about limits unless it says so.
   const unlimited = { RATE_LIMIT_PER_SECOND: '1000000' }
-  const config = loadConfig({ PROVIDER: 'sandbox', ...unlimited, ...options.env })
+  const config = loadConfig({ ...testSettings, ...unlimited, ...options.env })
   const service = await createPaymentSide({
     config,
     publicUrl: options.publicUrl ?? 'http://127.0.0.1:3000',
