@@ -12,6 +12,7 @@ import { serveGuide } from '../http/guide-pages.ts'
 import { observeRequests } from '../http/logging.ts'
 import { registerOpenApi } from '../http/openapi.ts'
 import { leadBrowsersTo, servePages, serveSharedParts } from '../http/pages.ts'
+import { readInTurns } from '../http/read-turns.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 
 type ControlApiOptions = Omit<ControlDeps, 'isOperator' | 'check' | 'registry'> & {
@@ -46,6 +47,7 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
   observeRequests(app, registry)
   options.tracing?.observe(app)
   await installCompression(app)
+  readInTurns(app, ({ person }) => person?.id ?? 'operator')
   await registerOpenApi(app, {
     title: 'tillbridge flow control API',
     description,

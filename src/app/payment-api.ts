@@ -11,13 +11,14 @@ import { observeRequests } from '../http/logging.ts'
 import { limitOpenRequests, type OpenRequestLimits } from '../http/open-request-limit.ts'
 import { registerOpenApi } from '../http/openapi.ts'
 import { leadBrowsersTo, servePages, serveSharedParts } from '../http/pages.ts'
+import { readInTurns } from '../http/read-turns.ts'
 import type { PaymentMetrics } from '../metrics/payment-metrics.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import type { WebhookInbox } from '../payments/webhooks/webhook-inbox.ts'
 import { addAdminRoutes } from '../routes/admin/admin-routes.ts'
 import type { TestAlerts } from '../routes/admin/notification-routes.ts'
 import { addApiKeyRoutes } from '../routes/api-keys/api-key-routes.ts'
-import { installGuards } from '../routes/authentication.ts'
+import { installGuards, placeOwner } from '../routes/authentication.ts'
 import { addChargebackRoutes } from '../routes/chargebacks/chargeback-routes.ts'
 import { addClosingRoutes } from '../routes/closings/closing-routes.ts'
 import { addOauthRoutes } from '../routes/connection/oauth-routes.ts'
@@ -89,6 +90,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   observeRequests(app, options.metrics.registry)
   options.tracing?.observe(app)
   await installCompression(app)
+  readInTurns(app, placeOwner)
   app.addHook('onRoute', (route) => {
     if (route.config?.access === 'client') {
       route.schema = { querystring: ClientOnlyQuery, ...route.schema }

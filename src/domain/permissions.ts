@@ -147,7 +147,6 @@ const paymentRoutes: Readonly<Record<string, RouteRule>> = {
   'POST /closings': { needs: 'close_days', within: 'box' },
   'GET /closings/:closingId': { needs: 'see', within: 'closing' },
   'GET /closings/:closingId/csv': { needs: 'see', within: 'closing' },
-  'GET /closings/:closingId/xlsx': { needs: 'see', within: 'closing' },
   'GET /closings/:closingId/print': { needs: 'see', within: 'closing' },
   'POST /closings/:closingId/count': { needs: 'close_days', within: 'closing' },
   'POST /closings/:closingId/sign': { needs: 'close_days', within: 'closing' },

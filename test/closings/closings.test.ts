@@ -1,4 +1,3 @@
-import { strFromU8, unzipSync } from 'fflate'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { ClientName } from '../../src/domain/client-name.ts'
@@ -389,32 +388,6 @@ test('the CSV file of a closing lists all charges, in the language and the time 
   const inEnglish = await read('csv?language=en')
   expect(inEnglish.body).toContain('"Date and time","Store","Box"')
   expect(inEnglish.body).toContain('"18034.40"')
-})
-
-test('the workbook of a closing has numbers and times that a spreadsheet computes with', async () => {
-  const till = await openOwnShop(service, 'workbook')
-  await sell(service, till, '=1+1', { amount: '18034,40' })
-  await typeCharge(service, till)
-  const { id } = await close(service, till)
-  await sign(till, id)
-  const answer = await call(service, { url: `/closings/${id}/xlsx`, token: till.key })
-  expect(answer.statusCode).toBe(200)
-  expect(answer.headers['content-disposition']).toContain('.xlsx"')
-  const entries = unzipSync(new Uint8Array(answer.rawPayload))
-  const textOf = (name: string) => strFromU8(entries[name] ?? new Uint8Array())
-  const [first, second] = [textOf('xl/worksheets/sheet1.xml'), textOf('xl/worksheets/sheet2.xml')]
-  for (const sheet of [first, second]) {
-    expect(sheet).toContain('<sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>')
-    expect(sheet).toMatch(/<pageSetup fitToWidth="1" fitToHeight="0" [^>]*orientation="landscape"/)
-  }
-  // No cell has a formula, amounts are numbers.
-  expect(first + second).not.toContain('<f>')
-  expect(second).toContain('<v>18034.4</v>')
-  expect(second).toContain('<v>77.5</v>')
-  const texts = textOf('xl/sharedStrings.xml')
-  for (const shown of ['=1+1', 'Sucursal SUC-1', 'crédito', 'falta acá', 'Firmado por']) {
-    expect(texts).toContain(shown)
-  }
 })
 
 test('the page of a closing has names, local times and formatted amounts', async () => {

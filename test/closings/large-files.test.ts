@@ -1,6 +1,11 @@
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { ClosingFile } from '../../src/routes/closings/closing-file.ts'
-import { makeClosingFile } from '../../src/routes/closings/run-closing-file-process.ts'
+import { installCompression } from '../../src/http/compression.ts'
+import { createServer } from '../../src/http/create-server.ts'
+import { readInTurns } from '../../src/http/read-turns.ts'
+import { type ClosingFile, closingCsv } from '../../src/routes/closings/closing-file.ts'
 import { longestTurn, promisedMs } from '../support/longest-turn.ts'
 
 /** The files of a large closing are made without delaying other requests. */
@@ -37,15 +42,62 @@ const file = {
   charges,
 } as unknown as ClosingFile
 
-test.each(['csv', 'xlsx'] as const)(
-  'making a %s of 10,000 charges blocks the event loop for a short time only',
-  { timeout: 60_000, tags: ['long'] },
-  async (ending) => {
-    const { ms, said } = await longestTurn(async () => {
-      const made = await makeClosingFile({ ending, file, language: 'es' })
-      return String(made.length)
+test('making a file of 10,000 charges blocks the event loop for a short time only', {
+  timeout: 60_000,
+}, async () => {
+  const { ms, said } = await longestTurn(async () => {
+    let length = 0
+    for await (const part of closingCsv(file, 'es')) length += part.length
+    return String(length)
+  })
+  expect(Number(said)).toBeGreaterThan(1_000_000)
+  expect(ms).toBeLessThan(promisedMs)
+})
+
+test.each(['identity', 'gzip'])(
+  'a file is made no further once the client has disconnected, and its turn ends (%s)',
+  async (encoding) => {
+    let made = 0
+    let isOver = false
+    async function* parts() {
+      try {
+        for (;;) {
+          for await (const part of closingCsv(file, 'es')) {
+            made += part.length
+            yield part
+          }
+        }
+      } finally {
+        isOver = true
+      }
+    }
+    const app = createServer({ logger: false })
+    await installCompression(app)
+    readInTurns(app, () => 'acme', {
+      running: { perOwner: 1, total: 1 },
+      waiting: { perOwner: 5, total: 5 },
     })
-    expect(Number(said)).toBeGreaterThan(100_000)
-    expect(ms).toBeLessThan(promisedMs)
+    const config = { access: 'client' as const, compressed: true }
+    app.get('/file', { config }, async (_request, reply) =>
+      reply.type('text/csv').send(Readable.from(parts())),
+    )
+    app.get('/list', { config }, async () => ({}))
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    const { port } = app.server.address() as AddressInfo
+    const stopped = new AbortController()
+    const answer = await fetch(`http://127.0.0.1:${port}/file`, {
+      headers: { 'accept-encoding': encoding },
+      signal: stopped.signal,
+    })
+    await answer.body?.getReader().read()
+    // It waits for the file's turn to end.
+    const next = app.inject({ url: '/list' })
+    stopped.abort()
+    expect((await next).statusCode).toBe(200)
+    await expect.poll(() => isOver).toBe(true)
+    const then = made
+    await wait(50)
+    expect(made).toBe(then)
+    await app.close()
   },
 )

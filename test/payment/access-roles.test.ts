@@ -61,7 +61,6 @@ const roles: Record<string, string> = {
   'GET /closings': 'Aasv',
   'GET /closings/:closingId': 'Aasv',
   'GET /closings/:closingId/csv': 'Aasv',
-  'GET /closings/:closingId/xlsx': 'Aasv',
   'GET /closings/:closingId/print': 'Aasv',
   'POST /closings/:closingId/count': 'Aas',
   'POST /closings/:closingId/sign': 'Aas',

@@ -166,7 +166,6 @@ const attacks: [what: string, request: (id: 'theirs' | 'none') => Call][] = [
     [
       ['GET', ''],
       ['GET', '/csv'],
-      ['GET', '/xlsx'],
       ['GET', '/print'],
       ['POST', '/count', { declared: {} }],
       ['POST', '/sign'],

@@ -132,7 +132,6 @@ const routes: Record<
   'GET /closings': { token: 'client' },
   'GET /closings/:closingId': { token: 'client' },
   'GET /closings/:closingId/csv': { token: 'client' },
-  'GET /closings/:closingId/xlsx': { token: 'client' },
   'GET /closings/:closingId/print': { token: 'client' },
   'POST /closings/:closingId/count': { token: 'client', body: { declared: { qr: '1,00' } } },
   'POST /closings/:closingId/sign': { token: 'client' },

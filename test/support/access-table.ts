@@ -227,11 +227,6 @@ export const table: Record<string, Row> = {
     lets: 404,
     url: `/closings/${missingOrder}/csv`,
   },
-  'GET /closings/:closingId/xlsx': {
-    access: 'client',
-    lets: 404,
-    url: `/closings/${missingOrder}/xlsx`,
-  },
   'GET /closings/:closingId/print': {
     access: 'client',
     lets: 404,

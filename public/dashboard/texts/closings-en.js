@@ -64,7 +64,6 @@ export const closings = {
   'closing.title': 'Closing {number} · {place}',
   'closing.back': 'Back to the closings',
   'closing.span': '{day}, from {from} to {to}',
-  'closing.xlsx': 'Download Excel',
   'closing.csv': 'Download CSV',
   'closing.print': 'Print',
   'closing.steps': 'From counting to signing',

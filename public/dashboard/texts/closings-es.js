@@ -64,7 +64,6 @@ export const closings = {
   'closing.title': 'Cierre {number} · {place}',
   'closing.back': 'Volver a los cierres',
   'closing.span': '{day}, de {from} a {to}',
-  'closing.xlsx': 'Descargar Excel',
   'closing.csv': 'Descargar CSV',
   'closing.print': 'Imprimir',
   'closing.steps': 'Del recuento a la firma',

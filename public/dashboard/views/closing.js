@@ -74,8 +74,7 @@ function spanOf({ business_day: day, from, to }) {
 function papers(app, { id }) {
   const query = new URLSearchParams({ ...app.clientQuery(), language: language() })
   const of = (paper) => addressOf(`/closings/${id}/${paper}?${query}`)
-  return html`<a class="button" href=${of('xlsx')} download>${t('closing.xlsx')}</a>
-    <a class="button" href=${of('csv')} download>${t('closing.csv')}</a>
+  return html`<a class="button" href=${of('csv')} download>${t('closing.csv')}</a>
     <a class="button" href=${of('print')} target="_blank" rel="noopener">${t('closing.print')}</a>`
 }
 

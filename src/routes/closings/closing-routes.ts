@@ -1,5 +1,5 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { z } from 'zod'
+import { Readable } from 'node:stream'
+import type { FastifyRequest } from 'fastify'
 import { camelCased } from '../../domain/field-names.ts'
 import { preferredLanguage } from '../../domain/language.ts'
 import { centsFromPoint } from '../../domain/money.ts'
@@ -20,7 +20,7 @@ import { listClosings } from '../../repositories/closings/closing-queries.ts'
 import { providerErrors, tenantOfRequest } from '../authentication.ts'
 import { storesOfRequest } from '../session/store-access.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
-import { closingFacts, fileName } from './closing-file.ts'
+import { closingCsv, closingFacts, fileName } from './closing-file.ts'
 import { closingPrintout } from './closing-printout.ts'
 import {
   AmendBody,
@@ -31,7 +31,6 @@ import {
   ClosingParams,
   ClosingResponse,
   ClosingsResponse,
-  ClosingWorkbook,
   CountClosingBody,
   ListClosingsQuery,
   OpenClosingBody,
@@ -40,12 +39,7 @@ import {
   TimeZoneResponse,
 } from './closing-schemas.ts'
 import { viewAmendment, viewClosing, viewWholeClosing } from './closing-view.ts'
-import { makeClosingFile } from './run-closing-file-process.ts'
 
-const fileTypes = {
-  csv: 'text/csv; charset=utf-8',
-  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
-}
 const spanErrors = ['CLOSING_OVERLAPS', 'CLOSING_GAP', 'CLOSING_SIGNED'] as const
 const json = <Schema>(schema: Schema) => ({ 'application/json': { schema } })
 
@@ -56,23 +50,6 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
   const wholeOf = async (request: FastifyRequest, id: string, words = language(request)) => {
     const { closing, amendments } = await readClosing(deps, tenantOfRequest(request), id)
     return viewWholeClosing(closing, amendments, words)
-  }
-
-  /** Answers with a file of all charges of a closing. */
-  const sendFile = async (
-    request: FastifyRequest<{ Params: z.output<typeof ClosingParams> }>,
-    reply: FastifyReply,
-    ending: 'csv' | 'xlsx',
-    words = language(request),
-  ) => {
-    const { closing } = await readClosing(deps, tenantOfRequest(request), request.params.closingId)
-    const names = await describeClosing(deps, closing)
-    const file = { closing, names, charges: await listCharges(deps, closing) }
-    const made = await makeClosingFile({ ending, file, language: words })
-    return reply
-      .type(fileTypes[ending])
-      .header('content-disposition', `attachment; filename="${fileName(closing, ending)}"`)
-      .send(typeof made === 'string' ? made : Buffer.from(made))
   }
 
   app.post(
@@ -164,27 +141,17 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         },
       },
     },
-    async (request, reply) => sendFile(request, reply, 'csv', request.query.language) as never,
-  )
-
-  app.get(
-    '/closings/:closingId/xlsx',
-    {
-      config: { access: 'client' },
-      schema: {
-        operationId: 'downloadClosingWorkbook',
-        summary: 'A closing with all its charges as a workbook',
-        params: ClosingParams,
-        querystring: PaperQuery,
-        response: {
-          200: {
-            description: 'A sheet with the closing and one with its charges',
-            content: { [fileTypes.xlsx]: { schema: ClosingWorkbook } },
-          },
-        },
-      },
+    async (request, reply) => {
+      const client = tenantOfRequest(request)
+      const { closing } = await readClosing(deps, client, request.params.closingId)
+      const names = await describeClosing(deps, closing)
+      const file = { closing, names, charges: await listCharges(deps, closing) }
+      const words = request.query.language ?? language(request)
+      return reply
+        .type('text/csv; charset=utf-8')
+        .header('content-disposition', `attachment; filename="${fileName(closing)}"`)
+        .send(Readable.from(closingCsv(file, words)) as never) as never
     },
-    async (request, reply) => sendFile(request, reply, 'xlsx', request.query.language) as never,
   )
 
   app.get(

@@ -319,13 +319,6 @@ export const ClosingCsv = z.string().meta({
   example: '"Fecha y hora";"Sucursal";"Importe"\r\n"21/11/2026 14:00";"Centro";"1000,00"\r\n',
 })
 
-export const ClosingWorkbook = z.string().meta({
-  id: 'ClosingWorkbook',
-  description: 'The bytes of an .xlsx file',
-  format: 'binary',
-  example: 'PK…',
-})
-
 export const ClosingPage = z.string().meta({
   id: 'ClosingPage',
   description: 'The closing as a page to print',
