@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { settings } from '../../src/app/config-schema.ts'
@@ -146,7 +147,7 @@ const major = Number(/^systemd (\d+)/.exec(analyze.stdout ?? '')?.[1] ?? 0)
 if (major < 252) process.stderr.write('skipped: systemd-analyze 252 is not installed\n')
 
 test.skipIf(major < 252)('systemd calls the unit sound and its exposure low', () => {
-  const unit = path('ops/systemd/tillbridge.service').pathname
+  const unit = fileURLToPath(path('ops/systemd/tillbridge.service'))
   // Ten times the figure of exposure, which is 1.4 of 10: what is left is the network that it is there for.
   const run = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', unit], {
     encoding: 'utf8',
