@@ -182,7 +182,7 @@ test('the log has the class of an error, also of one without a name', () => {
   expect(JSON.parse(text()).err).toMatchObject({ type: 'StoreError', cause: { type: 'TypeError' } })
 })
 
-describe('refused requests of unknown callers', () => {
+describe('T37: refused requests of unknown callers', () => {
   afterEach(() => {
     vi.useRealTimers()
   })

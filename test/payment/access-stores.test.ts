@@ -250,7 +250,7 @@ const ofForgotten: [what: string, request: (id: string) => Call][] = [
 ]
 
 test.each(ofForgotten)(
-  'a supervisor gets 404 for an order of another store that only the provider has: %s',
+  'T58: a supervisor gets 404 for an order of another store that only the provider has: %s',
   async (what, request) => {
     const id = await forgottenSale('FOREIGN-BOX', `FORGOTTEN-${what}`)
     const answer = await by(service, supervisor, request(id))
