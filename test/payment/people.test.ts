@@ -189,7 +189,7 @@ describe('T59: guesses of a password', () => {
 
   test('of a whole address lock out no known browser', async () => {
     const owner = await join(service, { name: 'behind a proxy', role: 'administrator' })
-    const name = 'nobody of that name'
+    const name = 'no such person'
     for (let round = 0; round < triesOfAddress + 1; round += 1) {
       await signInAs(service, { name: `${name} ${round}`, password: 'canary-wrong' })
     }
