@@ -436,7 +436,7 @@ export type ClosingsTable = {
   requested_from: Fixed<Date | null>
   requested_to: Fixed<Date | null>
   /** Where the closing before it ends; null for the first one of a box or store. */
-  follows_at: GeneratedAlways<Date | null>
+  follows_at: ColumnType<Date | null, never, Date | null>
   /** `to_at`; null in a row from before migration 0089 that others may overlap, so none follows it. */
   next_from: GeneratedAlways<Date | null>
   time_zone: Fixed<string>

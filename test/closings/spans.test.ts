@@ -68,6 +68,91 @@ test('two shifts of one day are two closings, both unsigned', async () => {
   expect(second.totals.here).toMatchObject({ count: 1, amount: '20.00' })
 })
 
+test('a first closing does not pass over what was sold before it, and the error names the time to close first', async () => {
+  const till = await openOwnShop(service, 'first span')
+  untilHour(9)
+  await sell(service, till, 'A-1', { amount: '9,00' })
+  untilHour(11)
+  await sell(service, till, 'A-2', { amount: '11,00' })
+  untilHour(13)
+  const refused = await openClosing(service, till, span(10, 12))
+  expect([refused.statusCode, refused.json()]).toMatchObject([
+    409,
+    {
+      code: 'CLOSING_GAP',
+      uncovered: { from: at(0), to: at(10), business_day: day() },
+      next_from: at(0),
+    },
+  ])
+  const morning = await close(service, till, span(0, 10))
+  const noon = await close(service, till, span(10, 12))
+  untilHour(23)
+  const rest = await close(service, till, { business_day: day() })
+  const counts = [morning, noon, rest].map(({ totals }) => totals.here.count)
+  expect(counts).toEqual([1, 1, 0])
+})
+
+test('a first closing of a day is refused while something of the day before is in no closing', async () => {
+  const till = await openOwnShop(service, 'first day')
+  untilHour(20)
+  await sell(service, till, 'A-1')
+  untilHour(24 + 12)
+  const refused = await openClosing(service, till, { business_day: day(1) })
+  expect(refused.json()).toMatchObject({
+    code: 'CLOSING_GAP',
+    uncovered: { from: at(0), to: at(24), business_day: day() },
+  })
+  const first = await close(service, till, { business_day: day() })
+  expect([...spanOf(first), first.totals.here.count]).toEqual([at(0), at(24), 1])
+  expect((await openClosing(service, till, { business_day: day(1) })).statusCode).toBe(202)
+})
+
+test('a request for the hours of a day is not answered with the rest of this day', async () => {
+  const till = await openOwnShop(service, 'hours of a day')
+  untilHour(13)
+  await close(service, till, span(10, 12))
+  untilHour(25)
+  const rest = await close(service, till, { business_day: day() })
+  expect(spanOf(rest)).toEqual([at(12), at(24)])
+  const refused = await openClosing(service, till, span(0, 24))
+  expect([refused.statusCode, refused.json().code]).toEqual([409, 'CLOSING_OVERLAPS'])
+  const again = await openClosing(service, till, { business_day: day() })
+  expect([again.statusCode, again.json().id]).toEqual([200, rest.id])
+})
+
+test('what is found late before the first closing of a box can be closed, once', async () => {
+  const till = await openOwnShop(service, 'found late')
+  untilHour(13)
+  const first = (await openClosing(service, till, span(10, 12))).json()
+  await typeCharge(service, till, { at: at(9) })
+  await watchAfter(service, 61_000)
+  await sign(till, first.id)
+  const overlapping = await openClosing(service, till, span(8, 11))
+  expect(overlapping.json()).toMatchObject({ code: 'CLOSING_OVERLAPS', closing: { id: first.id } })
+  const gap = await openClosing(service, till, span(6, 8))
+  expect(gap.json()).toMatchObject({
+    code: 'CLOSING_GAP',
+    uncovered: { from: at(8), to: at(10), business_day: day() },
+  })
+  const asked = await Promise.all([
+    openClosing(service, till, span(8, 9.5)),
+    openClosing(service, till, span(8, 9.5)),
+  ])
+  expect(asked.map(({ statusCode }) => statusCode).toSorted()).toEqual([200, 202])
+  await watchAfter(service, 61_000)
+  const late = await readClosing(service, till, asked[0]?.json().id)
+  expect([...spanOf(late), late.number, late.totals.there.count]).toEqual([at(8), at(10), 2, 1])
+  expect(await readClosing(service, till, first.id)).toMatchObject({ number: 1, state: 'signed' })
+  const before = await openClosing(service, till, span(6, 8))
+  expect([before.statusCode, before.json()]).toMatchObject([
+    409,
+    { code: 'CLOSING_OVERLAPS', closing: { id: late.id } },
+  ])
+  untilHour(14)
+  const next = await openClosing(service, till, { business_day: day() })
+  expect([next.json().number, next.json().from]).toEqual([3, first.to])
+})
+
 test('a request for another span does not change the count of a closing', async () => {
   const till = await openOwnShop(service, 'other span')
   untilHour(15)

@@ -6,6 +6,7 @@ import {
   type ClosingPlace,
   type ClosingRow,
   findClosingEndingAfter,
+  findFirstClosing,
   findLastClosing,
   findRequestedClosing,
 } from '../../repositories/closings/closing-queries.ts'
@@ -24,6 +25,7 @@ type RequestedSpan = {
 
 /** A month and a day, so that a whole month fits in any time zone. */
 const longestSpanMs = 32 * 24 * 3_600_000
+const beginningOfTime = new Date(0)
 
 /**
  * The time span that a request names.
@@ -63,7 +65,8 @@ export function requestedSpanOf(
 
 /**
  * The existing closing that a request means, or the span of a new one. A new one begins where the last closing of the place
- * ended; time without charges in between is added to it.
+ * ended; time without charges in between is added to it. The first one of a place has no charge before it.
+ * What is found there later has a closing that ends where the first one begins (`before`).
  *
  * @throws CLOSING_OVERLAPS, CLOSING_GAP
  */
@@ -72,21 +75,35 @@ export async function resolveSpan(
   place: ClosingPlace,
   charged: ChargesQuery['place'],
   requested: RequestedSpan,
-): Promise<{ same: ClosingRow; isLast: boolean } | { from: Date; to: Date }> {
+): Promise<{ same: ClosingRow; isLast: boolean } | { from: Date; to: Date; before?: ClosingRow }> {
   const { from, until, isDay, timeZone } = requested
   const last = await findLastClosing(trx, place)
-  if (!last) return { from, to: until }
-  const same = await findRequestedClosing(trx, place, requested)
+  const chargesIn = (begin: Date, end: Date) =>
+    findFirstCharge(trx, { client: place.client, place: charged, from: begin, to: end })
+  if (!last) {
+    const firstCharge = await chargesIn(beginningOfTime, from)
+    if (!firstCharge) return { from, to: until }
+    const chargeDay = dayIn(timeZone, firstCharge)
+    throw gapOf({ from: spanOfDay(timeZone, chargeDay).from, to: from }, chargeDay)
+  }
+  const found = await findRequestedClosing(trx, place, requested)
+  // The rest of a day is not the whole time from its midnight.
+  const same = found && (isDay || found.from_at <= from) ? found : undefined
   const isLast = same?.id === last.id
   if (same && (same.to_at >= until || (isLast && same.state !== 'signed'))) return { same, isLast }
+  const first = await findFirstClosing(trx, place)
+  if (first && until <= first.from_at && (await chargesIn(from, first.from_at))) {
+    const later = await chargesIn(until, first.from_at)
+    if (later) throw gapOf({ from: until, to: first.from_at }, dayIn(timeZone, later))
+    return { from, to: first.from_at, before: first }
+  }
   const end = last.to_at
   if (isDay ? end >= until : end > from) {
     throw overlapWith((await findClosingEndingAfter(trx, place, from)) ?? last, until, end)
   }
   if (end < from) {
-    const gap = { client: place.client, place: charged, from: end, to: from }
-    const firstCharge = await findFirstCharge(trx, gap)
-    if (firstCharge) throw gapOf(gap, dayIn(timeZone, firstCharge))
+    const firstCharge = await chargesIn(end, from)
+    if (firstCharge) throw gapOf({ from: end, to: from }, dayIn(timeZone, firstCharge))
   }
   return { from: end, to: until }
 }

@@ -84,7 +84,7 @@ export async function openClosing(
         isNew: false,
       }
     }
-    const closing = await insertClosing(trx, {
+    const opened = {
       id: randomUUID(),
       client,
       place: where.place,
@@ -100,7 +100,8 @@ export async function openClosing(
       declared: request.declared ?? {},
       created_at: now,
       next_check_at: new Date(span.to.getTime() + deps.settings.searchLagMs),
-    })
+    }
+    const closing = await insertClosing(trx, opened, span.before)
     await recordSuccess(deps, trx, {
       ...entryOf(closing, actor, 'closing.opened'),
       metadata: {

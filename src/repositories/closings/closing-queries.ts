@@ -37,12 +37,26 @@ export function isSpanRaced(error: unknown): boolean {
 
 /**
  * Opens a closing with the next number of its place, taken in the statement that makes the row: a number exists only
- * with its closing.
+ * with its closing. One that comes before the first one of its place names it.
  *
  * @throws an error for which `isSpanRaced` is true, when the span no longer begins where the last one ends.
  */
-export async function insertClosing(trx: Trx, closing: NewClosing): Promise<ClosingRow> {
+export async function insertClosing(
+  trx: Trx,
+  closing: NewClosing,
+  before?: ClosingRow,
+): Promise<ClosingRow> {
   const { client, place } = closing
+  if (before) {
+    await sql`set constraints closings_follows_fkey deferred`.execute(trx)
+    await trx
+      .updateTable('closings')
+      .set({ follows_at: before.from_at })
+      .where('client', '=', client)
+      .where('id', '=', before.id)
+      .where('follows_at', 'is', null)
+      .execute()
+  }
   await trx
     .insertInto('closings')
     .values({
@@ -94,6 +108,19 @@ export async function findLastClosing(
     .orderBy('next_from', 'desc')
     .limit(1)
     .executeTakeFirst()
+}
+
+/** The closing that another one may come before; none where the earliest one may overlap others. */
+export async function findFirstClosing(
+  trx: Trx,
+  place: ClosingPlace,
+): Promise<ClosingRow | undefined> {
+  const first = await ofPlace(trx, place)
+    .orderBy('from_at')
+    .orderBy('number')
+    .limit(1)
+    .executeTakeFirst()
+  return first?.next_from && first.follows_at === null ? first : undefined
 }
 
 /** The first closing of a place that ends after a moment. */
