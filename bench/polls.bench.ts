@@ -185,7 +185,7 @@ async function prepare({ url, flowsDir, items, isNew }: Task): Promise<void> {
         {
           name: 'out',
           type: 'file',
-          path: join(flowsDir, 'out.ndjson'),
+          path: `${flowsDir}.ndjson`,
           // Only the poll is measured.
           ...(isNew && { rateLimit: { max: 1, per: '1h' } }),
         },
@@ -252,6 +252,7 @@ async function compare(server: string, items: number, isNew: boolean): Promise<b
   } finally {
     await onServer(server, (client) => client.query(`drop database ${name} with (force)`))
     await rm(flowsDir, { recursive: true })
+    await rm(`${flowsDir}.ndjson`, { force: true })
   }
 }
 

@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { hash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { mkdir, readFile } from 'node:fs/promises'
+import { cp, mkdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseEnv } from 'node:util'
@@ -25,7 +27,14 @@ export function demoFolder(name: string): string {
   return process.env.DATA_DIR || join('data', name)
 }
 
-const sampleFlows = fileURLToPath(new URL('../examples/flows', import.meta.url))
+/** The folder of the files that a demo's flows read and write: none may be in the folder of the program or of its data. */
+export function filesOfFlows(dataDir: string): string {
+  const mark = hash('sha256', resolve(dataDir), 'hex').slice(0, 12)
+  return join(tmpdir(), `tillbridge-demo-${mark}`)
+}
+
+const examples = fileURLToPath(new URL('../examples', import.meta.url))
+const sampleFlows = join(examples, 'flows')
 
 /**
  * Starts the real service as a process of its own, always on the embedded database and the built-in sandbox: whatever
@@ -39,6 +48,13 @@ export async function startService(
   const sandboxPort = await choosePort(Number(process.env.SANDBOX_PORT || 3001))
   const syncPort = await choosePort(Number(process.env.SYNC_PORT || 8080))
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  // Flows read and write no file in the folder of the program or of its data.
+  const demoFiles = join(
+    tmpdir(),
+    `tillbridge-${hash('sha256', resolve(dataDir), 'hex').slice(0, 12)}`,
+  )
+  await mkdir(join(demoFiles, 'out'), { recursive: true, mode: 0o700 })
+  await cp(join(examples, 'erp'), join(demoFiles, 'erp'), { recursive: true })
   const logFile = join(dataDir, 'demo.log')
   const log = createWriteStream(logFile, { flags: 'a', mode: 0o600 })
   const main = fileURLToPath(new URL('../src/app/start.ts', import.meta.url))
@@ -52,6 +68,8 @@ export async function startService(
       SANDBOX_PORT: String(sandboxPort),
       SYNC_PORT: String(syncPort),
       FLOWS_DIR: flowsDir,
+      CONNECTIONS_FILE: join(examples, 'connections.yaml'),
+      DEMO_FOLDER: demoFiles,
       // Nothing can flow into a shop that is not connected yet.
       FLOWS_START_PAUSED: 'true',
       // The definitions are those of the demo, and no token is needed.
@@ -87,7 +105,7 @@ export async function startService(
 /** Without what would lead elsewhere: another database, the real provider, or a token we do not know. */
 function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const own =
-    /^(MP_|DATABASE_URL|ADMIN_TOKEN|ENCRYPTION_KEYS|PUBLIC_URL|HOST|SYNC_|OAUTH_|TRUST_PROXY|FLOWS_)/
+    /^(MP_|DATABASE_URL|ADMIN_TOKEN|ENCRYPTION_KEYS|PUBLIC_URL|HOST|SYNC_|OAUTH_|TRUST_PROXY|FLOWS_|CONNECTIONS_)/
   return Object.fromEntries(Object.entries(env).filter(([name]) => !own.test(name)))
 }
 

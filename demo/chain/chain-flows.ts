@@ -9,8 +9,8 @@ const nowhere = 'http://127.0.0.1:9'
 const failing = ['stock-3', 'precios-7']
 
 /**
- * The flow files of the chain by file name: five kinds of data for each of ten stores, from JSON files beside them to
- * `targetUrl`. They lie in `dir`.
+ * The flow files of the chain by file name: five kinds of data for each of ten stores, from JSON files in `dir` to
+ * `targetUrl`.
  */
 export function chainFlowFiles(targetUrl: string, dir: string): Record<string, string> {
   const files: Record<string, string> = {}
@@ -53,10 +53,13 @@ function flowOf(name: string, path: string, targetUrl: string): object {
   }
 }
 
-/** Writes the flow files into a folder, which is made. */
-export async function writeChainFlows(targetUrl: string, dir: string): Promise<void> {
-  await mkdir(dir, { recursive: true })
-  for (const [name, text] of Object.entries(chainFlowFiles(targetUrl, dir))) {
-    await writeFile(join(dir, name), text)
+/** Writes the flow files and the files that they read, into folders that are made. */
+export async function writeChainFlows(
+  targetUrl: string,
+  { flowsDir, filesDir }: { flowsDir: string; filesDir: string },
+): Promise<void> {
+  for (const dir of [flowsDir, filesDir]) await mkdir(dir, { recursive: true })
+  for (const [name, text] of Object.entries(chainFlowFiles(targetUrl, filesDir))) {
+    await writeFile(join(name.endsWith('.flow.yaml') ? flowsDir : filesDir, name), text)
   }
 }

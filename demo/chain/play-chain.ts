@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { openDatabase } from '../../src/db/database.ts'
-import { demoFolder, type ServiceProcess, startService } from '../service-process.ts'
+import { demoFolder, filesOfFlows, type ServiceProcess, startService } from '../service-process.ts'
 import type { Steps } from '../steps.ts'
 import { writeChainFlows } from './chain-flows.ts'
 import { chain, daysOf } from './chain-plan.ts'
@@ -26,7 +26,7 @@ export async function playChain(
   const flowsDir = resolve(dataDir, 'flows')
   const isFilled = existsSync(join(dataDir, 'pglite'))
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  await writeChainFlows(shopUrl, flowsDir)
+  await writeChainFlows(shopUrl, { flowsDir, filesDir: filesOfFlows(dataDir) })
   const settings = {
     POS_CREATE_DELAY_MS: '0',
     RATE_LIMIT_PER_SECOND: '10000',

@@ -361,6 +361,11 @@ export const settingsSchema = z.object({
   FLOWS_DIR: plain(z.string())
     .prefault('./flows')
     .describe('folder of the *.flow.yaml files; a missing folder counts as empty'),
+  CONNECTIONS_FILE: plain(z.string())
+    .prefault('./connections.yaml')
+    .describe(
+      'what flows may reach by name: databases, base addresses, SFTP servers, folders, alert channels; a missing file counts as empty',
+    ),
   FLOWS_START_PAUSED: flag.prefault('false').describe('pause every flow at start'),
   FLOWS_WORKBENCH: flag
     .optional()

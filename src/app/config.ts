@@ -1,5 +1,7 @@
 import { isIP } from 'node:net'
+import { resolve } from 'node:path'
 import { OperatorError } from '../errors/operator-error.ts'
+import { isIn } from '../files/fence.ts'
 import { nearestWord } from '../flows/definition/did-you-mean.ts'
 import { createKnownHosts, type KnownHosts } from '../http/known-hosts.ts'
 import { isLoopback, type Settings, secretVariables, settingsSchema } from './config-schema.ts'
@@ -153,6 +155,7 @@ function toConfig(given: Settings) {
     rateLimitPerSecond: given.RATE_LIMIT_PER_SECOND,
     authFailuresPerMinute: given.AUTH_FAILURES_PER_MINUTE,
     flowsDir: given.FLOWS_DIR,
+    connectionsFile: given.CONNECTIONS_FILE,
     flowsStartPaused: given.FLOWS_START_PAUSED,
     flowsWorkbench: given.FLOWS_WORKBENCH,
     smtpUrl: given.SMTP_URL,
@@ -188,6 +191,9 @@ function crossProblems(
   }
   if (config.databaseDirectUrl !== undefined && !isGiven('DATABASE_URL')) {
     refuse('DATABASE_DIRECT_URL', 'needs DATABASE_URL')
+  }
+  if (isIn(resolve(config.connectionsFile), resolve(config.flowsDir))) {
+    refuse('CONNECTIONS_FILE', 'must not be in FLOWS_DIR, which people may change in the browser')
   }
   if (!config.publicIsLoopback && !config.providerNamed) {
     refuse(

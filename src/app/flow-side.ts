@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { sql } from 'kysely'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import { createControlService } from '../flows/control/control-service.ts'
@@ -7,6 +8,7 @@ import { createFlowContext } from '../flows/definition/flow-context.ts'
 import { createDeliveries } from '../flows/deliver/deliver.ts'
 import { createFlowEngine } from '../flows/engine/flow-engine.ts'
 import { createHousekeeping } from '../flows/engine/flow-housekeeping.ts'
+import { type OwnDatabase, readDatabaseIdentity } from '../flows/net/postgres-connection.ts'
 import { createGrantKeeper } from '../flows/oauth/refresh-token-grants.ts'
 import { createWorkbench } from '../flows/workbench/workbench.ts'
 import type { HttpServer } from '../http/create-server.ts'
@@ -88,7 +90,9 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
   const grants = createGrantKeeper({ ...common, encryption: payments.encryption })
   const definitions = {
     flowsDir: config.flowsDir,
-    files: createFlowContext(options.env, mail, ownSecrets(config.dataDir)),
+    files: createFlowContext(options.env, mail, ownSecrets(config), config.connectionsFile),
+    // The embedded database has no server that a flow could connect to.
+    ownDatabase: config.databaseUrl === undefined ? undefined : ownDatabaseOf(flowDatabase),
     payments: createPaymentsPort(payments),
     grants,
     feeds: {
@@ -123,6 +127,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     // Reached from anywhere, and there is no check of the caller.
     isOpenToAll: config.syncAuth === 'none',
     engine,
+    testAlerts: options.notifications.testFlow,
   })
   const sessions = createControlSessions(
     payments,
@@ -169,6 +174,10 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
       await housekeeping.stop()
     },
   }
+}
+
+function ownDatabaseOf({ db }: Database): OwnDatabase {
+  return () => readDatabaseIdentity(async (text) => (await sql.raw(text).execute(db)).rows)
 }
 
 /** For all flows together: a pool for each of hundreds of flows would leave no connection for charges. */

@@ -1,3 +1,4 @@
+import { isClientSetting, withClientSettings } from '../db/client-settings.ts'
 import { openDatabase } from '../db/database.ts'
 import type { Log } from '../db/engine.ts'
 import { OperatorError, writeOperatorMessage } from '../errors/operator-error.ts'
@@ -5,6 +6,7 @@ import { buildInfo } from '../http/build-info.ts'
 import { createLogger } from '../http/logging.ts'
 import { folderProblems } from './check-folders.ts'
 import { loadConfig, misspeltSettings } from './config.ts'
+import { secretVariables } from './config-schema.ts'
 import { openStartupLog } from './startup-log.ts'
 
 const help = `usage: npm run start
@@ -30,20 +32,35 @@ function refuseArguments(given: readonly string[]): void {
   process.exit(isHelpRequest ? 0 : 2)
 }
 
+/**
+ * The environment as it was given. From now on the process has no secret of its own and no setting of PostgreSQL's client in
+ * it: drivers of flows, and processes that it starts, must not find them there.
+ */
+function takeEnvironment(): NodeJS.ProcessEnv {
+  const env = { ...process.env }
+  for (const name of Object.keys(process.env)) {
+    if (secretVariables.has(name) || isClientSetting(name)) delete process.env[name]
+  }
+  return env
+}
+
 async function main(): Promise<void> {
   refuseArguments(process.argv.slice(2))
-  const config = loadConfig(process.env, folderProblems)
+  const env = takeEnvironment()
+  const config = loadConfig(env, folderProblems)
   const startupLog = process.stdout.isTTY ? openStartupLog(process.stdout) : undefined
   // A terminal that is closed fails every write. The service goes on without its log, and can still be stopped.
   if (startupLog) process.stdout.on('error', () => {})
   const logger = createLogger(config.logLevel, startupLog)
-  for (const { name, meant } of misspeltSettings(process.env)) {
+  for (const { name, meant } of misspeltSettings(env)) {
     logger.warn(
       { variable: name, meant },
       'unknown setting ignored: its name is similar to a known setting',
     )
   }
-  const { databaseUrl, databaseDirectUrl: directUrl, dataDir } = config
+  const { dataDir } = config
+  const databaseUrl = config.databaseUrl && withClientSettings(config.databaseUrl, env)
+  const directUrl = config.databaseDirectUrl && withClientSettings(config.databaseDirectUrl, env)
   const log: Log = (level, fields, message) => logger[level](fields, message)
   const loading = import('./run-service.ts')
   // The embedded database opens while the modules load. A server's answer would have to wait: loading blocks the event
@@ -59,7 +76,7 @@ async function main(): Promise<void> {
       logger.info({ version: buildInfo.version, commit, node: process.version }, 'starting')
     }),
   ])
-  await runService(config, { logger, startupLog, database, env: process.env })
+  await runService(config, { logger, startupLog, database, env })
 }
 
 main().catch((error: unknown) => {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmod, link, mkdir, open, unlink } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parseEnv } from 'node:util'
 import type { EncryptionKey } from '../domain/encryption.ts'
 import { syncFolder } from '../files/durable-files.ts'
@@ -54,13 +55,23 @@ export function keysSource(config: Config, secrets: Secrets | undefined): string
   return secrets ? secrets.path : `${secretsPath(config.dataDir)}, which is not there`
 }
 
-/** What no flow may read: authors of flow files may not be allowed to see the keys of the service. */
-export function ownSecrets(dataDir: string): OwnSecrets {
+/** The program, with its packages. */
+const programFolder = fileURLToPath(new URL('../..', import.meta.url))
+
+/** What no flow may read or write: authors of flow files may not be allowed to see or change what the service is made of. */
+export function ownSecrets(
+  config: Pick<Config, 'dataDir' | 'flowsDir' | 'auditArchiveDir' | 'connectionsFile'>,
+): OwnSecrets {
+  const { dataDir, flowsDir, auditArchiveDir, connectionsFile } = config
   return {
-    // The driver of PostgreSQL takes the password from it when DATABASE_URL has none.
+    // DATABASE_URL may leave its password to it.
     variables: new Set([...secretVariables, 'PGPASSWORD']),
     // The npm scripts read their settings from `.env`.
-    files: [secretsPath(dataDir), '.env'].map((path) => resolve(path)),
+    files: [secretsPath(dataDir), '.env', connectionsFile].map((path) => resolve(path)),
+    folders: [
+      programFolder,
+      ...[dataDir, flowsDir, ...(auditArchiveDir === undefined ? [] : [auditArchiveDir])],
+    ].map((path) => resolve(path)),
   }
 }
 

@@ -12,13 +12,21 @@ const help: CommandHelp = {
     [1, 'at least one file has a problem'],
     [2, 'the command line is wrong'],
   ],
-  example: 'npm run flows:check -- examples/flows',
+  example: 'npm run flows:check -- ./flows',
 }
 
 await runCommand(help, async () => {
   const folder = readArgument()
-  const dataDir = settingsSchema.shape.DATA_DIR.parse(process.env.DATA_DIR?.trim() || undefined)
-  const { lines, isGood } = await checkFlows(process.env, folder, ownSecrets(dataDir))
+  const setting = (name: 'DATA_DIR' | 'FLOWS_DIR' | 'CONNECTIONS_FILE') =>
+    settingsSchema.shape[name].parse(process.env[name]?.trim() || undefined)
+  const connectionsFile = setting('CONNECTIONS_FILE')
+  const own = ownSecrets({
+    dataDir: setting('DATA_DIR'),
+    flowsDir: folder ?? setting('FLOWS_DIR'),
+    auditArchiveDir: process.env.AUDIT_ARCHIVE_DIR?.trim() || undefined,
+    connectionsFile,
+  })
+  const { lines, isGood } = await checkFlows(process.env, folder, own, connectionsFile)
   process.stdout.write(`${lines.join('\n')}\n`)
   return isGood ? 0 : 1
 })

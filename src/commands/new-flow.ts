@@ -1,9 +1,11 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import {
+  connectionsHead,
   flowFromTemplate,
+  type MadeFlow,
   type TemplateName,
   type TemplateSource,
   templateNames,
@@ -13,7 +15,7 @@ import { type CommandHelp, needFolder, runCommand, UsageError } from './run-comm
 
 const help: CommandHelp = {
   usage: `npm run flows:new -- <template> [--name articulos] [--from ${templateSources.join('|')}] [folder]`,
-  about: `Writes a flow file with comments into the folder (FLOWS_DIR, or ./flows), and says which variables it needs. The flow starts paused.
+  about: `Writes a flow file with comments into the folder (FLOWS_DIR, or ./flows), the connections that it uses into a new CONNECTIONS_FILE, and says which variables they need. The flow starts paused.
 A file that is there is never overwritten.
 Templates: ${templateNames.join(', ')}.`,
   options: [
@@ -34,7 +36,7 @@ async function writeFlow(): Promise<number> {
   const { template, name, from } = options
   const folder = options.folder ?? (process.env.FLOWS_DIR?.trim() || './flows')
   const schema = fileURLToPath(new URL('../../schema/flow.schema.json', import.meta.url))
-  const { text, variables } = flowFromTemplate({
+  const { text, connections, variables } = flowFromTemplate({
     template,
     name,
     from,
@@ -55,12 +57,31 @@ async function writeFlow(): Promise<number> {
   process.stdout.write(
     [
       `${file}: written; its comments say what to adapt`,
+      ...addConnections(connections),
       ...(missing.length > 0 ? [`set in .env: ${missing.join(', ')}`] : []),
       `then: npm run flows:check, and restart the service; GET /sync/${name}/preview shows what would be sent, POST /flow/${name}/resume starts the flow`,
       '',
     ].join('\n'),
   )
   return 0
+}
+
+/** Writes a new file of connections, or names what the existing one lacks: it is the administrator's. */
+function addConnections(connections: MadeFlow['connections']): string[] {
+  const file = process.env.CONNECTIONS_FILE?.trim() || './connections.yaml'
+  try {
+    const text = `${connectionsHead}${Object.values(connections).join('')}`
+    writeFileSync(file, text, { flag: 'wx', mode: 0o640 })
+    return [`${file}: written; it says what flows may reach`]
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  const known = readFileSync(file, 'utf8')
+  const absent = Object.entries(connections).filter(
+    ([name]) => !new RegExp(`^ +${name}:`, 'm').test(known),
+  )
+  if (absent.length === 0) return []
+  return [`add to ${file}:`, absent.map(([, text]) => text.trimEnd()).join('\n')]
 }
 
 type NewFlowOptions = {

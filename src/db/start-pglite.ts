@@ -1,10 +1,11 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { PGlite } from '@electric-sql/pglite'
+import { OperatorError } from '../errors/operator-error.ts'
 import { keepParserSmall } from './pglite-wasm-memory.ts'
 import { typeParsers } from './statements.ts'
 
@@ -26,7 +27,22 @@ export async function startPglite(
   const files = filesOf(folder)
   mkdirSync(files, { recursive: true, mode: 0o700 })
   if (!loadDataDir && readdirSync(files).length === 0) await makeNewPglite(files)
+  else if (!loadDataDir) requireDatabase(files)
   return await begun(new PGlite(files, options))
+}
+
+/**
+ * PGlite would make an empty database in a folder without these files, beside what is left of the former one.
+ * @throws OperatorError.
+ */
+function requireDatabase(files: string): void {
+  const missing = ['PG_VERSION', 'global/pg_control', 'base'].filter(
+    (name) => !existsSync(join(files, name)),
+  )
+  if (missing.length === 0) return
+  throw new OperatorError(
+    `The folder ${files} is not empty and holds no whole database: ${missing.join(', ')} is missing. Restore a backup, or name another DATA_DIR; nothing was changed.`,
+  )
 }
 
 async function begun(pglite: PGlite): Promise<PGlite> {
@@ -64,6 +80,8 @@ async function makeNewPglite(files: string): Promise<void> {
 async function runMaker(folder: string): Promise<void> {
   const child = fork(maker, [folder], {
     execArgv: [],
+    // No setting and no secret.
+    env: {},
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   let output = ''

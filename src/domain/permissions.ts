@@ -198,8 +198,6 @@ export function mayCall(person: Person, rule: RouteRule | undefined): rule is Ro
   return person.stores === null || rule.within !== undefined
 }
 
-/** Routes of the control API that only show, although they take a body. */
-const onlyShow: ReadonlySet<string> = new Set(['POST /flow-definitions/check'])
 /** Routes that have the source of a flow read, although they change nothing. */
 const readSource: ReadonlySet<string> = new Set(['GET /sync/:name/preview'])
 
@@ -207,7 +205,7 @@ const readSource: ReadonlySet<string> = new Set(['GET /sync/:name/preview'])
 export function mayCallControl(person: Person, method: string, path: string): boolean {
   const isRead = method === 'GET' || method === 'HEAD'
   const route = `${isRead ? 'GET' : method} ${path}`
-  const isShown = isRead ? !readSource.has(route) : onlyShow.has(route)
+  const isShown = isRead && !readSource.has(route)
   return permissionsOf(person).includes(isShown ? 'see_flows' : 'run_flows')
 }
 

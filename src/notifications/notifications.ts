@@ -4,6 +4,7 @@ import { isInWindow } from '../domain/time-window.ts'
 import { causesOfOneOrder } from '../fleet/causes.ts'
 import { createBackgroundJob } from '../jobs/background-job.ts'
 import { withLease } from '../jobs/with-lease.ts'
+import { addressPolicyOf } from '../outbound/address-class.ts'
 import { createGuardedAgent } from '../outbound/guarded-agent.ts'
 import {
   takeDecidedChargebacks,
@@ -270,7 +271,7 @@ export function createNotifications(
       testChannels(flow.alerts.onJobFailed, () => flowTestNotification(flow.name, newTest()), {
         mail,
         now,
-        allowPrivateNetwork: flow.allowPrivateNetwork,
+        ...addressPolicyOf(flow),
       }),
     async openFlow(flow) {
       const former = flows.get(flow.name)

@@ -1,5 +1,6 @@
 import type { Agent } from 'undici'
 import { Secret } from '../domain/flow-secret.ts'
+import { addressPolicyOf } from '../outbound/address-class.ts'
 import { createGuardedAgent } from '../outbound/guarded-agent.ts'
 import type { Channel, ChannelDefinition, ChannelDeps, Locale } from './channel.ts'
 import type { Group } from './failure-groups.ts'
@@ -40,6 +41,7 @@ export function receiversOf(settings: NotificationSettings): ChannelDefinition[]
 export type FlowToNotify = {
   name: string
   allowPrivateNetwork: boolean
+  reach: { privateHosts: readonly string[] }
   destinations: readonly { name: string }[]
   alerts: {
     onJobFailed: readonly (ChannelDefinition & {
@@ -65,7 +67,7 @@ export type NotifiedFlow = { flow: FlowToNotify; receivers: FlowReceiver[]; agen
 
 /** Two entries for the same receiver are merged; it gets what either requests. */
 export function openReceivers(flow: FlowToNotify, deps: Omit<ChannelDeps, 'agent'>): NotifiedFlow {
-  const agent = createGuardedAgent({ allowPrivateNetwork: flow.allowPrivateNetwork })
+  const agent = createGuardedAgent(addressPolicyOf(flow))
   const all = flow.destinations.map(({ name }) => name)
   const receivers = new Map<string, FlowReceiver>()
   for (const definition of flow.alerts.onJobFailed) {

@@ -1,4 +1,5 @@
 import type { Reason } from '../domain/flow-reasons.ts'
+import type { AddressPolicy } from '../outbound/address-class.ts'
 import { createGuardedAgent } from '../outbound/guarded-agent.ts'
 import type { ChannelDefinition, ChannelDeps, Notification } from './channel.ts'
 import { openChannel } from './open-channel.ts'
@@ -15,10 +16,11 @@ export type ChannelTest = { type: string; target: string; ok: boolean; why?: Rea
 export async function testChannels(
   receivers: readonly ChannelDefinition[],
   message: () => Notification,
-  deps: Pick<ChannelDeps, 'mail' | 'now'> & { allowPrivateNetwork: boolean; timeoutMs?: number },
+  deps: Pick<ChannelDeps, 'mail' | 'now'> & AddressPolicy & { timeoutMs?: number },
 ): Promise<ChannelTest[]> {
   // Separate connections: a test must show the state of a first message, not of an open connection.
-  const agent = createGuardedAgent({ allowPrivateNetwork: deps.allowPrivateNetwork })
+  const { allowPrivateNetwork, privateHosts } = deps
+  const agent = createGuardedAgent({ allowPrivateNetwork, privateHosts })
   const channelDeps = { timeoutMs: sendTimeoutMs, ...deps, agent }
   try {
     return await Promise.all(

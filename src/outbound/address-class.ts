@@ -3,6 +3,17 @@ import ipaddr from 'ipaddr.js'
 export type AddressPolicy = {
   /** Allows loopback, private and reserved ranges; link-local and cloud metadata stay refused. */
   allowPrivateNetwork: boolean
+  /** `host:port`, in lower case, that may be in those ranges although others may not. */
+  privateHosts?: readonly string[] | undefined
+}
+
+/** The addresses that a flow may call: those of its definition, and what its connections allow. */
+export function addressPolicyOf(flow: {
+  allowPrivateNetwork: boolean
+  reach: { privateHosts: readonly string[] }
+}): AddressPolicy {
+  const { allowPrivateNetwork, reach } = flow
+  return { allowPrivateNetwork, privateHosts: reach.privateHosts }
 }
 
 /** `never`: no setting allows it. `private`: `allowPrivateNetwork` allows it. */

@@ -31,16 +31,21 @@ type GuardedAgentOptions = AddressPolicy & {
  * Redirects are not followed and no proxy is used. A refusal is a RefusedAddressError.
  */
 export function createGuardedAgent(options: GuardedAgentOptions): Agent {
-  const dial = buildConnector({
-    timeout: options.connectTimeoutMs ?? 10_000,
-    allowH2: false,
-    lookup: guardedLookup(options, options.lookup ?? resolve),
-  })
+  const dialWith = (policy: AddressPolicy) =>
+    buildConnector({
+      timeout: options.connectTimeoutMs ?? 10_000,
+      allowH2: false,
+      lookup: guardedLookup(policy, options.lookup ?? resolve),
+    })
+  const dial = dialWith({ allowPrivateNetwork: options.allowPrivateNetwork })
+  const dialPrivate = dialWith({ allowPrivateNetwork: true })
   const connect: buildConnector.connector = (target, callback) => {
+    const port = target.port || (target.protocol === 'https:' ? '443' : '80')
+    const policy = policyOfHost({ host: target.hostname, port }, options)
     // undici and node:net call `lookup` only for names.
-    const refusal = refusalOfHost(target.hostname, options)
+    const refusal = refusalOfHost(target.hostname, policy)
     if (refusal) callback(refusal, null)
-    else dial(target, callback)
+    else (policy.allowPrivateNetwork ? dialPrivate : dial)(target, callback)
   }
   return new Agent({
     connect,
@@ -59,12 +64,13 @@ export async function dialGuarded(
   signal: AbortSignal,
 ): Promise<Socket> {
   signal.throwIfAborted()
-  const refusal = refusalOfHost(host, options)
+  const policy = policyOfHost({ host, port }, options)
+  const refusal = refusalOfHost(host, policy)
   if (refusal) throw refusal
   const socket = connect({
     host: host.replace(/^\[(.*)\]$/, '$1'),
     port,
-    lookup: guardedLookup(options, options.lookup ?? resolve),
+    lookup: guardedLookup(policy, options.lookup ?? resolve),
   })
   const { promise, resolve: done, reject } = Promise.withResolvers<void>()
   const onAbort = () => reject(signal.reason)
@@ -89,6 +95,15 @@ export function refusalOfHost(host: string, policy: AddressPolicy): RefusedAddre
   if (isMetadataName(host)) return refusal(host, 'never')
   const found = classOfLiteral(host)
   return found && isRefused(found, policy) ? refusal(host, found) : null
+}
+
+/** The policy for one host and port: a named exception counts there only. */
+export function policyOfHost(
+  { host, port }: { host: string; port: number | string },
+  { allowPrivateNetwork, privateHosts = [] }: AddressPolicy,
+): AddressPolicy {
+  const isNamed = privateHosts.includes(`${host.toLowerCase()}:${port}`)
+  return { allowPrivateNetwork: allowPrivateNetwork || isNamed }
 }
 
 function guardedLookup(policy: AddressPolicy, lookup: LookupFunction): LookupFunction {

@@ -61,6 +61,7 @@ const samples: Record<Name, readonly [good: string, bad: string]> = {
   RATE_LIMIT_PER_SECOND: ['100', '0'],
   AUTH_FAILURES_PER_MINUTE: ['50', '0'],
   FLOWS_DIR: [join(folder, 'flows'), '/etc/passwd'],
+  CONNECTIONS_FILE: [join(folder, 'connections.yaml'), join(folder, 'flows/connections.yaml')],
   FLOWS_START_PAUSED: ['true', '1'],
   FLOWS_WORKBENCH: ['false', '1'],
   SMTP_URL: ['smtp://u:a/b#c@mail.example', 'smtp://'],

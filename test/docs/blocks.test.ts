@@ -40,7 +40,10 @@ beforeAll(async () => {
     SYNC_PORT: '0',
   })
   mkdirSync(join(folder, 'backups'))
-  service = await startService('http://127.0.0.1:9', { flowsDir: join(folder, 'flows') })
+  service = await startService('http://127.0.0.1:9', {
+    flowsDir: join(folder, 'flows'),
+    settings: { CONNECTIONS_FILE: join(folder, 'connections.yaml') },
+  })
   names.forEach((name, index) => {
     if (before[index] === undefined) delete process.env[name]
     else process.env[name] = before[index]
@@ -50,7 +53,7 @@ beforeAll(async () => {
       .replaceAll('http://127.0.0.1:3000', service.url)
       .replaceAll('http://127.0.0.1:3001', service.sandboxUrl)
       .replaceAll('http://127.0.0.1:8080', service.syncUrl)
-      .replaceAll(/\.\/(data|flows)\b/g, join(folder, '$1'))
+      .replaceAll(/\.{1,2}\/(data|flows|erp-archivos|connections\.yaml)\b/g, join(folder, '$1'))
       .replaceAll(/\/backups\b|\/tmp\/trial\b/g, (path) => join(folder, path))
 }, 120_000)
 
@@ -79,7 +82,11 @@ async function run(commands: string): Promise<{ status: number | null; output: s
   ].join('\n')
   const child = spawn('bash', ['-c', script], {
     cwd: root,
-    env: { ...process.env, DATA_DIR: join(folder, 'data'), FLOWS_DIR: join(folder, 'flows') },
+    env: {
+      ...process.env,
+      ...{ DATA_DIR: join(folder, 'data'), FLOWS_DIR: join(folder, 'flows') },
+      CONNECTIONS_FILE: join(folder, 'connections.yaml'),
+    },
   })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
@@ -119,7 +126,7 @@ test('the commands of the pages run in order, and the tutorials end with the res
     state.split('\n').map((line) => line.split('=') as [string, string]),
   )
   expect(ORDER_ID).toMatch(/^[0-9a-f-]{36}$/)
-  const copied = readFileSync(join(folder, 'flows', 'out', 'articulos.ndjson'), 'utf8')
+  const copied = readFileSync(join(folder, 'erp-archivos/salida/articulos.ndjson'), 'utf8')
   expect(copied).toContain('"sku":"A-1"')
 }, 900_000)
 

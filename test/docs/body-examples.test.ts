@@ -32,8 +32,9 @@ let till: Till & { terminalId: string }
 const examples = new Map<string, Example>()
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** Paths of the tutorial are in the folder of the service; here in a folder of the test. */
-const inFolder = (text: string) => text.replaceAll('./flows/', `${flows.dir}/`)
+/** Paths of the tutorial are beside the folder of the service; here in a folder of the test. */
+const inFolder = (text: string) =>
+  text.replaceAll('./flows/', `${flows.flowsDir}/`).replaceAll('../erp-archivos', flows.dir)
 
 function collect(name: string, { paths, components }: Document): void {
   for (const [path, operations] of Object.entries(paths)) {
@@ -51,10 +52,12 @@ beforeAll(async () => {
   flows = await startTestFlows()
   const service = flows.service
   till = await openShop(service, 'acme')
-  mkdirSync(join(flows.dir, 'erp'))
-  const articles = join(flows.dir, 'erp', 'articulos.csv')
+  const articles = join(flows.dir, 'articulos.csv')
   writeFileSync(articles, 'codigo;descripcion;precio\nA-1;Yerba;5.250,00\nA-2;Cafe;8.499,90\n')
-  const [tutorial] = blocksOf(root, 'docs/tutorials/first-flow.md').filter(({ file }) => file)
+  const [connections, tutorial] = blocksOf(root, 'docs/tutorials/first-flow.md').filter(
+    ({ file }) => file,
+  )
+  await flows.write('connections.yaml', inFolder(String(connections?.text)))
   const target = inFolder(String(tutorial?.file))
   mkdirSync(dirname(target), { recursive: true })
   writeFileSync(target, inFolder(String(tutorial?.text)))
@@ -238,7 +241,9 @@ async function sendControl(): Promise<void> {
   await send('control retryFailures', { params })
   // No deletes need approval after the tutorial, so this is refused.
   await send('control approveDeletes', { params, status: 400 })
-  expect((await send('control checkDefinition')).json()).toMatchObject({ problems: [] })
+  expect((await send('control checkDefinition', { headers })).json()).toMatchObject({
+    problems: [],
+  })
   await send('control dryRunDefinition', { headers })
   await send('control saveFlowFile', { headers, params: { file: 'precios.flow.yaml' } })
 }

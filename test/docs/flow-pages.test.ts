@@ -1,13 +1,15 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Ajv } from 'ajv'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { type KeyTexts, referencePage, schemasOfKey } from '../../checks/references/flow-keys.ts'
 import { reasonsPage } from '../../checks/references/flow-reasons.ts'
 import type { FlowContext } from '../../src/flows/definition/flow-context.ts'
 import { flowJsonSchema, type JsonSchema } from '../../src/flows/definition/json-schema.ts'
+import { loadConnections } from '../../src/flows/definition/named-connections.ts'
 import { createFlowReader } from '../../src/flows/definition/read-flow.ts'
 import { blocksOf, documentPages } from '../support/document-blocks.ts'
 
@@ -59,10 +61,37 @@ function asFlow(yaml: string): string {
   return [...missing.map(([, line]) => line), yaml].join('\n')
 }
 
-test.each(blocks)('the example $place is a valid flow', ({ yaml }) => {
-  const found = createFlowReader(contextOf(yaml))('f.flow.yaml', Buffer.from(asFlow(yaml)))
-  expect('problems' in found ? found.problems : []).toEqual([])
-})
+const isOfConnections = ({ yaml }: { yaml: string }) => /^connections:$/m.test(yaml)
+
+/** The connections of an example, read from a file. */
+function connectionsOf(yaml: string) {
+  const file = join(mkdtempSync(join(tmpdir(), 'tillbridge-connections-')), 'connections.yaml')
+  writeFileSync(file, yaml)
+  onTestFinished(() => rmSync(dirname(file), { recursive: true }))
+  return loadConnections({ ...contextOf(yaml), connectionsFile: file })
+}
+
+test.each(blocks.filter(isOfConnections))(
+  'the example $place has valid connections',
+  ({ yaml }) => {
+    const { byName, problems } = connectionsOf(yaml)
+    expect([problems, byName.size > 0]).toEqual([[], true])
+  },
+)
+
+test.each(blocks.filter((one) => !isOfConnections(one)))(
+  'the example $place is a valid flow',
+  ({ yaml }) => {
+    // A page has its connections in the block before.
+    const byName = new Map(
+      blocks.filter(isOfConnections).flatMap((one) => [...connectionsOf(one.yaml).byName]),
+    )
+    const connections = { byName, unusable: new Set<string>(), problems: [] }
+    const read = createFlowReader(contextOf(yaml), connections)
+    const found = read('f.flow.yaml', Buffer.from(asFlow(yaml)))
+    expect('problems' in found ? found.problems : []).toEqual([])
+  },
+)
 
 const kinds = pages.flatMap((page) => {
   const [, side, kind] = /^(sources|destinations)-(.+)\.md$/.exec(page) ?? []

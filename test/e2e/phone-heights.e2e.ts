@@ -37,7 +37,7 @@ beforeAll(async () => {
   // More failures, deletes that are held back, and runs than a page shows.
   const path = join(flows.dir, `${heldFlow}.json`)
   const definition = JSON.parse(
-    chainFlowFiles('http://127.0.0.1:9', '.')['precios-1.flow.yaml'] ?? '',
+    chainFlowFiles('http://127.0.0.1:9', flows.dir)['precios-1.flow.yaml'] ?? '',
   )
   const [destination] = definition.destinations
   await flows.write(`${heldFlow}.flow.yaml`, {

@@ -122,7 +122,7 @@ test.skipIf(!postgres)(
 )
 
 test('a file that was changed meanwhile is not overwritten; an earlier version comes back', async () => {
-  const file = join(flows.dir, 'prices.flow.yaml')
+  const file = join(flows.flowsDir, 'prices.flow.yaml')
   const first = await readFile(file, 'utf8')
   const page = await open('#/workbench')
   await page.getByRole('link', { name: 'prices.flow.yaml' }).click()

@@ -211,7 +211,7 @@ test('a pause by an operator survives the return of a missing file', async () =>
 
 test('a process ends the pause for approval that another process set', async () => {
   const name = await asking()
-  const other = await startTestFlows({ service, env: { FLOWS_DIR: flows.dir } })
+  const other = await startTestFlows({ service, env: { FLOWS_DIR: flows.flowsDir } })
   try {
     await flows.write(`${name}.flow.yaml`, fileOf(name))
     await other.call('POST', '/flows/reload')

@@ -172,11 +172,14 @@ test('the published schema is current, accepts what the service accepts and has 
   }
 })
 
+const ofExamples = {
+  ...context,
+  env: { DEMO_FOLDER: 'examples', DEMO_TARGET_URL: 'http://127.0.0.1:9' },
+  connectionsFile: 'examples/connections.yaml',
+}
+
 test('the examples are valid flows and name the schema for editors', async () => {
-  const { flows, problems } = await loadFlows('examples/flows', {
-    ...context,
-    env: { DEMO_TARGET_URL: 'http://127.0.0.1:9' },
-  })
+  const { flows, problems } = await loadFlows('examples/flows', ofExamples)
   expect(problems).toEqual([])
   expect(flows.map(({ flow }) => flow.name)).toEqual([
     'articulos',
@@ -192,15 +195,16 @@ test('the examples are valid flows and name the schema for editors', async () =>
 
 /** What every destination of an example gets, and the items left out. */
 async function bodiesOf(name: string) {
-  const { flows } = await loadFlows('examples/flows', {
-    ...context,
-    env: { DEMO_TARGET_URL: 'http://127.0.0.1:9' },
-  })
+  const { flows } = await loadFlows('examples/flows', ofExamples)
   const flow = flows.find((one) => one.flow.name === name)?.flow
   if (flow?.source.type !== 'file') throw new Error(`no flow ${name} with a file`)
   const log = { warn: () => undefined }
   const now = () => new Date(Date.now() + 3_600_000)
-  const source = openFileSource(flow.source, { flow, now, log }, localFiles(flow.source.path))
+  const source = openFileSource(
+    flow.source,
+    { flow, now, log },
+    localFiles(flow.source.path, { inside: undefined, outside: [] }),
+  )
   const reader = createItemReader(flow)
   const skipped: string[] = []
   const bodies: Record<string, unknown[]> = {}
@@ -253,7 +257,7 @@ test('the sample articles become products and a list', async () => {
   expect(skipped).toEqual(['A-0006'])
 })
 
-const own = { variables: new Set<string>(), files: [] }
+const own = { variables: new Set<string>(), files: [], folders: [] }
 
 test('a check lists valid and invalid files by name and shows no secret', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'flows-'))
@@ -267,6 +271,7 @@ test('a check lists valid and invalid files by name and shows no secret', async 
       'a.flow.yaml: ok, flow stores',
       'b.flow.yaml:2:1 nam: is not a known key (did you mean name?)',
       'c.yaml: not read, the name of a flow file ends in .flow.yaml',
+      'the browser cannot change parts with an address, path or reference of their own: a.flow.yaml',
       '1 flow ok, 1 problem',
     ])
     expect(isGood).toBe(false)
@@ -286,7 +291,11 @@ test('a check lists valid and invalid files by name and shows no secret', async 
 })
 
 test('the command ends with 1 when there are problems', async () => {
-  const env = { ...process.env, DEMO_TARGET_URL: 'ftp://hunter2' }
+  const env = {
+    ...process.env,
+    ...{ DEMO_FOLDER: '/srv/demo', DEMO_TARGET_URL: 'ftp://hunter2' },
+    CONNECTIONS_FILE: 'examples/connections.yaml',
+  }
   const run = promisify(execFile)(
     process.execPath,
     ['src/commands/check-flows.ts', 'examples/flows'],
@@ -299,8 +308,11 @@ test('the command ends with 1 when there are problems', async () => {
   )
   expect(failure).toMatchObject({ code: 1, stderr: '' })
   expect(failure.stdout).toMatch(
-    /^examples\/flows\/articulos\.flow\.yaml:25:12 destinations\[0\]\.request\.url: is not an http or https address/,
+    /^examples\/flows\/articulos\.flow\.yaml:21:17 destinations\[0\]\.connection: names the connection tienda, which has a problem/,
   )
-  expect(failure.stdout).toContain('3 flows ok, 1 problem')
+  expect(failure.stdout).toContain(
+    '\nexamples/connections.yaml:12:10 connections.tienda.url: is not an http or https address',
+  )
+  expect(failure.stdout).toContain('3 flows ok, 2 problems')
   expect(failure.stdout).not.toContain('hunter2')
 })

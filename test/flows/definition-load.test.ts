@@ -95,7 +95,7 @@ test('secrets come from variables and files, and are never shown', async () => {
   const own = createFlowContext(
     { ERP: 'https://erp.example.com/?key=from-a-variable' },
     context.mail,
-    { variables: new Set(), files: [] },
+    { variables: new Set(), files: [], folders: [] },
   )
   const { flows, problems } = await loadFlows(dir, own)
   expect(problems).toEqual([])

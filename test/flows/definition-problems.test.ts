@@ -106,7 +106,7 @@ const cases: Case[] = [
   [
     'a key of another kind of source',
     { source: 'source: { type: file, path: a, format: csv, query: select 1 }' },
-    '4:45 source.query: is not a known key (known here: type, path, format, csv, fixed, xlsx, dbf, items, settle, ready, after, files, groupBy, limits)',
+    '4:45 source.query: is not a known key (known here: type, path, format, csv, fixed, xlsx, dbf, items, settle, ready, after, files, groupBy, limits, connection)',
   ],
   [
     'an empty value',
@@ -201,7 +201,7 @@ const cases: Case[] = [
   [
     'an SFTP server on a private network',
     { source: sftp({ url: 'sftp://erp@192.168.1.9:2222' }) },
-    '4:30 source.url: is on a private network, which this flow may not call (write allowPrivateNetwork: true at the top of the file)',
+    '4:30 source.url: is on a private network, which this flow may not call (write allowPrivateNetwork: true at the top of the file, or in the connection)',
   ],
   [
     'an SFTP server that is a metadata service',
@@ -460,8 +460,8 @@ const cases: Case[] = [
         '  - { name: a, type: http, request: { url: "http://localhost:8080/{pk}" } }',
       ),
     },
-    '4:28 source.url: is on a private network, which this flow may not call (write allowPrivateNetwork: true at the top of the file)',
-    '7:44 destinations[0].request.url: is on a private network, which this flow may not call (write allowPrivateNetwork: true at the top of the file)',
+    '4:28 source.url: is on a private network, which this flow may not call (write allowPrivateNetwork: true at the top of the file, or in the connection)',
+    '7:44 destinations[0].request.url: is on a private network, which this flow may not call (write allowPrivateNetwork: true at the top of the file, or in the connection)',
   ],
   [
     'a metadata service, opened or not',

@@ -17,7 +17,8 @@ afterEach(() => rm(folder, { recursive: true }))
 
 function open(change: Partial<FileSettings> = {}) {
   return openFileDestination({
-    ...{ format: 'ndjson', timezone: 'UTC', now: clock(), ...change },
+    ...{ format: 'ndjson', timezone: 'UTC', now: clock(), fence: { inside: folder, outside: [] } },
+    ...change,
     path: join(folder, change.path ?? './out/stores-{date}.ndjson'),
   })
 }

@@ -274,6 +274,6 @@ test.each([
   const dir = await mkdtemp(join(tmpdir(), 'exact-'))
   onTestFinished(() => rm(dir, { recursive: true }))
   await writeFile(join(dir, 'a.flow.yaml'), definition(destination))
-  const { lines } = await checkFlows({}, dir, { variables: new Set(), files: [] })
+  const { lines } = await checkFlows({}, dir, { variables: new Set(), files: [], folders: [] })
   expect(lines[0]).toBe(`${join(dir, 'a.flow.yaml')}:${line}`)
 })

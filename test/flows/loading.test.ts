@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -16,8 +16,9 @@ let side: FlowSide
 beforeAll(async () => {
   service = await startTestService()
   folder = await mkdtemp(join(tmpdir(), 'tillbridge-loading-'))
+  await mkdir(join(folder, 'flows'))
   await writeFile(
-    join(folder, 'articles.flow.yaml'),
+    join(folder, 'flows/articles.flow.yaml'),
     JSON.stringify(jsonFlow('articles', 'http://127.0.0.1:9')),
   )
   await writeFile(join(folder, 'articles.json'), '[]')
@@ -37,7 +38,7 @@ async function sideOf({
   notifications,
 }: Pick<TestService, 'database' | 'deps' | 'clock' | 'notifications'>) {
   const made = await createFlowSide({
-    config: loadConfig({ ...testSettings, FLOWS_DIR: folder }),
+    config: loadConfig({ ...testSettings, FLOWS_DIR: join(folder, 'flows') }),
     publicUrl: 'http://127.0.0.1:8080',
     database,
     payments: deps,
@@ -96,8 +97,9 @@ test('while flows load, requests that need them are 503 with Retry-After; afterw
   for (const url of ['/health', '/stats', '/errors', '/flows/activity', '/openapi.json']) {
     expect((await ask(side, 'GET', url)).statusCode, url).toBe(200)
   }
+  const asked = ask(side, 'POST', '/flow/articles/resume')
   const starting = side.start()
-  expect((await ask(side, 'POST', '/flow/articles/resume')).statusCode).toBe(503)
+  expect((await asked).statusCode).toBe(503)
   await starting
   expect((await ask(side, 'POST', '/flow/articles/resume')).json()).toEqual({
     name: 'articles',

@@ -351,7 +351,7 @@ test('the option files is refused for the path of one file', async () => {
   await flows.write(
     'one.flow.yaml',
     jsonFlow('one', target.url, {
-      source: { type: 'file', path: './one.json', format: 'json', files: 'newest' },
+      source: { type: 'file', path: '/srv/one.json', format: 'json', files: 'newest' },
     }),
   )
   const { problems } = (await flows.call('POST', '/flows/reload')).json()

@@ -1,7 +1,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { flowFromTemplate, type TemplateName } from '../../src/flows/definition/flow-template.ts'
+import {
+  connectionsHead,
+  flowFromTemplate,
+  type TemplateName,
+} from '../../src/flows/definition/flow-template.ts'
 import { startTestFlows } from '../support/flows.ts'
 import { type Article, dayOf, type ShopOfDay } from './shops/day.ts'
 import type { Asked, Shop } from './shops/double.ts'
@@ -353,7 +357,7 @@ test.each([
     const { shop, day, skus: own = skus } = await setup.open()
     onTestFinished(() => shop.close())
     const erp = dayOf(own, 7, setup.onePrice)
-    const { text } = flowFromTemplate({
+    const { text, connections } = flowFromTemplate({
       template: setup.template,
       name: 'articulos',
       schema: 'x.json',
@@ -370,12 +374,18 @@ test.each([
         '    type: http\n',
         '    type: http\n    breaker: false\n    retry: { attempts: 5, initial: 100ms, max: 100ms, jitter: 0, respectRetryAfter: false }\n',
       )
-    const flows = await startTestFlows({ env: { ...setup.env(shop.url), ARTICULOS_CSV: 'unused' } })
+    const env = setup.env(shop.url)
+    const flows = await startTestFlows({ env })
     onTestFinished(() => flows.stop())
+    const all = `${connectionsHead}${Object.values(connections).join('')}`
+    await flows.write(
+      'connections.yaml',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the connections
+      (setup.adapt?.(all, shop.url) ?? all).replace('${env:ERP_CARPETA}', '${env:DIR}'),
+    )
     await flows.write(
       'articulos.flow.yaml',
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: the reference of a flow file
-      adapted.replace('${env:ARTICULOS_CSV}', '${env:DIR}/articulos.csv'),
+      adapted.replaceAll('MELI_USER_ID', env.MELI_USER_ID ?? ''),
     )
     const bring = async (articles: readonly Article[]) => {
       const lines = articles.map(

@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { checkFlows } from '../../src/flows/definition/check-flow-files.ts'
 import {
+  connectionsHead,
   flowFromTemplate,
   type TemplateName,
   templateNames,
@@ -35,7 +36,7 @@ async function serve(
   env: Record<string, string>,
   change: (text: string) => string = (text) => text,
 ) {
-  const { text } = flowFromTemplate({ template, name: 'articulos', schema: 'x.json' })
+  const { text, connections } = flowFromTemplate({ template, name: 'articulos', schema: 'x.json' })
   const adapted = change(text)
     .replace('pollInterval: 1m', 'pollInterval: 1h\nallowPrivateNetwork: true')
     .replace('settle: 5s', 'settle: 0s')
@@ -43,12 +44,14 @@ async function serve(
       '    type: http\n',
       '    type: http\n    retry: { attempts: 5, initial: 100ms, max: 100ms, jitter: 0 }\n',
     )
-  const flows = await startTestFlows({ env: { ...env, ARTICULOS_CSV: 'unused' } })
+  const flows = await startTestFlows({ env })
   onTestFinished(() => flows.stop())
+  const all = change(`${connectionsHead}${Object.values(connections).join('')}`)
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the connections
+  await flows.write('connections.yaml', all.replace('${env:ERP_CARPETA}', '${env:DIR}'))
   await flows.write(
     'articulos.flow.yaml',
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: the reference of a flow file
-    adapted.replace('${env:ARTICULOS_CSV}', '${env:DIR}/articulos.csv'),
+    adapted.replaceAll('MELI_USER_ID', env.MELI_USER_ID ?? ''),
   )
   let version = 0
   /** The ERP writes its file and the flow polls; resolves when all of it arrived or failed for good. */
@@ -340,8 +343,12 @@ test('shopify: the handle prevents duplicates; refusals are reported, throttling
 test('flows:new writes a file that is valid when its variables are set, and never overwrites one', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tillbridge-new-'))
   onTestFinished(() => rm(folder, { recursive: true }))
+  const connectionsFile = join(folder, '../', `${basename(folder)}.yaml`)
+  onTestFinished(() => rm(connectionsFile))
   const run = (...given: string[]) =>
-    promisify(execFile)(process.execPath, ['src/commands/new-flow.ts', ...given]).then(
+    promisify(execFile)(process.execPath, ['src/commands/new-flow.ts', ...given], {
+      env: { ...process.env, CONNECTIONS_FILE: connectionsFile },
+    }).then(
       ({ stdout }) => ({ code: 0, said: stdout }),
       (error: { code: number; stderr: string }) => ({ code: error.code, said: error.stderr }),
     )
@@ -350,19 +357,19 @@ test('flows:new writes a file that is valid when its variables are set, and neve
     const { code, said } = await run(template, '--name', `from-${template}`, folder)
     expect([template, code]).toEqual([template, 0])
     const named = /set in \.env: (.*)/.exec(said)?.[1] ?? ''
+    const [, toAdd] = /^add to .*:\n((?: {2}.*\n)+)/m.exec(said) ?? []
+    if (toAdd) await appendFile(connectionsFile, toAdd)
     for (const variable of named.split(', ')) variables.add(variable)
   }
   expect(await run('woocommerce', '--from', 'sql-table', '--name', 'other', folder)).toMatchObject({
     code: 0,
-    said: expect.stringContaining('ERP_DB_URL'),
+    said: expect.stringContaining('other.flow.yaml: written'),
   })
   const env = Object.fromEntries(
     [...variables].map((variable) => [variable, exampleOf(variable)] as const),
   )
-  const { lines, isGood } = await checkFlows(env, folder, {
-    variables: new Set<string>(),
-    files: [],
-  })
+  const own = { variables: new Set<string>(), files: [], folders: [] }
+  const { lines, isGood } = await checkFlows(env, folder, own, connectionsFile)
   expect(lines.at(-1)).toBe('8 flows ok, 0 problems')
   expect(isGood).toBe(true)
 
@@ -384,20 +391,16 @@ function exampleOf(variable: string): string {
 }
 
 test('a flow from flows:new is paused at first, and its preview shows what it would send', async () => {
-  const { text } = flowFromTemplate({ template: 'csv-drop', name: 'nuevo', startPaused: true })
-  const flows = await startTestFlows({
-    env: { ARTICULOS_CSV: 'unused', DESTINO_DB_URL: 'postgres://127.0.0.1:9/x' },
+  const { text, connections } = flowFromTemplate({
+    ...{ template: 'csv-drop', name: 'nuevo', startPaused: true },
   })
+  const flows = await startTestFlows({ env: { DESTINO_DB_URL: 'postgres://u@127.0.0.1:9/x' } })
   onTestFinished(() => flows.stop())
-  await flows.write('nuevo.csv', 'codigo;descripcion;precio;stock\r\nA-1;Yerba;12,50;3\r\n')
-  await flows.write(
-    'nuevo.flow.yaml',
-    text
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: references of a flow file
-      .replace('${env:ARTICULOS_CSV}', '${env:DIR}/nuevo.csv')
-      .replace('settle: 5s', 'settle: 0s')
-      .replace('pollInterval: 1m', 'pollInterval: 1m\nallowPrivateNetwork: true'),
-  )
+  await flows.write('articulos.csv', 'codigo;descripcion;precio;stock\r\nA-1;Yerba;12,50;3\r\n')
+  const all = `${connectionsHead}${Object.values(connections).join('')}`
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the connections
+  await flows.write('connections.yaml', all.replace('${env:ERP_CARPETA}', '${env:DIR}'))
+  await flows.write('nuevo.flow.yaml', text.replace('settle: 5s', 'settle: 0s'))
   const reloaded = await flows.call('POST', '/flows/reload')
   expect(reloaded.statusCode, reloaded.body).toBe(200)
   const preview = (await flows.call('GET', '/sync/nuevo/preview')).json()

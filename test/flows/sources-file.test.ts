@@ -402,7 +402,9 @@ test('after a committed poll the read files are archived, and nothing is overwri
 
 test('a file that replaces the read one just before it is archived is put back', async () => {
   await write('a.csv', 'id\n1\n')
-  const access = localFiles(join(folder, 'a.csv')).access(new AbortController().signal)
+  const access = localFiles(join(folder, 'a.csv'), { inside: undefined, outside: [] }).access(
+    new AbortController().signal,
+  )
   const [found] = await access.find()
   await write('a.csv', 'id\n1\n2\n')
   if (found) await access.archive(found, new Date())

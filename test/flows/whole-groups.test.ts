@@ -249,7 +249,7 @@ destinations:
   const dir = await mkdtemp(join(tmpdir(), 'groups-'))
   onTestFinished(() => rm(dir, { recursive: true }))
   await writeFile(join(dir, 'a.flow.yaml'), text)
-  const { lines } = await checkFlows({}, dir, { variables: new Set(), files: [] })
+  const { lines } = await checkFlows({}, dir, { variables: new Set(), files: [], folders: [] })
   expect(lines[0]).toBe(
     `${join(dir, 'a.flow.yaml')}:8:3 source.groupBy: needs source.item: with a cursor a changed group is read again whole, by its key (add item: { url: "https://…/{pk}" }, or leave cursor out)`,
   )

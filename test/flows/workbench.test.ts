@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createFlowFiles } from '../../src/flows/workbench/flow-files.ts'
 import {
-  jsonFlow,
+  connectedFlow,
   startTarget,
   startTestFlows,
   type TestFlows,
@@ -26,6 +26,7 @@ beforeAll(async () => {
     service,
     env: { FLOWS_WORKBENCH: 'true', SHOP_TOKEN: token, SHOP_URL: target.url },
   })
+  await flows.write('connections.yaml', connections())
 })
 afterAll(async () => {
   await flows.stop()
@@ -38,7 +39,26 @@ const next = () => {
   return `bench${serial}`
 }
 const definition = (name: string, extra: Record<string, unknown> = {}) =>
-  JSON.stringify(jsonFlow(name, target.url, extra), undefined, 2)
+  JSON.stringify(connectedFlow(name, extra), undefined, 2)
+
+// biome-ignore-start lint/suspicious/noTemplateCurlyInString: references of the connections
+const connections = () => ({
+  version: 1,
+  connections: {
+    files: { type: 'folder', path: '${env:DIR}' },
+    'erp-archivos': { type: 'folder', path: '${env:DIR}' },
+    shop: { type: 'http', url: target.url, allowPrivateNetwork: true },
+    woocommerce: { type: 'http', url: '${env:SHOP_URL}/wp-json/wc/v3', allowPrivateNetwork: true },
+    signed: {
+      type: 'http',
+      url: '${env:SHOP_URL}',
+      headers: { authorization: 'Bearer ${env:SHOP_TOKEN}' },
+      sign: { secret: '${env:SHOP_TOKEN}' },
+      allowPrivateNetwork: true,
+    },
+  },
+})
+// biome-ignore-end lint/suspicious/noTemplateCurlyInString: references of the connections
 const put = (file: string, text: string, base: string | null) =>
   flows.call('PUT', `/flow-files/${encodeURIComponent(file)}`, { body: { text, base } })
 const read = async (file: string) => (await flows.call('GET', `/flow-files/${file}`)).json()
@@ -58,10 +78,10 @@ async function saved(extra: Record<string, unknown> = {}) {
 
 test('a new flow is saved, runs, and is listed with its file and the templates', async () => {
   const { name, file, hash } = await saved()
-  expect(await readFile(join(flows.dir, file), 'utf8')).toBe(definition(name))
-  expect((await stat(join(flows.dir, file))).mode & 0o777).toBe(0o644)
+  expect(await readFile(join(flows.flowsDir, file), 'utf8')).toBe(definition(name))
+  expect((await stat(join(flows.flowsDir, file))).mode & 0o777).toBe(0o644)
   const list = (await flows.call('GET', '/flow-files')).json()
-  expect(list).toMatchObject({ folder: flows.dir, read_only: null })
+  expect(list).toMatchObject({ folder: flows.flowsDir, read_only: null })
   expect(list.files).toContainEqual({ file, flow: name, problems: 0 })
   expect(list.templates).toContainEqual({ name: 'woocommerce', takes_source: true })
   expect(list.templates).toContainEqual({ name: 'sql-table', takes_source: false })
@@ -92,7 +112,7 @@ test('the replaced version of a save is kept, and can be read and saved again', 
 })
 
 test('the last 50 versions are kept', async () => {
-  const dir = join(flows.dir, 'many')
+  const dir = join(flows.flowsDir, 'many')
   const files = createFlowFiles(dir, service.clock.now)
   let { hash } = await files.save('a.flow.yaml', Buffer.from('0'), null)
   for (let count = 1; count <= 53; count++) {
@@ -117,11 +137,11 @@ test('a file that was changed, removed or created meanwhile is not overwritten',
     409,
     'The file was changed meanwhile; read it again, nothing was saved',
   ])
-  expect(await readFile(join(flows.dir, file), 'utf8')).toContain('by another hand')
+  expect(await readFile(join(flows.flowsDir, file), 'utf8')).toContain('by another hand')
   expect((await put(file, definition(name), null)).statusCode).toBe(409)
   await flows.remove(file)
   expect((await put(file, definition(name), hash)).statusCode).toBe(409)
-  expect(await readdir(flows.dir)).not.toContain(file)
+  expect(await readdir(flows.flowsDir)).not.toContain(file)
 })
 
 test('of two saves at once one is refused', async () => {
@@ -152,13 +172,13 @@ test('a definition that would stop another flow is refused, and the other flow c
   // By itself it is right.
   expect(await check(definition(name))).toMatchObject({ name, problems: [] })
   expect((await flows.call('GET', '/flows/status')).json()[name]).toBeDefined()
-  expect(await readdir(flows.dir)).not.toContain('other.flow.yaml')
+  expect(await readdir(flows.flowsDir)).not.toContain('other.flow.yaml')
 })
 
-test('a problem that shows only when a definition is opened is refused too', async () => {
+test('a problem that shows only with the address of the connection is refused too', async () => {
   const name = next()
   const definitionOf = JSON.parse(definition(name))
-  definitionOf.destinations[0].request.url = 'http://{pk}.example/x'
+  definitionOf.destinations[0].request.path = '/{nothing}'
   const answer = await put(`${name}.flow.yaml`, JSON.stringify(definitionOf), null)
   expect(answer.statusCode).toBe(400)
 })
@@ -174,44 +194,44 @@ test.each([
   ['a.flow.yaml.bak'],
   ['..\\out.flow.yaml'],
 ])('T53: the name %s reaches no file', async (file) => {
-  const before = await readdir(flows.dir, { recursive: true })
+  const before = await readdir(flows.flowsDir, { recursive: true })
   expect((await put(file, definition(next()), null)).statusCode).toBe(400)
   const url = `/flow-files/${encodeURIComponent(file)}`
   expect((await flows.call('GET', url)).statusCode).toBe(404)
   expect((await flows.call('GET', `${url}/versions/x`)).statusCode).toBe(404)
-  expect(await readdir(flows.dir, { recursive: true })).toEqual(before)
+  expect(await readdir(flows.flowsDir, { recursive: true })).toEqual(before)
 })
 
 test('no version name leads out of the folder of versions', async () => {
   const { name, file, hash } = await saved()
   await put(file, definition(name, { description: 'second' }), hash)
-  await writeFile(join(flows.dir, `${file}.x.bak`), 'secret')
+  await writeFile(join(flows.flowsDir, `${file}.x.bak`), 'secret')
   for (const version of ['..%2Fx', `..%2F${file}.x`, 'x', '20261127T010203123Z%00']) {
     const answer = await flows.call('GET', `/flow-files/${file}/versions/${version}`)
     expect([version, [400, 404].includes(answer.statusCode)]).toEqual([version, true])
   }
-  await rm(join(flows.dir, `${file}.x.bak`))
+  await rm(join(flows.flowsDir, `${file}.x.bak`))
 })
 
 test('T53: a link is read inside the folder only, and never written', async () => {
   const { file, hash, name } = await saved()
-  await symlink(join(flows.dir, file), join(flows.dir, 'inside.flow.yaml'))
-  await symlink('/etc/hostname', join(flows.dir, 'outside.flow.yaml'))
+  await symlink(join(flows.flowsDir, file), join(flows.flowsDir, 'inside.flow.yaml'))
+  await symlink('/etc/hostname', join(flows.flowsDir, 'outside.flow.yaml'))
   const inside = await read('inside.flow.yaml')
   expect(inside).toMatchObject({ hash, read_only: expect.stringContaining('link') })
   expect((await flows.call('GET', '/flow-files/outside.flow.yaml')).statusCode).toBe(403)
   for (const link of ['inside.flow.yaml', 'outside.flow.yaml']) {
-    await rm(join(flows.dir, file))
+    await rm(join(flows.flowsDir, file))
     expect((await put(link, definition(name), hash)).statusCode).toBe(403)
     await flows.write(file, definition(name))
   }
-  await rm(join(flows.dir, 'inside.flow.yaml'))
-  await rm(join(flows.dir, 'outside.flow.yaml'))
+  await rm(join(flows.flowsDir, 'inside.flow.yaml'))
+  await rm(join(flows.flowsDir, 'outside.flow.yaml'))
 })
 
 test('versions are not written through a link in place of their folder', async () => {
-  const dir = join(flows.dir, 'linked')
-  const elsewhere = join(flows.dir, 'elsewhere')
+  const dir = join(flows.flowsDir, 'linked')
+  const elsewhere = join(flows.flowsDir, 'elsewhere')
   await mkdir(dir)
   await mkdir(elsewhere)
   await symlink(elsewhere, join(dir, '.versions'))
@@ -236,42 +256,12 @@ test('a text that is too long is refused', async () => {
   expect((await dryRun(long)).statusCode).toBe(400)
 })
 
-test('the checker lists references by name and whether they are set, never their values', async () => {
-  const text = definition(next()).replace(
-    target.url,
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: references of a flow file
-    '${env:SHOP_URL}/${env:NOT_THERE}',
-  )
-  const answer = await flows.call('POST', '/flow-definitions/check', { body: { text } })
-  expect(answer.json().name).toBeNull()
-  expect(answer.json().problems[0]).toMatchObject({
-    message: 'the environment variable NOT_THERE is not set',
-  })
-  expect(answer.json().references).toEqual([
-    { kind: 'env', name: 'DIR', is_set: true },
-    { kind: 'env', name: 'SHOP_URL', is_set: true },
-    { kind: 'env', name: 'NOT_THERE', is_set: false },
-  ])
-  expect(answer.body).not.toContain(target.url)
-})
-
-test('a variable of the service itself is never listed', async () => {
-  const own = await startTestFlows({ service, env: { SMTP_URL: 'smtp://127.0.0.1' } })
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of a flow file
-  const text = '${env:SMTP_URL}'
-  const answer = await own.call('POST', '/flow-definitions/check', { body: { text } })
-  expect(answer.json().references).toEqual([{ kind: 'env', name: 'SMTP_URL', is_set: false }])
-  await own.stop()
-})
-
 test('a template makes a definition for the editor', async () => {
   const url = '/flow-templates/woocommerce?name=web&from=sql-table'
   const made = (await flows.call('GET', url)).json()
   expect(made.text).toMatch(/^version: 1\nname: web\n/)
-  expect(made.references.map(({ name }: { name: string }) => name)).toEqual([
-    'ERP_DB_URL',
-    'WOO_URL',
-    'WOO_BASIC',
+  expect(made.problems).toMatchObject([
+    { key: 'source.connection', why: { code: 'CONNECTION_UNKNOWN', data: { name: 'erp-base' } } },
   ])
   expect((await flows.call('GET', '/flow-templates/nothing')).statusCode).toBe(400)
   expect((await flows.call('GET', '/flow-templates/shopify?name=..')).statusCode).toBe(400)
@@ -294,20 +284,15 @@ test('T53: a dry run shows the first ten records, what becomes of them, and no s
       {
         name: 'web',
         type: 'http',
+        connection: 'signed',
         map: '{ "sku": id, "price": price }',
         filter: 'price != 3',
-        // biome-ignore-start lint/suspicious/noTemplateCurlyInString: references of a flow file
-        find: { url: '${env:SHOP_URL}/find?sku={pk}', remember: { id: 'id' } },
-        create: {
-          url: '${env:SHOP_URL}/products',
-          headers: { authorization: 'Bearer ${env:SHOP_TOKEN}' },
-        },
-        request: { method: 'PUT', url: '${env:SHOP_URL}/products/{remembered.id}' },
-        sign: { secret: '${env:SHOP_TOKEN}' },
-        // biome-ignore-end lint/suspicious/noTemplateCurlyInString: references of a flow file
+        find: { path: '/find?sku={pk}', remember: { id: 'id' } },
+        create: { path: '/products' },
+        request: { method: 'PUT', path: '/products/{remembered.id}' },
         remember: { id: 'id' },
       },
-      { name: 'list', type: 'file', path: 'list.ndjson' },
+      { name: 'list', type: 'file', connection: 'files', path: 'list.ndjson' },
     ],
   })
   const before = target.received.length
@@ -353,14 +338,16 @@ test('T53: a dry run shows the first ten records, what becomes of them, and no s
       },
     ],
   })
-  expect(first.destinations[1].requests).toMatchObject([{ purpose: 'line', target: 'list.ndjson' }])
+  expect(first.destinations[1].requests).toMatchObject([
+    { purpose: 'line', target: join(flows.dir, 'list.ndjson') },
+  ])
   expect(second).toMatchObject({ pk: null, problem: 'el campo "id" de la clave es null o falta' })
   expect(third).toMatchObject({ pk: 'A-2', skipped: expect.stringContaining('item.filter') })
   expect(fourth.destinations[0]).toMatchObject({ skipped: expect.any(String), requests: [] })
   expect(answer.body).not.toContain(token)
   expect(answer.body).not.toContain(target.url)
   expect(target.received).toHaveLength(before)
-  expect(await readdir(flows.dir)).not.toContain(`${name}.flow.yaml`)
+  expect(await readdir(flows.flowsDir)).not.toContain(`${name}.flow.yaml`)
   expect(flows.logLines.join('')).not.toContain(token)
 })
 
@@ -368,16 +355,8 @@ test('a dry run shows a batch as the request with the item', async () => {
   const { text } = (
     await flows.call('GET', '/flow-templates/woocommerce?name=shop&from=csv-drop')
   ).json()
-  await flows.write('shop.csv', 'codigo;descripcion;precio;stock\r\nA-17;Yerba;12,50;3\r\n')
-  const named = text
-    .replace('env:WOO_URL', 'env:SHOP_URL')
-    .replaceAll('env:WOO_URL', 'env:SHOP_URL')
-    .replaceAll('env:WOO_BASIC', 'env:SHOP_TOKEN')
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: references of a flow file
-    .replace('${env:ARTICULOS_CSV}', '${env:DIR}/shop.csv')
-    .replace('settle: 5s', 'settle: 0s')
-    .replace('pollInterval: 1m', 'pollInterval: 1m\nallowPrivateNetwork: true')
-  const [record] = (await dryRun(named)).json().records
+  await flows.write('articulos.csv', 'codigo;descripcion;precio;stock\r\nA-17;Yerba;12,50;3\r\n')
+  const [record] = (await dryRun(text.replace('settle: 5s', 'settle: 0s'))).json().records
   expect(record.destinations[0].requests).toMatchObject([
     {
       purpose: 'batch',
@@ -407,9 +386,9 @@ test('a dry run warns of fields that no record of a table has, as a poll would r
   await flows.write(`${name}.csv`, 'cod,detalle\r\nA-17,Yerba\r\n')
   const text = definition(name, {
     item: { key: 'cod' },
-    source: { type: 'file', path: `\${env:DIR}/${name}.csv`, format: 'csv', settle: '0s' },
+    source: { type: 'file', connection: 'files', path: `${name}.csv`, format: 'csv', settle: '0s' },
     destinations: [
-      { name: 'web', type: 'http', map: '{ "sku": codigo }', request: { url: target.url } },
+      { name: 'web', type: 'http', connection: 'shop', map: '{ "sku": codigo }', request: {} },
     ],
   })
   const { warnings, records } = (await dryRun(text)).json()
@@ -463,7 +442,11 @@ test.each([
     'SYNC_AUTH',
   ],
 ])('T53: where %s files can be read and nothing else', async (_, env, code, named) => {
-  const closed = await startTestFlows({ service, env, files: { 'a.flow.yaml': definition('a') } })
+  const files = {
+    'a.flow.yaml': definition('a'),
+    'connections.yaml': JSON.stringify(connections()),
+  }
+  const closed = await startTestFlows({ service, env, files })
   const list = (await closed.call('GET', '/flow-files')).json()
   expect([list.read_only_code, list.read_only]).toEqual([code, expect.stringContaining(named)])
   const { text, hash, ...file } = (await closed.call('GET', '/flow-files/a.flow.yaml')).json()
@@ -480,7 +463,7 @@ test('a caller with the token can save, and so can a flow operator who has signe
   const asked = await startTestFlows({
     service,
     env: { SYNC_TOKEN: syncToken },
-    files: { 'a.flow.yaml': definition('a') },
+    files: { 'a.flow.yaml': definition('a'), 'connections.yaml': JSON.stringify(connections()) },
   })
   const { cookie } = await joinAs(service, { name: 'bench', role: 'flow_operator' })
   for (const headers of [{ 'x-api-token': syncToken }, { cookie, ...ownPage }]) {

@@ -59,6 +59,7 @@ export function createFailingFlow(database: Database) {
     definition: (alerts: object, env: Record<string, string> = {}): FlowToNotify => ({
       name,
       allowPrivateNetwork: true,
+      reach: { privateHosts: [] },
       alerts: alertsOf(alerts, env),
       destinations: [{ name: 'web' }, { name: 'dwh' }],
     }),

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -15,8 +15,10 @@ import { testSettings } from './test-settings.ts'
 
 export type TestFlows = FlowSide & {
   service: TestService
-  /** Folder of the flow files and of whatever they read and write. */
+  /** Folder of what flows read and write. */
   dir: string
+  /** FLOWS_DIR, in `dir`. */
+  flowsDir: string
   logLines: string[]
   /** Writes a file into the folder; an object is written as JSON. */
   write(name: string, content: string | object): Promise<string>
@@ -60,8 +62,12 @@ export async function startTestFlows(options: TestFlowsOptions = {}): Promise<Te
     options.service ??
     (await startTestService(options.database ? { database: options.database } : {}))
   const dir = await mkdtemp(join(tmpdir(), 'tillbridge-flows-'))
+  const flowsDir = join(dir, 'flows')
+  await mkdir(flowsDir)
+  // No flow may read or write a file beside the definitions.
+  const pathOf = (name: string) => join(/\.flow\.ya?ml$/.test(name) ? flowsDir : dir, name)
   const write = async (name: string, content: string | object) => {
-    const path = join(dir, name)
+    const path = pathOf(name)
     await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
     return path
   }
@@ -72,8 +78,9 @@ export async function startTestFlows(options: TestFlowsOptions = {}): Promise<Te
     ...side,
     service,
     dir,
+    flowsDir,
     write,
-    remove: (name) => rm(join(dir, name)),
+    remove: (name) => rm(pathOf(name)),
     call: (method, url, { body, headers } = {}) =>
       side.app.inject({
         method,
@@ -124,7 +131,12 @@ async function begin(
   const logLines: string[] = []
   const logger = createLogger('info', { write: (line: string) => void logLines.push(line) })
   const side = await createFlowSide({
-    config: loadConfig({ ...testSettings, FLOWS_DIR: dir, ...env }),
+    config: loadConfig({
+      ...testSettings,
+      FLOWS_DIR: join(dir, 'flows'),
+      CONNECTIONS_FILE: join(dir, 'connections.yaml'),
+      ...env,
+    }),
     publicUrl: 'http://127.0.0.1:8080',
     pages: {
       flows: 'http://127.0.0.1:8080/admin',
@@ -222,6 +234,45 @@ export function patientFlow(
   const flow = jsonFlow(name, target, extra) as { destinations: object[] }
   const retry = { attempts: 5, initial: '1h', max: '1h', jitter: 0 }
   return { ...flow, destinations: flow.destinations.map((one) => ({ ...one, retry })) }
+}
+
+/** Connections for `connectedFlow`: the folder of the tests' files, and the target. */
+export function testConnections(dir: string, target: string): string {
+  return JSON.stringify({
+    version: 1,
+    connections: {
+      files: { type: 'folder', path: dir },
+      shop: { type: 'http', url: target, allowPrivateNetwork: true },
+    },
+  })
+}
+
+/** The same as `jsonFlow`, by connections, as a file that is saved in the browser. */
+export function connectedFlow(
+  name: string,
+  extra: Record<string, unknown> = {},
+): Record<string, unknown> {
+  const { allowPrivateNetwork: _, ...flow } = jsonFlow(name, '', {})
+  return {
+    ...flow,
+    source: {
+      type: 'file',
+      connection: 'files',
+      path: `${name}.json`,
+      format: 'json',
+      settle: '0s',
+    },
+    destinations: [
+      {
+        name: 'web',
+        type: 'http',
+        connection: 'shop',
+        request: { method: 'PUT', path: `/${name}/{pk}`, headers: { 'x-key': '{jobKey}' } },
+        retry: { attempts: 2, initial: '100ms', max: '100ms', jitter: 0 },
+      },
+    ],
+    ...extra,
+  }
 }
 
 /** A flow file that reads `${dir}/${name}.json` and puts each item to the target; paused unless `extra` says otherwise. */

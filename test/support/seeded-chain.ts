@@ -64,7 +64,7 @@ export async function startSeededChain({
 }
 
 async function startFlows(service: TestService, targetUrl: string): Promise<TestFlows> {
-  // `DIR` is the folder of the test's flow files.
+  // `DIR` is the folder of what the test's flows read.
   const files = chainFlowFiles(targetUrl, `\${env:DIR}`)
   return startTestFlows({ service, files })
 }

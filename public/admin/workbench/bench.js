@@ -1,7 +1,7 @@
 import { ConnectionError } from '../../shared/api.js'
 import { ask } from '../../shared/dialog.js'
 import { errorLines } from '../../shared/errors.js'
-import { code, name, number, time } from '../../shared/format.js'
+import { name, number, time } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { draw, html } from '../../shared/lit.js'
 import { announce } from '../../shared/notices.js'
@@ -9,6 +9,7 @@ import { badge, note } from '../../shared/parts.js'
 import { problemText } from '../reason.js'
 import { button, panel, smallButton } from '../views/list-parts.js'
 import { completionsAt } from './completion.js'
+import { createConnections } from './connections.js'
 import { dryRunReport } from './dry-run.js'
 
 /** The checker is asked once somebody has stopped typing for so long. */
@@ -26,6 +27,7 @@ export function createBench(app) {
   let editor
   let schema
   let timer
+  const connections = createConnections(app)
 
   const questionOf = ({ file, template, from, name: flow }) =>
     JSON.stringify(file ? { file } : { template, from, flow })
@@ -39,7 +41,8 @@ export function createBench(app) {
     bench = { ...read, question, text: draft?.text ?? read.text, base: draft?.base ?? read.base }
     bench.isDraft = draft !== undefined
     editor = undefined
-    await check()
+    await connections.load(signal)
+    if (mayTry.has(bench.readOnly?.code)) await check()
   }
 
   async function readFile(signal) {
@@ -47,7 +50,7 @@ export function createBench(app) {
     const found = await app.api.get(filePath(file), {}, signal)
     const { text, hash: base, versions } = found
     const readOnly = whyReadOnly(app, found)
-    return { file, text, saved: text, base, readOnly, versions, problems: [], references: [] }
+    return { file, text, saved: text, base, readOnly, versions, problems: [] }
   }
 
   async function readTemplate(signal) {
@@ -59,11 +62,11 @@ export function createBench(app) {
     ])
     const readOnly = whyReadOnly(app, files)
     const made = { text, saved: undefined, base: null, readOnly, versions: [] }
-    return { file: undefined, ...made, problems: [], references: [] }
+    return { file: undefined, ...made, problems: [] }
   }
 
   /** Asks the checker; of a file that is about to be saved also about the files beside it. */
-  async function check(file) {
+  async function check(file = bench.file) {
     const of = bench
     const { text } = of
     const checked = await app.api.post('/flow-definitions/check', { body: { text, file } })
@@ -97,7 +100,7 @@ export function createBench(app) {
         phrases: { Diagnostics: t('bench.findings'), Completions: t('bench.completions') },
         complete: async (...place) => {
           const known = await schema
-          return known ? completionsAt(known, ...place) : null
+          return known ? completionsAt(connections.named(known), ...place) : null
         },
         onChange,
       })
@@ -141,7 +144,8 @@ export function createBench(app) {
     work('run', async (of) => {
       of.run = undefined
       if (!(await isRight(of))) return
-      of.run = await app.api.post('/flow-definitions/dry-run', { body: { text: of.text } })
+      const { text, file } = of
+      of.run = await app.api.post('/flow-definitions/dry-run', { body: { text, file } })
       announce(count('bench.ran', of.run.records.length))
     })
 
@@ -212,7 +216,6 @@ export function createBench(app) {
             ${verdict()}
           </span>
         </div>
-        ${referencesOf(bench.references)}
         <div class="editor" ${draw((element) => void mount(element))}></div>
         <p class="soft small">${t('bench.keys')}</p>
         ${findings()}
@@ -234,10 +237,12 @@ export function createBench(app) {
         <div role="alert">${bench.failure ? failureNote(bench.failure) : null}</div>
       </section>
       ${run ? dryRunReport(run) : null}
+      ${connections.body()}
       ${versions.length > 0 ? versionList(versions) : null}`
   }
 
   function verdict() {
+    if (!mayTry.has(bench.readOnly?.code)) return null
     if (!bench.isChecked) return badge('quiet', t('bench.checking'))
     const many = bench.problems.length
     return many === 0 ? badge('good', t('bench.right')) : badge('bad', count('bench.wrong', many))
@@ -341,18 +346,4 @@ function filePath(file) {
 function told(problem) {
   const { message, hint } = problemText(problem)
   return hint ? `${message} → ${hint}` : message
-}
-
-/** What the text takes from variables and files: names, and whether there is a value. */
-function referencesOf(references) {
-  if (references.length === 0) return null
-  const missing = references.some((one) => !one.is_set)
-  return html`<p class="references">
-      <span class="soft small">${t('bench.references')}</span>
-      ${references.map(
-        ({ name: of, is_set: isSet }) =>
-          html`<span>${code(of)} ${badge(isSet ? 'good' : 'bad', t(isSet ? 'bench.set' : 'bench.unset'))}</span>`,
-      )}
-    </p>
-    ${missing ? html`<p class="small">${t('bench.unsetHint')}</p>` : null}`
 }

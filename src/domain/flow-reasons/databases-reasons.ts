@@ -2,6 +2,10 @@ import type { ReasonTexts } from './reason-texts.ts'
 
 /** Why a delivery failed: what a database answered. `{code}` is SQLSTATE or an error number. */
 export const databaseReasons = {
+  OWN_DATABASE: {
+    en: 'the address leads to the database of the service itself, which no flow may use',
+    es: 'la dirección lleva a la base de datos del propio servicio, que ningún flujo puede usar',
+  },
   ROW_IN_THE_WAY: {
     en: 'another row has the same unique value ({code})[, column {column}][, constraint {constraint}]',
     es: 'otra fila tiene el mismo valor único ({code})[, columna {column}][, restricción {constraint}]',

@@ -381,8 +381,94 @@ export const definitionReasons = {
     en: 'is on a private network, which this flow may not call',
     es: 'está en una red privada, a la que este flujo no puede llamar',
     hint: {
-      en: 'write allowPrivateNetwork: true at the top of the file',
-      es: 'escribí allowPrivateNetwork: true al comienzo del archivo',
+      en: 'write allowPrivateNetwork: true at the top of the file, or in the connection',
+      es: 'escribí allowPrivateNetwork: true al comienzo del archivo, o en la conexión',
+    },
+  },
+
+  // Connections.
+  BASE_WITH_QUERY: {
+    en: 'has a query or a fragment',
+    es: 'tiene parámetros o un fragmento',
+    hint: { en: 'write them in the paths of the flows', es: 'van en las rutas de los flujos' },
+  },
+  MUST_BE_FOLDER: {
+    en: 'must be a folder, without * or placeholders',
+    es: 'tiene que ser una carpeta, sin * ni marcadores',
+  },
+  CONNECTION_UNKNOWN: {
+    en: 'names the connection {name}, which does not exist',
+    es: 'nombra la conexión {name}, que no existe',
+    hint: {
+      en: '[did you mean {meant}? ]an administrator writes connections in CONNECTIONS_FILE',
+      es: '[¿quisiste decir {meant}? ]un administrador escribe las conexiones en CONNECTIONS_FILE',
+    },
+  },
+  CONNECTION_UNUSABLE: {
+    en: 'names the connection {name}, which has a problem of its own',
+    es: 'nombra la conexión {name}, que tiene un problema propio',
+  },
+  CONNECTION_OF_OTHER_TYPE: {
+    en: 'names the connection {name} of type {type}, and {needed} is needed here',
+    es: 'nombra la conexión {name} de tipo {type}, y acá hace falta {needed}',
+  },
+  CONNECTION_NOT_USED: {
+    en: 'does not belong to type {type}',
+    es: 'no corresponde al tipo {type}',
+  },
+  KEY_OF_CONNECTION: {
+    en: 'is given by the connection {name}',
+    es: 'lo da la conexión {name}',
+    hint: { en: 'leave the key out', es: 'sacá la clave' },
+  },
+  TYPE_OF_CONNECTION: {
+    en: 'is given by the connection',
+    es: 'lo da la conexión',
+    hint: { en: 'leave the key out', es: 'sacá la clave' },
+  },
+  PATH_NOT_BELOW: {
+    en: 'must be a path below the address of the connection',
+    es: 'tiene que ser una ruta debajo de la dirección de la conexión',
+    hint: {
+      en: 'for example /products/{placeholder}; without .., //, # or an encoded slash',
+      es: 'por ejemplo /products/{placeholder}; sin .., //, # ni una barra codificada',
+    },
+  },
+  FILE_NOT_BELOW: {
+    en: 'must be a path below the folder of the connection',
+    es: 'tiene que ser una ruta debajo de la carpeta de la conexión',
+    hint: {
+      en: 'for example articulos*.csv; without .. and without a slash at its start',
+      es: 'por ejemplo articulos*.csv; sin .. y sin una barra al comienzo',
+    },
+  },
+  NEEDS_CONNECTION: {
+    en: 'must use a connection, because the file is saved in the browser',
+    es: 'tiene que usar una conexión, porque el archivo se guarda desde el navegador',
+    hint: {
+      en: 'write connection: name, and a path, table or query below it[; there are {known}]',
+      es: 'escribí connection: nombre, y una ruta, tabla o consulta debajo de ella[; hay {known}]',
+    },
+  },
+  ONLY_ON_DISK: {
+    en: 'can only be changed in the file on the disk, because this part has an address of its own',
+    es: 'sólo se puede cambiar en el archivo del disco, porque esta parte tiene una dirección propia',
+    hint: {
+      en: 'in the browser you can change {free}, or use a connection',
+      es: 'en el navegador podés cambiar {free}, o usar una conexión',
+    },
+  },
+  REFERENCE_IN_BROWSER: {
+    en: 'has a reference to a variable or a file, which only files on the disk may have',
+    es: 'tiene una referencia a una variable o un archivo, que sólo pueden tener los archivos del disco',
+    hint: { en: 'use a connection', es: 'usá una conexión' },
+  },
+  PLACE_OF_SERVICE: {
+    en: 'is in a folder of the service itself',
+    es: 'está en una carpeta del propio servicio',
+    hint: {
+      en: 'use a folder outside the program, DATA_DIR and FLOWS_DIR',
+      es: 'usá una carpeta fuera del programa, de DATA_DIR y de FLOWS_DIR',
     },
   },
 

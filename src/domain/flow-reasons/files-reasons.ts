@@ -64,6 +64,10 @@ export const fileReasons = {
     en: 'holds secrets of the service itself',
     es: 'tiene secretos del propio servicio',
   },
+  OUTSIDE_FOLDER: {
+    en: 'is outside the folder of the connection',
+    es: 'está fuera de la carpeta de la conexión',
+  },
   LARGER_THAN: { en: 'is larger than {most} KiB', es: 'ocupa más de {most} KiB' },
 
   // Any format.

@@ -159,6 +159,14 @@ export const refusalReasons = {
     en: 'The flow was polled or changed meanwhile, and a preview gives way; ask again',
     es: 'El flujo se leyó o cambió mientras tanto, y la vista previa le dejó el paso: pedila otra vez',
   },
+  CONNECTION_NOT_THERE: { en: 'There is no such connection', es: 'No existe esa conexión' },
+  CONNECTION_ANSWERS: { en: 'The database answers', es: 'La base de datos responde' },
+  CONNECTION_STATUS: {
+    en: 'The address answers with HTTP {status}',
+    es: 'La dirección responde con HTTP {status}',
+  },
+  CONNECTION_FOLDER: { en: 'The folder can be read', es: 'La carpeta se puede leer' },
+  CONNECTION_SENT: { en: 'A test message is sent', es: 'Se envió un mensaje de prueba' },
   DRY_RUN_GOES_ON: {
     en: 'Another dry run goes on; try again',
     es: 'Hay otra prueba en curso: probá de nuevo',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Secret } from '../../domain/flow-secret.ts'
-import { type FlowContext, isOwnFile } from './flow-context.ts'
+import { type FlowContext, isOwnFile, isOwnPlace } from './flow-context.ts'
 import { literalCredential, literalPassword } from './literal-secrets.ts'
 import { type Finding, literalParts } from './secret-references.ts'
 import { findingMessage, report, secretText } from './value-schemas.ts'
@@ -91,6 +91,7 @@ export function filePath(context: FlowContext, placeholders: readonly string[] =
     if (isOwnFile(value, context)) {
       return { why: { code: 'OWN_FILE' } }
     }
+    if (isOwnPlace(value, context)) return { why: { code: 'PLACE_OF_SERVICE' } }
     return unknownPlaceholder(template, value, placeholders)
   }).transform((path) => path.reveal())
 }

@@ -20,8 +20,13 @@ const address = () =>
       findingMessage({ code: 'MUST_BE_MAIL_ADDRESS' }),
     )
 
-function channel(context: FlowContext) {
-  return z.discriminatedUnion('type', [
+/** The kinds of receiver. `of` has further keys of those that are called by HTTP, `all` of all. */
+function channels<Http extends z.ZodRawShape, All extends z.ZodRawShape>(
+  context: FlowContext,
+  of: Http,
+  all: All,
+) {
+  return [
     z.strictObject({
       type: z.literal('email'),
       to: z
@@ -31,7 +36,7 @@ function channel(context: FlowContext) {
         )
         .transform((given) => (typeof given === 'string' ? [given] : given)),
       locale: z.enum(['es', 'en']).prefault('es'),
-      destinations: destinations(),
+      ...all,
     }),
     z.strictObject({
       type: z.literal('slack'),
@@ -40,16 +45,25 @@ function channel(context: FlowContext) {
         const finding = literalSecret(url.template)
         if (finding) report(issues, finding)
       }),
-      destinations: destinations(),
+      ...of,
+      ...all,
     }),
     z.strictObject({
       type: z.literal('webhook'),
       url: httpUrl(context),
       secret: secretText(context, literalSecret).optional().describe('signs; without it unsigned'),
-      destinations: destinations(),
+      ...of,
+      ...all,
     }),
-  ])
+  ] as const
 }
+
+/** The kinds of receiver as connections, without what a flow says of them. */
+export const alertChannel = <Http extends z.ZodRawShape>(context: FlowContext, of: Http) =>
+  channels(context, of, {})
+
+const channel = (context: FlowContext) =>
+  z.discriminatedUnion('type', [...channels(context, {}, { destinations: destinations() })])
 
 const group = () =>
   z

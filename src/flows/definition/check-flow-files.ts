@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { FlowProblemView } from '../control/control-service-types.ts'
 import { createFlowContext, type FlowContext, type OwnSecrets } from './flow-context.ts'
 import { loadFlows } from './load-flow-files.ts'
@@ -12,20 +12,29 @@ export async function checkFlows(
   env: FlowContext['env'],
   folder: string | undefined,
   own: OwnSecrets,
+  connectionsFile?: string,
 ): Promise<{ lines: string[]; isGood: boolean }> {
   const setting = (name: string) => env[name]?.trim() || undefined
   const dir = folder ?? setting('FLOWS_DIR') ?? './flows'
   const mail = { smtpUrl: setting('SMTP_URL'), mailFrom: setting('MAIL_FROM') }
-  const { flows, problems } = await loadFlows(dir, createFlowContext(env, mail, own))
+  const { flows, problems } = await loadFlows(
+    dir,
+    createFlowContext(env, mail, own, connectionsFile),
+  )
 
+  const placeOf = (file: string) =>
+    connectionsFile !== undefined && file === basename(connectionsFile)
+      ? connectionsFile
+      : join(dir, file)
   const lines = [
     ...flows.map(({ file, flow }) => ({ file, line: `${join(dir, file)}: ok, flow ${flow.name}` })),
     ...problems.map((problem) => ({
       file: problem.file,
-      line: formatProblem({ ...problem, file: join(dir, problem.file) }),
+      line: formatProblem({ ...problem, file: placeOf(problem.file) }),
     })),
   ]
   const sorted = lines.toSorted((left, right) => (left.file < right.file ? -1 : 1))
+  const ownPlaces = flows.filter((one) => one.hasOwnPlaces).map(({ file }) => file)
   const others = await otherYamlFiles(dir)
   if (flows.length === 0 && problems.length === 0) {
     const what = others === undefined ? `there is no folder ${dir}` : `no flow files in ${dir}`
@@ -38,6 +47,11 @@ export async function checkFlows(
     lines: [
       ...sorted.map(({ line }) => line),
       ...(others ?? []),
+      ...(ownPlaces.length === 0
+        ? []
+        : [
+            `the browser cannot change parts with an address, path or reference of their own: ${ownPlaces.join(', ')}`,
+          ]),
       `${counted(flows.length, 'flow')} ok, ${counted(problems.length, 'problem')}`,
     ],
     isGood: problems.length === 0,

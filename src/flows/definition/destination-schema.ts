@@ -134,7 +134,8 @@ const timeoutMs = <T extends { timeout: number }>({ timeout, ...rest }: T) => ({
 
 const okStatus = () => z.array(whole(100, 599)).min(1)
 
-const signing = (context: FlowContext) =>
+/** The key `sign` of an HTTP destination. */
+export const signing = (context: FlowContext) =>
   z
     .strictObject({
       secret: secretText(context, literalSecret),

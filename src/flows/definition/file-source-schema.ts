@@ -31,7 +31,7 @@ const ready = () =>
     .string()
     .max(128)
     .regex(
-      /^(?!\{name\}$)(?=.*\{(?:name|stem)\})(?:\{(?:name|stem)\}|[^{}/\\\p{Cc}])+$/u,
+      /^(?!\.)(?!\{name\}$)(?=.*\{(?:name|stem)\})(?:\{(?:name|stem)\}|[^{}/\\\p{Cc}])+$/u,
       findingMessage({
         code: 'MUST_BE_MARKER_NAME',
         data: { name: '{name}', stem: '{stem}', example: '{name}.ok' },

@@ -1,5 +1,6 @@
-import { statSync } from 'node:fs'
-import { basename, dirname, resolve } from 'node:path'
+import { realpathSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { isIn } from '../../files/fence.ts'
 import { readGuardedFile } from '../../files/read-regular-file.ts'
 import { namesMatching } from '../sources/file-store.ts'
 
@@ -13,6 +14,8 @@ export type FlowContext = {
   mail: { smtpUrl: string | undefined; mailFrom: string | undefined }
   /** The service's own secrets, which no flow may use; default: none. */
   own?: OwnSecrets | undefined
+  /** CONNECTIONS_FILE: what flows may reach by a name; default: there is none. */
+  connectionsFile?: string | undefined
 }
 
 export type OwnSecrets = {
@@ -20,6 +23,8 @@ export type OwnSecrets = {
   variables: ReadonlySet<string>
   /** Files that no flow may read or write. */
   files: readonly string[]
+  /** Folders of the service, in which no flow may read or write a file. */
+  folders: readonly string[]
 }
 
 /** Larger than any key or certificate. */
@@ -30,11 +35,13 @@ export function createFlowContext(
   env: FlowContext['env'],
   mail: FlowContext['mail'],
   own: OwnSecrets,
+  connectionsFile?: string,
 ): FlowContext {
   return {
     env,
     mail,
     own,
+    connectionsFile,
     readFile: (path) =>
       readGuardedFile(path, { maxBytes: maxSecretBytes, except: own.files }).toString('utf8'),
   }
@@ -48,6 +55,23 @@ export function isOwnFile(path: string, { own }: FlowContext): boolean {
   return (own?.files ?? []).some(
     (file) => matches(basename(file).toLowerCase()) && isSameFolder(dirname(whole), dirname(file)),
   )
+}
+
+/** Whether a path is in a folder of the service. Each access of a file checks it again, by the real path. */
+export function isOwnPlace(path: string, { own }: FlowContext): boolean {
+  const whole = resolve(path)
+  const paths = [whole, join(realOr(dirname(whole)), basename(whole))]
+  return (own?.folders ?? []).some((folder) =>
+    paths.some((one) => isIn(one, resolve(folder)) || isIn(one, realOr(resolve(folder)))),
+  )
+}
+
+function realOr(folder: string): string {
+  try {
+    return realpathSync(folder)
+  } catch {
+    return folder
+  }
 }
 
 /** Also follows links and other spellings that the file system treats as equal. */

@@ -31,11 +31,19 @@ export type NewFlow = {
   startPaused?: boolean
 }
 
-/** The text of a flow file from a template, and its environment variables in their order. */
-export function flowFromTemplate({ template, name, from, schema, startPaused }: NewFlow): {
+/** A flow file from a template: its text, and what an administrator provides for it. */
+export type MadeFlow = {
   text: string
+  /** The connections that it uses, as entries of CONNECTIONS_FILE by name. */
+  connections: Readonly<Record<string, string>>
+  /** The environment variables of these connections, in their order. */
   variables: string[]
-} {
+}
+
+/** The first lines of a file of connections. */
+export const connectionsHead = 'version: 1\nconnections:\n'
+
+export function flowFromTemplate({ template, name, from, schema, startPaused }: NewFlow): MadeFlow {
   const source = isSource(template) ? template : (from ?? 'csv-drop')
   const destination = isSource(template) ? 'sql-table' : template
   const head = [
@@ -49,14 +57,17 @@ export function flowFromTemplate({ template, name, from, schema, startPaused }: 
   ].join('\n')
   const parts = [part('sources', source), part('destinations', destination)]
   const text = `${head}\n\n${parts.join('\n')}`
-  const variables = [...text.matchAll(/\$\{env:(\w+)\}/g)].map((match) => String(match[1]))
-  return { text, variables: [...new Set(variables)] }
+  const names = [...text.matchAll(/^ +connection: ([\w-]+)$/gm)].map((match) => String(match[1]))
+  const connections = Object.fromEntries(names.map((one) => [one, part('connections', one)]))
+  const written = Object.values(connections).join('')
+  const variables = [...written.matchAll(/\$\{env:(\w+)\}/g)].map((match) => String(match[1]))
+  return { text, connections, variables: [...new Set(variables)] }
 }
 
 function isSource(template: TemplateName): template is TemplateSource {
   return templateSources.some((one) => one === template)
 }
 
-function part(kind: 'sources' | 'destinations', name: string): string {
+function part(kind: 'sources' | 'destinations' | 'connections', name: string): string {
   return readFileSync(fileURLToPath(new URL(`${kind}/${name}.yaml`, folder)), 'utf8')
 }

@@ -29,7 +29,64 @@ export function flowJsonSchema(): JsonSchema {
     },
   })
   const { $schema, ...rest } = schema as JsonSchema
-  return { $schema, title: 'tillbridge flow', ...rest }
+  return { $schema, title: 'tillbridge flow', ...withConnections(rest) }
+}
+
+/** The schema with `connection` and paths below it, which replace keys of the schema that checks the file. */
+function withConnections(schema: JsonSchema): JsonSchema {
+  const { source, destinations, alerts } = schema.properties ?? {}
+  const channels = alerts?.properties?.onJobFailed
+  for (const part of alternativesOf(source)) connect(part, ['item'])
+  for (const part of alternativesOf(destinations?.items)) {
+    connect(part, ['request', 'create', 'find', 'delete', 'batch'])
+  }
+  for (const part of alternativesOf(channels?.items)) {
+    part.properties = { ...part.properties, connection: connectionKey }
+    part.required = []
+  }
+  return schema
+}
+
+const connectionKey: JsonSchema = {
+  type: 'string',
+  pattern: '^[a-z0-9][a-z0-9_-]{0,63}$',
+  description: 'name of a connection, which gives the address and the credentials',
+}
+const pathKey: JsonSchema = { type: 'string', description: 'with a connection: below its address' }
+/** Keys that a connection gives instead. */
+const givenKeys = new Set(['url', 'driver', 'hostKey'])
+
+function connect(part: JsonSchema, requests: readonly string[]): void {
+  const type = String(part.properties?.type?.const)
+  if (type.startsWith('payments.')) return
+  part.properties = { ...part.properties, connection: connectionKey }
+  relax(part)
+  if (type !== 'http') return
+  if (part.properties.url) part.properties.path = pathKey
+  for (const name of requests) {
+    for (const request of requestsOf(part.properties[name])) {
+      request.properties = { ...request.properties, path: pathKey }
+      relax(request)
+    }
+  }
+}
+
+function relax(schema: JsonSchema): void {
+  const { required } = schema
+  if (Array.isArray(required)) schema.required = required.filter((key) => !givenKeys.has(key))
+}
+
+/** The requests in a key: the key itself, its alternatives, entries of a list, and the request of a batch. */
+function requestsOf(schema: JsonSchema | undefined): JsonSchema[] {
+  if (!schema) return []
+  if (schema.properties?.url) return [schema]
+  return [...alternativesOf(schema), schema.items, schema.properties?.request].flatMap((one) =>
+    one && one !== schema ? requestsOf(one) : [],
+  )
+}
+
+function alternativesOf(schema: JsonSchema | undefined): readonly JsonSchema[] {
+  return schema?.anyOf ?? schema?.oneOf ?? []
 }
 
 /** Some editors lack the flag that `\p{…}` needs. Such a pattern is omitted; the service checks it. */

@@ -7,7 +7,9 @@ import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import { codeOf } from '../sources/source-failures.ts'
 import { keyText, type PlacedFinding } from './findings.ts'
 import type { FlowContext } from './flow-context.ts'
-import { createFlowReader, type LoadedFlow, problemOf, type ReadFlow } from './read-flow.ts'
+import { loadConnections } from './named-connections.ts'
+import { problemOf } from './problem-view.ts'
+import { createFlowReader, type LoadedFlow, type ReadFlow } from './read-flow.ts'
 import type { Finding } from './secret-references.ts'
 import { sharedFiles } from './shared-files.ts'
 import { maxFlowFileBytes } from './yaml-file.ts'
@@ -31,8 +33,9 @@ export async function loadFlows(
   const names = await flowFiles(dir)
   if ('problem' in names) return { flows: [], problems: [names.problem] }
 
-  const readFlow = createFlowReader(context)
-  const problems: FlowProblemView[] = []
+  const connections = loadConnections(context)
+  const readFlow = createFlowReader(context, connections)
+  const problems: FlowProblemView[] = [...connections.problems]
   const good: Extract<ReadFlow, { loaded: LoadedFlow }>[] = []
   const files = instead ? [...new Set([...names.files, instead.file])].sort() : names.files
   for (const name of files) {

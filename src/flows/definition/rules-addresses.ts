@@ -1,6 +1,8 @@
 import type { Secret } from '../../domain/flow-secret.ts'
-import { classOfLiteral, isMetadataName } from '../../outbound/address-class.ts'
+import { addressPolicyOf, classOfLiteral, isMetadataName } from '../../outbound/address-class.ts'
+import { policyOfHost } from '../../outbound/guarded-agent.ts'
 import type { Path, PathFinding } from './findings.ts'
+import { portsOfSchemes } from './reach.ts'
 import type { Flow } from './schema.ts'
 
 type Address = { path: Path; url: Secret }
@@ -26,7 +28,10 @@ export function addressFindings(flow: Flow): PathFinding[] {
     if (isMetadataName(name) || classOfLiteral(name) === 'never') {
       return [{ path, why: { code: 'METADATA_HOST' } }]
     }
-    if (flow.allowPrivateNetwork || !isPrivate(name)) return []
+    if (!isPrivate(name)) return []
+    const { protocol = '', port = '' } = URL.parse(url.reveal().replace(/\{[^{}]*\}/g, 'a')) ?? {}
+    const dialled = { host: name, port: port || (portsOfSchemes[protocol] ?? '') }
+    if (policyOfHost(dialled, addressPolicyOf(flow)).allowPrivateNetwork) return []
     return [{ path, why: { code: 'PRIVATE_HOST' } }]
   })
 }

@@ -4,6 +4,7 @@ import type { Reason } from '../../domain/flow-reasons.ts'
 import { alertsSchema } from './alert-schema.ts'
 import { destinationSchema } from './destination-schema.ts'
 import type { FlowContext } from './flow-context.ts'
+import { emptyReach } from './reach.ts'
 import { sourceSchema } from './source-schema.ts'
 import {
   column,
@@ -130,7 +131,12 @@ function build(context: FlowContext) {
       queue: queue().describe('how long deliveries are kept, and how many may wait'),
       alerts: alertsSchema(context).describe('who gets alerts'),
     })
-    .transform(({ pollInterval, ...rest }) => ({ ...rest, pollIntervalMs: pollInterval }))
+    .transform(({ pollInterval, ...rest }) => ({
+      ...rest,
+      pollIntervalMs: pollInterval,
+      // The reader of the file knows it.
+      reach: emptyReach,
+    }))
 }
 
 type FlowSchema = ReturnType<typeof build>

@@ -48,30 +48,45 @@ function privateKey(context: FlowContext) {
   )
 }
 
+/** How a server is reached, and who speaks to it. */
+export function sftpAccess(context: FlowContext) {
+  return {
+    url: address(context).describe('sftp://user@host:port'),
+    hostKey: z
+      .union(
+        [hostKey(), z.array(hostKey()).min(1).max(8)],
+        findingMessage({ code: 'MUST_BE_FINGERPRINTS' }),
+      )
+      .transform((given) => (typeof given === 'string' ? [given] : given))
+      .describe('fingerprint of the key by which the server is known; no other is spoken to'),
+    password: secretText(context, literalSecret).optional().describe('as a reference'),
+    privateKey: privateKey(context).optional().describe('as a reference, best to a file'),
+    passphrase: secretText(context, literalSecret).optional().describe('of the private key'),
+  }
+}
+
+type SftpAccess = z.output<z.ZodObject<ReturnType<typeof sftpAccess>>>
+
+/** Reports an access without a credential, or with half of one. */
+export function checkSftpAccess(
+  { password, privateKey: key, passphrase }: SftpAccess,
+  issues: z.RefinementCtx,
+): void {
+  if (!password && !key) report(issues, { code: 'NO_PASSWORD_NOR_KEY' }, ['url'])
+  if (passphrase && !key) report(issues, { code: 'PASSPHRASE_WITHOUT_KEY' }, ['passphrase'])
+}
+
 /** Files on an SFTP server, read like those of this machine. */
 export function sftpSource(context: FlowContext) {
   return z
     .strictObject({
       type: z.literal('sftp'),
-      url: address(context).describe('sftp://user@host:port'),
-      hostKey: z
-        .union(
-          [hostKey(), z.array(hostKey()).min(1).max(8)],
-          findingMessage({ code: 'MUST_BE_FINGERPRINTS' }),
-        )
-        .transform((given) => (typeof given === 'string' ? [given] : given))
-        .describe('fingerprint of the key by which the server is known; no other is spoken to'),
-      password: secretText(context, literalSecret).optional().describe('as a reference'),
-      privateKey: privateKey(context).optional().describe('as a reference, best to a file'),
-      passphrase: secretText(context, literalSecret).optional().describe('of the private key'),
+      ...sftpAccess(context),
       path: remotePath(context).describe('a file of the server, or several by * in its name'),
       maxMegabytes: whole(1, 10_240).prefault(256).describe('a larger file fails the poll'),
       ...fileShape(),
     })
     .superRefine(checkFileFormat)
-    .superRefine(({ password, privateKey: key, passphrase }, issues) => {
-      if (!password && !key) report(issues, { code: 'NO_PASSWORD_NOR_KEY' }, ['url'])
-      if (passphrase && !key) report(issues, { code: 'PASSPHRASE_WITHOUT_KEY' }, ['passphrase'])
-    })
+    .superRefine(checkSftpAccess)
     .transform(fileForm)
 }

@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { type Fence, fencedPath, requireSamePlace } from '../../files/fence.ts'
 import { GuardedFileError } from '../../files/read-regular-file.ts'
 import type { FirstLine } from './file-lines.ts'
 
@@ -22,8 +23,13 @@ export type LineFormat = {
  * Rejects with the system error, or with GuardedFileError for a file that is not regular. A failed write may leave an
  * incomplete line.
  */
-export async function appendLines(path: string, text: string, format: LineFormat): Promise<void> {
-  const file = await openForAppend(path)
+export async function appendLines(
+  path: string,
+  text: string,
+  format: LineFormat,
+  fence: Fence,
+): Promise<void> {
+  const file = await openForAppend(path, fence)
   try {
     const lineEnd = (await endsUnfinished(file, format)) ? format.end : ''
     await file.appendFile(lineEnd + text)
@@ -34,18 +40,20 @@ export async function appendLines(path: string, text: string, format: LineFormat
 }
 
 /** Opens the file for each write: lines must not go into a file that log rotation has renamed. */
-async function openForAppend(path: string): Promise<FileHandle> {
+async function openForAppend(path: string, fence: Fence): Promise<FileHandle> {
   // A link in place of the file could lead anywhere.
   const flags = O_RDWR | O_APPEND | O_NOFOLLOW
   try {
-    return await openRegular(path, flags)
+    return await openRegular(path, flags, fence)
   } catch (error) {
     if (!isMissing(error)) throw error
   }
-  await mkdir(dirname(path), { recursive: true })
-  const file = await open(path, flags | O_CREAT, 0o640)
+  await mkdir(dirname(await fencedPath(path, fence)), { recursive: true })
+  const real = await fencedPath(path, fence)
+  const file = await open(real, flags | O_CREAT, 0o640)
   try {
-    await syncFolder(dirname(path))
+    await requireSamePlace(path, await file.stat(), fence)
+    await syncFolder(dirname(real))
   } catch (error) {
     await file.close()
     throw error
@@ -54,10 +62,12 @@ async function openForAppend(path: string): Promise<FileHandle> {
 }
 
 /** Opening a pipe blocks, and occupies a thread that other files need. */
-async function openRegular(path: string, flags: number): Promise<FileHandle> {
-  const file = await open(path, flags | O_NONBLOCK)
+async function openRegular(path: string, flags: number, fence: Fence): Promise<FileHandle> {
+  const file = await open(await fencedPath(path, fence), flags | O_NONBLOCK)
   try {
-    if (!(await file.stat()).isFile()) throw new GuardedFileError({ code: 'IS_NOT_REGULAR' })
+    const stats = await file.stat()
+    if (!stats.isFile()) throw new GuardedFileError({ code: 'IS_NOT_REGULAR' })
+    await requireSamePlace(path, stats, fence)
     return file
   } catch (error) {
     await file.close()
@@ -101,10 +111,14 @@ async function endOfLastLine(file: FileHandle, size: number, end: Buffer): Promi
 }
 
 /** At most 64 KiB; undefined when the file is missing or empty. */
-export async function readFirstLine(path: string, end: string): Promise<FirstLine | undefined> {
+export async function readFirstLine(
+  path: string,
+  end: string,
+  fence: Fence,
+): Promise<FirstLine | undefined> {
   let file: FileHandle
   try {
-    file = await openRegular(path, O_RDONLY | O_NOFOLLOW)
+    file = await openRegular(path, O_RDONLY | O_NOFOLLOW, fence)
   } catch (error) {
     if (isMissing(error)) return undefined
     throw error

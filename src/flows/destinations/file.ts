@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import type { ReasonValue } from '../../domain/flow-reasons.ts'
 import { dayIn } from '../../domain/time-zone.ts'
+import type { Fence } from '../../files/fence.ts'
 import { GuardedFileError } from '../../files/read-regular-file.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
@@ -14,6 +15,8 @@ const mostLines = 500
 export type FileSettings = {
   /** Path of the file. `{date}` is the day of the delivery, as 2026-11-21. */
   path: string
+  /** Where the path may lead. */
+  fence: Fence
   format: 'ndjson' | 'csv'
   /** IANA time zone of the day in `{date}`. */
   timezone: string
@@ -29,7 +32,7 @@ export type FileSettings = {
  * refused.
  */
 export function openFileDestination(settings: FileSettings): Destination {
-  const { timezone, now } = settings
+  const { timezone, now, fence } = settings
   const isCsv = settings.format === 'csv'
   // For CSV, csvRow has already checked the first line.
   const lines = isCsv ? { end: '\r\n', isOurs: () => true } : { end: '\n', isOurs: beginsNdjson }
@@ -38,7 +41,7 @@ export function openFileDestination(settings: FileSettings): Destination {
 
   /** Builds the lines of the jobs in order, and the results of jobs that have no line. */
   const linesOf = async (jobs: readonly DeliveryJob[], path: string) => {
-    let first = isCsv ? await readFirstLine(path, lines.end) : undefined
+    let first = isCsv ? await readFirstLine(path, lines.end, fence) : undefined
     let text = ''
     const results = jobs.map((job): DeliveryResult => {
       const record = recordOf(job)
@@ -60,7 +63,7 @@ export function openFileDestination(settings: FileSettings): Destination {
     try {
       return await writes.run(path, async () => {
         const { text, results } = await linesOf(jobs, path)
-        if (text !== '') await appendLines(path, text, lines)
+        if (text !== '') await appendLines(path, text, lines, fence)
         return results
       })
     } catch (error) {

@@ -5,6 +5,7 @@ import type { RequestMethod } from '../../outbound/guarded-request.ts'
 import { namesUnder } from '../mapping/delete-fields.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
+import { hasDots } from '../net/path-segments.ts'
 import type { DeliveryJob, HttpDefinition } from '../types.ts'
 import { type BodyForm, contentTypes, TemplateError, writeBody } from './http-body.ts'
 
@@ -41,7 +42,13 @@ export type RequestMaker = {
   problemOf(job: DeliveryJob): Reason | undefined
 }
 
-type Rules = { send: BodyForm; sign?: Signing | undefined; now: () => Date }
+type Rules = {
+  send: BodyForm
+  sign?: Signing | undefined
+  now: () => Date
+  /** The address of a connection is the limit: values must not lead out of it, also where a receiver decodes them. */
+  staysBelow?: boolean | undefined
+}
 
 /**
  * Compiles a request template. With `isDelete` every value that the body expression takes from `body` or `remembered` is
@@ -135,7 +142,7 @@ function fillRequest(
   // A DELETE has a body only with a body expression.
   const mayHaveBody = method !== 'GET' && (method !== 'DELETE' || template.body !== undefined)
   const text = mayHaveBody && body !== undefined && body !== null ? written(rules, body) : undefined
-  const url = fillUrl(template.url.reveal(), job)
+  const url = fillUrl(template.url.reveal(), job, rules)
   const made = { method, url, ...(text !== undefined && { body: text }) }
   return { ...made, headers: headersOf(template, job, made, rules) }
 }
@@ -197,15 +204,16 @@ function written({ send }: Rules, body: unknown): string {
  * address. `{+remembered.name}` keeps the slashes of a value with several path segments (RFC 6570, 3.2.3).
  *
  * Throws TemplateError for the values `.` and `..`: every client resolves such segments, encoded or not, so `stores/{pk}`
- * would become another address.
+ * would become another address. With `staysBelow` also for values such as `../x`, which some receivers resolve.
  */
-function fillUrl(template: string, job: RequestValues): string {
+function fillUrl(template: string, job: RequestValues, { staysBelow }: Rules): string {
   const url = fill(template, job)
   const path = url.split(/[?#]/, 1)[0] ?? ''
   if (/^[a-z]+:\/\/[^/]*.*\/\//i.test(path)) {
     throw new TemplateError({ code: 'ADDRESS_EMPTY_SEGMENT' })
   }
-  if (path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) {
+  const hasDotSegment = path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))
+  if (hasDotSegment || (staysBelow && hasDots(path))) {
     throw new TemplateError({ code: 'ADDRESS_KEY', data: { pk: JSON.stringify(job.pk) } })
   }
   return url

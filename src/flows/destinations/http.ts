@@ -48,6 +48,8 @@ export type HttpSettings = {
   /** For upserts that are sent together. */
   batch?: (BatchRules & { size: number; request: RequestTemplate }) | undefined
   usedBy?: { flow: string; destination: string }
+  /** Values of items must not lead out of the address of the connection. */
+  staysBelow?: boolean
   auth?: OAuthSettings | undefined
 } & Partial<Pick<HttpDefinition, 'send' | 'sign'>> &
   Pick<HttpDefinition, 'timeoutMs'> &
@@ -68,7 +70,8 @@ const maxMessageCharacters = 4_000
  */
 export function openHttpDestination(settings: HttpSettings): Destination {
   const { create, batch, agent, timeoutMs, respectRetryAfter } = settings
-  const rules = { send: settings.send ?? 'json', sign: settings.sign, now: settings.now } as const
+  const { sign, now, staysBelow } = settings
+  const rules = { send: settings.send ?? 'json', sign, now, staysBelow } as const
   const requests = {
     request: compileRequest(settings.request, rules),
     create: create && compileRequest(create, rules),

@@ -1,3 +1,4 @@
+import { fenceOf } from '../definition/reach.ts'
 import type { Destination, DestinationDefinition } from '../types.ts'
 import type { DestinationContext } from './destination-context.ts'
 import { openFileDestination } from './file.ts'
@@ -26,6 +27,7 @@ export function openDestination(
         grants: context.grants,
         usedBy: { flow: context.flow.name ?? '', destination: definition.name },
         now: context.now,
+        staysBelow: context.flow.reach.connected.includes(definition.name),
       })
     case 'sql':
       return openSqlDestination(definition, {
@@ -33,10 +35,12 @@ export function openDestination(
         connections: definition.concurrency,
         batch: definition.batch.size,
         timeoutMs: definition.timeoutMs,
+        ownDatabase: context.ownDatabase,
       })
     case 'file':
       return openFileDestination({
         ...definition,
+        fence: fenceOf(context.flow, definition.name),
         timezone: context.flow.window?.timezone ?? 'UTC',
         now: context.now,
       })

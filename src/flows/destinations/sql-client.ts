@@ -1,3 +1,4 @@
+import type { OwnDatabase } from '../net/postgres-connection.ts'
 import type { SqlColumns, SqlRow, SqlValue } from './sql-statements.ts'
 
 export type SqlClientSettings = {
@@ -7,6 +8,8 @@ export type SqlClientSettings = {
   connections: number
   /** Per delivery. */
   timeoutMs: number
+  /** The identity of the service's own database, which no flow may write. */
+  ownDatabase?: OwnDatabase | undefined
 }
 
 /** Writes all given rows or none. Every function is safe to repeat. Rejects with the driver's errors, or with ConnectError. */

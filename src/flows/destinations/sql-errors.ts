@@ -3,6 +3,8 @@ import { ConnectionFileError } from '../../db/connection-files.ts'
 import { codeOf } from '../../db/database-failures.ts'
 import type { databaseReasons } from '../../domain/flow-reasons/databases-reasons.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
+import { RefusedAddressError } from '../../outbound/guarded-agent.ts'
+import { OwnDatabaseError } from '../net/postgres-connection.ts'
 import type { DeliveryResult } from '../types.ts'
 import { postponed, refused } from './delivery-result.ts'
 import { ConnectError, SimilarKeyError } from './sql-client.ts'
@@ -44,8 +46,11 @@ export function judgeSqlError(
 }
 
 function judge(driver: SqlDriver, error: unknown, columns: readonly string[]): Failed {
+  // Every item would be refused in the same way, until an administrator changes the address.
+  if (error instanceof RefusedAddressError) return postponed(error.why, { outage: true })
   if (error instanceof ConnectError) {
     const { cause } = error
+    if (cause instanceof OwnDatabaseError) return postponed(cause.why, { outage: true })
     if (cause instanceof ConnectionFileError) {
       const data = { said: cause.message }
       return postponed({ code: 'CONNECTION_FILE', data }, { outage: true })
@@ -62,7 +67,12 @@ function judge(driver: SqlDriver, error: unknown, columns: readonly string[]): F
 /** Reason codes with the SQLSTATE or number of an error, and the column or constraint where known. */
 type SqlCode = Exclude<
   keyof typeof databaseReasons,
-  'ROW_LOOKS_ALIKE' | 'CONNECTION_FILE' | 'TOO_MANY_CONNECTIONS' | 'SQL_SAID' | 'DATABASE_SILENT'
+  | 'OWN_DATABASE'
+  | 'ROW_LOOKS_ALIKE'
+  | 'CONNECTION_FILE'
+  | 'TOO_MANY_CONNECTIONS'
+  | 'SQL_SAID'
+  | 'DATABASE_SILENT'
 >
 
 // SQLSTATE classes, PostgreSQL manual, appendix A.

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { checkConnectionFiles } from '../../db/connection-files.ts'
+import { postgresConnection, refuseOwnDatabase } from '../net/postgres-connection.ts'
 import { sharePool } from './shared-pool.ts'
 import {
   columnsOf,
@@ -100,10 +101,20 @@ export function openPostgres(target: SqlTarget, settings: SqlClientSettings): Sq
   }
 }
 
-function createPool({ url, timeoutMs }: SqlClientSettings): pg.Pool {
+function createPool({ url, timeoutMs, ownDatabase }: SqlClientSettings): pg.Pool {
   const limits = timeLimits(timeoutMs)
+  /** Reads certificates again for each connection. */
+  class ExplicitClient extends pg.Client {
+    constructor(config?: pg.ClientConfig) {
+      super({ ...config, ...postgresConnection(url) })
+    }
+  }
   const pool = new pg.Pool({
-    connectionString: url,
+    Client: ExplicitClient,
+    verify: (client, done) => {
+      const readRows = async (text: string) => (await client.query(text)).rows
+      refuseOwnDatabase(readRows, ownDatabase).then(() => done(), done)
+    },
     max: poolConnections,
     application_name: 'tillbridge',
     connectionTimeoutMillis: limits.connectMs,

@@ -1,5 +1,6 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { connectionLimit } from '../net/connection-limit.ts'
+import { refuseMetadataHost } from '../net/database-host.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { aborted, postponed, refused, withheld } from './delivery-result.ts'
 import { type SqlClient, type SqlClientSettings, WithheldError } from './sql-client.ts'
@@ -58,6 +59,7 @@ export function openSqlDestination(
       return postponed({ code: 'TOO_MANY_CONNECTIONS' }, { outage: false })
     }
     try {
+      await refuseMetadataHost(target.driver, settings.url)
       opened ??= open()
       const client = await opened
       columns ??= await client.columns()

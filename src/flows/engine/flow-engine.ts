@@ -9,6 +9,7 @@ import { isInWindow } from '../../domain/time-window.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { Leader } from '../../jobs/leader.ts'
 import type { Notifications } from '../../notifications/notifications.ts'
+import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import { isPaused } from '../../repositories/flows/flow-pauses-and-limits.ts'
 import {
@@ -37,7 +38,7 @@ import { controlError } from '../control-errors.ts'
 import type { FlowContext } from '../definition/flow-context.ts'
 import { identitiesOf } from '../definition/identity.ts'
 import { type LoadedFlow, loadFlows } from '../definition/load-flow-files.ts'
-import { openingProblem } from '../definition/read-flow.ts'
+import { openingProblem } from '../definition/problem-view.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
 import type { PaymentsPort } from '../destinations/payments-port.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
@@ -72,6 +73,8 @@ export type EngineDeps = SwitchDeps & {
   /** Keeps and renews the refresh tokens of sources and destinations. */
   grants: Pick<GrantKeeper, 'tokens'>
   feeds: SourceContext['payments']
+  /** The service's own database, which no flow may use; undefined where it has no server. */
+  ownDatabase?: SourceContext['ownDatabase']
   trace?: Pick<FlowTrace, 'notePoll'> | undefined
 }
 
@@ -230,7 +233,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       running.loaded = { ...running.loaded, file: loaded.file }
       return undefined
     }
-    const agent = createGuardedAgent({ allowPrivateNetwork: loaded.flow.allowPrivateNetwork })
+    const agent = createGuardedAgent(addressPolicyOf(loaded.flow))
     let runtime: FlowRuntime | undefined
     try {
       runtime = openFlow(loaded, {
@@ -238,10 +241,11 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
         log: deps.log,
         payments: deps.feeds,
         grants: deps.grants,
+        ownDatabase: deps.ownDatabase,
         sleep: deps.sleep,
       })
-      const { payments, grants, now } = deps
-      await deps.deliveries.open(loaded.flow, { agent, payments, grants, now })
+      const { payments, grants, now, ownDatabase } = deps
+      await deps.deliveries.open(loaded.flow, { agent, payments, grants, now, ownDatabase })
     } catch (error) {
       await runtime?.source.close()
       await agent.close()

@@ -13,7 +13,7 @@ import type {
   SyncOutcome,
 } from '../control/control-service-types.ts'
 import { controlError } from '../control-errors.ts'
-import { problemTexts } from '../definition/read-flow.ts'
+import { problemTexts } from '../definition/problem-view.ts'
 import type { Workbench } from '../workbench/workbench.ts'
 
 export type ControlDeps = {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { fieldMessage } from '../../errors/field-reasons.ts'
 import { FlowReason, Timestamp } from '../api-model.ts'
 import { templateNames, templateSources } from '../definition/flow-template.ts'
+import { connectionTypes } from '../definition/named-connections.ts'
 import { maxFlowFileBytes } from '../definition/yaml-file.ts'
 import { FlowProblem } from './control-schemas.ts'
 import { Difference } from './item-schemas.ts'
@@ -44,19 +45,32 @@ name: precios
 pollInterval: 10m
 source:
   type: file
-  path: ./flows/erp/articulos.csv
+  connection: archivos
+  path: articulos.csv
   format: csv
   csv: { delimiter: ";", decimalComma: [precio] }
 item: { key: codigo }
 destinations:
   - name: copia
     type: file
-    path: ./flows/out/precios.ndjson
+    connection: archivos
+    path: salida/precios.ndjson
     format: ndjson
     fields: { sku: codigo, precio: { from: precio, type: decimal } }
 `
 
-export const DryRunBody = z.object({ text: Text }).meta({ example: { text: exampleText } })
+export const DryRunBody = z
+  .object({
+    text: Text,
+    file: z
+      .string()
+      .max(255)
+      .optional()
+      .describe(
+        'The file that the text would replace. Parts that it leaves as they are may have addresses of their own',
+      ),
+  })
+  .meta({ example: { text: exampleText } })
 
 export const CheckBody = DryRunBody.extend({
   file: z
@@ -77,18 +91,44 @@ export const SaveBody = z
   })
   .meta({ example: { text: exampleText, base: null } })
 
-const Reference = z.object({
-  kind: z.enum(['env', 'file']),
-  name: z.string().describe('Of the variable, or the path of the file'),
-  is_set: z.boolean().describe('Whether the service has a value; the value is never shown'),
-})
-
 const ReadOnlyCode = z
   .enum(['off', 'anonymous', 'open_to_all', 'folder', 'link'])
   .nullable()
   .describe(
     '`off`: FLOWS_WORKBENCH is false; `anonymous` and `open_to_all`: the caller has shown neither a session nor a token; `folder`: it cannot be written; `link`: the file is a link',
   )
+
+export const ConnectionParams = z.object({
+  name: z.string().max(64).describe('Name of a connection'),
+})
+
+export const ConnectionsResponse = z
+  .object({
+    connections: z.array(
+      z.object({
+        name: z.string().describe('What a definition writes after `connection:`'),
+        type: z.enum(connectionTypes),
+        place: z
+          .string()
+          .describe('Where it leads, without credentials: host and database, address, or folder'),
+      }),
+    ),
+  })
+  .meta({
+    id: 'FlowConnections',
+    example: { connections: [{ name: 'archivos', type: 'folder', place: '/srv/erp' }] },
+  })
+
+export const ConnectionTestResponse = z
+  .object({
+    name: z.string(),
+    ok: z.boolean(),
+    message: z.string().describe('What answered, or why nothing did'),
+  })
+  .meta({
+    id: 'FlowConnectionTest',
+    example: { name: 'archivos', ok: true, message: 'The folder can be read' },
+  })
 
 export const FlowFilesResponse = z
   .object({
@@ -134,7 +174,6 @@ export const CheckedResponse = z
   .object({
     name: z.string().nullable().describe('Of the flow; null while there are problems'),
     problems: z.array(FlowProblem).describe('Lines and columns count from 1'),
-    references: z.array(Reference).describe('What the text has by reference'),
   })
   .meta({ id: 'CheckedDefinition' })
 

@@ -20,6 +20,9 @@ import { pkOf } from './items.ts'
 import {
   CheckBody,
   CheckedResponse,
+  ConnectionParams,
+  ConnectionsResponse,
+  ConnectionTestResponse,
   DryRunBody,
   DryRunResponse,
   FileParams,
@@ -149,10 +152,45 @@ export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void 
     },
   )
 
+  app.get(
+    '/flow-connections',
+    {
+      ...reading,
+      schema: {
+        operationId: 'listConnections',
+        summary: 'The connections that flows may use; credentials are not shown',
+        tags: ['Definitions'],
+        response: { 200: ConnectionsResponse },
+      },
+    },
+    async () => ({ connections: workbench.connections() }),
+  )
+
+  app.post(
+    '/flow-connections/:name/test',
+    {
+      config: { access: 'admin', errors: ['NOT_FOUND', 'FORBIDDEN'], mayComeLate: true },
+      schema: {
+        operationId: 'testConnection',
+        summary: 'Try a connection: one row, one request, the files of a folder, or a test message',
+        description: 'It is tried for 10 s at most. Nothing is written.',
+        tags: ['Definitions'],
+        params: ConnectionParams,
+        response: { 200: ConnectionTestResponse },
+      },
+    },
+    async (request, reply) => {
+      const { ok, what } = await whileConnected(app, reply, (signal) =>
+        workbench.testConnection(request.params.name, callerOf(request), signal),
+      )
+      return { name: request.params.name, ok, message: sentenceOf(what, languageOf(request)) }
+    },
+  )
+
   app.post(
     '/flow-definitions/check',
     {
-      config: { access: 'admin' },
+      config: { access: 'admin', errors: ['FORBIDDEN'] },
       schema: {
         operationId: 'checkDefinition',
         summary: 'What is wrong with a definition, by line; nothing is saved',
@@ -163,7 +201,7 @@ export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void 
     },
     async (request) => {
       const { text, file } = request.body
-      return viewChecked(await workbench.check(text, file), languageOf(request))
+      return viewChecked(await workbench.check(text, file, callerOf(request)), languageOf(request))
     },
   )
 
@@ -187,7 +225,7 @@ export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void 
     },
     async (request, reply) => {
       const made = await whileConnected(app, reply, (signal) =>
-        workbench.dryRun(request.body.text, callerOf(request), signal),
+        workbench.dryRun(request.body, callerOf(request), signal),
       )
       const language = languageOf(request)
       const answer = {

@@ -1,6 +1,7 @@
 import { type BigIntStats, constants } from 'node:fs'
 import { link, lstat, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
 import { basename, dirname, join, parse, resolve } from 'node:path'
+import { type Fence, fencedPath, requireSamePlace } from '../../files/fence.ts'
 import {
   archiveFolder,
   archiveNames,
@@ -19,18 +20,20 @@ import { codeOf } from './source-failures.ts'
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
 
-/** Files of this machine. */
-export function localFiles(path: string): FileStore {
+/** Files of this machine, within the fence. Every access follows the links of the path again. */
+export function localFiles(path: string, fence: Fence): FileStore {
   const whole = resolve(path)
   const pattern = filePattern(dirname(whole), basename(whole))
+  const realPath = (at: string) => fencedPath(at, fence)
   const access: FileAccess = {
     async find() {
       const { folder, name, isGlob } = pattern
-      const names = isGlob ? (await readdir(folder)).filter(namesMatching(name)) : [name]
+      const realFolder = dirname(await realPath(whole))
+      const names = isGlob ? (await readdir(realFolder)).filter(namesMatching(name)) : [name]
       const found: FoundFile[] = []
       for (const one of names) {
         const at = join(folder, one)
-        const stats = await statsOf(at)
+        const stats = await statsOf(join(realFolder, one))
         if (!stats || (isGlob && stats.isDirectory())) continue
         if (!stats.isFile()) throw notRegular(at)
         found.push(asFound(at, stats))
@@ -38,16 +41,22 @@ export function localFiles(path: string): FileStore {
       return oldestFirst(found)
     },
     async stat(at) {
-      const stats = await statsOf(at)
+      const stats = await statsOf(await realPath(at))
       return stats?.isFile() ? asFound(at, stats) : undefined
     },
     async open(found) {
-      const file = await open(found.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+      const file = await open(await realPath(found.path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+      try {
+        await requireSamePlace(found.path, await file.stat(), fence)
+      } catch (error) {
+        await file.close()
+        throw error
+      }
       return {
         read: (buffer, offset, length, position) => file.read(buffer, offset, length, position),
         async checkSame() {
           const opened = await file.stat({ bigint: true })
-          const named = await lstat(found.path, { bigint: true })
+          const named = await lstat(await realPath(found.path), { bigint: true })
           const isSame = [opened, named].every((stats) =>
             isSameFile(asFound(found.path, stats), found),
           )
@@ -57,21 +66,24 @@ export function localFiles(path: string): FileStore {
       }
     },
     async archive(file, now) {
-      const folder = join(dirname(file.path), archiveFolder)
+      const from = await realPath(file.path)
+      const folder = join(dirname(from), archiveFolder)
       await mkdir(folder, { recursive: true })
-      const target = await reserve(folder, file.path, now)
+      // The folder may be a link to another place.
+      const archived = dirname(await realPath(join(folder, basename(from))))
+      const target = await reserve(archived, from, now)
       try {
-        await rename(file.path, target)
+        await rename(from, target)
       } catch (error) {
         await unlink(target)
         throw error
       }
       const moved = await statsOf(target)
-      if (moved && !isSameFile(asFound(file.path, moved), file)) await putBack(target, file.path)
+      if (moved && !isSameFile(asFound(file.path, moved), file)) await putBack(target, from)
     },
     async remove(at) {
       try {
-        await unlink(at)
+        await unlink(await realPath(at))
       } catch (error) {
         if (codeOf(error) !== 'ENOENT') throw error
       }

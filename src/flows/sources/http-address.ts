@@ -1,10 +1,15 @@
+import { hasDots } from '../net/path-segments.ts'
 import { SourceError } from '../types.ts'
 
 /**
  * Fills `{name}` placeholders into an address, percent-encoded. Throws SourceError for the values `.` and `..`: every client
  * resolves such path segments, encoded or not.
  */
-export function fillAddress(template: string, values: Readonly<Record<string, string>>): string {
+export function fillAddress(
+  template: string,
+  values: Readonly<Record<string, string>>,
+  staysBelow: boolean,
+): string {
   const url = template.replace(/\{(\w+)\}/g, (whole, name: string) => {
     const value = Object.hasOwn(values, name) ? values[name] : undefined
     if (value === undefined) return whole
@@ -13,7 +18,8 @@ export function fillAddress(template: string, values: Readonly<Record<string, st
     return encodeURIComponent(value)
   })
   const path = url.split(/[?#]/, 1)[0] ?? ''
-  if (path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) {
+  const hasDotSegment = path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))
+  if (hasDotSegment || (staysBelow && hasDots(path))) {
     throw new SourceError({ code: 'PATH_VALUE' })
   }
   return url

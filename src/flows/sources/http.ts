@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Reason } from '../../domain/flow-reasons.ts'
+import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import type { GuardedAnswer } from '../../outbound/guarded-request.ts'
 import type { Flow } from '../definition/schema.ts'
@@ -64,11 +65,12 @@ export function openHttpSource(
   const { limits, item, cursor } = definition
   const keyFields = context.flow.item.key
   const readKey = createKeyReader(context.flow.item)
+  const staysBelow = context.flow.reach.connected.includes('source')
   const closing = new AbortController()
   const agent =
     context.createAgent?.() ??
     createGuardedAgent({
-      allowPrivateNetwork: context.flow.allowPrivateNetwork,
+      ...addressPolicyOf(context.flow),
       connectTimeoutMs: Math.min(limits.timeoutMs, longestConnectMs),
     })
   const { timeoutMs } = limits
@@ -216,7 +218,7 @@ export function openHttpSource(
     const signal = AbortSignal.any([callerSignal, closing.signal])
     const from = since ?? cursor?.initial
     const values = from === undefined ? {} : { cursor: from }
-    const url = fillAddress(definition.url.reveal(), values)
+    const url = fillAddress(definition.url.reveal(), values, staysBelow)
     const walk = () => startWalk(url)
     return limitRows(
       cursor ? settled(walk, values, signal, warn) : pages(walk(), values, signal),
@@ -233,7 +235,7 @@ export function openHttpSource(
       const signal = AbortSignal.any([callerSignal, closing.signal])
       try {
         const values = { pk: joinKey(key) }
-        const asked = request(item, fillAddress(item.url.reveal(), values), values)
+        const asked = request(item, fillAddress(item.url.reveal(), values, staysBelow), values)
         const items = item.items ?? (definition.xml && definition.items)
         const answer = await readAnswer(client, asked, form(items), isAbsent, signal)
         if (!answer) return []

@@ -1,3 +1,4 @@
+import { fenceOf } from '../definition/reach.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { Source } from '../types.ts'
 import { openFileSource } from './file.ts'
@@ -20,7 +21,11 @@ export function openSource(context: SourceContext): Source {
     case 'http':
       return openHttpSource(source, context)
     case 'file':
-      return openFileSource(source, context, localFiles(source.path))
+      return openFileSource(
+        source,
+        context,
+        localFiles(source.path, fenceOf(context.flow, 'source')),
+      )
     case 'sftp':
       return openFileSource(source, context, sftpFiles(source, context))
     case 'payments.orders':

@@ -1,6 +1,7 @@
 import { posix } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Attributes, FileEntryWithStats, Stats } from 'ssh2'
+import { addressPolicyOf } from '../../outbound/address-class.ts'
 import type { Flow } from '../definition/schema.ts'
 import { connectionLimit } from '../net/connection-limit.ts'
 import { SourceError } from '../types.ts'
@@ -205,7 +206,7 @@ function settingsOf(definition: SftpDefinition, { flow, lookup }: Context): Sftp
     passphrase: definition.passphrase?.reveal(),
     hostKeys: definition.hostKey,
     timeoutMs: definition.limits.timeoutMs,
-    allowPrivateNetwork: flow.allowPrivateNetwork,
+    ...addressPolicyOf(flow),
     lookup,
   }
 }

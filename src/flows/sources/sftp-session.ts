@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto'
 import type { LookupFunction, Socket } from 'node:net'
 import type { SFTPWrapper } from 'ssh2'
+import type { AddressPolicy } from '../../outbound/address-class.ts'
 import { dialGuarded } from '../../outbound/guarded-agent.ts'
 import { SourceError } from '../types.ts'
 
-export type SftpSettings = {
+export type SftpSettings = AddressPolicy & {
   host: string
   port: number
   user: string
@@ -16,7 +17,6 @@ export type SftpSettings = {
   hostKeys: readonly string[]
   /** Longest wait for the server: for the handshake, and then for each response. */
   timeoutMs: number
-  allowPrivateNetwork: boolean
   lookup?: LookupFunction | undefined
 }
 

@@ -1,6 +1,7 @@
 import type { LookupFunction } from 'node:net'
 import type { Agent } from 'undici'
 import type { Flow } from '../definition/schema.ts'
+import type { OwnDatabase } from '../net/postgres-connection.ts'
 import type { GrantKeeper } from '../oauth/refresh-token-grants.ts'
 import type { PaymentFeeds } from './payments-feed.ts'
 
@@ -19,6 +20,8 @@ export type SourceContext = {
   createAgent?: (() => Agent) | undefined
   /** Replaces the operating system's resolver, for connections other than HTTP. */
   lookup?: LookupFunction | undefined
+  /** For SQL sources: the service's own database, which no flow may read. */
+  ownDatabase?: OwnDatabase | undefined
   /** Rejects when `signal` aborts; node:timers/promises when absent. */
   sleep?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined
 }

@@ -1,3 +1,4 @@
+import type { OwnDatabase } from '../net/postgres-connection.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import type { SqlStatement } from './sql-statement.ts'
 
@@ -12,6 +13,8 @@ export type SqlRead = {
   /** Time zone of times without a zone. Default: UTC. */
   timeZone?: string | undefined
   signal: AbortSignal
+  /** The identity of the service's own database, which no flow may read. */
+  ownDatabase?: OwnDatabase | undefined
 }
 
 /**

@@ -3,6 +3,7 @@ import { Client, types as pgTypes, type QueryArrayResult } from 'pg'
 import { checkConnectionFiles } from '../../db/connection-files.ts'
 import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
 import { ExactTime } from '../item/exact-time.ts'
+import { postgresConnection, refuseOwnDatabase } from '../net/postgres-connection.ts'
 import type { SourceRow } from '../types.ts'
 import { inBatches } from './record-batches.ts'
 import { codeOf } from './source-failures.ts'
@@ -27,7 +28,7 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
   const socket = new Socket()
   const otherLists = new Set<number>()
   const client = new Client({
-    connectionString: read.url,
+    ...postgresConnection(read.url),
     stream: () => socket,
     application_name: 'tillbridge',
     connectionTimeoutMillis: timeoutMs,
@@ -41,6 +42,8 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
   signal.addEventListener('abort', abort, { once: true })
   try {
     await client.connect()
+    const readRows = async (text: string) => (await client.query(text)).rows
+    await refuseOwnDatabase(readRows, read.ownDatabase)
     await client.query(
       `begin read only;
        set local statement_timeout = ${Math.ceil(timeoutMs)};

@@ -3,6 +3,7 @@ import type { Secret } from '../../domain/flow-secret.ts'
 import { wallClockOf } from '../../domain/time-zone.ts'
 import type { Flow } from '../definition/schema.ts'
 import { connectionLimit } from '../net/connection-limit.ts'
+import { refuseMetadataHost } from '../net/database-host.ts'
 import { type Source, SourceClosedError, type SourceRow } from '../types.ts'
 import { limitRows, matching } from './record-batches.ts'
 import { createKeyReader, hasKey } from './row-key.ts'
@@ -40,11 +41,12 @@ export const sqlDrivers: Readonly<Record<SqlDialect, SqlDriver>> = {
  * read from (`cursor.initial` for a full scan). One item is read by `itemQuery`, or by the query with a condition on the key
  * fields.
  *
- * The address is not checked against `allowPrivateNetwork`: the operator configures it, and databases are on private networks.
+ * The address may be on a private network, where databases are: only an administrator writes it. It may not be link-local or a
+ * metadata service, nor lead to the service's own database.
  */
 export function openSqlSource(
   definition: SqlDefinition,
-  { flow }: Pick<SourceContext, 'flow'>,
+  { flow, lookup, ownDatabase }: Pick<SourceContext, 'flow' | 'lookup' | 'ownDatabase'>,
   read: SqlDriver = sqlDrivers[definition.driver],
 ): Source {
   const { driver, limits } = definition
@@ -82,8 +84,9 @@ export function openSqlSource(
     let release: (() => void) | undefined
     try {
       release = await connectionLimit(driver, url, 'read').acquire(signal)
+      await refuseMetadataHost(driver, url, lookup)
       yield* limitRows(
-        read({ url, statement, timeoutMs, fetchSize, timeZone, signal }),
+        read({ url, statement, timeoutMs, fetchSize, timeZone, signal, ownDatabase }),
         limits.maxRows,
       )
     } catch (error) {

@@ -1,4 +1,5 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
+import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import type { Model } from '../api-model.ts'
 import { destinationIdentity } from '../definition/identity.ts'
@@ -38,7 +39,7 @@ export async function openDryRunDeliveries(
   flow: Flow,
   context: Omit<DestinationContext, 'flow' | 'agent'>,
 ): Promise<DryRunDeliveries> {
-  const agent = createGuardedAgent({ allowPrivateNetwork: flow.allowPrivateNetwork })
+  const agent = createGuardedAgent(addressPolicyOf(flow))
   const close = async () => {
     await Promise.all(targets.map(({ destination }) => destination.close()))
     await agent.close()

@@ -1,11 +1,13 @@
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
-import { reference } from '../../domain/flow-secret.ts'
+import { AppError } from '../../errors/app-error.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import { type LeaseDeps, withLease } from '../../jobs/with-lease.ts'
 import type { Model } from '../api-model.ts'
 import type { FlowProblemView } from '../control/control-service-types.ts'
 import { recordAction, type SwitchDeps } from '../control/pauses-and-limits.ts'
 import { controlError, controlErrorWithReason } from '../control-errors.ts'
+import { browserFindings } from '../definition/browser-edits.ts'
+import { firstFindings } from '../definition/findings.ts'
 import type { FlowContext } from '../definition/flow-context.ts'
 import {
   flowFromTemplate,
@@ -13,7 +15,11 @@ import {
   type TemplateSource,
 } from '../definition/flow-template.ts'
 import { loadFlows } from '../definition/load-flow-files.ts'
-import { createFlowReader, type LoadedFlow, openingProblem } from '../definition/read-flow.ts'
+import { type Connection, loadConnections } from '../definition/named-connections.ts'
+import { openingProblem, problemOf } from '../definition/problem-view.ts'
+import { createFlowReader, type LoadedFlow, placed } from '../definition/read-flow.ts'
+import type { Flow } from '../definition/schema.ts'
+import { parseYamlFile } from '../definition/yaml-file.ts'
 import type { FlowEngine } from '../engine/flow-engine.ts'
 import { openFlow } from '../engine/open-flow.ts'
 import type {
@@ -23,6 +29,7 @@ import type {
 } from '../routes/workbench-schemas.ts'
 import { sourceUnreadable } from '../sources/source-failures.ts'
 import { SourceError } from '../types.ts'
+import { type ConnectionTest, testConnection } from './connection-tests.ts'
 import { type DryRun, type DryRunDeps, dryRun } from './dry-run.ts'
 import { openDryRunDeliveries } from './dry-run-deliveries.ts'
 import { createFlowFiles, type FlowFile } from './flow-files.ts'
@@ -42,10 +49,10 @@ export type WorkbenchDeps = SwitchDeps &
     /** SYNC_AUTH is `none`: any caller may be anonymous, despite the setting. */
     isOpenToAll: boolean
     engine: Pick<FlowEngine, 'flows' | 'problems' | 'requireLoaded' | 'reload'>
+    /** Sends a test message to the receivers of a flow. */
+    testAlerts(flow: Flow): Promise<readonly { ok: boolean; why?: Reason }[]>
   }
 
-/** A value that a definition references. The value itself is never shown. */
-type Reference = CheckedModel['references'][number]
 type CheckedModel = Model<typeof CheckedResponse>
 export type Checked = Omit<CheckedModel, 'problems'> & { problems: FlowProblemView[] }
 
@@ -58,6 +65,8 @@ export type Caller = {
   /** The caller showed neither a session nor a token. */
   isAnonymous: boolean
 }
+
+export type ConnectionView = Pick<Connection, 'name' | 'type' | 'place'>
 
 type FolderModel = Model<typeof FlowFilesResponse>
 
@@ -86,12 +95,24 @@ export type Workbench = {
    * Findings of the checker for one definition: alone, or with `file` together with all others and opened as by a
    * reload.
    */
-  check(text: string, file: string | undefined): Promise<Checked>
+  check(text: string, file: string | undefined, caller: Caller): Promise<Checked>
+  /** The connections that flows may use, without their credentials. */
+  connections(): ConnectionView[]
   /**
+   * Tries a connection; see connection-tests.ts.
+   * @throws AppError NOT_FOUND, FORBIDDEN if the workbench is closed, and the reason of `signal`.
+   */
+  testConnection(name: string, caller: Caller, signal: AbortSignal): Promise<ConnectionTest>
+  /**
+   * `file`: the file that the text would replace, if any.
    * @throws AppError BAD_REQUEST for findings, FORBIDDEN if the workbench is closed, RATE_LIMITED during another dry
    * run, PROVIDER_ERROR with the error of an unreadable source, and the reason of `signal`.
    */
-  dryRun(text: string, caller: Caller, signal: AbortSignal): Promise<DryRun & { name: string }>
+  dryRun(
+    definition: { text: string; file?: string | undefined },
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<DryRun & { name: string }>
   /**
    * Checks the definition together with all others, writes the file and reloads all files. `base`: see
    * FlowFiles.save.
@@ -109,7 +130,6 @@ export type Workbench = {
 /** Lets operators read, try and change flow files. */
 export function createWorkbench(deps: WorkbenchDeps): Workbench {
   const files = createFlowFiles(deps.flowsDir, deps.now)
-  const readFlow = createFlowReader(deps.files)
   let isRunning = false
   const saves = createKeyedQueue()
 
@@ -130,22 +150,12 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
     return message === undefined ? null : { code: 'folder', message }
   }
 
-  const referencesIn = (text: string): Reference[] => {
-    const found = new Map<string, Reference>()
-    for (const [whole, kind, name = ''] of text.matchAll(reference)) {
-      if (kind !== 'env' && kind !== 'file') continue
-      found.set(whole, { kind, name, isSet: isSet(deps.files, kind, name) })
-    }
-    return [...found.values()]
-  }
-
   type Read = { loaded: LoadedFlow } | { problems: FlowProblemView[] }
 
-  const viewOf = (text: string, read: Read): Checked => ({
+  const viewOf = (read: Read): Checked => ({
     ...('loaded' in read
       ? { name: read.loaded.flow.name, problems: [] }
       : { name: null, problems: read.problems }),
-    references: referencesIn(text),
   })
 
   /** Problems that appear only when a definition is opened, as by a reload. */
@@ -159,14 +169,48 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
     }
   }
 
-  const readAlone = async (text: string): Promise<Read> => {
-    const read = readFlow(newText, Buffer.from(text))
+  /** Undefined for a new file, and for one that cannot be read, such as a link that leads elsewhere. */
+  const readOnDisk = async (file: string) => {
+    try {
+      return (await files.names()).includes(file) ? await files.read(file) : undefined
+    } catch (error) {
+      if (error instanceof AppError) return undefined
+      throw error
+    }
+  }
+
+  /**
+   * Why the text may not be tried or saved here: an administrator decides on the disk what flows reach. It is checked
+   * before references are resolved, so that no answer shows which variables and files exist.
+   */
+  const refusalOf = async (
+    file: string,
+    text: string,
+  ): Promise<{ problems: FlowProblemView[] } | undefined> => {
+    const yaml = parseYamlFile(Buffer.from(text))
+    if ('findings' in yaml) return undefined
+    const onDisk = await readOnDisk(file)
+    const base = onDisk && parseYamlFile(Buffer.from(onDisk.text))
+    const findings = browserFindings(yaml.value, base && 'value' in base ? base.value : undefined, [
+      ...loadConnections(deps.files).byName.keys(),
+    ])
+    if (findings.length === 0) return undefined
+    const shown = firstFindings(findings.map((finding) => placed(finding, yaml)))
+    return { problems: shown.map((finding) => problemOf(file, finding)) }
+  }
+
+  const readAlone = async (text: string, file = newText): Promise<Read> => {
+    const refusal = await refusalOf(file, text)
+    if (refusal) return refusal
+    const read = createFlowReader(deps.files)(file, Buffer.from(text))
     if ('problems' in read) return read
     const problem = await problemOfOpening(read.loaded)
     return problem ? { problems: [problem] } : read
   }
 
   const readBesideOthers = async (file: string, text: string): Promise<Read> => {
+    const refusal = await refusalOf(file, text)
+    if (refusal) return refusal
     const instead = { file, bytes: Buffer.from(text) }
     const { flows, problems } = await loadFlows(deps.flowsDir, deps.files, instead)
     const loaded = flows.find((one) => one.file === file)
@@ -230,17 +274,24 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
     },
     readVersion: files.readVersion,
     fromTemplate(template, name, from) {
-      const made = flowFromTemplate({ template, name, from })
-      return { text: made.text, ...viewOf(made.text, readFlow(newText, Buffer.from(made.text))) }
+      const { text } = flowFromTemplate({ template, name, from })
+      return { text, ...viewOf(createFlowReader(deps.files)(newText, Buffer.from(text))) }
     },
-    check: async (text, file) =>
-      viewOf(
-        text,
-        file === undefined
-          ? readFlow(newText, Buffer.from(text))
-          : await readBesideOthers(file, text),
-      ),
-    async dryRun(text, caller, signal) {
+    connections: () =>
+      [...loadConnections(deps.files).byName.values()]
+        .map(({ name, type, place }) => ({ name, type, place }))
+        .sort((left, right) => (left.name < right.name ? -1 : 1)),
+    async testConnection(name, caller, signal) {
+      const connection = loadConnections(deps.files).byName.get(name)
+      if (!connection) throw controlError('NOT_FOUND', { code: 'CONNECTION_NOT_THERE' })
+      requireOpen(caller)
+      return await testConnection(connection, deps, signal)
+    },
+    async check(text, file, caller) {
+      requireOpen(caller)
+      return viewOf(file === undefined ? await readAlone(text) : await readBesideOthers(file, text))
+    },
+    async dryRun({ text, file }, caller, signal) {
       requireOpen(caller)
       const { actor } = caller
       if (isRunning) {
@@ -249,7 +300,7 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
       }
       isRunning = true
       try {
-        const { loaded } = requireGood(await readAlone(text))
+        const { loaded } = requireGood(await readAlone(text, file))
         const { name } = loaded.flow
         await deps.database.transaction((trx) =>
           recordAction(deps, trx, {
@@ -298,15 +349,3 @@ const closed = {
   openToAll: { code: 'open_to_all', why: { code: 'WORKBENCH_OPEN_TO_ALL' } },
   anonymous: { code: 'anonymous', why: { code: 'WORKBENCH_ANONYMOUS' } },
 } as const
-
-function isSet(context: FlowContext, kind: 'env' | 'file', name: string): boolean {
-  if (kind === 'env') {
-    const isOwn = context.own?.variables.has(name.toUpperCase()) ?? false
-    return !isOwn && Object.hasOwn(context.env, name) && !!context.env[name]?.trim()
-  }
-  try {
-    return context.readFile(name).trim() !== ''
-  } catch {
-    return false
-  }
-}
