@@ -35,6 +35,16 @@ async function untilUnfinished(dataDir: string): Promise<string> {
   }
 }
 
+test('a folder with files that are no whole database stops the start and is not changed', async () => {
+  const { openDatabase } = await import('../../src/db/database.ts')
+  const dataDir = join(parent, 'half')
+  await mkdir(join(dataDir, 'pglite/base'), { recursive: true })
+  await writeFile(join(dataDir, 'pglite/pg_wal.txt'), 'left')
+  const opening = openDatabase({ dataDir, log: () => undefined })
+  await expect(opening).rejects.toThrow(/PG_VERSION, global\/pg_control is missing/)
+  expect((await readdir(join(dataDir, 'pglite'))).sort()).toEqual(['base', 'pg_wal.txt'])
+})
+
 test(
   'a first start that is killed while it makes the database leaves nothing of it in its place, and the next one makes it whole',
   SLOW,

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
-import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { buildInfo } from '../../src/http/build-info.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import { location } from '../support/till.ts'
@@ -240,3 +240,31 @@ test('T18, T46: with the real provider no sandbox listens, a second signal ends 
   expect(other.stderr()).toContain('belongs to PROVIDER=mercadopago')
   await rm(folder, { recursive: true, force: true })
 }, 180_000)
+
+test('a running service has none of its own secrets in its environment, which drivers of flows read', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tillbridge-environment-'))
+  const list = join(folder, 'names.json')
+  const probe = join(folder, 'probe.mjs')
+  await writeFile(
+    probe,
+    `import { renameSync, writeFileSync } from 'node:fs'
+    process.on('SIGUSR2', () => {
+      writeFileSync(${JSON.stringify(`${list}.new`)}, JSON.stringify(Object.keys(process.env)))
+      renameSync(${JSON.stringify(`${list}.new`)}, ${JSON.stringify(list)})
+    })`,
+  )
+  const running = await start({
+    ...env,
+    ADMIN_TOKEN: 'canary-administrator-0123456789abcdef',
+    SYNC_TOKEN: 'canary-synchronization-0123456789abcdef',
+    ...{ PGPASSWORD: 'canary-password', PGPASSFILE: '/nowhere', ERP_TOKEN: 'of a flow' },
+    NODE_OPTIONS: `--import=${probe}`,
+  })
+  running.child.kill('SIGUSR2')
+  const names = await vi.waitFor(async () => JSON.parse(await readFile(list, 'utf8')) as string[])
+  expect(names).toContain('ERP_TOKEN')
+  expect(names.filter((name) => /^PG|TOKEN$/.test(name))).toEqual(['ERP_TOKEN'])
+  running.child.kill('SIGKILL')
+  await running.ended
+  await rm(folder, { recursive: true })
+})

@@ -10,4 +10,5 @@ export const testSettings: Readonly<Record<string, string>> = {
   PROVIDER: 'sandbox',
   DATA_DIR: folder,
   FLOWS_DIR: join(folder, 'flows'),
+  CONNECTIONS_FILE: join(folder, 'connections.yaml'),
 }
