@@ -251,12 +251,12 @@ test.each<[string, Definition, string]>([
     destinations(http({ path: '/x' }, { connection: 'shopp' })),
     'CONNECTION_UNKNOWN',
   ],
-])('a flow that is saved in the browser cannot reach %s', async (_, change, code) => {
+])('T53: a flow that is saved in the browser cannot reach %s', async (_, change, code) => {
   const found = await refusals(flow(change))
   expect(new Set(found)).toEqual(new Set([code]))
 })
 
-test('a check says nothing of variables and files that exist, to an author or a viewer', async () => {
+test('T53: a check says nothing of variables and files that exist, to an author or a viewer', async () => {
   const answers = await Promise.all(
     ['${file:/etc/hostname}', '${file:/nowhere}', '${env:SHOP_TOKEN}', '${env:NOTHING}'].map(
       async (given) => {
@@ -386,7 +386,7 @@ test('an address of one destination cannot be used by another one', async () => 
   expect((await save(own, two, base)).statusCode).toBe(400)
 })
 
-test('the real place of a file is checked at each access, also when a folder becomes a link', async () => {
+test('T53: the real place of a file is checked at each access, also when a folder becomes a link', async () => {
   const secrets = join(flows.dir, 'secrets')
   await mkdir(secrets)
   await writeFile(join(secrets, 'a.csv'), `id;v\n1;${secret}\n`)
@@ -415,7 +415,7 @@ test('the real place of a file is checked at each access, also when a folder bec
   expect(await readdir(secrets)).toEqual(['a.csv'])
 })
 
-test('no definition, also on the disk, reads or writes a file of the service', async () => {
+test('T53: no definition, also on the disk, reads or writes a file of the service', async () => {
   const config = {
     ...{
       dataDir: join(flows.dir, 'data'),
@@ -461,7 +461,7 @@ test('no definition, also on the disk, reads or writes a file of the service', a
   }
 })
 
-test('the driver of PostgreSQL sends no password and no user of the environment', async () => {
+test('T53: the driver of PostgreSQL sends no password and no user of the environment', async () => {
   const sent: string[] = []
   const server = createServer((socket) => {
     socket.on('data', (bytes) => {
