@@ -12,7 +12,16 @@ import {
   setFaults,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { asAdmin, call, readOrder, sandboxCall, type Till } from '../support/till.ts'
+import {
+  asAdmin,
+  call,
+  createStore,
+  enrol,
+  pairTerminal,
+  readOrder,
+  sandboxCall,
+  type Till,
+} from '../support/till.ts'
 import { close, openClosing, readClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
 
 let service: TestService
@@ -51,6 +60,25 @@ const deliverCase = (id: string, userId?: number) =>
 
 const deliverOrder = (dataId: string) =>
   deliver(service, { dataId, body: { action: 'order.charged_back', type: 'order', data: {} } })
+
+/** The provider's order names these cases. */
+async function showCases(mpOrderId: string, ids: readonly string[]): Promise<void> {
+  const path = `/_sandbox/orders/${mpOrderId}/shown`
+  const { transactions } = (await sandboxCall(service, 'PUT', path, {})) as { transactions: object }
+  const chargebacks = ids.map((id) => ({ case_id: id }))
+  await sandboxCall(service, 'PUT', path, { transactions: { ...transactions, chargebacks } })
+}
+
+/** Another client on the account of `till`, with a box and a sale of its own. */
+async function saleOfAnotherClient(client: string, mpUserId: number) {
+  const till = await enrol(service, client, String(mpUserId))
+  await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2'] })
+  await pairTerminal(service, till, 'CAJA-2')
+  const orderId = await sell(service, till, 'B-1', { box: 'CAJA-2' })
+  await watchAfter(service, 5 * 60_000)
+  const { payments } = await orderRow(service, orderId)
+  return { till, orderId, paymentId: Number(payments[0]?.referenceId) }
+}
 
 async function listOf(till: Till, query = '') {
   return (await call(service, { url: `/chargebacks${query}`, token: till.key })).json()
@@ -389,6 +417,147 @@ test('a disputed sale cannot be refunded, and the error names the charge-back', 
   expect(await providerRequests(service, { method: 'POST', path: '/refund$' })).toHaveLength(1)
 })
 
+test.each([
+  ['order', {}],
+  [
+    'payment of an order that is still processed',
+    { status: 'processed', status_detail: 'accredited' },
+  ],
+])(
+  'a sale of which only the read before its refund shows the charge-back is not refunded (%s)',
+  async (name, shown) => {
+    const { till, orderId, mpOrderId } = await withSale(`shown ${name}`)
+    const { id } = await dispute({ order_id: mpOrderId, webhooks: 'none' })
+    await sandboxCall(service, 'PUT', `/_sandbox/orders/${mpOrderId}/shown`, shown)
+    await forgetRequests(service)
+    const refused = await refund(service, till, orderId)
+    expect(await providerRequests(service, { method: 'POST', path: '/refund$' })).toEqual([])
+    expect([refused.statusCode, refused.json().code]).toEqual([409, 'ORDER_NOT_REFUNDABLE'])
+    expect(refused.json()).toMatchObject({ outcome: 'charged', retry_safe: false })
+    expect(refused.json().error).toContain('charge-back')
+    // A won case that is stored here ends the refusal.
+    await decide(id, { do: 'win', webhooks: 'none' })
+    await deliverCase(id, till.mpUserId)
+    await refund(service, till, orderId)
+    expect(await providerRequests(service, { method: 'POST', path: '/refund$' })).toHaveLength(1)
+  },
+)
+
+test('a sale is not refunded while the order names a second case, although the first is won', async () => {
+  const { till, orderId, mpOrderId } = await withSale('second case')
+  const won = await dispute({ order_id: mpOrderId })
+  await decide(won.id, { do: 'win' })
+  await deliverCase(won.id, till.mpUserId)
+  await showCases(mpOrderId, [won.id, '217000999'])
+  await forgetRequests(service)
+  const refused = await refund(service, till, orderId)
+  expect([refused.statusCode, refused.json().error]).toEqual([
+    409,
+    expect.stringContaining('charge-back'),
+  ])
+  expect(await providerRequests(service, { method: 'POST', path: '/refund$' })).toEqual([])
+})
+
+test('a charge-back that arrives between the read and the intent of a refund refuses it', async () => {
+  const { till, orderId, mpOrderId } = await withSale('between')
+  const { orders } = service.deps.provider
+  const { get } = orders
+  onTestFinished(() => {
+    orders.get = get
+  })
+  orders.get = async (...args) => {
+    orders.get = get
+    const shown = await get(...args)
+    const { id } = await dispute({ order_id: mpOrderId, webhooks: 'none' })
+    await deliverCase(id, till.mpUserId)
+    return shown
+  }
+  await forgetRequests(service)
+  const refused = await refund(service, till, orderId)
+  expect([refused.statusCode, refused.json().error]).toEqual([
+    409,
+    expect.stringContaining('charge-back'),
+  ])
+  expect(await providerRequests(service, { method: 'POST', path: '/refund$' })).toEqual([])
+})
+
+test('a payment without an order that only the read before its refund shows as charged back is not refunded', async () => {
+  const till = await openOwnShop(service, 'loose and shown')
+  await sell(service, till, 'A-1')
+  const typed = await typeCharge(service, till)
+  await watchAfter(service, 5 * 60_000)
+  const [orphan] = (await call(service, { url: '/orphans', token: till.key })).json().orphans
+  await dispute({ payment_id: Number(typed), webhooks: 'none' })
+  await forgetRequests(service)
+  const answer = await call(service, {
+    url: `/orphans/${orphan.id}/refund`,
+    token: till.key,
+    body: { reason: 'dos veces' },
+  })
+  expect(await providerRequests(service, { method: 'POST', path: '/refunds$' })).toEqual([])
+  expect([answer.statusCode, answer.json().code]).toEqual([409, 'ORDER_NOT_REFUNDABLE'])
+  expect(answer.json().error).toContain('charge-back')
+})
+
+test.each(['webhook of the case', 'webhook of the order', 'watch'])(
+  'a case that names payments of two clients of one account is stored for both (%s)',
+  async (how) => {
+    const first = await withSale(`first client by ${how}`)
+    const { till, orderId, paymentId } = await saleOfAnotherClient(
+      `second client by ${how}`,
+      first.till.mpUserId,
+    )
+    const before = await dispute({ order_id: first.mpOrderId, webhooks: 'none' })
+    await decide(before.id, {
+      do: 'documentation',
+      webhooks: 'none',
+      odd: { payments: [...before.payments, paymentId] },
+    })
+    if (how === 'webhook of the case') await deliverCase(before.id, till.mpUserId)
+    else if (how === 'webhook of the order') await deliverOrder(first.mpOrderId)
+    else await catchUp()
+    for (const one of [
+      { till: first.till, orderId: first.orderId },
+      { till, orderId },
+    ]) {
+      expect(await listOf(one.till)).toMatchObject({
+        total: 1,
+        chargebacks: [{ case_id: before.id, state: 'open', order_id: one.orderId }],
+      })
+      await forgetRequests(service)
+      const refused = await refund(service, one.till, one.orderId)
+      expect([refused.statusCode, refused.json().code]).toEqual([409, 'ORDER_NOT_REFUNDABLE'])
+      expect(await providerRequests(service, { method: 'POST', path: '/refund$' })).toEqual([])
+    }
+  },
+)
+
+test('a case is stored for the second client of an account although the first cannot be asked', async () => {
+  const first = await withSale('first client, not connected')
+  const { till, paymentId } = await saleOfAnotherClient(
+    'second client, connected',
+    first.till.mpUserId,
+  )
+  const { id } = await dispute({
+    order_id: first.mpOrderId,
+    webhooks: 'none',
+    odd: { payments: [paymentId] },
+  })
+  const { chargebacks } = service.deps.provider
+  const { get } = chargebacks
+  onTestFinished(() => {
+    chargebacks.get = get
+  })
+  let calls = 0
+  chargebacks.get = async (...args) => {
+    calls += 1
+    if (calls === 1) throw new Error('not readable for the first client')
+    return get(...args)
+  }
+  await deliverCase(id, till.mpUserId)
+  expect((await listOf(till)).total).toBe(1)
+})
+
 test('of a case that names several payments none can be refunded', async () => {
   const { till, orderId, mpOrderId } = await withSale('several payments')
   const second = await sell(service, till, 'A-2')
@@ -441,6 +610,8 @@ test('a case that names two sales of a shop is one case, and both follow its dec
     chargebacks: [{ id: list.chargebacks[0].id, state: 'won' }],
   })
   for (const orderId of orders) {
+    const { mp_order_id } = await orderRow(service, orderId)
+    await showCases(String(mp_order_id), [one.id])
     expect((await refund(service, till, orderId)).json().error).not.toContain('charge-back')
   }
 })

@@ -139,6 +139,29 @@ test('an order that may still change, or that needs a decision, is not deleted',
   expect(rows.map(({ id }) => id).toSorted()).toEqual(all.toSorted())
 })
 
+test('an order of a payment that an open case names is not deleted, whichever order the case is kept with', async () => {
+  const { db } = service.database
+  const [kept, second] = [await pay('CASE-1'), await pay('CASE-2')]
+  const { payments } = await db
+    .selectFrom('orders')
+    .select('payments')
+    .where('id', '=', second)
+    .executeTakeFirstOrThrow()
+  const named = JSON.stringify(['77', payments[0]?.referenceId])
+  await sql`insert into chargebacks (id, client, mp_user_id, case_id, payment_id, payment_ids, order_id, state, found_at, next_read_at)
+    values (${randomUUID()}, 'acme', 1, 'C-1', '77', ${named}::jsonb, ${kept}, 'open', now(), ${soon()})`.execute(
+    db,
+  )
+  for (const id of [kept, second]) await age(id, 500)
+  await deleteOldData()
+  expect([await isThere(kept), await isThere(second)]).toEqual([true, true])
+  await sql`update chargebacks set state = 'lost', next_read_at = null where case_id = 'C-1'`.execute(
+    db,
+  )
+  await deleteOldData()
+  expect([await isThere(kept), await isThere(second)]).toEqual([false, false])
+})
+
 test('calls and webhooks are deleted after their own time, in steps with pauses, and waiting webhooks stay', async () => {
   const { db } = service.database
   const id = await pay('CALLS')

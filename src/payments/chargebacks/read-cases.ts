@@ -1,3 +1,4 @@
+import type { ProviderChargeback } from '../../domain/chargeback.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { chargedBack } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -63,16 +64,17 @@ async function readAgain(
     // A search may show the cases of other payments, too.
     if (row.case_id === null && !shown.paymentIds.includes(row.payment_id)) continue
     await saveCase(deps, payment, shown)
+    await saveForOthers(deps, shop, shown)
     isRead = true
   }
   if (!isRead) await postponeCase(deps, row)
 }
 
 /**
- * Stores the case that a webhook names. Returns the client of the disputed payment, and the order; undefined when it has none,
- * such as a sale of a web shop at the same account.
+ * Stores the case that a webhook names, for every client of the account that has a payment of it. Returns the first such client,
+ * and the order; undefined when there is none, such as for a sale of a web shop at the same account.
  *
- * @throws the failure of the read, and PROVIDER_ERROR for a case that the account does not have
+ * @throws the failure of a read, and PROVIDER_ERROR for a case that the account does not have
  */
 export async function readCaseOfWebhook(
   deps: PaymentDeps,
@@ -82,27 +84,63 @@ export async function readCaseOfWebhook(
   const { db } = deps.database
   const known = await findClientsOfCase(db, caseId)
   const named = mpUserId === null ? [] : await findClientsOfAccount(db, mpUserId)
-  const clients = [...new Set([...known, ...named])]
+  const clients = new Set([...known, ...named])
+  const failures: unknown[] = []
+  let first: { client: ClientName; orderId: string | null } | undefined
   let isMissing = false
+  // The loop visits clients that are added to the set meanwhile, too.
   for (const client of clients) {
-    const seen = await withAccess(deps, client, async (access) => {
-      const shop = { client, mpUserId: access.mpUserId }
-      const shown = await deps.provider.chargebacks.get(access.token, access.mpUserId, caseId, {
-        untilMs: deps.stopwatch() + callWithinMs,
-      })
-      return shown && { shop, shown }
-    })
-    isMissing ||= !seen
-    if (!seen) continue
-    for (const paymentId of seen.shown.paymentIds) {
-      const payment = await ownPayment(deps, seen.shop, paymentId)
-      if (!payment) continue
-      await saveCase(deps, payment, seen.shown)
-      return { client, orderId: payment.order_id }
+    try {
+      const seen = await readWithClient(deps, client, caseId)
+      isMissing ||= !seen
+      if (!seen) continue
+      for (const other of await findClientsOfAccount(db, seen.shop.mpUserId)) clients.add(other)
+      for (const paymentId of seen.shown.paymentIds) {
+        const payment = await ownPayment(deps, seen.shop, paymentId)
+        if (!payment) continue
+        await saveCase(deps, payment, seen.shown)
+        first ??= { client, orderId: payment.order_id }
+      }
+      await saveForOthers(deps, seen.shop, seen.shown)
+    } catch (error) {
+      failures.push(error)
     }
   }
-  if (isMissing) throw new AppError('PROVIDER_ERROR', { message: 'The provider has no such case' })
-  return undefined
+  if (failures.length > 0) throw failures[0]
+  if (isMissing && !first) {
+    throw new AppError('PROVIDER_ERROR', { message: 'The provider has no such case' })
+  }
+  return first
+}
+
+function readWithClient(
+  deps: PaymentDeps,
+  client: ClientName,
+  caseId: string,
+): Promise<{ shop: Shop; shown: ProviderChargeback } | undefined> {
+  return withAccess(deps, client, async (access) => {
+    const shop = { client, mpUserId: access.mpUserId }
+    const shown = await deps.provider.chargebacks.get(access.token, access.mpUserId, caseId, {
+      untilMs: deps.stopwatch() + callWithinMs,
+    })
+    return shown && { shop, shown }
+  })
+}
+
+/** Stores a case for the other clients of its account, too, as far as their payments have been read. */
+async function saveForOthers(
+  deps: PaymentDeps,
+  { client, mpUserId }: Shop,
+  shown: ProviderChargeback,
+): Promise<void> {
+  const { db } = deps.database
+  for (const other of await findClientsOfAccount(db, mpUserId)) {
+    if (other === client) continue
+    for (const paymentId of shown.paymentIds) {
+      const payment = await findPayment(db, other, paymentId)
+      if (payment) await saveCase(deps, payment, shown)
+    }
+  }
 }
 
 /**
@@ -125,6 +163,7 @@ export async function readCasesOfOrder(
       const shown = await readCase(deps, shop, caseId)
       if (!shown?.paymentIds.includes(referenceId)) continue
       await saveCase(deps, payment, shown)
+      await saveForOthers(deps, shop, shown)
       isKept = true
     }
     if (!isKept) await saveWithoutCase(deps, payment)

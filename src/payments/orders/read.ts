@@ -1,6 +1,7 @@
 import type { ClientName } from '../../domain/client-name.ts'
-import type { OrderStatus } from '../../domain/order.ts'
-import { isOpen, isUntouchable } from '../../domain/order-state.ts'
+import { isOwn } from '../../domain/money.ts'
+import type { OrderEvidence, OrderStatus } from '../../domain/order.ts'
+import { chargedBack, isOpen, isUntouchable } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type CallOptions, ProviderError } from '../../provider/provider.ts'
 import type { UsedConnection } from '../../repositories/connection/connection-queries.ts'
@@ -30,6 +31,8 @@ export type ReadOrder = {
   isGone?: boolean
   /** The state that the provider has shown in this read; absent when it showed none, or none that is known here. */
   shown?: OrderStatus | null
+  /** The provider has shown a charge-back in this read, with the cases that it names. */
+  disputed?: { caseIds: readonly string[] }
 }
 
 /**
@@ -191,7 +194,9 @@ async function readConfirmed(
       const { providerStatus } = evidence
       deps.log.warn({ orderId: order.id, providerStatus }, 'unknown provider status')
     }
-    return { order: applied.order, stale: false, shown: applied.shown }
+    const disputed = disputeIn(evidence)
+    const read = { order: applied.order, stale: false, shown: applied.shown }
+    return disputed ? { ...read, disputed } : read
   } catch (error) {
     if (!isProviderFailure(error)) throw error
     const gone =
@@ -202,6 +207,18 @@ async function readConfirmed(
       ? { order: local, stale: false, isGone: true }
       : { order: local, stale: true, failure: error }
   }
+}
+
+/** By the evidence: an answer that contradicts the order does not change its row. */
+function disputeIn({
+  providerStatus,
+  payments,
+  caseIds = [],
+}: OrderEvidence): ReadOrder['disputed'] {
+  const isShown =
+    providerStatus === chargedBack ||
+    payments.some((payment) => isOwn(payment) && payment.status === chargedBack)
+  return isShown || caseIds.length > 0 ? { caseIds } : undefined
 }
 
 function isProviderFailure(error: unknown): error is ProviderError | AppError {

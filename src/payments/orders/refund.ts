@@ -3,7 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { erpFromCents, isOwn, pointFromCents } from '../../domain/money.ts'
-import { isOpen, isPaid } from '../../domain/order-state.ts'
+import { chargedBack, isOpen, isPaid } from '../../domain/order-state.ts'
 import { providerKey, requestKey } from '../../domain/provider-names.ts'
 import {
   AppError,
@@ -19,9 +19,9 @@ import type { OrderOperationRow } from '../../repositories/orders/order-operatio
 import { noteDeniedRefund, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import {
   findRefundStart,
-  hasLosableChargeback,
   insertRefund,
   linkRefund,
+  listCasesOfPayments,
   type RefundStart,
   unlinkRefund,
 } from '../../repositories/orders/refund-intents.ts'
@@ -38,7 +38,13 @@ import {
   within,
 } from '../operations/request-context.ts'
 import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/runner.ts'
-import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
+import {
+  type LoadedOrder,
+  type ReadOrder,
+  refreshOrder,
+  requireOrder,
+  requireOrderAnywhere,
+} from './read.ts'
 import { unknownCreation } from './send-charge.ts'
 import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts'
 
@@ -149,8 +155,7 @@ async function refundOnce(
   if (earlier?.state === 'done') return answerEarlier(deps, earlier)
 
   const read = await refreshOrder(deps, found, within(deps, context, readFirstMs), { known })
-  const { order, stale, failure } = read
-  if (!earlier && !start.open) await refuseDisputed(deps, order)
+  const { order, stale, failure, disputed } = read
   const isListRead = !stale && !read.isGone && order.conflict === null
   if (order.creation === 'intent' || order.creation === 'unknown') {
     throw unknownCreation(order, undefined)
@@ -161,7 +166,7 @@ async function refundOnce(
     deps.log.warn({ orderId: order.id }, 'refunding without a read: the order could not be read')
 
   asked.outcomeOnFailure = undecided(order)
-  const intent = await writeIntent(deps, order, asked, start, isListRead)
+  const intent = await writeIntent(deps, order, asked, start, { isListRead, disputed })
   const { operation, isTaken, newLease } = intent
   const options = { newLease, connection: known }
   if (operation.state === 'done') return answerEarlier(deps, operation)
@@ -170,10 +175,25 @@ async function refundOnce(
   return answer(refunded.order, refunded.operation, isReplayed)
 }
 
-/** What a charge-back takes, or may take, is not refunded too: the shop would pay twice. */
-async function refuseDisputed({ database: { db } }: PaymentDeps, order: OrderRow): Promise<void> {
-  const numbers = order.payments.filter(isOwn).flatMap(({ referenceId }) => referenceId ?? [])
-  if (!(await hasLosableChargeback(db, order.client, numbers))) return
+/**
+ * What a charge-back takes, or may take, is not refunded too: the shop would pay twice. A charge-back that only the read shows
+ * counts like a stored one. Only a stored case that is won ends the refusal, for the cases that the read names, too.
+ */
+async function refuseDisputed(
+  { database: { db } }: PaymentDeps,
+  order: OrderRow,
+  shown: ReadOrder['disputed'],
+): Promise<void> {
+  const own = order.payments.filter(isOwn)
+  const numbers = own.flatMap(({ referenceId }) => referenceId ?? [])
+  const cases = await listCasesOfPayments(db, order.client, numbers)
+  const won = new Set(cases.filter(({ state }) => state === 'won').map(({ case_id: id }) => id))
+  const isShown =
+    shown !== undefined ||
+    order.status_detail === chargedBack ||
+    own.some(({ status }) => status === chargedBack)
+  const isWon = won.size > 0 && (shown?.caseIds ?? []).every((id) => won.has(id))
+  if (cases.length === won.size && (!isShown || isWon)) return
   throw new AppError('ORDER_NOT_REFUNDABLE', {
     message:
       'A charge-back of this sale is open or lost: the provider gives the money to the buyer',
@@ -197,7 +217,7 @@ async function writeIntent(
   known: OrderRow,
   asked: Asked,
   seen: RefundStart,
-  isListRead: boolean,
+  { isListRead, disputed }: { isListRead: boolean; disputed: ReadOrder['disputed'] },
 ): Promise<Intent> {
   const { db } = deps.database
   const { scope, fingerprint, isBare, context } = asked
@@ -214,6 +234,7 @@ async function writeIntent(
       if (!(await linkRefund(db, open, link, deps.now()))) throw conflictingKey(asked)
       return { order, operation: open, isTaken: true, newLease: null }
     }
+    await refuseDisputed(deps, order, disputed)
     await requireConnected(context, undecided(order))
     if (timeLeftMs(deps, context) < shortestCallMs) throw tooSlow(order)
     const provenMs = performance.now()

@@ -20,7 +20,9 @@ export async function deleteOldOrders(trx: Trx, before: Date, limit: number): Pr
       and not exists (select from order_operations as operation
         where operation.order_id = orders.id and operation.state in ('intent', 'unknown'))
       and not exists (select from chargebacks as one
-        where one.order_id = orders.id and one.next_read_at is not null)
+        where one.client = orders.client and one.next_read_at is not null and (one.order_id = orders.id
+          or exists (select from jsonb_array_elements(orders.payments) as payment
+            where jsonb_exists(one.payment_ids, payment ->> 'referenceId'))))
       and not exists (select from orphans as one where one.surplus_of = orders.id and one.state = 'open')
     order by created_at, id
     limit ${limit}

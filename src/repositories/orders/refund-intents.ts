@@ -3,6 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import { fixedStatement } from '../../db/statements.ts'
 import type { OrderOperationsTable } from '../../db/tables.ts'
+import type { ChargebackState } from '../../domain/chargeback.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { IdempotencyScope } from './idempotency-keys.ts'
 import type { OrderOperationRow } from './order-operations.ts'
@@ -51,24 +52,21 @@ export async function findRefundStart(
   return found
 }
 
-/** Whether a case names one of these payments, and is not won. Then no refund is made. */
-export async function hasLosableChargeback(
+/** The cases that name one of these payments, and the payments that are charged back without a known case. */
+export async function listCasesOfPayments(
   db: Db,
   client: ClientName,
   paymentIds: readonly string[],
-): Promise<boolean> {
-  if (paymentIds.length === 0) return false
-  const row = await db
+): Promise<{ case_id: string | null; state: ChargebackState }[]> {
+  if (paymentIds.length === 0) return []
+  return db
     .selectFrom('chargebacks')
-    .select('id')
+    .select(['case_id', 'state'])
     .where('client', '=', client)
     .where(
       sql<boolean>`(payment_id = any(${[...paymentIds]}::text[]) or jsonb_exists_any(payment_ids, ${[...paymentIds]}::text[]))`,
     )
-    .where('state', '<>', 'won')
-    .limit(1)
-    .executeTakeFirst()
-  return row !== undefined
+    .execute()
 }
 
 const linkValues = `select :client::text, :route::text, :key::text, :fingerprint::text, :order_id::uuid, :operation_id::uuid,
