@@ -123,6 +123,32 @@ test('a report settles the net of its charges, and uploaded three times it adds 
   expect(files).toMatchObject([{ name: 'dia.csv', added: 3, readings: 3, origin: 'handed_in' }])
 })
 
+test('a file that was read before changes nothing that a newer one has changed', async () => {
+  const till = await openShop(service, 'old file', '6121')
+  const sold = await sell('N-1', '1000,00', till)
+  const first = await upload([lineOf(sold)], till)
+  expect((await upload([lineOf(sold, '930.10')], till)).json()).toMatchObject({ changed: 1 })
+  const content = async () => (await rowsOf(till.client)).map(({ seen_in, ...row }) => row)
+  const before = await content()
+  for (const query of ['', '?zone=-03:00']) {
+    const again = await upload([lineOf(sold)], till, query)
+    expect(again.json()).toMatchObject({ id: first.json().id, added: 0, changed: 0, known: 1 })
+    expect(again.json().without_order).toBe(0)
+  }
+  expect(await content()).toEqual(before)
+  expect(await netOf(sold, till)).toMatchObject({ net: '930.10' })
+})
+
+test('a second settlement of one payment with equal amounts is the same movement', async () => {
+  const till = await openShop(service, 'other zone', '6122')
+  const sold = await sell('N-1', '1000,00', till)
+  const moved = lineOf(sold).replace('T10:30:00.000-04:00,-43', 'T10:30:00.000-03:00,-43')
+  expect((await upload([lineOf(sold)], till)).json()).toMatchObject({ added: 1 })
+  expect((await upload([moved], till)).json()).toMatchObject({ added: 0, changed: 0, known: 1 })
+  expect((await upload([lineOf(sold, '930.10')], till)).json()).toMatchObject({ changed: 1 })
+  expect((await rowsOf(till.client)).map(({ net_cents }) => net_cents)).toEqual([93_010])
+})
+
 test('another report with the same movements adds only the new ones', async () => {
   const [a, b] = [await sell('N-2'), await sell('N-3')]
   const refund = (at: string) =>

@@ -12,6 +12,7 @@ import {
   findOrdersOfReport,
   findSettlementRows,
   insertSettlementRows,
+  isFileKnown,
   keepSettlementFile,
   lockReportsOf,
   markSeen,
@@ -52,8 +53,8 @@ const mostOfSource = 2_000
 const longestTurnMs = 20
 
 /**
- * Stores a report from a text: completely, or not at all when it cannot be read (ReportError). Reading it again adds nothing, nor
- * does another report with the same movements.
+ * Stores a report from a text: completely, or not at all when it cannot be read (ReportError). Reading it again changes nothing,
+ * and another report with the same movements adds nothing.
  */
 export async function importReportText(
   deps: TakeDeps,
@@ -78,7 +79,8 @@ export async function importReportText(
   // Lines of one SOURCE_ID together: then one batch reads its known movements, instead of all.
   lines.sort((a, b) => (a.sourceId < b.sourceId ? -1 : a.sourceId > b.sourceId ? 1 : 0))
   const digest = createHash('sha256').update(text).digest('hex')
-  const taken = await takeLines(deps, client, lines)
+  const isKnown = await isFileKnown(deps.database.db, { client, report, digest })
+  const taken = await takeLines(deps, client, lines, isKnown)
   return keep(deps, client, about, { report, digest, taken })
 }
 
@@ -117,8 +119,10 @@ export async function importReportStream(
     const text = Readable.from([await zipped])
       .pipe(createGunzip())
       .setEncoding('utf8')
-    const taken = await takeLines(deps, client, parseReport(text, about.offset))
-    return await keep(deps, client, about, { report, digest: digest.digest('hex'), taken })
+    const file = { report, digest: digest.digest('hex') }
+    const isKnown = await isFileKnown(deps.database.db, { client, ...file })
+    const taken = await takeLines(deps, client, parseReport(text, about.offset), isKnown)
+    return await keep(deps, client, about, { ...file, taken })
   } finally {
     zip.destroy()
   }
@@ -164,6 +168,7 @@ async function takeLines(
   deps: TakeDeps,
   client: ClientName,
   lines: AsyncIterable<ReportLine> | Iterable<ReportLine>,
+  isKnown: boolean,
 ): Promise<Taken> {
   const reading = randomUUID()
   const taken: Taken = {
@@ -179,7 +184,7 @@ async function takeLines(
   const takeBatch = async () => {
     if (batch.length === 0) return
     const done = await deps.database.transaction((trx) =>
-      takeBatchIn(trx, client, batch, { reading, now: deps.now() }),
+      takeBatchIn(trx, client, batch, { reading, now: deps.now(), isKnown }),
     )
     taken.added += done.added
     taken.changed += done.changed
@@ -209,17 +214,18 @@ function addTo(totals: Taken['totals'], line: ReportLine): void {
   totals.netCents = addCents(totals.netCents, line.netCents)
 }
 
-type Reading = { reading: string; now: Date }
+/** `isKnown`: the file was read before, completely. A newer one may have changed its movements since. */
+type Reading = { reading: string; now: Date; isKnown: boolean }
 
 /**
- * Finds the known movement of each line. Each movement matches one line of a file, so that two equal ones stay two. Columns that
- * a report does not have keep the value of another report.
+ * Finds the known movement of each line. Each movement matches one line of a file, so that two equal ones stay two. Columns
+ * that a report does not have keep the value of another report. Of a known file only orders that were found since are added.
  */
 async function takeBatchIn(
   trx: Trx,
   client: ClientName,
   lines: readonly ReportLine[],
-  { reading, now }: Reading,
+  { reading, now, isKnown }: Reading,
 ): Promise<{ added: number; changed: number; withoutOrder: number }> {
   await lockReportsOf(trx, client)
   const report = lines[0]?.report ?? 'settlement'
@@ -236,7 +242,11 @@ async function takeBatchIn(
     const orderId = orderOf(line) ?? row?.order_id ?? null
     if (orderId === null) withoutOrder += 1
     else orderIds.add(orderId)
-    const next = rowOf(client, line, row, orderId, { reading, now })
+    if (isKnown && !row) continue
+    const next =
+      isKnown && row
+        ? { ...row, order_id: row.order_id ?? orderId, last_updated_at: now }
+        : rowOf(client, line, row, orderId, { reading, now })
     if (!row) fresh.push(next)
     else if (contentOf(next) !== contentOf(row)) changed.push(next)
   }
@@ -261,6 +271,7 @@ function matchLines(
   const rounds: ((line: ReportLine, row: SettlementRow) => boolean)[] = [
     (line, row) => isSameTime(line, row) && isSameAmount(line, row),
     (line, row) => (line.at === null || row.at === null) && isSameAmount(line, row),
+    (line, row) => isSettlement(line) && isSameAmount(line, row),
     isSameTime,
   ]
   for (const fits of rounds) {
@@ -273,6 +284,11 @@ function matchLines(
     }
   }
   return meets
+}
+
+/** A payment is settled once, so one of equal amounts is the same movement whatever its time, such as that of another time zone. */
+function isSettlement({ report, type }: ReportLine): boolean {
+  return report === 'settlement' && type === 'SETTLEMENT'
 }
 
 function keyOf(sourceId: string, type: string): string {
@@ -298,7 +314,7 @@ function rowOf(
   line: ReportLine,
   row: SettlementRow | undefined,
   orderId: string | null,
-  { reading, now }: Reading,
+  { reading, now }: Pick<Reading, 'reading' | 'now'>,
 ): SettlementRow {
   return {
     id: row?.id ?? randomUUID(),
@@ -307,7 +323,11 @@ function rowOf(
     source_id: line.sourceId,
     type: line.type,
     detail: line.detail || (row?.detail ?? ''),
-    at: line.at ?? row?.at ?? null,
+    // Of a settlement in another time zone the first time stays.
+    at:
+      row && isSettlement(line) && isSameAmount(line, row)
+        ? (row.at ?? line.at)
+        : (line.at ?? row?.at ?? null),
     order_id: orderId,
     mp_order_id: line.mpOrderId ?? row?.mp_order_id ?? null,
     external_reference: line.externalReference ?? row?.external_reference ?? null,

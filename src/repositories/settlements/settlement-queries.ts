@@ -117,6 +117,21 @@ export async function findOrdersOfReport(
     .execute()
 }
 
+/** Whether a file with this content was read before, completely. */
+export async function isFileKnown(
+  db: Db,
+  { client, report, digest }: Pick<SettlementFileRow, 'client' | 'report' | 'digest'>,
+): Promise<boolean> {
+  const file = await db
+    .selectFrom('settlement_files')
+    .select('id')
+    .where('client', '=', client)
+    .where('report', '=', report)
+    .where('digest', '=', digest)
+    .executeTakeFirst()
+  return file !== undefined
+}
+
 /** Stores that a report was read. One with the same content counts as read again. Returns its row. */
 export async function keepSettlementFile(
   trx: Trx,
