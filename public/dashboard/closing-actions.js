@@ -122,7 +122,9 @@ export function askSign(app, closing) {
   ask({
     title: t('sign.title', { number }),
     content: () => [
-      html`<p>${t(`sign.${state}`, { count: lines.length })}</p>`,
+      html`<p>${t(`sign.${state}`, {
+        count: lines.filter(({ kind }) => kind !== 'dismissed').length,
+      })}</p>`,
       facts([
         [t('closings.place'), closing.caja_id ?? closing.sucursal_id],
         [t('closings.day'), calendarDay(closing.business_day)],

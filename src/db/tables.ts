@@ -8,6 +8,7 @@ import type { ChargeClass, Net } from '../domain/net-amount.ts'
 import type { OrderStatus, Payment, PaymentMethod, ProviderRefund } from '../domain/order.ts'
 import type { Role } from '../domain/permissions.ts'
 import type { PaymentRefund, ProviderCharge, ProviderFee } from '../domain/provider-payment.ts'
+import type { Who } from '../domain/who.ts'
 
 /** A jsonb column: read parsed, written as JSON text, because pg sends a JavaScript array as a PostgreSQL array. */
 type Json<T> = ColumnType<T, string, string>
@@ -385,6 +386,7 @@ export type OrphansTable = {
   settled_at: Date | null
   told_at: Date | null
   end_told_at: Date | null
+  settled_by: ColumnType<Who | null, string | null, string | null>
 }
 
 export type ChargebacksTable = {

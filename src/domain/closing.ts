@@ -1,4 +1,5 @@
 import type { StoredSum } from './money.ts'
+import type { Who } from './who.ts'
 
 /** The states of a closing: its time is not over, it is being compared, or it has its result. A signed one never changes. */
 export const closingStates = [
@@ -21,8 +22,14 @@ export const lineKinds = [
   'paid_late',
   'paid_less',
   'pending',
+  'dismissed',
 ] as const
 export type LineKind = (typeof lineKinds)[number]
+
+/** Whether a line is a difference: a `pending` one may still agree, and a person explained a `dismissed` one. */
+export function isDifference({ kind }: { kind: LineKind }): boolean {
+  return kind !== 'pending' && kind !== 'dismissed'
+}
 
 /** One side of a charge. `cents` is null when the provider's amount cannot be read. `at` is ISO 8601. */
 export type LineSide = {
@@ -34,6 +41,9 @@ export type LineSide = {
   at: string
 }
 
+/** A person's word that an unclaimed payment needs no order. `by` is null where it is not known. `at` is ISO 8601. */
+export type Dismissal = { by: Who | null; reason: string; at: string }
+
 export type ClosingLine = {
   kind: LineKind
   orderId: string | null
@@ -43,6 +53,8 @@ export type ClosingLine = {
   there: LineSide | null
   /** Of a late payment: the order that was charged instead. Absent in lines from before this was stored. */
   insteadOrderId?: string | null
+  /** Of a `dismissed` line. */
+  dismissed?: Dismissal
 }
 
 type SideTotals = { count: number; cents: StoredSum; refundedCents: StoredSum }

@@ -12,7 +12,7 @@ import {
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, readOrder, sandboxCall, type Till } from '../support/till.ts'
-import { close, openClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
+import { close, openClosing, readClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -223,6 +223,33 @@ test('a dismissed payment stays dismissed, with its reason in the audit log', as
   ])
   await watchAfter(service, 5 * 60_000)
   expect((await orphansOf(till)).total).toBe(1)
+})
+
+test('a dismissed payment is an explained line of its closing, which agrees', async () => {
+  const { till, paymentId, id } = await withOrphan('explained')
+  const before = await close(service, till)
+  expect([before.state, before.lines[0].kind]).toEqual(['differs', 'missing_here'])
+  await settle(till, id, 'dismiss')
+  await service.paymentWatch.watchOnce()
+  const after = await readClosing(service, till, before.id)
+  expect(after).toMatchObject({ state: 'agreed', next_check_at: null })
+  expect(after.lines).toMatchObject([
+    {
+      kind: 'dismissed',
+      payment_id: paymentId,
+      action: 'none',
+      dismissed: { by: { kind: 'key' }, reason: 'por prueba' },
+      message: expect.stringContaining('por prueba'),
+    },
+  ])
+  const { closings } = (await call(service, { url: '/closings', token: till.key })).json()
+  expect(closings).toMatchObject([{ id: before.id, differences: 0 }])
+  const signed = await call(service, {
+    method: 'POST',
+    url: `/closings/${before.id}/sign`,
+    token: till.key,
+  })
+  expect(signed.json()).toMatchObject({ state: 'signed', result: 'agreed' })
 })
 
 test('of two people who settle one payment together one succeeds', async () => {

@@ -119,6 +119,7 @@ export const closings = {
   'difference.paid_late': 'late payment',
   'difference.paid_less': 'paid less',
   'difference.pending': 'no outcome yet',
+  'difference.dismissed': 'dismissed',
   'line.payment': 'Payment {payment}',
   'line.notHere': 'There is no charge',
   'line.notThere': 'Does not have this payment',
@@ -130,6 +131,7 @@ export const closings = {
   'lineAction.correct_medium': 'Correct the means of payment in the system',
   'lineAction.correct_box': 'Count it at the box of the sale',
   'lineAction.wait': 'Wait',
+  'lineAction.none': 'Nothing to do',
   'count.title': 'Close {place}',
   'count.text':
     'Count the receipts by means of payment, before you look at what the system says. Then every charge is compared with Mercado Pago.',

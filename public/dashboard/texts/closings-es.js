@@ -118,6 +118,7 @@ export const closings = {
   'difference.paid_late': 'pago tardío',
   'difference.paid_less': 'pago de menos',
   'difference.pending': 'sin resultado',
+  'difference.dismissed': 'descartado',
   'line.payment': 'Pago {payment}',
   'line.notHere': 'No hay cobro',
   'line.notThere': 'No tiene este pago',
@@ -129,6 +130,7 @@ export const closings = {
   'lineAction.correct_medium': 'Corregir el medio en el sistema',
   'lineAction.correct_box': 'Contarlo en la caja de la venta',
   'lineAction.wait': 'Esperar',
+  'lineAction.none': 'No hay nada que hacer',
   'count.title': 'Cerrar {place}',
   'count.text':
     'Contá los comprobantes por medio de pago, antes de mirar lo que dice el sistema. Después se compara cada cobro con Mercado Pago.',

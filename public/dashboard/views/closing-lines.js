@@ -15,6 +15,7 @@ const urgency = {
   other_medium: 5,
   other_box: 6,
   pending: 7,
+  dismissed: 8,
 }
 
 /** What differs, line by line: both sides, the sentence for the cashier, and where something is done about it. */
@@ -31,7 +32,7 @@ export function differenceList(app, lines) {
 
 function difference(app, line) {
   const { kind, external_reference: reference, payment_id: payment, here, there, message } = line
-  const tone = kind === 'pending' ? 'info' : 'bad'
+  const tone = kind === 'pending' || kind === 'dismissed' ? 'info' : 'bad'
   return html`<li class="difference ${tone}">
     <p class="difference-head">
       ${badge(tone, word('difference', kind))}

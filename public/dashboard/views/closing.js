@@ -146,7 +146,7 @@ function verdict({ state, result, reason, totals: sums, lines }) {
     )
   }
   if (end !== 'differs') return null
-  const wrong = lines.filter(({ kind }) => kind !== 'pending').length
+  const wrong = lines.filter(({ kind }) => kind !== 'pending' && kind !== 'dismissed').length
   const told = state === 'signed' ? 'verdict.signedDiffers' : 'verdict.differs'
   const text = wrong === 0 ? t('verdict.countedOtherwise') : count(told, wrong)
   return note('bad', html`<p class="strong">${text}</p>`)

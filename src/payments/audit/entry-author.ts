@@ -1,12 +1,7 @@
-import type { Db } from '../../db/database.ts'
-import { listKeysById } from '../../repositories/api-keys/api-key-queries.ts'
-
-/** Who did something, by a name that people know. */
-export type Who = {
-  kind: 'person' | 'key' | 'administrator' | 'service'
-  /** Of a person, or the description or mask of a key; null for the others. */
-  name: string | null
-}
+import type { Db, Trx } from '../../db/database.ts'
+import type { Who } from '../../domain/who.ts'
+import { findKeyById, listKeysById } from '../../repositories/api-keys/api-key-queries.ts'
+import type { Actor } from '../deps.ts'
 
 /** What an entry of the audit log says of who it was. */
 type WrittenEntry = { ip_address: string | null; metadata: Record<string, unknown> }
@@ -27,6 +22,17 @@ export async function createAuthorOf(
     if (address === null || isText(by)) return { kind: 'service', name: null }
     return { kind: 'administrator', name: null }
   }
+}
+
+/** Who makes a request. */
+export async function whoIs(
+  db: Db | Trx,
+  { person, keyId }: Pick<Actor, 'person' | 'keyId'>,
+): Promise<Who> {
+  if (person) return { kind: 'person', name: person.name }
+  if (keyId === undefined) return { kind: 'administrator', name: null }
+  const key = await findKeyById(db, keyId)
+  return { kind: 'key', name: key ? (key.description ?? key.key_mask) : null }
 }
 
 function isText(value: unknown): value is string {

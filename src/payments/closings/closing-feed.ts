@@ -1,5 +1,6 @@
 import type { Db } from '../../db/database.ts'
 import { type ChangeFeed, changePositionOf, positionBehind } from '../../domain/change-feed.ts'
+import { isDifference } from '../../domain/closing.ts'
 import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
 import {
   type ChangedClosing,
@@ -42,7 +43,7 @@ function describe(closing: ChangedClosing): Record<string, unknown> {
     provider_amount: there && pointFromCents(there.cents),
     refunded: here && pointFromCents(here.refundedCents),
     net: net === null ? null : signedPointFromCents(net),
-    differences: closing.lines.filter(({ kind }) => kind !== 'pending').length,
+    differences: closing.lines.filter(isDifference).length,
     pending: closing.lines.filter(({ kind }) => kind === 'pending').length,
     amendments: closing.amendments,
     amended_result: closing.amended_result,

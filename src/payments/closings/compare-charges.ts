@@ -1,9 +1,11 @@
-import type {
-  ClosingLine,
-  ClosingResult,
-  ClosingTotals,
-  LineKind,
-  LineSide,
+import {
+  type ClosingLine,
+  type ClosingResult,
+  type ClosingTotals,
+  type Dismissal,
+  isDifference,
+  type LineKind,
+  type LineSide,
 } from '../../domain/closing.ts'
 import { addCents } from '../../domain/money.ts'
 import { endedUnpaid, refundWords, wentThrough } from '../../domain/order-state.ts'
@@ -84,8 +86,10 @@ export function compareCharges(input: {
   cajaId: string | null
   sucursalId: string
   declared: Readonly<Record<string, number>>
+  /** By the number of the payment. */
+  dismissed?: ReadonlyMap<string, Dismissal>
 }): Comparison {
-  const { span, cajaId, sucursalId, declared } = input
+  const { span, cajaId, sucursalId, declared, dismissed = new Map<string, Dismissal>() } = input
   const isNow = (at: Date) => at >= span.from && at < span.to
   const lines: ClosingLine[] = []
   const charges: PairedCharge[] = []
@@ -150,7 +154,9 @@ export function compareCharges(input: {
       count.pair(null, [their])
       charges.push({ our: null, theirs: [their] })
     }
-    lines.push(lineOf(isMoney ? 'missing_here' : 'pending', null, their))
+    const dismissal = isMoney ? dismissed.get(their.payment_id) : undefined
+    const kind = dismissal ? 'dismissed' : isMoney ? 'missing_here' : 'pending'
+    lines.push({ ...lineOf(kind, null, their), ...(dismissal && { dismissed: dismissal }) })
   }
   lines.sort((a, b) => timeOf(a).localeCompare(timeOf(b)))
   const totals = count.totals()
@@ -161,10 +167,10 @@ function timeOf({ here, there }: ClosingLine): string {
   return (there ?? here)?.at ?? ''
 }
 
-/** Agreed only when nothing is open and nothing differs, the declared count included. */
+/** Agreed only when nothing is open and nothing differs without an explanation, the declared count included. */
 function resultOf(lines: readonly ClosingLine[], totals: ClosingTotals): ClosingResult {
-  if (lines.some(({ kind }) => kind !== 'pending')) return 'differs'
-  if (lines.length > 0) return 'unverified'
+  if (lines.some(isDifference)) return 'differs'
+  if (lines.some(({ kind }) => kind === 'pending')) return 'unverified'
   const isCountedAlike = totals.media.every(
     ({ declaredCents, here }) => declaredCents === null || declaredCents === here.cents,
   )

@@ -6,6 +6,7 @@ import { type ChargesQuery, readCharges } from '../../repositories/closings/clos
 import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
 import { findChargedInstead } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
+import { listDismissals } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { type Comparison, compareCharges, type OurCharge } from './compare-charges.ts'
 
 /** The charges that a closing compares. */
@@ -53,6 +54,11 @@ export async function compareClosing(
     cajaId: closing.caja_id,
     sucursalId: closing.sucursal_id,
     declared: closing.declared,
+    dismissed: await listDismissals(
+      db,
+      closing.client,
+      payments.flatMap(({ order_id, payment_id }) => (order_id === null ? [payment_id] : [])),
+    ),
   })
   return { ...comparison, isOfOneAccount }
 }

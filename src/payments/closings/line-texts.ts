@@ -1,4 +1,5 @@
 import type { ClosingLine, LineKind } from '../../domain/closing.ts'
+import { fillSentence } from '../../domain/fill-sentence.ts'
 import type { Language } from '../../domain/language.ts'
 
 /** What a person should do about a line; a till may show its own text for each. */
@@ -9,6 +10,7 @@ export const lineActions = [
   'correct_medium',
   'correct_box',
   'wait',
+  'none',
 ] as const
 type LineAction = (typeof lineActions)[number]
 
@@ -61,13 +63,28 @@ const texts: Record<LineKind, { action: LineAction } & Record<Language, string>>
     en: 'The result is not known yet. Do not charge again: wait, the service repeats the closing.',
     pt: 'Ainda não se sabe como termina. Não cobre de novo: espere, o fechamento se repete sozinho.',
   },
+  dismissed: {
+    action: 'none',
+    es: 'Este pago no necesita una venta[, según {who}]: {reason}. No cuenta como diferencia.',
+    en: 'This payment needs no sale[, says {who}]: {reason}. It does not count as a difference.',
+    pt: 'Este pagamento não precisa de uma venda[, segundo {who}]: {reason}. Não conta como diferença.',
+  },
+}
+
+const administrators: Record<Language, string> = {
+  es: 'el administrador',
+  en: 'the administrator',
+  pt: 'o administrador',
 }
 
 /** The sentence of a line, and what to do. */
 export function adviseOnLine(
-  { kind }: Pick<ClosingLine, 'kind'>,
+  { kind, dismissed }: Pick<ClosingLine, 'kind' | 'dismissed'>,
   language: Language,
 ): { message: string; action: LineAction } {
   const text = texts[kind]
-  return { message: text[language], action: text.action }
+  const by = dismissed?.by
+  const who = by?.kind === 'administrator' ? administrators[language] : (by?.name ?? undefined)
+  const reason = dismissed?.reason.trim().replace(/\.$/, '')
+  return { message: fillSentence(text[language], { who, reason }), action: text.action }
 }

@@ -1,11 +1,12 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
+import type { Who } from '../../domain/who.ts'
 import { listActivityOfOrder } from '../../repositories/audit/activity-queries.ts'
 import { listOperations } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { listOrderCalls, listOrderEvents } from '../../repositories/orders/timeline-queries.ts'
 import { listWebhooksOfOrder } from '../../repositories/webhooks/webhook-log.ts'
-import { createAuthorOf, type Who } from '../audit/entry-author.ts'
+import { createAuthorOf } from '../audit/entry-author.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { requireOrder } from './read.ts'
 

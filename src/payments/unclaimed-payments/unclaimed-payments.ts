@@ -6,6 +6,7 @@ import { receivedStatuses } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isRefundUnderWay } from '../../errors/money-outcome.ts'
 import { asAppError, orderIdOfPayment } from '../../provider/provider.ts'
+import { compareAgain } from '../../repositories/closings/closing-queries.ts'
 import { insertOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import { insertOrderEvent } from '../../repositories/orders/timeline-queries.ts'
 import {
@@ -26,6 +27,7 @@ import {
   settleOrphan,
 } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import { whoIs } from '../audit/entry-author.ts'
 import { callForShop, type Shop } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { type RequestContext, serviceActor, serviceContext } from '../operations/request-context.ts'
@@ -115,6 +117,7 @@ async function note(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<voi
     settled_at: null,
     told_at: null,
     end_told_at: null,
+    settled_by: null,
   }
   const kept = await deps.database.transaction(async (trx) => {
     if (!(await insertOrphan(trx, orphan))) return undefined
@@ -184,8 +187,15 @@ export async function dismissOrphan(
       const now = (await lockOrphan(trx, client, id)) as OrphanRow
       if (now.state === 'dismissed') return { orphan: now, order: undefined }
       if (now.state !== 'open') throw new AppError('ORPHAN_SETTLED')
-      const end = { state: 'dismissed' as const, reason, order_id: null, settled_at: deps.now() }
+      const end = {
+        state: 'dismissed' as const,
+        reason,
+        order_id: null,
+        settled_at: deps.now(),
+        settled_by: await whoIs(trx, actor),
+      }
       await settleOrphan(trx, now, end)
+      await compareAgain(trx, now, end.settled_at)
       await recordSuccess(deps, trx, entry)
       return { orphan: { ...now, ...end }, order: await endSurplus(deps, trx, now) }
     })
@@ -264,8 +274,15 @@ async function endAdopted(
   reason: string,
   entry: ReturnType<typeof entryOf>,
 ): Promise<OrphanRow> {
-  const end = { state: 'adopted' as const, reason, order_id: order.id, settled_at: deps.now() }
+  const end = {
+    state: 'adopted' as const,
+    reason,
+    order_id: order.id,
+    settled_at: deps.now(),
+    settled_by: await whoIs(trx, entry.actor),
+  }
   await settleOrphan(trx, orphan, end)
+  await compareAgain(trx, orphan, end.settled_at)
   await linkPayment(trx, orphan, order.id, end.settled_at)
   await updateNetAmounts(trx, [order.id])
   await endSurplus(deps, trx, orphan)
@@ -363,7 +380,8 @@ async function endRefunded(
     const now = (await lockOrphan(trx, client, id)) as OrphanRow
     if (now.state !== 'adopted') return now
     const settled_at = deps.now()
-    const end = { state: 'refunded' as const, reason, order_id: now.order_id, settled_at }
+    const { order_id, settled_by } = now
+    const end = { state: 'refunded' as const, reason, order_id, settled_at, settled_by }
     await settleOrphan(trx, now, end)
     await recordSuccess(deps, trx, entryOf(now, 'orphan.refunded', actor, reason))
     return { ...now, ...end }

@@ -299,6 +299,29 @@ export async function signClosing(
   return signed?.result ?? undefined
 }
 
+/** Makes closings due that have a result with this payment, and are not signed. */
+export async function compareAgain(
+  trx: Trx,
+  payment: {
+    client: ClientName
+    caja_id: string | null
+    sucursal_id: string | null
+    sold_at: Date
+  },
+  now: Date,
+): Promise<void> {
+  const { client, caja_id: cajaId, sucursal_id: storeId, sold_at: soldAt } = payment
+  await trx
+    .updateTable('closings')
+    .set({ next_check_at: now })
+    .where('client', '=', client)
+    .where('place', 'in', [`caja:${cajaId}`, `sucursal:${storeId}`])
+    .where('from_at', '<=', soldAt)
+    .where('to_at', '>', soldAt)
+    .where('state', 'in', ['differs', 'unverified'])
+    .execute()
+}
+
 /** Postpones closings that cannot be checked, since their clients are not connected. */
 export async function markUnreachable(db: Db, now: Date, nextCheckAt: Date): Promise<void> {
   await sql`

@@ -1,7 +1,9 @@
 import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
+import { json } from '../../db/statements.ts'
 import type { OrphansTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import type { Dismissal } from '../../domain/closing.ts'
 import { receivedStatuses } from '../../domain/order-state.ts'
 import type { StoresSeen } from '../../domain/permissions.ts'
 import { isUuid } from '../../domain/uuid.ts'
@@ -102,7 +104,7 @@ export async function countOpenOrphans(
 export async function insertOrphan(trx: Trx, row: OrphanRow): Promise<boolean> {
   const result = await trx
     .insertInto('orphans')
-    .values(row)
+    .values({ ...row, settled_by: null })
     .onConflict((conflict) => conflict.columns(['client', 'payment_id']).doNothing())
     .executeTakeFirst()
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n
@@ -174,14 +176,43 @@ export async function findAdoptedAs(
 export async function settleOrphan(
   trx: Trx,
   { client, id }: Pick<OrphanRow, 'client' | 'id'>,
-  end: Pick<OrphanRow, 'state' | 'reason' | 'order_id' | 'settled_at'>,
+  {
+    settled_by,
+    ...end
+  }: Pick<OrphanRow, 'state' | 'reason' | 'order_id' | 'settled_at' | 'settled_by'>,
 ): Promise<void> {
   await trx
     .updateTable('orphans')
-    .set(end)
+    .set({ ...end, settled_by: settled_by && json(settled_by) })
     .where('client', '=', client)
     .where('id', '=', id)
     .execute()
+}
+
+/** The dismissed ones of these payments, by the number of the payment. */
+export async function listDismissals(
+  db: Db,
+  client: ClientName,
+  paymentIds: readonly string[],
+): Promise<Map<string, Dismissal>> {
+  if (paymentIds.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('orphans')
+    .select(['payment_id', 'reason', 'settled_at', 'found_at', 'settled_by'])
+    .where('client', '=', client)
+    .where('state', '=', 'dismissed')
+    .where(sql<boolean>`payment_id = any(${[...paymentIds]}::text[])`)
+    .execute()
+  return new Map(
+    rows.map((row) => [
+      row.payment_id,
+      {
+        by: row.settled_by,
+        reason: row.reason ?? '',
+        at: (row.settled_at ?? row.found_at).toISOString(),
+      },
+    ]),
+  )
 }
 
 export async function listOrphans(

@@ -105,7 +105,10 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         to: query.to?.slice(0, 10),
       })
       return {
-        closings: rows.map((row) => ({ ...viewClosing(row), differences: row.lines.length })),
+        closings: rows.map((row) => ({
+          ...viewClosing(row),
+          differences: row.lines.filter(({ kind }) => kind !== 'dismissed').length,
+        })),
         total,
       }
     },

@@ -3,6 +3,7 @@ import { closingStates, lineKinds } from '../../domain/closing.ts'
 import { languages } from '../../domain/language.ts'
 import { fieldMessage } from '../../errors/field-reasons.ts'
 import { lineActions } from '../../payments/closings/line-texts.ts'
+import { Who } from '../audit/activity-schemas.ts'
 import {
   ClientQuery,
   ErpId,
@@ -106,6 +107,10 @@ const Line = z
       .uuid()
       .nullable()
       .describe('Of a late payment: the order that was charged instead, where one is found'),
+    dismissed: z
+      .object({ by: Who.nullable(), reason: z.string(), at: Timestamp })
+      .nullable()
+      .describe('Of a payment that needs no order: who said so, and why'),
     message: z.string().describe('For the cashier; language by Accept-Language (es, en, pt)'),
     action: z.enum(lineActions),
   })
@@ -151,6 +156,7 @@ const exampleLine = {
   here: null,
   there: exampleSide,
   charged_instead: null,
+  dismissed: null,
   message:
     'Mercado Pago tiene este cobro y acá no figura. Buscá la venta: registrala o devolvé el dinero.',
   action: 'adopt_or_refund' as const,
@@ -256,7 +262,10 @@ export const ClosingResponse = z
 export const ClosingsResponse = z
   .object({
     closings: z.array(
-      z.object({ ...closingFields, differences: z.number().describe('Lines of the closing') }),
+      z.object({
+        ...closingFields,
+        differences: z.number().describe('Lines of the closing, without dismissed payments'),
+      }),
     ),
     total: z.number(),
   })

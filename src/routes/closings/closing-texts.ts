@@ -53,6 +53,7 @@ const spanish = {
     paid_late: 'pago tardío',
     paid_less: 'pago de menos',
     pending: 'sin resultado',
+    dismissed: 'descartado',
   },
   states: {
     open: 'abierto',
@@ -125,6 +126,7 @@ export const closingTexts: Record<Language, Words> = {
       paid_late: 'paid late',
       paid_less: 'paid less',
       pending: 'no result yet',
+      dismissed: 'dismissed',
     },
     states: {
       open: 'open',
@@ -187,6 +189,7 @@ export const closingTexts: Record<Language, Words> = {
       paid_late: 'pagamento tardio',
       paid_less: 'pago a menos',
       pending: 'sem resultado',
+      dismissed: 'descartado',
     },
     states: {
       open: 'aberto',

@@ -51,6 +51,7 @@ function viewLine(line: ClosingLine, language: Language): LineView {
     here: viewSide(line.here),
     there: viewSide(line.there),
     charged_instead: line.insteadOrderId ?? null,
+    dismissed: line.dismissed ?? null,
     ...adviseOnLine(line, language),
   }
 }
