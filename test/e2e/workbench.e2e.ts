@@ -49,6 +49,21 @@ beforeAll(async () => {
       WOO_BASIC: basic,
     },
     files: {
+      // biome-ignore-start lint/suspicious/noTemplateCurlyInString: references of the connections
+      'connections.yaml': JSON.stringify({
+        version: 1,
+        connections: {
+          'erp-base': { type: 'sql', driver: 'postgres', url: '${env:ERP_DB_URL}' },
+          woocommerce: {
+            type: 'http',
+            url: '${env:WOO_URL}/wp-json/wc/v3',
+            headers: { authorization: 'Basic ${env:WOO_BASIC}' },
+            allowPrivateNetwork: true,
+          },
+          archivos: { type: 'folder', path: '${env:DIR}' },
+        },
+      }),
+      // biome-ignore-end lint/suspicious/noTemplateCurlyInString: references of the connections
       'prices.flow.yaml': jsonFlow('prices', target.url, { description: 'first' }),
       'prices.json': [{ id: 'A-1', price: 1 }],
     },
@@ -90,9 +105,11 @@ test.skipIf(!postgres)(
     await page.getByLabel('Name of the flow').fill('tienda')
     await button(page, 'Start').click()
     await expectText(editor(page), 'name: tienda')
-    // The template is for SQL Server, and the shop stands on the public internet.
-    await writeOver(page, 'driver: mssql', 'driver: postgres')
-    await writeOver(page, 'pollInterval', 'pollInterval: 1m\nallowPrivateNetwork: true')
+    const connections = page.getByRole('region', { name: 'Connections' })
+    await connections.locator('li', { hasText: 'woocommerce' }).getByText('Try').click()
+    await expectText(connections, 'The address answers with HTTP')
+    await connections.locator('li', { hasText: 'erp-base' }).getByText('Try').click()
+    await expectText(connections, 'The database answers')
     await button(page, 'Dry run').click()
     const report = page.getByRole('region', { name: 'What would be sent' })
     await expectText(report, '2 records read.')
@@ -149,6 +166,23 @@ test('a file that was changed meanwhile is not overwritten; an earlier version c
   await button(page, 'Save and use').click()
   await expect.poll(() => readFile(file, 'utf8')).not.toContain('# third')
   opened?.expectQuiet(/409/)
+})
+
+test('a definition with an address of its own is refused with what to write instead; connections are completed', async () => {
+  const page = await open('#/workbench?template=csv-drop&name=propia')
+  await writeOver(page, 'connection: erp-archivos', 'connection: ')
+  await page
+    .locator('.cm-line', { hasText: /connection: $/ })
+    .first()
+    .click()
+  await page.keyboard.press('End')
+  await page.keyboard.press('Control+Space')
+  await expectText(page.locator('.cm-tooltip-autocomplete'), 'archivos')
+  await page.keyboard.press('Escape')
+  await writeOver(page, 'connection:', 'url: http://127.0.0.1:9/')
+  await expectText(page.locator('.bench .problems'), 'must use a connection')
+  expect((await page.content()).includes(basic)).toBe(false)
+  opened?.expectQuiet()
 })
 
 test('by keyboard alone: keys are completed, findings reached, and Tab leaves the editor', async () => {

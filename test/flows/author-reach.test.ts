@@ -596,6 +596,65 @@ test('connections are listed without credentials, and tried by who may save', as
   expect((await post('/flow-connections/shop/test', {}, viewer)).statusCode).toBe(403)
 })
 
+test('a flow that moves to a connection asks nothing; a connection that leads elsewhere asks once for all its flows', async () => {
+  const names = ['moved1', 'moved2']
+  const admin = as(author)
+  const sent = (to: TestTarget, name: string) =>
+    to.received.filter(({ path }) => path.endsWith(`/${name}/1`)).length
+  for (const name of names) {
+    await flows.write(`erp/${name}.json`, [{ id: '1' }])
+    const own = connectedFlow(name, {
+      ...{ startPaused: false, allowPrivateNetwork: true },
+      source: {
+        type: 'file',
+        path: join(flows.dir, `erp/${name}.json`),
+        format: 'json',
+        settle: '0s',
+      },
+      ...destinations({
+        ...http({ method: 'PUT', url: `${shop.url}/api/${name}/{pk}` }),
+        connection: undefined,
+      }),
+    })
+    await flows.write(`${name}.flow.yaml`, own)
+  }
+  await flows.call('POST', '/flows/reload', admin)
+  const syncAll = async () => {
+    for (const name of names) await flows.call('POST', `/sync/${name}`, admin)
+    await flows.delivered()
+  }
+  await syncAll()
+  expect(names.map((name) => sent(shop, name))).toEqual([1, 1])
+  for (const name of names) {
+    await flows.write(`${name}.flow.yaml`, connectedFlow(name, { startPaused: false }))
+  }
+  expect((await flows.call('POST', '/flows/reload', admin)).json().problems).toEqual([])
+  await syncAll()
+  const status = (await flows.call('GET', '/flows/status', admin)).json()
+  expect(names.map((name) => [status[name].paused, sent(shop, name)])).toEqual([
+    [false, 1],
+    [false, 1],
+  ])
+
+  const before = await readFile(join(flows.dir, 'connections.yaml'), 'utf8')
+  await flows.write('connections.yaml', before.replaceAll(`${shop.url}/api`, `${other.url}/api`))
+  await flows.call('POST', '/flows/reload', admin)
+  await syncAll()
+  const asking = async () =>
+    (await flows.call('GET', '/flow-connections', admin))
+      .json()
+      .connections.find((one: Definition) => one.name === 'shop').asking
+  expect(await asking()).toEqual(names)
+  expect(names.map((name) => sent(other, name))).toEqual([0, 0])
+  const approved = await post('/flow-connections/shop/approve', {})
+  expect(approved.json()).toEqual({ name: 'shop', flows: names })
+  await syncAll()
+  expect([await asking(), names.map((name) => sent(other, name))]).toEqual([[], [1, 1]])
+  expect((await post('/flow-connections/shop/approve', {}, viewer)).statusCode).toBe(403)
+  await flows.write('connections.yaml', before)
+  for (const name of names) await flows.remove(`${name}.flow.yaml`)
+})
+
 test('a wrong connection stops the flows that use it, and no others', async () => {
   const before = await readFile(join(flows.dir, 'connections.yaml'), 'utf8')
   const { connections } = JSON.parse(before)

@@ -94,6 +94,10 @@ export const workbench = {
   'whyReadOnly.link': 'The file is a link: change the file that it leads to.',
   'bench.find': 'Find a file or flow',
   'bench.noMatch': 'No file fits',
+  'connections.approve': 'Send all to the new place',
+  'connections.approveText':
+    '{name} leads to another place. Each of these flows sends all its items there: {flows}.',
+  'connections.asking': 'It leads to another place. These flows wait: {flows}.',
   'connections.fails': 'does not work',
   'connections.hint':
     'Write connection: and the name. An administrator changes this list in CONNECTIONS_FILE.',

@@ -95,6 +95,10 @@ export const workbench = {
   'whyReadOnly.link': 'El archivo es un enlace: cambiá el archivo al que lleva.',
   'bench.find': 'Buscar un archivo o flujo',
   'bench.noMatch': 'Ningún archivo coincide',
+  'connections.approve': 'Mandar todo al lugar nuevo',
+  'connections.approveText':
+    '{name} lleva a otro lugar. Cada uno de estos flujos manda ahí todos sus artículos: {flows}.',
+  'connections.asking': 'Lleva a otro lugar. Estos flujos esperan: {flows}.',
   'connections.fails': 'no anda',
   'connections.hint':
     'Escribí connection: y el nombre. Un administrador cambia esta lista en CONNECTIONS_FILE.',

@@ -1,3 +1,4 @@
+import { ask } from '../../shared/dialog.js'
 import { code, name } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
@@ -30,6 +31,19 @@ export function createConnections(app) {
     app.redraw()
   }
 
+  const approve = ({ name: of, asking }) =>
+    ask({
+      title: t('connections.approve'),
+      content: () =>
+        html`<p>${t('connections.approveText', { name: of, flows: asking.join(', ') })}</p>`,
+      confirm: t('connections.approve'),
+      danger: true,
+      async run() {
+        await app.api.post(`/flow-connections/${encodeURIComponent(of)}/approve`, { body: {} })
+        app.reload()
+      },
+    })
+
   /** The schema with the names that each kind of part can use, for completions. */
   function named(schema) {
     const names = list.map((one) => one.name)
@@ -42,7 +56,8 @@ export function createConnections(app) {
     if (list.length === 0) {
       return panel(t('connections.title'), html`<p>${t('connections.none')}</p>`)
     }
-    const rows = list.map(({ name: of, type, place }) => {
+    const rows = list.map((one) => {
+      const { name: of, type, place, asking } = one
       const result = tried.get(of)
       return html`<li>
         <span class="clip">${code(of)} ${word('connections.type', type)} <span class="soft">${name(place)}</span></span>
@@ -55,6 +70,12 @@ export function createConnections(app) {
           })}
         </span>
         ${!result || result.busy ? null : html`<p class="small clip">${name(result.message)}</p>`}
+        ${
+          asking.length === 0
+            ? null
+            : html`<p class="small">${t('connections.asking', { flows: asking.join(', ') })}</p>
+                ${smallRunButton(app, { text: t('connections.approve'), onclick: () => approve(one) })}`
+        }
       </li>`
     })
     return panel(t('connections.title'), html`<ul class="plain-list items">${rows}</ul>`, {

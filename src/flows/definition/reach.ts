@@ -6,13 +6,16 @@ export type Reach = {
   privateHosts: readonly string[]
   /** The named folder of the source (`source`) and of destinations by name. A part without one may use any folder. */
   folders: Readonly<Record<string, string>>
-  /** The source and destinations whose requests stay below the address of a connection, whatever an item holds. */
-  connected: readonly string[]
+  /**
+   * The connection of the source (`source`) and of destinations by name. Requests of these stay below its address, whatever
+   * an item holds.
+   */
+  connections: Readonly<Record<string, string>>
   /** Folders of the service. No flow reads or writes a file in them. */
   forbidden: readonly string[]
 }
 
-export const emptyReach: Reach = { privateHosts: [], folders: {}, connected: [], forbidden: [] }
+export const emptyReach: Reach = { privateHosts: [], folders: {}, connections: {}, forbidden: [] }
 
 /** Ports that an address means when it has none. */
 export const portsOfSchemes: Readonly<Record<string, string>> = {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { FlowProblemView } from '../control/control-service-types.ts'
 import { hasOwnPlaces } from './browser-edits.ts'
 import { definitionHash } from './definition-hash.ts'
@@ -63,9 +64,6 @@ function readFlow(
     return refuse([{ key: '', line: 1, column: 1, why: { code } }])
   }
   const connected = useConnections(yaml.value, connections)
-  if (connected.findings.length > 0) {
-    return refuse(connected.findings.map((finding) => placed(finding, yaml)))
-  }
   const parsed = schema.safeParse(connected.value)
   const flow = parsed.success
     ? {
@@ -73,9 +71,13 @@ function readFlow(
         reach: { ...connected.reach, forbidden: context.own?.folders ?? [] },
       }
     : undefined
-  const findings = flow
+  const others = flow
     ? ruleFindings(flow, context)
     : schemaFindings(parsed.error?.issues ?? [], connected.value)
+  // Without its connection, a part lacks keys for this reason alone.
+  const isOfUnconnected = ({ path }: PathFinding) =>
+    connected.findings.some(({ path: at }) => isDeepStrictEqual(partOf(at), partOf(path)))
+  const findings = [...connected.findings, ...others.filter((finding) => !isOfUnconnected(finding))]
   if (!flow || findings.length > 0) {
     const removed = removedFindings(yaml.value)
     const all = [...removed, ...besideRemoved(findings, removed)]
@@ -92,6 +94,12 @@ function readFlow(
     },
     placeOf: yaml.placeOf,
   }
+}
+
+/** The source, one destination or one receiver of alerts that a path leads into. */
+function partOf(path: Path): Path {
+  const lengths: Readonly<Record<string, number>> = { destinations: 2, alerts: 3 }
+  return path.slice(0, lengths[String(path[0])] ?? 1)
 }
 
 /** A finding with its position in the file. */

@@ -59,7 +59,7 @@ export function useConnections(file: unknown, { byName, unusable }: Connections)
   const made = new Map<string, Path>()
   const privateHosts = new Set<string>()
   const folders: Record<string, string> = {}
-  const connected: string[] = []
+  const connections: Record<string, string> = {}
   const report = (path: Path, why: PathFinding['why'], isKey = false) => {
     findings.push({ path, why, ...(isKey && { isKey }) })
   }
@@ -189,7 +189,7 @@ export function useConnections(file: unknown, { byName, unusable }: Connections)
     }
     const connection = find(part, at, [needed])
     if (!connection) return part
-    connected.push(key)
+    connections[key] = connection.name
     switch (needed) {
       case 'http':
         return httpPart(part, at, connection, at[0] === 'source')
@@ -224,7 +224,7 @@ export function useConnections(file: unknown, { byName, unusable }: Connections)
   return {
     value,
     findings,
-    reach: { ...emptyReach, privateHosts: [...privateHosts].sort(), folders, connected },
+    reach: { ...emptyReach, privateHosts: [...privateHosts].sort(), folders, connections },
     writtenAt: (path) => {
       for (let length = path.length; length > 0; length -= 1) {
         const from = made.get(pathKey(path.slice(0, length)))

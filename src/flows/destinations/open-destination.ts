@@ -27,7 +27,7 @@ export function openDestination(
         grants: context.grants,
         usedBy: { flow: context.flow.name ?? '', destination: definition.name },
         now: context.now,
-        staysBelow: context.flow.reach.connected.includes(definition.name),
+        staysBelow: definition.name in context.flow.reach.connections,
       })
     case 'sql':
       return openSqlDestination(definition, {

@@ -111,13 +111,24 @@ export const ConnectionsResponse = z
         place: z
           .string()
           .describe('Where it leads, without credentials: host and database, address, or folder'),
+        asking: z
+          .array(z.string())
+          .describe(
+            'Flows that wait for an answer, because it leads their destinations to another place',
+          ),
       }),
     ),
   })
   .meta({
     id: 'FlowConnections',
-    example: { connections: [{ name: 'archivos', type: 'folder', place: '/srv/erp' }] },
+    example: {
+      connections: [{ name: 'archivos', type: 'folder', place: '/srv/erp', asking: [] }],
+    },
   })
+
+export const ConnectionApprovedResponse = z
+  .object({ name: z.string(), flows: z.array(z.string()).describe('The flows that go on') })
+  .meta({ id: 'FlowConnectionApproved', example: { name: 'archivos', flows: ['articulos'] } })
 
 export const ConnectionTestResponse = z
   .object({

@@ -4,6 +4,7 @@ import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Language } from '../../domain/language.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
+import { controlError } from '../control-errors.ts'
 import { templateNames, templateSources } from '../definition/flow-template.ts'
 import type { DryRunDelivery } from '../workbench/dry-run-deliveries.ts'
 import type { Caller, Checked, WhyReadOnly } from '../workbench/workbench.ts'
@@ -20,6 +21,7 @@ import { pkOf } from './items.ts'
 import {
   CheckBody,
   CheckedResponse,
+  ConnectionApprovedResponse,
   ConnectionParams,
   ConnectionsResponse,
   ConnectionTestResponse,
@@ -49,7 +51,7 @@ const ofFile = {
   },
 }
 /** Flow files: read, check, try and save them. */
-export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void {
+export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps): void {
   app.get(
     '/flow-files',
     {
@@ -163,7 +165,7 @@ export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void 
         response: { 200: ConnectionsResponse },
       },
     },
-    async () => ({ connections: workbench.connections() }),
+    async () => ({ connections: await workbench.connections() }),
   )
 
   app.post(
@@ -184,6 +186,30 @@ export function addWorkbench(app: HttpServer, { workbench }: ControlDeps): void 
         workbench.testConnection(request.params.name, callerOf(request), signal),
       )
       return { name: request.params.name, ok, message: sentenceOf(what, languageOf(request)) }
+    },
+  )
+
+  app.post(
+    '/flow-connections/:name/approve',
+    {
+      config: { access: 'admin', errors: ['NOT_FOUND'] },
+      schema: {
+        operationId: 'approveConnection',
+        summary:
+          'Answer the question of all flows whose destinations a connection leads to another place',
+        description:
+          'Each of these flows sends all its items to the new place, as POST /flow/:name/resume does for one.',
+        tags: ['Definitions'],
+        params: ConnectionParams,
+        response: { 200: ConnectionApprovedResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      const found = (await workbench.connections()).find((one) => one.name === name)
+      if (!found) throw controlError('NOT_FOUND', { code: 'CONNECTION_NOT_THERE' })
+      for (const flow of found.asking) await flows.resume(flow, actorOf(request))
+      return { name, flows: found.asking }
     },
   )
 

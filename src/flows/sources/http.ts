@@ -65,7 +65,7 @@ export function openHttpSource(
   const { limits, item, cursor } = definition
   const keyFields = context.flow.item.key
   const readKey = createKeyReader(context.flow.item)
-  const staysBelow = context.flow.reach.connected.includes('source')
+  const staysBelow = context.flow.reach.connections.source !== undefined
   const closing = new AbortController()
   const agent =
     context.createAgent?.() ??

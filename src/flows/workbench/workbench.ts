@@ -2,6 +2,7 @@ import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import { type LeaseDeps, withLease } from '../../jobs/with-lease.ts'
+import { listFlowStates } from '../../repositories/flows/flow-state.ts'
 import type { Model } from '../api-model.ts'
 import type { FlowProblemView } from '../control/control-service-types.ts'
 import { recordAction, type SwitchDeps } from '../control/pauses-and-limits.ts'
@@ -66,7 +67,8 @@ export type Caller = {
   isAnonymous: boolean
 }
 
-export type ConnectionView = Pick<Connection, 'name' | 'type' | 'place'>
+/** `asking`: flows that wait for an answer, because the connection leads their destinations to another place. */
+export type ConnectionView = Pick<Connection, 'name' | 'type' | 'place'> & { asking: string[] }
 
 type FolderModel = Model<typeof FlowFilesResponse>
 
@@ -97,7 +99,7 @@ export type Workbench = {
    */
   check(text: string, file: string | undefined, caller: Caller): Promise<Checked>
   /** The connections that flows may use, without their credentials. */
-  connections(): ConnectionView[]
+  connections(): Promise<ConnectionView[]>
   /**
    * Tries a connection; see connection-tests.ts.
    * @throws AppError NOT_FOUND, FORBIDDEN if the workbench is closed, and the reason of `signal`.
@@ -277,10 +279,19 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
       const { text } = flowFromTemplate({ template, name, from })
       return { text, ...viewOf(createFlowReader(deps.files)(newText, Buffer.from(text))) }
     },
-    connections: () =>
-      [...loadConnections(deps.files).byName.values()]
-        .map(({ name, type, place }) => ({ name, type, place }))
-        .sort((left, right) => (left.name < right.name ? -1 : 1)),
+    async connections() {
+      const states = await listFlowStates(deps.database.db)
+      const asking = (connection: string) =>
+        states.flatMap(({ flow, asked_identities: asked }) => {
+          const { connections = {} } = deps.engine.flows().get(flow)?.loaded.flow.reach ?? {}
+          return Object.keys(asked ?? {}).some((one) => connections[one] === connection)
+            ? [flow]
+            : []
+        })
+      return [...loadConnections(deps.files).byName.values()]
+        .map(({ name, type, place }) => ({ name, type, place, asking: asking(name) }))
+        .sort((left, right) => (left.name < right.name ? -1 : 1))
+    },
     async testConnection(name, caller, signal) {
       const connection = loadConnections(deps.files).byName.get(name)
       if (!connection) throw controlError('NOT_FOUND', { code: 'CONNECTION_NOT_THERE' })
