@@ -16,9 +16,12 @@ export type Shop = {
 export async function openShop(): Promise<Shop> {
   const articles = new Map<string, unknown>()
   const server = createServer(async (incoming, response) => {
+    const text = await textOf(incoming)
+    // Others may ask too, such as a person who tries the connection.
+    if (incoming.method !== 'PUT') return response.writeHead(404).end()
     const code = decodeURIComponent(incoming.url?.split('/').at(-1) ?? '')
-    articles.set(code, JSON.parse(await textOf(incoming)))
-    response.writeHead(200).end()
+    articles.set(code, JSON.parse(text))
+    return response.writeHead(200).end()
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   server.unref()

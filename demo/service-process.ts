@@ -48,11 +48,7 @@ export async function startService(
   const sandboxPort = await choosePort(Number(process.env.SANDBOX_PORT || 3001))
   const syncPort = await choosePort(Number(process.env.SYNC_PORT || 8080))
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  // Flows read and write no file in the folder of the program or of its data.
-  const demoFiles = join(
-    tmpdir(),
-    `tillbridge-${hash('sha256', resolve(dataDir), 'hex').slice(0, 12)}`,
-  )
+  const demoFiles = filesOfFlows(dataDir)
   await mkdir(join(demoFiles, 'out'), { recursive: true, mode: 0o700 })
   await cp(join(examples, 'erp'), join(demoFiles, 'erp'), { recursive: true })
   const logFile = join(dataDir, 'demo.log')

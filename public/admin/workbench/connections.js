@@ -60,22 +60,19 @@ export function createConnections(app) {
       const { name: of, type, place, asking } = one
       const result = tried.get(of)
       return html`<li>
-        <span class="clip">${code(of)} ${word('connections.type', type)} <span class="soft">${name(place)}</span></span>
+        <div class="clip">
+          ${code(of)} ${word('connections.type', type)} <span class="soft">${name(place)}</span>
+          ${!result || result.busy ? null : html`<p class="small">${badge(result.ok ? 'good' : 'bad', t(result.ok ? 'connections.works' : 'connections.fails'))} ${name(result.message)}</p>`}
+          ${asking.length === 0 ? null : html`<p class="small">${t('connections.asking', { flows: asking.join(', ') })}</p>`}
+        </div>
         <span class="badges">
-          ${!result || result.busy ? null : badge(result.ok ? 'good' : 'bad', t(result.ok ? 'connections.works' : 'connections.fails'))}
+          ${asking.length === 0 ? null : smallRunButton(app, { text: t('connections.approve'), onclick: () => approve(one) })}
           ${smallRunButton(app, {
             text: t(result?.busy ? 'dialog.busy' : 'connections.try'),
             disabled: Boolean(result?.busy),
             onclick: () => void tryOut(of),
           })}
         </span>
-        ${!result || result.busy ? null : html`<p class="small clip">${name(result.message)}</p>`}
-        ${
-          asking.length === 0
-            ? null
-            : html`<p class="small">${t('connections.asking', { flows: asking.join(', ') })}</p>
-                ${smallRunButton(app, { text: t('connections.approve'), onclick: () => approve(one) })}`
-        }
       </li>`
     })
     return panel(t('connections.title'), html`<ul class="plain-list items">${rows}</ul>`, {

@@ -195,7 +195,7 @@ function placeOf(one: Parsed): string {
     case 'email':
       return one.to.join(', ')
     case 'http':
-      return one.url.templateWith('…')
+      return URL.parse(one.url.reveal())?.origin ?? ''
     case 'slack':
     case 'webhook':
       return URL.parse(one.url.reveal())?.host ?? ''
