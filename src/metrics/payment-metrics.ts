@@ -43,6 +43,12 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
     labelNames: ['operation', 'result'],
     registers,
   })
+  const unknownCodes = new Counter({
+    name: 'tillbridge_provider_unknown_codes_total',
+    help: 'Refusals of the provider with a code that is not known here, by operation; the log has the code',
+    labelNames: ['operation'],
+    registers,
+  })
   const callDuration = new Histogram({
     name: 'tillbridge_provider_call_duration_seconds',
     help: 'Time of an attempt of a call to the provider',
@@ -107,7 +113,8 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
 
   return {
     registry,
-    recordProviderCall({ operation, status, failure, durationMs }) {
+    recordProviderCall({ operation, status, failure, durationMs, unknownCode }) {
+      if (unknownCode !== null) unknownCodes.inc({ operation })
       calls.inc({ operation, result: resultOf(status, failure) })
       callDuration.observe({ operation }, durationMs / milliseconds)
     },

@@ -7,6 +7,7 @@ import {
   OutboundError,
 } from '../outbound/outbound.ts'
 import { judgeRefusal } from './classify-refusal.ts'
+import { type ProviderOperation, rowsOfRefusal } from './error-codes.ts'
 import { ProviderError, parseErrorBody } from './provider-error.ts'
 import type {
   CallOptions,
@@ -16,8 +17,8 @@ import type {
 } from './provider-types.ts'
 
 type ProviderCall<T> = {
-  /** Name of the call in the log. */
-  operation: string
+  /** Name of the call in the log and in the table of codes. */
+  operation: ProviderOperation
   method: HttpMethod
   /** Put ids in with `segment`. */
   path: string
@@ -69,6 +70,8 @@ export function segment(id: string | number): string {
   return encodeURIComponent(id)
 }
 
+const noCodes = { code: null, codes: [] }
+
 type Sending = {
   outbound: Outbound
   apiUrl: string
@@ -93,15 +96,21 @@ async function perform<T>(
       permit: call.options?.permit,
       judge: (status, body) => judgeRefusal(call.operation, status, body),
       onAttempt(report) {
+        const { status } = report
+        const { code, codes } = report.refusal === null ? noCodes : parseErrorBody(report.refusal)
+        const isRefused = status !== null && status >= 400 && status < 500
         const entry: ProviderCallLog = {
           operation: call.operation,
           method: call.method,
           path: call.path,
-          status: report.status,
+          status,
           attempt: report.attempt,
           durationMs: report.durationMs,
           requestId: requestIdOf(report.headers),
-          code: report.refusal === null ? null : parseErrorBody(report.refusal).code,
+          code,
+          unknownCode: isRefused
+            ? rowsOfRefusal(call.operation, report.status, codes).unknown
+            : null,
           failure: report.failure,
           about: call.options?.about ?? null,
         }
@@ -109,7 +118,7 @@ async function perform<T>(
       },
     })
     .catch((error: unknown) => {
-      throw error instanceof OutboundError ? fromOutbound(error) : error
+      throw error instanceof OutboundError ? fromOutbound(error, call.operation) : error
     })
   const parsed = call.schema.safeParse(answer.body)
   if (parsed.success && (call.accept?.(parsed.data, answer.status) ?? true)) return parsed.data
@@ -130,17 +139,22 @@ async function perform<T>(
   )
 }
 
-/** An OutboundError as a ProviderError. */
-export function fromOutbound(error: OutboundError): ProviderError {
+/**
+ * An OutboundError as a ProviderError. `providerCode` is the code that the table of codes explains, else the main one. A 401 that a
+ * row of the operation names is a refusal: the token is not its cause, so it is not renewed.
+ */
+export function fromOutbound(error: OutboundError, operation: ProviderOperation): ProviderError {
   const { code, codes, message } = parseErrorBody(error.body)
+  const [row] = rowsOfRefusal(operation, error.status, codes).rows
+  const isNamed = row?.status === 401 && row.code !== 'CONNECTION_LOST'
   return new ProviderError(
     {
-      kind: error.kind,
+      kind: isNamed ? 'refused' : error.kind,
       effect: error.effect,
       provesAbsence: error.provesAbsence,
       status: error.status,
       failure: error.failure,
-      providerCode: code,
+      providerCode: typeof row?.on === 'string' ? row.on : code,
       codes,
       providerMessage: message,
       retryAfterSeconds: error.retryAfterSeconds,
@@ -215,8 +229,14 @@ export function createCallLog(logger: Logger): ProviderCallObserver {
     const { status, attempt, durationMs } = call
     const isFailed = status === null || status >= 500
     const isNoted = !isFailed && (status >= 400 || attempt > 1 || durationMs >= slowCallMs)
-    const level = isFailed ? 'warn' : isNoted ? 'info' : 'debug'
+    const isUnknown = call.unknownCode !== null
+    const level = isFailed || isUnknown ? 'warn' : isNoted ? 'info' : 'debug'
     if (!logger.isLevelEnabled(level)) return
-    logger[level]({ ...call, ...about }, isFailed ? 'provider call failed' : 'provider call')
+    const { unknownCode, ...fields } = call
+    const text = isUnknown ? 'provider call refused with a code that is not known' : 'provider call'
+    logger[level](
+      { ...fields, ...(isUnknown && { unknownCode }), ...about },
+      isFailed ? 'provider call failed' : text,
+    )
   }
 }

@@ -4,14 +4,27 @@ import type { FieldReason } from '../errors/field-reasons.ts'
 export type ProviderOperation =
   | 'order.create'
   | 'order.read'
+  | 'order.search'
   | 'order.cancel'
   | 'order.refund'
   | 'order.simulate'
+  | 'payment.read'
+  | 'payment.search'
+  | 'chargeback.read'
+  | 'chargeback.search'
+  | 'report.config'
+  | 'report.order'
+  | 'report.task'
+  | 'report.list'
   | 'oauth.exchange'
   | 'oauth.refresh'
   | 'store.create'
+  | 'store.find'
+  | 'store.update'
   | 'store.delete'
   | 'pos.create'
+  | 'pos.find'
+  | 'pos.update'
   | 'pos.delete'
   | 'terminal.list'
   | 'terminal.mode'
@@ -26,10 +39,22 @@ export function isMoneyOperation(operation: string): operation is MoneyOperation
   )
 }
 
+/**
+ * What a refusal proves about this call and earlier ones under its key. `absence`: none had an effect. `nothing`: this one had
+ * none, which says nothing about the others; an earlier call of ours may be its cause. `unknown`: an effect may exist.
+ */
+type Proof = 'absence' | 'nothing' | 'unknown'
+
 export type ErrorRow = {
   /** The provider's code, or the status of an answer without a code. */
   on: string | number
+  /** Only with this status: the same code with another one comes from another system. */
+  status?: number
   code: ErrorCode
+  /** `absence` when not named. */
+  proves?: Proof
+  /** The provider also refuses so what an earlier call of ours has done: the order is read before the call counts as refused. */
+  mayBeOurs?: true
   /** Added to the message for the client; without it the catalogue's text is used. */
   hint?: string
   /** The field of the ERP's request that must be corrected. */
@@ -69,6 +94,31 @@ const badId = rows(['invalid_path_param', 'bad_request'], {
   hint: 'it does not accept the number of the order',
 })
 const noOrder: ErrorRow = { on: 'order_not_found', code: 'NOT_FOUND' }
+/** About the owner of the order, and not about the token: a renewed token changes nothing. */
+const notOwner: readonly ErrorRow[] = [
+  { on: 'user_not_authorized', status: 401 },
+  { on: 'invalid_order_owner', status: 400 },
+].map((row) => ({
+  ...row,
+  code: 'ACCOUNT_MISMATCH',
+  proves: 'nothing',
+  hint: 'the order was made by another account',
+}))
+const tooLate = 'its time for refunds is over; return the money in another way'
+const noPaymentThere = 'it does not have the payment'
+const smallBalance = 'the balance of the account is too small for this refund'
+/** Documented for QR orders, which this service does not send. */
+const ofQrOrders = rows(
+  [
+    'bad_request',
+    'unsupported_site',
+    'marketplace_not_valid',
+    'marketplace_fee_not_allowed',
+    'sponsor_id_not_valid',
+    'pos_not_found',
+  ],
+  { code: 'PROVIDER_REJECTED', proves: 'unknown' },
+)
 const storeGone = 'it does not know the store of this box'
 
 /** Each refusal that the provider file documents, by our operation (file 1.2, 2.1 to 2.5, 3, 4, 5). */
@@ -80,48 +130,82 @@ export const errorRows: Record<ProviderOperation, readonly ErrorRow[]> = {
     ...rows(['already_queued_order_on_terminal', 'already_queued_order_for_terminal'], {
       code: 'TERMINAL_BUSY',
     }),
+    // It may leave an order behind that has failed.
+    { on: 402, code: 'PROVIDER_REJECTED', proves: 'unknown' },
+    ...ofQrOrders,
   ],
-  'order.read': [...badId, noOrder],
+  'order.read': [...badId, noOrder, ...notOwner],
+  'order.search': rows(['missing_required_params', 'invalid_parameter', 'bad_request'], {
+    code: 'PROVIDER_REJECTED',
+  }),
   'order.cancel': [
     ...badShape,
     ...badId,
     noOrder,
-    ...rows(['cannot_cancel_order', 'order_already_canceled'], { code: 'ORDER_NOT_CANCELABLE' }),
+    ...notOwner,
+    { on: 'cannot_cancel_order', code: 'ORDER_NOT_CANCELABLE' },
+    ...rows(['order_already_canceled', 'in_store_order_locked_error'], {
+      code: 'ORDER_NOT_CANCELABLE',
+      proves: 'nothing',
+    }),
   ],
   'order.refund': [
     ...badShape,
     ...badId,
     unknownProperty,
     noOrder,
-    ...rows(['unsupported_partially_refunds', 'partial_refund_forbidden_with_tips'], {
+    ...notOwner,
+    ...rows(['unsupported_partially_refunds', 'partial_refund_forbidden_with_tips', '3024'], {
       code: 'PARTIAL_REFUND_NOT_SUPPORTED',
     }),
     ...rows(['refund_amount_exceeds', 'amount_not_refundable'], { code: 'REFUND_AMOUNT_EXCEEDS' }),
-    ...rows(
-      [
-        'refund_in_progress',
-        'movement_operations_pending',
-        'order_payment_not_yet_enabled_for_refund',
-      ],
-      { code: 'REFUND_IN_PROGRESS' },
-    ),
-    { on: 'order_already_refunded', code: 'ORDER_ALREADY_REFUNDED' },
+    { on: '2017', code: 'REFUND_AMOUNT_EXCEEDS', proves: 'nothing', mayBeOurs: true },
+    ...rows(['refund_in_progress', 'movement_operations_pending'], {
+      code: 'REFUND_IN_PROGRESS',
+      proves: 'nothing',
+    }),
+    { on: 'order_payment_not_yet_enabled_for_refund', code: 'REFUND_IN_PROGRESS' },
+    {
+      on: 'order_already_refunded',
+      code: 'ORDER_ALREADY_REFUNDED',
+      proves: 'nothing',
+      mayBeOurs: true,
+    },
+    ...rows(['refund_period_exceeded', 'in_store_payment_refund_order', '2024', '15016'], {
+      code: 'ORDER_NOT_REFUNDABLE',
+      hint: tooLate,
+    }),
+    ...rows(['transaction_not_found', '2000', '2032'], {
+      code: 'ORDER_NOT_REFUNDABLE',
+      hint: noPaymentThere,
+    }),
     ...rows(
       [
         'cannot_refund_order',
-        'refund_period_exceeded',
         'payment_not_refundable',
         'max_refunds_exceeded',
         'action_not_allowed_for_current_state',
-        'transaction_not_found',
+        '2022',
+        '2025',
+        '2027',
+        '2029',
       ],
       { code: 'ORDER_NOT_REFUNDABLE' },
     ),
-    {
-      on: 'insufficient_money_for_refund',
+    // A payment that is refunded already is answered so, too.
+    ...rows(['2018', '2063'], {
+      code: 'ORDER_NOT_REFUNDABLE',
+      proves: 'nothing',
+      mayBeOurs: true,
+    }),
+    ...rows(['insufficient_money_for_refund', '2030', '2031'], {
       code: 'PROVIDER_REJECTED',
-      hint: 'the balance of the account is too small for this refund',
-    },
+      hint: smallBalance,
+    }),
+    ...rows(['2085', '4040', '4041', '4292'], {
+      code: 'PROVIDER_REJECTED',
+      hint: 'a value does not meet its rules',
+    }),
   ],
   'order.simulate': [
     {
@@ -132,6 +216,14 @@ export const errorRows: Record<ProviderOperation, readonly ErrorRow[]> = {
     { on: 'forbidden', code: 'NOT_SANDBOX' },
     noOrder,
   ],
+  'payment.read': [{ on: '2000', code: 'NOT_FOUND' }],
+  'payment.search': [],
+  'chargeback.read': [],
+  'chargeback.search': [],
+  'report.config': [],
+  'report.order': [],
+  'report.task': [],
+  'report.list': [],
   'oauth.exchange': [
     ...rows(['invalid_grant', 'invalid_scope', 'unauthorized_client', 'forbidden'], {
       code: 'OAUTH_DENIED',
@@ -176,6 +268,15 @@ export const errorRows: Record<ProviderOperation, readonly ErrorRow[]> = {
       hint: 'this account may not create stores',
     }),
   ],
+  'store.find': rows(
+    ['INVALID_USER_ID', 'INVALID_OFFSET', 'INVALID_LIMIT', 'INVALID_EXTERNAL_ID'],
+    {
+      code: 'PROVIDER_REJECTED',
+    },
+  ),
+  'store.update': rows(['INVALID_STORE_ID', 'INVALID_USER_ID', 'UNKNOWN_FIELD'], {
+    code: 'PROVIDER_REJECTED',
+  }),
   'store.delete': rows(['INVALID_USER_ID', 'INVALID_STORE_ID', 'UNKNOWN_FIELD'], {
     code: 'PROVIDER_REJECTED',
   }),
@@ -217,9 +318,16 @@ export const errorRows: Record<ProviderOperation, readonly ErrorRow[]> = {
     ),
     ...rows(['idempotency_key_already_used', 'conflict'], {
       code: 'PROVIDER_REJECTED',
+      proves: 'unknown',
       hint: 'the same box is being created already; repeat the request',
     }),
   ],
+  'pos.find': rows(['INVALID_LIMIT', 'INVALID_OFFSET', 'INVALID_EXTERNAL_ID'], {
+    code: 'PROVIDER_REJECTED',
+  }),
+  'pos.update': rows(['INVALID_POS_ID', 'INVALID_NAME', 'NAME_TOO_LONG'], {
+    code: 'PROVIDER_REJECTED',
+  }),
   'pos.delete': rows(['INVALID_POS_ID'], { code: 'PROVIDER_REJECTED' }),
   'terminal.list': [],
   'terminal.mode': [
@@ -251,12 +359,64 @@ export const commonRows: readonly ErrorRow[] = [
   {
     on: 'PA_UNAUTHORIZED_RESULT_FROM_POLICIES',
     code: 'PROVIDER_REJECTED',
+    proves: 'nothing',
     hint: 'the production credentials of this application are not activated',
   },
-  { on: 401, code: 'CONNECTION_LOST' },
-  { on: 429, code: 'RATE_LIMITED' },
-  { on: 423, code: 'PROVIDER_REJECTED', hint: 'it still works on the same request; repeat it' },
+  // Made before the provider reads a request (provider file 0.5).
+  { on: 'unauthorized', status: 401, code: 'CONNECTION_LOST', proves: 'nothing' },
+  ...rows(['too_many_requests', 'local_rate_limited', 'usage_quota_exceeded'], {
+    status: 429,
+    code: 'RATE_LIMITED',
+    proves: 'nothing',
+  }),
+  // The key is in use or was used: an earlier call of ours may have made a resource under it.
+  ...rows(['idempotency_key_already_used', 'idempotency_validation_failed'], {
+    code: 'PROVIDER_REJECTED',
+    proves: 'unknown',
+  }),
+  ...rows(['resource_locked', 'conflict', 423], {
+    code: 'PROVIDER_REJECTED',
+    proves: 'unknown',
+    hint: 'it still works on the same request; repeat it',
+  }),
+  { on: 401, code: 'CONNECTION_LOST', proves: 'nothing' },
+  { on: 429, code: 'RATE_LIMITED', proves: 'nothing' },
 ]
+
+/** Codes that only repeat the status: the code of a cause is more exact. */
+const statusWords: ReadonlySet<string> = new Set([
+  'bad_request',
+  'not_found',
+  'forbidden',
+  'Forbidden',
+  'unauthorized',
+  'validation_error',
+])
+
+/**
+ * The rows of a refusal, those of the causes first. When the main code only repeats the status, the codes of the causes decide.
+ * `unknown` is a code of which no row tells.
+ */
+export function rowsOfRefusal(
+  operation: ProviderOperation,
+  status: number | null,
+  codes: readonly string[],
+): { rows: readonly ErrorRow[]; unknown: string | null } {
+  const [main, ...causes] = codes
+  const isRepeated = main !== undefined && causes.length > 0 && statusWords.has(main)
+  const decisive = isRepeated ? causes : codes
+  const known = [...errorRows[operation], ...commonRows]
+  const find = (code: string) =>
+    known.find((row) => row.on === code && (row.status === undefined || row.status === status))
+  const rows = decisive.flatMap((code) => find(code) ?? [])
+  const unknown = decisive.find((code) => !find(code) && !isPlain(code, status))
+  return { rows, unknown: rows.length === 0 ? (unknown ?? null) : null }
+}
+
+/** A code that tells no more than the status does. */
+function isPlain(code: string, status: number | null): boolean {
+  return statusWords.has(code) || code === String(status)
+}
 
 function fieldRows(fields: Record<string, string>): ErrorRow[] {
   return Object.entries(fields).map(([on, field]) => ({ on, code: 'VALIDATION_ERROR', field }))

@@ -23,7 +23,7 @@ const MpToken = z.object({
 /** OAuth with PKCE S256 (provider file 1). Token parameters are sent in the body only; a token call is never repeated. */
 export function createOauth(client: ProviderClient, settings: ProviderSettings): Provider['oauth'] {
   const token = async (
-    operation: string,
+    operation: 'oauth.exchange' | 'oauth.refresh',
     grant: Record<string, string>,
     options: CallOptions | undefined,
   ): Promise<TokenGrant> =>

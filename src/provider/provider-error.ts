@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { AttemptFailure, Effect, FailureKind } from '../outbound/outbound.ts'
 import { MpNote } from './payload-fields.ts'
 
-/** What is used of the provider's three error envelopes. `codes` has the main code, then those of the causes. */
+/** What is used of the provider's three error envelopes. `codes` has the main code, then those of further errors and causes. */
 export type ErrorBody = { code: string | null; codes: readonly string[]; message: string | null }
 
 const MpText = z.string().nullish().catch(null)
@@ -34,7 +34,9 @@ export function parseErrorBody(body: unknown): ErrorBody {
   const { errors, error, code, message, error_description, cause, causes } = parsed.data
   const first = errors?.[0]
   const main = first?.code ?? error ?? code
-  const nested = [...(cause ?? []), ...(causes ?? [])].map((entry) => entry.code)
+  const nested = [...(errors ?? []).slice(1), ...(cause ?? []), ...(causes ?? [])].map(
+    (entry) => entry.code,
+  )
   const codes = [main, ...nested].filter(
     (text): text is string => typeof text === 'string' && plainCode.test(text),
   )

@@ -50,6 +50,8 @@ export type ProviderCallLog = {
   durationMs: number
   requestId: string | null
   code: string | null
+  /** The code of a refusal of which the table of codes does not tell. */
+  unknownCode: string | null
   failure: string | null
   about: CallAbout | null
 }

@@ -12,7 +12,7 @@ import { createPos, createStores } from './stores-api.ts'
 export { orderIdOfPayment } from './order-payloads.ts'
 export { isAnswered, ProviderError } from './provider-error.ts'
 export type * from './provider-types.ts'
-export { asAppError, type ProviderOperation, toAppError } from './to-app-error.ts'
+export { asAppError, mayBeOurOwn, type ProviderOperation, toAppError } from './to-app-error.ts'
 
 /** The provider client: no database, no token lookup, no business rules. */
 export function createProvider(settings: ProviderSettings): Provider {

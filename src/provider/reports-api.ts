@@ -128,7 +128,7 @@ export function createReports(
           signal,
         })
       } catch (error) {
-        throw error instanceof OutboundError ? fromOutbound(error) : error
+        throw error instanceof OutboundError ? fromOutbound(error, 'report.task') : error
       }
     },
   }

@@ -12,6 +12,7 @@ import {
   errorRows,
   isMoneyOperation,
   type ProviderOperation,
+  rowsOfRefusal,
 } from './error-codes.ts'
 import { ProviderError } from './provider-error.ts'
 
@@ -49,6 +50,12 @@ export function asAppError<E>(
   return error as Exclude<E, ProviderError>
 }
 
+/** Whether the provider refuses so also what an earlier call of ours has done. */
+export function mayBeOurOwn(error: ProviderError, operation: ProviderOperation): boolean {
+  const { rows } = rowsOfRefusal(operation, error.status, error.codes)
+  return rows.some(({ mayBeOurs }) => mayBeOurs)
+}
+
 /** For a call without effect. Only one refusal of a cancel or refund states whether the order was paid. */
 function situationOf(error: ProviderError, operation: ProviderOperation) {
   if (operation === 'order.create') return 'chargeNotMade'
@@ -75,13 +82,13 @@ function timedOut(error: ProviderError): boolean {
   return error.failure === 'timeout' || (error.kind === 'ambiguous' && error.status === null)
 }
 
-/** The code of a cause that names a field is the most exact, then the main code, then the status. */
+/** The code of a cause that names a field is the most exact, then the other codes, then the status. */
 function documentedRow(error: ProviderError, operation: ProviderOperation): ErrorRow | undefined {
   const known = [...errorRows[operation], ...commonRows]
   const causes = error.codes.slice(1)
   return (
     known.find((row) => row.field && causes.includes(String(row.on))) ??
-    known.find((row) => row.on === error.providerCode) ??
+    rowsOfRefusal(operation, error.status, error.codes).rows[0] ??
     known.find((row) => row.on === error.status)
   )
 }
@@ -113,7 +120,7 @@ function build(
 
 function sentence(error: ProviderError, operation: ProviderOperation, row: ErrorRow): string {
   const text = errorCatalogue[row.code].text
-  if (row.code === 'PROVIDER_REJECTED') {
+  if (row.code === 'PROVIDER_REJECTED' || row.hint) {
     return `${text} (${nameOf(error)})${row.hint ? `: ${row.hint}` : ''}`
   }
   if (row.code === 'PROVIDER_TIMEOUT' && isMoneyOperation(operation)) {

@@ -205,5 +205,6 @@ function faultAnswer(request: FastifyRequest, reply: FastifyReply, rule: FaultRu
   const limited = request.url.startsWith('/oauth/') ? 'local_rate_limited' : 'too_many_requests'
   const code = rule.code ?? (rule.status === 429 ? limited : String(rule.status))
   const path = request.url.split('?')[0] ?? ''
-  return JSON.stringify(errorBody(rule.status, [{ code, message }], envelopeOf(path)))
+  const item = { code, message, ...(rule.cause !== null && { cause: rule.cause }) }
+  return JSON.stringify(errorBody(rule.status, [item], envelopeOf(path)))
 }

@@ -1,7 +1,8 @@
 /** The provider's three error bodies (provider facts 0.5). */
 export type Envelope = 'orders' | 'auth' | 'legacy'
 
-export type ErrorItem = { code: string; message: string; details?: string[] }
+/** `cause`: the number of the cause in the legacy body, of which `code` only repeats the status. */
+export type ErrorItem = { code: string; message: string; details?: string[]; cause?: number }
 
 /** An error as the provider would answer it. Without `envelope` the path decides the body. */
 export class ApiError extends Error {
@@ -37,10 +38,11 @@ export function envelopeOf(path: string): Envelope {
 /** The body of an error answer. The status is repeated in the legacy body only. */
 export function errorBody(status: number, items: ErrorItem[], envelope: Envelope): object {
   const first = items[0] ?? { code: 'error', message: 'error' }
-  if (envelope === 'orders') return { errors: items }
+  if (envelope === 'orders') return { errors: items.map(({ cause: _, ...item }) => item) }
   if (envelope === 'auth') return { code: first.code, message: first.message }
-  const cause = (first.details ?? []).map((description) => ({
-    code: first.code,
+  const descriptions = first.details ?? (first.cause === undefined ? [] : [first.message])
+  const cause = descriptions.map((description) => ({
+    code: first.cause ?? first.code,
     description,
     data: null,
   }))

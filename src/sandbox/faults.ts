@@ -76,6 +76,8 @@ const FaultRule = z
       status: orElse(numberIn(400, 599), null),
       retry_after: orElse(numberIn(0, 86_400), null),
       code: orElse(text, null),
+      /** The number of the cause, in the errors of payments. */
+      cause: orElse(numberIn(1, 99_999), null),
       form: orElse(oneOf(answerForms), answerForms[0]),
       answer: orElse(oneOf(lateAnswers), lateAnswers[0]),
       ends: orElse(oneOf(refundEnds), refundEnds[0]),

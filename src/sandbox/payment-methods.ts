@@ -45,3 +45,13 @@ export function paymentMethod(fields: MethodFields, order?: Order): PaymentMetho
   const usualId = paymentTypes.find((known) => known === type)
   return { type, id: id ?? defaultIds[usualId ?? 'credit_card'], installments }
 }
+
+/** Cards, QR paid from the wallet and other wallets, as in Argentina (provider facts 2.4). */
+export const partlyRefundable: ReadonlySet<string> = new Set([
+  'credit_card',
+  'debit_card',
+  'prepaid_card',
+  'qr',
+  'account_money',
+  'digital_wallet',
+])

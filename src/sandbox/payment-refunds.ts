@@ -3,12 +3,21 @@ import { z } from 'zod'
 import { parseAmount } from './amounts.ts'
 import { authenticate } from './auth.ts'
 import { ControlError, readCall } from './control-body.ts'
-import { apiError } from './errors.ts'
+import { ApiError } from './errors.ts'
 import { useOrderKey } from './idempotency.ts'
 import { newNumber } from './ids.ts'
 import { refundCourse, refundOrder } from './order-moves.ts'
 import { paymentsOfOrder, refundableCents } from './order-payments.ts'
-import type { Order, Payment, PaymentRefund, PaymentWithoutOrder, Refund, Seller } from './rows.ts'
+import { partlyRefundable } from './payment-methods.ts'
+import type {
+  Order,
+  Payment,
+  PaymentMethod,
+  PaymentRefund,
+  PaymentWithoutOrder,
+  Refund,
+  Seller,
+} from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 import { siteOf } from './sites.ts'
 import { isRecord } from './validation-errors.ts'
@@ -23,11 +32,10 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
       const { order, payment: paid } = behind
       const before = order.refunds.find(({ id }) => id === use.first?.resourceId)
       if (before) return reply.code(201).send(showRefund(paid.referenceId, paymentRefundOf(before)))
-      const cents = centsOf(
-        request.body,
-        refundableCents(order, paid),
-        siteOf(ctx, seller.id).hasCents,
-      )
+      const state = { status: paid.status, paidAt: paid.paidAt ?? 0, method: paid.method }
+      const whole = refundableCents(order, paid)
+      const left = { cents: whole, isWhole: paid.refundedCents === 0 }
+      const cents = centsOf(ctx, seller, request.body, state, left)
       let made: Refund | undefined
       const remember = (refund: Refund) => {
         made = refund
@@ -39,16 +47,15 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
         .send(showRefund(paid.referenceId, paymentRefundOf(made as unknown as Refund)))
     }
     const kept = ctx.state.tables.payments.get(request.params.id)
-    if (kept?.userId !== seller.id) throw apiError(404, 'not_found', 'Payment not found')
+    if (kept?.userId !== seller.id) throw refused(404, 2000, 'Payment not found')
     const payment = endDueRefunds(kept, ctx.nowMs())
     const first = payment.refunds.find(({ id }) => String(id) === use.first?.resourceId)
     if (first) return reply.code(201).send(showRefund(payment.id, first))
-    if (payment.status === 'charged_back') {
-      const message = 'The action requested is not valid for the current payment state'
-      throw apiError(400, 'bad_request', message)
-    }
+    const { status, createdAt: paidAt, method } = payment
     const left = payment.amountCents - standingCents(payment.refunds)
-    const cents = centsOf(request.body, left, siteOf(ctx, seller.id).hasCents)
+    const isWhole = left === payment.amountCents
+    const state = { status, paidAt, method }
+    const cents = centsOf(ctx, seller, request.body, state, { cents: left, isWhole })
     const course = refundCourse(ctx, request.url, seller.id)
     const refund: PaymentRefund = {
       id: newNumber(10),
@@ -73,13 +80,47 @@ const paymentRefundStatus = {
   failed: 'rejected',
 } as const
 
-function centsOf(body: unknown, left: number, hasCents: boolean): number {
+const refundPeriodMs = 180 * 86_400_000
+const refundable: ReadonlySet<string> = new Set(['approved', 'processed', 'refunded'])
+
+/**
+ * The cents to refund. Throws the refusals that the provider's pages list for this call, by the number of their cause: the state
+ * of the payment (2063), its age (2024), its method (3024) and the amount (2017, 4040, 4041).
+ */
+function centsOf(
+  ctx: Context,
+  seller: Seller,
+  body: unknown,
+  { status, paidAt, method }: { status: string; paidAt: number; method: PaymentMethod | null },
+  left: { cents: number; isWhole: boolean },
+): number {
   const wanted = isRecord(body) ? body.amount : undefined
-  const cents = wanted === undefined ? left : parseAmount(String(wanted), hasCents)
-  if (cents === undefined || cents > left || left === 0) {
-    throw apiError(400, 'invalid_refund_amount', 'Invalid refund amount')
+  if (ctx.nowMs() - paidAt > refundPeriodMs) {
+    throw refused(404, 2024, 'Payment too old to be refunded')
+  }
+  if (!refundable.has(status) || (left.cents === 0 && wanted === undefined)) {
+    throw refused(400, 2063, 'The action requested is not valid for the current payment state')
+  }
+  if (wanted === undefined) return left.cents
+  if (!Number.isFinite(Number(wanted))) throw refused(400, 4041, 'amount attribute must be numeric')
+  if (Number(wanted) <= 0) throw refused(400, 4040, 'amount attribute must be positive')
+  const cents = parseAmount(String(wanted), siteOf(ctx, seller.id).hasCents)
+  if (cents === undefined || cents > left.cents) {
+    throw refused(400, 2017, 'Invalid transaction_amount for update')
+  }
+  const isPartial = cents < left.cents || !left.isWhole
+  if (isPartial && method !== null && !partlyRefundable.has(method.type)) {
+    throw refused(404, 3024, 'Not valid action: partial refund unsupported for this transaction')
   }
   return cents
+}
+
+function refused(status: number, cause: number, message: string): ApiError {
+  return new ApiError(status, {
+    code: status === 404 ? 'not_found' : 'bad_request',
+    message,
+    cause,
+  })
 }
 
 /** The order payment with this id. */

@@ -7,21 +7,12 @@ import { refundCourse, refundOrder } from './order-moves.ts'
 import { paymentsOfOrder, refundableCents } from './order-payments.ts'
 import { showRefundAnswer } from './order-view.ts'
 import { findOrder } from './orders.ts'
+import { partlyRefundable } from './payment-methods.ts'
 import type { Order, Payment, Seller } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
 import { siteOf } from './sites.ts'
 
 const refundPeriodMs = 90 * 86_400_000
-
-/** Cards, QR paid from the wallet and other wallets, as in Argentina (provider facts 2.4). */
-const partlyRefundable = new Set([
-  'credit_card',
-  'debit_card',
-  'prepaid_card',
-  'qr',
-  'account_money',
-  'digital_wallet',
-])
 
 /** POST /v1/orders/{id}/refund: without a body all that is left, with one a part of one payment. */
 export function refundRoute(app: FastifyInstance, ctx: Context): void {
@@ -33,6 +24,10 @@ export function refundRoute(app: FastifyInstance, ctx: Context): void {
 
 function refund(ctx: Context, seller: Seller, request: FastifyRequest, id: string): object {
   const use = useOrderKey(ctx, request, seller.id)
+  const other = ctx.state.tables.orders.get(id)
+  if (other !== undefined && other.userId !== seller.id) {
+    throw apiError(401, 'user_not_authorized', 'The user did not create this order.')
+  }
   const order = findOrder(ctx, seller, id)
   const part = readRefundBody(request.body, siteOf(ctx, seller.id).hasCents)
   if (use.first !== undefined) return showRefundAnswer(ctx, order, [use.first.resourceId])

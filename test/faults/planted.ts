@@ -85,8 +85,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: 'src/provider/classify-refusal.ts',
-        find: "if (code === null) return 'ambiguous'",
-        replace: "if (code === null) return 'proof'",
+        find: "if (proofs.length === 0) return 'ambiguous'",
+        replace: "if (proofs.length === 0) return code === null ? 'proof' : 'ambiguous'",
       },
     ],
     detectedBy: 'denied after the effect',

@@ -152,32 +152,52 @@ export const money: readonly Mistakes[] = [
     tests: [['test/provider/classify-refusal.test.ts']],
     made: {
       'a locked resource proves that nothing was made': [
-        'if (status === 423 || (code',
-        'if ((code',
+        "if (status === 423) return 'ambiguous'",
+        '',
       ],
       'a key that is in use proves that nothing was made': [
-        `  'idempotency_key_already_used',
-`,
+        "if (proofs.includes('unknown')) return 'ambiguous'",
         '',
       ],
       'a refund in progress proves that none was made': [
-        `  'refund_in_progress',
-`,
-        '',
-      ],
-      'a refused token proves something of earlier attempts': [
-        'if (saysNothing.has(code) || beforeTheKey.get(status)?.has(code)) return',
-        'if (saysNothing.has(code)) return',
+        "return proofs.includes('nothing') ? 'silent' : 'proof'",
+        "return 'proof'",
       ],
       'a code that no document names is proof': [
-        `? 'proof' : 'ambiguous'
-`,
-        `? 'proof' : 'proof'
-`,
+        "if (proofs.length === 0) return 'ambiguous'",
+        "if (proofs.length === 0) return code === null ? 'ambiguous' : 'proof'",
       ],
       'a conflict without a code had no effect': [
         "return status === 409 ? 'ambiguous' : 'silent'",
         "return 'silent'",
+      ],
+    },
+  },
+  {
+    file: 'src/provider/error-codes.ts',
+    tests: [['test/provider/classify-refusal.test.ts']],
+    made: {
+      'a code counts with every status': [
+        'row.on === code && (row.status === undefined || row.status === status)',
+        'row.on === code',
+      ],
+      'the word of a status hides the cause': [
+        'const decisive = isRepeated ? causes : codes',
+        'const decisive = isRepeated ? [main] : codes',
+      ],
+      'a payment that is refunded already proves that no refund was made': [
+        "{\n      code: 'ORDER_NOT_REFUNDABLE',\n      proves: 'nothing',",
+        "{\n      code: 'ORDER_NOT_REFUNDABLE',",
+      ],
+    },
+  },
+  {
+    file: 'src/provider/client.ts',
+    tests: [['test/payment/refund-refusals.test.ts', 'is refused at once, and sent once']],
+    made: {
+      'a token is renewed because the order has another owner': [
+        "kind: isNamed ? 'refused' : error.kind",
+        'kind: error.kind',
       ],
     },
   },
@@ -326,12 +346,22 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/orders/refund-intents.ts',
+    file: 'src/payments/orders/refund.ts',
     tests: [['test/closings/chargebacks.test.ts', 'a disputed sale cannot be refunded']],
     made: {
       'a charge-back that is open is given back too': [
-        ".where('state', '<>', 'won')",
-        ".where('state', '=', 'won')",
+        'if (cases.length === won.size &&',
+        'if (cases.length >= won.size &&',
+      ],
+    },
+  },
+  {
+    file: 'src/payments/orders/read.ts',
+    tests: [['test/closings/chargebacks.test.ts', 'only the read before its refund shows']],
+    made: {
+      'a charge-back that only the read shows is not seen': [
+        'return isShown || caseIds.length > 0 ? { caseIds } : undefined',
+        'return undefined',
       ],
     },
   },

@@ -67,6 +67,14 @@ test.each([
   expect(parseErrorBody(body)).toMatchObject({ code: null, codes: [] })
 })
 
+test('all errors of a body are parsed, the first as the main one', () => {
+  const body = { errors: [{ code: 'property_type' }, { code: 'property_value', message: 'm' }] }
+  expect(parseErrorBody(body)).toMatchObject({
+    code: 'property_type',
+    codes: ['property_type', 'property_value'],
+  })
+})
+
 const coded = (code: string) => ({ errors: [{ code }] })
 
 test.each([
@@ -85,10 +93,6 @@ test.each([
   [401, { code: 'unauthorized' }, 'silent'],
   [429, { error: 'too_many_requests' }, 'silent'],
   [403, { code: 'PA_UNAUTHORIZED_RESULT_FROM_POLICIES' }, 'silent'],
-  [409, coded('refund_in_progress'), 'silent'],
-  [409, coded('movement_operations_pending'), 'silent'],
-  [409, coded('order_already_refunded'), 'silent'],
-  [409, coded('order_already_canceled'), 'silent'],
   [404, null, 'silent'],
 ])('a refusal %i with %j means %s', (status, body, meaning) => {
   expect(judgeRefusal('store.create', status, body)).toBe(meaning)
@@ -110,7 +114,7 @@ test.each([
   ['order.create', 429, coded('usage_quota_exceeded'), 'silent'],
   ['order.refund', 400, coded('refund_amount_exceeds'), 'proof'],
   ['order.refund', 404, null, 'ambiguous'],
-])(
+] as const)(
   'of a money operation, %s refused with %i and %j means %s',
   (operation, status, body, meaning) => {
     expect(judgeRefusal(operation, status, body)).toBe(meaning)

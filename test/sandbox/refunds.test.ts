@@ -156,7 +156,7 @@ it('refuses orders that are not paid, unknown payments, other sellers and odd bo
   expect(await code(open.body.id)).toBe('cannot_refund_order')
   const other = await openShop(sandbox, 5001)
   const { id, paymentId } = await paidOrder(sandbox, other)
-  expect((await refund(sandbox, shop, id)).status).toBe(404)
+  expect((await refund(sandbox, shop, id)).status).toBe(401)
   const mine = { ...shop, token: other.token }
   const asOwner = async (body: unknown) =>
     (await refund(sandbox, mine, id, { body })).body.errors[0].code

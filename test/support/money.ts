@@ -15,6 +15,7 @@ export type FaultRule = {
   status?: number
   retry_after?: number
   code?: string
+  cause?: number
   user_id?: number
   skip?: number
   form?: 'provider' | 'bare' | 'html'

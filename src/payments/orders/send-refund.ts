@@ -9,7 +9,12 @@ import {
 } from '../../domain/order-state.ts'
 import { AppError, type ErrorCode, type ErrorExtra } from '../../errors/app-error.ts'
 import { moneyOutcome, type Situation } from '../../errors/money-outcome.ts'
-import { type ProviderError, type RefundAnswer, toAppError } from '../../provider/provider.ts'
+import {
+  mayBeOurOwn,
+  type ProviderError,
+  type RefundAnswer,
+  toAppError,
+} from '../../provider/provider.ts'
 import {
   findOperation,
   listOperations,
@@ -162,10 +167,11 @@ async function settleFailure(
   // Our own earlier call may have refunded it, with its answer lost: the order is read. That also shows that an unanswered
   // attempt had no effect, once it can no longer arrive.
   const isDoubtful = lease.unansweredAt !== null || !lease.isNew
+  const isOpenQuestion = error.provesAbsence || mayBeOurOwn(error, 'order.refund')
   const asksBooks =
     isDoubtful &&
     (error.providerCode === 'order_already_refunded' ||
-      (error.provesAbsence && canNotArrive(deps, lease.unansweredAt)))
+      (isOpenQuestion && canNotArrive(deps, lease.unansweredAt)))
   const read = asksBooks ? await refreshOrder(deps, order, context) : undefined
   if (read && !read.stale) {
     const settled = await settleRefundByReading(deps, read.order, operation, context.actor)
