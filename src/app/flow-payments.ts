@@ -64,6 +64,7 @@ function outcomeOf(error: AppError): PaymentsOutcome {
       isConnection ||
       (isTrouble && error.code !== 'PROVIDER_REJECTED') ||
       error.code === 'CONFLICT' ||
+      error.code === 'CHARGES_NOT_CLOSED' ||
       error.code === 'NOT_FOUND',
     why: { code: 'PAYMENTS_REFUSED', data: { what: reasonOfCode(error.code), said } },
     outage: isConnection || isTrouble,

@@ -185,6 +185,12 @@ export const errorCatalogue = {
     text: 'The closing is signed, so its count does not change; add an amendment instead',
     action: 'Add an amendment to the closing.',
   },
+  CHARGES_NOT_CLOSED: {
+    status: 409,
+    text: 'Charges of this box or store are open, or in no signed closing, so it cannot be deleted',
+    action:
+      'Settle the orders of `orders`, close their days and sign the closings. Then delete it.',
+  },
   ORPHAN_SETTLED: {
     status: 409,
     text: 'This payment was adopted, refunded or dismissed already',
@@ -259,6 +265,12 @@ export type ErrorExtra = {
   uncovered?: { from: Date; to: Date; businessDay: string }
   /** Where the next closing of the box or store begins. */
   nextFrom?: Date
+  /** The first orders and unclaimed payments in the way of a deletion, and how many there are, for CHARGES_NOT_CLOSED. */
+  inTheWay?: {
+    orders: { orderId: string; externalReference: string; cajaId: string; status: string }[]
+    payments: string[]
+    total: number
+  }
   retryAfterSeconds?: number
 }
 

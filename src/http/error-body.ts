@@ -76,6 +76,25 @@ export const ErrorBody = z
       })
       .optional()
       .describe('Time with charges that no closing of this place covers'),
+    orders: z
+      .array(
+        z.object({
+          order_id: z.uuid(),
+          external_reference: z.string(),
+          caja_id: z.string(),
+          status: z.string(),
+        }),
+      )
+      .optional()
+      .describe('For CHARGES_NOT_CLOSED: the first orders that are open or in no signed closing'),
+    payment_ids: z
+      .array(z.string())
+      .optional()
+      .describe('For CHARGES_NOT_CLOSED: the first payments without an order in no signed closing'),
+    total: z
+      .number()
+      .optional()
+      .describe('For CHARGES_NOT_CLOSED: how many orders and payments there are'),
     next_from: z.iso.datetime().optional().describe('Where the next closing of this place begins'),
   })
   .meta({ id: 'ErrorBody' })
@@ -129,7 +148,8 @@ export function answerFor(
   },
 ): Answer {
   if (style === 'plain') return plainAnswer(failure, complete(failure, acceptLanguage))
-  const { orderId, status, openOrder, cashier, closing, uncovered, nextFrom } = failure.extra
+  const { orderId, status, openOrder, cashier, closing, uncovered, nextFrom, inTheWay } =
+    failure.extra
   const { outcome, retrySafe } = money ? moneyOutcomeOnFailure(failure, money) : failure.extra
   return {
     status: failure.status,
@@ -155,6 +175,16 @@ export function answerFor(
       ...(closing && { closing: { ...closing, ...isoSpan(closing) } }),
       ...(uncovered && {
         uncovered: { ...isoSpan(uncovered), business_day: uncovered.businessDay },
+      }),
+      ...(inTheWay && {
+        orders: inTheWay.orders.map((order) => ({
+          order_id: order.orderId,
+          external_reference: order.externalReference,
+          caja_id: order.cajaId,
+          status: order.status,
+        })),
+        payment_ids: inTheWay.payments,
+        total: inTheWay.total,
       }),
       ...(nextFrom && { next_from: nextFrom.toISOString() }),
     },

@@ -1,14 +1,17 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { clearFaults, forgetRequests, setFaults } from '../support/money.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { sell, today, typeCharge, watchAfter } from '../closings/shop-day.ts'
+import { clearFaults, creation, forgetRequests, openOwnShop, setFaults } from '../support/money.ts'
 import { atProvider, providerCalls } from '../support/provider-requests.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
+  act,
   asAdmin,
   call,
   charge,
   createStore,
   enrol,
   pairTerminal,
+  readOrder,
   type Till,
 } from '../support/till.ts'
 
@@ -61,6 +64,63 @@ test('an empty store is deleted alone', async () => {
   expect((await remove('/stores/S3')).json().deleted).toEqual({ store: 1, pos: 0 })
 })
 
+describe('with money that no signed closing has', () => {
+  const closed = async (own: Till, sucursalId: string) => {
+    const body = { sucursal_id: sucursalId, business_day: today(service) }
+    const { id } = (await call(service, { url: '/closings', token: own.key, body })).json()
+    service.clock.advance(61_000)
+    await service.paymentWatch.watchOnce()
+    const url = `/closings/${id}/sign`
+    const signed = await call(service, { method: 'POST', url, token: own.key })
+    expect(signed.json().state).toBe('signed')
+  }
+  const refused = async (own: Till, orderId: string) => {
+    for (const path of ['/stores/SUC-1/pos/CAJA-1', '/stores/SUC-1']) {
+      const answer = await remove(path, own)
+      expect([answer.statusCode, answer.json()], path).toMatchObject([
+        409,
+        { code: 'CHARGES_NOT_CLOSED', orders: [{ order_id: orderId }], total: 1 },
+      ])
+    }
+    const store = (await read('/stores/SUC-1', own)).json()
+    expect([store.state, store.pos[0].state]).toEqual(['active', 'active'])
+  }
+
+  test('a box and its store are not deleted while a charge is at the terminal', async () => {
+    const own = await openOwnShop(service, 'at terminal')
+    const { order_id } = (await charge(service, own, { reference: 'A-1' })).json()
+    await refused(own, order_id)
+  })
+
+  test('a box and its store are not deleted while the outcome of a charge is unknown', async () => {
+    const own = await openOwnShop(service, 'unknown outcome')
+    await setFaults(service, { ...creation, kind: 'drop_after', count: 9 })
+    await charge(service, own, { reference: 'A-1' })
+    await clearFaults(service)
+    const { orders } = (await read('/orders', own)).json()
+    await refused(own, orders[0].order_id)
+  })
+
+  test('a box and its store are deleted once what was paid there is in a signed closing', async () => {
+    const own = await openOwnShop(service, 'paid')
+    const orderId = await sell(service, own, 'A-1')
+    await refused(own, orderId)
+    await closed(own, 'SUC-1')
+    expect((await remove('/stores/SUC-1', own)).statusCode).toBe(200)
+  })
+
+  test('a box is not deleted while a payment without an order is in no signed closing', async () => {
+    const own = await openOwnShop(service, 'unclaimed')
+    const paymentId = await typeCharge(service, own)
+    await watchAfter(service, 61_000)
+    const answer = await remove('/stores/SUC-1', own)
+    expect([answer.statusCode, answer.json()]).toMatchObject([
+      409,
+      { code: 'CHARGES_NOT_CLOSED', orders: [], payment_ids: [paymentId], total: 1 },
+    ])
+  })
+})
+
 test('ids of a deleted store and box can be used again', async () => {
   await createStore(service, till, { id: 'S4', boxes: ['S4-A'] })
   await remove('/stores/S4')
@@ -107,8 +167,12 @@ test('a store whose deletion the provider refuses keeps what it still has, and i
     state: 'active',
     pos: [{ external_id: 'K-B', state: 'active' }],
   })
-  expect((await charge(service, till, { reference: 'K-1', box: 'K-B' })).statusCode).toBe(201)
+  const charged = await charge(service, till, { reference: 'K-1', box: 'K-B' })
+  expect(charged.statusCode).toBe(201)
   await clearFaults(service)
+  const { order_id } = charged.json()
+  await act(service, order_id, { do: 'cancel' })
+  await readOrder(service, till, order_id)
   expect((await remove('/stores/KEPT')).json().deleted).toEqual({ store: 1, pos: 1 })
 })
 

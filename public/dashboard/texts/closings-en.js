@@ -182,6 +182,8 @@ export const closings = {
   'error.CLOSING_OVERLAPS': 'Another closing of this box or store covers that time already',
   'error.CLOSING_GAP': 'There are charges before it that are not closed yet',
   'error.CLOSING_SIGNED': 'The closing is signed: its count does not change. Add an amendment.',
+  'error.CHARGES_NOT_CLOSED':
+    'Charges here are open, or in no signed closing. Close and sign their days first, then delete.',
   'error.CLOSING_NOT_SIGNED': 'The closing is not signed: close it again to compare it again',
   'error.ORPHAN_SETTLED': 'Something else was done about this charge already',
 }

@@ -180,6 +180,8 @@ export const closings = {
   'error.CLOSING_OVERLAPS': 'Otro cierre de esta caja o sucursal ya abarca ese tiempo',
   'error.CLOSING_GAP': 'Antes hay cobros sin cerrar',
   'error.CLOSING_SIGNED': 'El cierre ya está firmado: lo contado no cambia. Agregá una enmienda.',
+  'error.CHARGES_NOT_CLOSED':
+    'Hay cobros sin resultado o sin un cierre firmado. Cerrá y firmá esos días primero, y después eliminá.',
   'error.CLOSING_NOT_SIGNED': 'El cierre no está firmado: cerralo otra vez y se compara de nuevo',
   'error.ORPHAN_SETTLED': 'Este cobro ya se asoció, se devolvió o se descartó',
 }

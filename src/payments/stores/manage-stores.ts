@@ -5,6 +5,11 @@ import type { StoresSeen } from '../../domain/permissions.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import {
+  listOrdersInTheWay,
+  listPaymentsInTheWay,
+  type PlacesToDelete,
+} from '../../repositories/stores/charges-in-the-way.ts'
+import {
   deletePos,
   deleteStore,
   listPos,
@@ -122,10 +127,44 @@ export async function addPos(
   return created.pos
 }
 
+/** More are only counted. */
+const mostNamed = 20
+
 /**
- * Deletes a box at the provider, then here.
+ * Checks that nothing of these places would be lost to closings: a place that is deleted cannot be closed any more. The boxes are
+ * marked for deletion before, and so accept no orders.
  *
- * @throws NOT_FOUND or the provider's failure
+ * @throws CHARGES_NOT_CLOSED
+ */
+async function requireClosed(
+  { database: { db } }: PaymentDeps,
+  client: ClientName,
+  places: PlacesToDelete,
+): Promise<void> {
+  const orders = await listOrdersInTheWay(db, client, places, mostNamed)
+  const payments = await listPaymentsInTheWay(db, client, places, mostNamed)
+  const total = (orders[0]?.total ?? 0) + (payments[0]?.total ?? 0)
+  if (total === 0) return
+  throw new AppError('CHARGES_NOT_CLOSED', {
+    extra: {
+      inTheWay: {
+        orders: orders.map((order) => ({
+          orderId: order.id,
+          externalReference: order.external_reference,
+          cajaId: order.caja_id,
+          status: order.status,
+        })),
+        payments: payments.map(({ payment_id }) => payment_id),
+        total,
+      },
+    },
+  })
+}
+
+/**
+ * Deletes a box at the provider, then here. After a refusal it is in use as before.
+ *
+ * @throws NOT_FOUND, CHARGES_NOT_CLOSED or the provider's failure
  */
 export async function removePos(
   deps: PaymentDeps,
@@ -145,7 +184,17 @@ export async function removePos(
     aloneWith(deps, client, storeExternalId, async ({ store, pos }) => {
       const box = pos.find((candidate) => candidate.external_id === posExternalId)
       if (!box) throw new AppError('NOT_FOUND', { message: 'There is no such box in this store' })
-      await deletePosAtProvider(deps, client, box, store)
+      await withAccess(deps, client, async () => undefined)
+      await deps.database.transaction((trx) =>
+        updatePos(trx, client, box.id, { state: 'deleting' }),
+      )
+      try {
+        await requireClosed(deps, client, { boxes: [box.external_id], storeId: null })
+        await deletePosAtProvider(deps, client, box, store)
+      } catch (error) {
+        if (provesNoEffect(error)) await keepBoxes(deps, client, [box])
+        throw error
+      }
       await deps.database.transaction(async (trx) => {
         if (await deletePos(trx, client, box.id)) await recordSuccess(deps, trx, entry)
       })
@@ -156,6 +205,8 @@ export async function removePos(
 /**
  * Deletes the boxes of a store, then the store, at the provider and here. After a failure in the middle the same request
  * completes the deletion; `pos` counts the boxes deleted by this request. After a refusal the rest is in use as before.
+ *
+ * @throws NOT_FOUND, CHARGES_NOT_CLOSED or the provider's failure
  */
 export async function removeStore(
   deps: PaymentDeps,
@@ -179,6 +230,8 @@ export async function removeStore(
       })
       let deleted = 0
       try {
+        const boxes = pos.map(({ external_id }) => external_id)
+        await requireClosed(deps, client, { boxes, storeId: store.external_id })
         for (const box of pos) {
           await deletePosAtProvider(deps, client, box, store)
           await deps.database.transaction((trx) => deletePos(trx, client, box.id))
@@ -206,9 +259,22 @@ async function keepRest(
   store: StoreRow,
   boxes: readonly PosRow[],
 ): Promise<void> {
-  const stateOf = (mpId: string | null) => (mpId === null ? 'creating' : 'active')
+  await deps.database.transaction((trx) =>
+    updateStore(trx, client, store.id, { state: stateOf(store.mp_store_id) }),
+  )
+  await keepBoxes(deps, client, boxes)
+}
+
+function stateOf(mpId: string | null) {
+  return mpId === null ? 'creating' : 'active'
+}
+
+async function keepBoxes(
+  deps: PaymentDeps,
+  client: ClientName,
+  boxes: readonly PosRow[],
+): Promise<void> {
   await deps.database.transaction(async (trx) => {
-    await updateStore(trx, client, store.id, { state: stateOf(store.mp_store_id) })
     for (const { id, mp_pos_id: mpPosId } of boxes) {
       await updatePos(trx, client, id, { state: stateOf(mpPosId) })
     }

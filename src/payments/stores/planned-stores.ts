@@ -65,7 +65,8 @@ export async function dropPlan(
 export function provesNoEffect(error: unknown): boolean {
   if (!(error instanceof AppError)) return false
   if (error.cause instanceof ProviderError) return error.cause.effect === 'none'
-  return error.code === 'OAUTH_NOT_CONNECTED' || error.code === 'CONNECTION_LOST'
+  const notSent = ['OAUTH_NOT_CONNECTED', 'CONNECTION_LOST', 'CHARGES_NOT_CLOSED']
+  return notSent.includes(error.code)
 }
 
 /**

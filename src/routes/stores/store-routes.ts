@@ -128,11 +128,12 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.delete(
     '/stores/:storeExternalId/pos/:posExternalId',
     {
-      config: { access: 'client', errors: ['CONFLICT', ...providerErrors] },
+      config: { access: 'client', errors: ['CONFLICT', 'CHARGES_NOT_CLOSED', ...providerErrors] },
       schema: {
         operationId: 'deletePos',
         summary: 'Delete a box, at the provider and here',
-        description: 'This cannot be undone.',
+        description:
+          'This cannot be undone. 409 CHARGES_NOT_CLOSED names the orders that are open, or paid and in no signed closing.',
         params: PosParams,
         response: { 200: DeletedResponse },
       },
@@ -153,11 +154,12 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.delete(
     '/stores/:storeExternalId',
     {
-      config: { access: 'client', errors: ['CONFLICT', ...providerErrors] },
+      config: { access: 'client', errors: ['CONFLICT', 'CHARGES_NOT_CLOSED', ...providerErrors] },
       schema: {
         operationId: 'deleteStore',
         summary: 'Delete a store with all its boxes',
-        description: 'This cannot be undone.',
+        description:
+          'This cannot be undone. 409 CHARGES_NOT_CLOSED names the orders that are open, or paid and in no signed closing.',
         params: StoreParams,
         response: { 200: DeletedResponse },
       },
