@@ -42,7 +42,7 @@ import {
 } from '../payments/settlements/settlement-jobs.ts'
 import { createWebhookInbox, type WebhookInbox } from '../payments/webhooks/webhook-inbox.ts'
 import { createCallLog, createProviderHealth } from '../provider/client.ts'
-import { createProvider } from '../provider/provider.ts'
+import { createProvider, createProviderClock } from '../provider/provider.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 import { type Config, knownHostsOf } from './config.ts'
 import { buildPaymentApi } from './payment-api.ts'
@@ -127,6 +127,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))
   const stopwatch = options.stopwatch ?? monotonicNow
   const health = createProviderHealth(now)
+  const providerClock = createProviderClock(now, logger)
   const calls = createOrderCallLog(database, now, logger)
   const changes = await createOrderChanges(database)
   const processId = randomUUID()
@@ -150,6 +151,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     monotonicMs: stopwatch,
     sleep,
     ...(options.providerTimer && { timer: options.providerTimer }),
+    onDate: providerClock.note,
     observers: [
       health.note,
       metrics.recordProviderCall,
@@ -177,6 +179,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     unfinished: createUnfinishedWork(),
     wakeSweeper: () => sweeper.wake(),
     now,
+    providerClock,
     stopwatch,
     sleep,
     log: logger,
@@ -220,6 +223,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
       mode: config.provider,
       sandboxUrl: config.provider === 'sandbox' ? options.providerAccess.apiUrl : undefined,
       provider: health.read,
+      providerClock: providerClock.read,
     },
     metrics,
     adminToken: options.adminToken,

@@ -3,7 +3,7 @@ import type { Encryption } from '../domain/encryption.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { SingleFlight } from '../jobs/single-flight.ts'
 import type { UnfinishedWork } from '../jobs/unfinished-work.ts'
-import type { Provider } from '../provider/provider.ts'
+import type { Provider, ProviderClock } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import type { KeyUses } from './api-keys/key-uses.ts'
 import type { EventSource } from './events/event-source.ts'
@@ -56,6 +56,7 @@ export type PaymentDeps = {
   /** Makes the sweeper look for due orders now. */
   wakeSweeper: () => void
   now: () => Date
+  providerClock: ProviderClock
   /** Milliseconds of a monotonic clock, from any start: deadlines use it. */
   stopwatch: () => number
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>

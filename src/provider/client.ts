@@ -54,8 +54,8 @@ export function createClient(settings: ProviderSettings): ProviderClient {
     ...(settings.random && { random: settings.random }),
     ...(settings.timer && { timer: settings.timer }),
   })
-  const { apiUrl, observers = [] } = settings
-  const sending = { outbound, apiUrl: apiUrl.replace(/\/+$/, ''), observers }
+  const { apiUrl, observers = [], onDate } = settings
+  const sending = { outbound, apiUrl: apiUrl.replace(/\/+$/, ''), observers, onDate }
   const cuttableBy = (signal: AbortSignal | undefined): ProviderClient => ({
     call: (call) => perform(sending, call, signal),
     cuttableBy,
@@ -76,10 +76,11 @@ type Sending = {
   outbound: Outbound
   apiUrl: string
   observers: readonly ProviderCallObserver[]
+  onDate: ProviderSettings['onDate']
 }
 
 async function perform<T>(
-  { outbound, apiUrl, observers }: Sending,
+  { outbound, apiUrl, observers, onDate }: Sending,
   call: ProviderCall<T>,
   signal: AbortSignal | undefined,
 ): Promise<T> {
@@ -115,6 +116,8 @@ async function perform<T>(
           about: call.options?.about ?? null,
         }
         for (const observe of observers) observe(entry)
+        const date = dateOf(report.headers)
+        if (date) onDate?.({ date, durationMs: report.durationMs })
       },
     })
     .catch((error: unknown) => {
@@ -169,6 +172,12 @@ export function fromOutbound(error: OutboundError, operation: ProviderOperation)
 function requestIdOf(headers: Record<string, string | string[] | undefined>): string | null {
   const header = headers['x-request-id']
   return (Array.isArray(header) ? header[0] : header) ?? null
+}
+
+/** The provider's time of an answer, in whole seconds. */
+function dateOf({ date }: Record<string, string | string[] | undefined>): Date | null {
+  const ms = typeof date === 'string' ? Date.parse(date) : Number.NaN
+  return Number.isNaN(ms) ? null : new Date(ms)
 }
 
 function queryText(query: ProviderCall<unknown>['query']): string {

@@ -35,6 +35,8 @@ export type ProviderSettings = {
   timer?: AttemptTimer
   /** Each is called after every attempt of a call, in this order, and must not throw. */
   observers?: readonly ProviderCallObserver[]
+  /** Called after every attempt whose answer has a date. */
+  onDate?: (answer: { date: Date; durationMs: number }) => void
 }
 
 /** One attempt of one call. Contains no body, token or key. */

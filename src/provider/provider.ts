@@ -10,6 +10,7 @@ import { createReports } from './reports-api.ts'
 import { createPos, createStores } from './stores-api.ts'
 
 export { orderIdOfPayment } from './order-payloads.ts'
+export { createProviderClock, type ProviderClock } from './provider-clock.ts'
 export { isAnswered, ProviderError } from './provider-error.ts'
 export type * from './provider-types.ts'
 export { asAppError, mayBeOurOwn, type ProviderOperation, toAppError } from './to-app-error.ts'

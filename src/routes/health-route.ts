@@ -46,6 +46,15 @@ const HealthResponse = z
           last_answer_at: Timestamp.nullable(),
           last_failure_at: Timestamp.nullable(),
         }),
+        provider_clock: z.object({
+          status: z
+            .enum(['ok', 'degraded', 'unknown'])
+            .describe('degraded: the clocks differ by 60 seconds or more; set our clock'),
+          ahead_seconds: z
+            .number()
+            .nullable()
+            .describe("By how much our clock is ahead of the provider's; negative: behind"),
+        }),
         waiting_tills: z.number(),
       })
       .optional(),
@@ -64,6 +73,7 @@ export type HealthSource = {
     lastAnswerAt: Date | null
     lastFailureAt: Date | null
   }
+  providerClock: () => { status: 'ok' | 'degraded' | 'unknown'; aheadSeconds: number | null }
 }
 
 export function addHealthRoute(
@@ -107,6 +117,7 @@ export function addHealthRoute(
           },
           writes: { status: 'ok' as const },
           provider: snakeCased(source.provider()),
+          provider_clock: snakeCased(source.providerClock()),
           waiting_tills: deps.changes.waiting(),
         },
       }

@@ -194,6 +194,7 @@ function buildServer(ctx: Context): FastifyInstance {
   })
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', randomUUID())
+    reply.header('date', new Date(ctx.nowMs()).toUTCString())
     reply.header('x-content-type-options', 'nosniff')
     if (!hostIsLoopback(request)) {
       return reply.code(403).send({ error: 'foreign Host header', code: 'FORBIDDEN' })

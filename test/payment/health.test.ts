@@ -44,6 +44,10 @@ test('the administrator also gets version, commit and checks', async () => {
         last_answer_at: expect.toSatisfy((at) => at === null || !Number.isNaN(Date.parse(at))),
         last_failure_at: null,
       },
+      provider_clock: {
+        status: expect.stringMatching(/^(ok|unknown)$/),
+        ahead_seconds: expect.toSatisfy((seconds) => seconds === null || seconds === 0),
+      },
       waiting_tills: 0,
     },
   })

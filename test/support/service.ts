@@ -63,6 +63,8 @@ export type TestServiceOptions = {
   tracing?: Tracing
   /** By the database's clock, as a real process is, and `clock` moves nothing. */
   ownTime?: boolean
+  /** How far the clock of the service is ahead of the provider's. */
+  aheadMs?: number
   /** Calls that the provider leaves without an answer have their timeout at once. */
   hangsAreShort?: boolean
   /** With `hangsAreShort`: hears how long such a timeout would have been. */
@@ -121,7 +123,9 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     // A password of a test need not cost 0.1 s of a processor.
     passwordCost: { log2N: 10, r: 8, p: 1 },
     tracing: options.tracing,
-    ...(!options.ownTime && { now: clock.now }),
+    ...(!options.ownTime && {
+      now: () => new Date(clock.now().getTime() + (options.aheadMs ?? 0)),
+    }),
     ...(options.stopwatch && { stopwatch: options.stopwatch }),
     ...(options.monotonicMs && { monotonicMs: options.monotonicMs }),
     sleep: async (ms) => {

@@ -105,8 +105,9 @@ async function checkClosing(
   const { db } = deps.database
   // A search is incomplete for its last moments, so none is made until the span is over for so long.
   const surely = new Date(closing.to_at.getTime() + deps.settings.searchLagMs)
-  if (deps.now() < surely) {
-    await updateClosing(db, closing, { state: 'open', next_check_at: surely })
+  if (deps.providerClock.now() < surely) {
+    const next_check_at = deps.providerClock.toOurs(surely)
+    await updateClosing(db, closing, { state: 'open', next_check_at })
     return 'ended'
   }
   if (closing.mp_user_id !== shop.mpUserId) {

@@ -71,7 +71,8 @@ export async function openClosing(
   const connection = await findConnection(db, client)
   if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
   const timeZone = await timeZoneOf(deps, client, where.store, connection.mp_user_id)
-  const now = deps.now()
+  // Payments have the provider's times, and so have the spans of closings.
+  const now = deps.providerClock.now()
   const requested = requestedSpanOf(request, timeZone, now)
   const place = { client, place: where.place }
   return untilNotRaced(deps, async (trx) => {
@@ -98,8 +99,8 @@ export async function openClosing(
       requested_to: requested.to,
       time_zone: timeZone,
       declared: request.declared ?? {},
-      created_at: now,
-      next_check_at: new Date(span.to.getTime() + deps.settings.searchLagMs),
+      created_at: deps.now(),
+      next_check_at: whenReadable(deps, span.to),
     }
     const closing = await insertClosing(trx, opened, span.before)
     await recordSuccess(deps, trx, {
@@ -131,7 +132,7 @@ export async function countClosing(
   actor: Actor,
 ): Promise<ClosingRow> {
   const { closing } = await readClosing(deps, client, id)
-  const now = deps.now()
+  const now = deps.providerClock.now()
   return untilNotRaced(deps, async (trx) => {
     const last = await findLastClosing(trx, closing)
     const { requested_to: end, to_at: to } = closing
@@ -247,7 +248,7 @@ async function countAgain(
       state: 'open',
       reason: null,
       failures: 0,
-      next_check_at: isMore ? new Date(until.getTime() + deps.settings.searchLagMs) : deps.now(),
+      next_check_at: isMore ? whenReadable(deps, until) : deps.now(),
     }),
   })
   const { place, number } = known
@@ -266,6 +267,11 @@ async function countAgain(
     })
   }
   return (await findClosing(trx, client, id)) as ClosingRow
+}
+
+/** When the provider's search has all payments of a span that ends then, by our clock. */
+function whenReadable({ providerClock, settings }: PaymentDeps, to: Date): Date {
+  return providerClock.toOurs(new Date(to.getTime() + settings.searchLagMs))
 }
 
 function signedError({ id, number, state, from_at: from, to_at: to }: ClosingRow): AppError {

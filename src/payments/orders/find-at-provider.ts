@@ -19,6 +19,9 @@ export type Found = {
 /** Clocks differ between here and the provider. */
 export const clockMarginMs = 2 * 60_000
 
+/** Without a measured clock, ours counts. */
+type FitDeps = Pick<PaymentDeps, 'settings'> & Partial<Pick<PaymentDeps, 'providerClock'>>
+
 type Fit =
   | 'ours'
   /** Same content, but made at another time, by another application, or by one that is not named. */
@@ -33,7 +36,7 @@ type Fit =
  * not contain yet.
  */
 export function fitOf(
-  deps: Pick<PaymentDeps, 'settings'>,
+  deps: FitDeps,
   order: OrderRow,
   { evidence, isOurs, isPoint, createdAt }: FoundOrder,
   { isKeyTaken = false, doubtfulAt = null }: SearchHints = {},
@@ -50,7 +53,7 @@ export function fitOf(
 }
 
 function canBeMadeAt(
-  { settings }: Pick<PaymentDeps, 'settings'>,
+  { settings, providerClock }: FitDeps,
   order: OrderRow,
   madeAt: Date,
   doubtfulAt: Date | null,
@@ -62,7 +65,7 @@ function canBeMadeAt(
   const firstMs = Math.min(created_at.getTime(), sent_at?.getTime() ?? created_at.getTime())
   const lateMs = Math.max(created_at.getTime(), ...known) + settings.lateArrivalMs
   const lastMs = Math.max(lateMs, expires_at.getTime())
-  const atMs = madeAt.getTime()
+  const atMs = (providerClock?.toOurs(madeAt) ?? madeAt).getTime()
   return atMs >= firstMs - clockMarginMs && atMs <= lastMs + clockMarginMs
 }
 

@@ -61,7 +61,7 @@ export async function saveOwnPayments(
   const rows = dated.flatMap((payment) => {
     const box = boxOf.get(payment.mpPosId ?? '')
     const store = box?.sucursal_id ?? storeOf.get(payment.mpStoreId ?? '')
-    const order = orderOf(payment, orders, box?.caja_id)
+    const order = orderOf(deps, payment, orders, box?.caja_id)
     if (store === undefined && order === undefined) return []
     return {
       ...rowOf(payment, now),
@@ -141,6 +141,7 @@ export function unreadableAsPayment(
  * payment.
  */
 function orderOf(
+  deps: Pick<PaymentDeps, 'providerClock'>,
   payment: ProviderPayment,
   orders: readonly PayableOrder[],
   cajaId: string | undefined,
@@ -152,7 +153,7 @@ function orderOf(
   )
   const same = alike.find(({ mp_order_id: id }) => id !== null && id === payment.mpOrderId)
   if (same) return same
-  const fitting = alike.filter((order) => fitsByReference(payment, order, cajaId))
+  const fitting = alike.filter((order) => fitsByReference(deps, payment, order, cajaId))
   return fitting.length === 1 ? fitting[0] : undefined
 }
 
@@ -165,6 +166,7 @@ const orderId = /^ORD/
  * an order that names its own may have another amount.
  */
 function fitsByReference(
+  { providerClock }: Pick<PaymentDeps, 'providerClock'>,
   { mpOrderId, amount, createdAt }: ProviderPayment,
   order: PayableOrder,
   cajaId: string | undefined,
@@ -175,9 +177,9 @@ function fitsByReference(
     order.created_at.getTime(),
     (order.sent_at ?? order.created_at).getTime(),
   )
+  const createdMs = providerClock.toOurs(createdAt).getTime()
   const isOfItsTime =
-    createdAt.getTime() >= firstMs - clockMarginMs &&
-    createdAt.getTime() <= order.expires_at.getTime() + clockMarginMs
+    createdMs >= firstMs - clockMarginMs && createdMs <= order.expires_at.getTime() + clockMarginMs
   if (!isOfItsTime) return false
   if (order.paid_cents > 0 && order.payment_ids.length > 0) return true
   const isSure = order.paid_cents > 0 || isEncodedReference(order.mp_external_reference)

@@ -12,7 +12,7 @@ import {
 } from '../../repositories/provider-payments/payment-reads.ts'
 import { readDueCases } from '../chargebacks/read-cases.ts'
 import { checkDueClosings } from '../closings/check-due-closings.ts'
-import type { Shop } from '../connection/account-calls.ts'
+import { callForShop, type Shop } from '../connection/account-calls.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { findOrphans } from '../unclaimed-payments/unclaimed-payments.ts'
 import { readPayments } from './read-payments.ts'
@@ -43,6 +43,7 @@ const intervalMs = 10_000
 /** An open closing is checked when it is due, but two runs are at least this far apart. */
 const shortestMs = 250
 const accountsAtOnce = 2
+const measureWithinMs = 10_000
 const longestRetryMs = 60 * minuteMs
 
 /** The name of a shop's read of what was made or changed. */
@@ -65,6 +66,7 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
     const logFailure = (error: unknown) =>
       deps.log.warn({ client, err: error }, 'provider payments not read yet')
     try {
+      await measureClock(deps, shop)
       await checkDueClosings(deps, shop, signal)
     } catch (error) {
       if (signal.aborted) return
@@ -168,6 +170,14 @@ async function howFar(deps: PaymentDeps, client: ClientName): Promise<string> {
   return `${read?.ends_at.getTime()} ${read?.next_offset}`
 }
 
+/** The dates of the answers measure the provider's clock; a process that had none yet makes a call for it. */
+async function measureClock(deps: PaymentDeps, shop: Shop): Promise<void> {
+  if (deps.providerClock.isMeasured()) return
+  await callForShop(deps, shop, (token) =>
+    deps.provider.users.me(token, { untilMs: deps.stopwatch() + measureWithinMs }),
+  )
+}
+
 /** Reads what was made or changed at the account until a minute ago, when that is due. */
 async function followChanges(
   deps: PaymentDeps,
@@ -178,7 +188,7 @@ async function followChanges(
   const name = { client, name: changes }
   for (;;) {
     if (signal.aborted) return
-    const nowMs = deps.now().getTime()
+    const nowMs = deps.providerClock.now().getTime()
     const surelyMs = nowMs - deps.settings.searchLagMs
     const read = await findRead(db, name)
     if (!read) {
@@ -197,11 +207,14 @@ async function followChanges(
       await deps.database.transaction((trx) => exchangeRead(trx, name, accounts))
       continue
     } else if (read.finished_at) {
-      const isBehind = surelyMs - read.ends_at.getTime() > longestPartMs
-      if (!isBehind && nowMs - read.finished_at.getTime() < everyMs) return
-      const fromMs = read.ends_at.getTime() - overlapMs
+      // Our clock may have been ahead when it was read: then the search did not have its last payments.
+      const beganMs = deps.providerClock.toProviders(read.began_at ?? read.finished_at).getTime()
+      const readUntilMs = Math.min(read.ends_at.getTime(), beganMs - deps.settings.searchLagMs)
+      const isBehind = surelyMs - readUntilMs > longestPartMs
+      if (!isBehind && deps.now().getTime() - read.finished_at.getTime() < everyMs) return
+      const fromMs = readUntilMs - overlapMs
       const toMs = Math.min(surelyMs, fromMs + longestPartMs)
-      if (toMs <= read.ends_at.getTime()) return
+      if (toMs <= readUntilMs) return
       await beginReadAgain(db, read, { mpUserId, from: new Date(fromMs), to: new Date(toMs) })
     }
     if ((await readPayments(deps, name, signal)) === 'open') return
