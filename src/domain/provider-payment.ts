@@ -32,6 +32,8 @@ export type ProviderPayment = {
   statusDetail: string | null
   operationType: string | null
   channel: string | null
+  /** The second part of a terminal id, such as N950NCB801293324 of NEWLAND_N950__N950NCB801293324. */
+  terminalSerial: string | null
   currency: string | null
   externalReference: string | null
   mpOrderId: string | null

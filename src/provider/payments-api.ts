@@ -60,7 +60,11 @@ const MpPaymentFields = z.object({
   installments: MpCount,
   pos_id: MpNote,
   store_id: MpNote,
-  point_of_interaction: z.object({ type: MpNote }).nullish().catch(null),
+  point_of_interaction: z
+    .object({ type: MpNote, device: z.object({ serial_number: MpNote }).nullish().catch(null) })
+    .nullish()
+    .catch(null),
+  additional_info: z.object({ poi_id: MpNote }).nullish().catch(null),
   order: z.object({ id: MpNote }).nullish().catch(null),
   fee_details: z
     .array(z.object({ type: MpNote, amount: MpMoney, fee_payer: MpNote }))
@@ -199,6 +203,11 @@ function paymentRowFrom(payment: z.output<typeof MpPaymentRow>): ProviderPayment
     statusDetail: payment.status_detail ?? null,
     operationType: payment.operation_type ?? null,
     channel: payment.point_of_interaction?.type ?? null,
+    // Public projects that read the wire find the terminal's serial number here, also where box and store are null.
+    terminalSerial:
+      payment.point_of_interaction?.device?.serial_number ??
+      payment.additional_info?.poi_id ??
+      null,
     currency: payment.currency_id ?? null,
     externalReference: payment.external_reference ?? null,
     mpOrderId: payment.order?.id ?? null,

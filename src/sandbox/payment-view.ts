@@ -24,6 +24,7 @@ export type PaymentEntry = {
   updatedAt: number
   refunds: PaymentRefund[]
   odd?: Record<string, unknown>
+  shownAt?: number
 }
 
 /** All payments of a seller. An order has one after the first attempt of its buyer, and more when it was paid again. */

@@ -30,6 +30,7 @@ const NewPayment = z.strictObject(
     payment_method_type: oneOf(paymentTypes).optional(),
     payment_method_id: z.coerce.string().optional(),
     installments: z.int().optional().catch(undefined),
+    shown_after_ms: positiveNumber.optional(),
     odd,
   },
   'send a JSON object, or a list of them',
@@ -86,5 +87,6 @@ function readPayment(
     updatedAt: at,
     refunds: [],
     ...(call.odd && { odd: call.odd }),
+    ...(call.shown_after_ms !== undefined && { shownAt: at + call.shown_after_ms }),
   }
 }

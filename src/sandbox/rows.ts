@@ -143,6 +143,8 @@ export type PaymentWithoutOrder = {
   refunds: PaymentRefund[]
   /** Members that replace those of the payment in answers, for invalid rows. */
   odd?: Record<string, unknown>
+  /** The search does not show it before that time, in milliseconds. */
+  shownAt?: number
 }
 
 /** A refund of a payment without an order. One that is `in_process` ends as `ends` at `endsAt`, or by an action. */

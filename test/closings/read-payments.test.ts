@@ -274,6 +274,7 @@ test('a list whose total changes with every page is read to its end after three 
     .selectFrom('payment_reads')
     .select(['restarts', 'finished_at'])
     .where('client', '=', asClientName(till.client))
+    .where('name', '=', 'changes')
     .execute()
   expect(read).toMatchObject([{ restarts: expect.any(Number), finished_at: expect.any(Date) }])
   const asked = (await providerRequests(service, searching)).filter(

@@ -291,3 +291,45 @@ test('a payment that is refunded in the panel before it is found needs no decisi
   await watchAfter(service, 5 * 60_000)
   expect((await orphansOf(till)).total).toBe(0)
 })
+
+test('a charge that the search shows a day late is found by the daily read', async () => {
+  const till = await openOwnShop(service, 'late shown')
+  await sell(service, till, 'A-1')
+  await watchAfter(service, 5 * 60_000)
+  await typeCharge(service, till, { shown_after_ms: 25 * 3_600_000 })
+  for (let hour = 0; hour < 25; hour += 1) await watchAfter(service, 3_600_000)
+  expect((await orphansOf(till)).total).toBe(0)
+  for (let hour = 0; hour < 25; hour += 1) await watchAfter(service, 3_600_000)
+  expect((await orphansOf(till)).total).toBe(1)
+})
+
+test('a charge without box and store is unclaimed at the box of its terminal', async () => {
+  const till = await openOwnShop(service, 'serial')
+  const orderId = await sell(service, till, 'A-1')
+  const { terminal_id: terminalId } = (await readOrder(service, till, orderId)).json()
+  const [, serial] = String(terminalId).split('__')
+  const nowhere = { pos_id: null, store_id: null }
+  const at = (device: object) => ({
+    odd: { ...nowhere, point_of_interaction: { type: 'POINT', device } },
+  })
+  await typeCharge(service, till, at({ serial_number: serial }))
+  await typeCharge(service, till, { odd: { ...nowhere, additional_info: { poi_id: serial } } })
+  await typeCharge(service, till, at({ serial_number: 'of another shop' }))
+  await watchAfter(service, 5 * 60_000)
+  const { orphans } = await orphansOf(till)
+  expect(orphans.map((one: { caja_id: string }) => one.caja_id)).toEqual(['CAJA-1', 'CAJA-1'])
+})
+
+test('a page of payments that is too large is asked for again with fewer of them', async () => {
+  const till = await openOwnShop(service, 'large rows')
+  await sell(service, till, 'A-1')
+  // 40 of them are 2.4 MB, and an answer is read up to 1 MiB.
+  for (let count = 0; count < 40; count += 1) {
+    await typeCharge(service, till, { odd: { description: 'x'.repeat(60_000) } })
+  }
+  await watchAfter(service, 5 * 60_000)
+  expect((await orphansOf(till)).total).toBe(40)
+  await typeCharge(service, till)
+  await watchAfter(service, 5 * 60_000)
+  expect((await orphansOf(till)).total).toBe(41)
+})

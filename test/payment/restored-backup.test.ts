@@ -634,3 +634,33 @@ test('a search whose connection is lost after a page continues with the orders o
   await process.orderSearch.searchOnce()
   expect(await ordersOf(till)).toMatchObject([{ mp_order_id: mpOrderId, status: 'processed' }])
 })
+
+test('a search whose pages repeat finds all orders, in shorter spans', async () => {
+  const till = await openOwnShop(service, 'repeated pages')
+  const restore = await backUp(service.database)
+  for (const reference of ['P-1', 'P-2', 'P-3']) {
+    const { order_id } = (await charge(service, till, { reference })).json()
+    await act(service, order_id, payByCard)
+    service.clock.advance(11 * 60_000)
+  }
+  await restore()
+  service.clock.advance(3_600_000)
+  const process = await startProcess()
+  await process.orderSearch.plan()
+  const { orders } = process.deps.provider
+  const { list } = orders
+  // A provider that has pages of one order, and answers each with the first.
+  orders.list = async (token, given, options) => {
+    const first = await list(token, { ...given, page: 1 }, options)
+    return {
+      ...first,
+      orders: first.orders.slice(0, 1),
+      rows: Math.min(1, first.rows),
+      pages: null,
+    }
+  }
+  await process.orderSearch.searchOnce()
+  orders.list = list
+  const found = (await ordersOf(till)).map((order) => order.external_reference)
+  expect(found.sort()).toEqual(['P-1', 'P-2', 'P-3'])
+})

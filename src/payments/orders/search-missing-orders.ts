@@ -1,7 +1,7 @@
 import { constraintOf } from '../../db/database-failures.ts'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
 import { withLease } from '../../jobs/with-lease.ts'
-import type { FoundOrder, ProviderError } from '../../provider/provider.ts'
+import { type FoundOrder, ProviderError } from '../../provider/provider.ts'
 import { findOrdersOfProvider } from '../../repositories/orders/adopted-orders.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import {
@@ -161,6 +161,7 @@ async function searchAccount(
         continue
       }
       if (found === 'stopped') return nowMs
+      lengthMs = Math.min(partMs, lengthMs * 2)
       for (const order of found) {
         if (stopped.aborted || lost.aborted) return nowMs
         await adoptOrSkip(deps, account, order, boxOf, figures)
@@ -194,18 +195,22 @@ async function findMissing(
   let before: string | undefined
   for (let page = 1; ; page += 1) {
     if (stopped.aborted) return 'stopped'
-    const {
-      orders,
-      unreadable,
-      rows: length,
-      pages,
-    } = await withAccount(deps, account, (token) =>
+    const found = await withAccount(deps, account, (token) =>
       deps.provider.orders.list(
         token,
         { ...part, page },
         { untilMs: deps.stopwatch() + callWithinMs, maxAttempts: 1, signal: stopped },
       ),
-    )
+    ).catch((error: unknown) => {
+      if (error instanceof ProviderError && error.failure === 'oversize') return undefined
+      throw error
+    })
+    // A shorter span has fewer and shorter pages.
+    if (!found) {
+      if (lengthMs > shortestPartMs) return 'too many'
+      throw new UnreadableSpanError('an answer is too large')
+    }
+    const { orders, unreadable, rows: length, pages } = found
     figures.pages += 1
     const isTooMuch = (pages ?? page) > pagesAtMost && lengthMs > shortestPartMs
     if (isTooMuch) return 'too many'
@@ -214,9 +219,13 @@ async function findMissing(
       deps.log.warn(about, 'provider orders not readable; the other orders of the page are read')
     }
     const [first] = orders
-    // A provider that does not support the parameter returns the first page every time.
-    const isRepeated = first !== undefined && first.evidence.mpOrderId === before
-    if (length === 0 || isRepeated) break
+    if (length === 0) break
+    // A provider that does not support the parameter returns the first page every time. The rest is in shorter spans.
+    if (first !== undefined && first.evidence.mpOrderId === before) {
+      if (lengthMs > shortestPartMs) return 'too many'
+      deps.log.warn({ mpUserId: account.mpUserId, ...part }, 'provider repeats a page of orders')
+      break
+    }
     before = first?.evidence.mpOrderId ?? before
     figures.orders += orders.length
     const rows = await findOrdersOfProvider(
@@ -234,6 +243,11 @@ async function findMissing(
   }
   const madeMs = ({ createdAt }: FoundOrder) => createdAt?.getTime() ?? 0
   return missing.toSorted((a, b) => madeMs(a) - madeMs(b))
+}
+
+/** The search of a span as short as this one does not show all of its orders. It is tried again later. */
+class UnreadableSpanError extends Error {
+  override name = 'UnreadableSpanError'
 }
 
 function hasMoved(row: OrderRow, { evidence }: FoundOrder): boolean {

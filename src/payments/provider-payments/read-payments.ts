@@ -46,12 +46,18 @@ export async function readPayments(
   signal: AbortSignal,
 ): Promise<ReadOutcome> {
   let before: string | undefined
+  let limit = pageSize
   for (;;) {
     const read = await findRead(deps.database.db, name)
     if (!read || read.finished_at) return 'finished'
     if (signal.aborted) return 'open'
     const beganAt = read.began_at ?? deps.now()
-    const page = await askPage(deps, read, signal)
+    const page = await askPage(deps, read, limit, signal)
+    if (page === 'oversize') {
+      // Long payments: fewer of them fit in an answer.
+      limit = Math.max(1, Math.floor(limit / 4))
+      continue
+    }
     if (page === 'too_long') {
       await advanceRead(deps.database.db, read, halved(read))
       before = undefined
@@ -87,13 +93,18 @@ class ListTooLongError extends Error {
   override name = 'ListTooLongError'
 }
 
-async function askPage(deps: PaymentDeps, read: PaymentReadRow, signal: AbortSignal) {
+async function askPage(
+  deps: PaymentDeps,
+  read: PaymentReadRow,
+  limit: number,
+  signal: AbortSignal,
+) {
   const wanted = {
     range: read.range,
     ...partOf(read),
     mpPosId: read.mp_pos_id ?? undefined,
     mpStoreId: read.mp_store_id ?? undefined,
-    limit: pageSize,
+    limit,
     offset: read.next_offset,
   }
   const page = await callForShop(
@@ -102,13 +113,16 @@ async function askPage(deps: PaymentDeps, read: PaymentReadRow, signal: AbortSig
     (token, options) => deps.provider.payments.search(token, wanted, options),
     signal,
   ).catch((error: unknown) => {
+    if (error instanceof ProviderError && error.failure === 'oversize' && limit > 1) {
+      return 'oversize' as const
+    }
     // The same search with a smaller offset was answered.
     const isRefused = error instanceof ProviderError && error.status === 400
     if (isRefused && read.next_offset > 0) return 'too_long' as const
     throw error
   })
-  const isLong = page !== 'too_long' && read.next_offset === 0 && (page.total ?? 0) > resultsAtMost
-  return isLong ? 'too_long' : page
+  if (page === 'too_long' || page === 'oversize') return page
+  return read.next_offset === 0 && (page.total ?? 0) > resultsAtMost ? 'too_long' : page
 }
 
 function partOf(read: PaymentReadRow): { from: Date; to: Date } {

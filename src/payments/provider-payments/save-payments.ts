@@ -12,7 +12,9 @@ import {
 } from '../../domain/provider-payment.ts'
 import type { PaymentReadRow } from '../../repositories/provider-payments/payment-reads.ts'
 import {
+  type BoxOfTerminal,
   deleteRowsWithoutId,
+  findBoxesBySerial,
   findPayableOrders,
   listPlaces,
   type NewProviderPayment,
@@ -58,8 +60,9 @@ export async function saveOwnPayments(
     from: new Date(Math.min(...times) - orderBeforeMs),
     to: new Date(Math.max(...times) + orderAfterMs),
   })
+  const boxOfTerminal = await boxesOfTerminals(trx, { client, mpUserId }, dated)
   const rows = dated.flatMap((payment) => {
-    const box = boxOf.get(payment.mpPosId ?? '')
+    const box = boxOf.get(payment.mpPosId ?? '') ?? boxOfTerminal(payment)
     const store = box?.sucursal_id ?? storeOf.get(payment.mpStoreId ?? '')
     const order = orderOf(deps, payment, orders, box?.caja_id)
     if (store === undefined && order === undefined) return []
@@ -83,6 +86,23 @@ export async function saveOwnPayments(
     now,
   )
   await updateNetAmounts(trx, orderIds)
+}
+
+/**
+ * The box of a payment that names neither box nor store, by the serial number of its terminal: that of our last charge on it.
+ * Answers a function, since few payments need it and one query serves all of a page.
+ */
+async function boxesOfTerminals(
+  trx: Trx,
+  { client, mpUserId }: Shop,
+  payments: readonly ProviderPayment[],
+): Promise<(payment: ProviderPayment) => BoxOfTerminal | undefined> {
+  const serialOf = ({ mpPosId, mpStoreId, terminalSerial }: ProviderPayment) =>
+    mpPosId === null && mpStoreId === null ? terminalSerial : null
+  const serials = [...new Set(payments.flatMap((payment) => serialOf(payment) ?? []))]
+  if (serials.length === 0) return () => undefined
+  const boxes = await findBoxesBySerial(trx, client, mpUserId, serials)
+  return (payment) => boxes.find(({ serial }) => serial === serialOf(payment))
 }
 
 /** A page may show a payment twice. The last one counts, unless an earlier one has a later change time. */
@@ -112,6 +132,7 @@ export function unreadableAsPayment(
     statusDetail: row.why,
     operationType: null,
     channel: null,
+    terminalSerial: null,
     currency: null,
     externalReference: row.externalReference,
     mpOrderId: row.mpOrderId,

@@ -48,6 +48,14 @@ const longestRetryMs = 60 * minuteMs
 
 /** The name of a shop's read of what was made or changed. */
 const changes = 'changes'
+/** The name of its daily read of what was made, for payments that the search shows late. */
+const made = 'made'
+/**
+ * The search has shown payments half an hour late, and some after a day. A payment that appears a day after it was made is in the
+ * next daily read: this is that day, the day between two reads, and a day of margin.
+ */
+const madeReachMs = 3 * 24 * 60 * minuteMs
+const madeEveryMs = 24 * 60 * minuteMs
 
 export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
   /** Shops that failed. In memory, so each process has its own list. */
@@ -80,6 +88,7 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
     const before = await howFar(deps, client)
     try {
       await followChanges(deps, shop, signal)
+      await readLateShown(deps, shop, signal)
       await findOrphans(deps, shop, signal)
       await readDueCases(deps, shop, signal)
       waits.delete(client)
@@ -176,6 +185,41 @@ async function measureClock(deps: PaymentDeps, shop: Shop): Promise<void> {
   await callForShop(deps, shop, (token) =>
     deps.provider.users.me(token, { untilMs: deps.stopwatch() + measureWithinMs }),
   )
+}
+
+/** Once a day, reads again all that was made in the last days. A new shop's read of changes has them on the first day. */
+async function readLateShown(
+  deps: PaymentDeps,
+  { client, mpUserId }: Shop,
+  signal: AbortSignal,
+): Promise<void> {
+  const { db } = deps.database
+  const name = { client, name: made }
+  const providerNowMs = deps.providerClock.now().getTime()
+  const span = {
+    from: new Date(providerNowMs - madeReachMs),
+    to: new Date(providerNowMs - deps.settings.searchLagMs),
+  }
+  const read = await findRead(db, name)
+  if (!read) {
+    await planRead(db, {
+      ...name,
+      mp_user_id: mpUserId,
+      range: 'date_created',
+      begins_at: span.from,
+      ends_at: span.to,
+      mp_pos_id: null,
+      mp_store_id: null,
+      finished_at: deps.now(),
+    })
+    return
+  }
+  const isOther = read.mp_user_id !== mpUserId
+  const sinceMs = deps.now().getTime() - (read.finished_at?.getTime() ?? 0)
+  const isDue = read.finished_at !== null && sinceMs >= madeEveryMs
+  if (read.finished_at && !isDue && !isOther) return
+  if (isDue || isOther) await beginReadAgain(db, read, { mpUserId, ...span })
+  await readPayments(deps, name, signal)
 }
 
 /** Reads what was made or changed at the account until a minute ago, when that is due. */

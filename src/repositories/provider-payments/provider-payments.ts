@@ -176,6 +176,28 @@ export async function findPayableOrders(
   return [...known, ...(await byPayment(unknown(known)))]
 }
 
+export type BoxOfTerminal = { serial: string; caja_id: string; sucursal_id: string }
+
+/** The boxes of the last charges on the terminals with these serial numbers, at one provider account. */
+export async function findBoxesBySerial(
+  db: Db | Trx,
+  client: ClientName,
+  mpUserId: number,
+  serials: readonly string[],
+): Promise<BoxOfTerminal[]> {
+  const serial = sql<string>`split_part(terminal_id, '__', 2)`
+  return db
+    .selectFrom('orders')
+    .distinctOn(serial)
+    .select([serial.as('serial'), 'caja_id', 'sucursal_id'])
+    .where('client', '=', client)
+    .where('mp_user_id', '=', mpUserId)
+    .where(serial, 'in', [...serials])
+    .orderBy(serial)
+    .orderBy('created_at', 'desc')
+    .execute()
+}
+
 /** The provider's ids of the client's boxes and stores, with the ERP's ids. */
 export async function listPlaces(
   db: Db | Trx,
