@@ -48,6 +48,7 @@ function orderIn(status: OrderStatus): OrderRow {
     paid_after_close: false,
     surplus: null,
     conflict: null,
+    unknown_status: null,
     cancel_requested_at: null,
     sent_at: now,
     unanswered_at: null,
@@ -282,6 +283,8 @@ A till decides by \`outcome\` and \`retry_safe\`, never by \`status\`.
 | ${head.join(' | ')} |
 |${'---|'.repeat(head.length)}
 ${cases.map((each) => `| ${rowOf(each)} |`).join('\n')}
+
+An open order in a word that the service does not know is \`in_doubt\` in \`standing\`: [a person may decide](../how-to/decide-an-unclear-charge.md) at once.
 
 A charge-back does not change the sale. [Its case](charge-backs.md) decides who gets the money.
 `

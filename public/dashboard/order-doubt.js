@@ -142,6 +142,9 @@ async function askProvider(app, order) {
 
 function askSettle(app, order, as, refundId) {
   const namesRefund = as === 'refunded' && refundId === undefined
+  const isOfCharge = as === 'paid' || as === 'not_paid'
+  // As it is shown now: a decision that another person makes meanwhile is not replaced.
+  const replaced = isOfCharge ? order.settled?.at : order.refund_in_doubt?.decided_at
   ask({
     title: t(`settle.title.${as}`),
     content: (form, dialog) => [
@@ -177,7 +180,12 @@ function askSettle(app, order, as, refundId) {
       const number = refundId ?? refund?.trim()
       await app.api.post(pathOf(order, 'settle'), {
         query: app.clientQuery(order.client),
-        body: { as, reason: reason.trim(), ...(number && { refund_id: number }) },
+        body: {
+          as,
+          reason: reason.trim(),
+          ...(number && { refund_id: number }),
+          ...(replaced && { replaces: replaced }),
+        },
       })
       toast(t('settle.done'))
       app.reload()

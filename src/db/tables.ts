@@ -197,6 +197,8 @@ export type OrdersTable = {
     'open' | 'decided' | null
   >
   conflict: string | null
+  /** The provider's status of the open order, when it is none that is known here. */
+  unknown_status: ColumnType<string | null, string | null | undefined, string | null>
   cancel_requested_at: Date | null
   sent_at: Date | null
   unanswered_at: ColumnType<Date | null, Date | null | undefined, Date | null>
@@ -387,6 +389,8 @@ export type OrphansTable = {
   told_at: Date | null
   end_told_at: Date | null
   settled_by: ColumnType<Who | null, string | null, string | null>
+  /** It was adopted in order to be refunded. */
+  refund_asked: WithDefault<boolean>
 }
 
 export type ChargebacksTable = {

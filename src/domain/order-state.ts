@@ -17,6 +17,7 @@ type StandingOrder = {
   creation: 'intent' | 'unknown' | 'confirmed' | 'refused'
   status: OrderStatus
   conflict: string | null
+  unknown_status: string | null
   paid_after_close: boolean
   paid_cents: number
   refunded_cents: number
@@ -68,9 +69,13 @@ export function chargeDoubtOf(
   return order.conflict ? 'contradicted' : null
 }
 
-/** An order that was sent without an answer, or given up before one, no longer waits for a customer. */
+/**
+ * An order that was sent without an answer, or given up before one, no longer waits for a customer. Of one in a status that is not
+ * known here nothing is known to come.
+ */
 function isDoubtful(order: StandingOrder, now: Date): boolean {
   if (order.creation === 'unknown' || order.status === 'action_required') return true
+  if (order.unknown_status !== null) return true
   const isGivenUp = order.creation === 'intent' && order.cancel_requested_at !== null
   return isGivenUp || order.expires_at < now
 }

@@ -261,6 +261,27 @@ test('of two people who settle one payment together one succeeds', async () => {
   expect(new Set(states).size).toBe(1)
 })
 
+test.each([
+  ['adopt', 'refund'],
+  ['refund', 'adopt'],
+])(
+  'of two people of whom one decides to %s and the other to %s one succeeds',
+  async (one, other) => {
+    for (const isAtOnce of [true, false]) {
+      const { till, id } = await withOrphan(`${one} ${isAtOnce ? 'with' : 'before'} ${other}`)
+      const first = settle(till, id, one)
+      if (!isAtOnce) await first
+      const answers = await Promise.all([first, settle(till, id, other)])
+      expect(answers.map(({ statusCode }) => statusCode).toSorted()).toEqual([200, 409])
+      const refused = answers.find(({ statusCode }) => statusCode === 409)
+      expect(refused?.json().code).toBe('ORPHAN_SETTLED')
+      const taken = answers[0]?.statusCode === 200 ? one : other
+      const state = taken === 'adopt' ? 'adopted' : 'refunded'
+      expect((await orphansOf(till)).orphans).toMatchObject([{ id, state }])
+    }
+  },
+)
+
 test('an ERP that reads the changes of movements gets the order of an adopted payment', async () => {
   const { till, paymentId, id } = await withOrphan('movements of an adopted payment')
   const content = `SOURCE_ID,TRANSACTION_TYPE,TRANSACTION_AMOUNT,SETTLEMENT_NET_AMOUNT\r\n${paymentId},SETTLEMENT,77.50,70.10\r\n`

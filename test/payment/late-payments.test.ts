@@ -44,12 +44,16 @@ afterAll(async () => {
   await hook.close()
 })
 
-const settle = (till: Till, orderId: string, as: 'paid' | 'not_paid') =>
-  call(service, {
+/** Decides, and replaces an earlier decision that is another. */
+async function settle(till: Till, orderId: string, as: 'paid' | 'not_paid') {
+  const { settled_as, settled_at } = await orderRow(service, orderId)
+  const isOther = settled_at !== null && settled_as !== as
+  return call(service, {
     url: `/orders/${orderId}/settle`,
     token: till.key,
-    body: { as, reason: 'Ana checked' },
+    body: { as, reason: 'Ana checked', ...(isOther && { replaces: settled_at.toISOString() }) },
   })
+}
 
 /** Advances time as the service runs: the fleet every 3 s, the notifications every 2 s. */
 async function pass(seconds: number): Promise<void> {

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { cancel, openOwnShop, sweepAfter } from '../support/money.ts'
 import { type ProviderProxy, startProviderProxy } from '../support/provider-proxy.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { act, charge, payByCard, readOrder } from '../support/till.ts'
+import { act, call, charge, payByCard, readOrder } from '../support/till.ts'
 
 let service: TestService
 let proxy: ProviderProxy
@@ -100,6 +100,49 @@ test.each(['processing', 'in_process', 'a_new_word'])(
     expect((await readOrder(service, till, orderId)).json()).toMatchObject({ status: 'processed' })
   },
 )
+
+test('a person decides at once about an order in a status that is not known here', async () => {
+  const { till, orderId } = await openOrder('in review')
+  const settle = (as: string) =>
+    call(service, {
+      url: `/orders/${orderId}/settle`,
+      token: till.key,
+      body: { as, reason: 'the panel shows no payment' },
+    })
+  await readOrder(service, till, orderId)
+  expect((await settle('not_paid')).statusCode).toBe(409)
+  show(() => ({ status: 'in_review', status_detail: 'x' }))
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    standing: 'in_doubt',
+    status_detail: 'in_review',
+    cashier: { action: 'wait' },
+  })
+  const listed = await call(service, { url: '/orders?standing=in_doubt', token: till.key })
+  expect(listed.json().orders).toMatchObject([{ order_id: orderId, standing: 'in_doubt' }])
+  expect((await settle('not_paid')).json()).toMatchObject({
+    standing: 'not_paid',
+    settled: { as: 'not_paid' },
+  })
+  // The equal sale begins anew; money that comes after all is flagged.
+  expect((await charge(service, till, { reference: 'W-1' })).json().order_id).not.toBe(orderId)
+  proxy.alter = undefined
+  await act(service, orderId, payByCard)
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    status: 'processed',
+    needs_decision: 'paid_late',
+  })
+})
+
+test('an order whose status is known again is no longer in doubt', async () => {
+  const { till, orderId } = await openOrder('known again')
+  show(() => ({ status: 'in_review', status_detail: 'x' }))
+  await readOrder(service, till, orderId)
+  proxy.alter = undefined
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    standing: 'under_way',
+    status_detail: 'created',
+  })
+})
 
 test.each([
   ['charged_back', 'charged_back'],

@@ -29,8 +29,18 @@ async function loseCharge(till: Till, kind: 'drop_before' | 'drop_after', refere
   return String(answer.json().order_id)
 }
 
-const settle = (till: Till, orderId: string, as: 'paid' | 'not_paid', reason = 'Ana checked') =>
-  call(service, { url: `/orders/${orderId}/settle`, token: till.key, body: { as, reason } })
+const settle = (
+  till: Till,
+  orderId: string,
+  as: 'paid' | 'not_paid',
+  reason = 'Ana checked',
+  replaces?: string,
+) =>
+  call(service, {
+    url: `/orders/${orderId}/settle`,
+    token: till.key,
+    body: { as, reason, ...(replaces !== undefined && { replaces }) },
+  })
 
 const ask = (till: Till, orderId: string) =>
   call(service, { method: 'POST', url: `/orders/${orderId}/ask`, token: till.key })
@@ -138,6 +148,53 @@ test('POST /orders/:id/ask reads at the provider at once, and marks the answer a
   await clearFaults(service)
   expect((await ask(till, orderId)).json()).toMatchObject({ stale: false, status: 'created' })
   expect((await orderRow(service, orderId)).creation).toBe('confirmed')
+})
+
+test('of two people who decide at once one counts, and the other gets 409', async () => {
+  const till = await openOwnShop(service, 'A la vez')
+  const orderId = await loseCharge(till, 'drop_before', 'at once')
+  const both = await Promise.all([
+    settle(till, orderId, 'paid', 'Ana'),
+    settle(till, orderId, 'not_paid', 'Luis'),
+  ])
+  expect(both.map(({ statusCode }) => statusCode).toSorted()).toEqual([200, 409])
+  const [taken] = both.filter(({ statusCode }) => statusCode === 200)
+  const [other] = both.filter(({ statusCode }) => statusCode === 409)
+  expect((await readOrder(service, till, orderId)).json().settled).toEqual(taken?.json().settled)
+  expect(other?.json()).toMatchObject({ code: 'CONFLICT' })
+  expect(other?.json().error).toContain(taken?.json().settled.at)
+  const audit = await auditOf(service, till.client, 'order.settled')
+  expect(audit.filter(({ status }) => status === 'success')).toHaveLength(1)
+})
+
+test('a decision is replaced only by a request that names it', async () => {
+  const till = await openOwnShop(service, 'Cambiada')
+  const orderId = await loseCharge(till, 'drop_before', 'changed')
+  const early = await settle(till, orderId, 'paid', 'Ana', service.clock.now().toISOString())
+  expect([early.statusCode, early.json().code]).toEqual([409, 'CONFLICT'])
+  const first = (await settle(till, orderId, 'paid')).json().settled
+  service.clock.advance(1_000)
+  // The same decision again is a repetition, such as after a lost answer.
+  const repeated = await settle(till, orderId, 'paid', 'Ana again')
+  expect([repeated.statusCode, repeated.json().settled]).toEqual([200, first])
+  for (const replaces of [undefined, service.clock.now().toISOString()]) {
+    const refused = await settle(till, orderId, 'not_paid', 'Luis', replaces)
+    expect([refused.statusCode, refused.json().code]).toEqual([409, 'CONFLICT'])
+  }
+  const replaced = await settle(till, orderId, 'not_paid', 'Luis', first.at)
+  expect(replaced.json(), replaced.body).toMatchObject({
+    settled: { as: 'not_paid', reason: 'Luis' },
+  })
+  const stale = await settle(till, orderId, 'paid', 'Ana', first.at)
+  expect([stale.statusCode, stale.json().code]).toEqual([409, 'CONFLICT'])
+  const audit = await auditOf(service, till.client, 'order.settled')
+  expect(
+    audit.filter(({ status }) => status === 'success').map(({ metadata }) => metadata),
+  ).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ as: 'not_paid', replaces: { as: 'paid', at: first.at } }),
+    ]),
+  )
 })
 
 test('settling is 409 for an order that is not in doubt, and 404 for an order of another client', async () => {

@@ -193,7 +193,13 @@ test('a refund that appears after it was settled as not made is flagged until it
   })
   expect(await orderRow(service, orderId)).toMatchObject({ refunded_cents: 6_000 })
   expect(await doubtsOf(till)).toEqual({ overview: 1, list: 1, cause: 'refund_in_doubt' })
-  const again = await settle(till, orderId, { as: 'refunded', refund_id: late })
+  const said = { as: 'refunded', refund_id: late }
+  for (const replaces of [undefined, '2026-01-01T00:00:00.000Z']) {
+    const refused = await settle(till, orderId, { ...said, ...(replaces && { replaces }) })
+    expect([refused.statusCode, refused.json().code]).toEqual([409, 'CONFLICT'])
+  }
+  const replaces = read.refund_in_doubt.decided_at
+  const again = await settle(till, orderId, { ...said, replaces })
   expect(again.json(), again.body).toMatchObject({ standing: 'refunded', refund_in_doubt: null })
   expect(await operationsOf(service, orderId)).toMatchObject([
     { state: 'done', mp_refund_id: late },
@@ -246,11 +252,13 @@ test('a refund that the provider’s list contradicts can be settled as made, an
     return { status, body: { ...read, status_detail: 'accredited' } }
   }
   await deliver(service, { dataId: orderAtProvider(till).id })
-  expect(await readOf(till, orderId)).toMatchObject({
+  const doubted = await readOf(till, orderId)
+  expect(doubted).toMatchObject({
     standing: 'in_doubt',
     refund_in_doubt: { why: expect.stringContaining('does not list') },
   })
-  await settle(till, orderId, { as: 'not_refunded' })
+  const { decided_at: replaces } = doubted.refund_in_doubt
+  await settle(till, orderId, { as: 'not_refunded', replaces })
   expect(await orderRow(service, orderId)).toMatchObject({
     refunded_cents: 0,
     status: 'processed',

@@ -42,13 +42,16 @@ export async function askAboutOrder(
  * A late payment, and one of less than was requested, may be settled as paid: the money then counts for the sale. An order that
  * was settled as paid, and that ended without a payment, may be settled as not paid.
  *
- * @throws NOT_FOUND, and CONFLICT for an order that is not in doubt and has nothing to decide
+ * Of people who decide at once one counts: an earlier decision is replaced only by a request that names it (`replaces`).
+ *
+ * @throws NOT_FOUND, and CONFLICT for an order that is not in doubt and has nothing to decide, or that has a decision which the
+ * request does not name
  */
 export async function settleCharge(
   deps: PaymentDeps,
   client: ClientName,
   id: string,
-  said: Pick<SettledOutcome, 'as' | 'reason'>,
+  { replaces, ...said }: Pick<SettledOutcome, 'as' | 'reason'> & Replacing,
   context: RequestContext,
 ): Promise<OrderRow> {
   const entry = { ...entryOf(client, id, context, 'order.settled'), metadata: said }
@@ -57,16 +60,54 @@ export async function settleCharge(
     const at = deps.now()
     const decision = decisionOf(order)
     if (!decides(decision, said.as) && !isInDoubt(order, at)) throw noDoubt()
+    const earlier = decisionIn(order)
+    if (isRepeated(earlier, said.as, replaces)) return order
+    requireNamed(earlier, replaces)
     const isMade = order.creation === 'confirmed'
     const givesUp = !isMade || (order.status === 'action_required' && said.as === 'not_paid')
-    return deps.database.transaction(async (trx) => {
-      const settled = await saveSettledOutcome(trx, order, { ...said, at }, givesUp)
-      // The order has moved since, so the decision may be about another state.
-      if (!settled) throw noDoubt()
-      const metadata = { as: said.as, reason: said.reason, status: order.status }
+    const settled = await deps.database.transaction(async (trx) => {
+      const row = await saveSettledOutcome(trx, order, { ...said, at }, givesUp)
+      if (!row) return undefined
+      const metadata = {
+        as: said.as,
+        reason: said.reason,
+        status: order.status,
+        ...(earlier && { replaces: { as: earlier.as, at: earlier.at.toISOString() } }),
+      }
       await recordSuccess(deps, trx, { ...entry, resourceId: order.id, metadata })
-      return settled
+      return row
     })
+    if (settled) return settled
+    // Another person has decided since, or the order has moved, so the decision may be about another state.
+    const now = await requireOrder(deps, client, id)
+    const other = decisionIn(now)
+    if (isRepeated(other, said.as, replaces)) return now
+    requireNamed(other, replaces)
+    throw noDoubt()
+  })
+}
+
+/** The decision that a request replaces, by its time; undefined for none. */
+export type Replacing = { replaces: Date | undefined }
+
+type EarlierDecision = { as: string; at: Date } | undefined
+
+function decisionIn({ settled_as: as, settled_at: at }: OrderRow): EarlierDecision {
+  return as !== null && at !== null ? { as, at } : undefined
+}
+
+/** Whether the same was decided already, such as by this request when its answer was lost. */
+function isRepeated(earlier: EarlierDecision, as: string, replaces: Date | undefined): boolean {
+  return earlier?.as === as && replaces === undefined
+}
+
+/** @throws CONFLICT when the request does not name the decision that is there */
+export function requireNamed(earlier: EarlierDecision, replaces: Date | undefined): void {
+  if (earlier?.at.getTime() === replaces?.getTime()) return
+  throw new AppError('CONFLICT', {
+    message: earlier
+      ? `A person decided ${earlier.as} at ${earlier.at.toISOString()}: send this time in replaces to replace the decision`
+      : 'There is no decision to replace: leave out replaces',
   })
 }
 
@@ -80,7 +121,9 @@ function decides(decision: Decision | null, as: SettledOutcome['as']): boolean {
 function isInDoubt(order: OrderRow, now: Date): boolean {
   if (order.creation === 'refused') return order.conflict !== null
   if (order.creation !== 'confirmed' || order.conflict !== null) return true
-  return order.status === 'action_required' || (isOpen(order.status) && order.expires_at < now)
+  if (!isOpen(order.status)) return false
+  const isOver = order.status === 'action_required' || order.expires_at < now
+  return isOver || order.unknown_status !== null
 }
 
 function noDoubt(): AppError {

@@ -17,6 +17,7 @@ import type { RequestContext } from '../operations/request-context.ts'
 import { matchRefund, possibleRefunds } from './match-refund.ts'
 import { refreshOrder, requireOrder } from './read.ts'
 import { settleRefundByReading } from './send-refund.ts'
+import { type Replacing, requireNamed } from './settle-charge.ts'
 import { moveOrder } from './state.ts'
 
 /** A person's decision on a refund of unknown outcome. */
@@ -25,11 +26,11 @@ type RefundDecision = {
   reason: string
   /** The provider's number of the refund that was made. */
   refundId: string | undefined
-}
+} & Replacing
 
 /**
  * Ends a refund of unknown outcome with what a person found in the provider's panel, or replaces a decision that the provider
- * contradicts. The order is read first: what the provider proves ends the refund and has priority. The refunded amount stays what
+ * contradicts and that the request names. The order is read first: what the provider proves ends the refund and has priority. The refunded amount stays what
  * the provider lists; a refund that it does not list is added with the requested amount.
  *
  * @throws NOT_FOUND, CONFLICT when there is nothing to decide or the number is not a possible one, REFUND_IN_PROGRESS while the
@@ -42,7 +43,7 @@ export async function settleRefund(
   said: RefundDecision,
   context: RequestContext,
 ): Promise<OrderRow> {
-  const { as, reason, refundId } = said
+  const { as, reason, refundId, replaces } = said
   const metadata = { as, reason, ...(refundId !== undefined && { refund_id: refundId }) }
   const entry = {
     client,
@@ -54,7 +55,9 @@ export async function settleRefund(
   return auditFailure(deps, entry, async () => {
     const known = await requireOrder(deps, client, id)
     const before = await listOperations(deps.database.db, [known.id])
-    if (!openOf(known, before)) throw nothingToDecide()
+    const asked = openOf(known, before)
+    if (!asked) throw nothingToDecide()
+    requireNamed(decisionOn(asked), replaces)
     const read = await refreshOrder(deps, known, context, { isOwn: true })
     const open = openOf(read.order, await listOperations(deps.database.db, [known.id]))
     if (!open) throw nothingToDecide()
@@ -67,6 +70,7 @@ export async function settleRefund(
       const operations = await lockOperations(trx, order.id)
       const operation = openOf(order, operations)
       if (operation?.id !== open.id) throw nothingToDecide()
+      requireNamed(decisionOn(operation), replaces)
       if (operation.sender_until !== null && operation.sender_until > deps.now()) {
         throw new AppError('REFUND_IN_PROGRESS')
       }
@@ -91,6 +95,10 @@ function openOf(
   const open = refunds.find(({ state }) => state === 'unknown')
   if (open || order.refund_contradicted === null) return open
   return refunds.findLast(({ settled_as }) => settled_as !== null)
+}
+
+function decisionOn({ settled_as: as, settled_at: at }: OrderOperationRow) {
+  return as !== null && at !== null ? { as, at } : undefined
 }
 
 function isProven(

@@ -84,6 +84,7 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
     ...(!paidLate && { status_detail: evidence.statusDetail }),
     ...(isLate && { paid_after_close: true }),
     surplus,
+    unknown_status: null,
     payments: evidence.payments,
     refunds: refunds.all,
     paid_cents: evidence.paidCents,
@@ -93,6 +94,7 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
     isNew ||
     moves ||
     order.conflict !== null ||
+    order.unknown_status !== null ||
     order.surplus !== surplus ||
     (isLate && !order.paid_after_close) ||
     (!paidLate && order.status_detail !== evidence.statusDetail) ||
@@ -107,7 +109,7 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
   return { move: change(order, fields, now, note), shown }
 }
 
-/** A state that is unknown here moves nothing: an open order stays open, a paid order stays paid. */
+/** A state that is unknown here moves nothing: an open order stays open and a person may decide, a paid order stays paid. */
 function keepWord(
   order: OrderRow,
   { providerStatus }: OrderEvidence,
@@ -115,8 +117,9 @@ function keepWord(
   now: Date,
 ): Applied {
   const word = plainWord(providerStatus)
-  const isNewDetail = isOpen(order.status) && order.status_detail !== word
-  const fields = { ...confirmation, ...(isNewDetail && { status_detail: word }) }
+  const isNew = order.status_detail !== word || order.unknown_status !== word
+  const shown = isOpen(order.status) && isNew && { status_detail: word, unknown_status: word }
+  const fields = { ...confirmation, ...(shown || {}) }
   if (Object.keys(fields).length === 0) return { move: undefined, shown: null }
   return { move: change(order, fields, now, `provider says ${word}`), shown: null }
 }

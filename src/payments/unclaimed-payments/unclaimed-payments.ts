@@ -118,6 +118,7 @@ async function note(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<voi
     told_at: null,
     end_told_at: null,
     settled_by: null,
+    refund_asked: false,
   }
   const kept = await deps.database.transaction(async (trx) => {
     if (!(await insertOrphan(trx, orphan))) return undefined
@@ -205,7 +206,8 @@ export async function dismissOrphan(
 }
 
 /**
- * Adopts a charge as an order of its box, so that it counts and can be refunded like any other. A repeat returns the same order.
+ * Adopts a charge as an order of its box, so that it counts and can be refunded like any other. A repeat returns the same order. One
+ * that a person has decided to refund is not adopted as a sale, and the other way round (`refundAsked`).
  *
  * @throws NOT_FOUND, ORPHAN_SETTLED, and the failure of reading the payment
  */
@@ -213,14 +215,17 @@ export async function adoptOrphan(
   deps: PaymentDeps,
   client: ClientName,
   id: string,
-  { reason, reference }: { reason: string; reference: string | undefined },
+  {
+    reason,
+    reference,
+    refundAsked = false,
+  }: { reason: string; reference: string | undefined; refundAsked?: boolean },
   actor: Actor,
 ): Promise<{ orphan: OrphanRow; order: OrderRow | undefined }> {
   const orphan = await requireOrphan(deps, client, id)
   const entry = entryOf(orphan, 'orphan.adopted', actor, reason)
   return auditFailure(deps, entry, async () => {
-    if (orphan.state === 'adopted') return { orphan, order: undefined }
-    if (orphan.state !== 'open') throw new AppError('ORPHAN_SETTLED')
+    if (isAdopted(orphan, refundAsked)) return { orphan, order: undefined }
     const payment = await findPayment(deps.database.db, client, orphan.payment_id)
     if (!payment || orphan.caja_id === null || orphan.sucursal_id === null) {
       throw new AppError('ORPHAN_SETTLED', { message: 'The box of this payment is unknown' })
@@ -240,8 +245,7 @@ export async function adoptOrphan(
     })
     const adopted = await deps.database.transaction(async (trx) => {
       const now = (await lockOrphan(trx, client, id)) as OrphanRow
-      if (now.state === 'adopted') return { orphan: now, order: undefined }
-      if (now.state !== 'open') throw new AppError('ORPHAN_SETTLED')
+      if (isAdopted(now, refundAsked)) return { orphan: now, order: undefined }
       // Its order may have been found since the payment was read.
       if (await isNamedByOrder(trx, now, timeOfOrder(now))) throw new AppError('ORPHAN_SETTLED')
       const row = await insertOrder(trx, orderOf(deps, now, payment, reference))
@@ -259,10 +263,27 @@ export async function adoptOrphan(
       const { order } = await moveOrder(deps, trx, row, 'api', (known) =>
         applyEvidence(known, evidence, deps.now()),
       )
-      return { orphan: await endAdopted(deps, trx, now, order, reason, entry), order }
+      const asked = { reason, refundAsked }
+      return { orphan: await endAdopted(deps, trx, now, order, asked, entry), order }
     })
     if (adopted.order) notifyOrderChanged(deps.database, adopted.order)
     return adopted
+  })
+}
+
+/**
+ * Whether the same was decided before; false for one that is open.
+ *
+ * @throws ORPHAN_SETTLED when another decision was made
+ */
+function isAdopted({ state, refund_asked }: OrphanRow, refundAsked: boolean): boolean {
+  if (state === 'open') return false
+  if (state !== 'adopted') throw new AppError('ORPHAN_SETTLED')
+  if (refund_asked === refundAsked) return true
+  throw new AppError('ORPHAN_SETTLED', {
+    message: refund_asked
+      ? 'A person has decided to refund this payment'
+      : 'This payment was adopted as a sale already: refund its order',
   })
 }
 
@@ -271,11 +292,12 @@ async function endAdopted(
   trx: Trx,
   orphan: OrphanRow,
   order: OrderRow,
-  reason: string,
+  { reason, refundAsked }: { reason: string; refundAsked: boolean },
   entry: ReturnType<typeof entryOf>,
 ): Promise<OrphanRow> {
   const end = {
     state: 'adopted' as const,
+    refund_asked: refundAsked,
     reason,
     order_id: order.id,
     settled_at: deps.now(),
@@ -352,7 +374,7 @@ export async function refundOrphan(
   if (before.state === 'refunded') {
     return { orphan: before, order: await requireOrder(deps, client, before.order_id as string) }
   }
-  const because = { reason, reference: undefined }
+  const because = { reason, reference: undefined, refundAsked: true }
   const { orphan } = await adoptOrphan(deps, client, id, because, context.actor)
   const { order } = await refundOrder(
     deps,

@@ -169,7 +169,7 @@ function standingAt(at: Date) {
     when paid_after_close then case when refunded_cents < paid_cents then 'paid' else 'refunded' end
     when status in ('created', 'at_terminal', 'action_required') then case
       when settled_as is not null then settled_as
-      when creation = 'unknown' or status = 'action_required'
+      when creation = 'unknown' or status = 'action_required' or unknown_status is not null
         or (creation = 'intent' and cancel_requested_at is not null)
         or expires_at < ${at}::timestamptz then 'in_doubt'
       else 'under_way' end

@@ -160,11 +160,11 @@ export type SettledOutcome = { as: 'paid' | 'not_paid'; at: Date; reason: string
 
 /**
  * Stores a person's decision on an order, and with `givesUp` that its cancel was requested. Undefined when the order
- * has moved since it was read.
+ * has moved since it was read, or another decision was stored.
  */
 export async function saveSettledOutcome(
   trx: Trx,
-  { id, client, version }: Pick<OrderRow, 'id' | 'client' | 'version'>,
+  { id, client, version, settled_at }: Pick<OrderRow, 'id' | 'client' | 'version' | 'settled_at'>,
   { as, at, reason }: SettledOutcome,
   givesUp: boolean,
 ): Promise<OrderRow | undefined> {
@@ -179,6 +179,7 @@ export async function saveSettledOutcome(
     .where('id', '=', id)
     .where('client', '=', client)
     .where('version', '=', version)
+    .where('settled_at', 'is not distinct from', settled_at)
     .returningAll()
     .executeTakeFirst()
 }

@@ -79,6 +79,7 @@ const moved = [
   'paid_after_close',
   'surplus',
   'conflict',
+  'unknown_status',
   'cancel_requested_at',
   'unanswered_at',
   'reopened_at',

@@ -179,7 +179,8 @@ export async function settleOrphan(
   {
     settled_by,
     ...end
-  }: Pick<OrphanRow, 'state' | 'reason' | 'order_id' | 'settled_at' | 'settled_by'>,
+  }: Pick<OrphanRow, 'state' | 'reason' | 'order_id' | 'settled_at' | 'settled_by'> &
+    Partial<Pick<OrphanRow, 'refund_asked'>>,
 ): Promise<void> {
   await trx
     .updateTable('orphans')

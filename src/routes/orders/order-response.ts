@@ -194,6 +194,7 @@ function viewRefundInDoubt(order: OrderRow, operations: readonly OrderOperationR
     type: refund.refund_type ?? ('total' as const),
     amount: pointFromCents(refund.amount_cents ?? 0),
     created_at: iso(refund.created_at),
+    decided_at: isoOrNull(refund.settled_at),
     candidates: (refund.possible_refunds ?? []).map(({ id, amountCents, status }) => ({
       id,
       amount: amountCents === null ? null : pointFromCents(amountCents),

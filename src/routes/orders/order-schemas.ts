@@ -295,6 +295,9 @@ export const OrderResponse = z
         type: z.enum(['partial', 'total']),
         amount: PointAmount,
         created_at: Timestamp,
+        decided_at: Timestamp.nullable().describe(
+          'When a person decided, where the provider contradicts the decision; send it in `replaces`',
+        ),
         candidates: z
           .array(z.object({ id: z.string(), amount: PointAmount.nullable(), status: z.string() }))
           .describe('Refunds of the provider that may be this one'),

@@ -22,6 +22,12 @@ const SettleBody = z
     refund_id: text(1, 64)
       .optional()
       .describe('With `refunded`: the number of the refund at the provider, one of the candidates'),
+    replaces: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .describe(
+        'The decision that this one replaces: its `at` in `settled`, or `decided_at` of `refund_in_doubt`. Without it nothing is replaced',
+      ),
   })
   .meta({
     id: 'SettleOrder',
@@ -64,7 +70,7 @@ export function addSettleRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'settleOrder',
         summary: 'Record the result of an order in doubt: paid or not, refunded or not',
         description:
-          'This cannot be undone. An operator’s decision, kept with the order as `settled` and audited. `outcome` stays the proven result, and later evidence of the provider still counts. The service sends nothing more that could make the charge. The box and the terminal are free. After `not_paid`, an equal sale is allowed. With `refunded` or `not_refunded` it ends a refund whose outcome is not known, after the order was read again; the refunded amount stays the one that the provider lists. With `paid` it also decides a late payment, and one of less than was asked (`needs_decision`). 409 for an order that is in no doubt and waits for no such decision, and for a `refund_id` that is no candidate.',
+          'This cannot be undone. An operator’s decision, kept with the order as `settled` and audited. `outcome` stays the proven result, and later evidence of the provider still counts. The service sends nothing more that could make the charge. The box and the terminal are free. After `not_paid`, an equal sale is allowed. With `refunded` or `not_refunded` it ends a refund whose outcome is not known, after the order was read again; the refunded amount stays the one that the provider lists. With `paid` it also decides a late payment, and one of less than was asked (`needs_decision`). 409 for an order that is in no doubt and waits for no such decision, for a `refund_id` that is no candidate, and for an order with another decision that `replaces` does not name. The same decision again is 200.',
         params: OrderParams,
         body: SettleBody,
         response: { 200: OrderResponse },
@@ -74,14 +80,16 @@ export function addSettleRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { orderId } = request.params
       const client = tenantOfRequest(request)
       const { as, reason, refund_id: refundId } = request.body
+      const replaces =
+        request.body.replaces === undefined ? undefined : new Date(request.body.replaces)
       const context = contextOf(deps, request)
       if (refundId !== undefined && as !== 'refunded') {
         throw invalid('refund_id', { code: 'REFUND_ID_UNASKED' })
       }
       const order =
         as === 'paid' || as === 'not_paid'
-          ? await settleCharge(deps, client, orderId, { as, reason }, context)
-          : await settleRefund(deps, client, orderId, { as, reason, refundId }, context)
+          ? await settleCharge(deps, client, orderId, { as, reason, replaces }, context)
+          : await settleRefund(deps, client, orderId, { as, reason, refundId, replaces }, context)
       return view(order, request.headers['accept-language'])
     },
   )
