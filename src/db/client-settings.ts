@@ -15,9 +15,9 @@ const parameters: Readonly<Record<string, string>> = {
   PGAPPNAME: 'application_name',
 }
 
-/** Whether the driver of PostgreSQL reads the variable by itself. */
+/** Whether a driver of PostgreSQL or Firebird reads the variable by itself. */
 export function isClientSetting(name: string): boolean {
-  return /^PG[A-Z_]+$/.test(name)
+  return /^(?:PG[A-Z_]+|ISC_(?:USER|PASSWORD)|FIREBIRD_[A-Z]+)$/.test(name)
 }
 
 /**

@@ -17,6 +17,6 @@ test.each([
 })
 
 test('the variables of the client are known by their beginning', () => {
-  const names = ['PGPASSWORD', 'PGPASSFILE', 'PGSERVICEFILE', 'PAGER', 'PG', 'MPGPASSWORD']
-  expect(names.filter(isClientSetting)).toEqual(['PGPASSWORD', 'PGPASSFILE', 'PGSERVICEFILE'])
+  const names = ['PGPASSFILE', 'ISC_PASSWORD', 'FIREBIRD_ROLE', 'PAGER', 'PG', 'ISC_DSN']
+  expect(names.filter(isClientSetting)).toEqual(['PGPASSFILE', 'ISC_PASSWORD', 'FIREBIRD_ROLE'])
 })

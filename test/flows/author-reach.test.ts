@@ -494,6 +494,20 @@ test('T53: the driver of PostgreSQL sends no password and no user of the environ
   expect(sent.join(' ')).not.toContain(secret)
 })
 
+test('T53: the driver of Firebird is given no password of the environment, and no usual one', async () => {
+  vi.stubEnv('ISC_PASSWORD', secret)
+  try {
+    const { readFirebird } = await import('../../src/flows/sources/sql-firebird.ts')
+    const read = readFirebird({
+      ...{ url: 'firebird://erp@127.0.0.1:9/erp.fdb', statement: { text: 'select 1', values: [] } },
+      ...{ timeoutMs: 2_000, fetchSize: 1, signal: new AbortController().signal },
+    })
+    await expect(read.next()).rejects.toThrow('has no password')
+  } finally {
+    vi.unstubAllEnvs()
+  }
+})
+
 test('a database at a metadata address is not dialled, by any driver and any spelling', async () => {
   const { refuseMetadataHost } = await import('../../src/flows/net/database-host.ts')
   for (const [driver, url] of [

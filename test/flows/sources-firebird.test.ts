@@ -300,7 +300,7 @@ test('a server that accepts the connection and sends nothing is a failure after 
   const mute = (timeoutMs: number) =>
     sqlSource({
       driver: 'firebird',
-      url: `firebird://bob@127.0.0.1:${port}/x`,
+      url: `firebird://bob:canary-password@127.0.0.1:${port}/x`,
       query: 'select 1 as id from t',
       limits: { timeoutMs },
     })

@@ -149,6 +149,10 @@ export const sourceReasons = {
     en: '{host} is a link-local or cloud metadata address, which is never called',
     es: '{host} es una dirección local de enlace o de metadatos de la nube, a la que nunca se llama',
   },
+  FIREBIRD_NEEDS_PASSWORD: {
+    en: 'the address of Firebird has no password',
+    es: 'la dirección de Firebird no tiene clave',
+  },
   PRIVATE_ADDRESS: {
     en: '{host} is in a loopback, private or reserved range; allowPrivateNetwork: true opens those',
     es: '{host} está en un rango local, privado o reservado; allowPrivateNetwork: true los habilita',

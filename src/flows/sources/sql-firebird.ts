@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import type { Options } from 'node-firebird'
 import { wallClockOf } from '../../domain/time-zone.ts'
-import type { SourceRow } from '../types.ts'
+import { SourceError, type SourceRow } from '../types.ts'
 import { inBatches } from './record-batches.ts'
 import { ImpossibleValueError, type SqlRead, withRecordTimeout } from './sql-driver.ts'
 import {
@@ -67,6 +67,8 @@ export async function* readFirebird(read: SqlRead): AsyncGenerator<SourceRow[]> 
   const clock = read.timeZone === undefined ? undefined : wallClockOf(read.timeZone)
   const firebird = (await import('node-firebird')).default
   const options = firebirdOptions(read.url)
+  // The driver would take one from the environment of the service, or try the one that every new server has.
+  if (options.password === '') throw new SourceError({ code: 'FIREBIRD_NEEDS_PASSWORD' })
   let connection: Connection | undefined
   // A single shared promise would keep every response in memory until the end of the read.
   const waiting = new Set<(reason: unknown) => void>()
