@@ -55,6 +55,8 @@ export type ErrorRow = {
   proves?: Proof
   /** The provider also refuses so what an earlier call of ours has done: the order is read before the call counts as refused. */
   mayBeOurs?: true
+  /** The same request is accepted some seconds later. */
+  isForNow?: true
   /** Added to the message for the client; without it the catalogue's text is used. */
   hint?: string
   /** The field of the ERP's request that must be corrected. */
@@ -119,7 +121,7 @@ const ofQrOrders = rows(
   ],
   { code: 'PROVIDER_REJECTED', proves: 'unknown' },
 )
-const storeGone = 'it does not know the store of this box'
+const storeGone = 'it does not know the store of this box yet'
 
 /** Each refusal that the provider file documents, by our operation (file 1.2, 2.1 to 2.5, 3, 4, 5). */
 export const errorRows: Record<ProviderOperation, readonly ErrorRow[]> = {
@@ -299,7 +301,7 @@ export const errorRows: Record<ProviderOperation, readonly ErrorRow[]> = {
         'store_not_found',
         'internal_error_check_store_owner',
       ],
-      { code: 'PROVIDER_REJECTED', hint: storeGone },
+      { code: 'PROVIDER_REJECTED', hint: storeGone, isForNow: true },
     ),
     ...rows(
       [

@@ -13,7 +13,13 @@ export { orderIdOfPayment } from './order-payloads.ts'
 export { createProviderClock, type ProviderClock } from './provider-clock.ts'
 export { isAnswered, ProviderError } from './provider-error.ts'
 export type * from './provider-types.ts'
-export { asAppError, mayBeOurOwn, type ProviderOperation, toAppError } from './to-app-error.ts'
+export {
+  asAppError,
+  isRefusedForNow,
+  mayBeOurOwn,
+  type ProviderOperation,
+  toAppError,
+} from './to-app-error.ts'
 
 /** The provider client: no database, no token lookup, no business rules. */
 export function createProvider(settings: ProviderSettings): Provider {

@@ -56,6 +56,12 @@ export function mayBeOurOwn(error: ProviderError, operation: ProviderOperation):
   return rows.some(({ mayBeOurs }) => mayBeOurs)
 }
 
+/** Whether the provider accepts the same request some seconds later. */
+export function isRefusedForNow(error: ProviderError, operation: ProviderOperation): boolean {
+  const { rows } = rowsOfRefusal(operation, error.status, error.codes)
+  return rows.some(({ isForNow }) => isForNow)
+}
+
 /** For a call without effect. Only one refusal of a cancel or refund states whether the order was paid. */
 function situationOf(error: ProviderError, operation: ProviderOperation) {
   if (operation === 'order.create') return 'chargeNotMade'

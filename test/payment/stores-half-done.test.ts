@@ -41,6 +41,25 @@ describe.each(['v1', 'v2'] as const)('with the POS API %s', (generation) => {
     ['the provider answered 429', store, { kind: '429', retry_after: 60 }, 0, 0],
   ] as const
 
+  test('the first box of a new store, which the provider knows some seconds late, is made within the request', async () => {
+    const service = services[generation]
+    const code = generation === 'v1' ? 'non_existent_external_store_id' : 'store_not_found'
+    const rule = { path: posPath, method: 'POST', kind: 'status', status: 404, code } as const
+    await setFaults(service, { ...rule, count: 2 })
+    const id = `${generation}-late-store`
+    const before = service.sleeps.length
+    const made = await createStore(service, tills[generation], { id, boxes: [`${id}-A`] })
+    expect(made.statusCode, made.body).toBe(201)
+    expect(service.sleeps.slice(before)).toEqual([2_000, 4_000])
+    // A store that the provider does not have is said after some tries.
+    await setFaults(service, rule)
+    const url = `/stores/${id}/pos`
+    const body = { pos: [{ external_id: `${id}-B`, name: 'B' }] }
+    const refused = await call(service, { url, token: tills[generation].key, body })
+    expect([refused.statusCode, refused.json().code]).toEqual([502, 'PROVIDER_REJECTED'])
+    expect(refused.json().error).toContain('does not know the store of this box yet')
+  })
+
   test.each(failures)('%s: the same request again finishes the work', async (name, path, rule) => {
     const service = services[generation]
     const till = tills[generation]

@@ -1,6 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { ProviderError } from '../../provider/provider.ts'
+import { isRefusedForNow, ProviderError } from '../../provider/provider.ts'
 import {
   findStore,
   isMpPosKnown,
@@ -114,24 +114,24 @@ async function createPosRow(
 ): Promise<void> {
   const { pos } = deps.provider
   const created = await callForClient(deps, client, 'pos.create', ({ token }) =>
-    pos
-      .create(token, box.id, {
+    onceStoreIsKnown(deps, () =>
+      pos.create(token, box.id, {
         name: box.name,
         externalId: box.mp_external_id,
         mpStoreId,
         mpExternalStoreId: store.mp_external_id,
-      })
-      .catch(async (error: unknown) => {
-        const found = await adopt(error, async () => {
-          const candidate = await pos.findByExternalId(token, box.mp_external_id)
-          // A box of that id in another store is not the requested one.
-          return candidate && (candidate.mpStoreId === null || candidate.mpStoreId === mpStoreId)
-            ? candidate
-            : undefined
-        })
-        if (await isMpPosKnown(deps.database.db, found.mpPosId)) throw sharedAccount(error)
-        return found
       }),
+    ).catch(async (error: unknown) => {
+      const found = await adopt(error, async () => {
+        const candidate = await pos.findByExternalId(token, box.mp_external_id)
+        // A box of that id in another store is not the requested one.
+        return candidate && (candidate.mpStoreId === null || candidate.mpStoreId === mpStoreId)
+          ? candidate
+          : undefined
+      })
+      if (await isMpPosKnown(deps.database.db, found.mpPosId)) throw sharedAccount(error)
+      return found
+    }),
   )
   const { mpPosId } = created
   await deps.database.transaction(async (trx) => {
@@ -144,6 +144,25 @@ async function createPosRow(
       metadata: { mp_pos_id: mpPosId, sucursal_id: store.external_id },
     })
   })
+}
+
+/** The provider learns the id of a new store some seconds late. Until then it refuses the store's first box. */
+const storeWaitsMs = [2_000, 4_000, 8_000]
+
+async function onceStoreIsKnown<T>(
+  deps: Pick<PaymentDeps, 'sleep'>,
+  create: () => Promise<T>,
+): Promise<T> {
+  for (const waitMs of storeWaitsMs) {
+    try {
+      return await create()
+    } catch (error) {
+      const isLate = error instanceof ProviderError && isRefusedForNow(error, 'pos.create')
+      if (!isLate) throw error
+      await deps.sleep(waitMs)
+    }
+  }
+  return create()
 }
 
 /**
