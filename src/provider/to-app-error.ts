@@ -15,17 +15,22 @@ import {
   rowsOfRefusal,
 } from './error-codes.ts'
 import { ProviderError } from './provider-error.ts'
+import { wordsOfProvider } from './provider-words.ts'
 
 export type { ProviderOperation } from './error-codes.ts'
 
 /**
- * The error that a client gets when a provider call fails. The message is ours and names the provider's code; the
- * provider's text is not passed on.
+ * The error that a client gets when a provider call fails. The message is ours and names the provider's code; only
+ * about a refused field the provider's own words are passed on, in the details.
  *
  * Money operations state whether money moved (`money-outcome.ts`). If an effect is not excluded, the code is
  * PROVIDER_TIMEOUT, whatever the last answer was.
  */
-export function toAppError(error: ProviderError, operation: ProviderOperation): AppError {
+export function toAppError(
+  error: ProviderError,
+  operation: ProviderOperation,
+  given: GivenFields = {},
+): AppError {
   if (isMoneyOperation(operation)) {
     if (error.effect === 'unknown') {
       return build(
@@ -38,8 +43,11 @@ export function toAppError(error: ProviderError, operation: ProviderOperation): 
     const money = moneyOutcome(situationOf(error, operation))
     return build(error, operation, rowFor(error, operation), money)
   }
-  return build(error, operation, rowFor(error, operation), {})
+  return build(error, operation, rowFor(error, operation), {}, given)
 }
+
+/** Values of the ERP's request by their field: the provider may name accepted ones that are like them. */
+type GivenFields = Readonly<Record<string, string>>
 
 /** A ProviderError as an AppError; any other error unchanged. */
 export function asAppError<E>(
@@ -104,6 +112,7 @@ function build(
   operation: ProviderOperation,
   row: ErrorRow,
   extra: ErrorExtra,
+  given: GivenFields = {},
 ): AppError {
   const limited = row.code === 'RATE_LIMITED'
   return new AppError(row.code, {
@@ -112,7 +121,10 @@ function build(
       details: [
         detailOf(
           row.field,
-          row.fieldReason ?? { code: 'PROVIDER_REFUSED_FIELD', data: { said: row.on } },
+          row.fieldReason ?? {
+            code: 'PROVIDER_REFUSED_FIELD',
+            data: { said: saidOf(error, row, given[row.field]) },
+          },
         ),
       ],
     }),
@@ -122,6 +134,11 @@ function build(
     },
     cause: error,
   })
+}
+
+function saidOf(error: ProviderError, row: ErrorRow, given: string | undefined): string {
+  const words = wordsOfProvider(error.providerMessage, given)
+  return words === '' ? String(row.on) : `${row.on}: ${words}`
 }
 
 function sentence(error: ProviderError, operation: ProviderOperation, row: ErrorRow): string {

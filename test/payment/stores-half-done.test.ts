@@ -163,7 +163,12 @@ test('a refused store leaves no row, and the corrected request is a new one', as
   expect(refused.statusCode).toBe(422)
   expect(refused.json()).toMatchObject({
     code: 'VALIDATION_ERROR',
-    details: [{ path: 'location.city_name' }],
+    details: [
+      {
+        path: 'location.city_name',
+        message: expect.stringMatching(/^the provider refused it \(INVALID_CITY_NAME: .*: Núñez, /),
+      },
+    ],
   })
   expect((await read(service, till, 'NORTE')).statusCode).toBe(404)
   const created = await request('Núñez', 'N-A')

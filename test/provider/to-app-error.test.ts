@@ -237,9 +237,33 @@ test.each([
     expect(appError).toMatchObject({
       code: 'VALIDATION_ERROR',
       status: 422,
-      details: [{ path, message: `the provider refused it (${providerCode})` }],
+      details: [
+        { path, message: `the provider refused it (${providerCode}: raw text of the provider)` },
+      ],
     })
   }
+})
+
+test('the words of the provider about a field are cut to 300 characters, without a token', () => {
+  const secrets = ['APP_USR-123-456-abc-789', 'TG-0123456789abcdef-1', 'a'.repeat(40)]
+  const providerMessage = `${secrets.join(' ')} ${'word '.repeat(100)}`
+  const { details } = toAppError(
+    failure({ providerCode: 'INVALID_NAME', providerMessage }),
+    'store.create',
+  )
+  const text = details?.[0]?.message ?? ''
+  for (const secret of secrets) expect(text).not.toContain(secret)
+  expect(text).toContain('word word')
+  expect(text.length).toBeLessThan(360)
+})
+
+test('of the names that the provider accepts, the nearest to the given one come first', () => {
+  const names = ['Belgrano', 'Constitución', 'Núñez', 'Palermo', 'Balvanera', 'Recoleta']
+  const providerMessage = `location.city_name is not valid. Valid names: ${names.join(', ')}`
+  const error = failure({ providerCode: 'INVALID_CITY_NAME', providerMessage })
+  const given = { 'location.city_name': 'palermo viejo' }
+  const [detail] = toAppError(error, 'store.create', given).details ?? []
+  expect(detail?.message).toMatch(/Valid names: Palermo, /)
 })
 
 test.each(['VALIDATION_ERROR', 'validation_error', 'BAD_REQUEST', 'bad_request'])(

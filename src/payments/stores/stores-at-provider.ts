@@ -1,6 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { isRefusedForNow, ProviderError } from '../../provider/provider.ts'
+import { isRefusedForNow, ProviderError, toAppError } from '../../provider/provider.ts'
 import {
   findStore,
   isMpPosKnown,
@@ -88,6 +88,12 @@ async function createStoreRow(
         )
         if (await isMpStoreKnown(deps.database.db, found.mpStoreId)) throw sharedAccount(error)
         return found
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof ProviderError) || error.kind === 'unauthorized') throw error
+        const { cityName, stateName } = store.location
+        const given = { 'location.city_name': cityName, 'location.state_name': stateName }
+        throw toAppError(error, 'store.create', given)
       }),
   )
   const { mpStoreId } = created
