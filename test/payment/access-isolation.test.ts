@@ -111,6 +111,8 @@ const kindOf: Record<
   orphanId: 'orphan',
   // A refund of the order that the path names.
   refund_id: null,
+  // A decision of the order that the path names.
+  replaces: null,
   chargebackId: 'chargeback',
   // Of records that the request creates under the name of the caller.
   external_id: null,

@@ -71,6 +71,8 @@ async function forward(
   const altered = proxy.alter?.(given, { method, path })
   response.writeHead(altered?.status ?? answer.status, {
     'content-type': 'application/json',
+    // The service measures the provider's clock by it.
+    date: answer.headers.get('date') ?? '',
     // So that a provider that vanished is not reached over an old connection.
     connection: 'close',
   })
