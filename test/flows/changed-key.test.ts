@@ -179,7 +179,9 @@ test('a delete under the new key goes to a destination that has the item of the 
   target.answer(200)
   await flows.call('POST', `/flow/${name}/try`)
   await flows.delivered()
-  expect(got(name).at(-1)).toMatchObject({ method: 'DELETE', path: `/${name}/A` })
+  // The other item is delivered beside it.
+  const ofItem = got(name).filter(({ path }) => path === `/${name}/A`)
+  expect(ofItem.at(-1)).toMatchObject({ method: 'DELETE' })
 })
 
 test('after a resume under another key an unsent change of the old key is sent under the new key, and only there', async () => {
