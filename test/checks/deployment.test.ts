@@ -98,6 +98,7 @@ test('compose hands on every setting of .env, but for those that the container i
     SYNC_PORT: '8080',
     DATA_DIR: '/data',
     FLOWS_DIR: '/app/flows',
+    CONNECTIONS_FILE: '/config/connections.yaml',
     DATABASE_URL: 'postgres://tillbridge@database:5432/tillbridge',
   })
   // The other ones are those of .env by the same name, and the password.

@@ -120,6 +120,7 @@ test('every file that a page names in its text is there', () => {
     'tillbridge.env',
     './flows/articulos.flow.yaml',
     './connections.yaml',
+    './config/connections.yaml',
   ])
   for (const { page, text } of found(
     /`((?:[\w.-]+\/)*[\w.-]+\.(?:ts|md|json|yml|yaml|sql|service)|(?:src|test|docs|bench|examples|ops|checks|migrations|schema)\/[\w./-]*)`/g,

@@ -120,7 +120,9 @@ function bySystemd(): Record<string, string> {
 }
 
 /** Values that docker-compose.yml fixes, whatever `.env` has. */
-const ofContainer = ['HOST', 'PORT', 'SYNC_PORT', 'DATA_DIR', 'FLOWS_DIR', 'DATABASE_URL']
+const ofContainer = [
+  ...['HOST', 'PORT', 'SYNC_PORT', 'DATA_DIR', 'FLOWS_DIR', 'CONNECTIONS_FILE', 'DATABASE_URL'],
+]
 const ways = { env: byEnvFile(), compose: byCompose(), systemd: bySystemd() }
 
 describe.each(names)('%s', (name) => {
