@@ -126,8 +126,7 @@ test.skipIf(!postgres)(
     await write('Nombre del flujo', 'tienda')
     await press('Empezar')
 
-    await expectText(bench, 'WOO_BASIC falta')
-    await expectText(bench, 'Pedile a quien administra el servidor que defina en .env lo que falta')
+    await expectText(bench, 'nombra la conexión woocommerce, que tiene un problema propio')
     env.WOO_BASIC = shop.basic
     flows = await flows.restart()
     await listen()
