@@ -82,6 +82,7 @@ function askCount(app, { title, media = [], post }) {
       const closing = await post(isCounted ? { declared } : {}).catch((error) => {
         throw withSpanHelp(app, error)
       })
+      if (closing.uncovered) toast(t('count.gap', spanOf(closing.uncovered)))
       const there = app.link('closings', closing.id)
       if (location.hash === there) app.reload()
       else location.hash = there

@@ -46,7 +46,8 @@ const spanBody = (fromMs: number, toMs: number) => ({
   from: new Date(fromMs).toISOString(),
   to: new Date(toMs).toISOString(),
 })
-const textOf = (row: ClosingRow | undefined) => JSON.stringify(row)
+/** Without what a closing of the days before the first one changes in this: it follows then. */
+const textOf = (row: ClosingRow | undefined) => JSON.stringify({ ...row, follows_at: undefined })
 
 test('any sequence of requests, signatures and clock changes leaves closings without gap or overlap, each sale in one of them', {
   timeout: 60_000 + rounds(2) * 20_000,

@@ -27,6 +27,9 @@ type RequestedSpan = {
 const longestSpanMs = 32 * 24 * 3_600_000
 const beginningOfTime = new Date(0)
 
+/** Time with charges that no closing covers. `businessDay` is that of the first of them. */
+export type Uncovered = { from: Date; to: Date; businessDay: string }
+
 /**
  * The time span that a request names.
  *
@@ -65,8 +68,8 @@ export function requestedSpanOf(
 
 /**
  * The existing closing that a request means, or the span of a new one. A new one begins where the last closing of the place
- * ended; time without charges in between is added to it. The first one of a place has no charge before it.
- * What is found there later has a closing that ends where the first one begins (`before`).
+ * ended; time without charges in between is added to it. The first one of a place passes over no charge of its day; earlier
+ * days may be closed afterwards, by a closing that ends where the first one begins (`before`).
  *
  * @throws CLOSING_OVERLAPS, CLOSING_GAP
  */
@@ -81,10 +84,10 @@ export async function resolveSpan(
   const chargesIn = (begin: Date, end: Date) =>
     findFirstCharge(trx, { client: place.client, place: charged, from: begin, to: end })
   if (!last) {
-    const firstCharge = await chargesIn(beginningOfTime, from)
-    if (!firstCharge) return { from, to: until }
-    const chargeDay = dayIn(timeZone, firstCharge)
-    throw gapOf({ from: spanOfDay(timeZone, chargeDay).from, to: from }, chargeDay)
+    const { businessDay } = requested
+    const midnight = spanOfDay(timeZone, businessDay).from
+    if (!(await chargesIn(midnight, from))) return { from, to: until }
+    throw gapOf({ from: midnight, to: from, businessDay })
   }
   const found = await findRequestedClosing(trx, place, requested)
   // The rest of a day is not the whole time from its midnight.
@@ -94,7 +97,9 @@ export async function resolveSpan(
   const first = await findFirstClosing(trx, place)
   if (first && until <= first.from_at && (await chargesIn(from, first.from_at))) {
     const later = await chargesIn(until, first.from_at)
-    if (later) throw gapOf({ from: until, to: first.from_at }, dayIn(timeZone, later))
+    if (later) {
+      throw gapOf({ from: until, to: first.from_at, businessDay: dayIn(timeZone, later) })
+    }
     return { from, to: first.from_at, before: first }
   }
   const end = last.to_at
@@ -103,9 +108,24 @@ export async function resolveSpan(
   }
   if (end < from) {
     const firstCharge = await chargesIn(end, from)
-    if (firstCharge) throw gapOf({ from: end, to: from }, dayIn(timeZone, firstCharge))
+    if (firstCharge) {
+      throw gapOf({ from: end, to: from, businessDay: dayIn(timeZone, firstCharge) })
+    }
   }
   return { from: end, to: until }
+}
+
+/** The charges before the first closing of a place; undefined for a closing that follows another one. */
+export async function uncoveredBefore(
+  trx: Trx,
+  { client, follows_at, from_at: to, time_zone: timeZone }: ClosingRow,
+  charged: ChargesQuery['place'],
+): Promise<Uncovered | undefined> {
+  if (follows_at !== null) return undefined
+  const first = await findFirstCharge(trx, { client, place: charged, from: beginningOfTime, to })
+  if (!first) return undefined
+  const businessDay = dayIn(timeZone, first)
+  return { from: spanOfDay(timeZone, businessDay).from, to, businessDay }
 }
 
 function overlapWith(closing: ClosingRow, until: Date, end: Date): AppError {
@@ -120,8 +140,7 @@ function overlapWith(closing: ClosingRow, until: Date, end: Date): AppError {
   })
 }
 
-/** `businessDay` is that of the first charge. */
-function gapOf({ from, to }: { from: Date; to: Date }, businessDay: string): AppError {
+function gapOf({ from, to, businessDay }: Uncovered): AppError {
   return new AppError('CLOSING_GAP', {
     message: `There are charges from ${from.toISOString()} to ${to.toISOString()} that no closing covers. Close ${businessDay} first`,
     extra: { uncovered: { from, to, businessDay }, nextFrom: from },

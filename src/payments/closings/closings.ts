@@ -33,7 +33,7 @@ import {
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { callForClient } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { requestedSpanOf, resolveSpan } from './closing-span.ts'
+import { requestedSpanOf, resolveSpan, type Uncovered, uncoveredBefore } from './closing-span.ts'
 import { compareClosing, queryOf, readsOf } from './compare-closing.ts'
 
 export type ClosingRequest = {
@@ -55,7 +55,8 @@ const attemptsAtMost = 50
 /**
  * Opens the closing of a box or a store for a day or a time span; the payment watch compares it afterwards. The closings of a
  * place follow each other without gap or overlap. The same span again is the same closing. While it is not signed, its count is
- * corrected. The last one of the place is extended to the current time when something was sold since.
+ * corrected. The last one of the place is extended to the current time when something was sold since. `uncovered` is what was
+ * sold before the first closing of the place, for a request for this one.
  *
  * @throws NOT_FOUND, VALIDATION_ERROR, OAUTH_NOT_CONNECTED, CONNECTION_LOST, CLOSING_OVERLAPS, CLOSING_GAP, CLOSING_SIGNED, and
  * the provider's failure
@@ -65,7 +66,7 @@ export async function openClosing(
   client: ClientName,
   request: ClosingRequest,
   actor: Actor,
-): Promise<{ closing: ClosingRow; isNew: boolean }> {
+): Promise<{ closing: ClosingRow; isNew: boolean; uncovered: Uncovered | undefined }> {
   const { db } = deps.database
   const where = await placeOf(deps, client, request)
   const connection = await findConnection(db, client)
@@ -80,10 +81,9 @@ export async function openClosing(
     if ('same' in span) {
       const until = span.isLast ? requested.until : span.same.to_at
       const { declared } = request
-      return {
-        closing: await countAgain(deps, trx, span.same, { until, declared, actor }),
-        isNew: false,
-      }
+      const closing = await countAgain(deps, trx, span.same, { until, declared, actor })
+      const uncovered = await uncoveredBefore(trx, closing, where.charged)
+      return { closing, isNew: false, uncovered }
     }
     const opened = {
       id: randomUUID(),
@@ -114,7 +114,8 @@ export async function openClosing(
         declared: textsOf(closing.declared),
       },
     })
-    return { closing, isNew: true }
+    const uncovered = await uncoveredBefore(trx, closing, where.charged)
+    return { closing, isNew: true, uncovered }
   })
 }
 

@@ -38,7 +38,7 @@ import {
   TimeZoneBody,
   TimeZoneResponse,
 } from './closing-schemas.ts'
-import { viewAmendment, viewClosing, viewWholeClosing } from './closing-view.ts'
+import { viewAmendment, viewClosing, viewOpened, viewWholeClosing } from './closing-view.ts'
 
 const spanErrors = ['CLOSING_OVERLAPS', 'CLOSING_GAP', 'CLOSING_SIGNED'] as const
 const json = <Schema>(schema: Schema) => ({ 'application/json': { schema } })
@@ -60,7 +60,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'openClosing',
         summary: 'Close the day of a box or a store',
         description:
-          'The closings of a box or store follow each other: no overlap, no gap, several a day. `business_day` closes what is left of the day, up to this moment while it is not over; `from` and `to` name another time, such as a shift. The same time again is the same closing, with its count corrected while it is not signed. Time before it without charges is joined to it. 409 CLOSING_OVERLAPS names the closing in the way, CLOSING_GAP the time that must be closed first. The provider is read from a minute after the end of the time; read the closing until it has a result.',
+          'The closings of a box or store follow each other: no overlap, no gap, several a day. `business_day` closes what is left of the day, up to this moment while it is not over; `from` and `to` name another time, such as a shift. The same time again is the same closing, with its count corrected while it is not signed. Time before it without charges is joined to it. 409 CLOSING_OVERLAPS names the closing in the way, CLOSING_GAP the time that must be closed first. The first closing may leave earlier days open: `uncovered` names them. The provider is read from a minute after the end of the time; read the closing until it has a result.',
         body: OpenClosingBody,
         response: {
           200: {
@@ -80,8 +80,8 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         declared: body.declared && centsByMedium(body.declared),
       }
       const actor = actorOf(deps, request)
-      const { closing, isNew } = await openClosing(deps, tenantOfRequest(request), wanted, actor)
-      return reply.code(isNew ? 202 : 200).send(viewClosing(closing))
+      const opened = await openClosing(deps, tenantOfRequest(request), wanted, actor)
+      return reply.code(opened.isNew ? 202 : 200).send(viewOpened(opened))
     },
   )
 

@@ -71,6 +71,16 @@ export const ClosingOpened = z
     business_day: z.string(),
     from: Timestamp.describe('Where the closing before it ended'),
     to: Timestamp,
+    uncovered: z
+      .object({
+        from: Timestamp,
+        to: Timestamp,
+        business_day: z.string().describe('Day of the first of these charges'),
+      })
+      .optional()
+      .describe(
+        'Only for the first closing of a box or store: charges before it that no closing covers. Close them with `from` and `to`, or day by day backwards',
+      ),
   })
   .meta({
     id: 'ClosingOpened',

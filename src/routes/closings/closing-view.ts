@@ -1,7 +1,9 @@
 import type { z } from 'zod'
 import type { ClosingLine, ClosingTotals, LineSide } from '../../domain/closing.ts'
+import { snakeCased } from '../../domain/field-names.ts'
 import type { Language } from '../../domain/language.ts'
 import { addCents, negated, pointFromCents, signedPointFromCents } from '../../domain/money.ts'
+import type { Uncovered } from '../../payments/closings/closing-span.ts'
 import { adviseOnLine } from '../../payments/closings/line-texts.ts'
 import type { AmendmentRow, ClosingRow } from '../../repositories/closings/closing-queries.ts'
 import type { AmendmentResponse, ClosingResponse } from './closing-schemas.ts'
@@ -17,6 +19,16 @@ export function viewClosing(closing: ClosingRow) {
     to: closing.to_at,
     totals: closing.totals && viewTotals(closing.totals),
   }
+}
+
+export function viewOpened({
+  closing,
+  uncovered,
+}: {
+  closing: ClosingRow
+  uncovered: Uncovered | undefined
+}) {
+  return { ...viewClosing(closing), ...(uncovered && { uncovered: snakeCased(uncovered) }) }
 }
 
 export function viewWholeClosing(
