@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyContextConfig, FastifyInstance, FastifyRequest } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 
 /** How many reads of lists and figures may run, and how many may wait for that. */
@@ -14,6 +14,8 @@ const defaults: ReadLimits = {
   waiting: { perOwner: 100, total: 1_000 },
 }
 const retryAfterSeconds = 2
+/** A client that reads nothing of its answer for so long is cut, since its turn delays all others. */
+const defaultStalledMs = 30_000
 
 type Waiter = { begin: () => void }
 /** What an owner has running, and what waits for it, in order of arrival. */
@@ -118,10 +120,18 @@ export function readInTurns(
   app: FastifyInstance,
   ownerOf: (request: FastifyRequest) => string,
   limits?: ReadLimits,
+  stalledMs = defaultStalledMs,
 ): void {
   const turns = createReadTurns(limits)
+  const takesTurn = (config?: FastifyContextConfig) =>
+    config?.compressed && config.access !== 'public'
+  app.addHook('onSend', (request, _reply, payload, done) => {
+    // An injected request has no connection. The next request of a connection has no such limit.
+    if (takesTurn(request.routeOptions.config)) request.socket.setTimeout?.(stalledMs)
+    done(null, payload)
+  })
   app.addHook('onRoute', (route) => {
-    if (!route.config?.compressed || route.config.access === 'public') return
+    if (!takesTurn(route.config)) return
     const { handler } = route
     route.handler = async function (request, reply) {
       const endTurn = await turns.take(ownerOf(request), reply.raw)

@@ -71,21 +71,9 @@ test.each(['identity', 'gzip'])(
         isOver = true
       }
     }
-    const app = createServer({ logger: false })
-    await installCompression(app)
-    readInTurns(app, () => 'acme', {
-      running: { perOwner: 1, total: 1 },
-      waiting: { perOwner: 5, total: 5 },
-    })
-    const config = { access: 'client' as const, compressed: true }
-    app.get('/file', { config }, async (_request, reply) =>
-      reply.type('text/csv').send(Readable.from(parts())),
-    )
-    app.get('/list', { config }, async () => ({}))
-    await app.listen({ port: 0, host: '127.0.0.1' })
-    const { port } = app.server.address() as AddressInfo
+    const { app, url } = await listenWith(parts)
     const stopped = new AbortController()
-    const answer = await fetch(`http://127.0.0.1:${port}/file`, {
+    const answer = await fetch(url, {
       headers: { 'accept-encoding': encoding },
       signal: stopped.signal,
     })
@@ -101,3 +89,31 @@ test.each(['identity', 'gzip'])(
     await app.close()
   },
 )
+
+test('a client that reads no further is cut, so that its turn ends', async () => {
+  async function* endless() {
+    for (;;) yield* closingCsv(file, 'es')
+  }
+  const { app, url } = await listenWith(endless, 100)
+  const answer = await fetch(url)
+  // It waits for the file's turn to end.
+  expect((await app.inject({ url: '/list' })).statusCode).toBe(200)
+  await expect(answer.text()).rejects.toThrow()
+  await app.close()
+})
+
+/** A server with one turn for its file and its list. */
+async function listenWith(parts: () => AsyncGenerator<string>, stalledMs?: number) {
+  const app = createServer({ logger: false })
+  await installCompression(app)
+  const limits = { running: { perOwner: 1, total: 1 }, waiting: { perOwner: 5, total: 5 } }
+  readInTurns(app, () => 'acme', limits, stalledMs)
+  const config = { access: 'client' as const, compressed: true }
+  app.get('/file', { config }, async (_request, reply) =>
+    reply.type('text/csv').send(Readable.from(parts())),
+  )
+  app.get('/list', { config }, async () => ({}))
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = app.server.address() as AddressInfo
+  return { app, url: `http://127.0.0.1:${port}/file` }
+}
