@@ -127,6 +127,7 @@ test.skipIf(!postgres)(
     await press('Empezar')
 
     await expectText(bench, 'nombra la conexión woocommerce, que tiene un problema propio')
+    await expectText(bench, 'un administrador la corrige en CONNECTIONS_FILE')
     env.WOO_BASIC = shop.basic
     flows = await flows.restart()
     await listen()

@@ -407,6 +407,10 @@ export const definitionReasons = {
   CONNECTION_UNUSABLE: {
     en: 'names the connection {name}, which has a problem of its own',
     es: 'nombra la conexión {name}, que tiene un problema propio',
+    hint: {
+      en: 'an administrator mends it in CONNECTIONS_FILE; flows:check says what is wrong',
+      es: 'un administrador la corrige en CONNECTIONS_FILE; flows:check dice qué está mal',
+    },
   },
   CONNECTION_OF_OTHER_TYPE: {
     en: 'names the connection {name} of type {type}, and {needed} is needed here',
