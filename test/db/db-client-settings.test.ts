@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { isClientSetting, withClientSettings } from '../../src/db/client-settings.ts'
 
 test.each([
-  ['postgres://u@h/d', { PGPASSWORD: 'p/?#@' }, 'postgres://u:p%2F%3F%23%40@h/d'],
+  ['postgres://u@h/d', { PGPASSWORD: 'p/?#@' }, `postgres://u:${encodeURIComponent('p/?#@')}@h/d`],
   ['postgres://u:own@h/d', { PGPASSWORD: 'p' }, 'postgres://u:own@h/d'],
   ['postgres://h', { PGUSER: 'u', PGDATABASE: 'd', PGPORT: '6432' }, 'postgres://u@h:6432/d'],
   ['postgres://u@h/d', { PGSSLMODE: 'require' }, 'postgres://u@h/d?sslmode=require'],
