@@ -29,7 +29,6 @@ import { createStatusCheckNotes } from '../payments/orders/check-and-retry-times
 import { createForeignOrders } from '../payments/orders/foreign-orders.ts'
 import { createOrderCallLog } from '../payments/orders/order-call-log.ts'
 import { createOrderChanges } from '../payments/orders/order-changes.ts'
-import { createOrderSearch, type OrderSearch } from '../payments/orders/search-missing-orders.ts'
 import { createSweeper, type Sweeper } from '../payments/orders/sweeper.ts'
 import { createPasswords, type PasswordCost } from '../payments/people/passwords.ts'
 import {
@@ -90,7 +89,6 @@ export type PaymentSide = {
   deps: PaymentDeps
   inbox: WebhookInbox
   sweeper: Sweeper
-  orderSearch: OrderSearch
   /** Reads the provider's payments. */
   paymentWatch: PaymentWatch
   /** Fetches reports, and computes nets by new rules. */
@@ -205,7 +203,6 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const rhythm = { intervalMs: config.sweepIntervalMs }
   const inbox = createWebhookInbox(deps, pauses, rhythm)
   const sweeper = createSweeper(deps, inbox, pauses, { ...rhythm, keep: config.keep })
-  const orderSearch = createOrderSearch(deps)
   const paymentWatch = createPaymentWatch(deps)
   const settlementJobs = createSettlementJobs(deps)
   await signHeadAgain(deps)
@@ -239,7 +236,6 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     deps,
     inbox,
     sweeper,
-    orderSearch,
     paymentWatch,
     settlementJobs,
     chain,
@@ -250,7 +246,6 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
       await Promise.all([
         notifications.stop(),
         sweeper.stop(),
-        orderSearch.stop(),
         paymentWatch.stop(),
         fleet.stop(),
         settlementJobs.stop(),

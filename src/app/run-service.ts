@@ -106,13 +106,11 @@ export async function runService(
       },
     })
     ignoreSignals = stopAtSignal(logger, stop, started.promise)
-    await service.orderSearch.plan()
     await service.app.listen({ host: config.host, port }).catch((cause: unknown) => {
       throw cannotListen(paymentPlace, port, cause)
     })
     service.chain.start()
     service.sweeper.start()
-    service.orderSearch.start()
     service.paymentWatch.start()
     service.deps.fleet.start()
     service.settlementJobs.start()

@@ -324,13 +324,6 @@ type AccountWebhooksTable = {
   untold_at: Date | null
 }
 
-export type OrderSearchesTable = {
-  mp_user_id: number
-  searched_until: Date
-  ends_at: Date
-  finished_at: Date | null
-}
-
 export type ProviderPaymentsTable = {
   client: Fixed<ClientName>
   payment_id: Fixed<string>
@@ -723,7 +716,6 @@ export type Tables = {
   settlement_files: SettlementFilesTable
   settlement_rows: SettlementRowsTable
   settlement_fetches: SettlementFetchesTable
-  order_searches: OrderSearchesTable
   provider_payments: ProviderPaymentsTable
   payment_reads: PaymentReadsTable
   account_sites: AccountSitesTable

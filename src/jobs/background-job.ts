@@ -28,8 +28,6 @@ export type BackgroundJobOptions<T> = {
   waitsFirst?: boolean
   /** Called after each run: how long to wait when that is shorter than `intervalMs`. */
   untilNextMs?(): Promise<number>
-  /** The job ends by itself when this is true for the result of a run. */
-  isDone?(result: T): boolean
   /** Runs once at the stop of a job that was started, after its last run. */
   finish?(): Promise<unknown>
 }
@@ -86,8 +84,7 @@ export function createBackgroundJob<T>(
     if (options.waitsFirst) await wait()
     while (!stopped.signal.aborted) {
       isWoken = false
-      const result = await once().catch(logFailure)
-      if (result !== undefined && options.isDone?.(result)) return
+      await once().catch(logFailure)
       await wait()
     }
   }

@@ -155,17 +155,16 @@ export function createOrders(
       const orders = items.map((order) => foundOrderFrom(order, applicationId))
       return { orders, unreadable: mayBeIt.length }
     },
-    async list(token, { from, to, page, status }, options) {
+    async list(token, { from, to, status }, options) {
       const found = await search(
         token,
-        { begin_date: from.toISOString(), end_date: to.toISOString(), status, page },
+        { begin_date: from.toISOString(), end_date: to.toISOString(), status },
         options,
       )
       const { items, unreadable } = readEntries(MpOrder, found.data)
       return {
         orders: items.map((order) => foundOrderFrom(order, applicationId)),
         unreadable: unreadable.map((row) => MpOrderName.parse(row).id ?? null),
-        rows: found.data.length,
         pages: found.paging?.total_pages ?? null,
       }
     },

@@ -222,18 +222,17 @@ export type Provider = {
       o?: CallOptions,
     ): Promise<{ orders: FoundOrder[]; unreadable: number }>
     /**
-     * A page, from 1, of the orders made at the account in this time: at most 30 days, 100 orders a page. The
-     * provider's index lags by up to a minute. `pages` is null when the provider does not say how many there are.
-     * `unreadable` are the ids of rows that cannot be read; `rows` counts all rows of the page.
+     * The first page, of 100 orders, of those made at the account in this time, at most 30 days. The provider's index lags by up to
+     * a minute. `pages` is null when the provider does not say how many there are. `unreadable` are the ids of rows that cannot be
+     * read.
      */
     list(
       token: string,
-      q: { from: Date; to: Date; page: number; status?: 'created' | 'at_terminal' },
+      q: { from: Date; to: Date; status: 'created' | 'at_terminal' },
       o?: CallOptions,
     ): Promise<{
       orders: FoundOrder[]
       unreadable: (string | null)[]
-      rows: number
       pages: number | null
     }>
   }

@@ -4,7 +4,7 @@ import type { Tables } from '../db/tables.ts'
 
 /** Tables that grow or are often rewritten. Others of the schema may belong to other programs, or stay small. */
 const ownTables = [
-  ...['orders', 'order_operations', 'order_events', 'order_calls', 'order_searches'],
+  ...['orders', 'order_operations', 'order_events', 'order_calls'],
   ...[
     'idempotency_keys',
     'pos',

@@ -137,6 +137,13 @@ test('a payment before the first attempt is not a further payment of the paid or
   expect((await orphansOf(till))[0]).toMatchObject({ similar_order_ids: [orderId] })
 })
 
+/** The watch reads payments, while the provider shows no order. */
+async function watchWithoutOrders() {
+  await setFaults(service, { ...reading, kind: 'status', status: 404 })
+  await watchAfter(service, 5 * minuteMs)
+  await clearFaults(service)
+}
+
 /** A charge whose answer was lost, that a person settled as not paid, and whose payment was found before its order. */
 async function paymentBeforeOrder(client: string) {
   const till = await openOwnShop(service, client)
@@ -149,7 +156,7 @@ async function paymentBeforeOrder(client: string) {
   await clearFaults(service)
   const [made] = ordersAtProvider(service, till)
   await sandboxCall(service, 'POST', `/_sandbox/orders/${made?.id}/act`, payByCard)
-  await watchAfter(service, 5 * minuteMs)
+  await watchWithoutOrders()
   const [orphan] = await orphansOf(till)
   expect(orphan).toMatchObject({ state: 'open', mp_order_id: made?.id })
   await deliver(service, { dataId: String(made?.id) })
@@ -193,7 +200,7 @@ async function paymentOfLostOrder(client: string) {
   }
   await db.deleteFrom('orders').where('id', '=', order_id).execute()
   await sandboxCall(service, 'POST', `/_sandbox/orders/${mpOrderId}/act`, payByCard)
-  await watchAfter(service, 5 * minuteMs)
+  await watchWithoutOrders()
   const [orphan] = await orphansOf(till)
   return { till, mpOrderId, orphan }
 }

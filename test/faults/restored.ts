@@ -39,10 +39,9 @@ export async function playRestored(
   await testbed.passTime(1_000)
   await restore()
   for (const { till } of entries) dropReported(till)
-  await testbed.services[0].orderSearch.plan()
-  if (first.draw.maybe('searched before the tills come', 0.5)) await search(testbed)
+  if (first.draw.maybe('payments read before the tills come', 0.5)) await readPayments(testbed)
   await Promise.all(entries.map(repeat))
-  await search(testbed)
+  await readPayments(testbed)
   for (let round = 0; round < 3; round += 1) await testbed.passTime(3_000)
   await Promise.all(entries.map(({ till, known }) => readSale(till, known, 'last')))
 }
@@ -121,11 +120,8 @@ async function pay(till: SimulatedTill): Promise<void> {
   if (waiting) await buyer(till, waiting, payByCard)
 }
 
-/** Runs the search after a start until it is complete. */
-async function search(testbed: Testbed): Promise<void> {
-  for (let round = 0; round < 20; round += 1) {
-    const open = await testbed.services[0].orderSearch.searchOnce()
-    if (open === 0) return
-    await testbed.passTime(10_000)
-  }
+/** The next read of payments. */
+async function readPayments(testbed: Testbed): Promise<void> {
+  await testbed.passTime(240_000)
+  await testbed.services[0].paymentWatch.watchOnce()
 }

@@ -209,21 +209,6 @@ test('a run that throws synchronously is a failed run too', async () => {
   await job.stop()
 })
 
-test('a job that is done ends, and can still be stopped', async () => {
-  const { job, runs } = controlledJob({ isDone: (result) => result === 'last' })
-  job.start()
-  runs[0]?.end('first')
-  await settle()
-  waits[0]?.end()
-  await settle()
-  runs[1]?.end('last')
-  await settle()
-  job.wake()
-  await settle()
-  expect([runs.length, waits.length]).toEqual([2, 0])
-  await job.stop()
-})
-
 test('a stop during the wait ends the job at once', async () => {
   const { job, runs } = controlledJob()
   job.start()

@@ -133,7 +133,7 @@ test('an order reads with exactly the documented fields before and after it is p
       payment_method: { type: 'credit_card', installments: 3, id: 'visa' },
     },
   ])
-  expect(response.body).not.toMatch(/450995|3704|APP_USR/)
+  expect(response.body).not.toMatch(/450995|"3704"|APP_USR/)
 })
 
 test('absent description and ticket number read null, and the default expiry is 16 minutes', async () => {

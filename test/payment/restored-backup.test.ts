@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { encodeReference } from '../../src/domain/provider-names.ts'
 import { backUp } from '../support/database.ts'
@@ -56,12 +55,9 @@ afterEach(async () => {
   await retireShops(service)
   proxy.alter = undefined
   await clearFaults(service)
-  // The next test searches the accounts of its own shops only.
-  await service.database.db.deleteFrom('order_searches').execute()
 })
 
 const keyed = (key: string) => ({ 'idempotency-key': key })
-const searching = { method: 'GET', path: '^/v1/orders$' }
 
 /** A sale that is made and paid after the backup; the restore forgets it. */
 async function forgottenSale(
@@ -70,6 +66,8 @@ async function forgottenSale(
   process = service,
 ) {
   const till = await openOwnShop(service, client)
+  // The next read begins where this one ended, however late the restore is.
+  await service.paymentWatch.watchOnce()
   const restore = await backUp(service.database)
   const { order_id } = (await charge(process, till, sale)).json()
   await act(service, order_id, payByCard)
@@ -78,11 +76,11 @@ async function forgottenSale(
   return { till, forgottenId: order_id as string, mpOrderId }
 }
 
-/** A process that starts now, after the first pass of its order search. */
-async function startedSearch(providerUrl = proxy.url): Promise<TestService> {
-  const process = await startProcess(providerUrl)
-  await process.orderSearch.plan()
-  await process.orderSearch.searchOnce()
+/** A process that starts after the restore, and has read the payments made since the last read. */
+async function startedWatch(): Promise<TestService> {
+  const process = await startProcess()
+  service.clock.advance(5 * 60_000)
+  await process.paymentWatch.watchOnce()
   return process
 }
 
@@ -99,21 +97,12 @@ async function startProcess(
   return process
 }
 
-/** How many accounts are not searched completely after all that can be searched now. */
-const stillOpen = (process: TestService) => process.orderSearch.searchOnce()
-
 /** A webhook as the provider sends it: its body names the account. */
 const deliverWebhook = (till: Till, dataId: string) =>
   deliver(service, { dataId, body: { user_id: String(till.mpUserId) } })
 
 async function countOrders(till: Till): Promise<number> {
   return (await call(service, { url: '/orders?limit=1', token: till.key })).json().total
-}
-
-/** Pages of the search since `forgetRequests`. */
-async function searchedPages(till: Till): Promise<number> {
-  const pages = await providerRequests(service, searching)
-  return pages.filter(({ user_id }) => user_id === till.mpUserId).length
 }
 
 async function ordersOf(till: Till): Promise<Record<string, unknown>[]> {
@@ -147,8 +136,8 @@ test('the webhook of a charge that a restored backup forgot adopts the order', a
   expect(await ordersOf(till)).toHaveLength(1)
 })
 
-test('every start searches each account from before its last known order, and adopts missing orders', async () => {
-  const till = await openOwnShop(service, 'restored search')
+test('the watch of payments adopts orders that were paid since the backup, and reads refunds since', async () => {
+  const till = await openOwnShop(service, 'restored watch')
   const known = (await charge(service, till, { reference: 'S-1' })).json().order_id
   await act(service, known, payByCard)
   await readOrder(service, till, known)
@@ -160,26 +149,26 @@ test('every start searches each account from before its last known order, and ad
   }
   await sandboxRefund(service, ordersAtProvider(service, till)[0] as never, '34.50')
   await restore()
-  await forgetRequests(service)
-  const process = await startedSearch()
-  expect(await ordersOf(till)).toMatchObject([
+  await startedWatch()
+  await sweepAfter(service, 5_000)
+  const { orders } = (await call(service, { url: '/orders', token: till.key })).json()
+  expect(orders).toMatchObject([
     { external_reference: encodeReference('S 3', 1), status: 'processed', amount: '1234.50' },
     { external_reference: 'S-2', status: 'processed', outcome: 'charged' },
-    { external_reference: 'S-1', status: 'partially_refunded' },
+    { external_reference: 'S-1', status: 'partially_refunded', refunded_amount: '34.50' },
   ])
-  // Not finished: the provider's index may lag behind orders made just before the start.
-  expect(await stillOpen(process)).not.toBe(0)
-  await forgetRequests(service)
-  service.clock.advance(3 * 60_000)
-  expect(await stillOpen(process)).toBe(0)
-  expect(await searchedPages(till)).toBe(1)
-  service.clock.advance(24 * 3600_000)
-  expect(await stillOpen(process)).toBe(0)
-  expect(await searchedPages(till)).toBe(1)
-  const logged = process.logLines.filter((line) => line.includes('searched for unknown orders'))
-  expect(logged.map((line) => JSON.parse(line))).toContainEqual(
-    expect.objectContaining({ mpUserId: till.mpUserId, adopted: 2, opened: 0, refreshed: 1 }),
-  )
+  expect((await call(service, { url: '/orphans', token: till.key })).json().orphans).toEqual([])
+})
+
+test('a payment that does not name its order is followed by its reference', async () => {
+  const { till, mpOrderId } = await forgottenSale('order not named', { reference: 'Q-1' })
+  proxy.alter = ({ status, body }, { path }) => {
+    if (!path.startsWith('/v1/payments/search') || !Array.isArray(body.results)) return undefined
+    const results = body.results.map((payment) => ({ ...payment, order: null }))
+    return { status, body: { ...body, results } }
+  }
+  await startedWatch()
+  expect(await ordersOf(till)).toMatchObject([{ mp_order_id: mpOrderId, status: 'processed' }])
 })
 
 test('an order that is asked for by its provider id is adopted before the answer', async () => {
@@ -239,21 +228,21 @@ test('the order of another application on the same account and terminal is never
     expect((await readOrder(service, till, mpOrderId)).statusCode).toBe(404)
   }
   expect((await providerRequests(service, reading)).length).toBe(1)
-  await startedSearch()
-  expect(await searchedPages(till)).not.toBe(0)
+  await startedWatch()
+  expect((await providerRequests(service, reading)).length).toBe(2)
   expect(await ordersOf(till)).toEqual([])
   const { logs } = (await asAdmin(service, { url: '/admin/webhooks/logs?limit=1' })).json()
   expect(logs).toMatchObject([{ status: 'ignored', resource_id: mpOrderId }])
   service.clock.advance(11 * 60_000)
   await deliverWebhook(till, mpOrderId)
-  expect((await providerRequests(service, reading)).length).toBe(2)
+  expect((await providerRequests(service, reading)).length).toBe(3)
 })
 
 test('without the application in the provider’s answer only a reference of our own form is adopted', async () => {
   const plain = await forgottenSale('application not named', { reference: 'P-1' })
   const ours = await forgottenSale('application not named, encoded', { reference: 'P 1' })
   madeBy(undefined)
-  await startedSearch()
+  await startedWatch()
   expect(await ordersOf(plain.till)).toEqual([])
   expect(await ordersOf(ours.till)).toMatchObject([{ mp_order_id: ours.mpOrderId }])
 })
@@ -268,7 +257,7 @@ test('clients that share an account get the orders of their own boxes', async ()
   const { order_id } = (await charge(service, two, { reference: 'SH-1', box: 'CAJA-9' })).json()
   await act(service, order_id, payByCard)
   await restore()
-  await startedSearch()
+  await startedWatch()
   expect(await ordersOf(one)).toEqual([])
   expect(await ordersOf(two)).toMatchObject([{ external_reference: 'SH-1', status: 'processed' }])
 })
@@ -280,11 +269,11 @@ test('a forgotten order whose box is unknown is not adopted, and the log names i
   await pairTerminal(service, till, 'CAJA-2')
   expect((await charge(service, till, { reference: 'N-1', box: 'CAJA-2' })).statusCode).toBe(201)
   await restore()
-  const process = await startedSearch()
-  expect(await ordersOf(till)).toEqual([])
   const [providerOrder] = ordersAtProvider(service, till)
+  await deliverWebhook(till, providerOrder?.id as string)
+  expect(await ordersOf(till)).toEqual([])
   expect(providerOrder?.status).toBe('created')
-  const logged = process.logLines.filter((line) => line.includes('that matches no box'))
+  const logged = service.logLines.filter((line) => line.includes('that matches no box'))
   expect(JSON.parse(logged.at(-1) ?? '{}')).toMatchObject({
     mpOrderId: providerOrder?.id,
     level: 'warn',
@@ -296,10 +285,10 @@ test('a forgotten order that nobody asks for is canceled when its time has passe
   const restore = await backUp(service.database)
   await charge(service, till, { reference: 'L-1' })
   await restore()
-  await startedSearch()
+  const [providerOrder] = ordersAtProvider(service, till)
+  await deliverWebhook(till, providerOrder?.id as string)
   expect(await ordersOf(till)).toMatchObject([{ status: 'created' }])
   // As at a provider that does not expire it.
-  const [providerOrder] = ordersAtProvider(service, till)
   await service.database.db
     .updateTable('orders')
     .set({ expires_at: new Date(service.clock.now().getTime() - 120_000) })
@@ -309,98 +298,9 @@ test('a forgotten order that nobody asks for is canceled when its time has passe
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
 })
 
-test('the search reads page by page, and waits as long as a 429 of the account asks', {
-  tags: ['long'],
-}, async () => {
-  const till = await openOwnShop(service, 'restored long ago')
-  const restore = await backUp(service.database)
-  await charge(service, till, { reference: 'first' })
-  const { access_token } = (
-    await asAdmin(service, { url: `/admin/clients/${encodeURIComponent(till.client)}` })
-  ).json().oauth
-  const [first] = ordersAtProvider(service, till)
-  const post = (path: string, body?: object) =>
-    fetch(`${service.sandbox.url}${path}`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${access_token}`,
-        'content-type': 'application/json',
-        'x-idempotency-key': randomUUID(),
-      },
-      ...(body && { body: JSON.stringify(body) }),
-    }).then((response) => response.json())
-  let last = first?.id
-  for (let number = 1; number <= 101; number += 1) {
-    await post(`/v1/orders/${last}/cancel`)
-    last = (
-      (await post('/v1/orders', {
-        type: 'point',
-        external_reference: `many-${number}x`,
-        expiration_time: 'PT16M',
-        transactions: { payments: [{ amount: '10.00' }] },
-        config: { point: { terminal_id: till.terminalId } },
-      })) as { id: string }
-    ).id
-  }
-  await restore()
-  const fault = { ...searching, user_id: till.mpUserId, count: 1 }
-  await setFaults(service, { ...fault, kind: 'status', status: 429, retry_after: 300 })
-  await forgetRequests(service)
-  // The proxy does not forward headers.
-  const process = await startedSearch(service.sandbox.url)
-  service.clock.advance(200_000)
-  await stillOpen(process)
-  expect([await searchedPages(till), await countOrders(till)]).toEqual([1, 0])
-  service.clock.advance(101_000)
-  await stillOpen(process)
-  expect(await countOrders(till)).toBe(102)
-})
-
-test('the next process continues an interrupted search, however much was sold meanwhile', async () => {
-  const { till } = await forgottenSale('search cut', { reference: 'C-1' })
-  await setFaults(service, { ...searching, kind: 'drop_before' })
-  await startedSearch()
-  await clearFaults(service)
-  expect(await countOrders(till)).toBe(0)
-  service.clock.advance(5 * 3600_000)
-  expect((await charge(service, till, { reference: 'C-2' })).statusCode).toBe(201)
-  service.clock.advance(5 * 3600_000)
-  await startedSearch()
-  expect(await ordersOf(till)).toMatchObject([
-    { external_reference: 'C-2' },
-    { external_reference: 'C-1', status: 'processed' },
-  ])
-})
-
-test('of two processes that start together one searches an account', async () => {
-  const { till } = await forgottenSale('two processes', { reference: 'D-1' })
-  await charge(service, till, { reference: 'D-2' })
-  await setFaults(service, { ...searching, kind: 'latency', delay_ms: 100 })
-  const processes = [await startProcess(), await startProcess()]
-  for (const process of processes) await process.orderSearch.plan()
-  await forgetRequests(service)
-  await Promise.all(processes.map((process) => process.orderSearch.searchOnce()))
-  expect(await searchedPages(till)).toBe(1)
-  expect(await countOrders(till)).toBe(2)
-})
-
-test('neither charges nor the stop of the process wait for the search', async () => {
-  const till = await openOwnShop(service, 'search hangs')
-  await setFaults(service, { ...searching, kind: 'hang_before' })
-  const process = await startProcess(service.sandbox.url, { PROVIDER_TIMEOUT_MS: '30000' })
-  await process.orderSearch.plan()
-  process.orderSearch.start()
-  const began = performance.now()
-  expect((await charge(process, till, { reference: 'H-1' })).statusCode).toBe(201)
-  await expect.poll(() => searchedPages(till)).toBe(1)
-  await process.orderSearch.stop()
-  // One page alone would take 15 s.
-  expect(performance.now() - began).toBeLessThan(10_000)
-})
-
 test('a forgotten sale that is repeated without a key is answered as already paid', async () => {
   const { till, mpOrderId } = await forgottenSale('repeated bare', { reference: 'B-1' })
-  await startedSearch()
+  await startedWatch()
   const repeated = await charge(service, till, { reference: 'B-1' })
   expect([repeated.statusCode, repeated.json()]).toMatchObject([
     409,
@@ -427,7 +327,7 @@ test('a forgotten sale is not charged again when only its second attempt reached
     const { order_id } = (await charge(service, till, { reference })).json()
     await act(service, order_id, payByCard)
     await restore()
-    await startedSearch()
+    await startedWatch()
     expect(ordersAtProvider(service, till)).toMatchObject([
       { external_reference: encodeReference(reference, 2) },
     ])
@@ -440,7 +340,7 @@ test('a forgotten sale is not charged again when only its second attempt reached
 test('a forgotten sale that is repeated under its key gets the order that was found', async () => {
   const sale = { reference: 'K-1', headers: keyed('key-1') }
   const { till, mpOrderId } = await forgottenSale('repeated keyed', sale)
-  await startedSearch()
+  await startedWatch()
   const [found] = await ordersOf(till)
   for (let time = 0; time < 2; time += 1) {
     const repeated = await charge(service, till, sale)
@@ -455,10 +355,26 @@ test('a forgotten sale that is repeated under its key gets the order that was fo
   expect(ordersAtProvider(service, till)).toMatchObject([{ id: mpOrderId }, { status: 'created' }])
 })
 
+test.each([
+  ['without a key', {}],
+  ['under its key', keyed('key-1')],
+])(
+  'a forgotten sale that is repeated 25 hours later %s is not charged again',
+  async (how, headers) => {
+    const sale = { reference: 'B-3', headers }
+    const { till, mpOrderId } = await forgottenSale(`a day later ${how}`, sale)
+    service.clock.advance(25 * 3600_000)
+    await startedWatch()
+    const repeated = await charge(service, till, sale)
+    expect(repeated.json()).toMatchObject({ outcome: 'charged', status: 'processed' })
+    expect(ordersAtProvider(service, till)).toMatchObject([{ id: mpOrderId }])
+  },
+)
+
 test('a key that comes a day after an equal sale was found is another sale', async () => {
   const sale = { reference: 'K-2', headers: keyed('key-1') }
   const { till } = await forgottenSale('keyed late', sale)
-  await startedSearch()
+  await startedWatch()
   service.clock.advance(25 * 3600_000)
   const late = await charge(service, till, { ...sale, headers: keyed('key-2') })
   expect(late.statusCode).toBe(201)
@@ -471,7 +387,7 @@ test('a forgotten order that ended without a payment is not the answer to a new 
   const sale = { reference: 'E-1', headers: keyed('key-1') }
   await cancel(service, till, (await charge(service, till, sale)).json().order_id)
   await restore()
-  await startedSearch()
+  await deliverWebhook(till, ordersAtProvider(service, till)[0]?.id as string)
   for (const headers of [keyed('key-2'), {}]) {
     const again = await charge(service, till, { ...sale, headers })
     expect(again.statusCode).toBe(201)
@@ -488,7 +404,7 @@ test('a forgotten order that was canceled answers its own key, and no other orde
   const sale = { reference: 'E-2', headers: keyed('key-1') }
   await cancel(service, till, (await charge(service, till, sale)).json().order_id)
   await restore()
-  await startedSearch()
+  await deliverWebhook(till, ordersAtProvider(service, till)[0]?.id as string)
   for (let time = 0; time < 2; time += 1) {
     const repeated = await charge(service, till, sale)
     expect(repeated.json()).toMatchObject({ status: 'canceled', outcome: 'not_charged' })
@@ -505,7 +421,7 @@ test('a sale that is repeated before it was found is the same order at the provi
     const { till, forgottenId, mpOrderId } = await forgottenSale(name, sale)
     const repeated = await charge(service, till, sale)
     expect([name, repeated.json().order_id]).toEqual([name, forgottenId])
-    await startedSearch()
+    await startedWatch()
     expect(ordersAtProvider(service, till)).toMatchObject([{ id: mpOrderId, status: 'processed' }])
     expect(await ordersOf(till)).toMatchObject([{ mp_order_id: mpOrderId }])
     expect((await readOrder(service, till, forgottenId)).json()).toMatchObject({
@@ -517,7 +433,7 @@ test('a sale that is repeated before it was found is the same order at the provi
 
 test('a found sale without a key has the id that the first answer gave', async () => {
   const { till, forgottenId } = await forgottenSale('same id', { reference: 'I-1' })
-  await startedSearch()
+  await startedWatch()
   expect((await readOrder(service, till, forgottenId)).json()).toMatchObject({
     status: 'processed',
     outcome: 'charged',
@@ -540,7 +456,7 @@ test.each([
     const first = await refund(service, till, order_id, amount, key)
     expect(first.statusCode).toBe(200)
     await restore()
-    await startedSearch()
+    await startedWatch()
     const [providerOrder] = ordersAtProvider(service, till)
     const repeated = await refund(service, till, providerOrder?.id as string, amount, key)
     const after = ordersAtProvider(service, till)[0]
@@ -552,7 +468,7 @@ test.each([
   }
 })
 
-test.each(['webhook', 'search'])(
+test.each(['webhook', 'payment'])(
   'the order of a row that counted as never made reopens the row, by %s',
   async (by) => {
     const till = await openOwnShop(service, `opened by ${by}`)
@@ -572,7 +488,7 @@ test.each(['webhook', 'search'])(
       .where('id', '=', order_id)
       .execute()
     await sandboxCall(service, 'POST', `/_sandbox/orders/${providerOrder?.id}/act`, payByCard)
-    if (by === 'search') await startedSearch()
+    if (by === 'payment') await startedWatch()
     else await deliverWebhook(till, providerOrder?.id as string)
     expect((await readOrder(service, till, order_id)).json()).toMatchObject({
       mp_order_id: providerOrder?.id,
@@ -607,60 +523,4 @@ test('a webhook of a forgotten order that comes when the connection is lost wait
   service.clock.advance(60_000)
   await service.inbox.workDue()
   expect(await ordersOf(till)).toMatchObject([{ mp_order_id: mpOrderId, status: 'processed' }])
-})
-
-test('a search whose connection is lost after a page continues with the orders of that page', async () => {
-  const { till, mpOrderId } = await forgottenSale('search, then lost', { reference: 'L-2' })
-  service.clock.advance(3600_000)
-  const process = await startProcess()
-  await process.orderSearch.plan()
-  const { orders } = process.deps.provider
-  const { list } = orders
-  orders.list = async (...given) => {
-    const page = await list(...given)
-    if (page.orders.some(({ evidence }) => evidence.mpOrderId === mpOrderId)) {
-      await sandboxCall(service, 'POST', `/_sandbox/users/${till.mpUserId}/revoke`)
-    }
-    // A list that does not name the application: each order is read by itself.
-    return { ...page, orders: page.orders.map((order) => ({ ...order, isOurs: null })) }
-  }
-  await process.orderSearch.searchOnce()
-  orders.list = list
-  expect(await ordersOf(till)).toEqual([])
-  await connect(service, till.client, String(till.mpUserId))
-  service.clock.advance(2 * 60_000)
-  await process.orderSearch.searchOnce()
-  service.clock.advance(3 * 60_000)
-  await process.orderSearch.searchOnce()
-  expect(await ordersOf(till)).toMatchObject([{ mp_order_id: mpOrderId, status: 'processed' }])
-})
-
-test('a search whose pages repeat finds all orders, in shorter spans', async () => {
-  const till = await openOwnShop(service, 'repeated pages')
-  const restore = await backUp(service.database)
-  for (const reference of ['P-1', 'P-2', 'P-3']) {
-    const { order_id } = (await charge(service, till, { reference })).json()
-    await act(service, order_id, payByCard)
-    service.clock.advance(11 * 60_000)
-  }
-  await restore()
-  service.clock.advance(3_600_000)
-  const process = await startProcess()
-  await process.orderSearch.plan()
-  const { orders } = process.deps.provider
-  const { list } = orders
-  // A provider that has pages of one order, and answers each with the first.
-  orders.list = async (token, given, options) => {
-    const first = await list(token, { ...given, page: 1 }, options)
-    return {
-      ...first,
-      orders: first.orders.slice(0, 1),
-      rows: Math.min(1, first.rows),
-      pages: null,
-    }
-  }
-  await process.orderSearch.searchOnce()
-  orders.list = list
-  const found = (await ordersOf(till)).map((order) => order.external_reference)
-  expect(found.sort()).toEqual(['P-1', 'P-2', 'P-3'])
 })

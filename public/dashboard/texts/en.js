@@ -236,7 +236,7 @@ export const texts = {
   'cause.api': 'for a request',
   'cause.webhook': 'because of a webhook',
   'cause.sweeper': 'checked in the background',
-  'cause.search': 'searched after a start',
+  'cause.search': 'because of a payment',
   'filter.text': 'Search',
   'csv.button': 'Download CSV',
   'csv.busy': '{count} rows…',

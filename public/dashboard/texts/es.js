@@ -235,7 +235,7 @@ export const texts = {
   'cause.api': 'por un pedido',
   'cause.webhook': 'por un webhook',
   'cause.sweeper': 'control en segundo plano',
-  'cause.search': 'búsqueda después de un inicio',
+  'cause.search': 'por un pago',
   'filter.text': 'Buscar',
   'csv.button': 'Descargar CSV',
   'csv.busy': '{count} filas…',

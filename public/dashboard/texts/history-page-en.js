@@ -90,5 +90,5 @@ export const historyPageTexts = {
   'source.api': 'read on request',
   'source.webhook': 'by webhook',
   'source.sweeper': 'read in the background',
-  'source.search': 'found by the search after a start',
+  'source.search': 'found by its payment',
 }

@@ -90,7 +90,7 @@ export const historyPageTexts = {
   'source.api': 'leído a pedido',
   'source.webhook': 'por webhook',
   'source.sweeper': 'leído de fondo',
-  'source.search': 'hallado por la búsqueda después de un inicio',
+  'source.search': 'hallado por su pago',
   'chain.an entry is missing': 'falta un registro',
   'chain.the link is broken': 'el enlace con el registro anterior está roto',
   'chain.its encryption key is not configured': 'su clave de cifrado no está configurada',

@@ -32,6 +32,7 @@ import {
   type OrderRow,
 } from '../../repositories/orders/order-queries.ts'
 import { insertOrderEvent } from '../../repositories/orders/timeline-queries.ts'
+import type { ProviderPaymentRow } from '../../repositories/provider-payments/provider-payments.ts'
 import {
   findPos,
   noteFoundOrder,
@@ -42,15 +43,15 @@ import { recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/oauth-tokens.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { serviceActor, serviceContext } from '../operations/request-context.ts'
-import { fitOf, noteUnproven } from './find-at-provider.ts'
+import { clockMarginMs, fitOf, noteUnproven } from './find-at-provider.ts'
 import { notifyOrderChanged } from './order-changes.ts'
 import { confirmCreation, moveOrder } from './state.ts'
 import { applyEvidence, type EvidenceSource } from './state-from-provider.ts'
 
 /**
  * Orders that the provider has and whose id is not stored here. Three cases: the creation was never answered, the order counted
- * as refused, or a restored backup lacks it. A webhook, the search after a start (search-missing-orders.ts) or a request with the provider's id
- * finds them.
+ * as refused, or a restored backup lacks it. A webhook, the watch of payments (unclaimed-payments.ts) or a request with the
+ * provider's id finds them.
  *
  * An order is adopted only on certain facts. It belongs to a connected account, this service's application made it, and its
  * terminal belongs to one box of one client. An order of another system on the same account is not adopted: with a row here it
@@ -213,6 +214,47 @@ export async function adoptForClient(
   const isUnderOtherId = adoption.kind === 'known' && adoption.order.mp_order_id !== mpOrderId
   if (adoption.kind === 'absent' || isUnderOtherId)
     deps.foreignOrders.add(mpOrderId, mpUserId, deps.now(), absentForMs)
+}
+
+/** A charge is paid while its order is open, three hours at most. */
+const orderBeforeMs = 4 * 3_600_000
+
+/**
+ * Adopts the order of a payment that has none here, when it is ours. A payment that does not name its order is followed by its
+ * reference.
+ *
+ * @throws the reason why the order could not be read: the account may have it
+ */
+export async function adoptOfPayment(
+  deps: PaymentDeps,
+  payment: Pick<
+    ProviderPaymentRow,
+    'mp_user_id' | 'mp_order_id' | 'external_reference' | 'made_at' | 'sold_at'
+  >,
+): Promise<void> {
+  const { mp_user_id, mp_order_id: named, external_reference: reference } = payment
+  const account = await connectedAccount(deps, mp_user_id)
+  if (!account) return
+  const adoptUnlessKnown = async (mpOrderId: string) => {
+    if (deps.foreignOrders.has(mpOrderId, null, deps.now())) return
+    if (await findOrderOfAnyClient(deps.database.db, mpOrderId)) return
+    await adoptById(deps, account, mpOrderId, 'search')
+  }
+  if (named !== null && providerId.test(named)) return adoptUnlessKnown(named)
+  if (reference === null) return
+  const paidMs = (payment.made_at ?? payment.sold_at).getTime()
+  const { orders } = await withAccount(deps, account, (token) =>
+    deps.provider.orders.search(
+      token,
+      {
+        externalReference: reference,
+        from: new Date(paidMs - orderBeforeMs),
+        to: new Date(paidMs + clockMarginMs),
+      },
+      { untilMs: deps.stopwatch() + readWithinMs },
+    ),
+  )
+  for (const { evidence } of orders) await adoptUnlessKnown(evidence.mpOrderId)
 }
 
 /** The terminals of an account, read once and only when needed. */

@@ -10,6 +10,7 @@ import {
   type UnreadablePayment,
   unreadableStatus,
 } from '../../domain/provider-payment.ts'
+import { checkRefundedOrders } from '../../repositories/orders/order-queries.ts'
 import type { PaymentReadRow } from '../../repositories/provider-payments/payment-reads.ts'
 import {
   type BoxOfTerminal,
@@ -77,6 +78,7 @@ export async function saveOwnPayments(
     }
   })
   const orderIds = await savePayments(trx, rows)
+  await checkRefundedOrders(trx, client, orderIds, now)
   await separateFurtherPayments(deps, trx, client, orderIds)
   const linked = rows.filter(({ order_id }) => order_id !== null)
   await followLinks(

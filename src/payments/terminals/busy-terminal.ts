@@ -123,7 +123,7 @@ async function findBusyCause(
   refusal: unknown,
 ): Promise<BusyCause> {
   const now = deps.now().getTime()
-  const span = { from: new Date(now - longestOrderMs), to: new Date(now + 60_000), page: 1 }
+  const span = { from: new Date(now - longestOrderMs), to: new Date(now + 60_000) }
   const { untilMs } = within(deps, context, checkWithinMs)
   try {
     const lists = await withAccess(

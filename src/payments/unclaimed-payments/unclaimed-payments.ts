@@ -5,7 +5,7 @@ import { isWholeCurrency, pointFromCents } from '../../domain/money.ts'
 import { receivedStatuses } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isRefundUnderWay } from '../../errors/money-outcome.ts'
-import { asAppError, orderIdOfPayment } from '../../provider/provider.ts'
+import { asAppError, orderIdOfPayment, ProviderError } from '../../provider/provider.ts'
 import { compareAgain } from '../../repositories/closings/closing-queries.ts'
 import { insertOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import { insertOrderEvent } from '../../repositories/orders/timeline-queries.ts'
@@ -31,6 +31,7 @@ import { whoIs } from '../audit/entry-author.ts'
 import { callForShop, type Shop } from '../connection/account-calls.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { type RequestContext, serviceActor, serviceContext } from '../operations/request-context.ts'
+import { adoptOfPayment } from '../orders/adopt-orders.ts'
 import { notifyOrderChanged } from '../orders/order-changes.ts'
 import { refreshOrder, requireOrder } from '../orders/read.ts'
 import { refundOrder } from '../orders/refund.ts'
@@ -53,7 +54,7 @@ const readWithinMs = 10_000
 
 /**
  * Finds charges of a shop's boxes without an order of ours, and reports each once, in the audit log and the service's log. First
- * it reads the payment again, and the orders of that amount whose outcome is unknown here. While one of them may still match,
+ * it adopts their orders that are ours, which a restored backup lacks, and it reads the payment again, and the orders of that amount whose outcome is unknown here. While one of them may still match,
  * nothing is reported. The caller must have the account's lease.
  */
 export async function findOrphans(
@@ -68,11 +69,21 @@ export async function findOrphans(
   await separateLateSurplus(deps, shop.client)
   for (const payment of await listPaymentsWithoutOrder(db, shop.client, since)) {
     if (signal.aborted) return
+    await adoptReadable(deps, payment)
     if (await isPerhapsOurs(deps, payment)) continue
     await readPayment(deps, shop, payment.payment_id, signal)
     const now = await findPayment(db, shop.client, payment.payment_id)
     if (now && isUnclaimed(now)) await note(deps, now)
   }
+}
+
+/** An order that was read but cannot be understood does not hold back its payment, which is then reported without it. */
+async function adoptReadable(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<void> {
+  await adoptOfPayment(deps, payment).catch((error: unknown) => {
+    if (!(error instanceof ProviderError) || error.kind !== 'invalid_answer') throw error
+    const { client, payment_id: paymentId } = payment
+    deps.log.warn({ client, paymentId, err: error }, 'order of a payment not readable')
+  })
 }
 
 /** Read by its number a payment may be refunded or canceled, while the list still shows it as paid. */

@@ -18,12 +18,6 @@ export async function findUnconfirmedByReference(
     .executeTakeFirst()
 }
 
-/** The rows of these orders of the provider. */
-export async function findOrdersOfProvider(db: Db, mpOrderIds: string[]): Promise<OrderRow[]> {
-  if (mpOrderIds.length === 0) return []
-  return db.selectFrom('orders').selectAll().where('mp_order_id', 'in', mpOrderIds).execute()
-}
-
 /** The ERP's text of a reference that an order of this account was sent with. */
 export async function findTextOfReference(
   trx: Trx,

@@ -370,6 +370,35 @@ export async function planCheck(
     .execute()
 }
 
+/**
+ * Makes those of these orders due for a status check whose payments show more refunded than the order, and whose check is not
+ * planned: a restored backup lacks refunds that were made after it.
+ */
+export async function checkRefundedOrders(
+  trx: Trx,
+  client: ClientName,
+  ids: readonly string[],
+  now: Date,
+): Promise<void> {
+  if (ids.length === 0) return
+  await trx
+    .updateTable('orders')
+    .set({ next_check_at: now })
+    .where('id', 'in', [...new Set(ids)])
+    .where('client', '=', client)
+    .where('creation', '=', 'confirmed')
+    .where('next_check_at', 'is', null)
+    .where('refunded_cents', '<', ({ selectFrom }) =>
+      selectFrom('provider_payments')
+        .select(({ fn }) =>
+          fn.coalesce(fn.sum<number>('refunded_cents'), sql.lit(0)).as('refunded'),
+        )
+        .whereRef('provider_payments.client', '=', 'orders.client')
+        .whereRef('provider_payments.order_id', '=', 'orders.id'),
+    )
+    .execute()
+}
+
 /** Orders changed after this position, in the order of their changes. */
 export async function listChangedOrders(
   db: Db,

@@ -1,0 +1,2 @@
+-- contract: of 0018_adopted_orders.sql
+drop table order_searches;
