@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { FastifyContextConfig, FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, onSendHookHandler } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 
 /** How many reads of lists and figures may run, and how many may wait for that. */
@@ -123,16 +123,15 @@ export function readInTurns(
   stalledMs = defaultStalledMs,
 ): void {
   const turns = createReadTurns(limits)
-  const takesTurn = (config?: FastifyContextConfig) =>
-    config?.compressed && config.access !== 'public'
-  app.addHook('onSend', (request, _reply, payload, done) => {
-    // An injected request has no connection. The next request of a connection has no such limit.
-    if (takesTurn(request.routeOptions.config)) request.socket.setTimeout?.(stalledMs)
-    done(null, payload)
-  })
   app.addHook('onRoute', (route) => {
-    if (!takesTurn(route.config)) return
-    const { handler } = route
+    if (!route.config?.compressed || route.config.access === 'public') return
+    const { handler, onSend = [] } = route
+    const limitStall: onSendHookHandler = (request, _reply, payload, done) => {
+      // An injected request has no connection. The next request of a connection has no such limit.
+      request.socket.setTimeout?.(stalledMs)
+      done(null, payload)
+    }
+    route.onSend = [onSend, limitStall].flat()
     route.handler = async function (request, reply) {
       const endTurn = await turns.take(ownerOf(request), reply.raw)
       try {
