@@ -796,6 +796,7 @@ export type FlowStateTable = {
   record_fields_form: WithDefault<string | null>
   source_identity: WithDefault<string | null>
   destination_identities: ColumnType<Record<string, string>, string | undefined, string>
+  destination_forms: ColumnType<Record<string, string>, string | undefined, string>
   asked_identities: ColumnType<Record<string, string> | null, string | undefined, string | null>
   holds_deletes: WithDefault<boolean>
   /** Why the last poll left a file for a later one; null if it did not. */

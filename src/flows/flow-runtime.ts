@@ -18,6 +18,8 @@ export type FlowRuntime = {
   groupBy?: GroupBy | undefined
   /** Identities of the source and of the destinations by name; see definition/identity.ts. */
   identities: { source: string; destinations: Readonly<Record<string, string>> }
+  /** What each destination is sent, by name; see definition/definition-hash.ts. */
+  forms: Readonly<Record<string, string>>
   /**
    * Where an incremental read continues; undefined if the source is always read completely. A position of another
    * `origin` (query and field) is not valid.

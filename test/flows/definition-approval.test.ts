@@ -31,7 +31,10 @@ const asks = {
   },
 }
 
-const fileOf = (name: string, { trim = true, ...more }: Record<string, unknown> = {}) => ({
+const fileOf = (
+  name: string,
+  { trim = true, copy = {}, ...more }: Record<string, unknown> = {},
+) => ({
   version: 1,
   name,
   pollInterval: '1h',
@@ -39,7 +42,10 @@ const fileOf = (name: string, { trim = true, ...more }: Record<string, unknown> 
   item: { key: 'id', hash: { trim }, ...(more.item as object) },
   deletes: { mode: 'delete' },
   destinations: [
-    { name: 'copy', type: 'file', path: `${flows.dir}/${name}.out`, format: 'ndjson' },
+    {
+      ...{ name: 'copy', type: 'file', path: `${flows.dir}/${name}.out`, format: 'ndjson' },
+      ...(copy as object),
+    },
     ...((more.added as object[]) ?? []),
   ],
 })
@@ -112,6 +118,11 @@ test('one item is synced on request, also again, and the flow still needs approv
     ...asks,
   })
   expect(await statusOf(name)).toMatchObject({ paused: true, reason: question })
+  // Held until the answer.
+  expect((await flows.call('GET', '/stats')).json().queue.waiting).toBe(1)
+  await post(`/flow/${name}/resume`)
+  await post(`/sync/${name}`)
+  expect(await linesOf(name)).toBe(3)
 })
 
 test('a resync with force approves the definition: everything is sent again, and the flow continues', async () => {
@@ -224,6 +235,77 @@ test('a process ends the pause for approval that another process set', async () 
   } finally {
     await other.stop()
   }
+})
+
+/** The prices that the destination has been given. */
+const pricesOf = async (name: string) => {
+  const text = await readFile(join(flows.dir, `${name}.out`), 'utf8').catch(() => '')
+  return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line).price]))
+}
+const factor = (by: number) => ({ copy: { map: `{ "id": id, "price": price * ${by} }` } })
+/** The worker has seen what waits, and holds it. */
+const isHeld = (name: string) =>
+  expect
+    .poll(() =>
+      flows.logLines.some((line) => line.includes(name) && line.includes('need approval')),
+    )
+    .toBe(true)
+
+/** A price waits, and the mapping changes before it is sent. */
+async function waitingPrice(more: Record<string, unknown> = {}): Promise<string> {
+  serial += 1
+  const name = `prices-${serial}`
+  await flows.write(`${name}.json`, [{ id: '1', price: 100 }])
+  await define(name, { ...factor(1), ...more })
+  await post(`/sync/${name}`)
+  await expect.poll(() => pricesOf(name)).toEqual([100])
+  await post('/sending/stop', { flow: name, destination: 'copy' })
+  await flows.write(`${name}.json`, [{ id: '1', price: 110 }])
+  await post(`/sync/${name}`)
+  await define(name, { ...factor(1000), ...more })
+  await post('/sending/start', { flow: name, destination: 'copy' })
+  return name
+}
+
+test.each(['reload', 'restart', 'sync of the item', 'question'])(
+  'what waits is not sent by a mapping that nobody has approved: after a %s',
+  async (what) => {
+    const name = await waitingPrice()
+    if (what === 'restart') flows = await flows.restart()
+    if (what === 'question') expect(await post(`/sync/${name}`)).toMatchObject(asks)
+    if (what === 'sync of the item') {
+      await flows.write(`${name}.json`, [{ id: '1', price: 120 }])
+      expect(await post(`/sync/${name}/1`)).toMatchObject({ changed: true, jobs: 1 })
+    }
+    await isHeld(name)
+    expect(await pricesOf(name)).toEqual([100])
+    // The former mapping is written back: it sends what waited.
+    await define(name, factor(1))
+    const newest = what === 'sync of the item' ? 120 : 110
+    await expect.poll(() => pricesOf(name)).toEqual([100, newest])
+  },
+)
+
+test('after the answer what waited is sent by the new mapping', async () => {
+  const name = await waitingPrice()
+  expect(await post(`/sync/${name}`)).toMatchObject({ skipped: 'paused', ...asks })
+  await post(`/flow/${name}/resume`)
+  await post(`/sync/${name}`)
+  await expect.poll(() => pricesOf(name)).toEqual([100, 110_000])
+})
+
+test('a changed mapping of one destination holds no other destination', async () => {
+  const two = `${flows.dir}/two-${serial}`
+  const other = { name: 'two', type: 'file', path: two, format: 'ndjson' }
+  const name = await waitingPrice({ added: [other] })
+  await flows.write(`${name}.json`, [{ id: '1', price: 130 }])
+  await post(`/sync/${name}/1`)
+  const lines = async () => (await readFile(two, 'utf8')).split('\n').length - 1
+  await expect.poll(lines).toBe(3)
+  await isHeld(name)
+  expect(await pricesOf(name)).toEqual([100])
+  await define(name, { ...factor(1), added: [other] })
+  await expect.poll(() => pricesOf(name)).toEqual([100, 130])
 })
 
 test('a flow that has sent nothing is polled with its corrected definition at once, without approval', async () => {

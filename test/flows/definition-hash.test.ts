@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { itemFormHash } from '../../src/flows/definition/definition-hash.ts'
+import { destinationForms, itemFormHash } from '../../src/flows/definition/definition-hash.ts'
 import { createFlowReader } from '../../src/flows/definition/read-flow.ts'
 import { context, read } from './definition-support.ts'
 
@@ -41,7 +41,7 @@ function replaced(from: string, to: string): string {
 
 test('is a SHA-256 that is the same in every release', () => {
   // A new value here requires every operator's approval: increase definitionVersion deliberately, never by accident.
-  expect(hashOf(base)).toBe('27a17beb1f79ed55fe29d3bf9f5f37ba28bab7a0dda2e56c8a36954b4083bf37')
+  expect(hashOf(base)).toBe('bce265ee28aea339aced787702a6c90a056908724746d18b387142a6d3ca108a')
 })
 
 test.each([
@@ -77,6 +77,44 @@ test.each([
   ],
 ])('changes with %s', (_, from, to) => {
   expect(hashOf(replaced(from, to))).not.toBe(hashOf(base))
+})
+
+test.each([
+  ['the body of the request', 'body: "body", url', 'body: "{ \\"x\\": body }", url'],
+  ['the body of a delete', `body: '{ "id": pk }'`, `body: '{ "sku": pk }'`],
+  ['the body of a batch', '"items": items', '"all": items'],
+  ['what is remembered', 'remember: { id:', 'remember: { ref:'],
+  ['another key of the table', 'upsertKey: [id]', 'upsertKey: [id, price]'],
+])('changes with %s', (_, from, to) => {
+  const requests = `${base}
+  - name: shop
+    type: http
+    request: { body: "body", url: "https://shop.example.com/items" }
+    delete: { method: POST, body: '{ "id": pk }', url: "https://shop.example.com/gone" }
+    batch: { size: 10, body: '{ "items": items }' }
+    remember: { id: body.id }
+  - name: table
+    type: sql
+    driver: postgres
+    url: "postgres://me:\${env:TOKEN}@host/shop"
+    table: items
+    upsertKey: [id]
+    fields: { id: codigo, price: precio }
+`
+  expect(requests).toContain(from)
+  expect(hashOf(requests.replace(from, to))).not.toBe(hashOf(requests))
+})
+
+test('a destination has its own form: the mapping of another one is no part of it', () => {
+  const formsOf = (text: string) => {
+    const found = read(text)
+    if ('problems' in found) throw new Error('not read')
+    return destinationForms(found.loaded.flow)
+  }
+  const [before, after] = [formsOf(base), formsOf(replaced('"id": codigo', '"code": codigo'))]
+  expect(after.web).not.toBe(before.web)
+  expect(after.out).toBe(before.out)
+  expect(formsOf(replaced('trim: false', 'trim: true')).out).not.toBe(before.out)
 })
 
 test.each([

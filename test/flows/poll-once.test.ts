@@ -279,7 +279,7 @@ test('after a reset the flow reads everything from the beginning and sends it ag
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: '1', at: 5 }]]
   await poll.poll()
-  await resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
+  await resetFlow({ database, now, audit }, poll.name, { definition_hash: 'd1' }, 'me')
   expect(await poll.poll()).toMatchObject({ changes: 1 })
   expect(await poll.poll()).toMatchObject({ changes: 0 })
   expect(poll.scans).toEqual([null, null, '5'])
@@ -288,9 +288,10 @@ test('after a reset the flow reads everything from the beginning and sends it ag
 test('a reset during a poll is not completed by that poll', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: '1', at: 5 }], [{ id: '2', at: 6 }]]
-  await resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
+  await resetFlow({ database, now, audit }, poll.name, { definition_hash: 'd1' }, 'me')
   poll.beforeBatch = async (index) => {
-    if (index === 1) await resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
+    if (index === 1)
+      await resetFlow({ database, now, audit }, poll.name, { definition_hash: 'd1' }, 'me')
   }
   await poll.poll()
   poll.beforeBatch = () => undefined

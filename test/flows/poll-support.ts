@@ -102,6 +102,7 @@ export async function createTestPoll(
       flow,
       definitionHash: options.definitionHash ?? 'd1',
       itemForm: 'f1',
+      forms: {},
       source,
       cursor: options.cursor && { origin: 'o1', ...options.cursor },
       fullScanEveryMs: options.fullScanEveryMs,

@@ -143,7 +143,12 @@ test('a preview writes nothing and shows what the next poll does, whatever happe
           poll.runtime = { ...poll.runtime, definitionHash, itemForm: `f${index % 2}` }
         }
         if (before === 'reset') {
-          await resetFlow({ database, now, audit }, poll.name, poll.runtime.definitionHash, 'me')
+          await resetFlow(
+            { database, now, audit },
+            poll.name,
+            { definition_hash: poll.runtime.definitionHash },
+            'me',
+          )
         }
         if (before === 'a day') offsetMs += 86_400_000
         poll.rows = batches ?? poll.rows

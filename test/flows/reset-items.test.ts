@@ -58,7 +58,8 @@ async function forget(poll: TestPoll, onPiece: (end: AbortController) => Promise
 
 /** How many items have a hash. */
 const seen = async (poll: TestPoll) => (await countItemsByFlow(database.db)).get(poll.name) ?? 0
-const reset = (poll: TestPoll) => resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
+const reset = (poll: TestPoll) =>
+  resetFlow({ database, now, audit }, poll.name, { definition_hash: 'd1' }, 'me')
 
 test('a reset removes all items in short transactions', async () => {
   const poll = await polled()

@@ -208,7 +208,11 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
     // From then on its definition counts as accepted, even in place of a newer one.
     const state = await findFlowState(deps.database.db, name)
     if (state) await refuseOutdated(itemDeps, runtime, state)
-    await resetFlow(deps, name, runtime.definitionHash, actor, { resumes })
+    const accepted = {
+      definition_hash: runtime.definitionHash,
+      destination_forms: runtime.forms,
+    }
+    await resetFlow(deps, name, accepted, actor, { resumes })
     await poller.runExclusive(() => forgetNow(runtime))
   }
 

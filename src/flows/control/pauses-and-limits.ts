@@ -16,6 +16,7 @@ import {
 } from '../../repositories/flows/flow-pauses-and-limits.ts'
 import {
   askFill,
+  type FlowStateChange,
   findFlowState,
   requestForgetting,
   requestFullScan,
@@ -227,14 +228,14 @@ export async function forgetLimits(deps: SwitchDeps): Promise<void> {
 }
 
 /**
- * Makes the next poll forget all hashes first. `definitionHash` counts as accepted, because sending everything
+ * Makes the next poll forget all hashes first. The definition counts as `accepted`, because sending everything
  * answers the question of a changed definition. With `resumes` the flow goes on if that question paused it; otherwise
  * its pause shows what a resume does.
  */
 export async function resetFlow(
   deps: SwitchDeps,
   flow: string,
-  definitionHash: string,
+  accepted: Pick<FlowStateChange, 'definition_hash' | 'destination_forms'>,
   actor: string,
   { resumes = false } = {},
 ): Promise<void> {
@@ -245,7 +246,7 @@ export async function resetFlow(
       await takeOverPauses(trx, [flow], ['DEFINITION_CHANGED'], forgotten)
     }
     await endQuestion(trx, flow, at)
-    await updateFlowState(trx, flow, { definition_hash: definitionHash })
+    await updateFlowState(trx, flow, accepted)
     await requestForgetting(trx, flow)
   })
 }

@@ -5,23 +5,35 @@ import { unendedAfterMs } from './file-source-schema.ts'
 import type { Flow } from './schema.ts'
 
 /** Increase it when the hash covers another part of a definition, or covers a part in another form. */
-const definitionVersion = 'd1'
+const definitionVersion = 'd2'
 
 type Destination = Flow['destinations'][number]
 
 /**
- * SHA-256 (hex) of the parts of a definition that determine an item or a body. When one changes, every item may look changed
- * without a change at the source. Then the operator must approve before all of it is sent (`item.onDefinitionChange`).
+ * SHA-256 (hex) of the forms of all destinations. When one changes, every item may look changed without a change at the
+ * source. Then the operator must approve before all of it is sent (`item.onDefinitionChange`).
+ */
+export function definitionHash(flow: Flow): string {
+  return hash('sha256', canonicalJson(destinationForms(flow)), 'hex')
+}
+
+/**
+ * By destination, a SHA-256 (hex) of the parts of a definition that determine what is sent there: the item, and the
+ * destination's mapping, filter and requests.
  *
- * Other parts may change without approval: addresses, secrets, intervals, retry, alerts, deletes, the query and
- * `csv.delimiter`. The query's result counts as the source's data: a corrected condition needs no approval. With a wrong
- * delimiter there are no items.
+ * Other parts may change without approval: addresses, secrets, intervals, retry, alerts, the query and `csv.delimiter`. The
+ * query's result counts as the source's data: a corrected condition needs no approval. With a wrong delimiter there are no
+ * items.
  *
  * Equal meanings give equal hashes: the order in a set of names, `a` for `{ from: a }`, blanks around an expression.
  */
-export function definitionHash({ item, source, destinations }: Flow): string {
+export function destinationForms({
+  item,
+  source,
+  destinations,
+}: Pick<Flow, 'item' | 'source' | 'destinations'>): Record<string, string> {
   const { ignore, trim, emptyAsNull, decimals } = item.hash
-  const parts = {
+  const ofItem = {
     version: [definitionVersion, itemVersion],
     key: item.key,
     hash: { ignore: asSet(ignore), trim, emptyAsNull, decimals },
@@ -30,9 +42,10 @@ export function definitionHash({ item, source, destinations }: Flow): string {
     csv: csvOf(source),
     form: formOf(source),
     timeZone: source.type === 'sql' ? source.timeZone : undefined,
-    destinations: Object.fromEntries(destinations.map((one) => [one.name, mappingOf(one)])),
   }
-  return hash('sha256', canonicalJson(parts), 'hex')
+  const formOfOne = (one: Destination) =>
+    hash('sha256', canonicalJson({ ...ofItem, destination: requestsOf(one) }), 'hex')
+  return Object.fromEntries(destinations.map((one) => [one.name, formOfOne(one)]))
 }
 
 /**
@@ -94,19 +107,18 @@ function formOf(source: Flow['source']) {
   return source.format === 'dbf' ? { encoding: source.dbf?.encoding } : undefined
 }
 
-function mappingOf(destination: Destination) {
-  const filter = destination.filter?.trim()
-  // Omitted when absent, so that older definitions keep their hash.
-  return { ...requestsOf(destination), ...(filter !== undefined && { filter }) }
-}
-
 function requestsOf(destination: Destination) {
-  const made = bodyOf(destination)
+  const made = { ...bodyOf(destination), filter: destination.filter?.trim() }
+  if (destination.type === 'sql') return { ...made, upsertKey: asSet(destination.upsertKey) }
   if (destination.type !== 'http') return made
-  // Omitted when no request has a body, so that older definitions keep their hash.
-  const { request, create } = destination
-  const bodies = { request: request.body?.trim(), create: create?.body?.trim() }
-  return request.body === undefined && create?.body === undefined ? made : { ...made, bodies }
+  const { request, create, batch, delete: remove, remember } = destination
+  const bodies = {
+    request: request.body?.trim(),
+    create: create?.body?.trim(),
+    delete: remove && 'body' in remove ? remove.body?.trim() : undefined,
+    batch: batch?.body?.trim(),
+  }
+  return { ...made, remember, bodies }
 }
 
 function bodyOf({ map, fields }: Destination) {

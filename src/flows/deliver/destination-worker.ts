@@ -11,6 +11,7 @@ import {
 } from '../../repositories/flows/deliveries.ts'
 import { walkDue } from '../../repositories/flows/due-deliveries.ts'
 import { findRemembered } from '../../repositories/flows/remembered-values.ts'
+import { destinationForms } from '../definition/definition-hash.ts'
 import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { DestinationContext } from '../destinations/destination-context.ts'
@@ -147,9 +148,19 @@ function workOf(
   const { database, log, now } = deps
   const { db } = database
   const { destination, batchLimits, gate } = open
-  const target = { flow: flow.name, destination: definition.name, identity: open.identity }
+  const target = {
+    flow: flow.name,
+    destination: definition.name,
+    accepted: { identity: open.identity, form: destinationForms(flow)[definition.name] ?? '' },
+  }
   const keepsHistory = flow.queue.keepHistoryMs > 0
-  const approval = createApprovalCheck(() => findNeedsApproval(db, target))
+  const approval = createApprovalCheck(
+    () => findNeedsApproval(db, target),
+    () => {
+      const { flow, destination } = target
+      log.warn({ flow, destination }, 'deliveries need approval: the definition changed')
+    },
+  )
   const furthestMs = 2 * Math.max(definition.retry.maxMs, longestRetryAfterMs)
   // Values that an earlier definition remembered may be incomplete; then they are looked up again.
   const names = 'remember' in definition ? Object.keys(definition.remember ?? {}) : []

@@ -216,10 +216,13 @@ export type ApprovalCheck = {
 export const approvalCheckMs = 500
 
 /**
- * Blocks deliveries while a destination needs approval. Each row that is read shows it; afterwards the database is
- * asked at intervals.
+ * Blocks deliveries while a destination needs approval. Each row that is read shows it (`onClosed` is called once); afterwards
+ * the database is asked at intervals.
  */
-export function createApprovalCheck(needsApproval: () => Promise<boolean>): ApprovalCheck {
+export function createApprovalCheck(
+  needsApproval: () => Promise<boolean>,
+  onClosed: () => void = () => undefined,
+): ApprovalCheck {
   let closed = false
   let checkedAtMs = 0
   let checking = false
@@ -243,6 +246,7 @@ export function createApprovalCheck(needsApproval: () => Promise<boolean>): Appr
     },
     pass(rows) {
       if (!rows[0]?.needsApproval) return rows
+      if (!closed) onClosed()
       closed = true
       checkedAtMs = performance.now()
       return []

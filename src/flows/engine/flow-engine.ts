@@ -201,14 +201,17 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     })
   }
 
-  const register = async ({ flow, definitionHash }: LoadedFlow, { identities }: FlowRuntime) => {
+  const register = async (
+    { flow, definitionHash }: LoadedFlow,
+    { identities, forms }: FlowRuntime,
+  ) => {
     const at = deps.now()
     await deps.database.transaction(async (trx) => {
       const isNew = await insertFlowState(trx, flow.name, definitionHash, at)
       // A flow added before the first poll ended does not change the existing definition.
       const destinations = flow.destinations.map(({ name }) => name)
       if (isNew) await updateFlowState(trx, flow.name, { destinations })
-      await adoptIdentities(trx, flow.name, identities)
+      await adoptIdentities(trx, flow.name, { ...identities, forms })
       if (isNew && flow.startPaused) {
         await pauseByService(trx, [flow.name], { at, why: { code: 'START_PAUSED' } })
       }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../../domain/json.ts'
-import { itemFormHash, keyFormHash } from '../definition/definition-hash.ts'
+import { destinationForms, itemFormHash, keyFormHash } from '../definition/definition-hash.ts'
 import { identitiesOf } from '../definition/identity.ts'
 import type { LoadedFlow } from '../definition/load-flow-files.ts'
 import type { Flow } from '../definition/schema.ts'
@@ -23,6 +23,7 @@ export function openFlow(
     definitionHash,
     itemForm: `${itemFormHash(flow)}/${keyFormHash(flow)}`,
     identities: identitiesOf(flow),
+    forms: destinationForms(flow),
     source: openSource({ ...context, flow }),
     groupBy: 'groupBy' in source ? source.groupBy : undefined,
     cursor: cursorOf(source),

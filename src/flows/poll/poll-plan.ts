@@ -194,7 +194,10 @@ export async function applyDefinition(
   }
   if (pollKind === 'resync') {
     await underLease(deps, lease, async (trx) => {
-      await updateFlowState(trx, flow.name, { definition_hash: definitionHash })
+      await updateFlowState(trx, flow.name, {
+        definition_hash: definitionHash,
+        destination_forms: runtime.forms,
+      })
       await requestForgetting(trx, flow.name)
     })
   }
@@ -240,9 +243,11 @@ async function settlePendingDeletes(
   }
 }
 
-export function acceptedBy({ flow, definitionHash }: FlowRuntime) {
+/** The definition that a flow goes by from now on. */
+export function acceptedBy({ flow, definitionHash, forms }: FlowRuntime) {
   return {
     definition_hash: definitionHash,
+    destination_forms: forms,
     pending_definition_hash: null,
     destinations: flow.destinations.map(({ name }) => name),
   }

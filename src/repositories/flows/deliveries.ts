@@ -9,17 +9,22 @@ export type DeliveryRow = Selectable<DeliveriesTable>
 export type DeliveryTarget = { flow: string; destination: string }
 
 /**
- * A destination with its identity (see definition/identity.ts). Without an identity it counts as the destination on
- * record.
+ * A destination with its identity (see definition/identity.ts) and the form of what it is sent (definition-hash.ts). Without
+ * them it counts as the destination on record.
  */
-export type SendTarget = DeliveryTarget & { identity?: string | undefined }
+export type SendTarget = DeliveryTarget & { accepted?: { identity: string; form: string } }
 
-/** True if the stored deliveries belong to another destination: nothing may be sent before an operator approves. */
-export function needsApproval({ flow, destination, identity }: SendTarget): RawBuilder<boolean> {
-  if (identity === undefined) return sql<boolean>`false`
+/**
+ * True if the stored deliveries belong to another destination, or would be sent by a definition that is not accepted: nothing
+ * may be sent before that.
+ */
+export function needsApproval({ flow, destination, accepted }: SendTarget): RawBuilder<boolean> {
+  if (!accepted) return sql<boolean>`false`
+  const { identity, form } = accepted
   return sql<boolean>`exists (
     select from flow_state where flow_state.flow = ${flow}::text
-      and destination_identities->>${destination}::text <> ${identity}::text)`
+      and (destination_identities->>${destination}::text <> ${identity}::text
+        or destination_forms->>${destination}::text <> ${form}::text))`
 }
 
 export async function findNeedsApproval(db: Db, target: SendTarget): Promise<boolean> {

@@ -59,19 +59,20 @@ export async function insertFlowState(
   return result.numInsertedOrUpdatedRows === 1n
 }
 
-/** Identity by destination name. */
+/** Identity, or form, by destination name. */
 type Identities = Readonly<Record<string, string>>
 
-/** Stores the identities of the source and of destinations that have none stored. */
+/** Stores the identity of the source, and identity and form of destinations, that have none stored. */
 export async function adoptIdentities(
   trx: Trx,
   flow: string,
-  { source, destinations }: { source: string; destinations: Identities },
+  { source, destinations, forms }: { source: string; destinations: Identities; forms: Identities },
 ): Promise<void> {
   await sql`
     update flow_state set
       source_identity = coalesce(source_identity, ${source}),
-      destination_identities = ${json(destinations)}::jsonb || destination_identities
+      destination_identities = ${json(destinations)}::jsonb || destination_identities,
+      destination_forms = ${json(forms)}::jsonb || destination_forms
     where flow = ${flow}`.execute(trx)
 }
 
@@ -88,12 +89,15 @@ export type FlowStateChange = Partial<
     | 'resets'
     | 'read_number'
     | 'destination_identities'
+    | 'destination_forms'
     | 'asked_identities'
   >
 > & {
   destinations?: readonly string[]
   record_fields?: Readonly<Record<string, unknown>>
   destination_identities?: Identities
+  /** Those of other destinations stay. */
+  destination_forms?: Identities
   asked_identities?: Identities | null
 }
 
@@ -131,12 +135,14 @@ function columnsOf(fields: FlowStateChange) {
     destinations,
     record_fields: known,
     destination_identities: identities,
+    destination_forms: forms,
     ...others
   } = fields
   const { asked_identities: asked, waiting_why: waiting, ...rest } = others
   return {
     ...rest,
     ...(identities && { destination_identities: json(identities) }),
+    ...(forms && { destination_forms: sql<string>`destination_forms || ${json(forms)}::jsonb` }),
     ...(asked !== undefined && { asked_identities: asked && json(asked) }),
     ...(waiting !== undefined && { waiting_why: waiting && json(waiting) }),
     ...(destinations && { destinations: json(destinations) }),
