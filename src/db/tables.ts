@@ -774,11 +774,19 @@ type FlowLimitsTable = {
   set_at: Date
 }
 
+/** The rules that keys and hashes of items were made by, and a SHA-256 (hex) of what else determines them: the source as it is read. */
+export type ItemRules = {
+  source: string
+  key: string[]
+  hash: { ignore: string[]; trim: boolean; emptyAsNull: boolean; decimals: Record<string, number> }
+}
+
 export type FlowStateTable = {
   flow: Fixed<string>
   definition_hash: string
   pending_definition_hash: string | null
   item_form: string | null
+  item_rules: ColumnType<ItemRules | null, string | undefined, string>
   /** Written by earlier versions: the fields that each hash form covers. */
   hash_forms: ColumnType<Record<string, string[]>, string | undefined, string>
   destinations: ColumnType<string[] | null, string | undefined, string>

@@ -74,6 +74,8 @@ export type Item = {
   key: readonly string[]
   value: Record<string, unknown>
   hash: string
+  /** Key and hash by the rules that were accepted before, while a changed definition is compared. */
+  former?: { pk: string; hash: string } | undefined
 }
 
 /** A change at the source. For a deleted item, `value` is what is still stored, at least its key. */

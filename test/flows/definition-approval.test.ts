@@ -118,11 +118,11 @@ test('one item is synced on request, also again, and the flow still needs approv
     ...asks,
   })
   expect(await statusOf(name)).toMatchObject({ paused: true, reason: question })
-  // Held until the answer.
+  // Held until the answer, as is the resync of the other item.
   expect((await flows.call('GET', '/stats')).json().queue.waiting).toBe(1)
   await post(`/flow/${name}/resume`)
   await post(`/sync/${name}`)
-  expect(await linesOf(name)).toBe(3)
+  expect(await linesOf(name)).toBe(4)
 })
 
 test('a resync with force approves the definition: everything is sent again, and the flow continues', async () => {
@@ -179,6 +179,35 @@ test('so does a flow with only one more destination, which is filled, and one wh
   expect(await statusOf(other)).toMatchObject({ paused: false })
   expect(await post(`/sync/${other}`)).toEqual({ name: other, changes: 0 })
 })
+
+test.each(['while it asks', 'while the service is stopped'])(
+  'a change at the source %s is sent after resume, and what only the definition changed is not',
+  async (when) => {
+    const name = await asking()
+    const change = () =>
+      flows.write(`${name}.json`, [
+        { id: '1', t: ' a ' },
+        { id: '2', t: ' c ' },
+        { id: '3', t: ' d ' },
+      ])
+    if (when === 'while it asks') await change()
+    else {
+      // The next process finds the changed source and the changed definition together.
+      await define(name)
+      await change()
+      await flows.write(`${name}.flow.yaml`, fileOf(name, { trim: false }))
+      flows = await flows.restart()
+      expect(await post(`/sync/${name}`)).toMatchObject(asks)
+    }
+    await post(`/flow/${name}/resume`)
+    await post(`/sync/${name}`)
+    expect(await linesOf(name)).toBe(4)
+    const text = await readFile(join(flows.dir, `${name}.out`), 'utf8')
+    const sent = text.trim().split('\n').slice(2)
+    expect(sent.map((line) => JSON.parse(line).t).sort()).toEqual([' c ', ' d '])
+    expect(await post(`/sync/${name}`)).toEqual({ name, changes: 0 })
+  },
+)
 
 test('a pause by an operator of a flow that needs approval stays when the definition is restored', async () => {
   const name = await asking()

@@ -9,7 +9,7 @@ import { isPaused, upsertLimit } from '../../src/repositories/flows/flow-pauses-
 import { findFlowState } from '../../src/repositories/flows/flow-state.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { countStatements } from '../support/statements.ts'
-import { audit, createTestPoll, records, type TestPoll } from './poll-support.ts'
+import { audit, createTestPoll, readAnotherWay, records, type TestPoll } from './poll-support.ts'
 
 let database: Database
 let offsetMs = 0
@@ -439,7 +439,7 @@ test('ask: a changed definition pauses the flow; resume stores the new form and 
   const poll = await create()
   poll.rows = [records(1, 2)]
   await poll.poll()
-  poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm: 'f2' }
+  poll.runtime = readAnotherWay(poll.runtime)
   poll.rows = [records(1, 2, { more: 1 })]
   expect(await poll.poll()).toMatchObject({ skipped: 'paused' })
   expect(await isPaused(database.db, poll.name)).toBe(true)
@@ -465,7 +465,7 @@ test('rebase: a changed definition sends nothing', async () => {
   const poll = await create({ flow: { item: { onDefinitionChange: 'rebase' } } })
   poll.rows = [records(1, 2)]
   await poll.poll()
-  poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm: 'f2' }
+  poll.runtime = readAnotherWay(poll.runtime)
   poll.rows = [records(1, 2, { more: 1 })]
   expect(await poll.poll()).toMatchObject({ changes: 0 })
   expect(keys(poll)).toEqual(['1', '2'])
@@ -487,7 +487,7 @@ test('rebase: items that were never seen are sent', async () => {
   const poll = await create({ flow: { item: { onDefinitionChange: 'rebase' } } })
   poll.rows = [records(1, 2)]
   await poll.poll()
-  poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm: 'f2' }
+  poll.runtime = readAnotherWay(poll.runtime)
   poll.rows = [records(1, 3, { more: 1 })]
   expect(await poll.poll()).toMatchObject({ changes: 1 })
   expect(keys(poll)).toEqual(['1', '2', '3'])

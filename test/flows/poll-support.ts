@@ -134,6 +134,12 @@ export async function createTestPoll(
   return test
 }
 
+/** Its source is read by another form too, so that a change of the source cannot be told from one of the definition. */
+export function readAnotherWay(runtime: FlowRuntime): FlowRuntime {
+  const source = { ...runtime.flow.source, path: './y.json' } as FlowRuntime['flow']['source']
+  return { ...runtime, definitionHash: 'd2', itemForm: 'f2', flow: { ...runtime.flow, source } }
+}
+
 async function readEnqueued(database: Database, name: string): Promise<Enqueued[]> {
   const rows = await database.db
     .selectFrom('flow_activity')

@@ -10,7 +10,7 @@ import { CutOff, type PreviewDeps, previewPoll } from '../../src/flows/poll/poll
 import { SourceError, type SourceRow } from '../../src/flows/types.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { isLongForm, needsLongForm } from '../support/rounds.ts'
-import { audit, createTestPoll, records, type TestPoll } from './poll-support.ts'
+import { audit, createTestPoll, readAnotherWay, records, type TestPoll } from './poll-support.ts'
 import { contentsOf } from './preview-support.ts'
 
 setFlagsFromString('--expose-gc')
@@ -193,7 +193,8 @@ test.each([
     })
     poll.rows = [records(1, 2)]
     await poll.poll()
-    poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm }
+    const changed = { ...poll.runtime, definitionHash: 'd2' }
+    poll.runtime = itemForm === 'f1' ? changed : readAnotherWay(changed)
     poll.rows = [[...records(1, 1), ...records(2, 2, { price: 1 }), ...records(3, 3)]]
     const verdict = turn === 'resync' ? 'none' : 'not_asked'
     expect(await preview(poll)).toMatchObject({ definition: turn, ...shown, deletes: { verdict } })

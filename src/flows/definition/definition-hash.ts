@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import type { ItemRules } from '../../db/tables.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { itemVersion } from '../item/item.ts'
 import { unendedAfterMs } from './file-source-schema.ts'
@@ -71,6 +72,12 @@ export function itemFormHash({ item, source }: Pick<Flow, 'item' | 'source'>): s
 function writtenSource(source: Flow['source']): object {
   if (source.type === 'http') return { ...source, auth: undefined }
   return 'settleMs' in source ? { ...source, unendedAfterMs } : source
+}
+
+/** The rules that keys and hashes of items are made by. */
+export function itemRulesOf({ item, source }: Pick<Flow, 'item' | 'source'>): ItemRules {
+  const read = { version: [definitionVersion, itemVersion], source: writtenSource(source) }
+  return { source: hash('sha256', canonicalJson(read), 'hex'), key: item.key, hash: item.hash }
 }
 
 /** SHA-256 (hex) of the parts of a definition that determine an item's key. With another key every item looks new. */

@@ -26,10 +26,10 @@ import {
   queuePendingDeletes,
 } from '../../repositories/flows/pending-deletes.ts'
 import { askAboutDefinition } from '../control/pauses-and-limits.ts'
-import { definitionHash } from '../definition/definition-hash.ts'
+import { definitionHash, itemRulesOf } from '../definition/definition-hash.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { keyRecord } from '../item/item.ts'
+import { createItemReader, type ItemReader, keyRecord } from '../item/item.ts'
 import { readFrom } from './cursor.ts'
 import type { PollDeps } from './poll-writer.ts'
 
@@ -103,6 +103,21 @@ export function areChangesSent(
   pollKind: PollKind,
 ): boolean {
   return pollKind !== 'rebase' || formsOf(state.item_form)[0] === formsOf(runtime.itemForm)[0]
+}
+
+/**
+ * Reads a record by the rules of keys and hashes accepted before, where only these changed: that tells a change at the source
+ * from one of the definition. Undefined where it cannot be told.
+ */
+export function formerReaderOf(
+  { flow }: FlowRuntime,
+  state: FlowStateRow,
+  pollKind: PollKind,
+): ItemReader['read'] | undefined {
+  const { item_rules: rules } = state
+  if (pollKind !== 'rebase' || rules?.source !== itemRulesOf(flow).source) return undefined
+  const { key, hash } = rules
+  return createItemReader({ item: { ...flow.item, key, hash, filter: undefined } }).read
 }
 
 /**

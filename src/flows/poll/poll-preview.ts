@@ -31,6 +31,7 @@ import { watchFields } from './missing-fields.ts'
 import {
   areChangesSent,
   areNewItemsSent,
+  formerReaderOf,
   hasOtherKey,
   isOtherSource,
   isWithoutItems,
@@ -93,6 +94,7 @@ export async function previewPoll(
       const sendRules = {
         sendsChanges: areChangesSent(runtime, state, pollKind),
         sendsNewItems: areNewItemsSent(runtime, state, pollKind),
+        readFormer: formerReaderOf(runtime, state, pollKind),
         earlierForms: state.hash_forms,
       }
       const from = plan.isFull ? null : known.cursor

@@ -23,6 +23,7 @@ import {
   requireFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import { pauseByService } from '../control/pauses-and-limits.ts'
+import { itemRulesOf } from '../definition/definition-hash.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowTrace } from '../flow-trace.ts'
 import { FileNotReadyError, SourceError } from '../types.ts'
@@ -36,6 +37,7 @@ import {
   areChangesSent,
   areNewItemsSent,
   forgetItems,
+  formerReaderOf,
   isOtherSource,
   isWithoutItems,
   OutdatedError,
@@ -156,6 +158,7 @@ export async function pollOnce(
   const sendRules = {
     sendsChanges: areChangesSent(runtime, state, pollKind),
     sendsNewItems: areNewItemsSent(runtime, state, pollKind),
+    readFormer: formerReaderOf(runtime, state, pollKind),
     earlierForms: state.hash_forms,
     renewsHashes: pollKind === 'rebase' || fills.length > 0,
   }
@@ -242,6 +245,7 @@ async function finish(
       cursor: isWhole ? progress.cursor : progress.from,
       cursor_origin: runtime.cursor?.origin ?? null,
       item_form: runtime.itemForm,
+      item_rules: itemRulesOf(flow),
       last_poll_at: now,
       last_success_at: now,
       waiting_why: null,

@@ -24,6 +24,8 @@ export type EarlierForms = Readonly<Record<string, readonly string[]>>
 export type SendRules = {
   sendsChanges: boolean
   sendsNewItems?: boolean
+  /** Reads a record by the former rules: where that differs from what is stored, the source has changed. */
+  readFormer?: FlowRuntime['read'] | undefined
   earlierForms: EarlierForms
   /** Other fields may count now: hashes of an earlier version are replaced. */
   renewsHashes?: boolean
@@ -130,7 +132,7 @@ export async function runPass(
       : batches
     for await (const rows of records) {
       fields.check(rows)
-      const batch = await readBatch(runtime, rows, readState, signal)
+      const batch = await readBatch(runtime, rows, readState, signal, sendRules.readFormer)
       await taking
       if (readState.repeated.size > maxRepeatedInMemory) await takeRepeated()
       taking = take(batch, false)
@@ -218,6 +220,7 @@ export async function readBatch(
   rows: readonly SourceRow[],
   readState: ReadState,
   signal: AbortSignal,
+  readFormer?: SendRules['readFormer'],
 ): Promise<ReadBatch> {
   const batch: ReadBatch = { items: [], problems: [], filtered: 0 }
   for (const row of rows) {
@@ -237,7 +240,11 @@ export async function readBatch(
       if (isInFile && !isOfEarlierFile(readState, read.pk)) {
         readState.filtered.add(read.pk, readState.records)
       }
-    } else addItem(runtime, readState, batch, read.item)
+    } else {
+      const former = await readFormer?.(row)
+      const item = former && 'item' in former ? { ...read.item, former: former.item } : read.item
+      addItem(runtime, readState, batch, item)
+    }
   }
   return batch
 }
@@ -305,8 +312,8 @@ function placeOf(readState: ReadState, record: number): Reason {
 }
 
 /**
- * Compares items with the stored hashes. `sendsChanges` false: only new items are sent; `sendsNewItems` false: these are
- * not sent either.
+ * Compares items with the stored hashes. `sendsChanges` false: only new items are sent, and those whose former hash shows a
+ * change at the source; `sendsNewItems` false: of new items only those with the same key by the former rules are sent.
  */
 function changesOf(
   { hashOver }: Pick<FlowRuntime, 'hashOver'>,
@@ -319,9 +326,13 @@ function changesOf(
   for (const item of items) {
     const { pk, hash } = item
     const was = stored.get(pk)
-    if (was === undefined) changes.push({ item, kind: 'new', isQueued: sendsNewItems })
-    else if (!looksAs(hashOver, item, was, earlierForms)) {
-      changes.push({ item, kind: 'changed', isQueued: sendsChanges })
+    // Under its former key it is the same item.
+    const former = item.former?.pk === pk ? item.former : undefined
+    if (was === undefined) {
+      changes.push({ item, kind: 'new', isQueued: sendsNewItems || former !== undefined })
+    } else if (!looksAs(hashOver, item, was, earlierForms)) {
+      const isOfSource = former !== undefined && !isContent(former.hash, was)
+      changes.push({ item, kind: 'changed', isQueued: sendsChanges || isOfSource })
     } else if (renewsHashes && !isContent(hash, was)) renewed.push({ pk, hash, was })
   }
   return { changes, renewed }

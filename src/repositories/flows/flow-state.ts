@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import type { FlowProgressTable, FlowStateTable } from '../../db/tables.ts'
+import type { FlowProgressTable, FlowStateTable, ItemRules } from '../../db/tables.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 import { notifyFlow } from './flow-events.ts'
 
@@ -83,6 +83,7 @@ export type FlowStateChange = Partial<
     | 'first_seen_at'
     | 'hash_forms'
     | 'destinations'
+    | 'item_rules'
     | 'record_fields'
     | 'full_scan_due'
     | 'forget_due'
@@ -94,6 +95,7 @@ export type FlowStateChange = Partial<
   >
 > & {
   destinations?: readonly string[]
+  item_rules?: ItemRules
   record_fields?: Readonly<Record<string, unknown>>
   destination_identities?: Identities
   /** Those of other destinations stay. */
@@ -133,6 +135,7 @@ export function columnsOfEnd({ scannedAfter, ...fields }: PollEnd) {
 function columnsOf(fields: FlowStateChange) {
   const {
     destinations,
+    item_rules: rules,
     record_fields: known,
     destination_identities: identities,
     destination_forms: forms,
@@ -146,6 +149,7 @@ function columnsOf(fields: FlowStateChange) {
     ...(asked !== undefined && { asked_identities: asked && json(asked) }),
     ...(waiting !== undefined && { waiting_why: waiting && json(waiting) }),
     ...(destinations && { destinations: json(destinations) }),
+    ...(rules && { item_rules: json(rules) }),
     ...(known && { record_fields: json(known) }),
   }
 }
