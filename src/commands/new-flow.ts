@@ -66,15 +66,20 @@ async function writeFlow(): Promise<number> {
   return 0
 }
 
-/** Writes a new file of connections, or names what the existing one lacks: it is the administrator's. */
+/** Where this process may not write. */
+const notOurs: ReadonlySet<string> = new Set(['EROFS', 'EACCES', 'EPERM', 'ENOENT'])
+
+/** Writes a new file of connections, or shows what the existing one lacks: it is the administrator's. */
 function addConnections(connections: MadeFlow['connections']): string[] {
   const file = process.env.CONNECTIONS_FILE?.trim() || './connections.yaml'
+  const text = `${connectionsHead}${Object.values(connections).join('')}`
   try {
-    const text = `${connectionsHead}${Object.values(connections).join('')}`
     writeFileSync(file, text, { flag: 'wx', mode: 0o640 })
     return [`${file}: written; it says what flows may reach`]
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (notOurs.has(code)) return [`${file} cannot be written (${code}); write it:`, text.trimEnd()]
+    if (code !== 'EEXIST') throw error
   }
   const known = readFileSync(file, 'utf8')
   const absent = Object.entries(connections).filter(

@@ -382,6 +382,14 @@ test('flows:new writes a file that is valid when its variables are set, and neve
   ]) {
     expect(await run(...wrong)).toMatchObject({ code: 2, said: expect.stringContaining('usage') })
   }
+  // A file that this process may not write is shown instead.
+  const elsewhere = await promisify(execFile)(
+    process.execPath,
+    ['src/commands/new-flow.ts', 'shopify', '--name', 'shown', folder],
+    { env: { ...process.env, CONNECTIONS_FILE: '/proc/connections.yaml' } },
+  )
+  expect(elsewhere.stdout).toContain('/proc/connections.yaml cannot be written (ENOENT); write it:')
+  expect(elsewhere.stdout).toMatch(/^ {2}shopify:$/m)
 })
 
 function exampleOf(variable: string): string {
