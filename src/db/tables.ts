@@ -870,6 +870,8 @@ export type DeliveriesTable = {
   told_version: number | null
   delivered_fields: ColumnType<unknown, string | null | undefined, string | null>
   may_have_arrived: WithDefault<boolean>
+  claim: WithDefault<string | null>
+  claim_exact: WithDefault<string | null>
 }
 
 type DestinationFillsTable = {

@@ -184,6 +184,7 @@ function targetOf(answer: Answer, rules: Rules = {}) {
     definition,
     destination: web,
     body: compileItemBody(definition, { key: ['id', 'other'], deletes: false }),
+    claims: undefined,
     gate: createGate(definition, () => new Date()),
     batchLimits: createBatchLimits(web),
   }

@@ -15,6 +15,10 @@ export const deliveryReasons = {
     en: 'the destination has the same body already',
     es: 'el destino ya tiene el mismo contenido',
   },
+  DELETE_CLAIMED: {
+    en: 'not deleted: {pk} of the flow {flow} stands under the same identity there',
+    es: 'no se borró: {pk} del flujo {flow} tiene la misma identidad en el destino',
+  },
   MAPPED_TO_NOTHING: {
     en: 'the mapping gives nothing for it',
     es: 'la conversión no da nada para este ítem',
@@ -29,6 +33,10 @@ export const deliveryReasons = {
   NOT_DELIVERED_FIELDS: {
     en: 'the delete needs {fields} as it was delivered, and that is not on record: delete it at the destination by hand',
     es: 'la baja necesita {fields} tal como se entregó, y no está registrado: borralo a mano en el destino',
+  },
+  DELETE_ALIKE: {
+    en: 'not deleted: the destination may take it for {pk} of the flow {flow}, whose identity is written almost the same; delete it there by hand if it is another one',
+    es: 'no se borró: el destino puede tomarlo por {pk} del flujo {flow}, cuya identidad se escribe casi igual; si es otro, borralo a mano en el destino',
   },
   NO_DELETE_REQUEST: {
     en: 'the destination has no delete request',

@@ -12,6 +12,7 @@ import type {
   ItemChange,
   Remembered,
 } from '../types.ts'
+import type { ClaimRule } from './claim-rules.ts'
 import type { QueuedItem, QueueLog } from './delivery-worker.ts'
 import { bodyHash, type ItemBody, isSkip, MappingError } from './item-body.ts'
 import {
@@ -55,6 +56,7 @@ export type OpenDestination = {
   definition: Pick<DestinationDefinition, 'name' | 'retry' | 'timeoutMs'>
   destination: Destination
   body: ItemBody
+  claims: ClaimRule | undefined
   gate: Gate
   batchLimits: BatchLimits
 }
@@ -76,7 +78,7 @@ export async function attemptDelivery(
   signal: AbortSignal,
   permit: SendPermit,
 ): Promise<readonly Outcome[]> {
-  const { definition, gate, batchLimits, body } = target
+  const { definition, gate, batchLimits, body, claims } = target
   const outcomes = queued.map<Outcome>(() => ({ kind: 'nothing' }))
   // One random value for all: items that fail together are retried together.
   const randomValue = deps.random()
@@ -102,7 +104,7 @@ export async function attemptDelivery(
   if (ready.length === 0) return outcomes
 
   const postponeAll = (delayMs: number) => {
-    for (const one of ready) outcomes[one.place] = postponed(one, body, delayMs)
+    for (const one of ready) outcomes[one.place] = postponed(one, { body, claims }, delayMs)
     return outcomes
   }
   const mayStart = await permit()
@@ -126,7 +128,13 @@ export async function attemptDelivery(
   const refusals: Refusal[] = []
   for (const [index, one] of ready.entries()) {
     const answer = typeof answers === 'string' ? answers : (answers[index] ?? 'thrown')
-    const judged = judge(answer, one, { ...rules, timeoutMs: definition.timeoutMs, body, broken })
+    const judged = judge(answer, one, {
+      ...rules,
+      timeoutMs: definition.timeoutMs,
+      body,
+      claims,
+      broken,
+    })
     outcomes[one.place] = judged.outcome
     if (!judged.refusal) continue
     refusals.push(judged.refusal)

@@ -81,6 +81,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const stops = createStops(deps, () => wakeAll())
   /** Open destinations, by flow and name. */
   const flows = new Map<string, Map<string, DestinationWork>>()
+  /** Open flows that delete what they miss. */
+  const deleting = new Set<string>()
   /** With a worker, also one that finishes its attempts. */
   const working = new Set<DestinationWork>()
   /** Openings and closings of each flow. */
@@ -128,6 +130,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     ...deps,
     sleep: deps.sleep ?? ((ms) => wait(ms)),
     pollMs: deps.pollMs ?? 1_000,
+    deletingFlows: () => [...deleting],
     onSaved(saved) {
       deps.onSaved?.(saved)
       moved.add(saved.flow)
@@ -181,6 +184,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     const next = openAll(flow, context)
     const before = flows.get(flow.name) ?? new Map<string, DestinationWork>()
     flows.set(flow.name, next)
+    if (flow.deletes.mode === 'delete') deleting.add(flow.name)
+    else deleting.delete(flow.name)
     const swap = async (destination: string) => {
       const target = { flow: flow.name, destination }
       const [old, work] = [before.get(destination), next.get(destination)]
@@ -197,6 +202,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const close = async (flow: string) => {
     const before = [...(flows.get(flow)?.values() ?? [])]
     flows.delete(flow)
+    deleting.delete(flow)
     await Promise.all(before.map(end))
     await deleteDestinationState(database.db, { flow })
   }

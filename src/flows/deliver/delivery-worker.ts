@@ -39,6 +39,11 @@ export type Work<Row, Outcome> = {
    * since.
    */
   delayDeliveries(pks: readonly string[], delayMs: number, fence: Fence): Promise<void>
+  /**
+   * Items of different lanes are never sent at the same time: the next lane begins when all outcomes of the one before are
+   * written. Without it all may run together.
+   */
+  laneOf?(row: Row): string
   /** For destinations that take up to `most` items in one attempt. Without it each item is sent noBatch. */
   batch?: {
     most: number
@@ -160,7 +165,10 @@ export function startWorker<Row, Outcome>(deps: WorkerDeps, work: Work<Row, Outc
       for (const pk of await work.save(group, fence)) again.add(pk)
     },
     lost: (outcome) => work.lost(outcome),
-    onOver: forget,
+    onOver: (pks) => {
+      forget(pks)
+      startReady()
+    },
     onRefused: (pk) => delayDeliveries([pk]),
     mayWait: () => !abandon.signal.aborted,
     sleep: deps.sleep,
@@ -208,10 +216,21 @@ export function startWorker<Row, Outcome>(deps: WorkerDeps, work: Work<Row, Outc
     return group
   }
 
+  let lane: string | undefined
+  /** Whether the lane of the next item is free. */
+  const entersLane = (): boolean => {
+    const [next] = ready
+    if (!next || !work.laneOf) return true
+    const wanted = work.laneOf(next.row)
+    if (wanted !== lane && (running > 0 || outcomeWriter.size() > 0)) return false
+    lane = wanted
+    return true
+  }
+
   const startReady = () => {
     // After the end of a term another process may send already.
     while (running < work.concurrency && !abandon.signal.aborted && ready.length > 0) {
-      if (!term || term.signal.aborted) return
+      if (!term || term.signal.aborted || !entersLane()) return
       void attempt(nextGroup(), term)
     }
   }

@@ -1,9 +1,11 @@
-import type { Database } from '../../db/database.ts'
+import type { Database, Db } from '../../db/database.ts'
 import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Leader } from '../../jobs/leader.ts'
 import { LeaseLostError } from '../../jobs/with-lease.ts'
 import { longestRetryAfterMs } from '../../outbound/backoff.ts'
+import { findClaimants, firstWaitingUpsert } from '../../repositories/flows/claims.ts'
 import {
+  type DeliveryTarget,
   delayDeliveries,
   findDeliveries,
   findNeedsApproval,
@@ -24,6 +26,7 @@ import {
   type OpenDestination,
   type Waiting,
 } from './attempt.ts'
+import { claimedOutcome, claimRuleOf } from './claim-rules.ts'
 import { type QueuedItem, startWorker, type Work } from './delivery-worker.ts'
 import { type GateReports, reportGate } from './destination-state.ts'
 import { compileItemBody } from './item-body.ts'
@@ -41,6 +44,8 @@ export type WorkDeps = AttemptDeps & {
   pollMs: number
   /** Called after the commit of outcomes. */
   onSaved: (saved: SavedDeliveries) => void
+  /** The open flows that delete what they miss. Only their items keep others from being deleted. */
+  deletingFlows: () => readonly string[]
   /** Replaces the product's destinations, for tests. */
   openDestination?:
     | ((definition: DestinationDefinition, context: DestinationContext) => Destination)
@@ -94,6 +99,7 @@ export function openWork(
       key: flow.item.key,
       deletes: flow.deletes.mode === 'delete',
     }),
+    claims: claimRuleOf(definition),
     destination,
     batchLimits: createBatchLimits(destination),
     gate,
@@ -181,8 +187,11 @@ function workOf(
       return { pk: row.pk, row: { ...row, remembered: isWhole ? values : undefined } }
     })
   }
+  const deletesWait = flow.deletes.mode === 'delete' && open.claims !== undefined
   return {
     concurrency: definition.concurrency,
+    // What an upsert under way stands for is not stored yet.
+    ...(deletesWait && { laneOf: ({ kind }: Waiting) => kind }),
     ...(destination.batches && {
       batch: {
         most: destination.batches.most('upsert'),
@@ -197,19 +206,32 @@ function workOf(
     begun,
     admit: () => (approval.isClosed() ? { starts: 0, waitMs: approvalCheckMs } : gate.admit()),
     walk: () => {
-      const walk = walkDue(db, target, furthestMs)
+      const walk = walkDue(db, target, furthestMs, { deletesWait })
       return { next: async (limit) => withRemembered(approval.pass(await walk.next(limit))) }
     },
     load: async (pks) => {
       const rows = await findDeliveries(db, target, pks)
-      return withRemembered(approval.pass(rows).filter(({ state }) => state === 'waiting'))
+      const due = approval.pass(rows).filter(({ state }) => state === 'waiting')
+      const hasDelete = deletesWait && due.some(({ kind }) => kind === 'delete')
+      const first = hasDelete ? await firstWaitingUpsert(db, target) : undefined
+      const mayGo = ({ kind, change_number: change }: PendingDelivery) =>
+        kind === 'upsert' || first === undefined || change < first
+      return withRemembered(due.filter(mayGo))
     },
     delayDeliveries: (pks, delayMs, fence) =>
       database.transaction(async (trx) => {
         await delayDeliveries(trx, target, pks, delayMs)
         if (!(await fence.holds(trx))) throw new LeaseLostError()
       }),
-    attempt: (queued, signal, permit) => attemptDelivery(deps, open, queued, signal, permit),
+    attempt: async (queued, signal, permit) => {
+      const refused = deletesWait
+        ? await refuseClaimed(db, target, queued, deps.deletingFlows())
+        : new Map<string, Outcome>()
+      const others = queued.filter(({ pk }) => !refused.has(pk))
+      const made = await attemptDelivery(deps, open, others, signal, permit)
+      const outcomes = new Map(others.map(({ pk }, index) => [pk, made[index]]))
+      return queued.map(({ pk }) => refused.get(pk) ?? outcomes.get(pk) ?? { kind: 'nothing' })
+    },
     save: async (group, fence) => {
       const completion = { ...target, keepsHistory }
       const { delivered, finals, again } = await saveGroup(
@@ -232,6 +254,27 @@ function workOf(
         outcome,
       ),
   }
+}
+
+/** The outcomes of deletes that must not be sent, because another living item stands under the identity of theirs. */
+async function refuseClaimed(
+  db: Db,
+  target: DeliveryTarget,
+  queued: readonly QueuedItem<Waiting>[],
+  flows: readonly string[],
+): Promise<Map<string, Outcome>> {
+  const deletes = queued.filter(({ row }) => row.kind === 'delete')
+  if (deletes.length === 0) return new Map()
+  const pks = deletes.map(({ pk }) => pk)
+  const claimants = await findClaimants(db, target, pks, flows)
+  return new Map(
+    deletes.flatMap(({ pk, row: { version, kind, hash, attempts } }) => {
+      const claimant = claimants.get(pk)
+      return claimant
+        ? [[pk, claimedOutcome({ version, change: kind, hash }, attempts, claimant)]]
+        : []
+    }),
+  )
 }
 
 /** Whether responses of a destination have values that are stored with the items. */

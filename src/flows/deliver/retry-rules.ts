@@ -1,8 +1,10 @@
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import { backoffMs, retryAfterMs } from '../../outbound/backoff.ts'
+import type { ItemClaim } from '../../repositories/flows/claims.ts'
 import type { AttemptNote } from '../flow-trace.ts'
 import type { DeliveryJob, DeliveryResult, DestinationDefinition, Remembered } from '../types.ts'
 import type { AttemptReport } from './circuit-breaker.ts'
+import type { ClaimRule } from './claim-rules.ts'
 import { bodyHash, type ItemBody } from './item-body.ts'
 import type { AttemptNote as GateNote } from './sending-gate.ts'
 
@@ -17,7 +19,7 @@ export type Failure = {
 export type Tried = { version: number; change: 'upsert' | 'delete'; hash: string }
 
 /** An upsert that may have arrived without an answer. A later delete needs these fields of its body. */
-export type Unanswered = { begun?: { fields: unknown } }
+export type Unanswered = { begun?: { fields: unknown; claim?: ItemClaim | undefined } }
 
 /** The result for a row, at the version that was read. */
 export type Outcome =
@@ -34,6 +36,8 @@ export type Outcome =
       body?: string
       /** The part of the body that a later delete needs. */
       fields?: unknown
+      /** The identity of an upsert at its destination. */
+      claim?: ItemClaim | undefined
     })
   /** The destination already has this body. Nothing was sent. */
   | (Tried & { kind: 'unchanged'; body: string })
@@ -47,7 +51,7 @@ export type Outcome =
       })
   | (Tried & Unanswered & { kind: 'final'; failure: Failure })
   /** The destination must not get the item. */
-  | (Tried & { kind: 'skipped'; why: Reason })
+  | (Tried & { kind: 'skipped'; why: Reason; forget?: boolean })
   /** No attempt was made, or the service broke it off. None is counted. */
   | (Unanswered & {
       kind: 'postponed'
@@ -92,9 +96,13 @@ export type RetryRules = {
 type Judging = RetryRules & {
   timeoutMs: number
   body: Pick<ItemBody, 'keptOf'>
+  claims: ClaimRule | undefined
   /** The service broke the attempt off, or it lost its permit: items that did not arrive are not counted. */
   broken: boolean
 }
+
+/** What is stored of an upsert that arrived, or may have. */
+type Kept = Pick<Judging, 'body' | 'claims'>
 
 /**
  * Turns an answer into an outcome. All destinations use this order. An arrival counts first. Then, a broken-off
@@ -107,9 +115,9 @@ export function judge(
 ): { outcome: Outcome; refusal?: Refusal } {
   const { tried, attempt } = one
   if (typeof answer === 'object' && answer.ok) {
-    return { outcome: delivered(answer, one, by.body) }
+    return { outcome: delivered(answer, one, by) }
   }
-  if (by.broken || answer === 'apart') return { outcome: postponed(one, by.body, 0) }
+  if (by.broken || answer === 'apart') return { outcome: postponed(one, by, 0) }
   const refusal = refusalOf(answer, by.timeoutMs)
   // Nothing was done or can be done, so no attempt counts.
   if (refusal.apart || refusal.blockedMs !== undefined) {
@@ -118,7 +126,7 @@ export function judge(
     return { outcome: { kind: 'postponed', version, delayMs: 0, mayHaveArrived }, refusal }
   }
   const failed = failure(refusal.why, attempt, refusal.status)
-  const begun = begunOf(one, by.body)
+  const begun = begunOf(one, by)
   if (!refusal.retryable) {
     return { outcome: { kind: 'final', ...tried, failure: failed, ...begun }, refusal }
   }
@@ -134,7 +142,7 @@ export function judge(
 function delivered(
   { status, remember, forget }: Extract<DeliveryResult, { ok: true }>,
   { tried, attempt, job }: Attempted,
-  body: Pick<ItemBody, 'keptOf'>,
+  { body, claims }: Kept,
 ): Outcome {
   return {
     ...{ kind: 'delivered', ...tried, attempts: attempt, status: status ?? null },
@@ -143,28 +151,26 @@ function delivered(
     ...(job.kind === 'upsert' && {
       body: bodyHash(tried.hash, job.body),
       fields: body.keptOf(job.body),
+      claim: claims?.claimOf(job.body, { ...job.remembered, ...remember }),
     }),
   }
 }
 
 /** Counts no attempt, but records that the item may have arrived. */
-export function postponed(
-  one: Attempted,
-  body: Pick<ItemBody, 'keptOf'>,
-  delayMs: number,
-): Outcome {
+export function postponed(one: Attempted, kept: Kept, delayMs: number): Outcome {
   const { tried, mayHaveArrived } = one
   const { version } = tried
-  return { ...{ kind: 'postponed', version, delayMs, mayHaveArrived }, ...begunOf(one, body) }
+  return { ...{ kind: 'postponed', version, delayMs, mayHaveArrived }, ...begunOf(one, kept) }
 }
 
 /** A delete records nothing, because the item existed before. */
 function begunOf(
   { job, mayHaveArrived }: Pick<Attempted, 'job' | 'mayHaveArrived'>,
-  body: Pick<ItemBody, 'keptOf'>,
+  { body, claims }: Kept,
 ): Unanswered {
-  const isBegun = mayHaveArrived && job.kind === 'upsert'
-  return isBegun ? { begun: { fields: body.keptOf(job.body) } } : {}
+  if (!mayHaveArrived || job.kind !== 'upsert') return {}
+  const claim = claims?.claimOf(job.body, job.remembered)
+  return { begun: { fields: body.keptOf(job.body), claim } }
 }
 
 /** Another attempt later, or a final failure if none is left. */

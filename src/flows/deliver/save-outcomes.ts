@@ -115,8 +115,8 @@ async function saveOutcomes(
     if (!isOpen || outcome.kind === 'nothing' || outcome.version !== row.version) {
       if (isOpen) saved.again.push(pk)
       if (isOpen && outcome.kind === 'delivered') {
-        const { hash, body, fields } = outcome
-        results.push({ pk, became: 'delivered_before', hash, body, fields })
+        const { hash, body, fields, claim } = outcome
+        results.push({ pk, became: 'delivered_before', hash, body, fields, claim })
       } else if (begun) results.push({ pk, became: 'begun', begun })
       continue
     }
@@ -163,7 +163,12 @@ function resultOf(outcome: Current): RowResult {
   switch (outcome.kind) {
     // Another statement wrote the row at the same moment.
     case 'delivered':
-      return { became: 'delivered', body: outcome.body, fields: outcome.fields }
+      return {
+        became: 'delivered',
+        body: outcome.body,
+        fields: outcome.fields,
+        claim: outcome.claim,
+      }
     case 'unchanged':
       return { became: 'unchanged', body: outcome.body }
     case 'retry':

@@ -2,10 +2,15 @@ import { sql } from 'kysely'
 import type { Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
+import type { ItemClaim } from './claims.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 
 /** The body that was delivered. `body` identifies it; a later delete needs `fields`. */
-type DeliveredBody = { body?: string | undefined; fields?: unknown }
+type DeliveredBody = {
+  body?: string | undefined
+  fields?: unknown
+  claim?: ItemClaim | undefined
+}
 /** Why the last attempt failed, and how many were made. */
 type FailedAttempt = { attempts: number; why: Reason; status: number | null }
 
@@ -30,7 +35,7 @@ export type RowResult =
 export type DeliveryResultRow = RowResult & {
   pk: string
   /** The attempt may have arrived. A later delete needs these fields of its body. */
-  begun?: { fields: unknown } | undefined
+  begun?: { fields: unknown; claim?: ItemClaim | undefined } | undefined
 }
 
 /**
@@ -52,7 +57,7 @@ export async function writeResults(
     with given as materialized (
       select * from jsonb_to_recordset(${json(results.map(columnsOf))}::jsonb) as given
         (pk text, became text, hash text, body text, fields jsonb, is_begun boolean, attempts integer,
-          status integer, why jsonb, words text, delay_ms double precision)
+          status integer, why jsonb, words text, delay_ms double precision, claim text, claim_exact text)
     )
     update deliveries as row set
       state = case when ${isDone} then 'done' when became = 'failed' then 'failed' else state end,
@@ -62,6 +67,9 @@ export async function writeResults(
       delivered_at = case when ${isDelivered} then ${at}::timestamptz else delivered_at end,
       delivered_fields = case when ${isDelivered} then given.fields
         when is_begun then coalesce(delivered_fields, given.fields) else delivered_fields end,
+      claim = case when ${isDelivered} then given.claim when is_begun then coalesce(row.claim, given.claim) else row.claim end,
+      claim_exact = case when ${isDelivered} then given.claim_exact
+        when is_begun then coalesce(row.claim_exact, given.claim_exact) else row.claim_exact end,
       may_have_arrived = not ${isDelivered} and (may_have_arrived or is_begun),
       payload = case when not ${isDone} then payload end,
       skipped = case when became = 'skipped' then given.words else skipped end,
@@ -84,7 +92,9 @@ export async function writeResults(
 
 function columnsOf(result: DeliveryResultRow) {
   const { pk, became, begun } = result
+  const claim = begun?.claim ?? ('claim' in result ? result.claim : undefined)
   return {
+    ...{ claim: claim?.folded, claim_exact: claim?.exact },
     ...{ pk, became, is_begun: begun !== undefined },
     ...('hash' in result && { hash: result.hash }),
     ...('body' in result && { body: result.body }),

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import { type LeaseToken, leaseCondition } from '../leases.ts'
+import { firstWaitingUpsert, type ItemClaim } from './claims.ts'
 import {
   type DeliveryRow,
   type DeliveryTarget,
@@ -26,16 +27,21 @@ export const beforeAllDue: DuePlaces = {
 
 /**
  * Reads deliveries that are due by the database's clock, after `after`: `limit` rows whose time has come, and `limit`
- * due at once, oldest first. A time more than `furthestMs` ahead was written before the clock was set back, and
+ * due at once, oldest first; of deletes only those found before the read `deletesBefore`. A time more than `furthestMs` ahead was written before the clock was set back, and
  * counts as due.
  * Bounds over the index columns lead every planner to that index, once the table has statistics. Without statistics
  * each page reads all waiting rows of the destination. The service analyzes its tables within seconds.
  */
 export function dueDeliveries(
   target: SendTarget,
-  page: { after: DuePlaces; furthestMs: number; limit: number },
+  page: { after: DuePlaces; furthestMs: number; limit: number; deletesBefore?: number | undefined },
 ): RawBuilder<DueRow> {
   const { flow, destination } = target
+  const { deletesBefore } = page
+  const mayGo =
+    deletesBefore === undefined
+      ? sql``
+      : sql`and (kind = 'upsert' or change_number < ${deletesBefore})`
   const rowsOf = (after: Place, last: RawBuilder<boolean>, isLate: boolean) => sql`
     (select pk, version, change_number, kind, hash, payload, state, attempts,
         delivered_hash, delivered_body, delivered_fields, may_have_arrived, queued_at,
@@ -45,7 +51,7 @@ export function dueDeliveries(
       where state = 'waiting'
         and (flow, destination, due_at, queued_at, pk) > (${flow}::text, ${destination}::text,
           ${after.dueAt}::timestamptz, ${after.queuedAt}::timestamptz, ${after.pk}::text)
-        and ${last}
+        and ${last} ${mayGo}
       order by flow, destination, due_at, queued_at, pk
       limit ${page.limit})`
   const until = (time: RawBuilder<unknown>) =>
@@ -67,13 +73,21 @@ export type DueWalk = {
 
 /**
  * Walks once over the due deliveries of a destination. A row that is queued meanwhile may lie before the current
- * place.
+ * place. With `deletesWait` it leaves out deletes that must follow upserts (claims.ts).
  */
-export function walkDue(db: Db, target: SendTarget, furthestMs: number): DueWalk {
+export function walkDue(
+  db: Db,
+  target: SendTarget,
+  furthestMs: number,
+  { deletesWait = false } = {},
+): DueWalk {
   let after = beforeAllDue
+  let first: Promise<number | undefined> | undefined
   return {
     next: async (limit) => {
-      const { rows } = await dueDeliveries(target, { after, furthestMs, limit }).execute(db)
+      if (deletesWait) first ??= firstWaitingUpsert(db, target)
+      const page = { after, furthestMs, limit, deletesBefore: await first }
+      const { rows } = await dueDeliveries(target, page).execute(db)
       const isLate = (row: DueRow) => row.isLate
       const taken = [...rows.filter(isLate), ...rows.filter((row) => !row.isLate)].slice(0, limit)
       after = {
@@ -94,6 +108,7 @@ export type AttemptedRow = {
     status: number | null
     body?: string
     fields?: unknown
+    claim?: ItemClaim | undefined
   }
 }
 
@@ -138,6 +153,8 @@ export async function completeDelivered(
     status: arrived?.status,
     body: arrived?.body,
     fields: arrived?.fields,
+    claim: arrived?.claim?.folded,
+    claim_exact: arrived?.claim?.exact,
   }))
   const leased = alone?.lease && sql`leased as materialized (${leaseCondition(alone.lease)}),`
   const history = sql`, recorded as (
@@ -152,11 +169,12 @@ export async function completeDelivered(
   // plan for each array length, which doubles the time for a group of one.
   const { rows } = await sql<CompletedRow>`
     with ${leased || sql``} locked as materialized (
-      select row.*, wanted.attempts, wanted.status, wanted.body, wanted.fields,
+      select row.*, wanted.attempts, wanted.status, wanted.body, wanted.fields, wanted.claim, wanted.claim_exact,
         row.state = 'waiting' and row.version is not distinct from wanted.version as "isCurrent"
       from (
         select * from jsonb_to_recordset(${json(given)}::jsonb)
-          as given (pk text, version bigint, attempts integer, status integer, body text, fields jsonb)
+          as given (pk text, version bigint, attempts integer, status integer, body text, fields jsonb, claim text,
+            claim_exact text)
         ${leased ? sql`where exists (select from leased)` : sql``}
         order by pk
       ) as wanted cross join lateral (
@@ -169,7 +187,8 @@ export async function completeDelivered(
       update deliveries set
         state = 'done', delivered_hash = hash, delivered_at = ${at}, finished_at = ${at},
         payload = null, last_error = null, last_status = null, why = null, not_before = null,
-        may_have_arrived = false, delivered_body = locked.body, delivered_fields = locked.fields
+        may_have_arrived = false, delivered_body = locked.body, delivered_fields = locked.fields,
+        claim = locked.claim, claim_exact = locked.claim_exact
       from locked
       where deliveries.ctid = locked.place and "isCurrent"
       returning deliveries.pk, kind, hash

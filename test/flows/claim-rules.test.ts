@@ -1,0 +1,238 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { claimRuleOf } from '../../src/flows/deliver/claim-rules.ts'
+import {
+  type Received,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+import { flowText, read } from './definition-support.ts'
+
+/** A delete is not sent while another living item stands under the same identity at the destination. */
+let target: TestTarget
+let flows: TestFlows
+let serial = 0
+
+beforeAll(async () => {
+  target = await startTarget()
+  flows = await startTestFlows()
+})
+beforeEach(() => {
+  target.received.length = 0
+  refuses = () => false
+  shop.clear()
+})
+afterAll(async () => {
+  await flows?.stop()
+  await target?.close()
+})
+
+/** The articles of the receiver, by its own number. */
+const shop = new Map<string, { sku: string; id: string }>()
+let refuses: (request: Received) => boolean = () => false
+
+/** A receiver that knows an article by its SKU, and gives each a number. */
+function serve(): void {
+  const answer = (request: Received): [status: number, body: object | undefined] => {
+    if (refuses(request)) return [503, undefined]
+    const [, , kind, value = ''] = request.path.split('/')
+    const numberOf = (sku: string) => [...shop].find(([, one]) => one.sku === sku)?.[0]
+    if (kind === 'search') {
+      const number = numberOf(value)
+      return [number ? 200 : 404, number ? { number } : {}]
+    }
+    const given = request.body as { sku: string; id: string }
+    const number = kind === 'by-number' ? value : (numberOf(value || given.sku) ?? `n${serial++}`)
+    if (request.method === 'DELETE') return [shop.delete(number) ? 200 : 404, {}]
+    shop.set(number, given)
+    return [200, { number }]
+  }
+  const answers = new WeakMap<Received, ReturnType<typeof answer>>()
+  const once = (request: Received) => {
+    const made = answers.get(request) ?? answer(request)
+    answers.set(request, made)
+    return made
+  }
+  target.answer(
+    (request) => once(request)[0],
+    { 'content-type': 'application/json' },
+    (request) => JSON.stringify(once(request)[1] ?? {}),
+  )
+}
+
+/** Each test has a receiver of its own. */
+const bySku = (place = `${target.url}/${serial}`) => ({
+  request: { method: 'PUT', url: `${place}/by-sku/{body.sku}` },
+  delete: { url: `${place}/by-sku/{body.sku}` },
+})
+const byNumber = (place = `${target.url}/${serial}`) => ({
+  create: { url: `${place}/articles` },
+  find: { url: `${place}/search/{body.sku}`, remember: { number: '$.number' } },
+  request: { method: 'PUT', url: `${place}/by-number/{remembered.number}` },
+  delete: { url: `${place}/by-number/{remembered.number}` },
+  remember: { number: '$.number' },
+})
+const requests: Record<string, (place?: string) => object> = {
+  'the delete names a field of the body': bySku,
+  'the delete names what is remembered': byNumber,
+}
+
+async function define(name: string, destination: object): Promise<void> {
+  await flows.write(`${name}.flow.yaml`, {
+    version: 1,
+    name,
+    pollInterval: '1h',
+    allowPrivateNetwork: true,
+    source: { type: 'file', path: `${flows.dir}/${name}.json`, format: 'json', settle: '0s' },
+    item: { key: 'id' },
+    deletes: { mode: 'delete', guard: { emptySource: 'allow', maxPercent: 100 } },
+    destinations: [
+      {
+        name: 'web',
+        type: 'http',
+        concurrency: 4,
+        retry: { attempts: 5, initial: '1s', max: '2s' },
+        ...destination,
+      },
+    ],
+  })
+}
+
+type Article = { id: string; sku: string }
+const bring = async (name: string, ...articles: Article[]) => {
+  await flows.write(`${name}.json`, articles)
+  const { changes } = (await flows.call('POST', `/sync/${name}`)).json()
+  await flows.ended()
+  return changes
+}
+
+async function startFlow(destination: () => object): Promise<string> {
+  serve()
+  serial += 1
+  const name = `claims-${serial}`
+  await define(name, destination())
+  await flows.call('POST', '/flows/reload')
+  return name
+}
+
+const deletesSent = () => target.received.filter(({ method }) => method === 'DELETE').length
+const article = (id: string, sku: string) => ({ id, sku })
+
+test.each(Object.entries(requests))(
+  'an article with a new id and its former code keeps its row: %s',
+  async (_, destination) => {
+    const name = await startFlow(destination)
+    await bring(name, article('1', 'A'), article('2', 'B'))
+    await bring(name, article('2', 'B'), article('3', 'A'))
+    expect([...shop.values()].map(({ sku }) => sku).sort()).toEqual(['A', 'B'])
+    expect([...shop.values()].find(({ sku }) => sku === 'A')?.id).toBe('3')
+    expect(deletesSent()).toBe(0)
+    // The last one with the code takes the row with it.
+    await bring(name, article('2', 'B'))
+    expect([...shop.values()]).toEqual([article('2', 'B')])
+    expect(deletesSent()).toBe(1)
+  },
+)
+
+test.each(Object.entries(requests))(
+  'so it does when its first attempt fails and is made again after the delete was due: %s',
+  async (_, destination) => {
+    const name = await startFlow(destination)
+    await bring(name, article('1', 'A'), article('2', 'B'))
+    let failures = 2
+    refuses = ({ method }) => method !== 'DELETE' && failures-- > 0
+    await bring(name, article('2', 'B'), article('3', 'A'))
+    expect(failures).toBeLessThan(0)
+    expect([...shop.values()].map(({ id }) => id).sort()).toEqual(['2', '3'])
+  },
+)
+
+test('two articles with one code that vanish together take their row with them', async () => {
+  const name = await startFlow(bySku)
+  await bring(name, article('1', 'A'), article('2', 'A'), article('3', 'B'))
+  await bring(name, article('3', 'B'))
+  expect([...shop.values()]).toEqual([article('3', 'B')])
+})
+
+test('an article without a namesake is deleted as ever, and the reason of a delete that is not sent names the other', async () => {
+  const name = await startFlow(bySku)
+  await bring(name, article('1', 'A'), article('2', 'B'), article('3', 'C'))
+  expect(await bring(name, article('3', 'C'), article('4', 'A'))).toBe(3)
+  expect([...shop.values()].map(({ id }) => id).sort()).toEqual(['3', '4'])
+  expect(await reasonsOf(name)).toMatchObject([
+    { pk: '1', state: 'done', why: { code: 'DELETE_CLAIMED', data: { pk: '4', flow: name } } },
+  ])
+})
+
+const reasonsOf = (name: string) =>
+  flows.service.database.db
+    .selectFrom('deliveries')
+    .select(['pk', 'state', 'why'])
+    .where('flow', '=', name)
+    .where('why', 'is not', null)
+    .execute()
+
+test.each([
+  ['case', 'ab-1', 'AB-1'],
+  ['zeros', '42', '00042'],
+  ['decimals', '1', '1.00'],
+  ['blanks', 'x', 'x '],
+])(
+  'where only the receiver knows whether two codes are one (%s), the delete fails and is told',
+  async (_, before, after) => {
+    const name = await startFlow(bySku)
+    await bring(name, article('1', before), article('2', 'B'))
+    await bring(name, article('2', 'B'), article('3', after))
+    expect(deletesSent()).toBe(0)
+    expect(await reasonsOf(name)).toMatchObject([
+      { pk: '1', state: 'failed', why: { code: 'DELETE_ALIKE', data: { pk: '3' } } },
+    ])
+  },
+)
+
+test('an article that moves to another flow of the same receiver keeps its row; without its flow it does not', async () => {
+  const place = `${target.url}/both`
+  const from = await startFlow(() => bySku(place))
+  const to = await startFlow(() => bySku(place))
+  await bring(from, article('1', 'A'), article('2', 'B'))
+  await bring(to, article('3', 'A'))
+  await bring(from, article('2', 'B'))
+  expect([...shop.values()].map(({ sku }) => sku).sort()).toEqual(['A', 'B'])
+  expect(deletesSent()).toBe(0)
+  await bring(from, article('2', 'B'), article('4', 'A'))
+  // A flow without a definition keeps nothing alive.
+  await flows.remove(`${to}.flow.yaml`)
+  await flows.call('POST', '/flows/reload')
+  await bring(from, article('2', 'B'))
+  expect([...shop.values()]).toEqual([article('2', 'B')])
+})
+
+test('a table is known by its upsertKey, a store by its external_id; a file, an address of the key alone, and values read anew for each request show no identity', () => {
+  const ruleOf = (text: string) => {
+    const found = read(flowText({ destinations: `destinations:\n  - ${text}` }))
+    if ('problems' in found) throw new Error(found.problems.map(({ message }) => message).join())
+    const [definition] = found.loaded.flow.destinations
+    return definition && claimRuleOf(definition)
+  }
+  const table = ruleOf(
+    '{ name: t, type: sql, driver: postgres, url: "postgres://h/d", table: t, upsertKey: [a, b] }',
+  )
+  const one = table?.claimOf({ a: '1', b: 'X', price: 1 }, undefined)
+  expect(one).toEqual(table?.claimOf({ a: 1, b: 'X', price: 2 }, undefined))
+  expect(table?.claimOf({ a: '01.0', b: ' x' }, undefined)).toEqual({
+    exact: expect.not.stringMatching(one?.exact ?? ''),
+    folded: one?.folded,
+  })
+  expect(table?.claimOf({ a: '2', b: 'X' }, undefined)?.folded).not.toBe(one?.folded)
+  expect(table?.claimOf({}, undefined)).toBeUndefined()
+  const stores = ruleOf('{ name: s, type: payments.stores, client: acme }')
+  expect(stores?.claimOf({ external_id: 'S1' }, undefined)).toBeDefined()
+  expect(ruleOf('{ name: f, type: file, path: out.ndjson }')).toBeUndefined()
+  const request = 'request: { url: "https://h/i/{pk}" }'
+  const http = `name: h, type: http, ${request}, remember: { id: id }`
+  expect(ruleOf(`{ ${http}, delete: { url: "https://h/i/{pk}" } }`)).toBeUndefined()
+  const gone = 'delete: { url: "https://h/i/{remembered.id}/{remembered.v}" }'
+  const fresh = 'find: [{ fresh: true, url: "https://h/v/{pk}", remember: { v: v } }]'
+  expect(ruleOf(`{ ${http}, ${fresh}, ${gone} }`)).toBeUndefined()
+})
