@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { SourceError } from '../../src/flows/types.ts'
+import { SourceError, UnreadableValue } from '../../src/flows/types.ts'
 import { readAll, readItem, sqlSource } from './sources-sql-support.ts'
 import { column, contains, type TdsAnswer, tdsServer } from './sources-tds-server.ts'
 
@@ -84,9 +84,12 @@ test('values are exact: decimals and big numbers as text, times as Date in UTC',
   ])
 })
 
-test('a number that the driver cannot return exactly fails the read', async () => {
-  give = { columns: [column('dec', 'decimal')], rows: [[900_719_925_474_099_301n]] }
-  await expect(readAll(source('select dec from items'))).rejects.toThrow('cast it to varchar')
+test('a number that the driver cannot return exactly makes its own record invalid', async () => {
+  give = { columns: [column('dec', 'decimal')], rows: [[900_719_925_474_099_301n], [1n]] }
+  const [refused, read] = await readAll(source('select dec from items'))
+  const why = { code: 'NUMBER_TOO_EXACT', data: { column: 'dec' } } as const
+  expect(refused?.dec).toEqual(new UnreadableValue(why))
+  expect(read?.dec).toBeTypeOf('string')
 })
 
 test('the cursor and the key are parameters, never text of the query', async () => {

@@ -3,7 +3,7 @@ import mssql from 'mssql'
 import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
 import { ExactTime, isoText } from '../item/exact-time.ts'
 import { mssqlConfig } from '../net/mssql-connection.ts'
-import { SourceError, type SourceRow } from '../types.ts'
+import { type SourceRow, UnreadableValue } from '../types.ts'
 import { inBatches } from './record-batches.ts'
 import { type SqlRead, withRecordTimeout } from './sql-driver.ts'
 import { DatabaseTimeoutError, maxRowsAhead, rowMaker, shortestFloat } from './sql-rows.ts'
@@ -101,7 +101,7 @@ export type MssqlColumn = { name: string; type: unknown; scale?: number | undefi
 
 /**
  * Converts a SQL Server value to the form that the other databases give. tedious converts decimal and money to a JavaScript
- * number. It becomes exact text again; when digits were lost, the read fails, because the amount is unknown.
+ * number. It becomes exact text again, or an UnreadableValue when digits were lost.
  *
  * Dates and times without the other part become text. Times without an offset are read by `clock`, or as UTC.
  */
@@ -143,9 +143,9 @@ function fractionOf(value: Date): string {
   return String(ms).padStart(3, '0') + String(rest).padStart(4, '0')
 }
 
-function exactDecimal(value: number, scale: number, column: string): string {
+function exactDecimal(value: number, scale: number, column: string): string | UnreadableValue {
   if (Math.abs(value) * 10 ** scale >= Number.MAX_SAFE_INTEGER) {
-    throw new SourceError({ code: 'NUMBER_TOO_EXACT', data: { column } })
+    return new UnreadableValue({ code: 'NUMBER_TOO_EXACT', data: { column } })
   }
   return value.toFixed(scale)
 }
