@@ -18,7 +18,7 @@ import { localFiles } from '../../src/flows/sources/file-local.ts'
 import { isMarkerName } from '../../src/flows/sources/file-readiness.ts'
 import { namesMatching } from '../../src/flows/sources/file-store.ts'
 import type { SourceContext } from '../../src/flows/sources/source-context.ts'
-import { type Source, SourceError, type SourceRow } from '../../src/flows/types.ts'
+import { type Source, SourceError, type SourceRow, UnreadableValue } from '../../src/flows/types.ts'
 import { flowOf, ids, openTestSource, readAll } from './sources-support.ts'
 
 let root: string
@@ -174,6 +174,20 @@ test('CSV: decimalComma does not change codes: those of the key, and all columns
   expect(await csv(text, { delimiter: ';', decimalComma: ['precio'] })).toEqual([
     { ...row, cuenta: '2.345' },
   ])
+})
+
+test('CSV: a cell of a decimalComma column that is no such number refuses its record', async () => {
+  const cells = ['12.50', '0.500', '$ 5,00', '1,234.50', 'x', '', ' 1.234,50 ', '7']
+  const rows = await csv(`id;v\n${cells.map((cell, index) => `${index};${cell}`).join('\n')}\n`, {
+    delimiter: ';',
+    decimalComma: ['v'],
+  })
+  const refused = (line: number) =>
+    new UnreadableValue({
+      code: 'FIXED_NO_NUMBER',
+      data: { column: '"v"', line, type: 'decimalComma' },
+    })
+  expect(rows.map(({ v }) => v)).toEqual([...[2, 3, 4, 5, 6].map(refused), ...['', '1234.50', '7']])
 })
 
 test.each([

@@ -1,7 +1,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { SourceError, type SourceRow } from '../types.ts'
+import { SourceError, type SourceRow, UnreadableValue } from '../types.ts'
 import { type Backslash, plainQuotes } from './file-csv-quotes.ts'
 import { maxColumns, maxRecordCharacters } from './record-limits.ts'
 
@@ -106,7 +106,7 @@ export async function* csvRecords(
       const row = { ...blank }
       for (let index = 0; index < Math.min(names.length, cells.length); index += 1) {
         const cell = cells[index] as string
-        row[names[index] as string] = (values[index] as CellReader)(cell)
+        row[names[index] as string] = (values[index] as CellReader)(cell, line)
       }
       // The last line of a file may be truncated.
       if (isShort) short = { row, line }
@@ -206,7 +206,8 @@ function checkHeader(cells: readonly string[]): string[] {
 
 const backslashCode = 0x5c
 const equalsCode = 0x3d
-type CellReader = (cell: string) => string | null
+/** `line` is for messages. */
+type CellReader = (cell: string, line: number) => string | null | UnreadableValue
 
 function cellReader(
   name: string,
@@ -214,10 +215,10 @@ function cellReader(
   keyFields: readonly string[],
 ): CellReader {
   const read = numberReader(name, decimalComma, keyFields)
-  return (cell) => {
+  return (cell, line) => {
     const first = cell.charCodeAt(0)
     if (first === backslashCode && cell === '\\N') return null
-    return read(first === equalsCode ? withoutFormula(cell) : cell)
+    return read(first === equalsCode ? withoutFormula(cell) : cell, line)
   }
 }
 
@@ -231,21 +232,36 @@ function numberReader(
   name: string,
   decimalComma: CsvForm['decimalComma'],
   keyFields: readonly string[],
-): (cell: string) => string {
-  if (typeof decimalComma !== 'boolean') return decimalComma.includes(name) ? withPoint : asItIs
+): CellReader {
+  if (typeof decimalComma !== 'boolean') {
+    return decimalComma.includes(name) ? (cell, line) => numberIn(cell, name, line) : asItIs
+  }
   if (!decimalComma) return asItIs
-  return keyFields.includes(name) ? (cell) => withPoint(cell, commaNumber) : withPoint
+  return keyFields.includes(name)
+    ? (cell) => withPoint(cell, commaNumber) ?? cell
+    : (cell) => withPoint(cell, commaOrGroups) ?? cell
+}
+
+/** A column named in `decimalComma` has numbers only. */
+function numberIn(cell: string, name: string, line: number): string | UnreadableValue {
+  if (cell.trim() === '') return cell
+  const data = { column: JSON.stringify(name), line, type: 'decimalComma' }
+  return withPoint(cell, numberOrGroups) ?? new UnreadableValue({ code: 'FIXED_NO_NUMBER', data })
 }
 
 const asItIs = (cell: string) => cell
 // A group of thousands never starts with a lone zero: 0.500 means one half.
 const commaNumber = /^[+-]?(?:\d+|(?!0\.)\d{1,3}(?:\.\d{3})+),\d+$/
+const numberOrGroups = /^[+-]?(?:\d+|(?!0\.)\d{1,3}(?:\.\d{3})+)(?:,\d+)?$/
 const commaOrGroups = /^[+-]?(?:\d+,\d+|(?!0\.)\d{1,3}(?:\.\d{3})+(?:,\d+)?)$/
 
-/** Converts "1.234,50" to "1234.50", and "1.234" (one thousand two hundred thirty-four with a decimal comma) to "1234". */
-function withPoint(cell: string, form = commaOrGroups): string {
+/**
+ * Converts "1.234,50" to "1234.50", and "1.234" (one thousand two hundred thirty-four with a decimal comma) to "1234". Undefined
+ * for another form.
+ */
+function withPoint(cell: string, form: RegExp): string | undefined {
   const text = cell.trim()
-  return form.test(text) ? text.replaceAll('.', '').replace(',', '.') : cell
+  return form.test(text) ? text.replaceAll('.', '').replace(',', '.') : undefined
 }
 
 /** csv-parse's own message, which quotes at most one character. `lines` and `index` are the parser's position. */
