@@ -245,6 +245,24 @@ test('a stored position in the wrong unit ends with the next full read', async (
   expect(poll.scans.at(-1)).toBe(String(seconds))
 })
 
+test.each([
+  // Summer time ends in Europe: this hour may come again.
+  ['2026-10-25 02:59:00', '2026-10-25 01:59:00'],
+  ['2026-10-25T02:59', '2026-10-25T01:59'],
+  ['20261025025900', '20261025015900'],
+  // In Chile, where it is still the evening before.
+  ['2026-04-04 23:30:00.500', '2026-04-04 22:30:00.500'],
+  ['2026-10-21 02:59:00', '2026-10-21 02:59:00'],
+  ['2026-10-25T02:59:00Z', '2026-10-25T02:59:00Z'],
+  ['2026-10-25', '2026-10-25'],
+])('after %s local changes of an hour that comes twice are read: from %s', async (at, since) => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', at }]]
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, since])
+})
+
 test('numbers that are not times move the cursor, however large', async () => {
   for (const values of [
     [4_070_908_800, 4_070_908_801],

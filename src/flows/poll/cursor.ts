@@ -1,3 +1,4 @@
+import { mayGoBack } from '../../domain/time-zone.ts'
 import { isoText } from '../item/exact-time.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { SourceError } from '../types.ts'
@@ -23,6 +24,7 @@ const time =
 
 /** A time without a zone may be of any zone. */
 const zoneRoomMs = 24 * 3_600_000
+const hourMs = 3_600_000
 const earliestMs = Date.UTC(2000, 0, 1)
 
 /** Follows the position of a read by the values of the cursor field. */
@@ -149,6 +151,8 @@ function followNumbers(from: string | null, latestMs: number): Position {
 type Unit = {
   /** Number of digits. */
   length: number
+  /** Whether it is a local time of a day. */
+  hasHours: boolean
   /** A time in this unit. */
   of(ms: number): number
   /** The time of digits in this unit; undefined when they are none. */
@@ -169,6 +173,7 @@ const units: readonly Unit[] = [
 function since1970(length: number, msOfOne: number): Unit {
   return {
     length,
+    hasHours: false,
     of: (ms) => Math.floor(ms / msOfOne),
     msOf: (digits) => Number(digits) * msOfOne,
   }
@@ -178,6 +183,7 @@ function since1970(length: number, msOfOne: number): Unit {
 function writtenDate(length: number): Unit {
   return {
     length,
+    hasHours: length > 8,
     of: (ms) => Number(new Date(ms).toISOString().replace(/\D/g, '').slice(0, length)),
     msOf: (digits) => {
       const day = `${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6, 8)}`
@@ -227,20 +233,40 @@ export function laterCursor(left: string | null, right: string): string {
  * Where to read from: the position minus the overlap, if it is a time. Late commits lie in the overlap. The form of
  * the source is kept, with or without a zone. A source that compares texts, or takes times as local, would otherwise
  * start hours too late. Precision that the form lacks is cut off, which starts earlier.
+ *
+ * A local time starts an hour earlier on days on which clocks go back: later changes in the hour that comes twice may have
+ * earlier times.
  */
 export function readFrom(cursor: string, overlapMs: number): string {
+  const local = localTimeOf(cursor)
+  // The overlap of a number is not known.
+  if (local !== undefined) return readFrom(local, 0).replace(/\D/g, '')
   const parts = time.exec(cursor)
-  if (overlapMs === 0 || !parts) return cursor
-  const [, date, separator, minutes, seconds, fraction, zone = ''] = parts
+  if (!parts) return cursor
+  const [, date, separator, minutes, seconds, fraction, zone] = parts
   const wallClock = Date.parse(
     `${date}T${minutes ?? '00:00'}${seconds ?? ':00'}.${millis(fraction)}Z`,
   )
   if (Number.isNaN(wallClock)) return cursor
-  const from = new Date(wallClock - overlapMs).toISOString()
+  const mayRepeat = minutes !== undefined && zone === undefined && mayGoBack(new Date(wallClock))
+  const backMs = overlapMs + (mayRepeat ? hourMs : 0)
+  if (backMs === 0) return cursor
+  const from = new Date(wallClock - backMs).toISOString()
   if (minutes === undefined) return from.slice(0, 10)
   const upTo = from.slice(11, seconds === undefined ? 16 : 19)
   const rest = fraction && `.${(from.slice(20, 23) + fraction.slice(3)).slice(0, fraction.length)}`
-  return `${from.slice(0, 10)}${separator}${upTo}${rest ?? ''}${zone}`
+  return `${from.slice(0, 10)}${separator}${upTo}${rest ?? ''}${zone ?? ''}`
+}
+
+/** The time of digits such as 20261025023000, with hours and minutes at least. */
+function localTimeOf(text: string): string | undefined {
+  const { unit, ms } = timeOf(text)
+  if (ms === undefined || units[unit]?.hasHours !== true) return undefined
+  const [, day, hour, minute, second, fraction] =
+    /^(\d{8})(\d\d)(\d\d)(\d\d)?(\d{3})?$/.exec(text) ?? []
+  if (day === undefined) return undefined
+  const date = `${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}`
+  return `${date}T${hour}:${minute}${second ? `:${second}` : ''}${fraction ? `.${fraction}` : ''}`
 }
 
 /** Milliseconds of a time. A time without a zone is read as UTC, so that the zone of this machine has no effect. */

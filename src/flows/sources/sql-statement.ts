@@ -113,12 +113,13 @@ const zonedTime = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(?:Z|[+-]\d
  * - Only milliseconds: SQL Server's datetime accepts no more digits.
  * - With a clock, PostgreSQL's session uses the clock's zone, which suits columns with and without a zone.
  * - The other databases do not report the column's type. The earlier of both possible times misses no record.
+ * - A time that the clock shows twice begins before both: a change in the second of these hours may have an earlier time.
  */
 function timeFor(dialect: SqlDialect, cursor: string, clock: WallClock | undefined): string {
   const parts = zonedTime.exec(cursor)
   if (!parts || (dialect === 'postgres' && !clock)) return cursor
   const instant = new Date(cursor)
-  const wall = clock?.toWall(instant) ?? instant
+  const wall = clock?.beforeRepeated(clock.toWall(instant)) ?? instant
   if (dialect === 'postgres') {
     return wall.toISOString().slice(0, -'.000Z'.length) + (parts[2] ?? '')
   }
