@@ -116,6 +116,28 @@ test('an error of the server, before or after the first records, fails the read'
   await untilClosed()
 })
 
+test.each([
+  [245, "Conversion failed when converting the nvarchar value 'ABC' to data type int.", 'ABC'],
+  [
+    248,
+    "The conversion of the nvarchar value '9999999999' overflowed an int column.",
+    '9999999999',
+  ],
+  [8114, 'Error converting data type nvarchar to bigint.', 'ABC'],
+  [8169, 'Conversion failed when converting from a character string to uniqueidentifier.', 'ABC'],
+  [241, 'Conversion failed when converting date and/or time from character string.', 'ABC'],
+])('error %d about a key means that no item has it', async (errorNumber, error, key) => {
+  give = { columns: [column('id', 'int')], error, errorNumber }
+  expect(await readItem(source('select id from items'), key)).toEqual([])
+})
+
+test('an error about a value of the table is a failure, also when one item is read', async () => {
+  const error = "Conversion failed when converting the varchar value 'x' to data type int."
+  give = { columns: [column('id', 'int')], error, errorNumber: 245 }
+  await expect(readItem(source('select id from items'), 'ABC')).rejects.toThrow(SourceError)
+  await expect(readAll(source('select id from items'))).rejects.toThrow("value 'x'")
+})
+
 test('a refused login is reported without the password', async () => {
   server.refusesLogin = true
   const failure = await readAll(source('select id from items')).catch((error) => error)

@@ -154,6 +154,10 @@ test.skipIf(!url)('a key that the column cannot hold is an item that does not ex
   expect(await readItem(wrapped, 'seven')).toEqual([])
   expect(await readItem(wrapped, '99999999999999999999')).toEqual([])
   expect(await readItem(wrapped, 'a\u0000b')).toEqual([])
+  const own = source(`select id from ${table}`, {
+    itemQuery: `select id from ${table} where id = :pk::int`,
+  })
+  expect(await readItem(own, 'seven')).toEqual([])
   // But records that cannot be read are a failure, not an absence.
   const broken = source(`select id, name::int as n from ${table}`)
   await expect(readItem(broken, '7')).rejects.toThrow(SourceError)

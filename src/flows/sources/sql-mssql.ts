@@ -5,7 +5,7 @@ import { ExactTime, isoText } from '../item/exact-time.ts'
 import { mssqlConfig } from '../net/mssql-connection.ts'
 import { type SourceRow, UnreadableValue } from '../types.ts'
 import { inBatches } from './record-batches.ts'
-import { type SqlRead, withRecordTimeout } from './sql-driver.ts'
+import { ImpossibleValueError, type SqlRead, withRecordTimeout } from './sql-driver.ts'
 import { DatabaseTimeoutError, maxRowsAhead, rowMaker, shortestFloat } from './sql-rows.ts'
 
 const closeTimeoutMs = 1_000
@@ -60,6 +60,8 @@ export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
     }
     yield* inBatches<unknown[]>(withRecordTimeout(records, timeoutMs, onTimeout), fetchSize, make)
     cancel = () => undefined
+  } catch (error) {
+    throw asImpossibleValue(error, statement.values)
   } finally {
     signal.removeEventListener('abort', onAbort)
     cancel(undefined)
@@ -67,6 +69,21 @@ export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
       for (const drop of drops) drop()
     })
   }
+}
+
+/** Errors about a value whose message names it: it is no number of the type, or too large. */
+const namesValue = new Set<unknown>([245, 248])
+/** Errors about an nvarchar, a UUID and a date that do not name the value. Parameters are nvarchar. */
+const hidesValue = new Set<unknown>([8114, 8169, 241])
+
+function asImpossibleValue(error: unknown, values: readonly string[]): unknown {
+  if (!(error instanceof Error) || !('number' in error)) return error
+  const { number, message } = error
+  const isOfParameter = namesValue.has(number)
+    ? values.some((value) => message.includes(`nvarchar value '${value}'`))
+    : hidesValue.has(number) && (number !== 8114 || message.includes('data type nvarchar to'))
+  if (!isOfParameter) return error
+  return new ImpossibleValueError({ code: 'IMPOSSIBLE_VALUE' }, { cause: error })
 }
 
 /** An orderly close: the server must confirm a cancel. The connection is dropped when it does not. */
