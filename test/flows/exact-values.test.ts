@@ -11,7 +11,7 @@ import type { SqlDriver, SqlTarget } from '../../src/flows/destinations/sql-stat
 import { createItemReader } from '../../src/flows/item/item.ts'
 import { laterCursor } from '../../src/flows/poll/cursor.ts'
 import { mssqlValue } from '../../src/flows/sources/sql-mssql.ts'
-import type { Source, SourceRow } from '../../src/flows/types.ts'
+import { type Source, type SourceRow, UnreadableValue } from '../../src/flows/types.ts'
 import { findDeliveries, recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { job, never } from './destinations-job.ts'
@@ -241,6 +241,17 @@ describe('times without a zone, with source.timeZone', () => {
       }
     },
   )
+
+  test('SQL Server: a byte that the code page of a column lacks is no text', () => {
+    const text = 'a\ufffdb'
+    const given = (type: unknown) => mssqlValue(text, { name: 'n', type })
+    for (const type of [mssql.VarChar, mssql.Char, mssql.Text]) {
+      const why = { code: 'COLUMN_NO_CHARACTERS', data: { column: 'n' } } as const
+      expect(given(type)).toEqual(new UnreadableValue(why))
+    }
+    // Here the table itself may have this character.
+    expect(given(mssql.NVarChar)).toBe(text)
+  })
 
   test('SQL Server: only columns without an offset', () => {
     const clock = wallClockOf(zone)

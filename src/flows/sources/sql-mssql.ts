@@ -113,6 +113,8 @@ function readingConfig(url: string, timeoutMs: number): mssql.config {
   }
 }
 
+const ofCodePage = new Set<unknown>([mssql.VarChar, mssql.Char, mssql.Text])
+
 /** A column as tedious describes it. `type` is one of mssql's type functions. */
 export type MssqlColumn = { name: string; type: unknown; scale?: number | undefined }
 
@@ -141,6 +143,10 @@ export function mssqlValue(
       default:
         return value
     }
+  }
+  // The driver replaces what the code page lacks. No code page has this character.
+  if (typeof value === 'string' && ofCodePage.has(column.type) && value.includes('\ufffd')) {
+    return new UnreadableValue({ code: 'COLUMN_NO_CHARACTERS', data: { column: column.name } })
   }
   if (value instanceof Date) {
     if (column.type === mssql.Date) return value.toISOString().slice(0, 10)
