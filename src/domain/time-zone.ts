@@ -31,6 +31,8 @@ export type WallClock = {
   /** The first instant at which the clock shows this. A time that the clock skips is read with the offset before the change. */
   toInstant(wall: Date): Date
   toWall(instant: Date): Date
+  /** The wall time itself; where the clock shows it twice, the last one before all those that it shows twice. */
+  beforeRepeated(wall: Date): Date
 }
 
 /** The day (`2026-11-21`) in a zone at an instant. */
@@ -47,6 +49,37 @@ export function spanOfDay(timeZone: string, day: string): { from: Date; to: Date
 }
 
 const dayMs = 24 * 3_600_000
+
+/** One zone for each rule by which clocks go back. A test compares the days with those of all zones. */
+const goingBack = [
+  'Africa/Cairo',
+  'Africa/Casablanca',
+  'America/Havana',
+  'America/New_York',
+  'America/Santiago',
+  'Asia/Beirut',
+  'Asia/Gaza',
+  'Asia/Jerusalem',
+  'Australia/Sydney',
+  'Europe/Madrid',
+]
+const daysGoingBack = new Map<string, boolean>()
+
+/** Whether a clock of an unknown zone may go back on this day or beside it, so that it shows an hour twice. */
+export function mayGoBack(wall: Date): boolean {
+  const day = wall.toISOString().slice(0, 10)
+  let found = daysGoingBack.get(day)
+  if (found === undefined) {
+    const midnight = Date.parse(`${day}T00:00:00Z`)
+    const aheadAt = (clock: WallClock, ms: number) => +clock.toWall(new Date(ms)) - ms
+    found = goingBack.map(wallClockOf).some((clock) => {
+      return aheadAt(clock, midnight - dayMs) > aheadAt(clock, midnight + 2 * dayMs)
+    })
+    if (daysGoingBack.size >= 1_000) daysGoingBack.clear()
+    daysGoingBack.set(day, found)
+  }
+  return found
+}
 
 const clocks = new Map<string, WallClock>()
 
@@ -108,5 +141,15 @@ function createWallClock(timeZone: string): WallClock {
       return new Date(ms - offset)
     },
     toWall: (instant) => new Date(instant.getTime() + offsetAt(instant.getTime())),
+    beforeRepeated(wall) {
+      const ms = wall.getTime()
+      const before = offsetAt(ms - dayMs)
+      const after = offsetAt(ms + dayMs)
+      const isTwice = before > after && [before, after].every((one) => offsetAt(ms - one) === one)
+      if (!isTwice) return wall
+      let change = Math.floor((ms - before) / stepMs) * stepMs
+      while (offsetAt(change) !== after) change += stepMs
+      return new Date(change + after - 1)
+    },
   }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { startOfDay } from '../../src/domain/time-window.ts'
-import { dayIn, isTimeZone, spanOfDay } from '../../src/domain/time-zone.ts'
+import { dayIn, isTimeZone, mayGoBack, spanOfDay, wallClockOf } from '../../src/domain/time-zone.ts'
 
 const days = [
   ['America/Argentina/Buenos_Aires', '2026-11-21', '2026-11-21T03:00:00.000Z', 24],
@@ -56,4 +56,35 @@ test.each([
 test('a name of the list is a time zone; an offset or another text is not', () => {
   expect(isTimeZone('America/Lima')).toBe(true)
   for (const name of ['+03:00', 'Buenos Aires', '']) expect(isTimeZone(name), name).toBe(false)
+})
+
+test('a day on which any clock goes back is one on which an unknown clock may', () => {
+  const missed: string[] = []
+  const week = 7 * 24 * 3_600_000
+  for (const zone of Intl.supportedValuesOf('timeZone')) {
+    const clock = wallClockOf(zone)
+    const ahead = (ms: number) => clock.toWall(new Date(ms)).getTime() - ms
+    for (let at = Date.UTC(2025, 0, 1); at < Date.UTC(2028, 0, 1); at += week) {
+      if (ahead(at) <= ahead(at + week)) continue
+      let change = at
+      while (ahead(change) <= ahead(change + 900_000)) change += 900_000
+      const shown = clock.toWall(new Date(change))
+      if (!mayGoBack(shown)) missed.push(`${zone} ${shown.toISOString()}`)
+    }
+  }
+  expect(missed).toEqual([])
+  expect(mayGoBack(new Date('2026-07-15T02:00:00Z'))).toBe(false)
+})
+
+test('a wall time that comes twice has the last one before both, and others are themselves', () => {
+  const before = (zone: string, wall: string) =>
+    wallClockOf(zone).beforeRepeated(new Date(wall)).toISOString()
+  for (const minute of ['00', '30', '59']) {
+    const last = '2026-11-01T00:59:59.999Z'
+    expect(before('America/New_York', `2026-11-01T01:${minute}:00Z`)).toBe(last)
+  }
+  expect(before('Australia/Lord_Howe', '2026-04-05T01:45:00Z')).toBe('2026-04-05T01:29:59.999Z')
+  for (const wall of ['2026-11-01T02:00:00.000Z', '2026-03-08T02:30:00.000Z']) {
+    expect(before('America/New_York', wall)).toBe(wall)
+  }
 })

@@ -11,7 +11,7 @@ import type { SqlDriver, SqlTarget } from '../../src/flows/destinations/sql-stat
 import { createItemReader } from '../../src/flows/item/item.ts'
 import { laterCursor } from '../../src/flows/poll/cursor.ts'
 import { mssqlValue } from '../../src/flows/sources/sql-mssql.ts'
-import type { Source, SourceRow } from '../../src/flows/types.ts'
+import { type Source, type SourceRow, UnreadableValue } from '../../src/flows/types.ts'
 import { findDeliveries, recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { job, never } from './destinations-job.ts'
@@ -204,6 +204,53 @@ describe('times without a zone, with source.timeZone', () => {
       stamp: '2026-01-02T03:04:05.500Z',
     })
     expect((await readAll(source, instant)).map(({ id }) => id)).toEqual([1])
+  })
+
+  test.skipIf(!postgresUrl)(
+    'PostgreSQL: both hours that the clock shows twice are read, from every position in them',
+    async () => {
+      const admin = new pg.Client({ connectionString: postgresUrl })
+      await admin.connect()
+      onTestFinished(async () => {
+        await admin.query(`drop table if exists ${table}_twice`)
+        await admin.end()
+      })
+      await admin.query(`create table ${table}_twice (id int, plain timestamp, exact timestamptz)`)
+      // New York: 05:00 to 06:00 and 06:00 to 07:00 UTC are 01:00 to 02:00.
+      for (const minute of [5, 35, 65, 95, 125]) {
+        await admin.query(
+          `insert into ${table}_twice select $1::int, at at time zone 'America/New_York', at
+           from (select timestamptz '2026-11-01 05:00+00' + $1::int * interval '1 minute' as at) x`,
+          [minute],
+        )
+      }
+      for (const column of ['plain', 'exact']) {
+        const source = sqlSource({
+          driver: 'postgres',
+          url: postgresUrl as string,
+          query: `select id, ${column} as at from ${table}_twice where ${column} >= :cursor order by id`,
+          timeZone: 'America/New_York',
+          cursor: { field: 'at', initial: '1970-01-01T00:00:00Z', overlapMs: 0 },
+        })
+        for (const since of ['2026-11-01T05:35:00Z', '2026-11-01T06:35:00Z']) {
+          const read = (await readAll(source, since)).map(({ id }) => id)
+          expect(read, `${column} from ${since}`).toEqual([5, 35, 65, 95, 125])
+        }
+        const after = (await readAll(source, '2026-11-01T07:01:00Z')).map(({ id }) => id)
+        expect(after).toEqual([125])
+      }
+    },
+  )
+
+  test('SQL Server: a byte that the code page of a column lacks is no text', () => {
+    const text = 'a\ufffdb'
+    const given = (type: unknown) => mssqlValue(text, { name: 'n', type })
+    for (const type of [mssql.VarChar, mssql.Char, mssql.Text]) {
+      const why = { code: 'COLUMN_NO_CHARACTERS', data: { column: 'n' } } as const
+      expect(given(type)).toEqual(new UnreadableValue(why))
+    }
+    // Here the table itself may have this character.
+    expect(given(mssql.NVarChar)).toBe(text)
   })
 
   test('SQL Server: only columns without an offset', () => {

@@ -129,6 +129,64 @@ test.skipIf(!postgresUrl)(
   },
 )
 
+test.skipIf(!postgresUrl)(
+  'a key that ends in a blank or is in another Unicode form is found again, by query and by itemQuery',
+  async () => {
+    await admin?.query(`create table ${table}_loose (code text, price int)`)
+    onTestFinished(() => admin?.query(`drop table ${table}_loose`).then(() => undefined))
+    await admin?.query(`insert into ${table}_loose values ('A ', 1), ($1, 1), ($2, 1)`, [
+      nfd,
+      `${nfd}  `.replace('C', 'D'),
+    ])
+    const query = `select * from ${table}_loose`
+    const sqlFrom = { type: 'sql', driver: 'postgres', url: `\${env:ERP}`, query }
+    const keys = ['A', nfc, nfc.replace('C', 'D')]
+    for (const [name, more] of Object.entries({
+      loose: {},
+      'loose-item': { itemQuery: `${query} where code = :pk` },
+    })) {
+      await serve(name, { source: { ...sqlFrom, ...more } })
+      await sync(name)
+      expect(await keysOf(name)).toEqual(keys)
+      for (const pk of keys) {
+        await admin?.query(`update ${table}_loose set price = price + 1`)
+        const one = await flows.call('POST', `/sync/${name}/${encodeURIComponent(pk)}`)
+        expect(one.json(), `${name} ${pk}`).toMatchObject({ pk, found: true, changed: true })
+      }
+      for (const pk of ['B', 'a', 'Cafe']) {
+        const none = await flows.call('POST', `/sync/${name}/${pk}`)
+        expect([none.statusCode, none.json().found], `${name} ${pk}`).toEqual([200, false])
+      }
+    }
+  },
+)
+
+test.skipIf(!postgresUrl)(
+  'a changed group whose key ends in a blank is sent by an incremental poll',
+  async () => {
+    await admin?.query(`create table ${table}_ends (code text, box text, at timestamptz)`)
+    onTestFinished(() => admin?.query(`drop table ${table}_ends`).then(() => undefined))
+    await serve('ends', {
+      source: {
+        ...{ type: 'sql', driver: 'postgres', url: `\${env:ERP}`, fullScanEvery: '24h' },
+        query: `select * from ${table}_ends where at >= :cursor order by code, box`,
+        cursor: { field: 'at', initial: '2026-01-01' },
+        groupBy: { children: { boxes: ['box', 'at'] } },
+      },
+    })
+    for (const box of ['1', '2']) {
+      await admin?.query(`insert into ${table}_ends values ($1, $2, $3)`, [
+        `${nfd} `,
+        box,
+        `2026-01-0${box}`,
+      ])
+      await sync('ends')
+    }
+    expect(sent('ends')).toEqual([`PUT ${nfc}`, `PUT ${nfc}`])
+    expect(target.received.at(-1)).toMatchObject({ body: { boxes: [{ box: '1' }, { box: '2' }] } })
+  },
+)
+
 test('two Unicode forms of a letter are the same key in a file, a single sync and a reset', async () => {
   await serve('forms')
   await flows.write('forms.json', [{ code: nfd, price: 1 }])

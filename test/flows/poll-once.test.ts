@@ -176,18 +176,107 @@ test.each([
   }
 })
 
+const minute = Number(`${seconds}`) - 60
+/** The same moment in other units, and times written as digits: each is larger than all seconds. */
+const otherUnits = [seconds * 1_000, seconds * 1_000_000, 20_261_126_100_000, '20261126100000000']
+test.each(otherUnits)(
+  'a record with %s among records in seconds hides no later change',
+  async (other) => {
+    for (const order of [
+      [other, minute, seconds],
+      [seconds, other, minute],
+      [minute, seconds, other],
+    ]) {
+      const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+      poll.rows = order.map((at) => [{ id: String(at), at }])
+      await poll.poll()
+      // The next read has the wrong record only, as every read has after it.
+      poll.rows = [[{ id: String(other), at: other }]]
+      await poll.poll()
+      poll.rows = [[{ id: String(other), at: other }], [{ id: 'later', at: seconds + 1 }]]
+      await poll.poll()
+      await poll.poll()
+      expect(poll.scans.slice(1)).toEqual([seconds, seconds, seconds + 1].map(String))
+      expect(keys(poll)).toContain('later')
+      expect((await problems(poll))[0]?.error).toContain(
+        `1 records lies ahead of the time of the read, such as "${other}"`,
+      )
+    }
+  },
+)
+
+test.each([
+  ['seconds with a fraction', [`${minute}.25`, `${seconds}.5`], `${seconds}999.5`],
+  ['days', [20_261_125, 20_261_126], seconds],
+  ['days, which means no date', ['20261125', '20261126'], '99999999'],
+  ['minutes of a day', ['202611251000', '202611261000'], '20261126100000'],
+  ['milliseconds', [minute * 1_000, seconds * 1_000], seconds * 1_000_000],
+])('a record in a larger unit among %s is not the position', async (_, good, other) => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [...good, other].map((at) => [{ id: String(at), at }])
+  await poll.poll()
+  poll.rows = ['a', 'b', 'c'].map((id) => [{ id, at: other }])
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, String(good[1]), String(good[1])])
+})
+
+test('one record in seconds among records in milliseconds does not hold the position back', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[minute, minute * 1_000, seconds * 1_000].map((at) => ({ id: String(at), at }))]
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, String(seconds * 1_000)])
+  expect(await problems(poll)).toEqual([])
+})
+
+test('a stored position in the wrong unit ends with the next full read', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 }, fullScanEveryMs: 3_600_000 })
+  await poll.deps.database.db
+    .updateTable('flow_state')
+    .set({ cursor: String(seconds * 1_000), cursor_origin: 'o1' })
+    .where('flow', '=', poll.name)
+    .execute()
+  poll.rows = [[minute, seconds, seconds * 1_000].map((at) => ({ id: String(at), at }))]
+  await poll.poll()
+  offsetMs += 3_600_000
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans.at(-1)).toBe(String(seconds))
+})
+
+test.each([
+  // Summer time ends in Europe: this hour may come again.
+  ['2026-10-25 02:59:00', '2026-10-25 01:59:00'],
+  ['2026-10-25T02:59', '2026-10-25T01:59'],
+  ['20261025025900', '20261025015900'],
+  // In Chile, where it is still the evening before.
+  ['2026-04-04 23:30:00.500', '2026-04-04 22:30:00.500'],
+  ['2026-10-21 02:59:00', '2026-10-21 02:59:00'],
+  ['2026-10-25T02:59:00Z', '2026-10-25T02:59:00Z'],
+  ['2026-10-25', '2026-10-25'],
+])('after %s local changes of an hour that comes twice are read: from %s', async (at, since) => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', at }]]
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, since])
+})
+
 test('numbers that are not times move the cursor, however large', async () => {
   for (const values of [
     [4_070_908_800, 4_070_908_801],
     [99_999_999, 100_000_000],
     ['9.5', '10.25'],
     [3, 20990101],
+    // Those before look like dates, these do not.
+    [20_261_125, 20_261_126, 20_261_150, 30_000_000],
   ]) {
     const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
     poll.rows = [values.map((at) => ({ id: String(at), at }))]
     await poll.poll()
     await poll.poll()
-    expect(poll.scans).toEqual([null, String(values[1])])
+    expect(poll.scans).toEqual([null, String(values.at(-1))])
     expect(await problems(poll)).toEqual([])
   }
 })

@@ -140,15 +140,10 @@ test('fixed-width columns have their positions; numbers and dates are exact text
   ])
 })
 
-test.each([
-  [
-    'A-1   00001250202601\n',
+test('a line that is too short fails the read, with its number', async () => {
+  expect(await failureOf('A-1   00001250202601\n', fixed(price))).toBe(
     'has a line of 20 characters, line 1; its columns need 22 (fixed.mayEndEarly)',
-  ],
-  ['A-1   0000125020260132\n', 'has no date in the column "d", line 1 (type date)'],
-  ['A-1   00X0125020260131\n', 'has no number in the column "n", line 1 (type decimal)'],
-])('a line of another form is refused with its number: %j', async (text, failure) => {
-  expect(await failureOf(text, fixed(price))).toBe(failure)
+  )
 })
 
 test('lines may end early where the definition allows it', async () => {
@@ -261,14 +256,6 @@ test.each([
   [
     dbfFile(columns, [['?', 'A1', 'x', '1', '', '']]),
     'has no record where record 1 should begin: it is damaged',
-  ],
-  [
-    dbfFile(columns, [row, [' ', 'A2', 'x', '*****', '', '']]),
-    'has no value of type N in the column PRECIO, record 2',
-  ],
-  [
-    dbfFile(columns, [[' ', 'A2', 'x', '1', '20260231', '']]),
-    'has no value of type D in the column ALTA, record 1',
   ],
   [
     unnamed,
@@ -434,6 +421,121 @@ test('names of parts, sheets and cells ignore case, and a phonetic text is no te
     { id: true, n: '東京' },
   ])
 })
+
+/** Each row as an item or as the reason against it, for a flow with the key field `key`. */
+async function itemsOf(rows: SourceRow[], key: string, ignore: string[] = [], more: object = {}) {
+  const hash = { ignore, trim: false, emptyAsNull: false, decimals: {} }
+  const reader = createItemReader({ item: { key: [key], hash }, ...more } as never)
+  const made = await Promise.all(rows.map((one) => reader.read(one)))
+  return made.map((one) => {
+    if ('item' in one) return one.item.value
+    return 'problem' in one ? sentenceOf(one.problem.why, 'en') : one
+  })
+}
+
+test.each([
+  [
+    'an EAN in a date cell',
+    cell('C2', 'n', '7790001234567', 1),
+    'has the number 7790001234567 as a date after the year 9999',
+  ],
+  [
+    'an EAN in a time cell',
+    cell('C2', 'n', '7790001234567', 3),
+    'has the number 7790001234567 as a date after the year 9999',
+  ],
+  ['a negative date', cell('C2', 'n', '-1', 1), 'has the negative number -1 as a date'],
+  ['a negative time', cell('C2', 'n', '-0.5', 3), 'has the negative number -0.5 as a date'],
+  ['a number that is none', cell('C2', 'n', '1,5'), 'has no number'],
+  ['a type that no workbook has', cell('C2', 'q', '1'), 'has a value of an unknown type'],
+])('xlsx: %s refuses its row only, and only if its column is used', async (_, bad, reason) => {
+  const bytes = workbook(
+    `${header}<row r="2">${cell('A2', 'n', '1')}${bad}</row><row r="3">${cell('A3', 'n', '2')}${cell('C3', 'n', '5')}</row>`,
+    { shared, formats },
+  )
+  const rows = await read(bytes, xlsx)
+  expect(await itemsOf(rows, 'id')).toEqual([
+    expect.stringContaining(`the field "valor" ${reason} in the cell C2 of the sheet "Lista"`),
+    { id: 2, valor: 5 },
+  ])
+  expect(await itemsOf(rows, 'id', ['valor'])).toEqual([
+    { id: 1, valor: null },
+    { id: 2, valor: 5 },
+  ])
+})
+
+test.each([
+  ['N', '********'],
+  ['N', '-'],
+  ['N', '.'],
+  ['F', '1.2E+05'],
+  ['N', '12A'],
+  ['D', '20260231'],
+  ['L', 'x'],
+])(
+  'DBF: %s cannot hold %j: its record only is refused, and only if its column is used',
+  async (type, text) => {
+    const length = type === 'L' ? 1 : 8
+    const bytes = dbfFile(
+      [
+        { name: 'ID', type: 'C', length: 2 },
+        { name: 'V', type, length },
+      ],
+      [
+        [' ', 'A1', text],
+        [' ', 'A2', ''],
+      ],
+    )
+    const rows = await read(bytes, dbf)
+    expect(await itemsOf(rows, 'ID')).toEqual([
+      `the field "V" has no value of type ${type} in the column V, record 1`,
+      { ID: 'A2', V: null },
+    ])
+    expect(await itemsOf(rows, 'ID', ['V'])).toEqual([
+      { ID: 'A1', V: null },
+      { ID: 'A2', V: null },
+    ])
+  },
+)
+
+test('DBF: a text that is not of the code page refuses its record only', async () => {
+  const bytes = dbfFile(columns, [row, [' ', 'A2', Buffer.from([0xff]), '1', '', '']])
+  const rows = await read(bytes, { ...dbf, dbf: { encoding: 'utf8' } })
+  const refused = 'the field "NOMBRE" has no value of type C in the column NOMBRE, record'
+  expect(await itemsOf(rows, 'ID')).toEqual([`${refused} 1`, `${refused} 2`])
+})
+
+test('fixed width: a cell that is no number or date refuses its line only', async () => {
+  const lines = ['A-1   00X0125020260131', 'A-2   0000125020260132', 'A-3   0000125020260131', '']
+  expect(await itemsOf(await read(lines.join('\n'), fixed(price)), 'id')).toEqual([
+    'the field "n" has no number in the column "n", line 1 (type decimal)',
+    'the field "d" has no date in the column "d", line 2 (type date)',
+    { id: 'A-3', n: '12.50', d: '2026-01-31' },
+  ])
+})
+
+const twoCells = workbook(
+  `<row r="1">${cell('A1', 'str', 'id')}${cell('B1', 'str', 'cost')}${cell('C1', 'str', 'b')}</row>
+   <row r="2">${cell('A2', 'n', '1')}${cell('B2', 'e', '#N/A')}${cell('C2', 'n', '5')}</row>`,
+)
+test.each<[boolean, object]>([
+  [true, {}],
+  [true, { fields: { c: 'cost' } }],
+  [true, { fields: { c: { from: 'cost', type: 'decimal', optional: true } } }],
+  [true, { map: '{ "c": $exists(cost) ? cost : 0 }' }],
+  [true, { map: '$merge([$, { "x": 1 }])' }],
+  [true, { map: '{ "b": b }', filter: 'cost > 1' }],
+  [false, { fields: { c: 'b' } }],
+  [false, { map: '{ "b": b }' }],
+])(
+  'an unreadable value of an ignored column is never sent as empty: %s %j',
+  async (isUsed, rules) => {
+    const rows = await read(twoCells, xlsx)
+    const [made] = await itemsOf(rows, 'id', ['cost'], { destinations: [rules] })
+    if (isUsed) expect(made).toContain('the field "cost" has the error #N/A')
+    else expect(made).toEqual({ id: 1, cost: null, b: 5 })
+  },
+)
 
 test('an error or a formula without a value is refused, unless hash.ignore names its column', async () => {
   const bytes = workbook(

@@ -18,7 +18,7 @@ import { localFiles } from '../../src/flows/sources/file-local.ts'
 import { isMarkerName } from '../../src/flows/sources/file-readiness.ts'
 import { namesMatching } from '../../src/flows/sources/file-store.ts'
 import type { SourceContext } from '../../src/flows/sources/source-context.ts'
-import { type Source, SourceError, type SourceRow } from '../../src/flows/types.ts'
+import { type Source, SourceError, type SourceRow, UnreadableValue } from '../../src/flows/types.ts'
 import { flowOf, ids, openTestSource, readAll } from './sources-support.ts'
 
 let root: string
@@ -79,6 +79,59 @@ test.each([
   expect(await csv(content.replaceAll(/[AB12]/g, '"$&"'))).toEqual(records)
 })
 
+test.each<[string, object]>([
+  ['id,t\n="00042",a\n"=""00043""",b\n', {}],
+  ['="id";="t"\r\n="00042";="a"\r\n="00043";b\r\n', { delimiter: ';' }],
+  ['id,t\n="00042",a\n="00043",b\n', { quotes: 'loose' }],
+  ['id,t\n="00042",a\n="00043",b\n', { quotes: 'none' }],
+])('CSV: the text formula of Excel is its text: %j %j', async (content, options) => {
+  expect(await csv(content, options)).toEqual([
+    { id: '00042', t: 'a' },
+    { id: '00043', t: 'b' },
+  ])
+})
+
+test('CSV: a text formula may hold the delimiter and quotes; another text with = is unchanged', async () => {
+  const cells = '="a,b ""c""",="x",=A1+1,"say =""x""","a,=""b"""'
+  expect(await csv(`id,b,c,d,e\n${cells}\n`)).toEqual([
+    { id: 'a,b "c"', b: 'x', c: '=A1+1', d: 'say ="x"', e: 'a,="b"' },
+  ])
+  // The file is read in chunks, which may end anywhere.
+  const many = Array.from({ length: 6_000 }, (_, index) => `="${index}",a`)
+  const rows = await csv(`id,t\n${many.join('\n')}\n`)
+  expect(ids(rows)).toEqual(many.map((_, index) => String(index)))
+})
+
+test('CSV: \\N is null, as MySQL writes it', async () => {
+  for (const quotes of ['strict', 'loose', 'none']) {
+    expect(await csv('id,t,u\n1,\\N,a\n2,"\\N",\\Nx\n', { quotes })).toEqual([
+      { id: '1', t: null, u: 'a' },
+      { id: '2', t: quotes === 'none' ? '"\\N"' : null, u: '\\Nx' },
+    ])
+  }
+})
+
+test.each([
+  // MySQL: a backslash before a quote, a backslash or the end of a line.
+  ['"1","1/2\\" codo"\n', '1/2" codo'],
+  ['"1","a\\\\"\n"2","b \\"c\\""\n', 'a\\'],
+  ['"1","say \\"hi\\""\n', 'say "hi"'],
+  ['"1","a\\",b"\n', 'a",b'],
+  ['"1","C:\\\\x"\n"2",\\N\n', 'C:\\x'],
+  ['"1","a\\\nb \\"c\\""\n', 'a\nb "c"'],
+  // RFC 4180: a backslash is a letter.
+  ['"1","C:\\"\n"2","b"\n', 'C:\\'],
+  ['"1","C:\\dir\\\\x"\n', 'C:\\dir\\\\x'],
+  ['"1","5\\"" x"\n', '5\\" x'],
+  ['1,a\\b\n2,"c"\n', 'a\\b'],
+])('CSV: backslashes mean what makes the file whole: %j', async (content, value) => {
+  const [row] = await csv(`id,t\n${content}`)
+  expect(row).toEqual({ id: '1', t: value })
+  const long = Array.from({ length: 3_000 }, (_, index) => `${index + 5},"plain"`).join('\n')
+  const others = await csv(`id,t\n${long}\n${content}`)
+  expect(others.find(({ id }) => id === '1')).toEqual({ id: '1', t: value })
+})
+
 test('CSV: a byte order mark is not part of the first name, nor are blanks around names', async () => {
   expect(await csv('\ufeffid, name \n1, a \n')).toEqual([{ id: '1', name: ' a ' }])
 })
@@ -121,6 +174,20 @@ test('CSV: decimalComma does not change codes: those of the key, and all columns
   expect(await csv(text, { delimiter: ';', decimalComma: ['precio'] })).toEqual([
     { ...row, cuenta: '2.345' },
   ])
+})
+
+test('CSV: a cell of a decimalComma column that is no such number refuses its record', async () => {
+  const cells = ['12.50', '0.500', '$ 5,00', '1,234.50', 'x', '', ' 1.234,50 ', '7']
+  const rows = await csv(`id;v\n${cells.map((cell, index) => `${index};${cell}`).join('\n')}\n`, {
+    delimiter: ';',
+    decimalComma: ['v'],
+  })
+  const refused = (line: number) =>
+    new UnreadableValue({
+      code: 'FIXED_NO_NUMBER',
+      data: { column: '"v"', line, type: 'decimalComma' },
+    })
+  expect(rows.map(({ v }) => v)).toEqual([...[2, 3, 4, 5, 6].map(refused), ...['', '1234.50', '7']])
 })
 
 test.each([

@@ -443,6 +443,18 @@ test('one item is read at its address; 404 and 410 mean that it does not exist',
   expect(await item('a|b/\u00f1')).toEqual([{ id: 'a|b/\u00f1', n: 1 }])
 })
 
+test('an item whose key the source has in another Unicode form is found at its address', async () => {
+  const nfd = 'Cafe\u0301'
+  server.handle = (request, response) => {
+    const isIt = request.url === `/item/${encodeURIComponent(nfd)}`
+    response.writeHead(isIt ? 200 : 404, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(isIt ? { id: nfd } : {}))
+  }
+  const { source } = open({ item: { url: `${server.base}/item/{pk}` } })
+  const { signal } = new AbortController()
+  expect(await source.readItem({ key: [nfd.normalize('NFC')], signal })).toEqual([{ id: nfd }])
+})
+
 test('without an address of its own an item is found by a read of all', async () => {
   servePages(25, 10)
   const { source } = open({ paging: paged })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { SourceError } from '../../src/flows/types.ts'
+import { SourceError, UnreadableValue } from '../../src/flows/types.ts'
 import { readAll, readItem, sqlSource } from './sources-sql-support.ts'
 import { column, contains, type TdsAnswer, tdsServer } from './sources-tds-server.ts'
 
@@ -84,9 +84,12 @@ test('values are exact: decimals and big numbers as text, times as Date in UTC',
   ])
 })
 
-test('a number that the driver cannot return exactly fails the read', async () => {
-  give = { columns: [column('dec', 'decimal')], rows: [[900_719_925_474_099_301n]] }
-  await expect(readAll(source('select dec from items'))).rejects.toThrow('cast it to varchar')
+test('a number that the driver cannot return exactly makes its own record invalid', async () => {
+  give = { columns: [column('dec', 'decimal')], rows: [[900_719_925_474_099_301n], [1n]] }
+  const [refused, read] = await readAll(source('select dec from items'))
+  const why = { code: 'NUMBER_TOO_EXACT', data: { column: 'dec' } } as const
+  expect(refused?.dec).toEqual(new UnreadableValue(why))
+  expect(read?.dec).toBeTypeOf('string')
 })
 
 test('the cursor and the key are parameters, never text of the query', async () => {
@@ -111,6 +114,28 @@ test('an error of the server, before or after the first records, fails the read'
     expect(failure.message).toContain('Invalid object name')
   }
   await untilClosed()
+})
+
+test.each([
+  [245, "Conversion failed when converting the nvarchar value 'ABC' to data type int.", 'ABC'],
+  [
+    248,
+    "The conversion of the nvarchar value '9999999999' overflowed an int column.",
+    '9999999999',
+  ],
+  [8114, 'Error converting data type nvarchar to bigint.', 'ABC'],
+  [8169, 'Conversion failed when converting from a character string to uniqueidentifier.', 'ABC'],
+  [241, 'Conversion failed when converting date and/or time from character string.', 'ABC'],
+])('error %d about a key means that no item has it', async (errorNumber, error, key) => {
+  give = { columns: [column('id', 'int')], error, errorNumber }
+  expect(await readItem(source('select id from items'), key)).toEqual([])
+})
+
+test('an error about a value of the table is a failure, also when one item is read', async () => {
+  const error = "Conversion failed when converting the varchar value 'x' to data type int."
+  give = { columns: [column('id', 'int')], error, errorNumber: 245 }
+  await expect(readItem(source('select id from items'), 'ABC')).rejects.toThrow(SourceError)
+  await expect(readAll(source('select id from items'))).rejects.toThrow("value 'x'")
 })
 
 test('a refused login is reported without the password', async () => {

@@ -49,6 +49,23 @@ test.skipIf(!url)('a scan returns all records in batches of fetchSize', async ()
   expect(sizes).toEqual([1_000, 1_000, 500])
 })
 
+test.skipIf(!url)(
+  'a word is no key of a column of numbers, not even that of the record 0',
+  async () => {
+    const numbers = `select id from (select 0 as id union select 7) x`
+    expect(await readItem(source(numbers), 'ABC')).toEqual([])
+    expect(await readItem(source(numbers), '7abc')).toEqual([])
+    expect(await readItem(source(numbers), '7')).toEqual([{ id: 7 }])
+  },
+)
+
+test.skipIf(!url)('a key with blanks at its end is found, whatever the collation', async () => {
+  for (const collation of ['utf8mb4_bin', 'utf8mb4_nopad_bin']) {
+    const texts = `select convert('A  ' using utf8mb4) collate ${collation} as id`
+    expect(await readItem(source(texts), 'A')).toEqual([{ id: 'A  ' }])
+  }
+})
+
 test.skipIf(!url)('a boolean parameter has the value that the database uses', async () => {
   const query = `select id from (select 1 as id, true as active union select 2, false) x where active = :active`
   for (const active of [true, false]) {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { Client } from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { SourceError } from '../../src/flows/types.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { SourceError, UnreadableValue } from '../../src/flows/types.ts'
 import { reachable, readAll, readItem, sqlSource } from './sources-sql-support.ts'
 
 const url = await reachable(
@@ -154,6 +154,10 @@ test.skipIf(!url)('a key that the column cannot hold is an item that does not ex
   expect(await readItem(wrapped, 'seven')).toEqual([])
   expect(await readItem(wrapped, '99999999999999999999')).toEqual([])
   expect(await readItem(wrapped, 'a\u0000b')).toEqual([])
+  const own = source(`select id from ${table}`, {
+    itemQuery: `select id from ${table} where id = :pk::int`,
+  })
+  expect(await readItem(own, 'seven')).toEqual([])
   // But records that cannot be read are a failure, not an absence.
   const broken = source(`select id, name::int as n from ${table}`)
   await expect(readItem(broken, '7')).rejects.toThrow(SourceError)
@@ -226,6 +230,70 @@ test.skipIf(!url)('a connection that the server closes fails the read', async ()
     }
   }
   await expect(read()).rejects.toThrow(SourceError)
+})
+
+describe('a database without an encoding (SQL_ASCII)', () => {
+  const database = `ascii_${process.pid}`
+  const address = (charset = '') => {
+    const to = new URL(url as string)
+    to.pathname = `/${database}`
+    if (charset !== '') to.searchParams.set('charset', charset)
+    return to.toString()
+  }
+  const run = async (to: string, ...texts: string[]) => {
+    const client = new Client({ connectionString: to })
+    await client.connect()
+    for (const text of texts) await client.query(text)
+    await client.end()
+  }
+  const from = (charset: string, query: string, more: object = {}) =>
+    sqlSource({ driver: 'postgres', url: address(charset), query, ...more })
+  beforeAll(async () => {
+    if (!url) return
+    await run(
+      url,
+      `create database ${database} encoding 'SQL_ASCII' template template0 lc_collate 'C' lc_ctype 'C'`,
+    )
+    await run(
+      address(),
+      `set client_encoding to 'SQL_ASCII'`,
+      'create table t (id int, code text, name varchar(20), pad char(4), doc json, list text[], price numeric(9,2), at timestamptz)',
+      `insert into t values (1, E'A\\361', E'\\361and\\372', E'\\361', E'["\\361"]', array[E'\\361'], 10.50, '2026-01-02 03:04:05.123456+00'),
+        (2, 'B', 'plain', 'b', '{"a": 9007199254740993}', null, null, null), (3, 'C', E'\\201', 'c', null, null, null, null)`,
+    )
+  })
+  afterAll(async () => {
+    if (url) await run(url, `drop database ${database}`)
+  })
+
+  test.skipIf(!url)('is read in the charset of the address, its values as ever', async () => {
+    const rows = await readAll(from('LATIN1', 'select * from t where id < 3 order by id'))
+    expect(rows).toMatchObject([
+      { id: 1, code: 'Añ', name: 'ñandú', pad: 'ñ   ', doc: ['ñ'], list: ['ñ'], price: '10.50' },
+      { id: 2, name: 'plain', doc: { a: 9007199254740993n }, list: null, at: null },
+    ])
+    expect(rows[0]?.at).toHaveProperty('exact', '2026-01-02T03:04:05.123456Z')
+    const item = { itemQuery: 'select * from t where code = :pk', key: ['code'] }
+    for (const more of [item, { key: ['code'] }]) {
+      expect(await readItem(from('WIN1252', 'select * from t', more), 'Añ')).toMatchObject([
+        { id: 1 },
+      ])
+    }
+  })
+
+  test.skipIf(!url)('a text that is none in the charset makes its own record invalid', async () => {
+    const names = async (charset: string) =>
+      (await readAll(from(charset, 'select id, name from t order by id'))).map(({ name }) =>
+        name instanceof UnreadableValue ? name.why : name,
+      )
+    const no = (charset: string) => ({
+      code: 'COLUMN_BYTES_NO_TEXT',
+      data: { column: 'name', charset },
+    })
+    expect(await names('')).toEqual([no('UTF8'), 'plain', no('UTF8')])
+    expect(await names('WIN1250')).toEqual(['ńandú', 'plain', no('WIN1250')])
+    await expect(names('EBCDIC')).rejects.toThrow('charset=EBCDIC')
+  })
 })
 
 test('failures to connect are reported without the password', async () => {

@@ -23,6 +23,7 @@ export type TdsAnswer = {
   rows?: unknown[][]
   /** Ends the response with this error. */
   error?: string
+  errorNumber?: number
   /** Does not end the response, like a server that is still working. */
   staysOpen?: boolean
 }
@@ -188,14 +189,17 @@ function send(socket: Socket, payload: Buffer, ends = true): void {
   }
 }
 
-function sendAnswer(socket: Socket, { columns, rows = [], error, staysOpen }: TdsAnswer): void {
+function sendAnswer(
+  socket: Socket,
+  { columns, rows = [], error, errorNumber, staysOpen }: TdsAnswer,
+): void {
   const tokens: Buffer[] = []
   if (columns) tokens.push(columnsToken(columns))
   for (const row of rows) {
     const cells = (columns ?? []).map(({ write }, index) => write(row[index] as never))
     tokens.push(u8(0xd1), ...cells)
   }
-  if (error !== undefined) tokens.push(errorToken(error))
+  if (error !== undefined) tokens.push(errorToken(error, errorNumber))
   if (!staysOpen) tokens.push(doneToken(error === undefined ? done.final : done.error))
   send(socket, Buffer.concat(tokens), !staysOpen)
 }
@@ -219,9 +223,9 @@ function columnsToken(columns: TdsColumn[]): Buffer {
   return Buffer.concat([u8(0x81), u16(columns.length), ...each])
 }
 
-function errorToken(message: string): Buffer {
+function errorToken(message: string, number = 208): Buffer {
   const body = Buffer.concat([
-    u32(208),
+    u32(number),
     u8(1),
     u8(16),
     u16(message.length),

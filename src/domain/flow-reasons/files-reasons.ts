@@ -374,24 +374,24 @@ export const fileReasons = {
     es: 'está dañado: falta el texto de la celda {cell}',
   },
   CELL_TYPE_UNKNOWN: {
-    en: 'has a value of an unknown type in the cell {cell}',
-    es: 'tiene un valor de un tipo desconocido en la celda {cell}',
+    en: 'has a value of an unknown type in the cell {cell} of the sheet {sheet}',
+    es: 'tiene un valor de un tipo desconocido en la celda {cell} de la hoja {sheet}',
   },
   CELL_WITHOUT_PLACE: {
     en: 'is damaged: a cell has no place',
     es: 'está dañado: una celda no tiene lugar',
   },
   CELL_NO_NUMBER: {
-    en: 'has no number in the cell {cell}',
-    es: 'no tiene un número en la celda {cell}',
+    en: 'has no number in the cell {cell} of the sheet {sheet}',
+    es: 'no tiene un número en la celda {cell} de la hoja {sheet}',
   },
   CELL_DATE_TOO_EARLY: {
-    en: 'has a date before all dates in the cell {cell}',
-    es: 'tiene una fecha anterior a todas en la celda {cell}',
+    en: 'has the negative number {value} as a date in the cell {cell} of the sheet {sheet}; give the cell the format of a number',
+    es: 'tiene el número negativo {value} como fecha en la celda {cell} de la hoja {sheet}; dale a la celda formato de número',
   },
   CELL_DATE_TOO_LATE: {
-    en: 'has a date after all dates in the cell {cell}',
-    es: 'tiene una fecha posterior a todas en la celda {cell}',
+    en: 'has the number {value} as a date after the year 9999 in the cell {cell} of the sheet {sheet}; give the cell the format of a number',
+    es: 'tiene el número {value} como fecha posterior al año 9999 en la celda {cell} de la hoja {sheet}; dale a la celda formato de número',
   },
   CELL_NOT_COMPUTED: {
     en: 'has a formula without a computed value in the cell {cell} of the sheet {sheet}; open and save the workbook in a spreadsheet program',

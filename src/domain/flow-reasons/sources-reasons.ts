@@ -40,8 +40,16 @@ export const sourceReasons = {
     es: 'la columna {column} es de un tipo que no se lee; convertila a varchar o timestamp en la consulta',
   },
   COLUMN_BYTES_NO_TEXT: {
-    en: 'the column {column} holds bytes that are no text in {charset}; columns without a character set (NONE) are read by what the address says, such as ?charset=WIN1252',
-    es: 'la columna {column} tiene bytes que no son texto en {charset}; las columnas sin juego de caracteres (NONE) se leen según la dirección, por ejemplo ?charset=WIN1252',
+    en: 'the column {column} holds bytes that are no text in {charset}; what has no character set (SQL_ASCII, NONE) is read by what the address says, such as ?charset=WIN1252',
+    es: 'la columna {column} tiene bytes que no son texto en {charset}; lo que no tiene juego de caracteres (SQL_ASCII, NONE) se lee según la dirección, por ejemplo ?charset=WIN1252',
+  },
+  COLUMN_NO_CHARACTERS: {
+    en: 'the column {column} holds bytes that are no characters of its collation; correct them at the source',
+    es: 'la columna {column} tiene bytes que no son caracteres de su intercalación; corregilos en el origen',
+  },
+  CHARSET_UNKNOWN: {
+    en: 'the address has charset={charset}; known are {known}',
+    es: 'la dirección tiene charset={charset}; se conocen {known}',
   },
   NUMBER_TOO_EXACT: {
     en: 'the column {column} holds a number with more digits than can be read exactly; cast it to varchar in the query',

@@ -66,7 +66,7 @@ const csv = () =>
       .union([z.boolean(), columns()], findingMessage({ code: 'MUST_BE_BOOLEAN_OR_COLUMNS' }))
       .prefault(false)
       .describe(
-        'numbers with a decimal comma get a point, 1.234 becomes 1234: in the columns of the list, or in all but the key',
+        'numbers with a decimal comma get a point, 1.234 becomes 1234: in the columns of the list, which have nothing else, or in all but the key',
       ),
   })
 

@@ -22,7 +22,7 @@ export type SqlClient = {
   upsert(rows: readonly SqlRow[], mayStart: () => boolean): Promise<void>
   /** @param keys the values of the upsertKey columns, per row. A missing row is not an error. */
   remove(keys: readonly (readonly SqlValue[])[], mayStart: () => boolean): Promise<void>
-  /** The columns of type bytes, list or JSON. Rejects like the other functions. */
+  /** The columns whose type needs a conversion. Rejects like the other functions. */
   columns(): Promise<SqlColumns>
   close(): Promise<void>
 }
@@ -45,7 +45,7 @@ export class SimilarKeyError extends Error {}
 export function columnsOf(rows: readonly unknown[]): SqlColumns {
   return new Map(
     rows.map((row) => {
-      const { name, kind } = row as { name: string; kind: 'bytes' | 'list' | 'json' }
+      const { name, kind } = row as { name: string; kind: 'bytes' | 'list' | 'json' | 'text' }
       return [name, kind]
     }),
   )

@@ -11,11 +11,17 @@ import {
   WithheldError,
 } from './sql-client.ts'
 import {
+  columnsQuery,
   deleteStatement,
+  givenIn,
   mssqlUpsert,
+  type SqlColumns,
   type SqlStatement,
   type SqlTarget,
+  type SqlValue,
 } from './sql-statements.ts'
+
+const longestText = 4_000
 
 export function openMssql(target: SqlTarget, settings: SqlClientSettings): SqlClient {
   const limits = timeLimits(settings.timeoutMs)
@@ -26,19 +32,48 @@ export function openMssql(target: SqlTarget, settings: SqlClientSettings): SqlCl
     (created) => created.close(),
   )
 
-  const run = async ({ text, values }: SqlStatement, mayStart: () => boolean): Promise<void> => {
+  let columns: SqlColumns = new Map()
+  const areBytes = (name: string) =>
+    columns.get(name) === 'bytes' || target.binary?.[name] !== undefined
+
+  /** @param names the columns of the values, which are repeated for each row. */
+  const run = async (
+    { text, values }: SqlStatement,
+    names: readonly string[],
+    mayStart: () => boolean,
+  ) => {
     const request = (await connecting(pool.connect)).request()
     if (!mayStart()) throw new WithheldError()
-    for (const [index, value] of values.entries()) request.input(`p${index}`, value)
-    await request.query(`set lock_timeout ${limits.lockMs}; ${text}`)
+    for (const [index, value] of values.entries()) {
+      const isBytes = areBytes(names[index % names.length] ?? '')
+      request.input(`p${index}`, isBytes ? mssql.VarBinary(mssql.MAX) : textType(value), value)
+    }
+    return await request.query(`set lock_timeout ${limits.lockMs}; ${text}`)
   }
 
   return {
-    upsert: (rows, mayStart) => run(mssqlUpsert(target, rows), mayStart),
-    remove: (keys, mayStart) => run(deleteStatement(target, keys), mayStart),
-    columns: async () => columnsOf([]),
+    upsert: async (rows, mayStart) => {
+      await run(mssqlUpsert(target, rows), givenIn(rows), mayStart)
+    },
+    remove: async (keys, mayStart) => {
+      await run(deleteStatement(target, keys), target.upsertKey, mayStart)
+    },
+    columns: async () => {
+      const { recordset } = await run(columnsQuery(target), [], () => true)
+      columns = columnsOf(recordset ?? [])
+      return columns
+    },
     close: release,
   }
+}
+
+/**
+ * All values but bytes are texts, which the server converts to the column's type. It would convert the texts of a column to
+ * numbers as soon as one row has a number. An untyped null is a text, which it does not convert to bytes.
+ */
+function textType(value: SqlValue) {
+  const isLong = typeof value === 'string' && value.length > longestText
+  return mssql.NVarChar(isLong ? mssql.MAX : longestText)
 }
 
 /** Connects on first use, and again after a failure. */

@@ -184,9 +184,7 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
       await run(deleteStatement(target, keys), mayStart)
     },
     columns: async () => {
-      const query = columnsQuery(target)
-      const found = query ? await runQuery(query, () => true) : []
-      return columnsOf(Array.isArray(found) ? found : [])
+      return columnsOf(rowsOf(await runQuery(columnsQuery(target), () => true)))
     },
     close: release,
   }

@@ -94,8 +94,7 @@ export function openPostgres(target: SqlTarget, settings: SqlClientSettings): Sq
       await run(deleteStatement(target, keys), mayStart)
     },
     columns: async () => {
-      const query = columnsQuery(target)
-      return columnsOf(query ? (await run(query, () => true)).rows : [])
+      return columnsOf((await run(columnsQuery(target), () => true)).rows)
     },
     close: release,
   }

@@ -96,7 +96,7 @@ function columnValue(
   const kind = columns.get(name)
   if (kind === 'list' && Array.isArray(value)) return { value }
   if (kind === 'json' && value !== null) return { value: jsonText(value) }
-  const made = toSql(target, value)
+  const made = toSql(target, value, kind === 'text')
   const form = target.binary?.[name]
   if (made === null || (kind !== 'bytes' && form === undefined)) return { value: made }
   if (form === undefined) {
@@ -126,11 +126,16 @@ function isWholeJson(text: string): boolean {
   }
 }
 
-function toSql({ driver }: SqlTarget, value: unknown): SqlValue {
+function toSql({ driver }: SqlTarget, value: unknown, isForText: boolean): SqlValue {
   if (value === undefined || value === null) return null
   if (typeof value === 'object') return JSON.stringify(value)
+  // A driver would send it as a float, which the server writes in its own way.
+  if (typeof value === 'number' && isForText) return String(value)
+  // SQL Server takes one type for a column of several rows, so all rows have texts. It reads no exponent as a decimal.
+  if (typeof value === 'number' && driver === 'mssql') return plainNumber(value)
+  if (typeof value === 'boolean' && driver === 'mssql') return value ? '1' : '0'
   // MySQL and MariaDB refuse the Z of an ISO date; the connection uses UTC.
-  if (driver === 'mysql' && typeof value === 'string' && instant.test(value)) {
+  if (driver === 'mysql' && !isForText && typeof value === 'string' && instant.test(value)) {
     const date = new Date(value)
     if (Number.isNaN(date.getTime())) return value
     // The driver's own date format has only milliseconds.
@@ -140,4 +145,14 @@ function toSql({ driver }: SqlTarget, value: unknown): SqlValue {
     return value
   }
   return String(value)
+}
+
+/** A number without an exponent, unless it is smaller than a decimal can be. */
+function plainNumber(value: number): string {
+  const text = String(value)
+  const [, sign = '', digits = '', exponent] = /^(-?)([\d.]+)e([+-]\d+)$/.exec(text) ?? []
+  if (exponent === undefined) return text
+  if (Number(exponent) > 0) return String(BigInt(value))
+  const zeros = -Number(exponent) - 1
+  return zeros > 100 ? text : `${sign}0.${'0'.repeat(zeros)}${digits.replace('.', '')}`
 }

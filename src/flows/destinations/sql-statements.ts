@@ -15,8 +15,8 @@ export type SqlStatement = { text: string; values: SqlValue[] }
 export type SqlTarget = Pick<SqlDefinition, 'driver' | 'table' | 'upsertKey' | 'binary'>
 type SqlDefinition = Extract<DestinationDefinition, { type: 'sql' }>
 
-/** Columns with types that need converted values. */
-export type SqlColumns = ReadonlyMap<string, 'bytes' | 'list' | 'json'>
+/** Columns with types that need converted values. `text`: numbers and times arrive as they are written. */
+export type SqlColumns = ReadonlyMap<string, 'bytes' | 'list' | 'json' | 'text'>
 
 /** Values by column. `undefined`: the item no longer has the field, so the column gets its default. */
 export type SqlRow = ReadonlyMap<string, SqlValue | undefined>
@@ -135,7 +135,7 @@ function allTypes(table: string): string {
 }
 
 /** The columns that get a value; the same in all given rows. */
-function givenIn([first]: readonly SqlRow[]): string[] {
+export function givenIn([first]: readonly SqlRow[]): string[] {
   return [...(first ?? [])].flatMap(([name, value]) => (value === undefined ? [] : [name]))
 }
 
@@ -397,8 +397,8 @@ function whereKey(target: SqlTarget, key: readonly SqlValue[], values: SqlValue[
   return parts.join(' and ')
 }
 
-/** Reads the columns of type bytes, list or JSON, by `name` and `kind`; undefined when no column needs a conversion. */
-export function columnsQuery({ driver, table }: SqlTarget): SqlStatement | undefined {
+/** Reads the columns whose type needs a conversion, by `name` and `kind`. */
+export function columnsQuery({ driver, table }: SqlTarget): SqlStatement {
   if (driver === 'postgres') {
     return {
       text: `select a.attname as name, case when t.typcategory = 'A' then 'list' when t.typname = 'bytea' then 'bytes' else 'json' end as kind
@@ -408,13 +408,21 @@ export function columnsQuery({ driver, table }: SqlTarget): SqlStatement | undef
       values: [quoteTable({ driver, table })],
     }
   }
-  // SQL Server itself refuses text for a column of bytes.
-  if (driver === 'mssql') return undefined
+  if (driver === 'mssql') {
+    return {
+      text: `select name, case when type_name(system_type_id) in (N'binary', N'varbinary', N'image') then N'bytes' else N'text' end as kind
+        from sys.columns where object_id = object_id(@p0)
+          and type_name(system_type_id) in (N'binary', N'varbinary', N'image', N'char', N'varchar', N'nchar', N'nvarchar', N'text', N'ntext')`,
+      values: [quoteTable({ driver, table })],
+    }
+  }
   const { schema, parts } = mysqlPlace(table)
   return {
-    text: `select column_name as name, case data_type when 'json' then 'json' else 'bytes' end as kind from information_schema.columns
-      where table_schema = ${schema} and table_name = ?
-        and data_type in ('binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob', 'json')`,
+    text: `select column_name as name, case when data_type = 'json' then 'json' when data_type like '%char' or data_type like '%text' then 'text'
+        else 'bytes' end as kind
+      from information_schema.columns where table_schema = ${schema} and table_name = ?
+        and data_type in ('binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob', 'json',
+          'char', 'varchar', 'tinytext', 'text', 'mediumtext', 'longtext')`,
     values: parts,
   }
 }

@@ -44,9 +44,12 @@ type Part = { value: unknown; text: string }
  *
  * It throws CanonicalError for values that JSON or the database cannot store: NaN, Infinity, functions, sparse lists, cycles
  * (depth over 32), broken UTF-16, NUL, class instances and the field name __proto__. It also throws for more than 50,000
- * values or 1 Mi characters.
+ * values or 1 Mi characters, and for an unreadable value of a field that is hashed or that `isUsed`.
  */
-export function createCanonicalizer(rules: HashRules): (record: object) => Canonical {
+export function createCanonicalizer(
+  rules: HashRules,
+  isUsed: (field: string) => boolean = () => false,
+): (record: object) => Canonical {
   const ignored = new Set(rules.ignore)
   const decimals = new Map(Object.entries(rules.decimals))
   const nested = [...ignored, ...decimals.keys()].some((name) => name.includes('.'))
@@ -141,7 +144,8 @@ export function createCanonicalizer(rules: HashRules): (record: object) => Canon
     }
     if (value === null) return nothing
     if (value instanceof UnreadableValue) {
-      return place.ignored ? nothing : refuse(place.path, value.why)
+      const isNeeded = !place.ignored || isUsed(place.path.split('.', 1)[0] as string)
+      return isNeeded ? refuse(place.path, value.why) : nothing
     }
     if (depth > maxDepth) {
       refuse(place.path, { code: 'FIELD_TOO_DEEP', data: { most: maxDepth } })

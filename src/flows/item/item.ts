@@ -3,6 +3,7 @@ import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Flow } from '../definition/schema.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
+import { mayUseField } from '../mapping/used-fields.ts'
 import { type Item, invalidRecordReason, type SourceRow } from '../types.ts'
 import { CanonicalError, createCanonicalizer } from './canonical.ts'
 import { isoText } from './exact-time.ts'
@@ -92,9 +93,11 @@ const maxKeyBytes = 2_400
  * Creates items from records by the flow's rules: canonical form, key, filter and hash. The hash is its form, a colon, and the
  * SHA-256 of the canonical text in base64url.
  */
-export function createItemReader(flow: Pick<Flow, 'item'>): ItemReader {
+export function createItemReader(
+  flow: Pick<Flow, 'item'> & Partial<Pick<Flow, 'destinations'>>,
+): ItemReader {
   const { key, filter } = flow.item
-  const canonical = createCanonicalizer(flow.item.hash)
+  const canonical = createCanonicalizer(flow.item.hash, mayUseField(flow))
   const condition = filter === undefined ? undefined : compileExpression(filter)
 
   const pkOf = (row: SourceRow): string | null => {

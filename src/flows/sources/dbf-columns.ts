@@ -1,5 +1,5 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { SourceError, type SourceRow } from '../types.ts'
+import { SourceError, type SourceRow, UnreadableValue } from '../types.ts'
 import { dateOf } from './file-fixed.ts'
 
 export type DbfColumn = {
@@ -11,8 +11,10 @@ export type DbfColumn = {
   isNullable: boolean
 }
 
-/** Undefined when the encoding of texts is unknown. */
-type DecodeText = (bytes: Buffer) => string | undefined
+/** The result when the encoding of texts is unknown. */
+export const noCodePage = Symbol('no code page')
+/** Undefined when the bytes are not a text of the encoding. */
+type DecodeText = (bytes: Buffer) => string | typeof noCodePage | undefined
 
 const visualFoxPro = new Set([0x30, 0x31, 0x32])
 const memos = new Set(['M', 'G', 'P', 'W'])
@@ -22,7 +24,10 @@ const ofVariableLength = new Set(['V', 'Q'])
 const unixEpochJulianDay = 2_440_588
 const dayMs = 86_400_000
 
-/** Creates the function that reads records. Throws SourceError with the column's name for an unsupported type. */
+/**
+ * Creates the function that reads records. A value that its column's type cannot have is an UnreadableValue. Throws SourceError
+ * with the column's name for an unsupported type.
+ */
 export function dbfReader(
   columns: readonly DbfColumn[],
   skip: ReadonlySet<string>,
@@ -55,13 +60,12 @@ export function dbfReader(
         if (isNull(record, column)) return [column.name, null]
         const bytes = record.subarray(column.offset, column.offset + column.length)
         const value = toValue(bytes)
-        if (value !== undefined) return [column.name, value]
+        if (value !== undefined && value !== noCodePage) return [column.name, value]
         const data = { column: column.name, record: number }
-        throw new SourceError(
-          column.type === 'C'
-            ? { code: 'DBF_NO_CODE_PAGE', data }
-            : { code: 'DBF_NO_VALUE', data: { ...data, type: column.type } },
-        )
+        // Without a code page no other text is readable either.
+        if (value === noCodePage) throw new SourceError({ code: 'DBF_NO_CODE_PAGE', data })
+        const why: Reason = { code: 'DBF_NO_VALUE', data: { ...data, type: column.type } }
+        return [column.name, new UnreadableValue(why)]
       }),
     )
 }
@@ -74,7 +78,10 @@ function valueReader(
 ): (bytes: Buffer) => unknown {
   switch (type) {
     case 'C':
-      return (bytes) => decode(bytes)?.replace(/[ \0]+$/, '')
+      return (bytes) => {
+        const text = decode(bytes)
+        return typeof text === 'string' ? text.replace(/[ \0]+$/, '') : text
+      }
     case 'N':
     case 'F':
       return (bytes) => decimalText(plain(bytes))
@@ -106,7 +113,10 @@ function plain(bytes: Buffer): string {
   return bytes.toString('latin1').replaceAll('\0', ' ').trim()
 }
 
-/** The exact decimal as written; null for an empty field. Stars mean that the number was too long for the column. */
+/**
+ * The exact decimal as written; null for an empty field. Stars mean that the number was too long for the column. An exponent
+ * means the same: FoxPro writes only the first digits of such a number.
+ */
 function decimalText(text: string): string | null | undefined {
   if (text === '') return null
   const [, sign = '', whole = '', fraction] =

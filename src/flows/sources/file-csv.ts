@@ -1,7 +1,8 @@
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
 import type { Reason } from '../../domain/flow-reasons.ts'
-import { SourceError, type SourceRow } from '../types.ts'
+import { SourceError, type SourceRow, UnreadableValue } from '../types.ts'
+import { type Backslash, plainQuotes } from './file-csv-quotes.ts'
 import { maxColumns, maxRecordCharacters } from './record-limits.ts'
 
 /** Options that are absent are those of plain CSV. In a column of `keyFields` a point may be part of a code. */
@@ -15,14 +16,19 @@ export type CsvForm = {
   quotes?: 'strict' | 'loose' | 'none'
   trailingDelimiter?: boolean
   keyFields: readonly string[]
+  /** The text once more, to find out what a backslash means. Without it a backslash is a letter. */
+  again?: () => AsyncIterable<string>
+  backslash?: Backslash
 }
 
 /**
- * The records of a CSV file (RFC 4180) with a header or with the given column names. All values are texts.
+ * The records of a CSV file (RFC 4180) with a header or with the given column names. All values are texts, or null for `\N`.
  *
  * - LF, CRLF and CR may be mixed. Empty lines are ignored.
  * - A first line `sep=;`, as Excel writes it, sets the delimiter.
  * - Empty values at the end of a line may be missing or surplus.
+ * - `="00042"`, Excel's formula for a text, is 00042.
+ * - A backslash within quotes escapes the next character, as MySQL writes it, where only this gives whole records.
  *
  * Throws SourceError for an unnamed or duplicate header column, an invalid record, an unterminated short last line and
  * unbalanced quotes. A record is invalid with too many values or without its key. Such a file is truncated or has another
@@ -57,11 +63,11 @@ export async function* csvRecords(
     max_record_size: maxRecordCharacters,
   })
   let names: string[] | undefined
-  let values: ((cell: string) => string)[] = []
+  let values: CellReader[] = []
   // A copy of an object with all columns also accepts a column named __proto__. It costs a third of fromEntries.
   let blank: SourceRow = {}
   const setNames = (given: readonly string[]) => {
-    names = checkHeader(given)
+    names = checkHeader(given.map(withoutFormula))
     values = names.map((name) => cellReader(name, decimalComma, keyFields))
     blank = Object.fromEntries(names.map((name) => [name, '']))
     return names
@@ -78,8 +84,11 @@ export async function* csvRecords(
     return name === undefined ? undefined : JSON.stringify(name.slice(0, 128))
   }
   const lines = withoutLongLines(watched(), delimiter, columnAt)
+  const meaning = async () => form.backslash ?? (await meaningOfBackslash(form))
+  const plain =
+    quotes === undefined || quotes === 'strict' ? plainQuotes(lines, delimiter, meaning) : lines
   // The loop below receives the parser's end or error.
-  pipeline(Readable.from(lines), parser, () => undefined)
+  pipeline(Readable.from(plain), parser, () => undefined)
   try {
     for await (const { record, info } of parser as AsyncIterable<CsvLine>) {
       const line = info.lines + skipLines
@@ -97,7 +106,7 @@ export async function* csvRecords(
       const row = { ...blank }
       for (let index = 0; index < Math.min(names.length, cells.length); index += 1) {
         const cell = cells[index] as string
-        row[names[index] as string] = values[index]?.(cell) ?? cell
+        row[names[index] as string] = (values[index] as CellReader)(cell, line)
       }
       // The last line of a file may be truncated.
       if (isShort) short = { row, line }
@@ -112,6 +121,29 @@ export async function* csvRecords(
     parser.destroy()
   }
   if (!names) throw new SourceError({ code: 'EMPTY_WITHOUT_HEADER' })
+}
+
+/**
+ * Reads the text once more by each meaning. Both may give whole records, as for `"C:\\dir"`. Then a null of MySQL decides for
+ * its escapes, and otherwise a backslash is a letter.
+ */
+async function meaningOfBackslash({ again, ...form }: CsvForm): Promise<Backslash> {
+  if (!again) return 'letter'
+  const nulls = async (backslash: Backslash): Promise<number | undefined> => {
+    let found = 0
+    try {
+      for await (const row of csvRecords(again(), { ...form, backslash })) {
+        if (Object.values(row).includes(null)) found += 1
+      }
+      return found
+    } catch (error) {
+      if (error instanceof SourceError) return undefined
+      throw error
+    }
+  }
+  if ((await nulls('letter')) === 0) return 'letter'
+  const isWhole = (await nulls('escape')) !== undefined
+  return isWhole ? 'escape' : 'letter'
 }
 
 /** A line may omit empty values at its end, but not its key. */
@@ -172,25 +204,64 @@ function checkHeader(cells: readonly string[]): string[] {
   return [...names]
 }
 
+const backslashCode = 0x5c
+const equalsCode = 0x3d
+/** `line` is for messages. */
+type CellReader = (cell: string, line: number) => string | null | UnreadableValue
+
 function cellReader(
   name: string,
   decimalComma: CsvForm['decimalComma'],
   keyFields: readonly string[],
-): (cell: string) => string {
-  if (typeof decimalComma !== 'boolean') return decimalComma.includes(name) ? withPoint : asItIs
+): CellReader {
+  const read = numberReader(name, decimalComma, keyFields)
+  return (cell, line) => {
+    const first = cell.charCodeAt(0)
+    if (first === backslashCode && cell === '\\N') return null
+    return read(first === equalsCode ? withoutFormula(cell) : cell, line)
+  }
+}
+
+/** The text of a formula such as `="00042"`. Other cells, which include other formulas, stay as they are. */
+function withoutFormula(cell: string): string {
+  const [, text] = /^="((?:[^"]|"")*)"$/.exec(cell) ?? []
+  return text?.replaceAll('""', '"') ?? cell
+}
+
+function numberReader(
+  name: string,
+  decimalComma: CsvForm['decimalComma'],
+  keyFields: readonly string[],
+): CellReader {
+  if (typeof decimalComma !== 'boolean') {
+    return decimalComma.includes(name) ? (cell, line) => numberIn(cell, name, line) : asItIs
+  }
   if (!decimalComma) return asItIs
-  return keyFields.includes(name) ? (cell) => withPoint(cell, commaNumber) : withPoint
+  return keyFields.includes(name)
+    ? (cell) => withPoint(cell, commaNumber) ?? cell
+    : (cell) => withPoint(cell, commaOrGroups) ?? cell
+}
+
+/** A column named in `decimalComma` has numbers only. */
+function numberIn(cell: string, name: string, line: number): string | UnreadableValue {
+  if (cell.trim() === '') return cell
+  const data = { column: JSON.stringify(name), line, type: 'decimalComma' }
+  return withPoint(cell, numberOrGroups) ?? new UnreadableValue({ code: 'FIXED_NO_NUMBER', data })
 }
 
 const asItIs = (cell: string) => cell
 // A group of thousands never starts with a lone zero: 0.500 means one half.
 const commaNumber = /^[+-]?(?:\d+|(?!0\.)\d{1,3}(?:\.\d{3})+),\d+$/
+const numberOrGroups = /^[+-]?(?:\d+|(?!0\.)\d{1,3}(?:\.\d{3})+)(?:,\d+)?$/
 const commaOrGroups = /^[+-]?(?:\d+,\d+|(?!0\.)\d{1,3}(?:\.\d{3})+(?:,\d+)?)$/
 
-/** Converts "1.234,50" to "1234.50", and "1.234" (one thousand two hundred thirty-four with a decimal comma) to "1234". */
-function withPoint(cell: string, form = commaOrGroups): string {
+/**
+ * Converts "1.234,50" to "1234.50", and "1.234" (one thousand two hundred thirty-four with a decimal comma) to "1234". Undefined
+ * for another form.
+ */
+function withPoint(cell: string, form: RegExp): string | undefined {
   const text = cell.trim()
-  return form.test(text) ? text.replaceAll('.', '').replace(',', '.') : cell
+  return form.test(text) ? text.replaceAll('.', '').replace(',', '.') : undefined
 }
 
 /** csv-parse's own message, which quotes at most one character. `lines` and `index` are the parser's position. */

@@ -1,7 +1,7 @@
 import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import { SourceError, type SourceRow } from '../types.ts'
-import { type DbfColumn, dbfReader } from './dbf-columns.ts'
-import { createDecoder, type FileEncoding } from './file-encoding.ts'
+import { type DbfColumn, dbfReader, noCodePage } from './dbf-columns.ts'
+import { decodedText, type FileEncoding } from './file-encoding.ts'
 import type { OpenFile } from './file-store.ts'
 
 type DbfOptions = { encoding?: FileEncoding | undefined; skip?: readonly string[] | undefined }
@@ -44,8 +44,8 @@ const codePages: Readonly<Record<number, FileEncoding>> = {
  * The records of a DBF file (dBase III to Visual FoxPro) that are not deleted. Texts lose trailing blanks, numbers are exact
  * text, dates are `2026-01-31`, logicals are true, false or null.
  *
- * Throws SourceError for a file shorter than its header says, and with record and column for an invalid value. Memos are in
- * another file: a memo column is an error unless it is skipped.
+ * An invalid value, such as the stars of a number that was too long, is an UnreadableValue. Throws SourceError for a file
+ * shorter than its header says. Memos are in another file: a memo column is an error unless it is skipped.
  *
  * The package dbffile (1.13) does not fit: it rounds long numbers, ignores the code page and null flags, accepts truncated or
  * damaged files, and needs a path.
@@ -58,11 +58,9 @@ export async function* dbfRecords(
   const header = await readHeader(file, size)
   const { recordBytes, records, headerBytes, columns } = header
   const chosen = encoding ?? codePages[header.languageDriver]
-  const decode = (bytes: Buffer): string | undefined => {
+  const decode = (bytes: Buffer) => {
     if (bytes.every((byte) => byte < 0x80)) return bytes.toString('latin1')
-    if (chosen === undefined) return undefined
-    const decoder = createDecoder(chosen)
-    return decoder(bytes) + decoder()
+    return chosen === undefined ? noCodePage : decodedText(bytes, chosen)
   }
   const unknown = skip.find((name) => !columns.some((column) => column.name === name))
   if (unknown !== undefined) {

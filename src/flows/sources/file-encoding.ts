@@ -45,6 +45,17 @@ export function createDecoder(encoding: FileEncoding): Decode {
   }
 }
 
+/** The text of bytes that are complete; undefined when they are not a text of the encoding. */
+export function decodedText(bytes: Buffer, encoding: FileEncoding): string | undefined {
+  const decode = createDecoder(encoding)
+  try {
+    return decode(bytes) + decode()
+  } catch (error) {
+    if (error instanceof SourceError) return undefined
+    throw error
+  }
+}
+
 /** The parser processes one chunk without a pause. */
 const chunkBytes = 16 * 1024
 /** Byte order marks. They take precedence over the encoding in the definition. */

@@ -1,13 +1,13 @@
 import type { Flow } from '../definition/schema.ts'
-import { SourceError, type SourceRow } from '../types.ts'
+import { SourceError, type SourceRow, UnreadableValue } from '../types.ts'
 import { linesOf } from './file-lines.ts'
 
 type Fixed = NonNullable<Extract<Flow['source'], { type: 'file' }>['fixed']>
 type Column = Fixed['columns'][number]
 
 /**
- * The records of a file with fixed-width columns, one record per line. Empty lines are ignored. Numbers are exact text. Throws
- * SourceError with line and column for a line that is too short and for an invalid value.
+ * The records of a file with fixed-width columns, one record per line. Empty lines are ignored. Numbers are exact text. A value
+ * that its column's type cannot have is an UnreadableValue. Throws SourceError with the line for one that is too short.
  */
 export async function* fixedRecords(
   text: AsyncIterable<string>,
@@ -27,7 +27,7 @@ export async function* fixedRecords(
   }
 }
 
-function valueIn(line: string, column: Column, number: number): string | null {
+function valueIn(line: string, column: Column, number: number): string | null | UnreadableValue {
   const { name, start, length, type } = column
   const text = line.slice(start - 1, start - 1 + length).trim()
   if (type === 'text') return text
@@ -35,7 +35,7 @@ function valueIn(line: string, column: Column, number: number): string | null {
   const value = type === 'date' ? dateOf(text, column.form) : numberOf(text, column)
   if (value !== undefined) return value
   const data = { column: JSON.stringify(name), line: number, type }
-  throw new SourceError({ code: misfits[type], data })
+  return new UnreadableValue({ code: misfits[type], data })
 }
 
 const misfits = {

@@ -67,8 +67,8 @@ function parsed(
 ): AsyncGenerator<SourceRow> {
   switch (format) {
     case 'csv': {
-      const text = trimmedText(textOf(file, size, csv.encoding), csv.skipLines ?? 0)
-      return csvRecords(text, { ...csv, keyFields })
+      const again = () => trimmedText(textOf(file, size, csv.encoding), csv.skipLines ?? 0)
+      return csvRecords(again(), { ...csv, keyFields, again })
     }
     case 'fixed': {
       if (!fixed) throw new SourceError({ code: 'NEEDS_FIXED_COLUMNS' })

@@ -233,14 +233,20 @@ export function openHttpSource(
       const isItem = (row: SourceRow) => hasKey(row, keyFields, key, readKey)
       if (!item) return await matching(scan({ since: null, signal: callerSignal }), isItem)
       const signal = AbortSignal.any([callerSignal, closing.signal])
-      try {
-        const values = { pk: joinKey(key) }
+      const readAs = async (values: { pk: string }) => {
         const asked = request(item, fillAddress(item.url.reveal(), values, staysBelow), values)
         const items = item.items ?? (definition.xml && definition.items)
         const answer = await readAnswer(client, asked, form(items), isAbsent, signal)
         if (!answer) return []
         const rows = answer.rows ?? itemRecords(valueAt(answer.document, items), items)
         return rows.filter(isItem)
+      }
+      try {
+        const pk = joinKey(key)
+        const rows = await readAs({ pk })
+        // The key of an item is in NFC; the source may have it in NFD.
+        const other = pk.normalize('NFD')
+        return rows.length > 0 || other === pk ? rows : await readAs({ pk: other })
       } catch (error) {
         throw failure(error, { method: methodOf(item), address: item.url.template }, signal)
       }

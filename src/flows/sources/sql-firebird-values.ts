@@ -1,6 +1,6 @@
 import type { WallClock } from '../../domain/time-zone.ts'
 import { ExactTime } from '../item/exact-time.ts'
-import { SourceError } from '../types.ts'
+import { SourceError, UnreadableValue } from '../types.ts'
 import { createDecoder, type Decode, type FileEncoding } from './file-encoding.ts'
 import { shortestFloat } from './sql-rows.ts'
 
@@ -106,7 +106,7 @@ function takerOf({ type, subType, length }: FirebirdColumn) {
 
 /**
  * Converts a value like the other databases do: exact numbers as text (32-bit integers as numbers), times by the clock (UTC
- * without one), CHAR texts without padding. Throws SourceError for invalid characters.
+ * without one), CHAR texts without padding. Invalid characters are an UnreadableValue.
  */
 export function firebirdValue(
   value: unknown,
@@ -117,7 +117,7 @@ export function firebirdValue(
   const text = (bytes: Buffer) => textIn(bytes, alias)
   switch (type) {
     case types.text:
-      return subType === octets ? value : text(value as Buffer).replace(/ +$/, '')
+      return subType === octets ? value : withoutPadding(text(value as Buffer))
     case types.varying:
       return subType === octets ? value : text(value as Buffer)
     case types.blob:
@@ -148,17 +148,24 @@ export function firebirdValue(
   }
 }
 
-/** Decodes the text of a column's value. Throws SourceError for invalid characters. */
-export type FirebirdText = (bytes: Buffer, column: string) => string
+/** Decodes the text of a column's value. */
+export type FirebirdText = (bytes: Buffer, column: string) => string | UnreadableValue
+
+function withoutPadding(text: string | UnreadableValue): string | UnreadableValue {
+  return typeof text === 'string' ? text.replace(/ +$/, '') : text
+}
 
 /** Created once per read: a decoder costs more than the text it decodes. */
 export function firebirdText(charset: string): FirebirdText {
-  const decode: Decode = createDecoder(firebirdCharsets[charset] ?? 'utf8')
+  const encoding = firebirdCharsets[charset] ?? 'utf8'
+  let decode: Decode = createDecoder(encoding)
   return (bytes, column) => {
     try {
       return decode(bytes) + decode()
     } catch {
-      throw new SourceError({ code: 'COLUMN_BYTES_NO_TEXT', data: { column, charset } })
+      // The decoder keeps what it could not read.
+      decode = createDecoder(encoding)
+      return new UnreadableValue({ code: 'COLUMN_BYTES_NO_TEXT', data: { column, charset } })
     }
   }
 }

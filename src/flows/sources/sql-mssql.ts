@@ -3,9 +3,9 @@ import mssql from 'mssql'
 import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
 import { ExactTime, isoText } from '../item/exact-time.ts'
 import { mssqlConfig } from '../net/mssql-connection.ts'
-import { SourceError, type SourceRow } from '../types.ts'
+import { type SourceRow, UnreadableValue } from '../types.ts'
 import { inBatches } from './record-batches.ts'
-import { type SqlRead, withRecordTimeout } from './sql-driver.ts'
+import { ImpossibleValueError, type SqlRead, withRecordTimeout } from './sql-driver.ts'
 import { DatabaseTimeoutError, maxRowsAhead, rowMaker, shortestFloat } from './sql-rows.ts'
 
 const closeTimeoutMs = 1_000
@@ -60,6 +60,8 @@ export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
     }
     yield* inBatches<unknown[]>(withRecordTimeout(records, timeoutMs, onTimeout), fetchSize, make)
     cancel = () => undefined
+  } catch (error) {
+    throw asImpossibleValue(error, statement.values)
   } finally {
     signal.removeEventListener('abort', onAbort)
     cancel(undefined)
@@ -67,6 +69,21 @@ export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
       for (const drop of drops) drop()
     })
   }
+}
+
+/** Errors about a value whose message names it: it is no number of the type, or too large. */
+const namesValue = new Set<unknown>([245, 248])
+/** Errors about an nvarchar, a UUID and a date that do not name the value. Parameters are nvarchar. */
+const hidesValue = new Set<unknown>([8114, 8169, 241])
+
+function asImpossibleValue(error: unknown, values: readonly string[]): unknown {
+  if (!(error instanceof Error) || !('number' in error)) return error
+  const { number, message } = error
+  const isOfParameter = namesValue.has(number)
+    ? values.some((value) => message.includes(`nvarchar value '${value}'`))
+    : hidesValue.has(number) && (number !== 8114 || message.includes('data type nvarchar to'))
+  if (!isOfParameter) return error
+  return new ImpossibleValueError({ code: 'IMPOSSIBLE_VALUE' }, { cause: error })
 }
 
 /** An orderly close: the server must confirm a cancel. The connection is dropped when it does not. */
@@ -96,12 +113,14 @@ function readingConfig(url: string, timeoutMs: number): mssql.config {
   }
 }
 
+const ofCodePage = new Set<unknown>([mssql.VarChar, mssql.Char, mssql.Text])
+
 /** A column as tedious describes it. `type` is one of mssql's type functions. */
 export type MssqlColumn = { name: string; type: unknown; scale?: number | undefined }
 
 /**
  * Converts a SQL Server value to the form that the other databases give. tedious converts decimal and money to a JavaScript
- * number. It becomes exact text again; when digits were lost, the read fails, because the amount is unknown.
+ * number. It becomes exact text again, or an UnreadableValue when digits were lost.
  *
  * Dates and times without the other part become text. Times without an offset are read by `clock`, or as UTC.
  */
@@ -125,6 +144,10 @@ export function mssqlValue(
         return value
     }
   }
+  // The driver replaces what the code page lacks. No code page has this character.
+  if (typeof value === 'string' && ofCodePage.has(column.type) && value.includes('\ufffd')) {
+    return new UnreadableValue({ code: 'COLUMN_NO_CHARACTERS', data: { column: column.name } })
+  }
   if (value instanceof Date) {
     if (column.type === mssql.Date) return value.toISOString().slice(0, 10)
     const fraction = fractionOf(value)
@@ -143,9 +166,9 @@ function fractionOf(value: Date): string {
   return String(ms).padStart(3, '0') + String(rest).padStart(4, '0')
 }
 
-function exactDecimal(value: number, scale: number, column: string): string {
+function exactDecimal(value: number, scale: number, column: string): string | UnreadableValue {
   if (Math.abs(value) * 10 ** scale >= Number.MAX_SAFE_INTEGER) {
-    throw new SourceError({ code: 'NUMBER_TOO_EXACT', data: { column } })
+    return new UnreadableValue({ code: 'NUMBER_TOO_EXACT', data: { column } })
   }
   return value.toFixed(scale)
 }

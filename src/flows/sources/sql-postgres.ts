@@ -1,5 +1,11 @@
 import { Socket } from 'node:net'
-import { Client, types as pgTypes, type QueryArrayResult } from 'pg'
+import {
+  Client,
+  type FieldDef,
+  types as pgTypes,
+  type QueryArrayResult,
+  type QueryResult,
+} from 'pg'
 import { checkConnectionFiles } from '../../db/connection-files.ts'
 import { type WallClock, wallClockOf } from '../../domain/time-zone.ts'
 import { ExactTime } from '../item/exact-time.ts'
@@ -7,6 +13,7 @@ import { postgresConnection, refuseOwnDatabase } from '../net/postgres-connectio
 import type { SourceRow } from '../types.ts'
 import { inBatches } from './record-batches.ts'
 import { codeOf } from './source-failures.ts'
+import { charsetOf, decodedRow, encodedValue, queryOfBytes } from './sql-ascii.ts'
 import { ImpossibleValueError, type SqlRead } from './sql-driver.ts'
 import { maxRowsAhead, parseJsonColumn, rowMaker, shortestFloat, timeOf } from './sql-rows.ts'
 
@@ -27,6 +34,8 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
   checkConnectionFiles(read.url)
   const socket = new Socket()
   const otherLists = new Set<number>()
+  const getTypeParser = parserFor(timeZone, otherLists)
+  const charset = charsetOf(read.url)
   const client = new Client({
     ...postgresConnection(read.url),
     stream: () => socket,
@@ -34,7 +43,7 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
     connectionTimeoutMillis: timeoutMs,
     query_timeout: timeoutMs + graceMs,
     keepAlive: true,
-    types: { getTypeParser: parserFor(timeZone, otherLists) },
+    types: { getTypeParser },
   })
   // The pending query receives the same error.
   client.on('error', () => undefined)
@@ -44,27 +53,40 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
     await client.connect()
     const readRows = async (text: string) => (await client.query(text)).rows
     await refuseOwnDatabase(readRows, read.ownDatabase)
-    await client.query(
+    const settings: unknown = await client.query(
       `begin read only;
        set local statement_timeout = ${Math.ceil(timeoutMs)};
        set local time zone '${(timeZone ?? 'UTC').replaceAll("'", "''")}';
        set local datestyle to iso;
-       set local extra_float_digits to 3`,
+       set local extra_float_digits to 3;
+       show server_encoding`,
     )
-    await client
-      .query({
-        text: `declare tillbridge no scroll cursor for ${statement.text}`,
-        values: statement.values,
-        ...oneStatement,
-      })
-      .catch(asImpossibleValue)
-    for (const oid of await listsAmong(client)) otherLists.add(oid)
+    const isAscii = (settings as QueryResult[]).at(-1)?.rows[0]?.server_encoding === 'SQL_ASCII'
+    if (isAscii) await client.query(`set local client_encoding to 'SQL_ASCII'`)
+    const values = statement.values.map((value) => (isAscii ? encodedValue(value, charset) : value))
+    const declare = (query: string) =>
+      client
+        .query({
+          text: `declare tillbridge no scroll cursor for ${query}`,
+          values,
+          ...oneStatement,
+        })
+        .catch(asImpossibleValue)
+    await declare(statement.text)
+    const columns = await columnsOf(client)
+    for (const oid of await listsAmong(client, columns)) otherLists.add(oid)
+    if (isAscii) {
+      await client.query('close tillbridge')
+      await declare(queryOfBytes(statement.text, columns))
+    }
+    const parse = (type: number, text: string): unknown => getTypeParser(type, 'text')(text)
     let toRow: ((values: readonly unknown[]) => SourceRow) | undefined
     const answers = portions(client, socket, Math.min(fetchSize, maxPortionRows))
     async function* records() {
-      for await (const { fields, rows } of answers) {
-        toRow ??= rowMaker(fields.map(({ name }) => name))
-        for (const row of rows) yield toRow(row)
+      for await (const { rows } of answers) {
+        toRow ??= rowMaker(columns.map(({ name }) => name))
+        for (const row of rows)
+          yield toRow(isAscii ? decodedRow(row, columns, charset, parse) : row)
       }
     }
     yield* inBatches(records(), fetchSize, (row) => row)
@@ -78,9 +100,12 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
   }
 }
 
+async function columnsOf(client: Client): Promise<FieldDef[]> {
+  return (await client.query({ text: 'fetch 0 from tillbridge', ...oneStatement })).fields
+}
+
 /** Types of array columns that the driver does not support: arrays of enums, ranges or bits. */
-async function listsAmong(client: Client): Promise<number[]> {
-  const { fields } = await client.query({ text: 'fetch 0 from tillbridge', ...oneStatement })
+async function listsAmong(client: Client, fields: readonly FieldDef[]): Promise<number[]> {
   const types = fields.map(({ dataTypeID }) => dataTypeID).filter((oid) => !isKnown(oid))
   if (types.length === 0) return []
   const { rows } = await client.query<{ oid: number }>({
@@ -118,8 +143,8 @@ async function* portions(
 /** The extended protocol allows one statement, so a query cannot end the read-only transaction and continue. */
 const oneStatement: object = { queryMode: 'extended' }
 
-// SQLSTATE: invalid text representation, out of range, two of date and time, a character that the encoding lacks.
-const impossibleValues = new Set(['22P02', '22003', '22007', '22008', '22021'])
+// SQLSTATE: invalid text or bytes, out of range, two of date and time, a character that the encoding lacks.
+const impossibleValues = new Set(['22P02', '22P03', '22003', '22007', '22008', '22021'])
 
 /** Declaring a cursor reads no record, so such an error concerns a parameter. */
 function asImpossibleValue(error: unknown): never {

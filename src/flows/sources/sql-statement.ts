@@ -35,20 +35,29 @@ export function bindParameters(
   return { text: text.join(''), values }
 }
 
-/** The query for the records of one item, derived from the query for all; undefined when that is impossible. */
+/**
+ * The query for the records of one item, derived from the query for all; undefined when that is impossible. `formsOf` gives the
+ * parameters whose values a key field may have.
+ */
 export function itemPieces(
   query: string,
   dialect: SqlDialect,
   keyFields: readonly string[],
+  formsOf = (index: number): readonly string[] => [`key_${index + 1}`],
 ): SqlPiece[] | undefined {
   const pieces = withoutTail(scanSql(query, dialect))
   // SQL Server does not allow a common table expression in a derived table.
   if (dialect === 'mssql' && /^\s*with\b/i.test(codeOf(pieces))) return undefined
   const inner = dialect === 'mssql' ? orderAllowed(pieces) : pieces
-  const conditions = keyFields.flatMap((field, index): SqlPiece[] => [
-    { kind: 'code', text: `${index === 0 ? '' : ' and '}q.${quoteName(field, dialect)} = ` },
-    { kind: 'parameter', text: `key_${index + 1}` },
-  ])
+  const conditions = keyFields.flatMap((field, index): SqlPiece[] => {
+    const column = `${index === 0 ? '' : ' and '}q.${quoteName(field, dialect)}`
+    const forms = formsOf(index).flatMap((text, place): SqlPiece[] => [
+      ...(place === 0 ? [] : [{ kind: 'code', text: ', ' } as const]),
+      { kind: 'parameter', text },
+    ])
+    if (forms.length === 1) return [{ kind: 'code', text: `${column} = ` }, ...forms]
+    return [{ kind: 'code', text: `${column} in (` }, ...forms, { kind: 'code', text: ')' }]
+  })
   return [
     { kind: 'code', text: 'select * from (\n' },
     ...inner,
@@ -56,6 +65,21 @@ export function itemPieces(
     { kind: 'code', text: '\n) q where ' },
     ...conditions,
   ]
+}
+
+/** A key column of more blanks at the end is not expected; each number of them is one value of the query. */
+const mostBlanks = 64
+
+/**
+ * The forms in which a database may have a key: an item's key is in NFC, without blanks at the end. SQL Server and Firebird
+ * ignore these blanks themselves.
+ */
+export function keyForms(value: string, dialect: SqlDialect): string[] {
+  const texts = [...new Set([value, value.normalize('NFD')])]
+  if (dialect === 'mssql' || dialect === 'firebird') return texts
+  return texts.flatMap((text) =>
+    Array.from({ length: mostBlanks + 1 }, (_, count) => text + ' '.repeat(count)),
+  )
 }
 
 /** Removes blanks, comments and semicolons at the end of a statement. */
@@ -113,12 +137,13 @@ const zonedTime = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(?:Z|[+-]\d
  * - Only milliseconds: SQL Server's datetime accepts no more digits.
  * - With a clock, PostgreSQL's session uses the clock's zone, which suits columns with and without a zone.
  * - The other databases do not report the column's type. The earlier of both possible times misses no record.
+ * - A time that the clock shows twice begins before both: a change in the second of these hours may have an earlier time.
  */
 function timeFor(dialect: SqlDialect, cursor: string, clock: WallClock | undefined): string {
   const parts = zonedTime.exec(cursor)
   if (!parts || (dialect === 'postgres' && !clock)) return cursor
   const instant = new Date(cursor)
-  const wall = clock?.toWall(instant) ?? instant
+  const wall = clock?.beforeRepeated(clock.toWall(instant)) ?? instant
   if (dialect === 'postgres') {
     return wall.toISOString().slice(0, -'.000Z'.length) + (parts[2] ?? '')
   }

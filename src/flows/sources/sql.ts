@@ -14,6 +14,7 @@ import { readPostgres } from './sql-postgres.ts'
 import {
   bindParameters,
   itemPieces,
+  keyForms,
   type SqlParameters,
   type SqlStatement,
   withoutTail,
@@ -102,6 +103,20 @@ export function openSqlSource(
       release?.()
     }
   }
+  /** The query for records whose key has another form than that of the item. */
+  const otherForms = (key: readonly string[]): SqlStatement | undefined => {
+    const forms = key.map((value) => keyForms(value, driver))
+    if (forms.every(({ length }) => length === 1)) return undefined
+    const names = forms.map((texts, index) => texts.map((_, at) => `tillbridge_${index}_${at}`))
+    const values = names.flatMap((list, index) =>
+      list.map((name, at): [string, string] => [name, forms[index]?.[at] ?? '']),
+    )
+    const pieces = itemPieces(definition.query, driver, keyFields, (index) => names[index] ?? [])
+    const known = parameters(null, key)
+    const all = { ...known, own: { ...own, ...Object.fromEntries(values) } }
+    return pieces && bindParameters(pieces, driver, all)
+  }
+
   const scan: Source['scan'] = ({ since, signal }) =>
     run(since === null ? fullScan : bindParameters(query, driver, parameters(since)), signal)
 
@@ -114,7 +129,10 @@ export function openSqlSource(
       const statement = bindParameters(itemQuery, driver, parameters(null, key))
       try {
         const found = await matching(run(statement, signal), isItem)
-        return found.length === 0 && mayMiss ? await readAll() : found
+        if (found.length > 0) return found
+        if (mayMiss) return await readAll()
+        const other = otherForms(key)
+        return other ? await matching(run(other, signal), isItem) : []
       } catch (error) {
         // No record can have a key that does not fit its column. With own parameters, another value may be the wrong one.
         if (error instanceof ImpossibleValueError && !usesOwn) return []

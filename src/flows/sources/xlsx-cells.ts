@@ -10,6 +10,7 @@ export type XlsxCell = {
   hasFormula: boolean
 }
 
+type Place = { cell: string; sheet: string }
 type NumberKind = { hasDate: boolean; hasTime: boolean }
 
 const dayMs = 86_400_000
@@ -19,8 +20,8 @@ const builtinTimes = new Set([18, 19, 20, 21, 32, 33, 45, 47])
 const builtinBoth = 22
 
 /**
- * Creates the function that reads a cell's value: null for an empty cell, UnreadableValue for an error such as #N/A or a
- * formula without a stored value. It throws SourceError with the place for an invalid cell.
+ * Creates the function that reads a cell's value: null for an empty cell, UnreadableValue for an error such as #N/A, a
+ * formula without a stored value, and for a number or date that is none. It throws SourceError for a damaged workbook.
  */
 export function createXlsxCells({
   shared,
@@ -35,11 +36,11 @@ export function createXlsxCells({
 }): (cell: XlsxCell) => unknown {
   const kinds = formats.map(kindOf)
   return ({ place, type, style, text, hasFormula }) => {
+    const inSheet = { cell: place, sheet: JSON.stringify(sheet) }
     if (text === undefined || (text === '' && type !== 'str')) {
       // Some programs write an empty value for an uncalculated formula. An empty text has a text type.
       if (!hasFormula) return null
-      const data = { cell: place, sheet: JSON.stringify(sheet) }
-      return new UnreadableValue({ code: 'CELL_NOT_COMPUTED', data })
+      return new UnreadableValue({ code: 'CELL_NOT_COMPUTED', data: inSheet })
     }
     switch (type) {
       case 's': {
@@ -59,12 +60,12 @@ export function createXlsxCells({
       case 'e':
         return new UnreadableValue({
           code: 'CELL_ERROR',
-          data: { error: text.slice(0, 20), cell: place, sheet: JSON.stringify(sheet) },
+          data: { error: text.slice(0, 20), ...inSheet },
         })
       case 'n':
-        return numberValue(text, place, kinds[style], is1904)
+        return numberValue(text, inSheet, kinds[style], is1904)
       default:
-        throw new SourceError({ code: 'CELL_TYPE_UNKNOWN', data: { cell: place } })
+        return new UnreadableValue({ code: 'CELL_TYPE_UNKNOWN', data: inSheet })
     }
   }
 }
@@ -94,28 +95,35 @@ export function columnName(number: number): string {
 /** Numbers are doubles with 17 digits: 19.989999999999998 was typed as 19.99. */
 function numberValue(
   text: string,
-  place: string,
+  inSheet: Place,
   kind: NumberKind | undefined,
   is1904: boolean,
 ): unknown {
   const value = Number(text)
   if (!Number.isFinite(value)) {
-    throw new SourceError({ code: 'CELL_NO_NUMBER', data: { cell: place } })
+    return new UnreadableValue({ code: 'CELL_NO_NUMBER', data: inSheet })
   }
-  if (kind?.hasDate || kind?.hasTime) return timeText(value, place, kind, is1904)
+  if (kind?.hasDate || kind?.hasTime) return timeText(value, inSheet, kind, is1904)
   const isExact = Number.isSafeInteger(value) || !/^-?\d{1,1000}$/.test(text)
   return isExact ? value : BigInt(text)
 }
 
-function timeText(serial: number, place: string, kind: NumberKind, is1904: boolean): string {
+/** A cell with the format of a date may hold any number, such as an EAN; spreadsheet programs then show `####`. */
+function timeText(
+  serial: number,
+  inSheet: Place,
+  kind: NumberKind,
+  is1904: boolean,
+): string | UnreadableValue {
+  const data = { value: serial, ...inSheet }
   const ms = Math.round(serial * dayMs)
-  if (ms < 0) throw new SourceError({ code: 'CELL_DATE_TOO_EARLY', data: { cell: place } })
+  if (ms < 0) return new UnreadableValue({ code: 'CELL_DATE_TOO_EARLY', data })
   const start = is1904 ? Date.UTC(1904, 0, 1) : Date.UTC(1899, 11, 30)
   // Day 60 is 29 February 1900, a date that exists only in Lotus 1-2-3's calendar.
   const isEarly = !is1904 && ms < 60 * dayMs
   const date = new Date(start + ms + (isEarly ? dayMs : 0))
   if (Number.isNaN(date.getTime()) || date.getUTCFullYear() > 9_999) {
-    throw new SourceError({ code: 'CELL_DATE_TOO_LATE', data: { cell: place } })
+    return new UnreadableValue({ code: 'CELL_DATE_TOO_LATE', data })
   }
   const iso = date.toISOString().replace(/(?:\.000)?Z$/, '')
   const hasTime = kind.hasTime || ms % dayMs !== 0
