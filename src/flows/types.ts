@@ -139,6 +139,8 @@ export type DeliveryResult =
        * is checked again after this many milliseconds.
        */
       blockedMs?: number
+      /** What answered is not the API of this destination. No attempt is counted while it answers no other item either. */
+      isForeign?: boolean
       /** Values to remember for the next attempt. */
       remember?: Remembered
       /** Delete the remembered values. */

@@ -92,6 +92,13 @@ export const deliveryReasons = {
     en: 'HTTP {status}[ to {to}][ {said}] (redirects are not followed)',
     es: 'HTTP {status}[ hacia {to}][ {said}] (no se siguen los redireccionamientos)',
   },
+  FOREIGN_ANSWER: {
+    en: 'HTTP {status}[ to {to}] {what}: it is not an answer of this API',
+    es: 'HTTP {status}[ hacia {to}] {what}: no es una respuesta de esta API',
+  },
+  BODY_IS_PAGE: { en: 'with an HTML page', es: 'con una página HTML' },
+  BODY_IS_EMPTY: { en: 'without a body', es: 'sin contenido' },
+  BODY_NO_OBJECT: { en: 'without a JSON object', es: 'sin un objeto JSON' },
   GONE: {
     en: 'HTTP {status}: the receiver no longer has it; the flow creates it again',
     es: 'HTTP {status}: el receptor ya no lo tiene; se crea de nuevo',

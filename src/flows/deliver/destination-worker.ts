@@ -30,6 +30,7 @@ import { requeueAfterLostLease } from './retry-deliveries.ts'
 import type { FinalFailure, Outcome } from './retry-rules.ts'
 import { saveGroup } from './save-outcomes.ts'
 import { approvalCheckMs, createApprovalCheck, type Gate } from './sending-gate.ts'
+import { createUncountedAttempts } from './uncounted-attempts.ts'
 
 export type WorkDeps = AttemptDeps & {
   database: Database
@@ -95,6 +96,7 @@ export function openWork(
     }),
     destination,
     batchLimits: createBatchLimits(destination),
+    uncounted: createUncountedAttempts(),
     gate,
   }
   let reports: GateReports | undefined

@@ -76,8 +76,9 @@ export function compileLookups(
   ): Promise<{ status: number; values?: Remembered } | { failed: DeliveryResult }> => {
     const answer = await send(await maker.make(job))
     const { status } = answer
+    const judged = await options.judge.judge(maker.template, answer, job, 'json')
+    if (!judged.ok && judged.isForeign) return { failed: judged }
     if (notFoundStatuses.includes(status)) return { status }
-    const judged = await options.judge.judge(maker.template, answer, job)
     if (!judged.ok) return { failed: judged }
     const extracted = await memory?.of(answer, job.pk)
     if (!extracted) return { status }

@@ -5,7 +5,8 @@ import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { maskSecrets } from '../net/mask-secrets.ts'
 import type { DeliveryJob, DeliveryResult, HttpDefinition } from '../types.ts'
-import { gone, postponed, refused } from './delivery-result.ts'
+import { type ExpectedBody, foreignReason, isGraphqlFailure, isSuccess } from './answer-origin.ts'
+import { foreign, gone, postponed, refused } from './delivery-result.ts'
 import type { RequestTemplate } from './http-request.ts'
 import { describeRefusal, jsonOf, textOf } from './http-text.ts'
 
@@ -21,10 +22,18 @@ type SentJob = Pick<DeliveryJob, 'kind' | 'body' | 'remembered'>
 
 export type Judge = {
   /**
-   * A retried status decides, unless a rule names it. Otherwise the first matching rule decides. Rejects with ExpressionError
-   * when a rule exceeded its time limit.
+   * A response that is not from this API, as its body shows, is an outage, unless a rule with `done` names it. Then a retried
+   * status decides, unless a rule names it. Otherwise the first matching rule decides. Rejects with ExpressionError when a rule
+   * exceeded its time limit.
    */
-  judge(template: RequestTemplate, answer: Answer, job: SentJob): Promise<DeliveryResult>
+  judge(
+    template: RequestTemplate,
+    answer: Answer,
+    job: SentJob,
+    expected: ExpectedBody,
+  ): Promise<DeliveryResult>
+  /** The result of a response that is not from this API. */
+  judgeForeign(answer: Answer, what: Reason): DeliveryResult
   /** The result by the status alone. */
   judgeStatus(
     template: RequestTemplate,
@@ -71,6 +80,16 @@ export function createJudge(settings: JudgeSettings): Judge {
     }
   }
 
+  const judgeForeign: Judge['judgeForeign'] = (answer, what) => {
+    const { status, retryAfterSeconds } = answer
+    const to = maskSecrets(redirectOrigin(answer), settings.secrets(), '[masked]')
+    const pauseSeconds = settings.respectRetryAfter ? retryAfterSeconds : null
+    return foreign(
+      { code: 'FOREIGN_ANSWER', data: { status, what, ...(to !== '' && { to }) } },
+      { status, ...(pauseSeconds !== null && { retryAfterSeconds: pauseSeconds }) },
+    )
+  }
+
   const judgeRetry: Judge['judgeRetry'] = ({ status, retryAfterSeconds }, why) => {
     const pauseSeconds = settings.respectRetryAfter ? retryAfterSeconds : null
     return postponed(why, {
@@ -90,11 +109,18 @@ export function createJudge(settings: JudgeSettings): Judge {
   return {
     judgeStatus,
     judgeRetry,
+    judgeForeign,
     isRetried,
-    judge: async (template, answer, job) => {
+    judge: async (template, answer, job, expected) => {
       const { status } = answer
       const rule = rules.length > 0 ? await ruleFor(answer, job) : undefined
       if (rule === 'done') return { ok: true, status }
+      // A rule that matches shows that the definition knows this body, unless it is a page.
+      const what = foreignReason(answer, rule ? 'any' : expected)
+      if (what) return judgeForeign(answer, what)
+      if (isGraphqlFailure(answer)) {
+        return { ...judgeRetry(answer, reasonOf(answer)), outage: true }
+      }
       if (rule === 'final') return refused(reasonOf(answer), { status })
       if (rule === 'retry') return judgeRetry(answer, reasonOf(answer))
       if (rule === 'gone') return gone(reasonOf(answer), status)
@@ -126,7 +152,7 @@ function isOutage(status: number): boolean {
 }
 
 function isDone({ okStatus }: RequestTemplate, status: number): boolean {
-  return okStatus ? okStatus.includes(status) : status >= 200 && status <= 299
+  return okStatus ? okStatus.includes(status) : isSuccess(status)
 }
 
 /** Usually the target is https or has `www`, and the flow file must use that address. */

@@ -17,7 +17,8 @@ import type {
   HttpDefinition,
   Remembered,
 } from '../types.ts'
-import { aborted, blocked, gone, postponed, refused } from './delivery-result.ts'
+import { type ExpectedBody, isSuccess, readsJson } from './answer-origin.ts'
+import { aborted, blocked, foreign, gone, postponed, refused } from './delivery-result.ts'
 import type { DestinationContext } from './destination-context.ts'
 import { BatchError, type BatchRules, compileBatch } from './http-batch.ts'
 import { TemplateError } from './http-body.ts'
@@ -31,6 +32,7 @@ import {
 import { compileRememberedValues, type RememberedValueRules } from './http-remembered-values.ts'
 import { compileRequest, type Request, type RequestTemplate, requestKey } from './http-request.ts'
 import { createJudge, type JudgeSettings } from './http-response.ts'
+import { isHtmlPage, jsonOf } from './http-text.ts'
 
 export type { RequestTemplate } from './http-request.ts'
 
@@ -90,6 +92,13 @@ export function openHttpDestination(settings: HttpSettings): Destination {
   const hide = (text: string) => maskSecrets(text.slice(0, maxMessageCharacters), shown, '[masked]')
   const memory = settings.remember && compileRememberedValues(settings.remember, hide)
   const judge = createJudge({ ...settings, secrets: () => shown })
+  const expected: ExpectedBody = readsJson(settings) ? 'object' : 'any'
+  /** A list counts where it has the values to remember, as PostgREST answers. */
+  const expectedIn = async (answer: Answer, pk: string): Promise<ExpectedBody> => {
+    if (!memory || !Array.isArray(jsonOf(answer))) return expected
+    const extracted = await memory.of(answer, pk)
+    return extracted && 'values' in extracted ? 'json' : expected
+  }
   const lookups =
     settings.find &&
     compileLookups(settings.find, {
@@ -122,7 +131,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       mayStart: job.mayStart,
       now: () => settings.now().getTime(),
     })
-    if (token !== undefined && answer.status === unauthorized) {
+    if (token !== undefined && answer.status === unauthorized && !isHtmlPage(answer)) {
       tokens?.refused(token)
       throw new TokenError(answer.status, false)
     }
@@ -140,7 +149,9 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     const maker = (isNew && requests.create) || requests.request
     const jobWithValues = withRemembered(job, fresh ? { ...remembered, ...fresh } : remembered)
     const answer = await sendRequest(await maker.make(jobWithValues))
-    const judged = await judge.judge(maker.template, answer, jobWithValues)
+    const body = await expectedIn(answer, job.pk)
+    const judged = await judge.judge(maker.template, answer, jobWithValues, body)
+    if (!judged.ok && judged.isForeign) return judged
     if (judged.ok) {
       if (!memory) return judged
       const extracted = await memory.of(answer, job.pk)
@@ -181,7 +192,8 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     if (!remembered && lookups?.hasSearch) return { ok: true }
     const jobWithValues = withRemembered(job, fresh ? { ...remembered, ...fresh } : remembered)
     const answer = await sendRequest(await requests.delete.make(jobWithValues))
-    const judged = await judge.judge(requests.delete.template, answer, jobWithValues)
+    const body = await expectedIn(answer, job.pk)
+    const judged = await judge.judge(requests.delete.template, answer, jobWithValues, body)
     if (!judged.ok && !judged.forget) return judged
     const { status } = answer
     if (settings.delete?.keeps && judged.ok && isSuccess(status)) {
@@ -206,12 +218,13 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       if (error instanceof TokenBlockedError) return blocked(error.why, error.checkAgainMs)
       // The next attempt requests a new token.
       if (error instanceof TokenError) {
-        return postponed(error.why, {
-          outage: error.isOutage,
+        const extra = {
           ...(error.status !== undefined && { status: error.status }),
           ...(respectRetryAfter &&
             error.retryAfterSeconds !== null && { retryAfterSeconds: error.retryAfterSeconds }),
-        })
+        }
+        if (error.isForeign) return foreign(error.why, extra)
+        return postponed(error.why, { outage: error.isOutage, ...extra })
       }
       // The machine may be busy. The result is unknown until the expression finishes.
       if (error instanceof ExpressionError && error.outOfTime) {
@@ -288,7 +301,8 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     }
     const request = await requests.batch.make(together)
     const answer = await send(request, together, signal, maxBatchAnswerBytes)
-    const whole = await judge.judge(requests.batch.template, answer, together)
+    const body = batch?.answers === undefined ? expected : 'json'
+    const whole = await judge.judge(requests.batch.template, answer, together, body)
     return whole.ok ? compiled.resultsOf(answer, jobs) : whole
   }
 
@@ -322,10 +336,6 @@ export function openHttpDestination(settings: HttpSettings): Destination {
 /** The same job where nothing changes: a copy would compute the keys that it may not need. */
 function withRemembered(job: DeliveryJob, remembered: Remembered | undefined): DeliveryJob {
   return job.remembered === remembered ? job : { ...job, remembered }
-}
-
-function isSuccess(status: number): boolean {
-  return status >= 200 && status <= 299
 }
 
 const noDelete: Reason = { code: 'NO_DELETE_REQUEST' }

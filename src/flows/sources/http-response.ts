@@ -58,6 +58,8 @@ export const maxPageBytes = 32 * 1024 * 1024
 const decodedAtOnce = 256 * 1024
 const parsedAtOnce = 32 * 1024
 const maxAttempts = 4
+/** Errors of GraphQL that a later request may not have. */
+const passingCodes = ['THROTTLED', 'RATE_LIMITED', 'INTERNAL_SERVER_ERROR']
 const unauthorized = 401
 /** If the server asks for a longer pause than one minute, the poll fails and the next poll tries again. */
 const pauses: RetryPolicy = {
@@ -115,7 +117,7 @@ function graphqlErrors(document: unknown): { messages: string; isPassing: boolea
   const codes = list.map(({ extensions }) => (isRecord(extensions) ? extensions.code : undefined))
   return {
     messages: list.map(({ message }) => String(message)).join('; '),
-    isPassing: codes.some((code) => code === 'THROTTLED' || code === 'RATE_LIMITED'),
+    isPassing: codes.some((code) => passingCodes.includes(String(code))),
   }
 }
 

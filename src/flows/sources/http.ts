@@ -4,6 +4,7 @@ import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import type { GuardedAnswer } from '../../outbound/guarded-request.ts'
 import type { Flow } from '../definition/schema.ts'
+import { isHtmlPage } from '../destinations/http-text.ts'
 import { secretsIn, secretsOf } from '../net/mask-secrets.ts'
 import { openTokens } from '../oauth/access-tokens.ts'
 import { createKeySet } from '../poll/key-set.ts'
@@ -153,7 +154,11 @@ export function openHttpSource(
       const place = { method, address: template, page: page === 1 ? undefined : page }
       const isNothing = (answer: GuardedAnswer) =>
         answer.status === 204 ||
-        (answer.status === 404 && page > 1 && walk.endsBy404 && isJson(answer))
+        (answer.status === 404 &&
+          page > 1 &&
+          walk.endsBy404 &&
+          isJson(answer) &&
+          !isHtmlPage(answer))
       let rows: SourceRow[]
       try {
         const asked = request(definition, at.url, { ...at.values, ...values })
@@ -262,8 +267,10 @@ function methodOf({
   return method ?? (body ? 'POST' : 'GET')
 }
 
-function isAbsent({ status }: GuardedAnswer): boolean {
-  return status === 204 || status === 404 || status === 410
+/** A page of a proxy with 404 says nothing about the item. */
+function isAbsent(answer: GuardedAnswer): boolean {
+  const { status } = answer
+  return status === 204 || ((status === 404 || status === 410) && !isHtmlPage(answer))
 }
 
 /** An item may be the response itself or in a list. Some servers return null when it does not exist. */

@@ -45,7 +45,9 @@ export async function serveShop(handle: (asked: Asked) => Answered): Promise<Sho
       return
     }
     response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers })
-    response.end(answer.body === undefined ? '' : JSON.stringify(answer.body))
+    // A text is a page of something else than the shop.
+    const { body = '' } = answer
+    response.end(typeof body === 'string' ? body : JSON.stringify(body))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
