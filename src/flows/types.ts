@@ -157,8 +157,8 @@ export type Destination = {
     /** Maximum number of items of a kind in one batch. */
     most(kind: DeliveryJob['kind']): number
     /**
-     * Like `deliver`, for several items of one kind, with one result per item in the same order. `apart` means that the whole
-     * batch was refused although some items may be valid. Nothing was done; the items must be sent again in smaller batches.
+     * Like `deliver`, for several items of one kind, with one result per item in the same order. `apart`: the items must be sent
+     * again in smaller batches, because the whole batch was refused although some may be valid, or its results cannot be read.
      */
     deliver(
       jobs: readonly DeliveryJob[],

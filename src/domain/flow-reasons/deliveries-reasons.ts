@@ -119,6 +119,10 @@ export const deliveryReasons = {
     en: 'the answer (HTTP {status}) does not have the values of remember[: it {said}]; the item may exist by now',
     es: 'la respuesta (HTTP {status}) no tiene lo que hay que recordar[: {said}]; puede que el ítem ya esté ahí',
   },
+  BATCH_TOO_LARGE: {
+    en: 'the answer to the batch is too large to be read',
+    es: 'la respuesta al lote es demasiado grande para leerse',
+  },
   BATCH_REFUSED: {
     en: 'the answer to the batch refuses it',
     es: 'la respuesta al lote lo rechaza',

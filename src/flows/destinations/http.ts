@@ -273,11 +273,11 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       hide,
     )
 
-  /** Returns a single result when it applies to all items. */
+  /** Returns a single result when it applies to all items; `apart` when smaller batches must follow. */
   const sendTogether = async (
     jobs: readonly DeliveryJob[],
     signal: AbortSignal,
-  ): Promise<readonly DeliveryResult[] | DeliveryResult> => {
+  ): Promise<readonly DeliveryResult[] | DeliveryResult | 'apart'> => {
     const [first] = jobs
     if (!first || !compiled || !requests.batch) return []
     const problem = jobs.map(emptyProblem).find((found) => found !== undefined)
@@ -303,6 +303,10 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     const answer = await send(request, together, signal, maxBatchAnswerBytes)
     const body = batch?.answers === undefined ? expected : 'json'
     const whole = await judge.judge(requests.batch.template, answer, together, body)
+    // The results of the items are lost with it. Smaller batches repeat the items under their own keys.
+    if (whole.ok && answer.isCut && batch?.answers !== undefined) {
+      return jobs.length > 1 ? 'apart' : judge.judgeRetry(answer, { code: 'BATCH_TOO_LARGE' })
+    }
     return whole.ok ? compiled.resultsOf(answer, jobs) : whole
   }
 
@@ -310,7 +314,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     most: (kind) => (kind === 'upsert' ? (batch?.size ?? 1) : 1),
     deliver: async (jobs, signal) => {
       const results = await orFailure(signal, () => sendTogether(jobs, signal))
-      if (!('ok' in results)) return results
+      if (results === 'apart' || !('ok' in results)) return results
       // Some items may be valid on their own.
       const isOfItems = !results.ok && !results.retryable && !results.outage
       return isOfItems ? 'apart' : jobs.map(() => results)
@@ -323,7 +327,8 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     deliver: async (job, signal) => {
       if (!isBatchOnly || job.kind === 'delete') return await deliver(job, signal)
       const results = await orFailure(signal, () => sendTogether([job], signal))
-      const result = 'ok' in results ? results : (results[0] ?? refused({ code: 'BATCH_EMPTY' }))
+      const empty = refused({ code: 'BATCH_EMPTY' })
+      const result = results === 'apart' ? empty : 'ok' in results ? results : (results[0] ?? empty)
       // There is no other request for the item. Without an attempt it would be sent again at once, without end.
       return result.ok ? result : { ...result, apart: false }
     },
