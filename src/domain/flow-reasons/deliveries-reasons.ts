@@ -96,6 +96,10 @@ export const deliveryReasons = {
     en: 'HTTP {status}[ to {to}] {what}: it is not an answer of this API',
     es: 'HTTP {status}[ hacia {to}] {what}: no es una respuesta de esta API',
   },
+  ANSWER_DIFFERS: {
+    en: 'HTTP {status}, but the answer differs from what was sent: {said}',
+    es: 'HTTP {status}, pero la respuesta no coincide con lo enviado: {said}',
+  },
   BODY_IS_PAGE: { en: 'with an HTML page', es: 'con una página HTML' },
   BODY_IS_EMPTY: { en: 'without a body', es: 'sin contenido' },
   BODY_NO_OBJECT: { en: 'without a JSON object', es: 'sin un objeto JSON' },

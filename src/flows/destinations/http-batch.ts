@@ -49,8 +49,9 @@ export function compileBatch(rules: BatchRules, judge: Judge, hide: Hide): Batch
       try {
         const document = jsonOf(answer)
         if (document === undefined) throw new BatchError({ code: 'BATCH_NO_JSON' })
+        const [items, pks] = [jobs.map(({ body: sent }) => sent), jobs.map(({ pk }) => pk)]
         const found = await evaluate('BATCH_ANSWERS_FAILED', hide, () =>
-          answers.evaluate({ status, body: document }),
+          answers.evaluate({ status, body: document, items, pks }),
         )
         // JSONata returns a list of one entry as that entry.
         const list = Array.isArray(found) ? found : found === undefined ? [] : [found]

@@ -166,7 +166,7 @@ export function failedRows(
 const undecidedStatuses = [408, 409, 423, 425, 429]
 /** Reasons of a refusal by the body of a successful response. */
 const refusalCodes: readonly ReasonCode[] = [
-  ...(['HTTP_STATUS', 'BATCH_REFUSED', 'BATCH_SAID', 'BATCH_UNKNOWN'] as const),
+  ...(['HTTP_STATUS', 'ANSWER_DIFFERS', 'BATCH_REFUSED', 'BATCH_SAID', 'BATCH_UNKNOWN'] as const),
 ]
 
 /** Whether the receiver refused the row for good, so that nothing of it is in doubt. */
