@@ -49,6 +49,7 @@ export type ReadAnswer = {
   rows?: SourceRow[]
   /** The Link header. */
   link: string | string[] | undefined
+  headers: GuardedAnswer['headers']
   /** Address of the response, after redirects. */
   url: URL
 }
@@ -91,7 +92,8 @@ export async function readAnswer(
       const fault = xml && (await soapFaultOf(answer, xml, client.secrets()))
       throw new SourceError(refusalOf(answer, client.secrets(), fault))
     }
-    const about = { link: answer.headers.link, url: answer.url }
+    const { headers, url } = answer
+    const about = { link: headers.link, headers, url }
     if (xml) return { ...(await parseXml(answer, xml, client.secrets())), ...about }
     const document = await parse(answer)
     const errors = isGraphql ? graphqlErrors(document) : undefined

@@ -24,6 +24,7 @@ import {
   type RequestBody,
   writeRequestBody,
 } from './http-body.ts'
+import { type ListEnd, listEnd } from './http-list-end.ts'
 import { type PageAddress, type PageWalk, pageWalks, textOfRow } from './http-paging.ts'
 import {
   type AnswerClient,
@@ -143,12 +144,14 @@ export function openHttpSource(
     walk: PageWalk,
     values: BodyValues,
     signal: AbortSignal,
-    onPage = () => {},
+    onPage = (_hasNext: boolean) => {},
   ): AsyncGenerator<SourceRow[]> {
     const checkRepeats = createRepeatCheck()
     const method = methodOf(definition)
     const { template } = definition.url
     let hadRecords = false
+    let read = 0
+    let end: ListEnd | undefined
     let at: PageAddress | undefined = walk.first
     for (let page = 1; at !== undefined; page += 1) {
       const place = { method, address: template, page: page === 1 ? undefined : page }
@@ -163,15 +166,18 @@ export function openHttpSource(
       try {
         const asked = request(definition, at.url, { ...at.values, ...values })
         const answer = await readAnswer(client, asked, form(definition.items), isNothing, signal)
-        if (!answer) return
+        if (!answer) return requireWhole(end, read)
         const { items } = definition
         rows = answer.rows ?? recordsOf(valueAt(answer.document, items), items, hadRecords)
+        end = listEnd(answer, items)
+        read += rows.length
         hadRecords ||= rows.length > 0
-        if (rows.length > 0) onPage()
         await checkRepeats(rows)
-        const next = await walk.next({ ...answer, rows })
+        const next = await walk.next({ ...answer, rows, end })
+        if (next === undefined || next === 'again') requireWhole(end, read, walk, rows)
         if (next === 'again') return
         at = next
+        if (rows.length > 0) onPage(at !== undefined)
       } catch (error) {
         throw failure(error, place, signal)
       }
@@ -192,14 +198,21 @@ export function openHttpSource(
     warn: Parameters<Source['scan']>[0]['warn'],
   ): AsyncGenerator<SourceRow[]> {
     const seen = createKeySet()
+    // A list of one page is read once.
+    let mayRepeat = cursor !== undefined
     for (let pass = 1; ; pass += 1) {
       const way = walk()
       let pageCount = 0
       let hasNew = false
-      const onPage = () => {
+      const onPage = (hasNext: boolean) => {
         pageCount += 1
+        mayRepeat ||= hasNext
       }
       for await (const rows of pages(way, values, signal, onPage)) {
+        if (!mayRepeat) {
+          yield rows
+          continue
+        }
         const fresh: SourceRow[] = []
         for (const row of rows) {
           if (seen.add(textOfRow(row)) || invalidRecordReason(row) !== undefined) fresh.push(row)
@@ -226,7 +239,9 @@ export function openHttpSource(
     const url = fillAddress(definition.url.reveal(), values, staysBelow)
     const walk = () => startWalk(url)
     return limitRows(
-      cursor ? settled(walk, values, signal, warn) : pages(walk(), values, signal),
+      cursor || definition.paging.type === 'none'
+        ? settled(walk, values, signal, warn)
+        : pages(walk(), values, signal),
       limits.maxRows,
     )
   }
@@ -255,6 +270,24 @@ export function openHttpSource(
       await agent.destroy()
     },
   }
+}
+
+/**
+ * Throws SourceError when the list says that it is longer than what was read. An empty page is the end, although some servers
+ * write a link into it.
+ */
+function requireWhole(
+  end: ListEnd | undefined,
+  read: number,
+  walk?: PageWalk,
+  lastRows: readonly SourceRow[] = [],
+): void {
+  const { total, hasMore = false } = end ?? {}
+  if (total !== undefined && total > read) {
+    throw new SourceError({ code: 'LIST_LONGER', data: { total, read } })
+  }
+  if (hasMore && walk && !walk.endsBy404 && lastRows.length > 0)
+    throw new SourceError({ code: 'LIST_HAS_MORE' })
 }
 
 function methodOf({
