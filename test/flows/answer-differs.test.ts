@@ -73,6 +73,34 @@ test('a rule that gives true, or decides about a refusal, fails at once', async 
   status = 200
 })
 
+test('a look-up is not compared with what will be sent, since it shows the state before', async () => {
+  answer = { id: 7, stock: 3 }
+  const find = [
+    { method: 'GET' as const, url: written(`${base}/find`), headers: {}, remember: { id: 'id' } },
+  ]
+  const result = await open({ find }).deliver(given(2), never)
+  // Only the change itself is.
+  expect(result).toMatchObject({ ok: false, why: differs })
+  answer = { id: 7, stock: 5 }
+  expect(await open({ find }).deliver(job({ body: { stock: 5 } }), never)).toMatchObject({
+    ok: true,
+  })
+  const rules = [{ status: [200], when: '$exists(sent.stock) ? "compared"', is: 'final' as const }]
+  expect(
+    await open({ find, answers: rules }).deliver({ ...given(2), kind: 'delete' }, never),
+  ).toMatchObject({
+    why: { code: 'NO_DELETE_REQUEST' },
+  })
+  answer = {}
+  const fresh = [{ ...find[0], fresh: true } as NonNullable<typeof find>[number]]
+  expect(
+    await open({ find: fresh, answers: rules }).deliver(
+      { ...given(2), remembered: { id: 7 } },
+      never,
+    ),
+  ).toMatchObject({ why: { code: 'LOOKUP_INCOMPLETE' } })
+})
+
 test('the text hides secrets and is short', async () => {
   answer = { stock: `canary-secret ${'x'.repeat(5_000)}` }
   const key = new Secret('canary-secret', '${env' + ':KEY}')

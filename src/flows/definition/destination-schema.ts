@@ -253,7 +253,7 @@ function http(context: FlowContext) {
             when: jsonata()
               .optional()
               .describe(
-                'over { status, body, text } of the answer, kind (upsert or delete), sent (the mapped body) and remembered: true where the rule holds, or a text that says what is wrong',
+                'over { status, body, text } of the answer, kind (upsert or delete), sent (the mapped body; null for a look-up) and remembered: true where the rule holds, or a text that says what is wrong',
               ),
             is: z.enum(['done', 'final', 'retry', 'gone']),
           }),

@@ -19,6 +19,8 @@ export type Shop = {
   loseAnswerOf(method: string): void
   /** From now on called before each request; its return value replaces the response. */
   interrupt(by: (asked: Asked) => Answered | undefined): void
+  /** From now on changes the text of each response, as a cache or a plugin would. The request takes effect. */
+  alter(by: (asked: Asked, text: string) => string): void
   close(): Promise<void>
 }
 
@@ -27,6 +29,7 @@ export async function serveShop(handle: (asked: Asked) => Answered): Promise<Sho
   const asked: Asked[] = []
   let lost: string | undefined
   let interruption: (asked: Asked) => Answered | undefined = () => undefined
+  let altered: (asked: Asked, text: string) => string = (_, text) => text
   const server = createServer(async (request, response) => {
     let text = ''
     for await (const chunk of request) text += chunk
@@ -47,7 +50,7 @@ export async function serveShop(handle: (asked: Asked) => Answered): Promise<Sho
     response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers })
     // A text is a page of something else than the shop.
     const { body = '' } = answer
-    response.end(typeof body === 'string' ? body : JSON.stringify(body))
+    response.end(altered(one, typeof body === 'string' ? body : JSON.stringify(body)))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
@@ -58,6 +61,9 @@ export async function serveShop(handle: (asked: Asked) => Answered): Promise<Sho
     },
     interrupt(by) {
       interruption = by
+    },
+    alter(by) {
+      altered = by
     },
     async close() {
       server.closeAllConnections()
