@@ -141,6 +141,8 @@ export type DeliveryResult =
        * is checked again after this many milliseconds.
        */
       blockedMs?: number
+      /** What answered is not the API of this destination. No attempt is counted while it answers no other item either. */
+      isForeign?: boolean
       /** Values to remember for the next attempt. */
       remember?: Remembered
       /** Delete the remembered values. */
@@ -157,8 +159,8 @@ export type Destination = {
     /** Maximum number of items of a kind in one batch. */
     most(kind: DeliveryJob['kind']): number
     /**
-     * Like `deliver`, for several items of one kind, with one result per item in the same order. `apart` means that the whole
-     * batch was refused although some items may be valid. Nothing was done; the items must be sent again in smaller batches.
+     * Like `deliver`, for several items of one kind, with one result per item in the same order. `apart`: the items must be sent
+     * again in smaller batches, because the whole batch was refused although some may be valid, or its results cannot be read.
      */
     deliver(
       jobs: readonly DeliveryJob[],

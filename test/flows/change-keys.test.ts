@@ -57,17 +57,42 @@ test('all attempts of one change have the same key', async () => {
   await price(70, '/sync/shop?force=true')
   await expect.poll(() => target.received.length - remembering).toBe(2)
   expect(new Set(keys().slice(remembering)).size).toBe(1)
+})
 
-  // A manual retry is still the same change.
-  target.answer(422)
-  await price(60, '/sync/shop?force=true')
-  target.answer(200)
-  await flows.call('POST', '/flow/shop/retry')
-  await flows.delivered()
+/** The two last requests, after a person retried what had failed with this answer. */
+async function retried(status: number, value: number, body = '{}') {
+  target.answer(status, {}, () => body)
+  await price(value, '/sync/shop?force=true')
+  await flows.ended()
+  target.answer(200, {}, () => '{}')
+  expect((await flows.call('POST', '/flow/shop/retry')).json()).toMatchObject({ retried: 1 })
+  await flows.ended()
   const last = target.received.slice(-2)
-  expect(last.map(({ body }) => body)).toEqual([
-    { id: 'x', price: 60 },
-    { id: 'x', price: 60 },
+  expect(last.map((one) => one.body)).toEqual([
+    { id: 'x', price: value },
+    { id: 'x', price: value },
   ])
-  expect(new Set(last.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
+  return new Set(last.map(({ headers }) => headers['idempotency-key'])).size
+}
+
+test('a retry by a person after a refusal has another key, because a receiver answers a known key with its refusal', async () => {
+  const [web] = jsonFlow('shop', target.url).destinations as object[]
+  await flows.write('shop.flow.yaml', {
+    ...jsonFlow('shop', target.url),
+    destinations: [
+      {
+        ...web,
+        breaker: false,
+        retry: { attempts: 2, initial: '100ms', max: '100ms', jitter: 0 },
+        answers: [{ status: [200], when: 'body.error', is: 'final' }],
+      },
+    ],
+  })
+  expect((await flows.call('POST', '/flows/reload')).json()).toMatchObject({ problems: [] })
+  for (const status of [400, 404, 422]) expect(await retried(status, status)).toBe(2)
+  expect(await retried(200, 200, '{"error":true}')).toBe(2)
+})
+
+test('a retry by a person after attempts whose outcome is not known has the same key', async () => {
+  for (const status of [408, 409, 429, 500, 503]) expect(await retried(status, status)).toBe(1)
 })

@@ -7,6 +7,7 @@ import {
 } from '../../src/flows/deliver/attempt.ts'
 import { compileItemBody } from '../../src/flows/deliver/item-body.ts'
 import { createGate } from '../../src/flows/deliver/sending-gate.ts'
+import { createUncountedAttempts } from '../../src/flows/deliver/uncounted-attempts.ts'
 import { backoffMs } from '../../src/outbound/backoff.ts'
 import type { SendPermit } from '../../src/outbound/outbound.ts'
 import type { PendingDelivery } from '../../src/repositories/flows/deliveries.ts'
@@ -187,6 +188,7 @@ function targetOf(answer: Answer, rules: Rules = {}) {
     claims: undefined,
     gate: createGate(definition, () => new Date()),
     batchLimits: createBatchLimits(web),
+    uncounted: createUncountedAttempts(),
   }
   const log = memoryLog()
   const attempt = async (

@@ -171,6 +171,20 @@ test('a refused batch is split; a failure that is not of an item counts for all'
   ])
 })
 
+test('a batch whose answer is too large to be read is made smaller, since its results are in it', async () => {
+  answer = () => ({ status: 200, body: ['x'.repeat(9 * 1_048_576)] })
+  expect(await together(open({ answers: 'body' }), 'a', 'b')).toBe('apart')
+  // Without answers of the items the status counts for all.
+  expect(await together(open(), 'a', 'b')).toMatchObject([{ ok: true }, { ok: true }])
+  // A batch of one cannot be made smaller.
+  const [one] = jobs('a')
+  if (!one) throw new Error('no job')
+  expect(await open({ answers: 'body' }, false).deliver(one, never)).toMatchObject({
+    ...{ ok: false, retryable: true, outage: false },
+    why: { code: 'BATCH_TOO_LARGE' },
+  })
+})
+
 test('a single item uses the request for single items, or is a batch of one', async () => {
   const [one] = jobs('a')
   if (!one) throw new Error('no job')

@@ -22,7 +22,7 @@ beforeAll(async () => {
     asked.push([method, url, headers['x-version']].filter(Boolean).join(' '))
     const { status = 200, body, headers: sent } = answers[`${method} ${url}`] ?? {}
     response.writeHead(status, { 'content-type': 'application/json', ...sent })
-    response.end(body === undefined ? '' : JSON.stringify(body))
+    response.end(JSON.stringify(body ?? {}))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -236,6 +236,18 @@ test('a suspended process that stores its tokens late restores an access that wa
   expect(await one.process('third').get()).toBe('APP_USR-canary-access-1')
 })
 
+test('a page in place of the answer of the issuer loses no access and blocks nothing', async () => {
+  const { clock, shop, process, row } = await openIssuer()
+  for (const status of [200, 400, 401, 403, 404]) {
+    shop.interrupt(() => ({ status, body: '<!DOCTYPE html><html></html>' }))
+    await expect(process('one').get()).rejects.toMatchObject({ isForeign: true, isOutage: true })
+    expect(await row()).toMatchObject({ lost_at: null, unheard_since: expect.any(Date) })
+    clock.at += 60 * seconds
+  }
+  shop.interrupt(() => undefined)
+  expect(await process('one').get()).toBe('APP_USR-canary-access-1')
+})
+
 test('an issuer that issues no other refresh token gets the same one again', async () => {
   const one = await openIssuer()
   let asked = 0

@@ -271,7 +271,6 @@ const findHere = () => ({ url: `${base}/products?sku={pk}`, remember: { id: '$.i
 test.each([
   ['several of them', '[{"id":40},{"id":41}]', 'has 2 values for id, not one'],
   ['an object', '{"id":{"$oid":"5f"}}', 'has an object for id'],
-  ['a page that is no JSON', '<html>En mantenimiento</html>', 'is no JSON'],
   ['more than anybody reads', JSON.stringify([{ id: 'x'.repeat(1_100_000) }]), 'is too large'],
 ])('a look-up with the answer %s creates nothing', async (_what, body, reason) => {
   const name = `unclear-${reason.length}`

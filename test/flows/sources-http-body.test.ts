@@ -134,6 +134,11 @@ test('a query that is refused for its cost is repeated, four times in all', asyn
   const { source, slept } = open(graphql)
   expect(ids(await readAll(source))).toEqual([1])
   expect(slept).toEqual([1_000, 2_000, 4_000])
+  const failing = {
+    errors: [{ message: 'Internal error', extensions: { code: 'INTERNAL_SERVER_ERROR' } }],
+  }
+  serve((_, index) => (index < 1 ? failing : connection([{ id: 1 }], { hasNextPage: false })))
+  expect(ids(await read(graphql))).toEqual([1])
   const asked = serve(() => throttled)
   expect(await failureOf(read(graphql))).toContain('the answer holds errors: Throttled')
   expect(asked).toHaveLength(4)

@@ -416,6 +416,22 @@ test('no failure contains a secret, even when the server repeats it', async () =
   expect(JSON.stringify([failure.message, failure.stack])).not.toMatch(/tok3n|hidden-path/)
 })
 
+test('an HTML page in place of an item, or of a later page, does not mean that nothing is there', async () => {
+  const page = '<!doctype html><html><body>En mantenimiento</body></html>'
+  const { source } = open({ item: { url: `${server.base}/item/{pk}` } })
+  const { signal } = new AbortController()
+  for (const status of [404, 410]) {
+    server.handle = (_request, response) => void response.writeHead(status).end(page)
+    const failure = await failureOf(source.readItem({ key: ['1'], signal }))
+    expect(failure.message).toContain(`HTTP ${status}`)
+  }
+  server.handle = (request, response) => {
+    if (request.url?.endsWith('page=1')) return sendJson(response, numbered(1, 10))
+    response.writeHead(404, { 'content-type': 'application/json' }).end(page)
+  }
+  expect((await failureOf(read({ paging: paged }))).message).toContain('HTTP 404')
+})
+
 test('one item is read at its address; 404 and 410 mean that it does not exist', async () => {
   const answers: Record<string, [number, unknown]> = {
     '/item/a%7Cb%2F%C3%B1': [200, { data: { id: 'a|b/\u00f1', n: 1 } }],

@@ -100,6 +100,17 @@ export const deliveryReasons = {
     en: 'HTTP {status}[ to {to}][ {said}] (redirects are not followed)',
     es: 'HTTP {status}[ hacia {to}][ {said}] (no se siguen los redireccionamientos)',
   },
+  FOREIGN_ANSWER: {
+    en: 'HTTP {status}[ to {to}] {what}: it is not an answer of this API',
+    es: 'HTTP {status}[ hacia {to}] {what}: no es una respuesta de esta API',
+  },
+  ANSWER_DIFFERS: {
+    en: 'HTTP {status}, but the answer differs from what was sent: {said}',
+    es: 'HTTP {status}, pero la respuesta no coincide con lo enviado: {said}',
+  },
+  BODY_IS_PAGE: { en: 'with an HTML page', es: 'con una página HTML' },
+  BODY_IS_EMPTY: { en: 'without a body', es: 'sin contenido' },
+  BODY_NO_OBJECT: { en: 'without a JSON object', es: 'sin un objeto JSON' },
   GONE: {
     en: 'HTTP {status}: the receiver no longer has it; the flow creates it again',
     es: 'HTTP {status}: el receptor ya no lo tiene; se crea de nuevo',
@@ -119,6 +130,10 @@ export const deliveryReasons = {
   NOT_REMEMBERED: {
     en: 'the answer (HTTP {status}) does not have the values of remember[: it {said}]; the item may exist by now',
     es: 'la respuesta (HTTP {status}) no tiene lo que hay que recordar[: {said}]; puede que el ítem ya esté ahí',
+  },
+  BATCH_TOO_LARGE: {
+    en: 'the answer to the batch is too large to be read',
+    es: 'la respuesta al lote es demasiado grande para leerse',
   },
   BATCH_REFUSED: {
     en: 'the answer to the batch refuses it',

@@ -109,6 +109,14 @@ export const sourceReasons = {
     en: 'the next page is one that was read already',
     es: 'la página siguiente es una que ya se leyó',
   },
+  LIST_LONGER: {
+    en: 'the list says that it has {total} records, and {read} were read: set paging, or read the whole list at once',
+    es: 'la lista dice que tiene {total} registros, y se leyeron {read}: configurá paging, o leé la lista entera de una vez',
+  },
+  LIST_HAS_MORE: {
+    en: 'the list says that there is another page, and paging does not lead to it: set paging',
+    es: 'la lista dice que hay otra página, y paging no llega a ella: configurá paging',
+  },
   EMPTY_PAGES: {
     en: 'more than {most} pages in a row without a record',
     es: 'más de {most} páginas seguidas sin un registro',

@@ -200,7 +200,7 @@ function http(context: FlowContext) {
         answers: jsonata()
           .optional()
           .describe(
-            'over { status, body }: a list with a status, true, or { ok, status, error, remember } for each item, with is: "retry" or "gone" where another attempt has to go on from what is remembered, or from nothing, or "apart" for an item that needs a request of its own; without it the status of the answer is that of all',
+            'over { status, body, items, pks }: a list with a status, true, or { ok, status, error, remember } for each item, with is: "retry" or "gone" where another attempt has to go on from what is remembered, or from nothing, or "apart" for an item that needs a request of its own; without it the status of the answer is that of all',
           ),
       })
       .optional()
@@ -253,7 +253,7 @@ function http(context: FlowContext) {
             when: jsonata()
               .optional()
               .describe(
-                'over { status, body, text } of the answer, kind (upsert or delete), sent (the mapped body) and remembered',
+                'over { status, body, text } of the answer, kind (upsert or delete), sent (the mapped body; null for a look-up) and remembered: true where the rule holds, or a text that says what is wrong',
               ),
             is: z.enum(['done', 'final', 'retry', 'gone']),
           }),

@@ -30,6 +30,7 @@ import {
   traceOf,
 } from './retry-rules.ts'
 import type { Gate } from './sending-gate.ts'
+import type { UncountedAttempts } from './uncounted-attempts.ts'
 
 export type AttemptDeps = {
   now: () => Date
@@ -59,6 +60,7 @@ export type OpenDestination = {
   claims: ClaimRule | undefined
   gate: Gate
   batchLimits: BatchLimits
+  uncounted: UncountedAttempts
 }
 
 const longestOverrunMs = 5 * 60_000
@@ -78,7 +80,7 @@ export async function attemptDelivery(
   signal: AbortSignal,
   permit: SendPermit,
 ): Promise<readonly Outcome[]> {
-  const { definition, gate, batchLimits, body, claims } = target
+  const { definition, gate, batchLimits, body, claims, uncounted } = target
   const outcomes = queued.map<Outcome>(() => ({ kind: 'nothing' }))
   // One random value for all: items that fail together are retried together.
   const randomValue = deps.random()
@@ -128,14 +130,11 @@ export async function attemptDelivery(
   const refusals: Refusal[] = []
   for (const [index, one] of ready.entries()) {
     const answer = typeof answers === 'string' ? answers : (answers[index] ?? 'thrown')
-    const judged = judge(answer, one, {
-      ...rules,
-      timeoutMs: definition.timeoutMs,
-      body,
-      claims,
-      broken,
-    })
+    const { timeoutMs } = definition
+    const by = { ...rules, timeoutMs, body, claims, uncounted, broken }
+    const judged = judge(answer, one, by)
     outcomes[one.place] = judged.outcome
+    if (!judged.refusal?.isForeign) uncounted.end(one.pk)
     if (!judged.refusal) continue
     refusals.push(judged.refusal)
     if (judged.refusal.apart) batchLimits.alone(one.pk)
@@ -149,6 +148,7 @@ export async function attemptDelivery(
     ...traceOf(answers, refusals),
   })
   const { report, note } = reportOf(answers, refusals, { items: ready.length, broken })
+  if (report === 'answered') uncounted.answered()
   begun.report(report, note)
   return outcomes
 }

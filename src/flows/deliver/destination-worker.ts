@@ -34,6 +34,7 @@ import { requeueAfterLostLease } from './retry-deliveries.ts'
 import type { FinalFailure, Outcome } from './retry-rules.ts'
 import { saveGroup } from './save-outcomes.ts'
 import { approvalCheckMs, createApprovalCheck, type Gate } from './sending-gate.ts'
+import { createUncountedAttempts } from './uncounted-attempts.ts'
 
 export type WorkDeps = AttemptDeps & {
   database: Database
@@ -102,6 +103,7 @@ export function openWork(
     claims: claimRuleOf(definition),
     destination,
     batchLimits: createBatchLimits(destination),
+    uncounted: createUncountedAttempts(),
     gate,
   }
   let reports: GateReports | undefined

@@ -7,6 +7,7 @@ import type { AttemptReport } from './circuit-breaker.ts'
 import type { ClaimRule } from './claim-rules.ts'
 import { bodyHash, type ItemBody } from './item-body.ts'
 import type { AttemptNote as GateNote } from './sending-gate.ts'
+import type { UncountedAttempts } from './uncounted-attempts.ts'
 
 export type Failure = {
   why: Reason
@@ -97,6 +98,7 @@ type Judging = RetryRules & {
   timeoutMs: number
   body: Pick<ItemBody, 'keptOf'>
   claims: ClaimRule | undefined
+  uncounted: UncountedAttempts
   /** The service broke the attempt off, or it lost its permit: items that did not arrive are not counted. */
   broken: boolean
 }
@@ -125,8 +127,16 @@ export function judge(
     const { version } = tried
     return { outcome: { kind: 'postponed', version, delayMs: 0, mayHaveArrived }, refusal }
   }
-  const failed = failure(refusal.why, attempt, refusal.status)
   const begun = begunOf(one, by)
+  const uncounted = refusal.isForeign ? by.uncounted.add(one.pk) : 0
+  if (uncounted > 0) {
+    const { random, retry } = by
+    const { retryAfterSeconds } = refusal
+    const delayMs = backoffMs(retry, attempt + uncounted - 1, { random, retryAfterSeconds })
+    const failed = failure(refusal.why, attempt - 1, refusal.status)
+    return { outcome: { kind: 'retry', ...tried, failure: failed, delayMs, ...begun }, refusal }
+  }
+  const failed = failure(refusal.why, attempt, refusal.status)
   if (!refusal.retryable) {
     return { outcome: { kind: 'final', ...tried, failure: failed, ...begun }, refusal }
   }

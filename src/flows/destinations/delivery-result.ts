@@ -16,6 +16,16 @@ export function postponed(
   return { ok: false, retryable: true, why, ...extra }
 }
 
+/**
+ * What answered is not this API, such as a page of a proxy: an outage. No attempt is counted, because the item may be right.
+ */
+export function foreign(
+  why: Reason,
+  extra: { status?: number; retryAfterSeconds?: number } = {},
+): Failure {
+  return { ...postponed(why, { outage: true, ...extra }), isForeign: true }
+}
+
 /** The destination cannot be used for any item. No attempt is counted, and the destination is tried again after `checkAgainMs`. */
 export function blocked(why: Reason, checkAgainMs: number): Failure {
   return { ...postponed(why, { outage: false }), blockedMs: checkAgainMs }

@@ -21,7 +21,7 @@ export type Batch = {
 /** A batch expression failed or returned an unexpected value. */
 export class BatchError extends ReasonError {}
 
-type Judge = Pick<StatusJudge, 'judgeRetry' | 'isRetried'> & {
+type Judge = Pick<StatusJudge, 'judgeRetry' | 'judgeForeign' | 'isRetried'> & {
   /** The result for an item's own status, with the text of its entry. */
   judgeStatus(answer: Pick<Answer, 'status' | 'retryAfterSeconds'>, said: string): DeliveryResult
 }
@@ -49,13 +49,17 @@ export function compileBatch(rules: BatchRules, judge: Judge, hide: Hide): Batch
       try {
         const document = jsonOf(answer)
         if (document === undefined) throw new BatchError({ code: 'BATCH_NO_JSON' })
+        const [items, pks] = [jobs.map(({ body: sent }) => sent), jobs.map(({ pk }) => pk)]
         const found = await evaluate('BATCH_ANSWERS_FAILED', hide, () =>
-          answers.evaluate({ status, body: document }),
+          answers.evaluate({ status, body: document, items, pks }),
         )
         // JSONata returns a list of one entry as that entry.
         const list = Array.isArray(found) ? found : found === undefined ? [] : [found]
         if (list.length === jobs.length)
           return list.map((entry) => resultOf(entry, answer, judge, hide))
+        if (!isObject(document)) {
+          return jobs.map(() => judge.judgeForeign(answer, { code: 'BODY_NO_OBJECT' }))
+        }
         const data = { count: list.length, items: jobs.length }
         throw new BatchError({ code: 'BATCH_COUNT', data })
       } catch (error) {
@@ -124,6 +128,10 @@ function isRemembered(value: unknown): value is Remembered {
     !Array.isArray(value) &&
     Object.values(value).every((one) => ['string', 'number', 'boolean'].includes(typeof one))
   )
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function wordsOf(error: unknown, hide: Hide): string {

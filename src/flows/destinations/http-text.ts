@@ -20,6 +20,14 @@ export function jsonOf(answer: Body): unknown {
   }
 }
 
+const longestPrologue = 4_096
+const htmlStart = /^(?:\s|<\?xml[^>]*>|<!--[\s\S]*?-->)*<(?:!doctype\s+html|html)\b/i
+
+/** Whether the body begins as an HTML document, whatever the content type says: PHP sends JSON as `text/html` by default. */
+export function isHtmlPage({ headers, body }: Body): boolean {
+  return htmlStart.test(textOf({ headers, body: body.subarray(0, longestPrologue) }))
+}
+
 function decoderOf(charset = 'utf-8'): InstanceType<typeof TextDecoder> {
   try {
     return new TextDecoder(charset)

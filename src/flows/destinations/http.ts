@@ -17,7 +17,8 @@ import type {
   HttpDefinition,
   Remembered,
 } from '../types.ts'
-import { aborted, blocked, gone, postponed, refused } from './delivery-result.ts'
+import { type ExpectedBody, isSuccess, readsJson } from './answer-origin.ts'
+import { aborted, blocked, foreign, gone, postponed, refused } from './delivery-result.ts'
 import type { DestinationContext } from './destination-context.ts'
 import { BatchError, type BatchRules, compileBatch } from './http-batch.ts'
 import { TemplateError } from './http-body.ts'
@@ -31,6 +32,7 @@ import {
 import { compileRememberedValues, type RememberedValueRules } from './http-remembered-values.ts'
 import { compileRequest, type Request, type RequestTemplate, requestKey } from './http-request.ts'
 import { createJudge, type JudgeSettings } from './http-response.ts'
+import { isHtmlPage, jsonOf } from './http-text.ts'
 
 export type { RequestTemplate } from './http-request.ts'
 
@@ -90,6 +92,13 @@ export function openHttpDestination(settings: HttpSettings): Destination {
   const hide = (text: string) => maskSecrets(text.slice(0, maxMessageCharacters), shown, '[masked]')
   const memory = settings.remember && compileRememberedValues(settings.remember, hide)
   const judge = createJudge({ ...settings, secrets: () => shown })
+  const expected: ExpectedBody = readsJson(settings) ? 'object' : 'any'
+  /** A list counts where it has the values to remember, as PostgREST answers. */
+  const expectedIn = async (answer: Answer, pk: string): Promise<ExpectedBody> => {
+    if (!memory || !Array.isArray(jsonOf(answer))) return expected
+    const extracted = await memory.of(answer, pk)
+    return extracted && 'values' in extracted ? 'json' : expected
+  }
   const lookups =
     settings.find &&
     compileLookups(settings.find, {
@@ -122,7 +131,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       mayStart: job.mayStart,
       now: () => settings.now().getTime(),
     })
-    if (token !== undefined && answer.status === unauthorized) {
+    if (token !== undefined && answer.status === unauthorized && !isHtmlPage(answer)) {
       tokens?.refused(token)
       throw new TokenError(answer.status, false)
     }
@@ -140,7 +149,9 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     const maker = (isNew && requests.create) || requests.request
     const jobWithValues = withRemembered(job, fresh ? { ...remembered, ...fresh } : remembered)
     const answer = await sendRequest(await maker.make(jobWithValues))
-    const judged = await judge.judge(maker.template, answer, jobWithValues)
+    const body = await expectedIn(answer, job.pk)
+    const judged = await judge.judge(maker.template, answer, jobWithValues, body)
+    if (!judged.ok && judged.isForeign) return judged
     if (judged.ok) {
       if (!memory) return judged
       const extracted = await memory.of(answer, job.pk)
@@ -181,7 +192,8 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     if (!remembered && lookups?.hasSearch) return { ok: true }
     const jobWithValues = withRemembered(job, fresh ? { ...remembered, ...fresh } : remembered)
     const answer = await sendRequest(await requests.delete.make(jobWithValues))
-    const judged = await judge.judge(requests.delete.template, answer, jobWithValues)
+    const body = await expectedIn(answer, job.pk)
+    const judged = await judge.judge(requests.delete.template, answer, jobWithValues, body)
     if (!judged.ok && !judged.forget) return judged
     const { status } = answer
     if (settings.delete?.keeps && judged.ok && isSuccess(status)) {
@@ -206,12 +218,13 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       if (error instanceof TokenBlockedError) return blocked(error.why, error.checkAgainMs)
       // The next attempt requests a new token.
       if (error instanceof TokenError) {
-        return postponed(error.why, {
-          outage: error.isOutage,
+        const extra = {
           ...(error.status !== undefined && { status: error.status }),
           ...(respectRetryAfter &&
             error.retryAfterSeconds !== null && { retryAfterSeconds: error.retryAfterSeconds }),
-        })
+        }
+        if (error.isForeign) return foreign(error.why, extra)
+        return postponed(error.why, { outage: error.isOutage, ...extra })
       }
       // The machine may be busy. The result is unknown until the expression finishes.
       if (error instanceof ExpressionError && error.outOfTime) {
@@ -260,11 +273,11 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       hide,
     )
 
-  /** Returns a single result when it applies to all items. */
+  /** Returns a single result when it applies to all items; `apart` when smaller batches must follow. */
   const sendTogether = async (
     jobs: readonly DeliveryJob[],
     signal: AbortSignal,
-  ): Promise<readonly DeliveryResult[] | DeliveryResult> => {
+  ): Promise<readonly DeliveryResult[] | DeliveryResult | 'apart'> => {
     const [first] = jobs
     if (!first || !compiled || !requests.batch) return []
     const problem = jobs.map(emptyProblem).find((found) => found !== undefined)
@@ -288,7 +301,12 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     }
     const request = await requests.batch.make(together)
     const answer = await send(request, together, signal, maxBatchAnswerBytes)
-    const whole = await judge.judge(requests.batch.template, answer, together)
+    const body = batch?.answers === undefined ? expected : 'json'
+    const whole = await judge.judge(requests.batch.template, answer, together, body)
+    // The results of the items are lost with it. Smaller batches repeat the items under their own keys.
+    if (whole.ok && answer.isCut && batch?.answers !== undefined) {
+      return jobs.length > 1 ? 'apart' : judge.judgeRetry(answer, { code: 'BATCH_TOO_LARGE' })
+    }
     return whole.ok ? compiled.resultsOf(answer, jobs) : whole
   }
 
@@ -296,7 +314,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     most: (kind) => (kind === 'upsert' ? (batch?.size ?? 1) : 1),
     deliver: async (jobs, signal) => {
       const results = await orFailure(signal, () => sendTogether(jobs, signal))
-      if (!('ok' in results)) return results
+      if (results === 'apart' || !('ok' in results)) return results
       // Some items may be valid on their own.
       const isOfItems = !results.ok && !results.retryable && !results.outage
       return isOfItems ? 'apart' : jobs.map(() => results)
@@ -309,7 +327,8 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     deliver: async (job, signal) => {
       if (!isBatchOnly || job.kind === 'delete') return await deliver(job, signal)
       const results = await orFailure(signal, () => sendTogether([job], signal))
-      const result = 'ok' in results ? results : (results[0] ?? refused({ code: 'BATCH_EMPTY' }))
+      const empty = refused({ code: 'BATCH_EMPTY' })
+      const result = results === 'apart' ? empty : 'ok' in results ? results : (results[0] ?? empty)
       // There is no other request for the item. Without an attempt it would be sent again at once, without end.
       return result.ok ? result : { ...result, apart: false }
     },
@@ -322,10 +341,6 @@ export function openHttpDestination(settings: HttpSettings): Destination {
 /** The same job where nothing changes: a copy would compute the keys that it may not need. */
 function withRemembered(job: DeliveryJob, remembered: Remembered | undefined): DeliveryJob {
   return job.remembered === remembered ? job : { ...job, remembered }
-}
-
-function isSuccess(status: number): boolean {
-  return status >= 200 && status <= 299
 }
 
 const noDelete: Reason = { code: 'NO_DELETE_REQUEST' }

@@ -94,6 +94,7 @@ function httpPreviewer(definition: HttpDefinition, now: () => Date): RequestPrev
 /** No request is sent, so there is no response to classify. */
 const neverJudged: Parameters<typeof compileBatch>[1] = {
   judgeRetry: () => noAnswer(),
+  judgeForeign: () => noAnswer(),
   judgeStatus: () => noAnswer(),
   isRetried: () => noAnswer(),
 }

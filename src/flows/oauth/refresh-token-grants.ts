@@ -272,7 +272,10 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
  * Whether a failure shows that the issuer did not use up the refresh token: it refused the request, or no connection was made.
  */
 function isRefreshTokenUnused(error: unknown): boolean {
-  if (error instanceof TokenError) return error.status !== undefined && error.status < 500
+  if (error instanceof TokenError) {
+    // The issuer may have answered behind the page that came instead.
+    return !error.isForeign && error.status !== undefined && error.status < 500
+  }
   if (!(error instanceof RequestFailure)) return false
   const { kind, code } = error
   return kind === 'refused_address' || ['ECONNREFUSED', 'ENOTFOUND'].includes(code ?? '')

@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici'
 import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import { guardedRequest } from '../../outbound/guarded-request.ts'
 import { isPassingStatus } from '../../outbound/retry-decision.ts'
-import { jsonOf } from '../destinations/http-text.ts'
+import { isHtmlPage, jsonOf } from '../destinations/http-text.ts'
 import type { HttpDefinition } from '../types.ts'
 
 /** The token endpoint and the client (RFC 6749). */
@@ -27,6 +27,8 @@ export class TokenError extends ReasonError {
   readonly isOutage: boolean
   /** The issuer's error code, one of RFC 6749, 5.2. */
   readonly code: string | undefined
+  /** What answered is not the issuer, such as a page of a proxy. */
+  readonly isForeign: boolean
 
   /** The pause that the issuer asks for, or null. */
   readonly retryAfterSeconds: number | null
@@ -34,7 +36,11 @@ export class TokenError extends ReasonError {
   constructor(
     status: number | undefined,
     isOutage: boolean,
-    { code, retryAfterSeconds = null }: { code?: string; retryAfterSeconds?: number | null } = {},
+    {
+      code,
+      retryAfterSeconds = null,
+      isForeign = false,
+    }: { code?: string; retryAfterSeconds?: number | null; isForeign?: boolean } = {},
   ) {
     const said: Reason =
       status === undefined
@@ -45,6 +51,7 @@ export class TokenError extends ReasonError {
     this.status = status
     this.isOutage = isOutage
     this.code = code
+    this.isForeign = isForeign
     this.retryAfterSeconds = retryAfterSeconds
   }
 }
@@ -87,8 +94,15 @@ export async function requestToken(
     body: form.toString(),
     timeoutMs,
   })
-  const answer = (jsonOf(response) ?? {}) as Record<string, unknown>
-  if (status < 200 || status > 299) {
+  const given = jsonOf(response)
+  const isObject = typeof given === 'object' && given !== null && !Array.isArray(given)
+  const isSuccess = status >= 200 && status <= 299
+  // A refusal without JSON may be the issuer's own; a page, or a success without JSON, is not.
+  if (isSuccess ? !isObject : isHtmlPage(response)) {
+    throw new TokenError(status, true, { retryAfterSeconds, isForeign: true })
+  }
+  const answer = isObject ? (given as Record<string, unknown>) : {}
+  if (!isSuccess) {
     const code = codes.find((one) => one === answer.error)
     throw new TokenError(status, isPassingStatus(status), {
       retryAfterSeconds,

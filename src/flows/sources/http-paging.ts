@@ -7,12 +7,14 @@ import { yieldToEventLoop } from '../poll/yield-to-event-loop.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { withParameter } from './http-address.ts'
 import type { BodyValues } from './http-body.ts'
+import { nextLink } from './http-link-header.ts'
+import { type ListEnd, sameOrigin } from './http-list-end.ts'
 import type { ReadAnswer } from './http-response.ts'
 import { isRecord, valueAt } from './json-items.ts'
 
 type Paging = Extract<Flow['source'], { type: 'http' }>['paging']
 
-export type PagedAnswer = ReadAnswer & { rows: SourceRow[] }
+export type PagedAnswer = ReadAnswer & { rows: SourceRow[]; end: ListEnd }
 
 /** The address of a page and the values for the body's placeholders. */
 export type PageAddress = { url: string; values: BodyValues }
@@ -44,12 +46,13 @@ export function pageWalks(
   { hasPlaceholder, items }: WalkSource,
 ): (url: string) => PageWalk {
   switch (paging.type) {
+    // A list that names its next page is read on. Its pages may shift like all others.
     case 'none':
       return (url) => ({
-        first: { url, values: {} },
-        next: async () => undefined,
-        mayShift: false,
-        endsBy404: false,
+        ...linkedWalk({ url, values: {} }, async (answer) =>
+          linkTarget(answer.end.link, answer, url),
+        ),
+        mayShift: true,
       })
     case 'page': {
       const { param, start, sizeParam, size } = paging
@@ -86,10 +89,9 @@ export function pageWalks(
     }
     case 'link':
       return (url) =>
-        linkedWalk({ url, values: {} }, async (answer) => {
-          const target = linkTarget(answer, url)
-          return target === undefined ? undefined : { url: target, values: {} }
-        })
+        linkedWalk({ url, values: {} }, async (answer) =>
+          linkTarget(nextLink(answer.link), answer, url),
+        )
     default:
       return paging satisfies never
   }
@@ -127,8 +129,11 @@ function withSize(url: string, sizeParam: string | undefined, size: number | und
   return sizeParam === undefined || size === undefined ? url : withParameter(url, sizeParam, size)
 }
 
+/** A list of hidden records has no longer run of empty pages. A wrong total costs that many requests. */
+const maxEmptyWithin = 20
+
 /**
- * Pages by number or offset end with an empty page. A page shorter than `size` is not the end: a server may filter records or
+ * Pages by number or offset end with an empty page, or after more of them when the list says that it has more records. A page shorter than `size` is not the end: a server may filter records or
  * return fewer than requested.
  *
  * Some servers repeat their last page when asked for a later one. A repeated short page after a full page is the end. Any
@@ -139,6 +144,9 @@ function countingWalk(
   size: number | undefined,
 ): PageWalk {
   const count = { pages: 0, rows: 0 }
+  let read = 0
+  let emptyPages = 0
+  let longest = 0
   const seen = createKeySet()
   let hadFullPage = false
   let last = ''
@@ -146,8 +154,18 @@ function countingWalk(
     first: address(count),
     mayShift: true,
     endsBy404: true,
-    next: async ({ rows }) => {
-      if (rows.length === 0) return undefined
+    next: async ({ rows, end }) => {
+      if (rows.length === 0) {
+        emptyPages += 1
+        const isWithin = end.total !== undefined && read > 0 && read < end.total
+        if (!isWithin || emptyPages > maxEmptyWithin) return undefined
+        count.pages += 1
+        count.rows += size ?? longest
+        return address(count)
+      }
+      emptyPages = 0
+      read += rows.length
+      longest = Math.max(longest, rows.length)
       const isFull = size === undefined || rows.length >= size
       const fingerprint = await fingerprintOf(rows)
       if (!seen.add(fingerprint)) {
@@ -227,32 +245,10 @@ function tokenText(value: unknown): string | undefined {
   throw new SourceError({ code: 'NEXT_PAGE_KIND', data: { kind: kindOf(value) } })
 }
 
-function linkTarget({ link, url }: PagedAnswer, source: string): string | undefined {
-  const given = nextLink(link)
-  if (given === undefined) return undefined
-  const target = URL.parse(given, url.href)
-  if (!target) throw new SourceError({ code: 'NEXT_LINK_NO_ADDRESS' })
-  // The headers may contain secrets, which another origin must not receive.
-  if (target.origin !== URL.parse(source)?.origin) {
-    throw new SourceError({ code: 'NEXT_PAGE_ELSEWHERE', data: { origin: target.origin } })
-  }
-  target.hash = ''
-  return target.href
-}
-
-// RFC 8288, 3: `<target>; name=value; name="quoted"`, several joined by commas.
-const link = /<([^>]*)>((?:\s*;\s*[^\s;,="<>]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s",;]*))?)*)/g
-const parameter = /;\s*([^\s;,="<>]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*)))?/g
-
-/** The target of `rel="next"` in Link headers, as written; undefined without one. */
-export function nextLink(header: string | string[] | undefined): string | undefined {
-  const text = Array.isArray(header) ? header.join(', ') : (header ?? '')
-  for (const [, target = '', parameters = ''] of text.matchAll(link)) {
-    const rel = [...parameters.matchAll(parameter)].find(
-      ([, name = '']) => name.toLowerCase() === 'rel',
-    )
-    const names = (rel?.[2] ?? rel?.[3] ?? '').toLowerCase().split(/\s+/)
-    if (names.includes('next')) return target.trim()
-  }
-  return undefined
+function linkTarget(
+  link: string | undefined,
+  answer: PagedAnswer,
+  source: string,
+): PageAddress | undefined {
+  return link === undefined ? undefined : { url: sameOrigin(link, answer, source), values: {} }
 }

@@ -49,6 +49,7 @@ export type ReadAnswer = {
   rows?: SourceRow[]
   /** The Link header. */
   link: string | string[] | undefined
+  headers: GuardedAnswer['headers']
   /** Address of the response, after redirects. */
   url: URL
 }
@@ -58,6 +59,8 @@ export const maxPageBytes = 32 * 1024 * 1024
 const decodedAtOnce = 256 * 1024
 const parsedAtOnce = 32 * 1024
 const maxAttempts = 4
+/** Errors of GraphQL that a later request may not have. */
+const passingCodes = ['THROTTLED', 'RATE_LIMITED', 'INTERNAL_SERVER_ERROR']
 const unauthorized = 401
 /** If the server asks for a longer pause than one minute, the poll fails and the next poll tries again. */
 const pauses: RetryPolicy = {
@@ -89,7 +92,8 @@ export async function readAnswer(
       const fault = xml && (await soapFaultOf(answer, xml, client.secrets()))
       throw new SourceError(refusalOf(answer, client.secrets(), fault))
     }
-    const about = { link: answer.headers.link, url: answer.url }
+    const { headers, url } = answer
+    const about = { link: headers.link, headers, url }
     if (xml) return { ...(await parseXml(answer, xml, client.secrets())), ...about }
     const document = await parse(answer)
     const errors = isGraphql ? graphqlErrors(document) : undefined
@@ -115,7 +119,7 @@ function graphqlErrors(document: unknown): { messages: string; isPassing: boolea
   const codes = list.map(({ extensions }) => (isRecord(extensions) ? extensions.code : undefined))
   return {
     messages: list.map(({ message }) => String(message)).join('; '),
-    isPassing: codes.some((code) => code === 'THROTTLED' || code === 'RATE_LIMITED'),
+    isPassing: codes.some((code) => passingCodes.includes(String(code))),
   }
 }
 

@@ -4,6 +4,7 @@ import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import type { GuardedAnswer } from '../../outbound/guarded-request.ts'
 import type { Flow } from '../definition/schema.ts'
+import { isHtmlPage } from '../destinations/http-text.ts'
 import { secretsIn, secretsOf } from '../net/mask-secrets.ts'
 import { openTokens } from '../oauth/access-tokens.ts'
 import { createKeySet } from '../poll/key-set.ts'
@@ -23,6 +24,7 @@ import {
   type RequestBody,
   writeRequestBody,
 } from './http-body.ts'
+import { type ListEnd, listEnd } from './http-list-end.ts'
 import { type PageAddress, type PageWalk, pageWalks, textOfRow } from './http-paging.ts'
 import {
   type AnswerClient,
@@ -142,31 +144,40 @@ export function openHttpSource(
     walk: PageWalk,
     values: BodyValues,
     signal: AbortSignal,
-    onPage = () => {},
+    onPage = (_hasNext: boolean) => {},
   ): AsyncGenerator<SourceRow[]> {
     const checkRepeats = createRepeatCheck()
     const method = methodOf(definition)
     const { template } = definition.url
     let hadRecords = false
+    let read = 0
+    let end: ListEnd | undefined
     let at: PageAddress | undefined = walk.first
     for (let page = 1; at !== undefined; page += 1) {
       const place = { method, address: template, page: page === 1 ? undefined : page }
       const isNothing = (answer: GuardedAnswer) =>
         answer.status === 204 ||
-        (answer.status === 404 && page > 1 && walk.endsBy404 && isJson(answer))
+        (answer.status === 404 &&
+          page > 1 &&
+          walk.endsBy404 &&
+          isJson(answer) &&
+          !isHtmlPage(answer))
       let rows: SourceRow[]
       try {
         const asked = request(definition, at.url, { ...at.values, ...values })
         const answer = await readAnswer(client, asked, form(definition.items), isNothing, signal)
-        if (!answer) return
+        if (!answer) return requireWhole(end, read)
         const { items } = definition
         rows = answer.rows ?? recordsOf(valueAt(answer.document, items), items, hadRecords)
+        end = listEnd(answer, items)
+        read += rows.length
         hadRecords ||= rows.length > 0
-        if (rows.length > 0) onPage()
         await checkRepeats(rows)
-        const next = await walk.next({ ...answer, rows })
+        const next = await walk.next({ ...answer, rows, end })
+        if (next === undefined || next === 'again') requireWhole(end, read, walk, rows)
         if (next === 'again') return
         at = next
+        if (rows.length > 0) onPage(at !== undefined)
       } catch (error) {
         throw failure(error, place, signal)
       }
@@ -187,14 +198,21 @@ export function openHttpSource(
     warn: Parameters<Source['scan']>[0]['warn'],
   ): AsyncGenerator<SourceRow[]> {
     const seen = createKeySet()
+    // A list of one page is read once.
+    let mayRepeat = cursor !== undefined
     for (let pass = 1; ; pass += 1) {
       const way = walk()
       let pageCount = 0
       let hasNew = false
-      const onPage = () => {
+      const onPage = (hasNext: boolean) => {
         pageCount += 1
+        mayRepeat ||= hasNext
       }
       for await (const rows of pages(way, values, signal, onPage)) {
+        if (!mayRepeat) {
+          yield rows
+          continue
+        }
         const fresh: SourceRow[] = []
         for (const row of rows) {
           if (seen.add(textOfRow(row)) || invalidRecordReason(row) !== undefined) fresh.push(row)
@@ -221,7 +239,9 @@ export function openHttpSource(
     const url = fillAddress(definition.url.reveal(), values, staysBelow)
     const walk = () => startWalk(url)
     return limitRows(
-      cursor ? settled(walk, values, signal, warn) : pages(walk(), values, signal),
+      cursor || definition.paging.type === 'none'
+        ? settled(walk, values, signal, warn)
+        : pages(walk(), values, signal),
       limits.maxRows,
     )
   }
@@ -258,6 +278,24 @@ export function openHttpSource(
   }
 }
 
+/**
+ * Throws SourceError when the list says that it is longer than what was read. An empty page is the end, although some servers
+ * write a link into it.
+ */
+function requireWhole(
+  end: ListEnd | undefined,
+  read: number,
+  walk?: PageWalk,
+  lastRows: readonly SourceRow[] = [],
+): void {
+  const { total, hasMore = false } = end ?? {}
+  if (total !== undefined && total > read) {
+    throw new SourceError({ code: 'LIST_LONGER', data: { total, read } })
+  }
+  if (hasMore && walk && !walk.endsBy404 && lastRows.length > 0)
+    throw new SourceError({ code: 'LIST_HAS_MORE' })
+}
+
 function methodOf({
   method,
   body,
@@ -268,8 +306,10 @@ function methodOf({
   return method ?? (body ? 'POST' : 'GET')
 }
 
-function isAbsent({ status }: GuardedAnswer): boolean {
-  return status === 204 || status === 404 || status === 410
+/** A page of a proxy with 404 says nothing about the item. */
+function isAbsent(answer: GuardedAnswer): boolean {
+  const { status } = answer
+  return status === 204 || ((status === 404 || status === 410) && !isHtmlPage(answer))
 }
 
 /** An item may be the response itself or in a list. Some servers return null when it does not exist. */

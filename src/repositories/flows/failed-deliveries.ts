@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Trx } from '../../db/database.ts'
 import { createTurns } from '../../db/event-loop-pauses.ts'
-import type { StoredReason } from '../../domain/flow-reasons.ts'
+import type { ReasonCode, StoredReason } from '../../domain/flow-reasons.ts'
 import { type DeliveryPlace, deliveryPages } from './key-order.ts'
 
 export type FailureGroup = {
@@ -162,9 +162,23 @@ export function failedRows(
     order by destination`
 }
 
+/** Statuses after which it is not known whether the receiver did anything: it was busy. */
+const undecidedStatuses = [408, 409, 423, 425, 429]
+/** Reasons of a refusal by the body of a successful response. */
+const refusalCodes: readonly ReasonCode[] = [
+  ...(['HTTP_STATUS', 'ANSWER_DIFFERS', 'BATCH_REFUSED', 'BATCH_SAID', 'BATCH_UNKNOWN'] as const),
+]
+
+/** Whether the receiver refused the row for good, so that nothing of it is in doubt. */
+const isRefused = sql<boolean>`(
+  (last_status between 400 and 499 and last_status <> all(${undecidedStatuses}::int[]))
+  or (last_status between 200 and 299 and why->>'code' = any(${refusalCodes}::text[]))
+)`
+
 /**
- * Queues these failed deliveries again with all attempts, except those whose error text changed meanwhile. Returns
- * the targets to wake.
+ * Queues these failed deliveries again with all attempts, except those whose error text changed meanwhile. What was refused is
+ * sent with another key, because a receiver answers a known key with its first response. An attempt in doubt keeps its key.
+ * Returns the targets to wake.
  */
 export async function requeueFailed(
   trx: Trx,
@@ -183,6 +197,7 @@ export async function requeueFailed(
   await sql`
     update deliveries set
       state = 'waiting', version = version + 1, attempts = 0, queued_at = ${at},
+      change_number = case when ${isRefused} then nextval('flow_reads') else change_number end,
       last_error = null, last_status = null, why = null, not_before = null, due_at = '-infinity',
       finished_at = null
     where flow = ${flow} and destination = ${destination} and pk = any(${found}::text[])`.execute(

@@ -19,6 +19,8 @@ export type Shop = {
   loseAnswerOf(method: string): void
   /** From now on called before each request; its return value replaces the response. */
   interrupt(by: (asked: Asked) => Answered | undefined): void
+  /** From now on changes the text of each response, as a cache or a plugin would. The request takes effect. */
+  alter(by: (asked: Asked, text: string) => string): void
   close(): Promise<void>
 }
 
@@ -27,6 +29,7 @@ export async function serveShop(handle: (asked: Asked) => Answered): Promise<Sho
   const asked: Asked[] = []
   let lost: string | undefined
   let interruption: (asked: Asked) => Answered | undefined = () => undefined
+  let altered: (asked: Asked, text: string) => string = (_, text) => text
   const server = createServer(async (request, response) => {
     let text = ''
     for await (const chunk of request) text += chunk
@@ -45,7 +48,9 @@ export async function serveShop(handle: (asked: Asked) => Answered): Promise<Sho
       return
     }
     response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers })
-    response.end(answer.body === undefined ? '' : JSON.stringify(answer.body))
+    // A text is a page of something else than the shop.
+    const { body = '' } = answer
+    response.end(altered(one, typeof body === 'string' ? body : JSON.stringify(body)))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
@@ -56,6 +61,9 @@ export async function serveShop(handle: (asked: Asked) => Answered): Promise<Sho
     },
     interrupt(by) {
       interruption = by
+    },
+    alter(by) {
+      altered = by
     },
     async close() {
       server.closeAllConnections()

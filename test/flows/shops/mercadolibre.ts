@@ -13,6 +13,10 @@ type Listing = {
   sub_status: string[]
   variations: Variation[]
   hasAutomaticPrice?: boolean
+  /** Least price of its category. */
+  leastPrice?: number
+  /** Mercado Libre keeps the stock in its own warehouse (Full). */
+  isFull?: boolean
 }
 
 /**
@@ -24,6 +28,8 @@ type Listing = {
  *   and active again with stock. A listing that a person paused stays paused.
  * - variaciones: a PUT names all variations by id and deletes the others. All have the same price. The SKU of a variation is
  *   an attribute that a GET shows with `include_attributes=all`.
+ * - validaciones: a stock is a whole number from 0; a price below the least one of the category refuses the whole request. So
+ *   does a stock of a listing whose stock Mercado Libre keeps.
  * - automatizaciones-de-precos: a new value for an automatic price is ignored with a warning.
  * - stock-multi-origen, with `warehouses`: `available_quantity` is ignored. The stock of a warehouse is changed at the user
  *   product, with the version of its last GET in `x-version`: 400 without it, 409 with another.
@@ -87,6 +93,19 @@ export async function startMercadoLibre(options: {
       return refusal(400, 'body.invalid_field_types', 'Invalid field types')
     }
     const { price, available_quantity: quantity, variations } = given
+    const prices = [given, ...(variations ?? [])].map(
+      (one) => one.price ?? Number.POSITIVE_INFINITY,
+    )
+    if (prices.some((one) => one < (listing.leastPrice ?? 0))) {
+      return refusal(400, 'item.price.invalid', `The price is below ${listing.leastPrice}`)
+    }
+    const quantities = [given, ...(variations ?? [])].flatMap((one) => one.available_quantity ?? [])
+    if (quantities.some((one) => !Number.isInteger(one) || one < 0)) {
+      return refusal(400, 'item.available_quantity.invalid', 'available_quantity is invalid')
+    }
+    if (quantities.length > 0 && listing.isFull) {
+      return refusal(400, 'field_not_updatable', 'available_quantity is not modifiable')
+    }
     const isOfWhole = price !== undefined || quantity !== undefined
     if (listing.variations.length > 0 && isOfWhole) {
       return refusal(400, 'field_not_updatable', 'The item has variations: send them')

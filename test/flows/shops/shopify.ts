@@ -29,8 +29,11 @@ type Input = {
 type Refusal = { code: string; field: string[]; message: string }
 type Variables = {
   q?: string
-  by?: { handle: string }
+  by?: { handle?: string; id?: string }
   product?: Input | string
+  id?: string
+  item?: string
+  location?: string
   variants?: { id: string; price: string }[]
   stock?: { name: string; reason: string; quantities: Quantity[] }
   key?: string
@@ -41,7 +44,9 @@ type Variables = {
  * - `productSet` changes the product with the identifier, or creates one. The given variants replace its list.
  * - `productVariants` finds by SKU.
  * - `productVariantsBulkUpdate` and `inventorySetQuantities` change one variant at one location. Since 2026-04 the latter has
- *   `changeFromQuantity` and an idempotency key.
+ *   `changeFromQuantity` and an idempotency key. Each mutation of a request takes effect by itself.
+ * - `inventoryActivate` stocks an item at a location. Until then a quantity there is refused (ITEM_NOT_STOCKED_AT_LOCATION).
+ *   It has an idempotency key too. A quantity is a whole number from 0.
  * - Refusals are `userErrors` with status 200. A query that costs more than the remaining points returns 200 with the error
  *   THROTTLED.
  */
@@ -69,7 +74,15 @@ export async function startShopify(options: {
     }
   }
 
-  const productSet = (handle: string, input: Input) => {
+  const productSet = (by: { handle?: string; id?: string }, input: Input) => {
+    const ofId = [...products.values()].find(({ id }) => id === by.id)
+    if (by.id !== undefined && !ofId) {
+      return {
+        product: null,
+        userErrors: [refuse('PRODUCT_DOES_NOT_EXIST', 'Product does not exist')],
+      }
+    }
+    const handle = ofId?.handle ?? by.handle ?? ''
     const refused = (code: string, message: string) => ({
       product: null,
       userErrors: [refuse(code, message)],
@@ -85,6 +98,8 @@ export async function startShopify(options: {
         'Product options input is required when updating variants',
       )
     const places = (input.variants ?? []).flatMap((one) => one.inventoryQuantities)
+    if (places.some(({ quantity }) => quantity < 0))
+      return refused('INVALID_INPUT', "The quantity can't be negative")
     if (places.some(({ locationId }) => !locations.includes(locationId)))
       return refused('INVALID_INPUT', 'Location does not exist')
     const product: Product = known ?? {
@@ -104,7 +119,10 @@ export async function startShopify(options: {
       })
     }
     products.set(handle, product)
-    return { product: { id: product.id }, userErrors: [] }
+    const nodes = product.variants.slice(0, 1).map(({ id, sku, price, item }) => ({
+      ...{ id, sku, price, inventoryItem: { id: item } },
+    }))
+    return { userErrors: [], product: { id: product.id, variants: { nodes } } }
   }
   const bulkUpdate = (id: unknown, given: { id: string; price: string }[]) => {
     const product = [...products.values()].find((one) => one.id === id)
@@ -118,9 +136,18 @@ export async function startShopify(options: {
         }
       if (Number(price) < 0)
         return { userErrors: [refuse('NEGATIVE_PRICE_VALUE', 'Price is negative')] }
-      variant.price = price
+      if (price !== undefined) variant.price = price
     }
-    return { userErrors: [] }
+    const productVariants = product.variants
+      .filter(({ id: own }) => given.some((one) => one.id === own))
+      .map(({ id: own, price }) => ({ id: own, price }))
+    return { userErrors: [], productVariants }
+  }
+  const activate = (item: unknown, location: string) => {
+    const variant = variants().find((one) => one.item === item)
+    if (!variant || !locations.includes(location)) return { inventoryLevel: null }
+    variant.stock[location] ??= 0
+    return { inventoryLevel: { id: `gid://shopify/InventoryLevel/${location}` } }
   }
   const setQuantities = (quantities: Quantity[]) => {
     for (const one of quantities) {
@@ -135,19 +162,34 @@ export async function startShopify(options: {
         }
       if (!locations.includes(one.locationId))
         return { userErrors: [refuse('INVALID_LOCATION', 'The location could not be found')] }
+      if (one.quantity < 0)
+        return {
+          userErrors: [refuse('INVALID_QUANTITY_NEGATIVE', "The quantity can't be negative")],
+        }
+      if (!(one.locationId in variant.stock))
+        return {
+          userErrors: [
+            refuse('ITEM_NOT_STOCKED_AT_LOCATION', 'The item is not stocked at the location'),
+          ],
+        }
       variant.stock[one.locationId] = one.quantity
     }
     return { userErrors: [] }
   }
-  const find = (q: string) => {
+  const find = (q: string, location: string) => {
     const sku = /^sku:"(.*)"$/.exec(q)?.[1] ?? ''
     // A search also finds partial matches.
-    return [...products.values()].flatMap(({ id, handle, variants: own }) =>
+    return [...products.values()].flatMap(({ id, handle, status, variants: own }) =>
       own
         .filter((one) => one.sku.includes(sku))
         .map((one) => ({
-          ...{ id: one.id, sku: one.sku, inventoryItem: { id: one.item } },
-          product: { id, handle },
+          ...{ id: one.id, sku: one.sku },
+          inventoryItem: {
+            id: one.item,
+            inventoryLevel:
+              location in one.stock ? { id: `gid://shopify/InventoryLevel/${location}` } : null,
+          },
+          product: { id, handle, status },
         })),
     )
   }
@@ -170,16 +212,41 @@ export async function startShopify(options: {
     }
     points -= cost
     const data: Record<string, unknown> = {}
-    if (query.includes('productVariants(first: 50, query: $q)')) {
-      data.productVariants = { nodes: find(variables.q ?? '') }
+    const quantities = [
+      ...(variables.stock?.quantities ?? []).map(({ quantity }) => quantity),
+      ...[variables.product].flatMap((one) =>
+        typeof one === 'object' ? (one.variants ?? []).flatMap(quantitiesOf) : [],
+      ),
+    ]
+    if (quantities.some((one) => !Number.isInteger(one))) {
+      return { status: 200, body: { errors: [{ message: 'Could not coerce value to Int' }] } }
     }
-    if (query.includes('productSet(identifier: $by, input: $product')) {
-      data.productSet = productSet(variables.by?.handle ?? '', variables.product as Input)
+    // A field with @include of a false variable is left out.
+    const asks = (field: string) => {
+      const at = query.indexOf(field)
+      if (at < 0) return false
+      const [, name] =
+        /^(?: @idempotent\([^)]*\))?(?: @include\(if: \$(\w+)\))?/.exec(
+          query.slice(at + field.length),
+        ) ?? []
+      return name === undefined || (variables as Record<string, unknown>)[name] === true
     }
-    if (query.includes('productVariantsBulkUpdate(productId: $product, variants: $variants)')) {
-      data.productVariantsBulkUpdate = bulkUpdate(variables.product, variables.variants ?? [])
+    if (asks('productVariants(first: 50, query: $q)')) {
+      const [, location = ''] = /inventoryLevel\(locationId: "([^"]+)"\)/.exec(query) ?? []
+      data.productVariants = { nodes: find(variables.q ?? '', location) }
     }
-    if (query.includes('inventorySetQuantities(input: $stock) @idempotent(key: $key)')) {
+    if (asks('productSet(identifier: $by, input: $product, synchronous: true)')) {
+      data.productSet = productSet(variables.by ?? {}, variables.product as Input)
+    }
+    if (asks('inventoryActivate(inventoryItemId: $item, locationId: $location)')) {
+      data.inventoryActivate = activate(variables.item, variables.location ?? '')
+    }
+    const bulk = /productVariantsBulkUpdate\(productId: \$(\w+), variants: \$variants\)/.exec(query)
+    if (bulk && asks(bulk[0])) {
+      const id = bulk[1] === 'product' ? variables.product : variables.id
+      data.productVariantsBulkUpdate = bulkUpdate(id, variables.variants ?? [])
+    }
+    if (asks('inventorySetQuantities(input: $stock)')) {
       data.inventorySetQuantities = setQuantities(variables.stock?.quantities ?? [])
     }
     if (Object.keys(data).length === 0) {
@@ -201,4 +268,8 @@ export async function startShopify(options: {
       return product
     },
   }
+}
+
+function quantitiesOf({ inventoryQuantities }: NonNullable<Input['variants']>[number]): number[] {
+  return inventoryQuantities.map(({ quantity }) => quantity)
 }

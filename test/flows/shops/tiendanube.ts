@@ -18,6 +18,7 @@ type Product = { id: number; name: { es: string }; published: boolean; variants:
  * - stock by location (https://tiendanube.github.io/api-documentation/guides/multi-inventory/products): a plain `stock` is
  *   that of the first location
  * - required headers `authentication` (not `authorization`) and `user-agent`
+ * - 422 for a stock that is no whole number from 0, and for a price below 0
  * - 404 for an unknown SKU, 422 for a product without a name
  * - a bucket of requests, reported in headers
  */
@@ -70,6 +71,8 @@ export async function startTiendanube(options: {
     if (method === 'POST' && path === 'products') {
       const given = body as Partial<Omit<Product, 'variants'>> & { variants?: Partial<Variant>[] }
       if (!given.name?.es) return { status: 422, body: { name: ["can't be blank"] } }
+      const refused = (given.variants ?? []).map(refusalOf).find(Boolean)
+      if (refused) return refused
       const product: Product = {
         ...{ id: nextId(), name: given.name, published: given.published ?? true },
         variants: [],
@@ -88,6 +91,8 @@ export async function startTiendanube(options: {
     const variant = product.variants.find((one) => one.id === Number(variantId))
     if (method !== 'PUT' || !variant) return notFound
     const { inventory_levels: levels = [] } = body as Partial<Variant>
+    const refused = refusalOf(body as Partial<Variant>)
+    if (refused) return refused
     if (levels.some(({ location_id }) => !locations.includes(location_id))) {
       return { status: 422, body: { inventory_levels: ['location does not exist'] } }
     }
@@ -123,6 +128,17 @@ export async function startTiendanube(options: {
       return product
     },
   }
+}
+
+function refusalOf({ price, stock, inventory_levels: levels = [] }: Partial<Variant>) {
+  const stocks = [stock, ...levels.map((level) => level.stock)].filter((one) => one !== undefined)
+  if (stocks.some((one) => !Number.isInteger(one) || one < 0)) {
+    return { status: 422, body: { stock: ['must be an integer greater than or equal to 0'] } }
+  }
+  if (price !== undefined && Number(price) < 0) {
+    return { status: 422, body: { price: ['must be greater than or equal to 0'] } }
+  }
+  return undefined
 }
 
 const notFound: Answered = {

@@ -19,6 +19,7 @@ export type WooProduct = {
  * them:
  * - API keys by HTTP Basic, ids of its own, prices as text
  * - A SKU is unique; the refusal names the product that has it.
+ * - A stock is a whole number. A list has ten products unless `per_page` says otherwise.
  * - A batch has at most 100 objects and returns 200, with an `error` in place of each refused object.
  * - A product in the bin keeps its SKU (woocommerce#62616) and is listed only with `status=trash`. Creating another one with
  *   that SKU is refused.
@@ -36,6 +37,9 @@ export async function startWooCommerce(options: { key: string; secret: string })
   const refusalOf = (given: Partial<WooProduct>, own?: number): Answered | undefined => {
     if (given.regular_price !== undefined && typeof given.regular_price !== 'string') {
       return failure(400, 'rest_invalid_param', 'Invalid parameter(s): regular_price')
+    }
+    if (given.stock_quantity !== undefined && !Number.isInteger(given.stock_quantity)) {
+      return failure(400, 'rest_invalid_param', 'Invalid parameter(s): stock_quantity')
     }
     const same = (sku: string) => sku.toLowerCase() === given.sku?.toLowerCase()
     const holder = [...products.values()].find(({ id, sku }) => same(sku) && id !== own)
@@ -134,7 +138,13 @@ export async function startWooCommerce(options: { key: string; secret: string })
       const found = [...products.values()].filter(
         (one) => one.sku.includes(sku) && (one.status === 'trash') === isTrash,
       )
-      return { status: 200, body: found }
+      // Ten by default, a hundred at most.
+      const perPage = Math.min(Number(query.get('per_page') ?? 10), 100)
+      return {
+        status: 200,
+        headers: { 'x-wp-total': String(found.length) },
+        body: found.slice(0, perPage),
+      }
     }
     if (method === 'POST' && rest === undefined) return create(body as Partial<WooProduct>)
     const [, parent, variation] = /^(\d+)\/variations\/(\d+)$/.exec(rest ?? '') ?? []
