@@ -164,6 +164,15 @@ const cases: Case[] = [
     '7:37 destinations[0].driver: must be one of postgres, mysql, mssql',
   ],
   [
+    'a destination with the charset of a source',
+    {
+      destinations: destinations(
+        '  - { name: out, type: sql, driver: postgres, url: "postgres://bob@erp.example.com/erp?charset=WIN1252", table: t, upsertKey: a }',
+      ),
+    },
+    '7:52 destinations[0].url: charset works only at a source; texts are written in UTF-8 (leave charset out)',
+  ],
+  [
     'an SFTP server without its host key',
     { source: sftp({ hostKey: undefined }) },
     '4:1 source.hostKey: is missing',

@@ -1,5 +1,8 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestFlows, type TestFlows } from '../support/flows.ts'
+import { dbfFile } from './dbf-file.ts'
 import { sendJson, testServer } from './sources-support.ts'
 
 /** An entry that is not an object is refused alone and reported by its place. Other records are sent, and nothing is deleted. */
@@ -34,6 +37,7 @@ beforeAll(async () => {
       'list.flow.yaml': file('list', 'json'),
       'lines.flow.yaml': file('lines', 'ndjson'),
       'wrong.flow.yaml': file('wrong', 'json'),
+      'cells.flow.yaml': file('cells', 'dbf', { item: { key: 'ID' } }),
       'groups.flow.yaml': flowOf('groups', {
         type: 'file',
         path: `\${env:DIR}/groups.json`,
@@ -95,6 +99,35 @@ test('in a JSON list: the other records are sent, and missing items wait for a r
   expect((await flows.call('POST', '/sync/list/3')).json()).toMatchObject({ found: true })
   await flows.write('list.json', [{ id: 1, v: 1 }, { id: 3 }])
   expect(await sync('list')).toBe(1)
+})
+
+test('in a DBF: a number that did not fit refuses its record; the item stays, and the others are sent', async () => {
+  const columns = [
+    { name: 'ID', type: 'C', length: 2 },
+    { name: 'PRECIO', type: 'N', length: 8, decimals: 2 },
+  ]
+  const put = (...prices: string[]) =>
+    writeFile(
+      join(flows.dir, 'cells.dbf'),
+      dbfFile(
+        columns,
+        prices.map((price, index) => [' ', `A${index}`, price]),
+      ),
+    )
+  await put('1.00', '2.00', '3.00')
+  expect(await sync('cells')).toBe(3)
+  await put('********', '2.50', '1.2E+05')
+  expect(await sync('cells')).toBe(1)
+  expect(await lastRun('cells')).toMatchObject({ rows_read: 3, items: { refused: 2, deleted: 0 } })
+  expect(await errors('cells')).toEqual(
+    [1, 3].map((record) =>
+      expect.stringContaining(
+        `the field "PRECIO" has no value of type N in the column PRECIO, record ${record}`,
+      ),
+    ),
+  )
+  expect((await flows.call('POST', '/sync/cells/A0')).statusCode).toBe(502)
+  expect((await flows.call('POST', '/sync/cells/A1')).json()).toMatchObject({ found: true })
 })
 
 test('in NDJSON: a line of other JSON is refused, and one that is not JSON is an incomplete file', async () => {

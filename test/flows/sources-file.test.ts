@@ -146,25 +146,32 @@ test('CSV: latin1 is read as programs mean it, and each encoding refuses the oth
 })
 
 test('CSV: decimalComma changes a decimal comma to a point and removes thousands separators', async () => {
-  const cells = [
-    '1,5',
-    '-1.234.567,50',
-    '+0,1',
-    '1.234',
-    '12,34,5',
-    '1.23,4',
-    'a,b',
-    '1,',
-    '',
-    '0.500',
-  ]
+  const cells = ['1,5', '-1.234.567,50', '+0,1', '1.234', '12,34,5', 'a,b', '1,', '', '0.500']
   const rows = await csv(`id;v\n${cells.map((cell, index) => `${index};${cell}`).join('\n')}\n`, {
     delimiter: ';',
     decimalComma: true,
   })
   expect(rows.map(({ v }) => v)).toEqual([
-    ...['1.5', '-1234567.50', '+0.1', '1234', '12,34,5', '1.23,4', 'a,b', '1,', '', '0.500'],
+    ...['1.5', '-1234567.50', '+0.1', '1234', '12,34,5', 'a,b', '1,', '', '0.500'],
   ])
+})
+
+test('CSV: with decimalComma everywhere, an amount in another notation refuses its record', async () => {
+  const cells = ['1,234.50', '1.23,4', '36,38,40', '1.2.3', 'v 1.2,3', '1.234,50']
+  const rows = await csv(`id;v\n${cells.map((cell, index) => `${index};${cell}`).join('\n')}\n`, {
+    delimiter: ';',
+    decimalComma: true,
+  })
+  const refused = (line: number) =>
+    new UnreadableValue({
+      code: 'FIXED_NO_NUMBER',
+      data: { column: '"v"', line, type: 'decimalComma' },
+    })
+  expect(rows.map(({ v }) => v)).toEqual([
+    ...[2, 3].map(refused),
+    ...['36,38,40', '1.2.3', 'v 1.2,3', '1234.50'],
+  ])
+  expect(await csv('id\n"1,234.50"\n', { decimalComma: true })).toEqual([{ id: '1,234.50' }])
 })
 
 test('CSV: decimalComma does not change codes: those of the key, and all columns not in its list', async () => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { wallClockOf } from '../../src/domain/time-zone.ts'
 import { bindParameters, itemPieces, withoutTail } from '../../src/flows/sources/sql-statement.ts'
 import { type SqlDialect, scanSql } from '../../src/flows/sources/sql-text.ts'
 import { SourceError } from '../../src/flows/types.ts'
@@ -129,4 +130,16 @@ test('SQL Server gets ORDER BY in a form that a derived table allows', () => {
   expect(isAllowed("select 'order by' from t")).toBe(false)
   expect(item('with x as (select 1 a) select a from x', 'mssql')).toBeUndefined()
   expect(item('with x as (select 1 a) select a from x', 'postgres')).toBeDefined()
+})
+
+test.each<[SqlDialect, string, string]>([
+  ['postgres', '2026-11-01T05:30:00Z', '2026-11-01T00:59:59'],
+  ['mysql', '2026-11-01T05:30:00Z', '2026-11-01 00:59:59.999'],
+  ['mssql', '2026-11-01T06:30:00Z', '2026-11-01T00:59:59.999'],
+  ['firebird', '2026-11-01T06:30:00Z', '2026-11-01 00:59:59.999'],
+  ['mysql', '2026-11-01T07:00:00Z', '2026-11-01 02:00:00.000'],
+])('%s reads from before the hour that the clock shows twice: %s', (dialect, cursor, value) => {
+  const pieces = scanSql('select a from b where c >= :cursor', dialect)
+  const clock = wallClockOf('America/New_York')
+  expect(bindParameters(pieces, dialect, { cursor, clock, key: undefined }).values).toEqual([value])
 })

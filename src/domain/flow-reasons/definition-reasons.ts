@@ -302,6 +302,11 @@ export const definitionReasons = {
     es: 'url es una dirección para el driver {other}, no para {driver}',
     hint: { en: 'write driver: {other}', es: 'escribí driver: {other}' },
   },
+  CHARSET_OF_SOURCE: {
+    en: 'charset works only at a source; texts are written in UTF-8',
+    es: 'charset sirve solo en un origen; los textos se escriben en UTF-8',
+    hint: { en: 'leave charset out', es: 'sacá charset' },
+  },
   NO_HTTP_ADDRESS: {
     en: 'is not an http or https address',
     es: 'no es una dirección http o https',

@@ -47,6 +47,15 @@ export function checkDatabase(
   else report(issues, { code: 'NO_DATABASE_ADDRESS', data: { driver, example: form } }, ['url'])
 }
 
+/** The charset of a PostgreSQL database in SQL_ASCII is that of what is read. */
+export function checkWrittenDatabase(
+  { driver, url }: { driver: keyof typeof schemes; url: Secret },
+  issues: z.RefinementCtx,
+): void {
+  if (driver !== 'postgres' || !/[?&]charset=/i.test(url.reveal())) return
+  report(issues, { code: 'CHARSET_OF_SOURCE' }, ['url'])
+}
+
 /** An http or https address with the given placeholders, such as `{pk}`, which are filled later. */
 export function httpUrl(context: FlowContext, placeholders: readonly string[] = []) {
   return secretText(context, (template, value) => {

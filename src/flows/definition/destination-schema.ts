@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import {
   checkDatabase,
+  checkWrittenDatabase,
   databaseUrl,
   driver,
   filePath,
@@ -318,6 +319,7 @@ function sql(context: FlowContext) {
       retry: retry(),
     })
     .superRefine(checkDatabase)
+    .superRefine(checkWrittenDatabase)
     .transform(({ batch, ...rest }) =>
       // An existing rate limit was chosen for single rows.
       timeoutMs({ ...rest, batch: batch ?? { size: rest.rateLimit ? 1 : rowsAtOnce } }),

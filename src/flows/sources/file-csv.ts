@@ -239,20 +239,29 @@ function numberReader(
   if (!decimalComma) return asItIs
   return keyFields.includes(name)
     ? (cell) => withPoint(cell, commaNumber) ?? cell
-    : (cell) => withPoint(cell, commaOrGroups) ?? cell
+    : (cell, line) => {
+        const text = withPoint(cell, commaOrGroups)
+        return text ?? (otherAmount.test(cell.trim()) ? notNumber(name, line) : cell)
+      }
 }
 
 /** A column named in `decimalComma` has numbers only. */
 function numberIn(cell: string, name: string, line: number): string | UnreadableValue {
   if (cell.trim() === '') return cell
+  return withPoint(cell, numberOrGroups) ?? notNumber(name, line)
+}
+
+function notNumber(name: string, line: number): UnreadableValue {
   const data = { column: JSON.stringify(name), line, type: 'decimalComma' }
-  return withPoint(cell, numberOrGroups) ?? new UnreadableValue({ code: 'FIXED_NO_NUMBER', data })
+  return new UnreadableValue({ code: 'FIXED_NO_NUMBER', data })
 }
 
 const asItIs = (cell: string) => cell
 // A group of thousands never starts with a lone zero: 0.500 means one half.
 const commaNumber = /^[+-]?(?:\d+|(?!0\.)\d{1,3}(?:\.\d{3})+),\d+$/
 const numberOrGroups = /^[+-]?(?:\d+|(?!0\.)\d{1,3}(?:\.\d{3})+)(?:,\d+)?$/
+/** Digits with points and commas in another order, such as 1,234.50. */
+const otherAmount = /^[+-]?(?=[\d.]*,)(?=[\d,]*\.)[\d.,]+$/
 const commaOrGroups = /^[+-]?(?:\d+,\d+|(?!0\.)\d{1,3}(?:\.\d{3})+(?:,\d+)?)$/
 
 /**
