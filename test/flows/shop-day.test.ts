@@ -17,7 +17,7 @@ import { startWooCommerce } from './shops/woocommerce.ts'
 /**
  * A day of 300 changes by each shop template: variations, two locations, articles that disappear and return, persons who edit, count and
  * delete in the shop, and a minute of 429 and 5xx. At its end shop and source agree, only items that the source removed are missing,
- * and no request was sent more than five times.
+ * and no request was sent more than eight times, the attempts of an item: one that a person removed needs three requests that succeed.
  */
 const simple = Array.from({ length: 16 }, (_, index) => `S-${index}`)
 const variations = ['REM-S', 'REM-M', 'REM-L']
@@ -372,7 +372,7 @@ test.each([
       .replace(/ {4}(?:rateLimit|budget):.*\n/g, '')
       .replaceAll(
         '    type: http\n',
-        '    type: http\n    breaker: false\n    retry: { attempts: 5, initial: 100ms, max: 100ms, jitter: 0, respectRetryAfter: false }\n',
+        '    type: http\n    breaker: false\n    retry: { attempts: 8, initial: 100ms, max: 100ms, jitter: 0, respectRetryAfter: false }\n',
       )
     const env = setup.env(shop.url)
     const flows = await startTestFlows({ env })
@@ -441,7 +441,7 @@ test.each([
     const shown = Object.fromEntries(own.map((sku) => [sku, day.onSale(sku)]))
     expect(shown).toEqual(Object.fromEntries(own.map((sku) => [sku, erp.expected(sku)])))
     expect(day.untouched()).toEqual([])
-    expect(mostSent(shop.asked)).toBeLessThanOrEqual(5)
+    expect(mostSent(shop.asked)).toBeLessThanOrEqual(8)
   },
   120_000,
 )

@@ -219,6 +219,18 @@ test('shopify: a variant that is not stocked at the location is activated there'
   expect(await failures()).toEqual([])
 })
 
+test('shopify: a product that a person deleted is made again, and one made by hand is found again', async () => {
+  const { shop, variant, bring, failures } = await shopify()
+  shop.put('a-mano', 'HAND')
+  await bring(article('OWN', '10,00', '5'), article('HAND', '10,00', '5'))
+  shop.products.clear()
+  shop.put('otro', 'HAND')
+  await bring(article('OWN', '11,00', '6'), article('HAND', '11,00', '6'))
+  for (const sku of ['OWN', 'HAND']) expect(variant(sku)?.price).toBe('11.00')
+  expect([...shop.products.keys()].toSorted()).toEqual(['erp-own', 'otro'])
+  expect(await failures()).toEqual([])
+})
+
 test('two live listings of one SKU are reported, and neither is changed', async () => {
   const meli = await mercadolibre('A')
   meli.shop.publish('MLA9A2', 'A')
