@@ -1,16 +1,20 @@
 import { expect, test } from 'vitest'
+import { Secret } from '../../src/domain/flow-secret.ts'
 import type { Flow } from '../../src/flows/definition/schema.ts'
 import { useService } from './deliver-service.ts'
 import { flowOf, type Rules, receiver } from './deliver-support.ts'
 
 const service = useService()
 
+const url = new Secret('https://shop.example.com', 'https://shop.example.com')
+const request = { method: 'PUT', url, headers: {} }
+
 function sharing(name: string, budget: string, rules: Rules = {}): Flow {
   const flow = flowOf(name, [rules])
   return {
     ...flow,
     destinations: flow.destinations.map(
-      (one) => ({ ...one, type: 'http', budget }) as Flow['destinations'][number],
+      (one) => ({ ...one, type: 'http', budget, request }) as Flow['destinations'][number],
     ),
   }
 }

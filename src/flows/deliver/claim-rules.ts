@@ -6,8 +6,8 @@ import type { DestinationDefinition, HttpDefinition, Remembered } from '../types
 import { failure, type Outcome, type Tried } from './retry-rules.ts'
 
 /**
- * Under which identity an item stands at its destination. Undefined for a destination that does not show it: then two items
- * cannot be told to be the same thing there.
+ * The identity of an item at its destination. Undefined for a destination that does not show it: then nothing says whether two
+ * items are the same thing there.
  */
 export type ClaimRule = {
   claimOf(body: unknown, remembered: Remembered | undefined): ItemClaim | undefined
@@ -30,7 +30,7 @@ export function claimRuleOf(definition: DestinationDefinition): ClaimRule | unde
       const fresh = (definition.find ?? []).flatMap((one) =>
         one.fresh ? Object.keys(one.remember ?? {}) : [],
       )
-      // A value that is read anew for each request is not known of the others.
+      // A value that is read for each request is not known of other items.
       const isKept = !remembered.some((name) => fresh.includes(name))
       if (!isKept || remembered.length + ofBody.length === 0) return undefined
       return {

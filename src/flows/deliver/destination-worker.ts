@@ -192,7 +192,7 @@ function workOf(
   const deletesWait = flow.deletes.mode === 'delete' && open.claims !== undefined
   return {
     concurrency: definition.concurrency,
-    // What an upsert under way stands for is not stored yet.
+    // The identity of an upsert under way is not stored yet.
     ...(deletesWait && { laneOf: ({ kind }: Waiting) => kind }),
     ...(destination.batches && {
       batch: {

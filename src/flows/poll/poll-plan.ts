@@ -106,8 +106,8 @@ export function areChangesSent(
 }
 
 /**
- * Reads a record by the rules of keys and hashes accepted before, where only these changed: that tells a change at the source
- * from one of the definition. Undefined where it cannot be told.
+ * Reads a record by the rules of keys and hashes accepted before, where only these changed. So a change at the source differs
+ * from one of the definition. Undefined where nothing distinguishes them.
  */
 export function formerReaderOf(
   { flow }: FlowRuntime,

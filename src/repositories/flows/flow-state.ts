@@ -30,7 +30,7 @@ export async function requireFlowState(db: Db | Trx, flow: string): Promise<Flow
 }
 
 export async function listFlowStates(db: Db): Promise<FlowStateRow[]> {
-  return db.selectFrom('flow_state').selectAll().execute()
+  return db.selectFrom('flow_state').selectAll().orderBy('flow').execute()
 }
 
 /** Inserts the first row of a flow. Returns whether the flow was new. */
