@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 
@@ -39,17 +39,22 @@ export async function findClaimants(
 }
 
 /**
- * The number of the first read with an upsert that still waits; undefined if none does. Deletes found by that read or a later
- * one wait for it: its item may have the identity of one that is to be deleted.
+ * The query of the number of the first read with an upsert that still waits; null if none does. Deletes found by that read or
+ * a later one wait for it: its item may have the identity of one that is to be deleted.
  */
+export function firstUpsert({ flow, destination }: DeliveryTarget): RawBuilder<unknown> {
+  return sql`
+    select min(change_number) from deliveries as waiting
+    where waiting.flow = ${flow}::text and waiting.destination = ${destination}::text
+      and waiting.state = 'waiting' and waiting.kind = 'upsert'`
+}
+
+/** What `firstUpsert` finds. */
 export async function firstWaitingUpsert(
   db: Db,
-  { flow, destination }: DeliveryTarget,
+  target: DeliveryTarget,
 ): Promise<number | undefined> {
   const { rows } = await sql<{ first: number | null }>`
-    select min(change_number) as first from deliveries
-    where flow = ${flow} and destination = ${destination} and state = 'waiting' and kind = 'upsert'`.execute(
-    db,
-  )
+    select (${firstUpsert(target)}) as first`.execute(db)
   return rows[0]?.first ?? undefined
 }

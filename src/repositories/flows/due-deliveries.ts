@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import { type LeaseToken, leaseCondition } from '../leases.ts'
-import { firstWaitingUpsert, type ItemClaim } from './claims.ts'
+import { firstUpsert, type ItemClaim } from './claims.ts'
 import {
   type DeliveryRow,
   type DeliveryTarget,
@@ -27,21 +27,20 @@ export const beforeAllDue: DuePlaces = {
 
 /**
  * Reads deliveries that are due by the database's clock, after `after`: `limit` rows whose time has come, and `limit`
- * due at once, oldest first; of deletes only those found before the read `deletesBefore`. A time more than `furthestMs` ahead was written before the clock was set back, and
+ * due at once, oldest first; with `deletesWait` no deletes that follow waiting upserts. A time more than `furthestMs` ahead was written before the clock was set back, and
  * counts as due.
  * Bounds over the index columns lead every planner to that index, once the table has statistics. Without statistics
  * each page reads all waiting rows of the destination. The service analyzes its tables within seconds.
  */
 export function dueDeliveries(
   target: SendTarget,
-  page: { after: DuePlaces; furthestMs: number; limit: number; deletesBefore?: number | undefined },
+  page: { after: DuePlaces; furthestMs: number; limit: number; deletesWait?: boolean },
 ): RawBuilder<DueRow> {
   const { flow, destination } = target
-  const { deletesBefore } = page
-  const mayGo =
-    deletesBefore === undefined
-      ? sql``
-      : sql`and (kind = 'upsert' or change_number < ${deletesBefore})`
+  // In the same statement: where a delete is seen, the upserts of its read are.
+  const mayGo = page.deletesWait
+    ? sql`and (kind = 'upsert' or change_number < coalesce((${firstUpsert(target)}), 'infinity'::float8))`
+    : sql``
   const rowsOf = (after: Place, last: RawBuilder<boolean>, isLate: boolean) => sql`
     (select pk, version, change_number, kind, hash, payload, state, attempts,
         delivered_hash, delivered_body, delivered_fields, may_have_arrived, queued_at,
@@ -73,7 +72,7 @@ export type DueWalk = {
 
 /**
  * Walks once over the due deliveries of a destination. A row that is queued meanwhile may lie before the current
- * place. With `deletesWait` it leaves out deletes that must follow upserts (claims.ts).
+ * place. With `deletesWait` it leaves out deletes that follow waiting upserts (claims.ts).
  */
 export function walkDue(
   db: Db,
@@ -82,11 +81,9 @@ export function walkDue(
   { deletesWait = false } = {},
 ): DueWalk {
   let after = beforeAllDue
-  let first: Promise<number | undefined> | undefined
   return {
     next: async (limit) => {
-      if (deletesWait) first ??= firstWaitingUpsert(db, target)
-      const page = { after, furthestMs, limit, deletesBefore: await first }
+      const page = { after, furthestMs, limit, deletesWait }
       const { rows } = await dueDeliveries(target, page).execute(db)
       const isLate = (row: DueRow) => row.isLate
       const taken = [...rows.filter(isLate), ...rows.filter((row) => !row.isLate)].slice(0, limit)
