@@ -1,15 +1,18 @@
+import { randomUUID } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { chainBoxes, seedChainDay } from '../test/closings/chain-day.ts'
 import { readClosing } from '../test/closings/shop-day.ts'
-import { call, createStore } from '../test/support/till.ts'
-import { processorMs, say } from './bench-service.ts'
+import { cancel } from '../test/support/money.ts'
+import { call, charge, createStore } from '../test/support/till.ts'
+import { processorMs, quantile, type Shop, say } from './bench-service.ts'
 import { createDatabase, startProduct, startProvider } from './peer/contenders.ts'
 import { wholeOptions } from './whole-options.ts'
 
 // What does it cost a process to close the day of a chain of 40 boxes? The real service on PostgreSQL and the provider, in
 // processes of their own, with a day whose sales both sides have: how long until every closing is decided, the processor time
 // of the service alone, and by how much its memory grows at most (VmHWM of proc_pid_status(5), reset before).
+// Then how much slower the charges of another client are while all files of these closings are downloaded at once.
 // Run: npm run bench -- closing [--charges n]
 
 const { charges } = wholeOptions({ charges: 10_000 })
@@ -22,19 +25,67 @@ function memoryMb(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   return Number(kb) / 1_024
 }
 
+const filesAtOnce = 300
+const chargesAlone = 30
+
+/** Charges of one client, one after the other, alone and while the files of another client's closings are made. */
+async function chargesBesideFiles(
+  service: Parameters<typeof charge>[0],
+  till: Shop,
+  shop: Shop,
+  ids: readonly string[],
+): Promise<void> {
+  const timedCharge = async () => {
+    const startedAt = performance.now()
+    const answer = await charge(service, till, { reference: randomUUID() })
+    const ms = performance.now() - startedAt
+    if (answer.statusCode !== 201)
+      throw new Error(`a charge was answered with ${answer.statusCode}`)
+    await cancel(service, till, answer.json().order_id)
+    return ms
+  }
+  const alone: number[] = []
+  while (alone.length < chargesAlone) alone.push(await timedCharge())
+  const startedAt = performance.now()
+  let bytes = 0
+  let refused = 0
+  let isOver = false
+  const downloads = Array.from({ length: filesAtOnce }, async (_, index) => {
+    const url = `/closings/${ids[index % ids.length]}/csv`
+    const answer = await call(service, { url, token: shop.key })
+    bytes += answer.body.length
+    if (answer.statusCode !== 200) refused += 1
+  })
+  const over = Promise.all(downloads).then(() => {
+    isOver = true
+  })
+  const beside: number[] = []
+  while (!isOver) beside.push(await timedCharge())
+  await over
+  const seconds = (performance.now() - startedAt) / 1_000
+  const figures = (all: readonly number[]) =>
+    `${quantile(all, 0.5).toFixed(0)} ms in the middle, ${Math.max(...all).toFixed(0)} ms at most`
+  say(
+    `  ${filesAtOnce} files at once: ${refused} refused, ${(bytes / 2 ** 20).toFixed(1)} MB in ${seconds.toFixed(1)} s`,
+  )
+  say(
+    `  a charge of another client: alone ${figures(alone)}, beside them ${figures(beside)} (${beside.length} charges)`,
+  )
+}
+
 async function run(server: string): Promise<void> {
   const provider = await startProvider()
   const place = await createDatabase(server)
   const product = await startProduct(place.url, provider, {
     processes: 1,
-    shops: 1,
+    shops: 2,
     firstAccount: 8_500_000,
   })
   try {
     const { service, shops, pids } = product
-    const [shop] = shops
+    const [shop, other] = shops
     const [pid] = pids
-    if (!shop || !pid) throw new Error('nothing was started')
+    if (!shop || !other || !pid) throw new Error('nothing was started')
     await createStore(service, shop, { id: 'SUC-2', boxes: [...chainBoxes] })
     // Yesterday by the clock of Buenos Aires, from nine in the morning on.
     const day = new Date(Date.now() - 3 * 3_600_000 - dayMs).toISOString().slice(0, 10)
@@ -77,6 +128,7 @@ async function run(server: string): Promise<void> {
       `  ${found.length} differences found, ${expected.length} planted: ${isRight ? 'the same' : 'NOT the same'}`,
     )
     if (!isRight) process.exitCode = 1
+    await chargesBesideFiles(service, other, shop, ids)
   } finally {
     await product.stop()
     provider.stop()
