@@ -94,7 +94,8 @@ test.each([
 
 test('a flow that does not poll because too much waits reports it', async () => {
   await flows.flows.sync('full', { force: true })
-  const why = '2 deliveries or more wait, so the flow is not polled (queue.maxWaiting)'
+  const why =
+    '2 deliveries or more wait for each destination, so the flow is not polled (queue.maxWaiting)'
   await vi.waitFor(async () => expect((await card('full')).reading_paused).toBe(why), 20_000)
   expect((await flows.call('GET', '/flow/full/waiting')).json().reading_paused).toBe(why)
   expect((await card('late')).reading_paused).toBeNull()

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import {
   patientFlow,
@@ -48,6 +49,32 @@ test('a delivery that waits for a retry shows its item, its error and the time o
   )
   expect((await flows.call('GET', '/flow/late/failures')).json().failures).toEqual([])
   expect(await waiting('?limit=1')).toHaveLength(1)
+})
+
+test('while one destination is down, the changes reach the others, however many wait', async () => {
+  const flow = patientFlow('half', target.url, { pollInterval: '1s', startPaused: false })
+  const file = { name: 'copy', type: 'file', path: `${flows.dir}/half.out`, format: 'ndjson' }
+  await flows.write('half.json', [{ id: 'L-1' }, { id: 'L-2' }])
+  await flows.write('half.flow.yaml', {
+    ...flow,
+    destinations: [...(flow.destinations as object[]), file],
+    queue: { maxWaiting: 2 },
+  })
+  await flows.call('POST', '/flows/reload')
+  const lines = async () => {
+    flows.service.clock.advance(1_000)
+    const text = await readFile(`${flows.dir}/half.out`, 'utf8').catch(() => '')
+    return text.split('\n').length - 1
+  }
+  await expect.poll(lines, { timeout: 15_000 }).toBe(2)
+  await flows.write('half.json', [{ id: 'L-1' }, { id: 'L-2', price: 1 }])
+  await expect.poll(lines, { timeout: 15_000 }).toBe(3)
+  expect((await flows.call('GET', '/flow/half/waiting')).json()).toMatchObject({
+    waiting: [{}, {}],
+    reading_paused: null,
+  })
+  await flows.remove('half.flow.yaml')
+  await flows.call('POST', '/flows/reload')
 })
 
 test.each([

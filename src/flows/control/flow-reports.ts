@@ -130,14 +130,10 @@ export function createFlowReports(
           sending: sending(name, one.name),
           open: open.get(`${name}\n${one.name}`) ?? nothingOpen,
         }))
-        const waiting = destinations.reduce(
-          (sum, one) => sum + one.open.waiting + one.open.delayed,
-          0,
-        )
         // A queue that filled while sending was stopped is no fault of the flow.
         const isReadingPaused =
           destinations.some((one) => one.sending.state === 'stopped') &&
-          backlogReason(loaded.flow, waiting) !== null
+          backlogReason(loaded.flow, fewestWaiting(destinations.map((one) => one.open))) !== null
         return [
           name,
           {
@@ -250,7 +246,7 @@ export function createFlowReports(
         pausedAt,
         isLimited: runLimit !== null && runCount >= runLimit,
         isPolling: polling,
-        isReadingPaused: backlogReason(flow, waitingFor(flow, targets)) !== null,
+        isReadingPaused: backlogReason(flow, fewestWaiting(openOf(flow, targets))) !== null,
         accessLost: lostAccess(name, ofSource),
         dueSince: planned && dueSince(window, planned, deps.now()),
         lastPollAt,
@@ -343,7 +339,7 @@ function cardOf({ flow, file }: OpenFlow['loaded'], facts: CardFacts): FlowCard 
       }
     }),
     heldDeletes: facts.held.get(name) ?? null,
-    readingPausedWhy: backlogReason(flow, waitingFor(flow, targets)),
+    readingPausedWhy: backlogReason(flow, fewestWaiting(openOf(flow, targets))),
     hasAlerts: flow.alerts.onJobFailed.length > 0,
   }
 }
@@ -362,10 +358,11 @@ function waitOf(flow: Flow, state: FlowStateRow): FileWait | null {
   return { why, since, until }
 }
 
-/** Deliveries that wait for the destinations of the definition, delayed or not. */
-function waitingFor({ destinations }: Flow, targets: ReadonlyMap<string, TargetCounts>): number {
-  return destinations.reduce((sum, { name }) => {
-    const target = targets.get(name)
-    return sum + (target?.waiting ?? 0) + (target?.delayed ?? 0)
-  }, 0)
+function openOf({ destinations }: Flow, targets: ReadonlyMap<string, TargetCounts>) {
+  return destinations.map(({ name }) => targets.get(name) ?? nothingOpen)
+}
+
+/** How many deliveries wait, delayed or not, for the destination with the fewest. */
+function fewestWaiting(open: readonly Pick<TargetCounts, 'waiting' | 'delayed'>[]): number {
+  return Math.min(...open.map(({ waiting, delayed }) => waiting + delayed))
 }

@@ -41,16 +41,21 @@ export async function listWaiting(
   }
 }
 
-/** How many deliveries wait, counted up to `queue.maxWaiting`. */
-export function waitingCount(
+/**
+ * How many deliveries wait for the destination with the fewest, counted up to `queue.maxWaiting`. While one destination takes
+ * its deliveries the flow is polled: one that is down must not keep changes from the others.
+ */
+export async function waitingCount(
   db: Db,
   { name, queue, destinations }: Pick<Flow, 'name' | 'queue' | 'destinations'>,
 ): Promise<number> {
-  const names = destinations.map((destination) => destination.name)
-  return countWaiting(db, name, names, queue.maxWaiting)
+  const counts = await Promise.all(
+    destinations.map((one) => countWaiting(db, name, one.name, queue.maxWaiting)),
+  )
+  return Math.min(...counts)
 }
 
-/** Why a flow is not polled while too many deliveries wait; null if they are few enough. */
+/** Why a flow is not polled while too many deliveries wait for each destination; null if they are few enough for one. */
 export function backlogReason(
   { queue: { maxWaiting } }: Pick<Flow, 'queue'>,
   waiting: number,

@@ -126,17 +126,17 @@ function addPart(targets: Map<string, TargetCounts>, part: TargetCounts): void {
   })
 }
 
-/** Counts what waits for these destinations, delayed or not, up to `most`. The limit keeps a long queue cheap. */
+/** Counts what waits for a destination, delayed or not, up to `most`. The limit keeps a long queue cheap. */
 export async function countWaiting(
   db: Db,
   flow: string,
-  destinations: readonly string[],
+  destination: string,
   most: number,
 ): Promise<number> {
   const { rows } = await sql<{ waiting: number }>`
     select count(*) as waiting from (
       select from deliveries
-      where flow = ${flow} and destination = any(${destinations}::text[]) and state = 'waiting'
+      where flow = ${flow} and destination = ${destination} and state = 'waiting'
       limit ${most}
     ) as counted`.execute(db)
   return rows[0]?.waiting ?? 0
