@@ -317,6 +317,7 @@ test.skipIf(!postgres)(
 test('after a change of the definition a preview shows that the next sync needs approval', async () => {
   const name = await add({}, [{ id: '1', at: 1 }])
   await sync(name)
+  await flows.delivered()
   const changed = jsonFlow(name, target.url, { item: { key: 'id', hash: { ignore: ['at'] } } })
   await flows.write(`${name}.flow.yaml`, changed)
   await flows.flows.reload('test')
