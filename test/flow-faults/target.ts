@@ -63,9 +63,8 @@ export async function takeRequest(
       if (answer === 'is slow') await wait(chance.whole(`${label} pause`, 5, 120))
       for (const arrival of made?.taken ?? []) receiver.ledger.acknowledged(arrival)
       response.writeHead(made?.status ?? 200, { 'content-type': 'application/json' })
-      response.end(made?.body === undefined ? '' : JSON.stringify(made.body), () =>
-        hooks.onStep('the target has answered'),
-      )
+      // An API in JSON: an empty body would be no answer of it.
+      response.end(JSON.stringify(made?.body ?? {}), () => hooks.onStep('the target has answered'))
       return
     }
     case 'is busy': {

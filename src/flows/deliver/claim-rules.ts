@@ -10,6 +10,8 @@ import { failure, type Outcome, type Tried } from './retry-rules.ts'
  * items are the same thing there.
  */
 export type ClaimRule = {
+  /** A change of an item leaves its identity as it is. */
+  isFixed: boolean
   claimOf(body: unknown, remembered: Remembered | undefined): ItemClaim | undefined
 }
 
@@ -23,7 +25,7 @@ export function claimRuleOf(definition: DestinationDefinition): ClaimRule | unde
   switch (definition.type) {
     case 'sql': {
       const { upsertKey } = definition
-      return { claimOf: (body) => claim(place, valuesOf(body, upsertKey)) }
+      return { isFixed: false, claimOf: (body) => claim(place, valuesOf(body, upsertKey)) }
     }
     case 'http': {
       const { remembered, ofBody } = namedByDelete(definition)
@@ -34,6 +36,7 @@ export function claimRuleOf(definition: DestinationDefinition): ClaimRule | unde
       const isKept = !remembered.some((name) => fresh.includes(name))
       if (!isKept || remembered.length + ofBody.length === 0) return undefined
       return {
+        isFixed: ofBody.length === 0,
         claimOf: (body, known) => {
           const values = [...valuesOf(known, remembered), ...valuesOf(body, ofBody)]
           // Of values that some items do not have, those that an item has are its identity.
@@ -45,7 +48,7 @@ export function claimRuleOf(definition: DestinationDefinition): ClaimRule | unde
     case 'file':
       return undefined
     default:
-      return { claimOf: (body) => claim(place, valuesOf(body, ['external_id'])) }
+      return { isFixed: false, claimOf: (body) => claim(place, valuesOf(body, ['external_id'])) }
   }
 }
 

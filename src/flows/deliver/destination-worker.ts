@@ -189,11 +189,13 @@ function workOf(
       return { pk: row.pk, row: { ...row, remembered: isWhole ? values : undefined } }
     })
   }
-  const deletesWait = flow.deletes.mode === 'delete' && open.claims !== undefined
+  const { claims } = open
+  const ofRule = claims && (claims.isFixed ? 'unidentified' : 'all')
+  const deletesFollow = flow.deletes.mode === 'delete' ? ofRule : undefined
   return {
     concurrency: definition.concurrency,
     // The identity of an upsert under way is not stored yet.
-    ...(deletesWait && { laneOf: ({ kind }: Waiting) => kind }),
+    ...(deletesFollow && { laneOf: ({ kind }: Waiting) => kind }),
     ...(destination.batches && {
       batch: {
         most: destination.batches.most('upsert'),
@@ -208,14 +210,14 @@ function workOf(
     begun,
     admit: () => (approval.isClosed() ? { starts: 0, waitMs: approvalCheckMs } : gate.admit()),
     walk: () => {
-      const walk = walkDue(db, target, furthestMs, { deletesWait })
+      const walk = walkDue(db, target, furthestMs, { deletesFollow })
       return { next: async (limit) => withRemembered(approval.pass(await walk.next(limit))) }
     },
     load: async (pks) => {
       const rows = await findDeliveries(db, target, pks)
       const due = approval.pass(rows).filter(({ state }) => state === 'waiting')
-      const hasDelete = deletesWait && due.some(({ kind }) => kind === 'delete')
-      const first = hasDelete ? await firstWaitingUpsert(db, target) : undefined
+      const follows = due.some(({ kind }) => kind === 'delete') ? deletesFollow : undefined
+      const first = follows && (await firstWaitingUpsert(db, target, follows))
       const mayGo = ({ kind, change_number: change }: PendingDelivery) =>
         kind === 'upsert' || first === undefined || change < first
       return withRemembered(due.filter(mayGo))
@@ -226,7 +228,7 @@ function workOf(
         if (!(await fence.holds(trx))) throw new LeaseLostError()
       }),
     attempt: async (queued, signal, permit) => {
-      const refused = deletesWait
+      const refused = deletesFollow
         ? await refuseClaimed(db, target, queued, deps.deletingFlows())
         : new Map<string, Outcome>()
       const others = queued.filter(({ pk }) => !refused.has(pk))

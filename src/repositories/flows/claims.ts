@@ -38,23 +38,31 @@ export async function findClaimants(
   return new Map(rows.map(({ own, ...claimant }) => [own, claimant]))
 }
 
+/** Which waiting upserts deletes follow: those of items whose identity is not known, or all. */
+export type FollowedUpserts = 'unidentified' | 'all'
+
 /**
- * The query of the number of the first read with an upsert that still waits; null if none does. Deletes found by that read or
- * a later one wait for it: its item may have the identity of one that is to be deleted.
+ * The query of the number of the first read with such an upsert that still waits; null if none does. Deletes found by that read
+ * or a later one wait for it: its item may have the identity of one that is to be deleted.
  */
-export function firstUpsert({ flow, destination }: DeliveryTarget): RawBuilder<unknown> {
+export function firstUpsert(
+  { flow, destination }: DeliveryTarget,
+  which: FollowedUpserts,
+): RawBuilder<unknown> {
   return sql`
     select min(change_number) from deliveries as waiting
     where waiting.flow = ${flow}::text and waiting.destination = ${destination}::text
-      and waiting.state = 'waiting' and waiting.kind = 'upsert'`
+      and waiting.state = 'waiting' and waiting.kind = 'upsert'
+      ${which === 'unidentified' ? sql`and waiting.claim is null` : sql``}`
 }
 
 /** What `firstUpsert` finds. */
 export async function firstWaitingUpsert(
   db: Db,
   target: DeliveryTarget,
+  which: FollowedUpserts,
 ): Promise<number | undefined> {
   const { rows } = await sql<{ first: number | null }>`
-    select (${firstUpsert(target)}) as first`.execute(db)
+    select (${firstUpsert(target, which)}) as first`.execute(db)
   return rows[0]?.first ?? undefined
 }

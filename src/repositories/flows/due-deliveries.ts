@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import { type LeaseToken, leaseCondition } from '../leases.ts'
-import { firstUpsert, type ItemClaim } from './claims.ts'
+import { type FollowedUpserts, firstUpsert, type ItemClaim } from './claims.ts'
 import {
   type DeliveryRow,
   type DeliveryTarget,
@@ -27,19 +27,25 @@ export const beforeAllDue: DuePlaces = {
 
 /**
  * Reads deliveries that are due by the database's clock, after `after`: `limit` rows whose time has come, and `limit`
- * due at once, oldest first; with `deletesWait` no deletes that follow waiting upserts. A time more than `furthestMs` ahead was written before the clock was set back, and
+ * due at once, oldest first; with `deletesFollow` no deletes that follow waiting upserts. A time more than `furthestMs` ahead was written before the clock was set back, and
  * counts as due.
  * Bounds over the index columns lead every planner to that index, once the table has statistics. Without statistics
  * each page reads all waiting rows of the destination. The service analyzes its tables within seconds.
  */
 export function dueDeliveries(
   target: SendTarget,
-  page: { after: DuePlaces; furthestMs: number; limit: number; deletesWait?: boolean },
+  page: {
+    after: DuePlaces
+    furthestMs: number
+    limit: number
+    deletesFollow?: FollowedUpserts | undefined
+  },
 ): RawBuilder<DueRow> {
   const { flow, destination } = target
   // In the same statement: where a delete is seen, the upserts of its read are.
-  const mayGo = page.deletesWait
-    ? sql`and (kind = 'upsert' or change_number < coalesce((${firstUpsert(target)}), 'infinity'::float8))`
+  const { deletesFollow } = page
+  const mayGo = deletesFollow
+    ? sql`and (kind = 'upsert' or change_number < coalesce((${firstUpsert(target, deletesFollow)}), 'infinity'::float8))`
     : sql``
   const rowsOf = (after: Place, last: RawBuilder<boolean>, isLate: boolean) => sql`
     (select pk, version, change_number, kind, hash, payload, state, attempts,
@@ -72,18 +78,18 @@ export type DueWalk = {
 
 /**
  * Walks once over the due deliveries of a destination. A row that is queued meanwhile may lie before the current
- * place. With `deletesWait` it leaves out deletes that follow waiting upserts (claims.ts).
+ * place. With `deletesFollow` it leaves out deletes that follow waiting upserts (claims.ts).
  */
 export function walkDue(
   db: Db,
   target: SendTarget,
   furthestMs: number,
-  { deletesWait = false } = {},
+  { deletesFollow }: { deletesFollow?: FollowedUpserts | undefined } = {},
 ): DueWalk {
   let after = beforeAllDue
   return {
     next: async (limit) => {
-      const page = { after, furthestMs, limit, deletesWait }
+      const page = { after, furthestMs, limit, deletesFollow }
       const { rows } = await dueDeliveries(target, page).execute(db)
       const isLate = (row: DueRow) => row.isLate
       const taken = [...rows.filter(isLate), ...rows.filter((row) => !row.isLate)].slice(0, limit)
