@@ -143,16 +143,25 @@ export async function countClosing(
   })
 }
 
-/** Runs a change of a place's closings again when another one was committed first. */
+const refusals: ReadonlySet<unknown> = new Set(['CLOSING_OVERLAPS', 'CLOSING_GAP'])
+
+/**
+ * Runs a change of a place's closings again when another one was committed first. So is a refusal, once: an equal request may
+ * have been committed between two of its reads, and is then its answer.
+ */
 async function untilNotRaced<T>(
   { database }: PaymentDeps,
   work: (trx: Trx) => Promise<T>,
 ): Promise<T> {
+  let wasRefused = false
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await database.transaction(work)
     } catch (error) {
-      if (!isSpanRaced(error) || attempt === attemptsAtMost) throw error
+      const isFirstRefusal: boolean =
+        !wasRefused && error instanceof AppError && refusals.has(error.code)
+      wasRefused ||= isFirstRefusal
+      if (!isFirstRefusal && (!isSpanRaced(error) || attempt === attemptsAtMost)) throw error
     }
   }
 }
