@@ -148,6 +148,40 @@ test.each(Object.entries(requests))(
   },
 )
 
+/** What the article shares with all others is no identity, however the delete names the article. */
+const shared: Record<string, (place?: string) => object> = {
+  'the key in the address': (place = `${target.url}/${serial}`) => ({
+    request: { method: 'PUT', url: `${place}/by-sku/{body.sku}` },
+    delete: { url: `${place}/by-sku/{pk}?shop={body.shop}` },
+  }),
+  'the key in the body': (place = `${target.url}/${serial}`) => ({
+    request: { method: 'PUT', url: `${place}/by-sku/{body.sku}` },
+    delete: { url: `${place}/gone`, method: 'POST', body: '{ "shop": body.shop, "id": pk }' },
+  }),
+  'the whole body': (place = `${target.url}/${serial}`) => ({
+    request: { method: 'PUT', url: `${place}/by-sku/{body.sku}` },
+    delete: { url: `${place}/gone?shop={body.shop}`, method: 'POST' },
+  }),
+  'a part of an object': (place = `${target.url}/${serial}`) => ({
+    request: { method: 'PUT', url: `${place}/by-sku/{body.sku}` },
+    delete: { url: `${place}/gone`, method: 'POST', body: '{ "sku": body.article.sku }' },
+    map: '{ "shop": "web", "sku": sku, "id": id, "article": { "sku": sku } }',
+  }),
+}
+
+test.each(Object.entries(shared))(
+  'an article whose delete names %s beside what all articles share is deleted',
+  async (_, destination) => {
+    const map = '{ "shop": "web", "sku": sku, "id": id }'
+    const name = await startFlow(() => ({ map, ...destination() }))
+    await bring(name, article('1', 'A'), article('2', 'B'))
+    target.received.length = 0
+    await bring(name, article('2', 'B'))
+    expect(target.received).toHaveLength(1)
+    expect(await reasonsOf(name)).toEqual([])
+  },
+)
+
 test('two articles with one code that vanish together take their row with them', async () => {
   const name = await startFlow(bySku)
   await bring(name, article('1', 'A'), article('2', 'A'), article('3', 'B'))

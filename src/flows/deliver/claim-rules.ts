@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { canonicalJson } from '../../domain/json.ts'
 import type { Claimant, ItemClaim } from '../../repositories/flows/claims.ts'
 import { destinationIdentity } from '../definition/identity.ts'
+import { sendsBody, usedIn } from '../mapping/delete-fields.ts'
 import type { DestinationDefinition, HttpDefinition, Remembered } from '../types.ts'
 import { failure, type Outcome, type Tried } from './retry-rules.ts'
 
@@ -17,8 +18,8 @@ export type ClaimRule = {
 
 /**
  * A table is known by the values of `upsertKey`; stores and boxes by `external_id`; an item at an HTTP receiver by the values
- * of the body, or of what is remembered, that its delete request names. The item's key alone is no such identity: no two items
- * of a flow have one.
+ * of the body, or of what is remembered, that its delete request names. A delete that names the item's key has no such identity:
+ * no two items of a flow have one key.
  */
 export function claimRuleOf(definition: DestinationDefinition): ClaimRule | undefined {
   const place = destinationIdentity(definition)
@@ -28,20 +29,16 @@ export function claimRuleOf(definition: DestinationDefinition): ClaimRule | unde
       return { isFixed: false, claimOf: (body) => claim(place, valuesOf(body, upsertKey)) }
     }
     case 'http': {
-      const { remembered, ofBody } = namedByDelete(definition)
-      const fresh = (definition.find ?? []).flatMap((one) =>
-        one.fresh ? Object.keys(one.remember ?? {}) : [],
-      )
-      // A value that is read for each request is not known of other items.
-      const isKept = !remembered.some((name) => fresh.includes(name))
-      if (!isKept || remembered.length + ofBody.length === 0) return undefined
+      const named = namedByDelete(definition)
+      if (!named) return undefined
+      const { remembered, ofBody } = named
       return {
         isFixed: ofBody.length === 0,
         claimOf: (body, known) => {
-          const values = [...valuesOf(known, remembered), ...valuesOf(body, ofBody)]
+          const kept = valuesOf(known, remembered)
           // Of values that some items do not have, those that an item has are its identity.
-          const isKnown = remembered.length === 0 || remembered.some((name) => known?.[name])
-          return isKnown ? claim(place, values) : undefined
+          const isKnown = kept.length === 0 || kept.some((value) => value !== null)
+          return isKnown ? claim(place, [...kept, ...valuesOf(body, ofBody)]) : undefined
         },
       }
     }
@@ -64,14 +61,22 @@ export function claimedOutcome(tried: Tried, attempts: number, claimant: Claiman
   return { kind: 'final', ...tried, failure: failure({ code: 'DELETE_ALIKE', data }, attempts) }
 }
 
-/** The names of remembered values and of the body's fields in the address and the body of the delete request. */
-function namedByDelete({ delete: remove }: HttpDefinition) {
-  const text = `${remove?.url.template ?? ''}\n${remove?.body ?? ''}`
-  const named = (from: string) => {
-    const found = text.matchAll(new RegExp(String.raw`\b${from}\.(\w+)`, 'g'))
-    return [...new Set([...found].map(([, name = '']) => name))].sort()
+/**
+ * The names of remembered values and of the body's fields by which the delete request names an item. Undefined where others
+ * name it: the key, the whole body, or a value that is read for each request, which is not known of other items.
+ */
+function namedByDelete({ delete: remove, find = [] }: HttpDefinition) {
+  if (!remove) return undefined
+  const { url, body } = remove
+  if (url.template.includes('{pk}') || /\bpk\b/.test(body ?? '')) return undefined
+  if (body === undefined && sendsBody(remove.method)) return undefined
+  const [remembered, ofBody] = [usedIn(remove, 'remembered'), usedIn(remove, 'body')]
+  if (remembered === 'all' || ofBody === 'all' || remembered.size + ofBody.size === 0) {
+    return undefined
   }
-  return { remembered: named('remembered'), ofBody: named('body') }
+  const fresh = find.flatMap((one) => (one.fresh ? Object.keys(one.remember ?? {}) : []))
+  if (fresh.some((name) => remembered.has(name))) return undefined
+  return { remembered: [...remembered].sort(), ofBody: [...ofBody].sort() }
 }
 
 /** Null for a field without a value. */
@@ -79,7 +84,8 @@ function valuesOf(from: unknown, names: readonly string[]): (string | null)[] {
   const fields = (typeof from === 'object' && from !== null ? from : {}) as Record<string, unknown>
   return names.map((name) => {
     const value = fields[name]
-    return value === undefined || value === null || value === '' ? null : String(value)
+    if (value === undefined || value === null || value === '') return null
+    return typeof value === 'object' ? canonicalJson(value) : String(value)
   })
 }
 

@@ -41,7 +41,8 @@ function httpNeeds({ delete: remove, find = [] }: HttpDefinition): DeleteNeeds {
   return new Set(used.flatMap((one) => [...one]))
 }
 
-function sendsBody(method: string): boolean {
+/** Whether a request of this method without a body of its own sends the mapped one. */
+export function sendsBody(method: string): boolean {
   return method !== 'GET' && method !== 'DELETE'
 }
 
