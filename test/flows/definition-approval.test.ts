@@ -323,6 +323,15 @@ test('after the answer what waited is sent by the new mapping', async () => {
   await expect.poll(() => pricesOf(name)).toEqual([100, 110_000])
 })
 
+test('after the answer what waited is sent although the source cannot be read', async () => {
+  const name = await waitingPrice()
+  await post(`/sync/${name}`)
+  await flows.remove(`${name}.json`)
+  await post(`/flow/${name}/resume`)
+  expect(await post(`/sync/${name}`)).toMatchObject({ error: expect.stringContaining('no file') })
+  await expect.poll(() => pricesOf(name)).toEqual([100, 110_000])
+})
+
 test('a changed mapping of one destination holds no other destination', async () => {
   const two = `${flows.dir}/two-${serial}`
   const other = { name: 'two', type: 'file', path: two, format: 'ndjson' }

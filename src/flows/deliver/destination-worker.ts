@@ -166,7 +166,10 @@ function workOf(
     () => findNeedsApproval(db, target),
     () => {
       const { flow, destination } = target
-      log.warn({ flow, destination }, 'deliveries need approval: the definition changed')
+      log.warn(
+        { flow, destination },
+        'deliveries need approval: the destination or its definition changed',
+      )
     },
   )
   const furthestMs = 2 * Math.max(definition.retry.maxMs, longestRetryAfterMs)

@@ -207,6 +207,12 @@ export async function applyDefinition(
     })
     deps.log.info({ flow: flow.name, destinations: added }, 'filling a new destination')
   }
+  // The decision is made: what waits goes by it, also while the source cannot be read.
+  if (pollKind === 'rebase') {
+    await underLease(deps, lease, (trx) =>
+      updateFlowState(trx, flow.name, { destination_forms: runtime.forms }),
+    )
+  }
   if (pollKind === 'resync') {
     await underLease(deps, lease, async (trx) => {
       await updateFlowState(trx, flow.name, {
