@@ -13,6 +13,9 @@ export const orderStatuses = [
 
 export type OrderStatus = (typeof orderStatuses)[number]
 
+/** An order waits for its buyer three hours at most, and a little longer when it was sent late. */
+export const longestOrderMs = 4 * 3_600_000
+
 export const paymentMethods = ['all', 'debit_card', 'credit_card', 'qr'] as const
 export type PaymentMethod = (typeof paymentMethods)[number]
 

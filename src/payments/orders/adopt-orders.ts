@@ -2,6 +2,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { pointFromCents, wholeCurrencyOf } from '../../domain/money.ts'
+import { longestOrderMs } from '../../domain/order.ts'
 import {
   attemptOfReference,
   isEncodedReference,
@@ -216,9 +217,6 @@ export async function adoptForClient(
     deps.foreignOrders.add(mpOrderId, mpUserId, deps.now(), absentForMs)
 }
 
-/** A charge is paid while its order is open, three hours at most. */
-const orderBeforeMs = 4 * 3_600_000
-
 /**
  * Adopts the order of a payment that has none here, when it is ours. A payment that does not name its order is followed by its
  * reference.
@@ -248,7 +246,7 @@ export async function adoptOfPayment(
       token,
       {
         externalReference: reference,
-        from: new Date(paidMs - orderBeforeMs),
+        from: new Date(paidMs - longestOrderMs),
         to: new Date(paidMs + clockMarginMs),
       },
       { untilMs: deps.stopwatch() + readWithinMs },

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import { canonicalJson } from '../../domain/json.ts'
+import { longestOrderMs } from '../../domain/order.ts'
 import { isEncodedReference } from '../../domain/provider-names.ts'
 import {
   type ProviderAmount,
@@ -29,10 +30,8 @@ import { clockMarginMs } from '../orders/find-at-provider.ts'
 import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
 import { separateFurtherPayments } from '../unclaimed-payments/further-payments.ts'
 
-/** A charge is paid while its order is open, three hours at most. */
-const orderBeforeMs = 4 * 3_600_000
 /** Clocks differ, and an adopted order may have a later creation time here. */
-const orderAfterMs = 3_600_000
+export const orderAfterMs = 3_600_000
 
 /**
  * Stores the account's payments that belong to this client: made at one of its boxes or stores, or for one of its orders. Online
@@ -58,7 +57,7 @@ export async function saveOwnPayments(
     references: dated.flatMap(({ externalReference }) => externalReference ?? []),
     paymentIds: dated.map(({ paymentId }) => paymentId),
     boxes: [...new Set(dated.flatMap(({ mpPosId }) => boxOf.get(mpPosId ?? '')?.caja_id ?? []))],
-    from: new Date(Math.min(...times) - orderBeforeMs),
+    from: new Date(Math.min(...times) - longestOrderMs),
     to: new Date(Math.max(...times) + orderAfterMs),
   })
   const boxOfTerminal = await boxesOfTerminals(trx, { client, mpUserId }, dated)

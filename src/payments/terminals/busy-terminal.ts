@@ -1,5 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { type Language, preferredLanguage } from '../../domain/language.ts'
+import { longestOrderMs } from '../../domain/order.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { lengthInWords } from '../../fleet/health-texts.ts'
@@ -105,8 +106,6 @@ type BusyCause =
   | { kind: 'unknown' }
 
 const checkWithinMs = 2_000
-/** An order is open for three hours at most. */
-const longestOrderMs = 4 * 3_600_000
 const openStates = ['created', 'at_terminal'] as const
 /** Documented for a terminal with a pending print; for one with an order another code was seen (provider file 11.3). */
 const printCode = 'already_queued_order_for_terminal'

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { isWholeCurrency, pointFromCents } from '../../domain/money.ts'
+import { longestOrderMs } from '../../domain/order.ts'
 import { receivedStatuses } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isRefundUnderWay } from '../../errors/money-outcome.ts'
@@ -38,6 +39,7 @@ import { refundOrder } from '../orders/refund.ts'
 import { moveOrder } from '../orders/state.ts'
 import { applyEvidence } from '../orders/state-from-provider.ts'
 import { readPayment } from '../provider-payments/read-payments.ts'
+import { orderAfterMs } from '../provider-payments/save-payments.ts'
 import { updateNetAmounts } from '../settlements/update-net-amounts.ts'
 import {
   endSurplus,
@@ -48,8 +50,6 @@ import {
 
 /** Only closings find older ones. */
 const reachMs = 32 * 24 * 3_600_000
-const orderBeforeMs = 4 * 3_600_000
-const orderAfterMs = 3_600_000
 const readWithinMs = 10_000
 
 /**
@@ -108,7 +108,7 @@ async function isPerhapsOurs(deps: PaymentDeps, payment: ProviderPaymentRow): Pr
 /** When the order of a payment can have been made. */
 function timeOfOrder({ sold_at: soldAt }: Pick<ProviderPaymentRow, 'sold_at'>) {
   const soldMs = soldAt.getTime()
-  return { from: new Date(soldMs - orderBeforeMs), to: new Date(soldMs + orderAfterMs) }
+  return { from: new Date(soldMs - longestOrderMs), to: new Date(soldMs + orderAfterMs) }
 }
 
 async function note(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<void> {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import { orderStatuses } from '../../domain/order.ts'
+import { longestOrderMs, orderStatuses } from '../../domain/order.ts'
 import { endedUnpaid, isClosedUnpaid, paymentWords } from '../../domain/order-state.ts'
 import type { OrderRow } from '../orders/order-queries.ts'
 import type { ProviderPaymentRow } from '../provider-payments/provider-payments.ts'
@@ -14,8 +14,6 @@ export type ChargesQuery = {
   to: Date
 }
 
-/** An order waits for its buyer three hours at most, and a little longer when it was sent late. */
-const longestOrderMs = 4 * 3_600_000
 /** How long a charge may be refunded. */
 const refundPeriodMs = 370 * 24 * 3_600_000
 
