@@ -9,7 +9,7 @@ import {
 } from '../support/flows.ts'
 import { flowText, read } from './definition-support.ts'
 
-/** A delete is not sent while another living item stands under the same identity at the destination. */
+/** A delete is not sent while another living item has the same identity at the destination. */
 let target: TestTarget
 let flows: TestFlows
 let serial = 0
@@ -213,7 +213,7 @@ test.each([
   ['decimals', '1', '1.00'],
   ['blanks', 'x', 'x '],
 ])(
-  'where only the receiver knows whether two codes are one (%s), the delete fails and is told',
+  'where only the receiver knows whether two codes are one (%s), the delete fails with a reason',
   async (_, before, after) => {
     const name = await startFlow(bySku)
     await bring(name, article('1', before), article('2', 'B'))

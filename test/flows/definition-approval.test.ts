@@ -297,7 +297,7 @@ async function waitingPrice(more: Record<string, unknown> = {}): Promise<string>
 }
 
 test.each(['reload', 'restart', 'sync of the item', 'question'])(
-  'what waits is not sent by a mapping that nobody has approved: after a %s',
+  'after a %s no waiting delivery is sent by a mapping that nobody has approved',
   async (what) => {
     const name = await waitingPrice()
     if (what === 'restart') flows = await flows.restart()

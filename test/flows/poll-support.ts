@@ -134,7 +134,7 @@ export async function createTestPoll(
   return test
 }
 
-/** Its source is read by another form too, so that a change of the source cannot be told from one of the definition. */
+/** Its source is read by another form too. So nothing distinguishes a change of the source from one of the definition. */
 export function readAnotherWay(runtime: FlowRuntime): FlowRuntime {
   const source = { ...runtime.flow.source, path: './y.json' } as FlowRuntime['flow']['source']
   return { ...runtime, definitionHash: 'd2', itemForm: 'f2', flow: { ...runtime.flow, source } }

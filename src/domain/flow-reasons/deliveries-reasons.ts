@@ -16,7 +16,7 @@ export const deliveryReasons = {
     es: 'el destino ya tiene el mismo contenido',
   },
   DELETE_CLAIMED: {
-    en: 'not deleted: {pk} of the flow {flow} stands under the same identity there',
+    en: 'not deleted: {pk} of the flow {flow} has the same identity there',
     es: 'no se borró: {pk} del flujo {flow} tiene la misma identidad en el destino',
   },
   MAPPED_TO_NOTHING: {

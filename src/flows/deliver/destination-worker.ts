@@ -263,7 +263,7 @@ function workOf(
   }
 }
 
-/** The outcomes of deletes that must not be sent, because another living item stands under the identity of theirs. */
+/** The outcomes of deletes that must not be sent, because another living item has the identity of theirs. */
 async function refuseClaimed(
   db: Db,
   target: DeliveryTarget,

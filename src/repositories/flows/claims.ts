@@ -8,7 +8,7 @@ import type { DeliveryTarget } from './deliveries.ts'
  */
 export type ItemClaim = { exact: string; folded: string }
 
-/** Another item that stands under the identity of an item that is to be deleted. */
+/** Another item with the identity of an item that is to be deleted. */
 export type Claimant = { flow: string; pk: string; isExact: boolean }
 
 /**

@@ -27,8 +27,8 @@ export const beforeAllDue: DuePlaces = {
 
 /**
  * Reads deliveries that are due by the database's clock, after `after`: `limit` rows whose time has come, and `limit`
- * due at once, oldest first; with `deletesFollow` no deletes that follow waiting upserts. A time more than `furthestMs` ahead was written before the clock was set back, and
- * counts as due.
+ * due at once, oldest first; with `deletesFollow` no deletes that follow waiting upserts. A time more than `furthestMs` ahead
+ * was written before the clock was set back, and counts as due.
  * Bounds over the index columns lead every planner to that index, once the table has statistics. Without statistics
  * each page reads all waiting rows of the destination. The service analyzes its tables within seconds.
  */
