@@ -21,13 +21,13 @@ afterAll(async () => {
 })
 
 const question =
-  'The definition changed. Resume: keep what was sent. Resync with force: send everything again'
+  'The definition changed, and what waits is not sent yet. Resume: keep what was sent, send what waits. Resync with force: send everything again'
 /** In Spanish, the language without an Accept-Language. */
 const asks = {
   reason: question,
   why: {
     ...{ code: 'DEFINITION_CHANGED', data: {} },
-    message: expect.stringContaining('La definición cambió.'),
+    message: expect.stringContaining('La definición cambió'),
   },
 }
 

@@ -9,8 +9,8 @@ export const pauseReasons = {
   DEFINITION_MISSING: { en: 'definition missing', es: 'Falta el archivo de este flujo' },
   DEFINITION_BACK: { en: 'the definition is back', es: 'El archivo de este flujo volvió' },
   DEFINITION_CHANGED: {
-    en: 'The definition changed. Resume: keep what was sent. Resync with force: send everything again',
-    es: 'La definición cambió. Reanudar: queda lo enviado. Reenviar todo, aun en pausa: se envía todo de nuevo',
+    en: 'The definition changed, and what waits is not sent yet. Resume: keep what was sent, send what waits. Resync with force: send everything again',
+    es: 'La definición cambió, y lo pendiente todavía no sale. Reanudar: queda lo enviado y sale lo pendiente. Reenviar todo, aun en pausa: se envía todo de nuevo',
   },
   DEFINITION_SETTLED: {
     en: 'the definition asks nothing any more',
