@@ -145,8 +145,20 @@ test.each(Object.entries(requests))(
     await bring(name, article('2', 'B'), article('3', 'A'))
     expect(failures).toBeLessThan(0)
     expect([...shop.values()].map(({ id }) => id).sort()).toEqual(['2', '3'])
+    // The delete waited for the change, whose article then had the code.
+    expect(deletesSent()).toBe(0)
   },
 )
+
+test('so it does when a known article takes over the code, and the change is tried again', async () => {
+  const name = await startFlow(bySku)
+  await bring(name, article('1', 'A'), article('2', 'B'))
+  let failures = 2
+  refuses = ({ method }) => method !== 'DELETE' && failures-- > 0
+  await bring(name, article('2', 'A'))
+  expect([...shop.values()]).toContainEqual(article('2', 'A'))
+  expect(deletesSent()).toBe(0)
+})
 
 /** What the article shares with all others is no identity, however the delete names the article. */
 const shared: Record<string, (place?: string) => object> = {

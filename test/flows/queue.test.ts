@@ -177,6 +177,42 @@ const alone =
   (owed, signal) =>
     Promise.all(owed.map(({ pk }) => attempt(pk, signal)))
 
+test('the next lane begins when the outcomes of the one before are written, and not before', async () => {
+  const jobs = ['a upsert', 'b upsert', 'c delete', 'd upsert']
+  const answers = new Map(jobs.map((pk) => [pk, latch()]))
+  const writing = latch()
+  const begun: string[] = []
+  const { worker, settled } = workerOver([...jobs], {
+    work: {
+      concurrency: 4,
+      laneOf: (row) => row.split(' ').at(-1) ?? '',
+      attempt: alone(async (pk) => {
+        begun.push(pk)
+        await answers.get(pk)?.opened
+        return pk
+      }),
+      save: async (group) => {
+        await writing.opened
+        settled.push(...group.map(({ outcome }) => outcome))
+        return []
+      },
+    },
+  })
+  const bothUpserts = ['a upsert', 'b upsert']
+  await expect.poll(() => begun, soon).toEqual(bothUpserts)
+  for (const pk of bothUpserts) answers.get(pk)?.open()
+  await wait(20)
+  // Both are answered, and their outcomes are not written yet.
+  expect(begun).toEqual(bothUpserts)
+  writing.open()
+  await expect.poll(() => begun, soon).toEqual([...bothUpserts, 'c delete'])
+  answers.get('c delete')?.open()
+  await expect.poll(() => begun, soon).toEqual([...bothUpserts, 'c delete', 'd upsert'])
+  answers.get('d upsert')?.open()
+  await expect.poll(() => settled, soon).toHaveLength(jobs.length)
+  await worker.stop(1_000)
+})
+
 test('a free slot is used at once, however slow the other attempts are', async () => {
   const hold = latch()
   const started: string[] = []
