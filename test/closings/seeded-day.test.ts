@@ -81,10 +81,12 @@ test('exactly the planted differences of a day of 40 boxes are found', async () 
   }
   clearInterval(sampling)
   const { user, system } = process.cpuUsage(before)
-  expect((user + system) / 1e6).toBeLessThan(60)
-  // The growth of the process, with the embedded database; printed and not checked, because garbage collection is delayed.
+  // Of the process, with the embedded database; printed and not checked, because they depend on the machine.
   const grownMb = Math.round((rssMost - rssBefore) / 2 ** 20)
-  process.stdout.write(`${charges} charges compared with ${grownMb} MB more memory\n`)
+  const seconds = ((user + system) / 1e6).toFixed(1)
+  process.stdout.write(
+    `${charges} charges compared in ${seconds} s of processor time, ${grownMb} MB more memory\n`,
+  )
   await clearFaults(service)
   const notified = hook
     .bodies()
