@@ -181,6 +181,74 @@ export function askApproveDeletes(app, flow, items) {
   })
 }
 
+const answers = ['keep', 'send', 'send_without_deletes']
+
+/** Shows what a changed definition would send, by destination and with examples, and takes the answer. */
+export async function askQuestion(app, flow) {
+  const path = flowPath(flow, 'question')
+  const asked = await app.api.get(path, {}).catch(() => null)
+  if (asked?.state !== 'asked') return app.reload()
+  // What the source lost is deleted or not; without any there is one way to send.
+  const offered = answers.filter((one) => one !== 'send_without_deletes' || asked.missing > 0)
+  ask({
+    title: t('question.title'),
+    content: (form, dialog) =>
+      html`${flowFact(flow)}
+      <ul class="targets">
+        ${asked.destinations.map(
+          (one) =>
+            html`<li>
+              <span class="strong">${name(one.name)}</span>
+              ${one.is_moved ? html`<span class="small">${t('question.moved')}</span>` : null}
+              ${facts(
+                ['new', 'changed', 'not_mappable', 'excluded', 'unchanged'].map((kind) => [
+                  t(`question.${kind}`),
+                  one[kind] === 0 && kind !== 'changed' ? null : number(one[kind]),
+                ]),
+              )}
+            </li>`,
+        )}
+      </ul>
+      ${facts([
+        [t('question.missing'), asked.missing === 0 ? null : number(asked.missing)],
+        [t('question.ofSource'), asked.of_source === 0 ? null : number(asked.of_source)],
+      ])}
+      ${
+        asked.examples.length === 0
+          ? null
+          : html`<details>
+              <summary>${t('question.examples')}</summary>
+              <ul class="plain-list">
+                ${asked.examples.map(
+                  ({ destination, pk, body }) =>
+                    html`<li class="small"><span class="strong">${name(pk)}</span> → ${name(destination)} <code class="clip">${body}</code></li>`,
+                )}
+              </ul>
+            </details>`
+      }
+      <fieldset>
+        <legend>${t('question.what')}</legend>
+        ${offered.map(
+          (one) => html`<label class="choice">
+            <input type="radio" name="answer" ?disabled=${dialog.busy} .checked=${form.answer === one}
+              @change=${() => {
+                form.answer = one
+              }} />
+            <span><span class="strong">${t(`answer.${one}`)}</span>
+              <span class="soft small">${t(`answer.${one}Text`)}</span></span>
+          </label>`,
+        )}
+      </fieldset>`,
+    confirm: t('do.answer'),
+    danger: true,
+    check: (form) => (form.answer ? undefined : t('question.choose')),
+    async run(form) {
+      await app.api.post(path, { body: { number: asked.number, answer: form.answer } })
+      tell(app, flow, t('question.done', { flow: flow.name }))
+    },
+  })
+}
+
 /** An item as people know it. */
 export const itemWords = ({ pk, name: words }) => (words === null ? pk : `${words} (${pk})`)
 

@@ -26,12 +26,13 @@ function ownHealth({
   status,
   health,
   held_deletes: held,
+  question,
   last_poll_at: polledAt,
   last_error: error,
 }) {
   const base = { since: null, message: null }
   if (health && !switches.has(health.cause) && health.state !== 'ok') return health
-  if (asks(status)) return { ...base, state: 'attention', cause: 'definition_changed' }
+  if (question) return { ...base, state: 'attention', cause: 'definition_changed' }
   if (held) return { ...base, state: 'attention', cause: 'deletes_held' }
   if (health && !switches.has(health.cause)) return health
   if (error !== null) return { ...base, state: 'attention', cause: 'source_failing' }
@@ -43,11 +44,6 @@ function ownHealth({
 export const isTrouble = ({ state }) => state === 'down' || state === 'attention'
 
 export const isToldApart = ({ cause }) => toldApart.has(cause)
-
-/** No operator paused it: its definition changed, and it waits for what that means. */
-export function asks({ code }) {
-  return code === 'DEFINITION_CHANGED'
-}
 
 export const healthTone = (health) => tones[health.state]
 

@@ -752,7 +752,6 @@ export type Tables = {
   send_stops: SendStopsTable
   remembered_values: RememberedValuesTable
   oauth_grants: OauthGrantsTable
-  destination_fills: DestinationFillsTable
   held_deletes: HeldDeletesTable
   delete_approvals: DeleteApprovalsTable
 }
@@ -762,8 +761,6 @@ type FlowPauseTable = {
   paused_at: WithDefault<Date>
   paused_by: WithDefault<string>
   reason: string | null
-  /** The column that the previous version reads instead of `why`. */
-  code: WithDefault<'DESTINATION_CHANGED' | null>
   why: WhyColumn
 }
 
@@ -781,15 +778,42 @@ export type ItemRules = {
   hash: { ignore: string[]; trim: boolean; emptyAsNull: boolean; decimals: Record<string, number> }
 }
 
+/** How an operator answers the question about a changed definition. */
+export type Answer = 'send' | 'send_without_deletes' | 'keep'
+
+/** What a destination would be sent because of a changed definition: numbers of items. */
+export type AskedCounts = {
+  new: number
+  changed: number
+  /** Delivered items that the definition excludes now. They stay there. */
+  excluded: number
+  /** Items whose mapping fails. */
+  notMappable: number
+  unchanged: number
+}
+
+/**
+ * The question about a changed definition. `definition`: SHA-256 (hex) of what was compared. Without `number`, the number of
+ * the comparing read, the comparison has not ended. `answer` is set until it is applied.
+ */
+export type StoredQuestion = {
+  definition: string
+  number?: number
+  askedAt?: string
+  destinations?: (AskedCounts & { name: string; isMoved: boolean })[]
+  /** Items that the source lost, or that the definition does not read any more. */
+  missing?: number
+  /** Changes of the source that the same read found. They are sent after any answer. */
+  ofSource?: number
+  examples?: { destination: string; pk: string; kind: 'new' | 'changed'; body: string }[]
+  answer?: Answer
+}
+
 export type FlowStateTable = {
   flow: Fixed<string>
   definition_hash: string
-  pending_definition_hash: string | null
   item_form: string | null
   item_rules: ColumnType<ItemRules | null, string | undefined, string>
-  /** Written by earlier versions: the fields that each hash form covers. */
-  hash_forms: ColumnType<Record<string, string[]>, string | undefined, string>
-  destinations: ColumnType<string[] | null, string | undefined, string>
   cursor: string | null
   cursor_origin: string | null
   last_full_scan_at: Date | null
@@ -805,7 +829,7 @@ export type FlowStateTable = {
   source_identity: WithDefault<string | null>
   destination_identities: ColumnType<Record<string, string>, string | undefined, string>
   destination_forms: ColumnType<Record<string, string>, string | undefined, string>
-  asked_identities: ColumnType<Record<string, string> | null, string | undefined, string | null>
+  question: ColumnType<StoredQuestion | null, string | undefined, string | null>
   holds_deletes: WithDefault<boolean>
   /** Why the last poll left a file for a later one; null if it did not. */
   waiting_why: WhyColumn
@@ -837,7 +861,7 @@ export type HeldDeletesTable = {
 
 export type DeleteApprovalsTable = {
   flow: string
-  subject: 'deletes' | 'destination'
+  subject: 'deletes'
   pk: string
   read_number: number
   approved_by: string
@@ -872,12 +896,17 @@ export type DeliveriesTable = {
   may_have_arrived: WithDefault<boolean>
   claim: WithDefault<string | null>
   claim_exact: WithDefault<string | null>
+  asked: ColumnType<AskedBody | null, string | null | undefined, string | null>
 }
 
-type DestinationFillsTable = {
-  flow: string
-  destination: string
-  asked: number
+/**
+ * What an item would be at its destination by the changed definition: the digest of its body, the fields that a later delete
+ * needs, and its identity there. Without `body` its mapping fails.
+ */
+export type AskedBody = {
+  body?: string
+  fields?: unknown
+  claim?: { exact: string; folded: string } | undefined
 }
 
 export type RememberedNames = Readonly<Record<string, string | number | boolean>>

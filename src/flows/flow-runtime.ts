@@ -27,7 +27,6 @@ export type FlowRuntime = {
   cursor: { field: string; overlapMs: number; origin: string } | undefined
   fullScanEveryMs: number | undefined
   read: ItemReader['read']
-  hashOver: ItemReader['hashOver']
   /** The fields that records must have; see poll/missing-fields.ts. */
   usedFields: readonly UsedField[]
 }

@@ -241,6 +241,8 @@ async function sendControl(): Promise<void> {
   await send('control retryFailures', { params })
   // No deletes need approval after the tutorial, so this is refused.
   await send('control approveDeletes', { params, status: 400 })
+  // Nothing is asked after the tutorial, so this is refused.
+  await send('control answerQuestion', { params, status: 409 })
   expect((await send('control checkDefinition', { headers })).json()).toMatchObject({
     problems: [],
   })
@@ -263,6 +265,7 @@ const permanent = [
   ...['cancelOrder', 'refundOrder', 'settleOrder', 'adoptOrphan', 'refundOrphan', 'dismissOrphan'],
   ...['signClosing', 'amendClosing', 'handInSettlementFile', 'deleteStore', 'deletePos'],
   ...['revokeApiKeys', 'revokePerson', 'logout', 'approveDeletes', 'resetFlow', 'resyncFlow'],
+  ...['answerQuestion', 'approveConnection'],
 ]
 
 test('operations that cannot be undone say so', async () => {

@@ -116,7 +116,7 @@ function createFill(deps: ActionDeps, testFlow: TestFlow): Action {
   const isTime = createTime(deps, testFlow, 'fill')
   let isBegun = false
   let isDone = false
-  // Also for an added one: an item synced between the reload and the next poll is sent once by the sync and once by the fill.
+  // Also for an added one: an attempt whose answer is lost is repeated.
   if (second) second.ledger.maySendOnceMore = true
 
   const request = async () => {

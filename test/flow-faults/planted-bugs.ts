@@ -58,10 +58,10 @@ export const plantedBugs: readonly PlantedBug[] = [
     '',
   ),
   bug(
-    'a fill sends only changed items',
-    'flows/poll/poll-writer',
-    'const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []',
-    'const missing: Item[] = []',
+    'an added destination gets only changed items',
+    'flows/poll/compare-destinations',
+    "if (verdict === 'sent') batch.sent.push(item)",
+    "if (verdict === 'sent') counts.unchanged += 1",
   ),
   bug(
     'a field that is missing in every record does not fail the poll',

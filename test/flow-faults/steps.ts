@@ -21,8 +21,8 @@ const statements = [
   ['failed attempts are recorded', /^with given as materialized .*update deliveries as row set/s],
   ['leases are checked', /from "leases" .* for (?:key )?share$/],
   ['ids of the target are stored', /^insert into remembered_values/],
-  ['a fill is requested', /^insert into destination_fills/],
-  ['a fill is done', /^delete from "destination_fills"/],
+  ['a comparison begins', /^update flow_state set question = \$1::jsonb\s+where/],
+  ['a comparison ends', /jsonb_strip_nulls/],
   ['deletes wait for approval', /^insert into "held_deletes"/],
   ['an approval is recorded', /^insert into "delete_approvals"/],
 ] as const
@@ -30,8 +30,8 @@ const statements = [
 /** Steps that a process reaches only after an action of an operator or a shop. */
 const rare: ReadonlySet<string> = new Set([
   'ids of the target are stored',
-  'a fill is requested',
-  'a fill is done',
+  'a comparison begins',
+  'a comparison ends',
   'deletes wait for approval',
   'an approval is recorded',
 ])

@@ -653,12 +653,11 @@ test('a flow that moves to a connection asks nothing; a connection that leads el
   const before = await readFile(join(flows.dir, 'connections.yaml'), 'utf8')
   await flows.write('connections.yaml', before.replaceAll(`${shop.url}/api`, `${other.url}/api`))
   await flows.call('POST', '/flows/reload', admin)
-  await syncAll()
   const asking = async () =>
     (await flows.call('GET', '/flow-connections', admin))
       .json()
       .connections.find((one: Definition) => one.name === 'shop').asking
-  expect(await asking()).toEqual(names)
+  await expect.poll(asking, { timeout: 10_000 }).toEqual(names)
   expect(names.map((name) => sent(other, name))).toEqual([0, 0])
   const approved = await post('/flow-connections/shop/approve', {})
   expect(approved.json()).toEqual({ name: 'shop', flows: names })

@@ -8,7 +8,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-/** Under another key every item seems new. A resume of such a flow keeps what was sent. */
+/** Under another key every item is another one. An operator says whether it is the same. */
 let target: TestTarget
 let flows: TestFlows
 
@@ -38,6 +38,16 @@ async function begin(name: string): Promise<void> {
   expect(got(name)).toHaveLength(3)
 }
 
+const questionOf = async (name: string) =>
+  (await flows.call('GET', `/flow/${name}/question`)).json()
+/** Answers the question about another key. */
+async function answer(name: string, how: string): Promise<void> {
+  await expect.poll(() => questionOf(name), { timeout: 10_000 }).toMatchObject({ state: 'asked' })
+  const { number } = await questionOf(name)
+  await flows.call('POST', `/flow/${name}/question`, { body: { number, answer: how } })
+  expect(await questionOf(name)).toMatchObject({ state: 'none' })
+}
+
 beforeAll(async () => {
   target = await startTarget()
   flows = await startTestFlows()
@@ -47,13 +57,11 @@ afterAll(async () => {
   await target.close()
 })
 
-test('after a change of the key field a resumed flow sends and deletes nothing; later changes are sent under the new key', async () => {
+test('after a change of the key field and the answer keep nothing is sent or deleted; later changes are sent under the new key', async () => {
   await begin('shop')
   await flows.write('shop.flow.yaml', file('shop', { item: { key: 'sku' } }))
   await flows.call('POST', '/flows/reload')
-  await sync('shop')
-  expect((await flows.flows.status()).get('shop')?.reason).toContain('Resume: keep what was sent')
-  await flows.call('POST', '/flow/shop/resume')
+  await answer('shop', 'keep')
   await sync('shop')
   await sync('shop')
   await flows.delivered()
@@ -77,82 +85,45 @@ test('after a change of the key field a resumed flow sends and deletes nothing; 
   ).toEqual(['DELETE /shop/S-3', 'PUT /shop/S-2', 'PUT /shop/S-4'])
 })
 
-test('a preview of a changed key field shows the same', async () => {
-  await begin('previewed')
-  await flows.write(
-    'previewed.flow.yaml',
-    file('previewed', { item: { key: 'sku', onDefinitionChange: 'rebase' } }),
-  )
-  await flows.call('POST', '/flow/previewed/pause')
-  await flows.call('POST', '/flows/reload')
-  expect((await flows.call('GET', '/sync/previewed/preview')).json()).toMatchObject({
-    changes: 0,
-    deletes: { verdict: 'not_asked' },
-  })
-})
-
-test('resume polls such a flow at once, so later changes of the ERP are sent whatever the poll interval', async () => {
-  const own = (key: string) =>
-    jsonFlow('own', target.url, { pollInterval: '24h', startPaused: false, item: { key } })
-  const syncOwn = async () => (await flows.call('POST', '/sync/own')).json()
-  const runs = async () => (await flows.call('GET', '/flow/own/runs')).json().runs.length
-  await flows.write('own.json', items(['1', '2']))
-  await flows.write('own.flow.yaml', own('id'))
-  await flows.call('POST', '/flows/reload')
-  await syncOwn()
-  await flows.write('own.flow.yaml', own('sku'))
-  await flows.call('POST', '/flows/reload')
-  expect(await syncOwn()).toMatchObject({ skipped: 'paused' })
-  const before = await runs()
-  await flows.call('POST', '/flow/own/resume')
-  await expect.poll(runs).toBe(before + 1)
-  const [one, ...others] = items(['1', '2'])
-  await flows.write('own.json', [{ ...one, price: 7 }, ...others])
-  expect(await syncOwn()).toMatchObject({ changes: 1 })
-})
-
 test.each([
   ['waits for another attempt', 503, '/try'],
   ['failed', 422, '/retry'],
-])(
-  'after a resync under another key a delivery of the old key that %s is not sent',
-  async (_, status, again) => {
-    const name = `late${again.slice(1)}`
-    const define = async (key: string) => {
-      const flow = patientFlow(name, target.url, {
-        startPaused: false,
-        item: { key, onDefinitionChange: 'resync' },
-      }) as { destinations: object[] }
-      const request = { method: 'PUT', url: `${target.url}/${name}/{body.sku}` }
-      const destinations = flow.destinations.map((one) => ({ ...one, request }))
-      await flows.write(`${name}.flow.yaml`, { ...flow, destinations })
-      expect((await flows.call('POST', '/flows/reload')).json().problems).toEqual([])
-    }
-    const prices = () => got(name).map(({ body }) => (body as { price: number }).price)
-    target.answer(status)
-    await flows.write(`${name}.json`, [{ id: '1', sku: 'A', price: 1 }])
-    await define('id')
-    await sync(name)
-    await flows.delivered()
-    target.answer(200)
-    const tried = prices().length
-    await flows.write(`${name}.json`, [{ id: '1', sku: 'A', price: 2 }])
-    await define('sku')
-    await sync(name)
-    await flows.delivered()
-    expect(prices().slice(tried)).toEqual([2])
-    await flows.call('POST', `/flow/${name}${again}`)
-    await flows.delivered()
-    expect(prices().slice(tried)).toEqual([2])
-  },
-)
+])('after another key a delivery of the old key that %s is not sent', async (_, status, again) => {
+  const name = `late${again.slice(1)}`
+  const define = async (key: string) => {
+    const flow = patientFlow(name, target.url, {
+      startPaused: false,
+      item: { key, onDefinitionChange: 'send' },
+    }) as { destinations: object[] }
+    const request = { method: 'PUT', url: `${target.url}/${name}/{body.sku}` }
+    const destinations = flow.destinations.map((one) => ({ ...one, request }))
+    await flows.write(`${name}.flow.yaml`, { ...flow, destinations })
+    expect((await flows.call('POST', '/flows/reload')).json().problems).toEqual([])
+  }
+  const prices = () => got(name).map(({ body }) => (body as { price: number }).price)
+  target.answer(status)
+  await flows.write(`${name}.json`, [{ id: '1', sku: 'A', price: 1 }])
+  await define('id')
+  await sync(name)
+  await flows.delivered()
+  target.answer(200)
+  const tried = prices().length
+  await flows.write(`${name}.json`, [{ id: '1', sku: 'A', price: 2 }])
+  await define('sku')
+  await sync(name)
+  await flows.delivered()
+  expect(prices().slice(tried)).toEqual([2])
+  await flows.call('POST', `/flow/${name}${again}`)
+  await flows.delivered()
+  expect(prices().slice(tried)).toEqual([2])
+})
 
 test('a delete under the new key goes to a destination that has the item of the same name', async () => {
   const name = 'same'
   const define = async (key: string[]) => {
     const flow = patientFlow(name, target.url, {
       startPaused: false,
-      item: { key, onDefinitionChange: 'resync' },
+      item: { key, onDefinitionChange: 'send' },
       deletes: { mode: 'delete', guard: { maxPercent: 100, minItems: 0, emptySource: 'allow' } },
     }) as { destinations: object[] }
     const destinations = flow.destinations.map((one) => ({
@@ -184,7 +155,7 @@ test('a delete under the new key goes to a destination that has the item of the 
   expect(ofItem.at(-1)).toMatchObject({ method: 'DELETE' })
 })
 
-test('after a resume under another key an unsent change of the old key is sent under the new key, and only there', async () => {
+test('after another key and the answer keep an unsent change of the old key is sent under the new key, and only there', async () => {
   const name = 'unsent'
   const define = async (key: string) => {
     const flow = patientFlow(name, target.url, { startPaused: false, item: { key } }) as {
@@ -213,8 +184,7 @@ test('after a resume under another key an unsent change of the old key is sent u
   await put(2, 2, 1)
   tried = got(name).length
   await define('sku')
-  await put(2, 2, 1)
-  await flows.call('POST', `/flow/${name}/resume`)
+  await answer(name, 'keep')
   await put(2, 2, 1)
   target.answer(200)
   await put(3, 2, 1)

@@ -176,7 +176,7 @@ test('a flow that is paused before the first start does not poll', async () => {
   expect(got('early')).toEqual([])
 })
 
-test('changes of the ERP while a new mapping needs approval are sent after resume, and nothing else is', async () => {
+test('changes of the ERP while a new mapping is asked about are sent after any answer, and by keep nothing else is', async () => {
   const { flows, name } = await start([
     { id: '1', price: 1 },
     { id: '2', price: 1 },
@@ -188,13 +188,18 @@ test('changes of the ERP while a new mapping needs approval are sent after resum
   const mapped = destinations.map((one) => ({ ...one, fields: { sku: 'id', precio: 'price' } }))
   await flows.write(`${name}.flow.yaml`, jsonFlow(name, target.url, { destinations: mapped }))
   await flows.flows.reload('test')
-  expect(await post(flows, `/sync/${name}`)).toMatchObject({ skipped: 'paused' })
+  const question = async () => (await flows.call('GET', `/flow/${name}/question`)).json()
+  await expect.poll(question).toMatchObject({ state: 'asked' })
   await flows.write(`${name}.json`, [
     { id: '1', price: 1 },
     { id: '2', price: 9 },
   ])
-  await post(flows, `/flow/${name}/resume`)
-  await post(flows, `/sync/${name}`)
+  expect(await post(flows, `/sync/${name}`)).toMatchObject({
+    changes: 1,
+    why: { code: 'DEFINITION_CHANGED' },
+  })
+  const { number } = await question()
+  await flows.call('POST', `/flow/${name}/question`, { body: { number, answer: 'keep' } })
   await expect.poll(() => got(name).length).toBe(3)
   await flows.delivered()
   expect(got(name).slice(2)).toMatchObject([{ body: { sku: '2', precio: 9 } }])

@@ -167,10 +167,11 @@ const row: PendingDelivery = {
   delivered_body: null,
   delivered_fields: null,
   may_have_arrived: false,
+  asked: null,
 }
 
 const tried = { version: 4, change: 'upsert', hash: 'h1:x' }
-const body = expect.stringMatching(/^[\w-]{43}$/)
+const body = expect.stringMatching(/^[\w-]{22}$/)
 const arrived = { kind: 'delivered', ...tried, attempts: 2, status: null, body, fields: undefined }
 
 function targetOf(answer: Answer, rules: Rules = {}) {

@@ -33,7 +33,21 @@ afterAll(async () => {
 })
 
 const post = async (path: string) => (await flows.call('POST', path)).json()
-const statusOf = async (name: string) => (await flows.call('GET', '/flows/status')).json()[name]
+const questionOf = async (name: string) =>
+  (await flows.call('GET', `/flow/${name}/question`)).json()
+const asked = async (name: string, counts: object) => {
+  await expect
+    .poll(() => questionOf(name), { timeout: 10_000 })
+    .toMatchObject({ state: 'asked', destinations: [counts] })
+  return (await questionOf(name)).number
+}
+const settled = (name: string) =>
+  expect.poll(() => questionOf(name), { timeout: 10_000 }).toMatchObject({ state: 'none' })
+const answer = async (name: string, how: string) => {
+  const body = { number: await asked(name, {}), answer: how }
+  await flows.call('POST', `/flow/${name}/question`, { body })
+  await settled(name)
+}
 const sentTo = ({ received }: TestTarget, name: string) =>
   received.filter(({ path }) => path.includes(name)).map(({ method, path }) => `${method} ${path}`)
 
@@ -68,21 +82,7 @@ test('another shop under a destination’s name gets nothing of the first, and e
 
   await show(name, { id: 'A', v: 2 }, { id: 'B', v: 1 })
   await define(name, { destinations: [shop(other, name)] })
-  const preview = (await flows.call('GET', `/sync/${name}/preview`)).json()
-  expect(preview).toMatchObject({
-    definition: 'ask',
-    identity: { source_changed: false, destinations: [{ name: 'web', items: 2 }] },
-  })
-  const reason =
-    'Other destinations than before: web. All 2 items would be sent to each, and nothing that was delivered before counts. Resume: send them. Or write the former address again'
-  const why = {
-    ...{ code: 'DESTINATION_CHANGED', data: { destinations: 'web', items: 2 } },
-    message: expect.stringContaining('Se les enviarían todos los ítems (2)'),
-  }
-  expect(await post(`/sync/${name}`)).toEqual({ name, changes: 0, skipped: 'paused', reason, why })
-  expect(await statusOf(name)).toMatchObject({
-    ...{ paused: true, paused_by: 'service', code: 'DESTINATION_CHANGED', reason },
-  })
+  await asked(name, { name: 'web', is_moved: true, new: 1 })
   // A single item that is synced waits with the others.
   await post(`/sync/${name}/A`)
   await new Promise((resolve) => setTimeout(resolve, 300))
@@ -90,16 +90,14 @@ test('another shop under a destination’s name gets nothing of the first, and e
 
   // The former address again: nothing is asked, and nothing was lost.
   await define(name, { destinations: [shop(one, name)] })
-  expect(await statusOf(name)).toMatchObject({ paused: false, code: null })
+  await settled(name)
   await post(`/sync/${name}`)
   await flows.delivered()
   expect(sentTo(one, name).slice(2)).toEqual([`PUT /${name}/products/one-A`])
   expect(sentTo(other, name)).toEqual([])
 
   await define(name, { destinations: [shop(other, name)] })
-  await post(`/sync/${name}`)
-  await post(`/flow/${name}/resume`)
-  await post(`/sync/${name}`)
+  await answer(name, 'send')
   await flows.delivered()
   expect(sentTo(other, name).toSorted()).toEqual([
     `POST /${name}/products`,
@@ -115,7 +113,7 @@ test('another shop under a destination’s name gets nothing of the first, and e
     `PUT /${name}/products/other-B`,
   ])
   const { activity } = (await flows.call('GET', `/flows/activity?flow=${name}`)).json()
-  expect(activity.map(({ action }: { action: string }) => action)).toContain('destination approved')
+  expect(activity.map(({ action }: { action: string }) => action)).toContain('question answered')
 })
 
 test('deliveries that a destination had not received before its definition changed wait for approval, and then arrive', async () => {
@@ -128,19 +126,15 @@ test('deliveries that a destination had not received before its definition chang
 
   const path = join(flows.dir, 'midway.ndjson')
   await define(name, { destinations: [{ name: 'web', type: 'file', path, format: 'ndjson' }] })
-  expect(await post(`/resync/${name}?force=true`)).toMatchObject({
-    skipped: 'paused',
-    why: { code: 'DESTINATION_CHANGED' },
-  })
-  expect(await statesOf(flows.service.database, name)).toEqual({ done: 2, waiting: 2 })
-  await post(`/flow/${name}/resume`)
-  await post(`/sync/${name}`)
+  await asked(name, { name: 'web', is_moved: true, new: 2 })
+  expect(await statesOf(flows.service.database, name)).toEqual({ waiting: 4 })
+  await answer(name, 'send')
   await flows.delivered()
   const arrived = (await readFile(path, 'utf8')).match(/"id":"[A-D]"/g) ?? []
   expect(arrived.toSorted()).toEqual(['A', 'B', 'C', 'D'].map((id) => `"id":"${id}"`))
 })
 
-test('a pause by an operator needs no approval; its resume approves nothing', async () => {
+test('a paused flow is compared after its resume, which answers nothing', async () => {
   const name = 'shop-held'
   await show(name, { id: 'A' })
   await define(name, { destinations: [shop(one, name)] })
@@ -148,9 +142,11 @@ test('a pause by an operator needs no approval; its resume approves nothing', as
   await flows.delivered()
   await post(`/flow/${name}/pause`)
   await define(name, { destinations: [shop(other, name)] })
+  expect(await questionOf(name)).toMatchObject({ state: 'comparing' })
   await post(`/flow/${name}/resume`)
-  expect(await post(`/sync/${name}`)).toMatchObject({ skipped: 'paused' })
+  await asked(name, { new: 1 })
   expect(sentTo(other, name)).toEqual([])
+  await answer(name, 'keep')
 })
 
 test('a destination with another file has no delivered items', async () => {
@@ -163,9 +159,7 @@ test('a destination with another file has no delivered items', async () => {
   await post(`/sync/${name}`)
   await flows.delivered()
   await define(name, file('b.ndjson'))
-  await post(`/sync/${name}`)
-  await post(`/flow/${name}/resume`)
-  await post(`/sync/${name}`)
+  await answer(name, 'send')
   await flows.delivered()
   expect((await readFile(join(flows.dir, 'b.ndjson'), 'utf8')).trim().split('\n')).toHaveLength(2)
 })
@@ -185,7 +179,7 @@ test('rows that another source does not have are deleted only after approval', a
   const reason =
     '1 deletes need approval: the source is another one than before, and this is the first comparison of its items'
   expect(preview).toMatchObject({
-    identity: { source_changed: true, destinations: [] },
+    source_changed: true,
     deletes: { verdict: 'hold_back', count: 1, reason },
   })
   expect(await post(`/sync/${name}`)).toMatchObject({ changes: 1 })
@@ -206,24 +200,6 @@ test('rows that another source does not have are deleted only after approval', a
   await post(`/sync/${name}`)
   await flows.delivered()
   expect(sentTo(one, name).at(-1)).toBe(`DELETE /${name}/products/one-C`)
-})
-
-test('a database of an earlier version gets the identities of the first start, without approval', async () => {
-  const name = 'former'
-  await show(name, { id: 'A', v: 1 })
-  await define(name, { destinations: [shop(one, name)] })
-  await post(`/sync/${name}`)
-  await flows.delivered()
-  await flows.service.database.db
-    .updateTable('flow_state')
-    .set({ source_identity: null, destination_identities: '{}' })
-    .where('flow', '=', name)
-    .execute()
-  await define(name, { destinations: [shop(other, name)] })
-  await show(name, { id: 'A', v: 2 })
-  await post(`/sync/${name}`)
-  await flows.delivered()
-  expect(sentTo(other, name)).toEqual([`PUT /${name}/products/one-A`])
 })
 
 test('a process that has not read the files since does not change anything', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { resetFlow, resetItem, resumeFlows } from '../../src/flows/control/pauses-and-limits.ts'
+import { resetFlow, resetItem } from '../../src/flows/control/pauses-and-limits.ts'
 import { syncItem } from '../../src/flows/control/sync-item.ts'
 import { SourceError } from '../../src/flows/types.ts'
 import { LeaseLostError } from '../../src/jobs/with-lease.ts'
@@ -9,7 +9,7 @@ import { isPaused, upsertLimit } from '../../src/repositories/flows/flow-pauses-
 import { findFlowState } from '../../src/repositories/flows/flow-state.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { countStatements } from '../support/statements.ts'
-import { audit, createTestPoll, readAnotherWay, records, type TestPoll } from './poll-support.ts'
+import { audit, createTestPoll, records, type TestPoll } from './poll-support.ts'
 
 let database: Database
 let offsetMs = 0
@@ -25,7 +25,6 @@ const create = (options: Omit<Parameters<typeof createTestPoll>[1], 'now'> = {})
 /** In the order of their writing: batches of one poll are written side by side. */
 const keys = (poll: TestPoll) => poll.enqueued.map(({ pk }) => pk)
 const state = async (poll: TestPoll) => findFlowState(database.db, poll.name)
-const resume = (poll: TestPoll) => resumeFlows({ database, now, audit }, [poll.name], 'me')
 const problems = async (poll: TestPoll) =>
   database.db
     .selectFrom('flow_errors')
@@ -368,7 +367,7 @@ test('after a reset the flow reads everything from the beginning and sends it ag
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: '1', at: 5 }]]
   await poll.poll()
-  await resetFlow({ database, now, audit }, poll.name, { definition_hash: 'd1' }, 'me')
+  await resetFlow({ database, now, audit }, poll.name, 'me')
   expect(await poll.poll()).toMatchObject({ changes: 1 })
   expect(await poll.poll()).toMatchObject({ changes: 0 })
   expect(poll.scans).toEqual([null, null, '5'])
@@ -377,10 +376,9 @@ test('after a reset the flow reads everything from the beginning and sends it ag
 test('a reset during a poll is not completed by that poll', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: '1', at: 5 }], [{ id: '2', at: 6 }]]
-  await resetFlow({ database, now, audit }, poll.name, { definition_hash: 'd1' }, 'me')
+  await resetFlow({ database, now, audit }, poll.name, 'me')
   poll.beforeBatch = async (index) => {
-    if (index === 1)
-      await resetFlow({ database, now, audit }, poll.name, { definition_hash: 'd1' }, 'me')
+    if (index === 1) await resetFlow({ database, now, audit }, poll.name, 'me')
   }
   await poll.poll()
   poll.beforeBatch = () => undefined
@@ -522,64 +520,6 @@ test('the reported reason has the text of a source error, and no text of other e
     'the poll failed; see the log',
     'the table is gone',
   ])
-})
-
-test('ask: a changed definition pauses the flow; resume stores the new form and sends nothing', async () => {
-  const poll = await create()
-  poll.rows = [records(1, 2)]
-  await poll.poll()
-  poll.runtime = readAnotherWay(poll.runtime)
-  poll.rows = [records(1, 2, { more: 1 })]
-  expect(await poll.poll()).toMatchObject({ skipped: 'paused' })
-  expect(await isPaused(database.db, poll.name)).toBe(true)
-  await resume(poll)
-  expect(await poll.poll()).toMatchObject({ changes: 0, rowsRead: 2 })
-  expect(await poll.poll()).toMatchObject({ changes: 0 })
-  expect(keys(poll)).toEqual(['1', '2'])
-})
-
-test('resync: a changed definition sends everything again, also with a cursor', async () => {
-  const poll = await create({
-    flow: { item: { onDefinitionChange: 'resync' } },
-    cursor: { field: 'at', overlapMs: 0 },
-  })
-  poll.rows = [[{ id: '1', at: 1 }]]
-  await poll.poll()
-  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
-  expect(await poll.poll()).toMatchObject({ changes: 1 })
-  expect(poll.scans).toEqual([null, null])
-})
-
-test('rebase: a changed definition sends nothing', async () => {
-  const poll = await create({ flow: { item: { onDefinitionChange: 'rebase' } } })
-  poll.rows = [records(1, 2)]
-  await poll.poll()
-  poll.runtime = readAnotherWay(poll.runtime)
-  poll.rows = [records(1, 2, { more: 1 })]
-  expect(await poll.poll()).toMatchObject({ changes: 0 })
-  expect(keys(poll)).toEqual(['1', '2'])
-})
-
-test('rebase: changes of the source are sent when the definition did not change the form of items', async () => {
-  const poll = await create()
-  poll.rows = [records(1, 3)]
-  await poll.poll()
-  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
-  expect(await poll.poll()).toMatchObject({ skipped: 'paused' })
-  await resume(poll)
-  poll.rows = [[...records(1, 1), ...records(2, 2, { price: 1 }), ...records(3, 4)]]
-  expect(await poll.poll()).toMatchObject({ changes: 2 })
-  expect(keys(poll).slice(3)).toEqual(['2', '4'])
-})
-
-test('rebase: items that were never seen are sent', async () => {
-  const poll = await create({ flow: { item: { onDefinitionChange: 'rebase' } } })
-  poll.rows = [records(1, 2)]
-  await poll.poll()
-  poll.runtime = readAnotherWay(poll.runtime)
-  poll.rows = [records(1, 3, { more: 1 })]
-  expect(await poll.poll()).toMatchObject({ changes: 1 })
-  expect(keys(poll)).toEqual(['1', '2', '3'])
 })
 
 const deleting = (guard = {}) => ({ flow: { deletes: { mode: 'delete', guard } } })

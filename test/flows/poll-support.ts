@@ -107,7 +107,6 @@ export async function createTestPoll(
       cursor: options.cursor && { origin: 'o1', ...options.cursor },
       fullScanEveryMs: options.fullScanEveryMs,
       read: reader.read,
-      hashOver: reader.hashOver,
       usedFields: usedFieldsOf(flow),
       identities: { source: 'source', destinations: {} },
     },
@@ -134,12 +133,6 @@ export async function createTestPoll(
   return test
 }
 
-/** Its source is read by another form too. So nothing distinguishes a change of the source from one of the definition. */
-export function readAnotherWay(runtime: FlowRuntime): FlowRuntime {
-  const source = { ...runtime.flow.source, path: './y.json' } as FlowRuntime['flow']['source']
-  return { ...runtime, definitionHash: 'd2', itemForm: 'f2', flow: { ...runtime.flow, source } }
-}
-
 async function readEnqueued(database: Database, name: string): Promise<Enqueued[]> {
   const rows = await database.db
     .selectFrom('flow_activity')
@@ -149,30 +142,6 @@ async function readEnqueued(database: Database, name: string): Promise<Enqueued[
     .orderBy('id')
     .execute()
   return rows.map(({ detail }) => JSON.parse(String(detail)))
-}
-
-/** Stores the hashes of the flow's items as earlier versions of the service did: over these fields only. */
-export async function storeOverFields(
-  { name, deps, runtime, rows }: TestPoll,
-  fields: readonly string[],
-): Promise<void> {
-  const { db } = deps.database
-  const form = `h2.${fields.join('-')}`
-  await db
-    .updateTable('flow_state')
-    .set({ hash_forms: JSON.stringify({ [form]: fields }) })
-    .where('flow', '=', name)
-    .execute()
-  for (const row of rows.flat()) {
-    const read = await runtime.read(row)
-    if (!('item' in read)) throw new Error('a record is no item')
-    const hash = runtime.hashOver(fields, read.item, form)
-    await db
-      .insertInto('flow_items')
-      .values({ flow: name, pk: read.item.pk, hash, changed_at: deps.now() })
-      .onConflict((conflict) => conflict.columns(['flow', 'pk']).doUpdateSet({ hash }))
-      .execute()
-  }
 }
 
 /** `{ id: '1', …}` for each number. */

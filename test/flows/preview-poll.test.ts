@@ -5,12 +5,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { sentenceOf } from '../../src/domain/flow-reasons.ts'
 import type { SyncPreview } from '../../src/flows/control/control-service-types.ts'
-import { resetFlow, resumeFlows } from '../../src/flows/control/pauses-and-limits.ts'
+import { resetFlow } from '../../src/flows/control/pauses-and-limits.ts'
 import { CutOff, type PreviewDeps, previewPoll } from '../../src/flows/poll/poll-preview.ts'
 import { SourceError, type SourceRow } from '../../src/flows/types.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { isLongForm, needsLongForm } from '../support/rounds.ts'
-import { audit, createTestPoll, readAnotherWay, records, type TestPoll } from './poll-support.ts'
+import { audit, createTestPoll, records, type TestPoll } from './poll-support.ts'
 import { contentsOf } from './preview-support.ts'
 
 setFlagsFromString('--expose-gc')
@@ -72,21 +72,10 @@ async function expectAgreement(poll: TestPoll): Promise<void> {
   }
   poll.deps.log = { ...poll.deps.log, info }
   const done = await poll.poll()
-  if (shown.scan === null) {
-    const expected = {
-      changes: 0,
-      rowsRead: 0,
-      skipped: 'paused',
-      why: { code: 'DEFINITION_CHANGED' },
-    }
-    expect([shown.definition, done]).toEqual(['ask', expected])
-    await resumeFlows({ database, now, audit }, [poll.name], 'me')
-    return
-  }
-  const { items, deletes } = shown
+  const { items, deletes, scan } = shown
   expect(done).toEqual({ changes: shown.changes, rowsRead: shown.rowsRead })
   // Of the preview, and of the poll.
-  expect(poll.scans.slice(-2)).toEqual([shown.scan.since, shown.scan.since])
+  expect(poll.scans.slice(-2)).toEqual([scan?.since, scan?.since])
   const sent = poll.enqueued.slice(enqueued)
   const kinds = ['upsert', 'delete'].map((kind) => sent.filter((one) => one.kind === kind).length)
   expect(kinds).toEqual([shown.destinations[0]?.upserts, shown.destinations[0]?.deletes])
@@ -99,7 +88,7 @@ async function expectAgreement(poll: TestPoll): Promise<void> {
     ({ kind }) => kind !== 'deleted' || deletes.verdict === 'send',
   )
   expect(sampled.map(({ pk }) => pk).sort()).toEqual(sent.map(({ pk }) => pk).sort())
-  expect((await lastPoll(poll.name))?.kind).toBe(shown.scan.kind)
+  expect((await lastPoll(poll.name))?.kind).toBe(scan?.kind)
 }
 
 const row = fc.record({
@@ -111,12 +100,11 @@ const row = fc.record({
 const step = fc.record({
   /** Null: what was there before. */
   batches: fc.option(fc.array(fc.array(row, { maxLength: 5 }), { maxLength: 3 }), { freq: 2 }),
-  before: fc.constantFrom('nothing', 'nothing', 'nothing', 'new definition', 'reset', 'a day'),
+  before: fc.constantFrom('nothing', 'nothing', 'nothing', 'reset', 'a day'),
 })
 const kindOfFlow = fc.record({
   hasCursor: fc.boolean(),
   mode: fc.constantFrom('ignore', 'delete'),
-  onDefinitionChange: fc.constantFrom('ask', 'resync', 'rebase'),
 })
 
 test('a preview writes nothing and shows what the next poll does, whatever happened before', {
@@ -126,10 +114,10 @@ test('a preview writes nothing and shows what the next poll does, whatever happe
   const property = fc.asyncProperty(
     kindOfFlow,
     fc.array(step, { minLength: 1, maxLength: 5 }),
-    async ({ hasCursor, mode, onDefinitionChange }, steps) => {
+    async ({ hasCursor, mode }, steps) => {
       const poll = await create({
         flow: {
-          item: { onDefinitionChange, filter: 'sold = false or price = 2' },
+          item: { filter: 'sold = false or price = 2' },
           deletes: { mode, guard: { maxPercent: 40, minItems: 1 } },
         },
         ...(hasCursor && {
@@ -137,19 +125,8 @@ test('a preview writes nothing and shows what the next poll does, whatever happe
           fullScanEveryMs: 86_400_000,
         }),
       })
-      for (const [index, { batches, before }] of steps.entries()) {
-        const definitionHash = `d${index + 2}`
-        if (before === 'new definition') {
-          poll.runtime = { ...poll.runtime, definitionHash, itemForm: `f${index % 2}` }
-        }
-        if (before === 'reset') {
-          await resetFlow(
-            { database, now, audit },
-            poll.name,
-            { definition_hash: poll.runtime.definitionHash },
-            'me',
-          )
-        }
+      for (const { batches, before } of steps) {
+        if (before === 'reset') await resetFlow({ database, now, audit }, poll.name, 'me')
         if (before === 'a day') offsetMs += 86_400_000
         poll.rows = batches ?? poll.rows
         await expectAgreement(poll)
@@ -180,27 +157,6 @@ test('a preview shows missing items, and what the guard does about them', async 
   expect(await preview(poll)).toMatchObject({ changes: 5, deletes: { verdict: 'send', count: 3 } })
   await expectAgreement(poll)
 })
-
-test.each([
-  ['resync', 'f2', { changes: 3, items: { new: 3, changed: 0, unchanged: 0 } }],
-  ['rebase', 'f2', { changes: 1, items: { new: 1, changed: 1, unchanged: 1 } }],
-  ['rebase', 'f1', { changes: 2, items: { new: 1, changed: 1, unchanged: 1 } }],
-])(
-  'after a changed definition, a preview of %s to form %s shows what it sends',
-  async (turn, itemForm, shown) => {
-    const poll = await create({
-      flow: { item: { onDefinitionChange: turn }, deletes: { mode: 'delete' } },
-    })
-    poll.rows = [records(1, 2)]
-    await poll.poll()
-    const changed = { ...poll.runtime, definitionHash: 'd2' }
-    poll.runtime = itemForm === 'f1' ? changed : readAnotherWay(changed)
-    poll.rows = [[...records(1, 1), ...records(2, 2, { price: 1 }), ...records(3, 3)]]
-    const verdict = turn === 'resync' ? 'none' : 'not_asked'
-    expect(await preview(poll)).toMatchObject({ definition: turn, ...shown, deletes: { verdict } })
-    await expectAgreement(poll)
-  },
-)
 
 test('a flow that ignores deletes, and an incremental poll, do not search for deletes', async () => {
   const ignoring = await create()

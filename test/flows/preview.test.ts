@@ -95,7 +95,7 @@ test('a preview of a file shows what the next sync does, and neither archives no
   expect(first).toMatchObject({
     name,
     paused: true,
-    definition: 'normal',
+    definition: 'none',
     scan: { kind: 'full', since: null },
     cut_off: null,
     rows_read: 5,
@@ -314,15 +314,16 @@ test.skipIf(!postgres)(
   },
 )
 
-test('after a change of the definition a preview shows that the next sync needs approval', async () => {
+test('after a change of the definition a preview reads nothing before the comparison', async () => {
   const name = await add({}, [{ id: '1', at: 1 }])
   await sync(name)
   await flows.delivered()
   const changed = jsonFlow(name, target.url, { item: { key: 'id', hash: { ignore: ['at'] } } })
+  await flows.flows.pause(name, 'test', null)
   await flows.write(`${name}.flow.yaml`, changed)
   await flows.flows.reload('test')
   expect(await previewUnchanged(name)).toMatchObject({
-    definition: 'ask',
+    definition: 'comparing',
     scan: null,
     rows_read: 0,
   })

@@ -1,11 +1,9 @@
-import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { shownReason } from '../../src/domain/flow-reasons.ts'
-import { pauseByService, resumeByService } from '../../src/flows/control/pauses-and-limits.ts'
+import { pauseByService } from '../../src/flows/control/pauses-and-limits.ts'
 import { failureNotification } from '../../src/notifications/failure-message.ts'
 import {
-  findPauseFor,
   readSwitches,
   takeOverPauses,
 } from '../../src/repositories/flows/flow-pauses-and-limits.ts'
@@ -20,17 +18,12 @@ afterAll(() => database.close())
 
 const at = new Date('2026-11-26T12:00:00Z')
 
-/** As the version before pauses a flow: by a sentence alone. */
-const pauseBefore = (flow: string, by: string, reason: string, code: string | null = null) =>
-  sql`insert into flow_pause (flow, paused_at, paused_by, reason, code)
-    values (${flow}, ${at}, ${by}, ${reason}, ${code})`.execute(database.db)
-
 const pauseOf = async (flow: string) => {
   const state = (await readSwitches(database.db, [flow])).get(flow)
   return state?.paused ? state : undefined
 }
 
-test('a pause by the service has a code, and keeps its sentence for the version before', async () => {
+test('a pause by the service has a code', async () => {
   await database.transaction((trx) =>
     pauseByService(trx, ['limited'], { at, why: { code: 'RUN_LIMIT_REACHED' } }),
   )
@@ -40,33 +33,15 @@ test('a pause by the service has a code, and keeps its sentence for the version 
   })
 })
 
-test('a pause that the version before sets beside this one has its code and ends with it', async () => {
-  await pauseBefore('gone', 'service', 'definition missing')
-  expect(await pauseOf('gone')).toMatchObject({ why: { code: 'DEFINITION_MISSING' } })
-  const back = { at, pausedFor: 'DEFINITION_MISSING', why: { code: 'DEFINITION_BACK' } } as const
-  expect(await database.transaction((trx) => resumeByService(trx, 'gone', back))).toBe(true)
-  expect(await pauseOf('gone')).toBeUndefined()
-
-  await pauseBefore('other shop', 'service', 'Another one: all 3 items', 'DESTINATION_CHANGED')
-  expect(await findPauseFor(database.db, 'other shop', ['DESTINATION_CHANGED'])).toBeDefined()
-})
-
-test('a text of an operator gets no code, also when it replaces a pause with a code', async () => {
-  await pauseBefore('by hand', 'ana', 'definition missing')
-  expect(await pauseOf('by hand')).toMatchObject({ pausedBy: 'ana', why: null })
-
-  await pauseBefore('taken over', 'service', 'definition missing')
+test('a text of an operator replaces a pause of the service, and its code', async () => {
+  await database.transaction((trx) =>
+    pauseByService(trx, ['taken over'], { at, why: { code: 'DEFINITION_MISSING' } }),
+  )
   const pause = { at, by: 'ana', reason: 'stock-taking' }
   await database.transaction((trx) =>
     takeOverPauses(trx, ['taken over'], ['DEFINITION_MISSING'], pause),
   )
   expect(await pauseOf('taken over')).toMatchObject({ reason: 'stock-taking', why: null })
-
-  // As the version before does, which has no code.
-  await pauseBefore('taken over before', 'service', 'definition missing')
-  await sql`update flow_pause set paused_by = 'ana', reason = 'stock-taking', code = null
-    where flow = 'taken over before'`.execute(database.db)
-  expect(await pauseOf('taken over before')).toMatchObject({ pausedBy: 'ana', why: null })
 })
 
 test('the API makes the sentence in the language of the reader', () => {

@@ -42,9 +42,10 @@ async function define(name: string, destination: object) {
 }
 /** Answers the question about a changed definition: what waits goes by the new one. */
 const accept = async (name: string) => {
-  await flows.call('POST', `/sync/${name}`)
-  await flows.call('POST', `/flow/${name}/resume`)
-  await flows.call('POST', `/sync/${name}`)
+  const question = async () => (await flows.call('GET', `/flow/${name}/question`)).json()
+  await expect.poll(question, soon).toMatchObject({ state: 'asked' })
+  const { number } = await question()
+  await flows.call('POST', `/flow/${name}/question`, { body: { number, answer: 'keep' } })
 }
 const bring = async (name: string, ...items: object[]) => {
   await flows.write(`${name}.json`, items)

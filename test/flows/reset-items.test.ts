@@ -48,7 +48,7 @@ async function forget(poll: TestPoll, onPiece: (end: AbortController) => Promise
   await withLease(lease, name, async ({ token }) =>
     forgetItems(
       { database: pieces, now },
-      poll.runtime,
+      poll.name,
       { name, token, signal: lost.signal },
       await requireFlowState(database.db, poll.name),
       limit,
@@ -58,8 +58,7 @@ async function forget(poll: TestPoll, onPiece: (end: AbortController) => Promise
 
 /** How many items have a hash. */
 const seen = async (poll: TestPoll) => (await countItemsByFlow(database.db)).get(poll.name) ?? 0
-const reset = (poll: TestPoll) =>
-  resetFlow({ database, now, audit }, poll.name, { definition_hash: 'd1' }, 'me')
+const reset = (poll: TestPoll) => resetFlow({ database, now, audit }, poll.name, 'me')
 
 test('a reset removes all items in short transactions', async () => {
   const poll = await polled()

@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import {
   jsonFlow,
@@ -100,48 +99,6 @@ test('a preview shows that the destination has the body already', async () => {
   await flows.write('before.json', [item('1', 10, 1), item('2', 12)])
   const preview = await flows.call('GET', '/sync/before/preview')
   expect(preview.json().destinations).toMatchObject([{ upserts: 2, skipped: 1 }])
-})
-
-test('after an upgrade, rows of the version before do not send a destination what it has', async () => {
-  const name = 'upgraded'
-  await serve(name)
-  await sentFor(name, item('1', 10), item('2', 10))
-  // As the version before stored the items { id, price } over the fields of the mapping: its hashes, word for word.
-  const form = 'h2.8f2ed2de43f2120b'
-  const hashes = {
-    '1': `${form}:VLuFHfFibTEuGe0wkAcBN2FKP587VpeEeIDIwJ5EP5o`,
-    '2': `${form}:WqiMeQaQ9njKKDtxIeonBz7v7-jJAz-qUPPyxIR_NP8`,
-  }
-  const { db } = flows.service.database
-  await sql`update flow_state set hash_forms = ${JSON.stringify({ [form]: ['id', 'price'] })}::jsonb
-    where flow = ${name}`.execute(db)
-  for (const [pk, hash] of Object.entries(hashes)) {
-    await sql`update flow_items set hash = ${hash}, seen_as = null
-      where flow = ${name} and pk = ${pk}`.execute(db)
-    await sql`update deliveries set hash = ${hash}, delivered_hash = ${hash}, delivered_body = null
-      where flow = ${name} and pk = ${pk}`.execute(db)
-  }
-  flows = await flows.restart()
-
-  expect(await sentFor(name, item('1', 10), item('2', 10))).toEqual([])
-  expect(await sentFor(name, item('1', 10, 1), item('2', 10, 1))).toEqual([])
-  expect((await report(name, '1')).destinations).toMatchObject([{ in_sync: true }])
-  // What changed is sent, once.
-  expect(await sentFor(name, item('1', 11, 2), item('2', 10, 2))).toEqual([{ id: '1', price: 11 }])
-  expect(await sentFor(name, item('1', 11, 3), item('2', 10, 3))).toEqual([])
-})
-
-test('after a delivery by the version before, without its body, the body delivered earlier no longer counts', async () => {
-  const name = 'beside'
-  await serve(name)
-  await sentFor(name, item('1', 10))
-  // A process of the version before has delivered 11 meanwhile.
-  const { db } = flows.service.database
-  await sql`update flow_items set hash = 'h2:other' where flow = ${name}`.execute(db)
-  await sql`update deliveries set hash = 'h2:other', delivered_hash = 'h2:other' where flow = ${name}`.execute(
-    db,
-  )
-  expect(await sentFor(name, item('1', 10))).toEqual([{ id: '1', price: 10 }])
 })
 
 test('an item that is synced while a resync of a destination waits is still sent by that resync', async () => {

@@ -83,6 +83,30 @@ export const texts = {
   'do.resume': 'Resume',
   'do.limit': 'Limit',
   'do.approve': 'Approve these deletes',
+  'do.answer': 'Answer',
+  'question.note': 'The definition changed: what it changes waits, since',
+  'question.title': 'What becomes of the changed definition?',
+  'question.moved': 'Another place than before',
+  'question.new': 'New there',
+  'question.changed': 'Changed there',
+  'question.not_mappable': 'Cannot be mapped',
+  'question.excluded': 'Excluded now, stay there',
+  'question.unchanged': 'Unchanged',
+  'question.missing': 'No longer read',
+  'question.ofSource': 'Changes of the source, sent after any answer',
+  'question.examples': 'Examples',
+  'question.what': 'What becomes of it',
+  'question.choose': 'Choose an answer',
+  'question.done': '{flow}: answered',
+  'answer.keep': 'Keep what was sent',
+  'answer.keepText':
+    'The differences count as delivered. Later changes of the source are sent by the new definition.',
+  'answer.send': 'Send',
+  'answer.sendText':
+    'The differences are sent, and what is no longer read is deleted where the flow deletes.',
+  'answer.send_without_deletes': 'Send without deletes',
+  'answer.send_without_deletesText':
+    'The differences are sent. What is no longer read stays at the destinations and is forgotten.',
   'held.note.one': '1 delete needs approval, since',
   'held.note.other': '{count} deletes need approval, since',
   'held.title.one': 'Delete 1 item at the destinations?',
@@ -121,11 +145,11 @@ export const texts = {
   'preview.changes.other': '{count} items would be sent',
   'preview.atLeast.one': 'At least 1 item would be sent',
   'preview.atLeast.other': 'At least {count} items would be sent',
-  'preview.ask':
-    'The definition of the flow changed. A sync reads nothing now: it pauses the flow and asks. Resuming it keeps what was sent; a resync sends everything again.',
-  'preview.rebase':
-    'The flow file changed. Existing items are only recorded, not sent. New items are sent; existing ones only if just the mapping changed.',
-  'preview.resync': 'The definition of the flow changed: everything is sent again.',
+  'preview.comparing':
+    'The definition of the flow changed. The next poll compares all items with what was delivered; until then there is nothing to show.',
+  'preview.asked':
+    'The definition of the flow changed, and a question waits. This shows the changes of the source, which are sent after any answer.',
+  'preview.answered': 'The definition of the flow changed. The answer is being applied.',
   'preview.cut.time': 'The reading was ended after {time}.',
   'preview.cut.rows': 'The reading was ended after {rows} rows.',
   'preview.cutText':
@@ -396,6 +420,7 @@ export const texts = {
   'item.remembered': 'Remembered',
   'action.tried now': 'Tried now',
   'action.deletes approved': 'Approved deletes',
+  'action.question answered': 'Answered about the definition',
   'action.destination reset': 'One destination is sent everything',
   'errors.most': 'The {count} with the most items are shown',
   'dashboard.orders': 'Charges',

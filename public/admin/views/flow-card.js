@@ -2,7 +2,14 @@ import { duration, name, number, relative } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { html, repeat } from '../../shared/lit.js'
 import { badge, facts, note } from '../../shared/parts.js'
-import { askApproveDeletes, askReset, askResync, isBusy, testAlerts } from '../flow-actions.js'
+import {
+  askApproveDeletes,
+  askQuestion,
+  askReset,
+  askResync,
+  isBusy,
+  testAlerts,
+} from '../flow-actions.js'
 import { isToldApart, isTrouble } from '../flow-health.js'
 import { reasonText } from '../reason.js'
 import { stopNotes } from '../sending.js'
@@ -42,6 +49,7 @@ export function flowCard(app, { flow, health }, isWhole = false) {
     ${isWhole ? stopNotes(app, [flow]) : null}
     ${isTrouble(health) && !isToldApart(health) ? note(health.state === 'down' ? 'bad' : 'warn', troubleOf(app, flow, health)) : null}
     ${waitingNote(flow)}
+    ${flow.question ? questionNote(app, flow) : null}
     ${flow.held_deletes ? heldNote(app, flow) : null}
     ${flow.progress ? progressOf(flow) : null} ${figures(flow)} ${destinations(app, flow, health, isWhole)}
     ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(reasonText(flow.last_error_why, error))}</p>`) : null}
@@ -49,6 +57,21 @@ export function flowCard(app, { flow, health }, isWhole = false) {
     ${resultOf(app, flow)}
     ${buttons(app, flow, isWhole)}
   </article>`
+}
+
+/** What a changed definition would send. Until somebody answers it waits, and the source is read as always. */
+function questionNote(app, flow) {
+  const { reason, why, asked_at: since } = flow.question
+  return note(
+    'warn',
+    html`<p class="small strong">${t('question.note')} ${since === null ? null : relative(since)}</p>
+      <p class="small">${name(reasonText(why, reason))}</p>
+      ${smallRunButton(app, {
+        text: t('do.answer'),
+        disabled: isBusy(app, flow, 'answer'),
+        onclick: () => askQuestion(app, flow),
+      })}`,
+  )
 }
 
 function heldNote(app, flow) {

@@ -12,7 +12,7 @@ const kindTones = { new: 'good', changed: 'info', deleted: 'warn' }
 export function previewReport(preview, readOn) {
   const { scan, definition, cut_off: cutOff, destinations, sample } = preview
   if (scan === null) return note('warn', html`<p class="strong">${word('preview', definition)}</p>`)
-  const about = definition === 'normal' ? null : html`<p>${word('preview', definition)}</p>`
+  const about = definition === 'none' ? null : html`<p>${word('preview', definition)}</p>`
   return html`${note(
     preview.changes > 0 ? 'info' : 'good',
     html`<p class="strong">${headline(preview)}</p>

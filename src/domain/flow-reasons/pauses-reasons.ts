@@ -9,24 +9,8 @@ export const pauseReasons = {
   DEFINITION_MISSING: { en: 'definition missing', es: 'Falta el archivo de este flujo' },
   DEFINITION_BACK: { en: 'the definition is back', es: 'El archivo de este flujo volvió' },
   DEFINITION_CHANGED: {
-    en: 'The definition changed, and what waits is not sent yet. Resume: keep what was sent, send what waits. Resync with force: send everything again',
-    es: 'La definición cambió, y lo pendiente todavía no sale. Reanudar: queda lo enviado y sale lo pendiente. Reenviar todo, aun en pausa: se envía todo de nuevo',
-  },
-  DEFINITION_SETTLED: {
-    en: 'the definition asks nothing any more',
-    es: 'La definición ya no pregunta nada',
-  },
-  DESTINATION_CHANGED: {
-    en: 'Other destinations than before[: {destinations}]. All[ {items}] items would be sent to each, and nothing that was delivered before counts. Resume: send them. Or write the former address again',
-    es: 'Hay destinos que son otros que antes[: {destinations}]. Se les enviarían todos los ítems[ ({items})], y nada de lo entregado cuenta. Reanudar: se envían. O escribí otra vez la dirección anterior',
-  },
-  DESTINATION_SETTLED: {
-    en: 'the destinations are those of before, or the flow asked about them again',
-    es: 'Los destinos son los de antes, o se preguntó de nuevo por ellos',
-  },
-  EVERYTHING_FORGOTTEN: {
-    en: 'The service forgot what it sent: a resumed flow sends everything again',
-    es: 'Se olvidó todo: se envía de nuevo cuando se reanude el flujo',
+    en: 'The definition changed. Because of it {new} new and {changed} changed deliveries wait[, {failing} cannot be mapped][, and {missing} items are missing]: answer whether to send them or to keep what was sent',
+    es: 'La definición cambió. Por eso esperan {new} entregas nuevas y {changed} cambiadas[, {failing} no se pueden mapear][, y faltan {missing} ítems]: respondé si se envían o si queda lo enviado',
   },
   START_PAUSED: { en: 'startPaused in the flow file', es: 'startPaused en el archivo del flujo' },
   ALL_START_PAUSED: { en: 'FLOWS_START_PAUSED', es: 'FLOWS_START_PAUSED: todo empieza en pausa' },

@@ -36,10 +36,6 @@ export const pollReasons = {
     es: 'deletes.mode del flujo es ignore',
   },
   POLL_READS_NOTHING: { en: 'the poll reads nothing', es: 'la corrida no lee nada' },
-  DELETES_NOT_BY_REBASE: {
-    en: 'the first poll of a changed definition deletes nothing',
-    es: 'la primera corrida de una definición cambiada no borra nada',
-  },
   DELETES_BY_FULL_SCAN: {
     en: 'only a full scan shows what is gone',
     es: 'sólo una lectura completa muestra lo que ya no está',

@@ -116,6 +116,10 @@ export const refusalReasons = {
     en: 'The flow has no alert channels',
     es: 'El flujo no tiene canales de alerta',
   },
+  QUESTION_OVER: {
+    en: 'This question is not asked any more: read it again',
+    es: 'Esta pregunta ya no está abierta: leela de nuevo',
+  },
   NO_DELETES_HELD: { en: 'No deletes need approval', es: 'No hay bajas que esperen aprobación' },
   ITEM_NOT_MISSING: {
     en: 'The item {pk} is not missing at the source',

@@ -1,3 +1,4 @@
+import type { Answer } from '../../db/tables.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { FlowSeen } from '../../fleet/observations.ts'
 import type {
@@ -18,6 +19,7 @@ import type {
   FlowProblem,
   FlowStatus as FlowStatusSchema,
   FlowsResponse,
+  QuestionResponse,
   StatsResponse,
   SyncResponse,
   TestAlertsResponse,
@@ -43,6 +45,8 @@ export type ItemHistory = ItemView['history']
 
 /** Whether deliveries to a destination are sent, and why not. `startedAt`: when the last stop ended. */
 export type Sending = Model<typeof DestinationSending> & { startedAt: Date | null }
+
+export type QuestionView = Omit<Model<typeof QuestionResponse>, 'name'>
 
 /** Prometheus shows more than JSON. */
 export type FlowMetrics = Model<typeof FlowMetricsSchema> & {
@@ -147,6 +151,10 @@ export type ControlService = {
   ): Promise<SyncOutcome>
   pause(names: 'all' | string, actor: string, reason: string | null): Promise<string[]>
   resume(names: 'all' | string, actor: string): Promise<string[]>
+  /** What a changed definition would send, and whether an operator must answer. */
+  question(name: string): Promise<QuestionView>
+  /** Answers the question of this number. Throws CONFLICT if it is not asked any more. */
+  answer(name: string, given: { number: number; answer: Answer }, actor: string): Promise<void>
   /**
    * Stops sending; polls go on and deliveries wait. Throws NOT_FOUND for an unknown flow, and for a destination that
    * no flow in scope has. Returns the stop in force.

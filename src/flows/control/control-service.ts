@@ -1,23 +1,19 @@
 import { createCachedCount } from '../../domain/cached-count.ts'
-import { LeaseLostError, withLease } from '../../jobs/with-lease.ts'
+import { type HeldLease, LeaseLostError, withLease } from '../../jobs/with-lease.ts'
 import { listDelayed, listSkipped } from '../../repositories/flows/delayed-deliveries.ts'
 import { type FailureGroup, groupFailures } from '../../repositories/flows/failed-deliveries.ts'
 import { isPaused, listFlowActivity } from '../../repositories/flows/flow-pauses-and-limits.ts'
 import { listPolls } from '../../repositories/flows/flow-polls.ts'
-import {
-  findFlowState,
-  listFlowStates,
-  requireFlowState,
-} from '../../repositories/flows/flow-state.ts'
+import { type FlowStateRow, requireFlowState } from '../../repositories/flows/flow-state.ts'
 import { listSendStops, type StopScope } from '../../repositories/flows/send-stops.ts'
 import { controlError } from '../control-errors.ts'
 import { retryFailed } from '../deliver/retry-deliveries.ts'
 import type { EngineDeps, FlowEngine, OpenFlow } from '../engine/flow-engine.ts'
-import type { FlowRuntime } from '../flow-runtime.ts'
 import { scansToDelete } from '../poll/deletes.ts'
 import type { Poller } from '../poll/poll-loop.ts'
-import { forgetItems, refuseOutdated } from '../poll/poll-plan.ts'
+import { forgetItems, isAccepted, questionKey, refuseOutdated } from '../poll/poll-plan.ts'
 import { createEnqueue, type PollDeps } from '../poll/poll-writer.ts'
+import { acceptUnasked, applyAnswer } from '../poll/question.ts'
 import { sourceUnreadable } from '../sources/source-failures.ts'
 import { type DestinationDefinition, SourceError } from '../types.ts'
 import type {
@@ -34,9 +30,9 @@ import { approveHeldDeletes, readHeldDeletes } from './held-deletes.ts'
 import { findItemEverywhere, reportItem } from './item-report.ts'
 import { listWaiting } from './open-deliveries.ts'
 import {
+  answerQuestion,
   limitFlow,
   pauseFlows,
-  questionOf,
   recordAction,
   refillDestination,
   resetFlow,
@@ -45,6 +41,7 @@ import {
   unlimitFlow,
 } from './pauses-and-limits.ts'
 import { createPollPreviewRunner } from './poll-preview-runner.ts'
+import { askedReason, viewQuestion } from './question-view.ts'
 import { inForce, startSending, stopSending } from './sending.ts'
 import { syncItem } from './sync-item.ts'
 
@@ -169,10 +166,7 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
   const sync: ControlService['sync'] = async (name, { force }, actor): Promise<SyncOutcome> => {
     const { poller } = find(name)
     const { db } = deps.database
-    if (!force && (await isPaused(db, name))) {
-      const question = await questionOf(db, name)
-      return { changes: 0, skipped: 'paused', ...(question && { why: question }) }
-    }
+    if (!force && (await isPaused(db, name))) return { changes: 0, skipped: 'paused' }
     const { running } = poller
     const asked = poller.request({ force })
     if (!(await beginsInTime(poller, running, asked))) {
@@ -181,11 +175,15 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
       )
       return { changes: 0, skipped: 'polling' }
     }
-    const { changes, skipped, why } = await withSourceErrors(asked)
+    const { changes, skipped, question } = await withSourceErrors(asked)
     if (actor !== undefined && !skipped) {
       await recordRequest(name, 'synced', actor, `${changes} changes`)
     }
-    return { changes, ...(skipped && { skipped }), ...(why && { why }) }
+    return {
+      changes,
+      ...(skipped && { skipped }),
+      ...(question && { why: askedReason(question) }),
+    }
   }
 
   const forget = async (name: string, pk: string, actor: string) => {
@@ -193,27 +191,38 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
     return { existed: await resetItem(deps, name, pk, actor) }
   }
 
-  /** Forgets instead of polling. During a poll, here or in another process, the next poll does it. */
-  const forgetNow = async (runtime: FlowRuntime) => {
-    await withLease(deps, `flow:${runtime.flow.name}`, async (lease) => {
-      const state = await requireFlowState(deps.database.db, runtime.flow.name)
-      await forgetItems(deps, runtime, lease, state)
-    }).catch((error: unknown) => {
-      if (!(error instanceof LeaseLostError)) throw error
-    })
+  /** Works under the lease of the flow's polls, unless one runs: then it does the same. */
+  const betweenPolls = async (
+    { poller, runtime }: OpenFlow,
+    work: (lease: HeldLease, state: FlowStateRow) => Promise<unknown>,
+  ) => {
+    const { name } = runtime.flow
+    const alone = async () => {
+      await withLease(deps, `flow:${name}`, async (lease) => {
+        await work(lease, await requireFlowState(deps.database.db, name))
+      }).catch((error: unknown) => {
+        if (!(error instanceof LeaseLostError)) throw error
+      })
+    }
+    await poller.runExclusive(alone)
   }
 
-  const reset = async (name: string, actor: string, { resumes }: { resumes: boolean }) => {
-    const { runtime, poller } = find(name)
-    // From then on its definition counts as accepted, even in place of a newer one.
-    const state = await findFlowState(deps.database.db, name)
-    if (state) await refuseOutdated(itemDeps, runtime, state)
-    const accepted = {
-      definition_hash: runtime.definitionHash,
-      destination_forms: runtime.forms,
-    }
-    await resetFlow(deps, name, accepted, actor, { resumes })
-    await poller.runExclusive(() => forgetNow(runtime))
+  const reset = async (name: string, actor: string) => {
+    const flow = find(name)
+    await resetFlow(deps, name, actor)
+    await betweenPolls(flow, (lease, state) => forgetItems(deps, name, lease, state))
+  }
+
+  /** Everything is sent again, so the question about a changed definition is answered; nothing is deleted because of it. */
+  const resetAndAccept = async (name: string, actor: string) => {
+    const flow = find(name)
+    const { runtime } = flow
+    const state = await requireFlowState(deps.database.db, name)
+    await refuseOutdated(itemDeps, runtime, state)
+    await reset(name, actor)
+    if (isAccepted(runtime, state)) return
+    await acceptUnasked(deps, runtime)
+    await betweenPolls(flow, (lease, present) => applyAnswer(itemDeps, runtime, lease, present))
   }
 
   const failuresOf = async (name: string) => {
@@ -238,14 +247,15 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
       if (actor !== undefined) await recordRequest(name, 'item synced', actor, pk)
       return outcome
     },
-    reset: (name, actor) => reset(name, actor, { resumes: false }),
+    reset,
     resetItem: forget,
     async resync(name, { destination, ...options }, actor) {
-      if (destination === undefined) await reset(name, actor, { resumes: options.force })
-      else {
+      if (destination !== undefined) {
         findDestination(name, destination)
-        await refillDestination(deps, name, destination, actor)
-      }
+        const form = find(name).runtime.forms[destination] ?? ''
+        await refillDestination(deps, { flow: name, destination, form }, actor)
+      } else if (options.force) await resetAndAccept(name, actor)
+      else await reset(name, actor)
       return sync(name, options)
     },
     async resyncItem(name, pk, options, actor) {
@@ -259,16 +269,23 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
     },
     async resume(which, actor) {
       const flows = names(which)
-      const asking = (await listFlowStates(deps.database.db)).filter(
-        (state) => state.pending_definition_hash !== null || state.asked_identities !== null,
-      )
       await resumeFlows(deps, flows, actor)
       wake(flows)
-      // The present content of the source counts as sent, not that of a later poll.
-      for (const { flow } of asking) {
-        if (flows.includes(flow)) engine.flows().get(flow)?.poller.hint()
-      }
       return flows
+    },
+    async question(name) {
+      const { runtime } = find(name)
+      const state = await requireFlowState(deps.database.db, name)
+      return viewQuestion(runtime, state)
+    },
+    async answer(name, { number, answer }, actor) {
+      const flow = find(name)
+      const definition = questionKey(flow.runtime)
+      if (!(await answerQuestion(deps, name, { definition, number, answer }, actor))) {
+        throw controlError('CONFLICT', { code: 'QUESTION_OVER' })
+      }
+      await betweenPolls(flow, (lease, state) => applyAnswer(itemDeps, flow.runtime, lease, state))
+      flow.poller.hint()
     },
     async stopSending(scope, actor, reason) {
       refuseUnknown(scope)

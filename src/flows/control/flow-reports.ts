@@ -40,6 +40,7 @@ import type {
 import { withOpen } from './destination-reports.ts'
 import { heldOf } from './held-deletes.ts'
 import { backlogReason } from './open-deliveries.ts'
+import { openQuestion } from './question-view.ts'
 import { readSending, waitingSince } from './sending.ts'
 
 export type ReportDeps = {
@@ -204,7 +205,7 @@ export function createFlowReports(
       sending: await readSending(db, deps.now()),
       held: new Map((await listHeldDeletes(db)).map((one) => [one.flow, heldOf(one)])),
     }
-    return loaded.map((one) => cardOf(one, facts))
+    return [...deps.flows().values()].map((one) => cardOf(one, facts))
   }
 
   const withoutDefinition = async () => {
@@ -295,7 +296,7 @@ function timezoneOf({ window }: Flow): string {
   return window?.timezone ?? 'UTC'
 }
 
-function cardOf({ flow, file }: OpenFlow['loaded'], facts: CardFacts): FlowCard {
+function cardOf({ loaded: { flow, file }, runtime }: OpenFlow, facts: CardFacts): FlowCard {
   const { name, pollIntervalMs } = flow
   const status = facts.status.get(name) ?? { ...noSwitches, polling: false }
   const state = facts.states.get(name)
@@ -339,6 +340,7 @@ function cardOf({ flow, file }: OpenFlow['loaded'], facts: CardFacts): FlowCard 
       }
     }),
     heldDeletes: facts.held.get(name) ?? null,
+    question: state ? openQuestion(runtime, state) : null,
     readingPausedWhy: backlogReason(flow, fewestWaiting(openOf(flow, targets))),
     hasAlerts: flow.alerts.onJobFailed.length > 0,
   }

@@ -1,32 +1,29 @@
-import type { Database, Db, Trx } from '../../db/database.ts'
-import type { Reason, ReasonCode, StoredReason } from '../../domain/flow-reasons.ts'
+import type { Database, Trx } from '../../db/database.ts'
+import type { Answer } from '../../db/tables.ts'
+import type { Reason, ReasonCode } from '../../domain/flow-reasons.ts'
 import { sentenceOf } from '../../domain/flow-reasons.ts'
-import { approve } from '../../repositories/flows/approvals.ts'
+import { forgetBodies } from '../../repositories/flows/asked-deliveries.ts'
+import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
 import { resetHashes } from '../../repositories/flows/flow-items.ts'
 import {
   deleteLimits,
   deletePauseFor,
   deletePauses,
   type FlowActivity,
-  findPauseFor,
   insertFlowActivity,
   insertPauses,
   takeOverPauses,
   upsertLimit,
 } from '../../repositories/flows/flow-pauses-and-limits.ts'
 import {
-  askFill,
-  type FlowStateChange,
-  findFlowState,
+  forgetForm,
   requestForgetting,
   requestFullScan,
-  updateFlowState,
+  storeAnswer,
 } from '../../repositories/flows/flow-state.ts'
 
-/** Pauses of the service that end automatically or by an operator's answer. An operator's pause replaces them. */
-const passing = ['DEFINITION_MISSING', 'DEFINITION_CHANGED', 'DESTINATION_CHANGED'] as const
-/** Pauses that wait for an operator's decision. */
-const questions = ['DEFINITION_CHANGED', 'DESTINATION_CHANGED'] as const
+/** Pauses of the service that end automatically. An operator's pause replaces them. */
+const passing = ['DEFINITION_MISSING'] as const
 
 export type FlowAction = Omit<FlowActivity, 'id' | 'why'>
 
@@ -62,8 +59,7 @@ export function recorded<T>(
 }
 
 /**
- * Pauses flows. Committed before it returns, so it survives a crash. It replaces a pause that would end
- * automatically. A question that it replaced is asked again after the resume.
+ * Pauses flows. Committed before it returns, so it survives a crash. It replaces a pause that would end automatically.
  */
 export async function pauseFlows(
   deps: SwitchDeps,
@@ -74,10 +70,7 @@ export async function pauseFlows(
   await deps.database.transaction(async (trx) => {
     const pause = { at, by: by.actor, reason: by.reason }
     await insertPauses(trx, flows, pause)
-    for (const flow of await takeOverPauses(trx, flows, passing, pause)) {
-      const nothing = { pending_definition_hash: null, asked_identities: null }
-      await updateFlowState(trx, flow, nothing)
-    }
+    await takeOverPauses(trx, flows, passing, pause)
     for (const flow of flows) {
       await recordAction(deps, trx, {
         at,
@@ -102,56 +95,6 @@ export async function pauseByService(
   }
 }
 
-/**
- * Pauses a flow with changed destinations, and asks whether they get all items. If an operator has paused it, the
- * question follows after that pause.
- */
-export async function askAboutDestinations(
-  trx: Trx,
-  flow: string,
-  { at, why, identities }: { at: Date; why: Reason; identities: Readonly<Record<string, string>> },
-): Promise<void> {
-  await endDestinationQuestion(trx, flow, at)
-  await pauseByService(trx, [flow], { at, why })
-  const isAsked = (await findPauseFor(trx, flow, ['DESTINATION_CHANGED'])) !== undefined
-  await updateFlowState(trx, flow, { asked_identities: isAsked ? identities : null })
-}
-
-/** Withdraws the question about changed destinations. Returns whether it had paused the flow. */
-export async function endDestinationQuestion(trx: Trx, flow: string, at: Date): Promise<boolean> {
-  await updateFlowState(trx, flow, { asked_identities: null })
-  const over = {
-    at,
-    pausedFor: 'DESTINATION_CHANGED',
-    why: { code: 'DESTINATION_SETTLED' },
-  } as const
-  return resumeByService(trx, flow, over)
-}
-
-/** The decision that a paused flow waits for; undefined for other pauses. */
-export function questionOf(db: Db, flow: string): Promise<StoredReason | undefined> {
-  return findPauseFor(db, flow, questions)
-}
-
-/** Resuming a flow with changed destinations approves them. */
-async function approveDestinations(
-  deps: SwitchDeps,
-  trx: Trx,
-  flow: string,
-  { actor, at }: { actor: string; at: Date },
-): Promise<void> {
-  if ((await findPauseFor(trx, flow, ['DESTINATION_CHANGED'])) === undefined) return
-  const asked = (await findFlowState(trx, flow))?.asked_identities ?? {}
-  for (const [destination, identity] of Object.entries(asked)) {
-    await approve(trx, {
-      ...{ flow, subject: 'destination', pk: identity, read_number: 0 },
-      ...{ approved_by: actor, approved_at: at },
-    })
-    const entry = { at, flow, action: 'destination approved', actor, detail: destination }
-    await recordAction(deps, trx, entry)
-  }
-}
-
 /** Ends a pause of the service when its reason is gone; an operator's pause stays. Returns whether there was one. */
 export async function resumeByService(
   trx: Trx,
@@ -164,32 +107,6 @@ export async function resumeByService(
   return true
 }
 
-/**
- * Pauses a flow and asks what its changed definition means. If an operator has paused it, the question would not be
- * visible, so it follows after that pause.
- */
-export async function askAboutDefinition(
-  trx: Trx,
-  flow: string,
-  { at, definitionHash }: { at: Date; definitionHash: string },
-): Promise<void> {
-  await pauseByService(trx, [flow], { at, why: { code: 'DEFINITION_CHANGED' } })
-  const isAsked = await isAskedAbout(trx, flow)
-  await updateFlowState(trx, flow, { pending_definition_hash: isAsked ? definitionHash : null })
-}
-
-/** Whether the flow waits for a decision about its changed definition. */
-export async function isAskedAbout(db: Db | Trx, flow: string): Promise<boolean> {
-  return (await findPauseFor(db, flow, ['DEFINITION_CHANGED'])) !== undefined
-}
-
-/** Withdraws the question: the definition was accepted, or says itself what to do. */
-export async function endQuestion(trx: Trx, flow: string, at: Date): Promise<void> {
-  await updateFlowState(trx, flow, { pending_definition_hash: null })
-  const over = { at, pausedFor: 'DEFINITION_CHANGED', why: { code: 'DEFINITION_SETTLED' } } as const
-  await resumeByService(trx, flow, over)
-}
-
 /** Removes the pause and a used-up limit, which would pause the flow again at once. */
 export async function resumeFlows(
   deps: SwitchDeps,
@@ -198,7 +115,6 @@ export async function resumeFlows(
 ): Promise<void> {
   const at = deps.now()
   await deps.database.transaction(async (trx) => {
-    for (const flow of flows) await approveDestinations(deps, trx, flow, { actor, at })
     await deletePauses(trx, flows)
     await deleteLimits(trx, flows, { areSpent: true })
     for (const flow of flows) {
@@ -227,42 +143,46 @@ export async function forgetLimits(deps: SwitchDeps): Promise<void> {
   await deps.database.transaction((trx) => deleteLimits(trx))
 }
 
-/**
- * Makes the next poll forget all hashes first. The definition counts as `accepted`, because sending everything
- * answers the question of a changed definition. With `resumes` the flow goes on if that question paused it; otherwise
- * its pause shows what a resume does.
- */
-export async function resetFlow(
-  deps: SwitchDeps,
-  flow: string,
-  accepted: Pick<FlowStateChange, 'definition_hash' | 'destination_forms'>,
-  actor: string,
-  { resumes = false } = {},
-): Promise<void> {
+/** Makes the next poll forget all hashes first. It answers no question: what differs by the definition waits as before. */
+export async function resetFlow(deps: SwitchDeps, flow: string, actor: string): Promise<void> {
   const action = { flow, action: 'reset', actor, detail: null }
-  await recorded(deps, action, async (trx, at) => {
-    if (!resumes) {
-      const forgotten = { at, by: 'service', why: { code: 'EVERYTHING_FORGOTTEN' } } as const
-      await takeOverPauses(trx, [flow], ['DEFINITION_CHANGED'], forgotten)
-    }
-    await endQuestion(trx, flow, at)
-    await updateFlowState(trx, flow, accepted)
-    await requestForgetting(trx, flow)
+  await recorded(deps, action, (trx) => requestForgetting(trx, flow))
+}
+
+const rowsAtOnce = 1_000
+
+/** Makes the next poll send every item to one destination, and nothing of it to the others. `form`: see forgetForm. */
+export async function refillDestination(
+  deps: SwitchDeps,
+  { flow, destination, form }: DeliveryTarget & { form: string },
+  actor: string,
+): Promise<void> {
+  const target = { flow, destination }
+  let after: string | undefined = ''
+  while (after !== undefined) {
+    const page: { after: string; limit: number } = { after, limit: rowsAtOnce }
+    after = await deps.database.transaction((trx) => forgetBodies(trx, target, page))
+  }
+  const action = { flow, action: 'destination reset', actor, detail: destination }
+  await recorded(deps, action, async (trx) => {
+    await requestFullScan(trx, flow)
+    await forgetForm(trx, target, form)
   })
 }
 
-/** Makes the next poll send every item to one destination, and nothing of it to the others. */
-export async function refillDestination(
+/** Stores an operator's answer to the question of this number. Returns whether it is still asked. */
+export async function answerQuestion(
   deps: SwitchDeps,
   flow: string,
-  destination: string,
+  { definition, number, answer }: { definition: string; number: number; answer: Answer },
   actor: string,
-): Promise<void> {
-  const action = { flow, action: 'destination reset', actor, detail: destination }
-  await recorded(deps, action, async (trx) => {
-    // First, because it locks the state of the flow: a read that begins meanwhile is then the later one.
-    await requestFullScan(trx, flow)
-    await askFill(trx, { flow, destination })
+): Promise<boolean> {
+  const at = deps.now()
+  return deps.database.transaction(async (trx) => {
+    if (!(await storeAnswer(trx, flow, { definition, number, answer }))) return false
+    const detail = `${answer}, number ${number}`
+    await recordAction(deps, trx, { at, flow, action: 'question answered', actor, detail })
+    return true
   })
 }
 

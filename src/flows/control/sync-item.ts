@@ -1,12 +1,7 @@
 import type { Trx } from '../../db/database.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
 import { confirmItem, lockItems, upsertHashes } from '../../repositories/flows/flow-items.ts'
-import {
-  findFlowState,
-  hasPollBegunSince,
-  nextRead,
-  requireFlowState,
-} from '../../repositories/flows/flow-state.ts'
+import { findFlowState, hasPollBegunSince, nextRead } from '../../repositories/flows/flow-state.ts'
 import { controlError } from '../control-errors.ts'
 import { retryFailed } from '../deliver/retry-deliveries.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
@@ -70,11 +65,9 @@ async function readAndStore(deps: PollDeps, runtime: FlowRuntime, one: One): Pro
     },
   }
   return await deps.database.transaction(async (trx) => {
-    const state = await requireFlowState(trx, runtime.flow.name)
     const pass = {
       ...{ since: null, from: null, startedAt: deps.now(), signal, previewOnly: true },
       fields: watchFields(runtime, { record_fields: null, record_fields_form: null }),
-      sendRules: { sendsChanges: true, earlierForms: state.hash_forms },
     }
     const writer = createItemWriter(deps, runtime, trx, one)
     await runPass({ ...runtime, source, cursor: undefined }, pass, writer)

@@ -2,39 +2,42 @@ import { hash } from 'node:crypto'
 import type { ItemRules } from '../../db/tables.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { itemVersion } from '../item/item.ts'
-import { unendedAfterMs } from './file-source-schema.ts'
 import type { Flow } from './schema.ts'
 
 /** Increase it when the hash covers another part of a definition, or covers a part in another form. */
-const definitionVersion = 'd2'
+const definitionVersion = 'd3'
 
 type Destination = Flow['destinations'][number]
 
-/**
- * SHA-256 (hex) of the forms of all destinations. When one changes, every item may look changed without a change at the
- * source. Then the operator must approve before all of it is sent (`item.onDefinitionChange`).
- */
+/** SHA-256 (hex) of the forms of all destinations: of all that determines what is sent. */
 export function definitionHash(flow: Flow): string {
   return hash('sha256', canonicalJson(destinationForms(flow)), 'hex')
 }
 
 /**
- * By destination, a SHA-256 (hex) of the parts of a definition that determine what is sent there: the item, and the
- * destination's mapping, filter and requests.
+ * The parts of a destination's form, in its order. `item`: which items there are, and what they are. `body`: what becomes of
+ * an item. `requests`: how it is sent. `deletes`: whether and how what is missing is deleted.
+ */
+export const formParts = ['item', 'body', 'requests', 'deletes'] as const
+export type FormPart = (typeof formParts)[number]
+
+/**
+ * By destination, its form: digests of the parts of a definition that determine what is sent there, with a slash between them.
+ * When one changes, items may differ from what was delivered without a change at the source, and an operator is asked
+ * (`item.onDefinitionChange`).
  *
- * Other parts may change without approval: addresses, secrets, intervals, retry, alerts, the query and `csv.delimiter`. The
+ * Other parts may change without a question: addresses, secrets, intervals, retry, alerts, the query and `csv.delimiter`. The
  * query's result counts as the source's data: a corrected condition needs no approval. With a wrong delimiter there are no
  * items.
  *
- * Equal meanings give equal hashes: the order in a set of names, `a` for `{ from: a }`, blanks around an expression.
+ * Equal meanings give equal digests: the order in a set of names, `a` for `{ from: a }`, blanks around an expression.
  */
-export function destinationForms({
-  item,
-  source,
-  destinations,
-}: Pick<Flow, 'item' | 'source' | 'destinations'>): Record<string, string> {
+export function destinationForms(
+  flow: Pick<Flow, 'item' | 'source' | 'deletes' | 'destinations'>,
+): Record<string, string> {
+  const { item, source, deletes } = flow
   const { ignore, trim, emptyAsNull, decimals } = item.hash
-  const ofItem = {
+  const ofItem = digest({
     version: [definitionVersion, itemVersion],
     key: item.key,
     hash: { ignore: asSet(ignore), trim, emptyAsNull, decimals },
@@ -43,10 +46,24 @@ export function destinationForms({
     csv: csvOf(source),
     form: formOf(source),
     timeZone: source.type === 'sql' ? source.timeZone : undefined,
+  })
+  const formOfOne = (one: Destination) => {
+    const body = digest({ ...bodyOf(one), filter: one.filter?.trim() })
+    const ofDeletes = digest({ mode: deletes.mode, delete: deleteOf(one) })
+    return [ofItem, body, digest(requestsOf(one)), ofDeletes].join('/')
   }
-  const formOfOne = (one: Destination) =>
-    hash('sha256', canonicalJson({ ...ofItem, destination: requestsOf(one) }), 'hex')
-  return Object.fromEntries(destinations.map((one) => [one.name, formOfOne(one)]))
+  return Object.fromEntries(flow.destinations.map((one) => [one.name, formOfOne(one)]))
+}
+
+/** The parts in which two forms of a destination differ. */
+export function changedParts(before: string, now: string): Set<FormPart> {
+  const was = before.split('/')
+  return new Set(formParts.filter((_, index) => was[index] !== now.split('/')[index]))
+}
+
+/** 16 bytes in base64url. */
+function digest(parts: object): string {
+  return hash('sha256', canonicalJson(parts), 'base64url').slice(0, 22)
 }
 
 /**
@@ -65,13 +82,9 @@ export function itemFormHash({ item, source }: Pick<Flow, 'item' | 'source'>): s
   return hash('sha256', canonicalJson(parts), 'hex')
 }
 
-/**
- * The source without `auth`, which changes no item. A file source includes the former setting `unendedAfterMs`, so that
- * earlier hashes stay valid.
- */
+/** The source without `auth`, which changes no item. */
 function writtenSource(source: Flow['source']): object {
-  if (source.type === 'http') return { ...source, auth: undefined }
-  return 'settleMs' in source ? { ...source, unendedAfterMs } : source
+  return source.type === 'http' ? { ...source, auth: undefined } : source
 }
 
 /** The rules that keys and hashes of items are made by. */
@@ -114,18 +127,21 @@ function formOf(source: Flow['source']) {
   return source.format === 'dbf' ? { encoding: source.dbf?.encoding } : undefined
 }
 
-function requestsOf(destination: Destination) {
-  const made = { ...bodyOf(destination), filter: destination.filter?.trim() }
-  if (destination.type === 'sql') return { ...made, upsertKey: asSet(destination.upsertKey) }
-  if (destination.type !== 'http') return made
-  const { request, create, batch, delete: remove, remember } = destination
+function requestsOf(destination: Destination): object {
+  if (destination.type === 'sql') return { upsertKey: asSet(destination.upsertKey) }
+  if (destination.type !== 'http') return {}
+  const { request, create, batch, remember } = destination
   const bodies = {
     request: request.body?.trim(),
     create: create?.body?.trim(),
-    delete: remove && 'body' in remove ? remove.body?.trim() : undefined,
     batch: batch?.body?.trim(),
   }
-  return { ...made, remember, bodies }
+  return { remember, bodies }
+}
+
+function deleteOf(destination: Destination): string | undefined {
+  if (destination.type !== 'http' || !destination.delete) return undefined
+  return 'body' in destination.delete ? destination.delete.body?.trim() : undefined
 }
 
 function bodyOf({ map, fields }: Destination) {

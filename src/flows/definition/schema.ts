@@ -40,9 +40,11 @@ const item = () =>
     hash: hash(),
     filter: jsonata().optional().describe('JSONata; items for which it is not true are left out'),
     onDefinitionChange: z
-      .enum(['ask', 'resync', 'rebase'])
+      .enum(['ask', 'send', 'keep'])
       .prefault('ask')
-      .describe('all items look new: ask pauses the flow, resync sends all, rebase sends none'),
+      .describe(
+        'what becomes of the differences that a changed definition makes: ask waits for an answer, send sends them, keep takes them for delivered',
+      ),
   })
 
 const guard = () =>

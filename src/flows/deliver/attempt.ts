@@ -14,7 +14,7 @@ import type {
 } from '../types.ts'
 import type { ClaimRule } from './claim-rules.ts'
 import type { QueuedItem, QueueLog } from './delivery-worker.ts'
-import { bodyHash, type ItemBody, isSkip, MappingError } from './item-body.ts'
+import { bodyDigest, type ItemBody, isSkip, MappingError } from './item-body.ts'
 import {
   type Answers,
   type Attempted,
@@ -193,7 +193,7 @@ async function prepare(
       : target.body.ofUpsert(item, row.delivered_fields))
     if (isSkip(body)) return { outcome: { kind: 'skipped', ...tried, why: body.why } }
     if (kind === 'upsert' && hasBody(row, body) && !mayHaveBeenBegun(rules, target, row)) {
-      return { outcome: { kind: 'unchanged', ...tried, body: bodyHash(hash, body) } }
+      return { outcome: { kind: 'unchanged', ...tried, body: bodyDigest(body) } }
     }
     const { remembered } = row
     const job = jobOf(target, { pk, kind, hash, change, item, body, attempt, remembered, mayStart })
@@ -208,13 +208,22 @@ async function prepare(
   }
 }
 
-/** Whether the destination has this body: it was the last one delivered, and no later attempt is in doubt. */
+/**
+ * Whether the destination has this body: it was the last one delivered, and no later attempt is in doubt. What waited for an
+ * answer about the definition is sent without a look: its request may be another.
+ */
 export function hasBody(
-  row: Pick<PendingDelivery, 'delivered_hash' | 'delivered_body' | 'may_have_arrived'>,
+  row: Pick<PendingDelivery, 'delivered_hash' | 'delivered_body' | 'may_have_arrived' | 'asked'>,
   body: unknown,
 ): boolean {
-  const { delivered_hash: hash, delivered_body: delivered, may_have_arrived: isInDoubt } = row
-  return !isInDoubt && hash !== null && !!delivered && bodyHash(hash, body) === delivered
+  const {
+    delivered_hash: hash,
+    delivered_body: delivered,
+    may_have_arrived: isInDoubt,
+    asked,
+  } = row
+  if (isInDoubt || asked !== null || hash === null || !delivered) return false
+  return bodyDigest(body) === delivered
 }
 
 /**

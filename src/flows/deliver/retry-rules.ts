@@ -5,7 +5,7 @@ import type { AttemptNote } from '../flow-trace.ts'
 import type { DeliveryJob, DeliveryResult, DestinationDefinition, Remembered } from '../types.ts'
 import type { AttemptReport } from './circuit-breaker.ts'
 import type { ClaimRule } from './claim-rules.ts'
-import { bodyHash, type ItemBody } from './item-body.ts'
+import { bodyDigest, type ItemBody } from './item-body.ts'
 import type { AttemptNote as GateNote } from './sending-gate.ts'
 import type { UncountedAttempts } from './uncounted-attempts.ts'
 
@@ -159,7 +159,7 @@ function delivered(
     ...(remember && { remember }),
     ...(forget && { forget }),
     ...(job.kind === 'upsert' && {
-      body: bodyHash(tried.hash, job.body),
+      body: bodyDigest(job.body),
       fields: body.keptOf(job.body),
       claim: claims?.claimOf(job.body, { ...job.remembered, ...remember }),
     }),

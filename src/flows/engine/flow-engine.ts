@@ -26,8 +26,6 @@ import type { FlowProblemView } from '../control/control-service-types.ts'
 import { warnOfMissing, warnOfPending } from '../control/destination-reports.ts'
 import { waitingCount } from '../control/open-deliveries.ts'
 import {
-  endDestinationQuestion,
-  endQuestion,
   forgetLimits,
   pauseByService,
   recordAction,
@@ -46,7 +44,7 @@ import type { FlowTrace } from '../flow-trace.ts'
 import type { GrantKeeper } from '../oauth/refresh-token-grants.ts'
 import { createPoll, type FlowPollDeps } from '../poll/poll.ts'
 import { createPoller, type Poller } from '../poll/poll-loop.ts'
-import { needsDecision, otherDestinations } from '../poll/poll-plan.ts'
+import { isAccepted } from '../poll/poll-plan.ts'
 import { createEnqueue, type PollDeps } from '../poll/poll-writer.ts'
 import type { SourceContext } from '../sources/source-context.ts'
 import { FileNotReadyError } from '../types.ts'
@@ -148,7 +146,10 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     })
     return async () => {
       if (!isInWindow(flow.window, deps.now())) return false
-      if (await isPaused(deps.database.db, flow.name)) return false
+      const { db } = deps.database
+      if (await isPaused(db, flow.name)) return false
+      // What waits for an answer does not keep the source from being read.
+      if ((await findFlowState(db, flow.name))?.question) return true
       return (await waiting()) < flow.queue.maxWaiting
     }
   }
@@ -208,10 +209,9 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     const at = deps.now()
     await deps.database.transaction(async (trx) => {
       const isNew = await insertFlowState(trx, flow.name, definitionHash, at)
-      // A flow added before the first poll ended does not change the existing definition.
-      const destinations = flow.destinations.map(({ name }) => name)
-      if (isNew) await updateFlowState(trx, flow.name, { destinations })
-      await adoptIdentities(trx, flow.name, { ...identities, forms })
+      // The first definition needs no question.
+      if (isNew) await updateFlowState(trx, flow.name, { destination_forms: forms })
+      await adoptIdentities(trx, flow.name, identities)
       if (isNew && flow.startPaused) {
         await pauseByService(trx, [flow.name], { at, why: { code: 'START_PAUSED' } })
       }
@@ -305,19 +305,11 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     }
   }
 
-  /** A definition that was restored, or that now states what a change means, needs no answer. */
-  const endQuestions = async () => {
+  /** A definition that is not accepted yet is compared at once, and one that is back needs no question any more. */
+  const compareChanged = async () => {
     for (const state of await listFlowStates(deps.database.db)) {
       const one = open.get(state.flow)
-      if (!one) continue
-      if (state.asked_identities !== null && otherDestinations(one.runtime, state).length === 0) {
-        const trxAt = deps.now()
-        await deps.database.transaction((trx) => endDestinationQuestion(trx, state.flow, trxAt))
-        one.poller.wake()
-      }
-      if (state.pending_definition_hash === null || needsDecision(one.runtime, state)) continue
-      await deps.database.transaction((trx) => endQuestion(trx, state.flow, deps.now()))
-      one.poller.wake()
+      if (one && (state.question || !isAccepted(one.runtime, state))) one.poller.hint()
     }
   }
 
@@ -371,7 +363,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       if (problem) problems.push(problem)
     }
     await dropMissing(flows, isTold)
-    await endQuestions()
+    await compareChanged()
     for (const problem of problems) {
       deps.log.error({ ...problem }, 'flow file not valid; its flow is not loaded')
     }

@@ -17,7 +17,7 @@ export function openFlow(
   context: Omit<SourceContext, 'flow'>,
 ): FlowRuntime {
   const { source } = flow
-  const { read, hashOver } = createItemReader(flow)
+  const { read } = createItemReader(flow)
   return {
     flow,
     definitionHash,
@@ -29,7 +29,6 @@ export function openFlow(
     cursor: cursorOf(source),
     fullScanEveryMs: 'fullScanEveryMs' in source ? source.fullScanEveryMs : undefined,
     read,
-    hashOver,
     usedFields: usedFieldsOf(flow),
   }
 }

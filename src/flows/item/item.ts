@@ -81,8 +81,6 @@ const form = 'h2'
 export type ItemReader = {
   /** Never rejects because of a record's content. */
   read(row: SourceRow): Promise<ReadItem>
-  /** The hash of an item over these fields only, in the given form, as earlier versions of the service stored it. */
-  hashOver(fields: readonly string[], item: Item, form: string): string
 }
 
 const maxKeyLength = 1_024
@@ -117,15 +115,10 @@ export function createItemReader(
     const found = keyOf(key, made.value)
     if ('why' in found) return { problem: { pk: null, why: found.why } }
     const { pk, key: values } = found
-    return { item: { pk, key: values, value: made.value, hash: hashOf(form, made.text) } }
+    return { item: { pk, key: values, value: made.value, hash: hashOf(made.text) } }
   }
 
   return {
-    hashOver(fields, { value }, name) {
-      const own = fields.filter((field) => Object.hasOwn(value, field))
-      const part = Object.fromEntries(own.map((field) => [field, value[field]]))
-      return hashOf(name, canonical(part).text)
-    },
     read: async (row) => {
       const made = makeItem(row)
       return condition && 'item' in made ? await filtered(made.item, condition) : made
@@ -133,8 +126,8 @@ export function createItemReader(
   }
 }
 
-function hashOf(hashForm: string, text: string): string {
-  return `${hashForm}:${hash('sha256', text, 'base64url')}`
+function hashOf(text: string): string {
+  return `${form}:${hash('sha256', text, 'base64url')}`
 }
 
 async function filtered(item: Item, condition: Expression): Promise<ReadItem> {

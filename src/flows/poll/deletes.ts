@@ -6,14 +6,9 @@ import {
   endApprovals,
   listApprovals,
 } from '../../repositories/flows/approvals.ts'
-import { deletedHash, endUnsent, listUnsent } from '../../repositories/flows/deliveries.ts'
+import { deletedHash } from '../../repositories/flows/deliveries.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
-import {
-  countItems,
-  deleteHashes,
-  listPksAfter,
-  markUnread,
-} from '../../repositories/flows/flow-items.ts'
+import { countItems, deleteHashes, listPksAfter } from '../../repositories/flows/flow-items.ts'
 import { requestFullScan, updateFlowState } from '../../repositories/flows/flow-state.ts'
 import {
   clearHeldDeletes,
@@ -188,7 +183,7 @@ export async function countApproved(
 }
 
 /** Items that this read found again are not missing. */
-async function forgetShown(db: Db, flow: string, seen: Pick<KeySet, 'has'>): Promise<void> {
+export async function forgetShown(db: Db, flow: string, seen: Pick<KeySet, 'has'>): Promise<void> {
   let after: string | undefined
   do {
     const missed = await listMissed(db, flow, after, pageSize)
@@ -199,37 +194,24 @@ async function forgetShown(db: Db, flow: string, seen: Pick<KeySet, 'has'>): Pro
 }
 
 /**
- * After the first complete read with another key: forgets items stored under the old key without deleting them. They
- * are the same items under names that no longer exist. A change that has not arrived under the old key is sent under
- * the new one: the next read finds it.
+ * Marks what a comparison missed, and returns how much. An operator decides about it, or the next complete read does
+ * (sendDeletes).
  */
-export async function forgetMissing(
-  deps: Pick<PollDeps, 'database' | 'now'>,
-  { flow: { name: flow }, read }: Pick<FlowRuntime, 'flow' | 'read'>,
+export async function markMissing(
+  deps: PollDeps,
+  flow: string,
   lease: HeldLease,
-  { seen, destinations }: { seen: Pick<KeySet, 'has'>; destinations: readonly string[] },
-): Promise<void> {
+  { seen, read }: Pick<CompleteRead, 'seen' | 'read'>,
+): Promise<number> {
+  await forgetShown(deps.database.db, flow, seen)
+  let missing = 0
   for await (const pks of missingItems(deps.database.db, flow, seen)) {
-    if (pks.length === 0) continue
-    // Outside of the transaction, because a filter takes time and the embedded database has one connection.
-    const unsent = new Set<string>()
-    for (const destination of destinations) {
-      for (const content of await listUnsent(deps.database.db, { flow, destination }, pks)) {
-        const made = await read(content)
-        if ('item' in made && seen.has(made.item.pk)) unsent.add(made.item.pk)
-      }
-    }
-    await underLease(deps, lease, async (trx) => {
-      await deleteHashes(trx, flow, pks)
-      if (unsent.size > 0) {
-        await markUnread(trx, flow, [...unsent])
-        await requestFullScan(trx, flow)
-      }
-      for (const destination of destinations) {
-        await endUnsent(trx, { flow, destination }, pks, deps.now())
-      }
-    })
+    const marked = await underLease(deps, lease, (trx) =>
+      countMissed(trx, flow, pks, { read, most: 0, counts: false }),
+    )
+    missing += marked.length
   }
+  return missing
 }
 
 /** The keys of stored items that a complete read did not find, in pages. */

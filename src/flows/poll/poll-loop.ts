@@ -1,13 +1,13 @@
-import type { StoredReason } from '../../domain/flow-reasons.ts'
+import type { StoredQuestion } from '../../db/tables.ts'
 import { LeaseLostError } from '../../jobs/with-lease.ts'
 import { controlError } from '../control-errors.ts'
 
-/** `why`: the decision that a paused flow waits for. */
+/** `question`: the one about a changed definition that is asked then. */
 export type PollOutcome = {
   changes: number
   rowsRead: number
   skipped?: 'paused'
-  why?: StoredReason
+  question?: StoredQuestion | undefined
 }
 
 export type Poller = {

@@ -1,23 +1,23 @@
-import type { Db, Trx } from '../../db/database.ts'
+import { hash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { Db } from '../../db/database.ts'
+import { canonicalJson } from '../../domain/json.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import { hasCome } from '../../repositories/due-work.ts'
-import { endUnsent } from '../../repositories/flows/deliveries.ts'
+import { withdrawAsked } from '../../repositories/flows/asked-deliveries.ts'
+import { hasDelivered } from '../../repositories/flows/deliveries.ts'
 import { wakeDestination } from '../../repositories/flows/flow-events.ts'
 import {
-  deleteHashes,
   isOnRecord,
   listPksAfter,
+  markUnread,
   resetHashes,
 } from '../../repositories/flows/flow-items.ts'
-import { isPaused } from '../../repositories/flows/flow-pauses-and-limits.ts'
 import {
-  askFill,
+  beginQuestion,
   endForgetting,
-  type FlowState,
   type FlowStateRow,
-  requestForgetting,
-  requestFullScan,
   requireFlowState,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
@@ -25,47 +25,88 @@ import {
   forgetPendingDeletes,
   queuePendingDeletes,
 } from '../../repositories/flows/pending-deletes.ts'
-import { askAboutDefinition } from '../control/pauses-and-limits.ts'
-import { definitionHash, itemRulesOf } from '../definition/definition-hash.ts'
-import type { Flow } from '../definition/schema.ts'
+import { changedParts, type FormPart, itemRulesOf } from '../definition/definition-hash.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { createItemReader, type ItemReader, keyRecord } from '../item/item.ts'
 import { readFrom } from './cursor.ts'
 import type { PollDeps } from './poll-writer.ts'
 
 /**
- * The kind of poll that is due. `normal` sends changes. The others follow a changed definition. `rebase` stores how
- * known items look now, and sends new items and what `areChangesSent` allows. `resync` forgets all hashes first. `ask`
- * reads nothing and pauses the flow until an operator resumes or resyncs it. A `normal` poll fills destinations that
- * were added.
+ * A `normal` poll sends the changes of the source. A `comparison` follows a changed definition: it reads everything and finds
+ * what its destinations would be sent because of it (compare-destinations.ts).
  */
-export type PollKind = 'normal' | 'rebase' | 'resync' | 'ask'
+export type PollKind = 'normal' | 'comparison'
 
-/** The kind of the next poll, of a flow that is not paused. `isNew`: see isWithoutItems. */
-export function pollKindOf(runtime: FlowRuntime, state: FlowStateRow, isNew: boolean): PollKind {
-  const { flow, definitionHash } = runtime
-  if (isNew || state.definition_hash === definitionHash || addedTo(runtime, state)) return 'normal'
-  // Resumed after the question: the operator does not want everything sent again.
-  const isAnswered = state.pending_definition_hash === definitionHash
-  return needsDecision(runtime, state) && isAnswered ? 'rebase' : flow.item.onDefinitionChange
-}
+/** How a destination differs from what was accepted of it. */
+export type Difference = { destination: string } & (
+  | /** It must get all items: it is new, or was reset. */
+  { how: 'added' }
+  /** Another place than the one that has what was delivered. */
+  | { how: 'moved' }
+  | { how: 'changed'; parts: ReadonlySet<FormPart> }
+)
 
-type Identities = Pick<FlowRuntime, 'identities'>
+type Definition = Pick<FlowRuntime, 'flow' | 'forms' | 'identities'>
+type Accepted = Pick<FlowStateRow, 'destination_forms' | 'destination_identities'>
 
 /** Whether the stored items come from another source. */
-export function isOtherSource({ identities }: Identities, state: FlowStateRow): boolean {
+export function isOtherSource(
+  { identities }: Pick<FlowRuntime, 'identities'>,
+  state: FlowStateRow,
+): boolean {
   return state.source_identity !== null && state.source_identity !== identities.source
 }
 
-/** The destinations that were others when their deliveries were recorded. */
-export function otherDestinations({ identities }: Identities, state: FlowStateRow): string[] {
-  return Object.entries(identities.destinations).flatMap(([name, identity]) => {
-    const before = state.destination_identities[name]
-    return before !== undefined && before !== identity ? [name] : []
-  })
+/** Whether nothing differs from what was accepted. */
+export function isAccepted({ forms, identities }: Definition, state: Accepted): boolean {
+  const { destination_forms: accepted, destination_identities: known } = state
+  if (!isDeepStrictEqual({ ...accepted }, { ...forms })) return false
+  return Object.entries(identities.destinations).every(([name, one]) => known[name] === one)
 }
 
-/** Whether no poll of the flow succeeded and nothing was sent: a changed definition then needs no decision. */
+/** Of one definition and its destinations' places: the key of a question about it. SHA-256 (hex). */
+export function questionKey({ forms, identities }: Definition): string {
+  return hash('sha256', canonicalJson([forms, identities.destinations]), 'hex')
+}
+
+/**
+ * The question about a changed definition: `none`, `comparing` until a read has compared all items, then `asked` or
+ * `answered`. Meanwhile the destinations that differ are sent nothing.
+ */
+export function questionState(
+  runtime: Definition,
+  state: FlowStateRow,
+): 'none' | 'comparing' | 'asked' | 'answered' {
+  const { question } = state
+  if (isAccepted(runtime, state)) return 'none'
+  if (question?.definition !== questionKey(runtime) || question.number === undefined) {
+    return 'comparing'
+  }
+  return question.answer === undefined ? 'asked' : 'answered'
+}
+
+/** Which destinations differ from what was accepted, and how. */
+export async function differencesOf(
+  db: Db,
+  { flow, forms, identities }: Definition,
+  { destination_forms: accepted, destination_identities: known }: Accepted,
+): Promise<Difference[]> {
+  const differences: Difference[] = []
+  for (const { name: destination } of flow.destinations) {
+    const [was, now] = [accepted[destination], forms[destination] ?? '']
+    const identity = known[destination]
+    const isElsewhere = identity !== undefined && identity !== identities.destinations[destination]
+    if (isElsewhere && (await hasDelivered(db, { flow: flow.name, destination }))) {
+      differences.push({ destination, how: 'moved' })
+    } else if (isElsewhere || was === undefined) differences.push({ destination, how: 'added' })
+    else if (was !== now) {
+      differences.push({ destination, how: 'changed', parts: changedParts(was, now) })
+    }
+  }
+  return differences
+}
+
+/** Whether no poll of the flow succeeded and nothing was sent: a changed definition then needs no question. */
 export async function isWithoutItems(
   db: Db,
   { flow, last_success_at: lastSuccess }: FlowStateRow,
@@ -73,63 +114,25 @@ export async function isWithoutItems(
   return lastSuccess === null && !(await isOnRecord(db, flow))
 }
 
-/** Whether the definition differs from the accepted one and an operator must decide what that means. */
-export function needsDecision(runtime: FlowRuntime, state: FlowStateRow): boolean {
-  const { flow, definitionHash } = runtime
-  if (state.definition_hash === definitionHash || addedTo(runtime, state)) return false
-  return flow.item.onDefinitionChange === 'ask'
-}
-
-/** The added destinations, if nothing else changed in the definition. Only they get all items. */
-export function addedTo(
-  { flow, definitionHash: now }: Pick<FlowRuntime, 'flow' | 'definitionHash'>,
-  { destinations: known, definition_hash: before }: FlowStateRow,
-): string[] | undefined {
-  if (!known || before === now) return undefined
-  const isKnown = ({ name }: Flow['destinations'][number]) => known.includes(name)
-  const kept = flow.destinations.filter(isKnown)
-  if (kept.length === 0 || definitionHash({ ...flow, destinations: kept }) !== before)
-    return undefined
-  return flow.destinations.filter((one) => !isKnown(one)).map(({ name }) => name)
-}
-
-/**
- * Whether a changed hash means a change at the source. After a rebase to another form of items the definition may
- * have caused it. If only destinations changed, real changes must not be hidden.
- */
-export function areChangesSent(
-  runtime: FlowRuntime,
-  state: FlowStateRow,
-  pollKind: PollKind,
+/** Whether a stored hash that differs proves a change at the source: items are read and made as before. */
+export function isSameItemForm(
+  { itemForm }: Pick<FlowRuntime, 'itemForm'>,
+  { item_form }: Pick<FlowStateRow, 'item_form'>,
 ): boolean {
-  return pollKind !== 'rebase' || formsOf(state.item_form)[0] === formsOf(runtime.itemForm)[0]
+  return item_form === itemForm
 }
 
 /**
- * Reads a record by the rules of keys and hashes accepted before, where only these changed. So a change at the source differs
- * from one of the definition. Undefined where nothing distinguishes them.
+ * Reads a record by the rules of the stored keys and hashes, where only these changed. So a change at the source differs from
+ * one of the definition. Undefined where nothing distinguishes them.
  */
 export function formerReaderOf(
   { flow }: FlowRuntime,
-  state: FlowStateRow,
-  pollKind: PollKind,
+  { item_rules: rules }: FlowStateRow,
 ): ItemReader['read'] | undefined {
-  const { item_rules: rules } = state
-  if (pollKind !== 'rebase' || rules?.source !== itemRulesOf(flow).source) return undefined
+  if (rules?.source !== itemRulesOf(flow).source) return undefined
   const { key, hash } = rules
   return createItemReader({ item: { ...flow.item, key, hash, filter: undefined } }).read
-}
-
-/**
- * Whether an item without a stored hash is new. After a rebase to another key all items look new, and the stored keys
- * no longer exist.
- */
-export function areNewItemsSent(
-  runtime: FlowRuntime,
-  state: FlowStateRow,
-  pollKind: PollKind,
-): boolean {
-  return pollKind !== 'rebase' || !hasOtherKey(runtime, state)
 }
 
 /** Whether the stored items use another key than the definition, as far as known. */
@@ -137,13 +140,8 @@ export function hasOtherKey(
   { itemForm }: Pick<FlowRuntime, 'itemForm'>,
   { item_form }: Pick<FlowStateRow, 'item_form'>,
 ): boolean {
-  const [before, now] = [formsOf(item_form)[1], formsOf(itemForm)[1]]
+  const [before, now] = [item_form?.split('/')[1], itemForm.split('/')[1]]
   return before !== undefined && before !== now
-}
-
-/** The form of the items and their key. The key form is unknown for items stored before it was recorded. */
-function formsOf(itemForm: string | null): (string | undefined)[] {
-  return itemForm?.split('/') ?? []
 }
 
 /** A full scan further in the future than clocks differ was made before the clock was set back. */
@@ -156,7 +154,7 @@ export type ScanPlan = { isFull: boolean; since: string | null }
 export function planScan(
   runtime: FlowRuntime,
   state: FlowStateRow,
-  pollKind: Exclude<PollKind, 'ask'>,
+  pollKind: PollKind,
   now: Date,
 ): ScanPlan {
   const { cursor } = state
@@ -176,64 +174,80 @@ function mustReadAll(runtime: FlowRuntime, state: FlowStateRow, now: Date): bool
   return hasCome(new Date(last + fullScanEveryMs), now, fullScanEveryMs + clockRoomMs)
 }
 
-/**
- * Applies a changed definition before the source is read. Returns the kind of this poll, and the new state of the
- * flow.
- */
-export async function applyDefinition(
-  deps: PollDeps,
-  runtime: FlowRuntime,
-  lease: HeldLease,
-  state: FlowState,
-): Promise<{ pollKind: PollKind; state: FlowState }> {
-  const { flow, definitionHash } = runtime
-  if (state.definition_hash === definitionHash) return { pollKind: 'normal', state }
-  await refuseOutdated(deps, runtime, state)
-  if (await isWithoutItems(deps.database.db, state)) {
-    await underLease(deps, lease, (trx) => updateFlowState(trx, flow.name, acceptedBy(runtime)))
-    return { pollKind: 'normal', state: await requireFlowState(deps.database.db, flow.name) }
-  }
-  // Only a resume answers the question. A forced poll of a paused flow does not.
-  const mustAsk = needsDecision(runtime, state) && (await isPaused(deps.database.db, flow.name))
-  const pollKind = mustAsk ? 'ask' : pollKindOf(runtime, state, false)
-  // Before the definition is accepted, so that a crash loses none.
-  if (pollKind !== 'ask') await settlePendingDeletes(deps, runtime, lease, state)
-  const added = addedTo(runtime, state)
-  if (added) {
-    await underLease(deps, lease, async (trx) => {
-      await updateFlowState(trx, flow.name, acceptedBy(runtime))
-      for (const destination of added) await askFill(trx, { flow: flow.name, destination })
-      await requestFullScan(trx, flow.name)
-    })
-    deps.log.info({ flow: flow.name, destinations: added }, 'filling a new destination')
-  }
-  // The decision is made: what waits goes by it, also while the source cannot be read.
-  if (pollKind === 'rebase') {
-    await underLease(deps, lease, (trx) =>
-      updateFlowState(trx, flow.name, { destination_forms: runtime.forms }),
-    )
-  }
-  if (pollKind === 'resync') {
-    await underLease(deps, lease, async (trx) => {
-      await updateFlowState(trx, flow.name, {
-        definition_hash: definitionHash,
-        destination_forms: runtime.forms,
-      })
-      await requestForgetting(trx, flow.name)
-    })
-  }
-  if (pollKind === 'ask') {
-    await underLease(deps, lease, async (trx) => {
-      await askAboutDefinition(trx, flow.name, { at: deps.now(), definitionHash })
-    })
-    deps.log.warn({ flow: flow.name }, 'flow definition changed; an operator must decide')
-  }
-  return { pollKind, state: await requireFlowState(deps.database.db, flow.name) }
+/** What a poll goes by. `differences`: those that the comparison looks at. */
+export type PollPlan = {
+  pollKind: PollKind
+  differences: readonly Difference[]
+  state: FlowStateRow
 }
 
 /**
- * Sends a destination that returned the deletes that it missed. Under another key they are forgotten, as are the items
- * of the old key.
+ * Decides what a poll does about a definition that is not accepted yet. A destination that differs is sent nothing before it
+ * is accepted (needsApproval), so nothing here is urgent. Returns the new state of the flow.
+ */
+export async function planPoll(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: HeldLease,
+  state: FlowStateRow,
+): Promise<PollPlan> {
+  const { db } = deps.database
+  const { name } = runtime.flow
+  const normal = async () => ({
+    ...{ pollKind: 'normal' as const, differences: [] },
+    state: await requireFlowState(db, name),
+  })
+  if (isAccepted(runtime, state)) {
+    if (!state.question) return { pollKind: 'normal', differences: [], state }
+    // The former definition is back.
+    await endAskedDeliveries(deps, name, lease)
+    await underLease(deps, lease, (trx) => updateFlowState(trx, name, { question: null }))
+    return normal()
+  }
+  await refuseOutdated(deps, runtime, state)
+  const differences = await differencesOf(db, runtime, state)
+  if (differences.length === 0 || (await isWithoutItems(db, state))) {
+    await underLease(deps, lease, (trx) => updateFlowState(trx, name, acceptedBy(runtime, state)))
+    return normal()
+  }
+  if (questionState(runtime, state) !== 'comparing') return normal()
+  const definition = questionKey(runtime)
+  // Before the definition is accepted, so that a crash loses none.
+  await settlePendingDeletes(deps, runtime, lease, state)
+  await endAskedDeliveries(deps, name, lease)
+  await underLease(deps, lease, (trx) => beginQuestion(trx, name, definition))
+  return { pollKind: 'comparison', differences, state: await requireFlowState(db, name) }
+}
+
+/** Ends what waits only because of a definition that is not compared any more. */
+async function endAskedDeliveries(deps: PollDeps, flow: string, lease: HeldLease): Promise<void> {
+  let isLeft = true
+  while (isLeft) {
+    isLeft = await underLease(deps, lease, async (trx) => {
+      const page = { limit: rowsAtOnce, at: deps.now() }
+      const neverSent = await withdrawAsked(trx, flow, page)
+      if (neverSent && neverSent.length > 0) await markUnread(trx, flow, neverSent)
+      return neverSent !== undefined
+    })
+  }
+}
+
+function isKnown({ destination_forms: forms }: Accepted, destination: string): boolean {
+  return forms[destination] !== undefined
+}
+
+/** The definition that a flow goes by from now on. */
+export function acceptedBy({ forms, identities }: Definition, state: Accepted) {
+  return {
+    destination_forms: forms,
+    destination_identities: { ...state.destination_identities, ...identities.destinations },
+    question: null,
+  }
+}
+
+/**
+ * Sends a destination that returned the deletes that it missed. Under another key they are forgotten: they could concern items
+ * that exist.
  */
 async function settlePendingDeletes(
   deps: PollDeps,
@@ -246,9 +260,8 @@ async function settlePendingDeletes(
     const names = Object.keys(state.destination_identities)
     await underLease(deps, lease, (trx) => forgetPendingDeletes(trx, flow, names))
   }
-  if (deletes.mode !== 'delete' || !state.destinations) return
-  const known = new Set(state.destinations)
-  for (const { name: destination } of destinations.filter(({ name }) => !known.has(name))) {
+  if (deletes.mode !== 'delete') return
+  for (const { name: destination } of destinations.filter((one) => !isKnown(state, one.name))) {
     const target = { flow, destination }
     let after: string | undefined = ''
     while (after !== undefined) {
@@ -264,16 +277,6 @@ async function settlePendingDeletes(
   }
 }
 
-/** The definition that a flow goes by from now on. */
-export function acceptedBy({ flow, definitionHash, forms }: FlowRuntime) {
-  return {
-    definition_hash: definitionHash,
-    destination_forms: forms,
-    pending_definition_hash: null,
-    destinations: flow.destinations.map(({ name }) => name),
-  }
-}
-
 /** Another process works with a definition that this process has not read. */
 export class OutdatedError extends AppError {
   constructor() {
@@ -286,7 +289,7 @@ export class OutdatedError extends AppError {
 }
 
 /**
- * Rejects if another definition was accepted and the flow files no longer contain this one. The files changed since
+ * Rejects if the last poll used another definition and the flow files no longer contain this one. The files changed since
  * this process read them. Otherwise it would treat the older definition as a newer change.
  */
 export async function refuseOutdated(
@@ -305,10 +308,10 @@ export async function refuseOutdated(
 export async function refuseUnknownDestinations(
   deps: Pick<PollDeps, 'isOnFile'>,
   runtime: FlowRuntime,
-  state: Pick<FlowStateRow, 'definition_hash' | 'destinations'> | undefined,
+  state: Pick<FlowStateRow, 'definition_hash' | 'destination_forms'> | undefined,
 ): Promise<void> {
-  const known = new Set(runtime.flow.destinations.map(({ name }) => name))
-  if (!state?.destinations?.some((name) => !known.has(name))) return
+  const names = Object.keys(state?.destination_forms ?? {})
+  if (!state || names.every((name) => name in runtime.forms)) return
   await refuseOutdated(deps, runtime, state)
 }
 
@@ -317,33 +320,22 @@ const rowsAtOnce = 1_000
 /**
  * Forgets the hashes of a flow after a reset, `limit` per transaction, under the lease of its polls: meanwhile
  * nothing is read that would be forgotten too. The next poll continues after a crash. Rows of items stay, so that
- * lost ones are still deleted. With another key the rows are removed, and deliveries that have not arrived end:
- * everything is sent under the new key, and they would follow with earlier content.
+ * lost ones are still deleted.
  */
 export async function forgetItems(
   deps: Pick<PollDeps, 'database' | 'now'>,
-  runtime: Pick<FlowRuntime, 'flow' | 'itemForm'>,
+  flow: string,
   lease: HeldLease,
   state: FlowStateRow,
   limit = rowsAtOnce,
 ): Promise<void> {
   if (!state.forget_due) return
-  const flow = runtime.flow.name
-  const names = Object.keys(state.destination_identities).sort()
-  const forget = hasOtherKey(runtime, state)
-    ? async (trx: Trx, _: string, pks: readonly string[]) => {
-        await deleteHashes(trx, flow, pks)
-        for (const destination of names) {
-          await endUnsent(trx, { flow, destination }, pks, deps.now())
-        }
-      }
-    : resetHashes
   let after: string | undefined
   do {
     const last = after
     after = await underLease(deps, lease, async (trx) => {
       const pks = await listPksAfter(trx, flow, last, limit)
-      await forget(trx, flow, pks)
+      await resetHashes(trx, flow, pks)
       if (pks.length === limit) return pks.at(-1)
       await endForgetting(trx, flow, state.resets)
       return undefined

@@ -2,7 +2,7 @@ import type { Db } from '../../db/database.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { type ApprovalRow, listApprovals } from '../../repositories/flows/approvals.ts'
 import { deletedHash } from '../../repositories/flows/deliveries.ts'
-import { countItems, findHashes } from '../../repositories/flows/flow-items.ts'
+import { findHashes } from '../../repositories/flows/flow-items.ts'
 import { findFlowState } from '../../repositories/flows/flow-state.ts'
 import { findLastContents } from '../../repositories/flows/item-versions.ts'
 import { findHeldDeletes, findMissed } from '../../repositories/flows/missing-items.ts'
@@ -25,19 +25,14 @@ import {
   scansToDelete,
   unreadable,
 } from './deletes.ts'
-import { unapprovedDestinations } from './identity-changes.ts'
 import type { KeySet } from './key-set.ts'
 import { watchFields } from './missing-fields.ts'
 import {
-  areChangesSent,
-  areNewItemsSent,
-  formerReaderOf,
-  hasOtherKey,
   isOtherSource,
   isWithoutItems,
-  type PollKind,
   planScan,
-  pollKindOf,
+  questionState,
+  type ScanPlan,
 } from './poll-plan.ts'
 import { createTally, type Sampled, type Tally } from './preview-counts.ts'
 import { type PassWriter, runPass } from './read-and-compare.ts'
@@ -76,36 +71,27 @@ export async function previewPoll(
   const startedAt = deps.now()
   const state = await findFlowState(deps.db, flow.name)
   if (!state) throw new Error(`the flow ${flow.name} has no state`)
-  const others = await unapprovedDestinations(deps.db, runtime, state)
-  const items = others.length > 0 ? await countItems(deps.db, flow.name) : 0
   const isNewSource = isOtherSource(runtime, state)
   const known = isNewSource ? { ...state, cursor: null } : state
   const isNew = await isWithoutItems(deps.db, state)
-  const pollKind = others.length > 0 ? 'ask' : pollKindOf(runtime, state, isNew)
-  const plan = pollKind === 'ask' ? null : planScan(runtime, known, pollKind, startedAt)
+  const definition = isNew ? 'none' : questionState(runtime, state)
+  const plan = definition === 'comparing' ? null : planScan(runtime, known, 'normal', startedAt)
   const tally = createTally(deps.deliveryPreviews)
   const fields = watchFields(runtime, state)
-  let deletes = unasked(runtime, pollKind, plan?.isFull ?? false)
+  let deletes = unasked(runtime, plan)
   let cutOff: SyncPreview['cutOff'] = null
   try {
     if (plan) {
-      const isForgetting = pollKind === 'resync' || state.forget_due
-      const isOtherKey = hasOtherKey(runtime, state)
-      const sendRules = {
-        sendsChanges: areChangesSent(runtime, state, pollKind),
-        sendsNewItems: areNewItemsSent(runtime, state, pollKind),
-        readFormer: formerReaderOf(runtime, state, pollKind),
-        earlierForms: state.hash_forms,
-      }
+      const isForgetting = state.forget_due
       const from = plan.isFull ? null : known.cursor
       const pass = {
-        ...{ since: plan.since, from, startedAt, signal, fields, sendRules },
+        ...{ since: plan.since, from, startedAt, signal, fields },
         previewOnly: true,
       }
       const counter = createCounter(deps, flow.name, { tally, signal, isForgetting, maxRows })
       const { seen } = await runPass(runtime, pass, counter)
       const needsApproval = isNewSource || state.holds_deletes
-      const looking = { needsApproval, seen, tally, signal, isForgetting, isOtherKey }
+      const looking = { needsApproval, seen, tally, signal, isForgetting }
       if (!deletes) deletes = await lookForDeletes(deps, runtime, looking)
     }
   } catch (error) {
@@ -115,11 +101,8 @@ export async function previewPoll(
     cutOff = cut.by
   }
   return {
-    definition: pollKind,
-    identity: {
-      sourceChanged: isNewSource,
-      destinations: others.map((name) => ({ name, items })),
-    },
+    definition,
+    sourceChanged: isNewSource,
     scan: plan && { kind: plan.isFull ? 'full' : 'incremental', since: plan.since },
     cutOff,
     durationMs: deps.now().getTime() - startedAt.getTime(),
@@ -144,10 +127,7 @@ async function* upTo(
   }
 }
 
-/**
- * The basis for deletes. `isForgetting`: the poll first forgets stored items, as after a reset. `isOtherKey`: stored
- * items have another key.
- */
+/** The basis for deletes. `isForgetting`: the poll first forgets stored items, as after a reset. */
 type DeleteCheck = {
   /** Deletes wait for an approval, as after another source. */
   needsApproval: boolean
@@ -155,7 +135,6 @@ type DeleteCheck = {
   tally: Tally
   signal: AbortSignal
   isForgetting: boolean
-  isOtherKey: boolean
 }
 
 const mostFoundKept = 100_000
@@ -182,9 +161,8 @@ function createCounter(
     },
     async take(batch) {
       tally.count(batch, batch.changes)
-      for (const { item, kind, isQueued } of batch.changes) {
+      for (const { item, kind } of batch.changes) {
         if (found.size < mostFoundKept) found.set(item.pk, item.hash)
-        if (!isQueued) continue
         await yieldToEventLoop()
         signal.throwIfAborted()
         await tally.tryOut({ ...item, kind: 'upsert', isForced: kind === 'new' })
@@ -195,16 +173,11 @@ function createCounter(
 }
 
 /** Why this poll would not look for missing items; undefined if it would. */
-function unasked(
-  { flow }: FlowRuntime,
-  pollKind: PollKind,
-  isFull: boolean,
-): DeletesPreview | undefined {
+function unasked({ flow }: FlowRuntime, plan: ScanPlan | null): DeletesPreview | undefined {
   const because = (why: Reason): DeletesPreview => ({ verdict: 'not_asked', count: null, why })
   if (flow.deletes.mode !== 'delete') return because({ code: 'DELETES_IGNORED' })
-  if (pollKind === 'ask') return because({ code: 'POLL_READS_NOTHING' })
-  if (pollKind === 'rebase') return because({ code: 'DELETES_NOT_BY_REBASE' })
-  return isFull ? undefined : because({ code: 'DELETES_BY_FULL_SCAN' })
+  if (!plan) return because({ code: 'POLL_READS_NOTHING' })
+  return plan.isFull ? undefined : because({ code: 'DELETES_BY_FULL_SCAN' })
 }
 
 async function lookForDeletes(
@@ -213,8 +186,7 @@ async function lookForDeletes(
   looking: DeleteCheck,
 ): Promise<DeletesPreview> {
   const { flow } = runtime
-  const { seen, tally, signal, isForgetting, isOtherKey } = looking
-  if (isForgetting && isOtherKey) return { verdict: 'none', count: 0, why: null }
+  const { seen, tally, signal } = looking
   const approvals = await listApprovals(db, flow.name, 'deletes')
   const isDue = dueOf(db, flow, approvals)
   let vanished = 0

@@ -2,11 +2,8 @@ import type { Database, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { type HeldLease, LeaseLostError, underLease } from '../../jobs/with-lease.ts'
-import {
-  findChangedSince,
-  recordChanges,
-  recordNewItems,
-} from '../../repositories/flows/deliveries.ts'
+import { askDeliveries } from '../../repositories/flows/asked-deliveries.ts'
+import { recordChanges, recordNewItems } from '../../repositories/flows/deliveries.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
 import { wakeDestination } from '../../repositories/flows/flow-events.ts'
 import {
@@ -15,22 +12,13 @@ import {
   renewHashes,
   upsertHashes,
 } from '../../repositories/flows/flow-items.ts'
-import {
-  type DestinationFill,
-  listFills,
-  saveProgress,
-} from '../../repositories/flows/flow-state.ts'
+import { findFlowState, saveProgress } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Item, ItemChange, SourceWarning } from '../types.ts'
+import type { Comparison, ComparedBatch as Differing } from './compare-destinations.ts'
 import type { KeySet } from './key-set.ts'
 import type { FieldWatch } from './missing-fields.ts'
-import {
-  type FoundChange,
-  isContent,
-  type PassWriter,
-  runPass,
-  type SendRules,
-} from './read-and-compare.ts'
+import { type CauseRules, type FoundChange, type PassWriter, runPass } from './read-and-compare.ts'
 
 export type PollDeps = {
   database: Database
@@ -66,11 +54,10 @@ export function createEnqueue({ database, now }: Pick<PollDeps, 'database' | 'no
       .map(({ name }) => name)
       .filter((name) => only === undefined || name === only)
       .sort()
-    // A destination that is being filled does not have items without a row.
     const isGone = changes.some(({ kind }) => kind === 'delete')
-    const filled = isGone ? (await listFills(trx, flow.name)).map((one) => one.destination) : []
+    const added = isGone ? await addedAmong(trx, flow.name, destinations) : []
     const keepsHistory = flow.queue.keepHistoryMs > 0
-    const to = { flow: flow.name, destinations, keepsHistory, filled }
+    const to = { flow: flow.name, destinations, keepsHistory, added }
     await (areNew ? recordNewItems : recordChanges)(trx, to, changes, now())
     for (const destination of destinations) {
       wakeDestination(database, { flow: flow.name, destination })
@@ -78,12 +65,18 @@ export function createEnqueue({ database, now }: Pick<PollDeps, 'database' | 'no
   }
 }
 
+/** Those that get all items by a comparison. They do not have an item without a row. */
+async function addedAmong(trx: Trx, flow: string, names: readonly string[]): Promise<string[]> {
+  const forms = (await findFlowState(trx, flow))?.destination_forms
+  return forms ? names.filter((name) => forms[name] === undefined) : []
+}
+
 /** The progress of a poll. */
 export type Progress = {
   /** Orders it among other reads of the source. */
   read: number
-  /** Destinations that must get every item. */
-  fills: readonly DestinationFill[]
+  /** While a changed definition is compared. */
+  comparison: Comparison | undefined
   /** True while this poll has found no stored item of the flow. */
   isFirst: boolean
   startedAt: Date
@@ -94,7 +87,7 @@ export type Progress = {
   /** New, changed and deleted items. */
   counts: { new: number; changed: number; deleted: number }
   problems: number
-  /** Keys of invalid records, while destinations must get every item: they lack these. */
+  /** Keys of invalid records, while a definition is compared: their next valid record counts as a change. */
   unread: Set<string>
   /** A record could not be read this time, so the next poll starts where this one did. */
   mustReadAgain: boolean
@@ -115,7 +108,7 @@ export type Progress = {
   grouped: BufferedGroups | undefined
 }
 
-/** What is written for one batch. Unchanged items are included only when a destination must get all. */
+/** What is written for one batch. Unchanged items are included only in a comparison. */
 type PollBatch = {
   items: readonly Item[]
   changes: readonly FoundChange[]
@@ -139,13 +132,13 @@ export async function readSource(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: HeldLease,
-  sendRules: SendRules,
+  causeRules: CauseRules | undefined,
   since: string | null,
   progress: Progress,
 ): Promise<KeySet> {
   const { from, startedAt, fields } = progress
   const { signal } = lease
-  const pass = { since, from, startedAt, signal, fields, sendRules, previewOnly: false }
+  const pass = { since, from, startedAt, signal, fields, causeRules, previewOnly: false }
   const writer = createPollWriter(deps, runtime, lease, progress)
   try {
     const { seen, cursor } = await runPass(runtime, pass, writer)
@@ -164,7 +157,7 @@ export async function readSource(
     counts: { new: 0, changed: 0, deleted: 0 },
   }
   Object.assign(progress, { ...unread, grouped: undefined, cursor: from, isAgain: true })
-  return readSource(deps, runtime, lease, sendRules, since, progress)
+  return readSource(deps, runtime, lease, causeRules, since, progress)
 }
 
 /**
@@ -204,16 +197,15 @@ function createPollWriter(
       if (isLater) await Promise.all(writes)
       return progress.isFirst && !isLater ? new Map() : await findHashes(db, name, pks)
     },
-    async take({ items, problems, changes, renewed, isLater }) {
+    async take({ items, problems, changes, isLater }) {
       for (const problem of problems) await reportProblem(deps, runtime, progress, problem)
-      for (const { pk, isDuplicate } of progress.fills.length > 0 ? problems : []) {
+      for (const { pk, isDuplicate } of progress.comparison ? problems : []) {
         if (pk !== null && !isDuplicate) progress.unread.add(pk)
       }
       progress.mustReadAgain ||= problems.some(({ mayPass }) => mayPass === true)
       if (isLater) progress.duplicates += problems.length
-      await renewHashes(db, name, renewed)
-      for (const { kind } of changes) progress.counts[kind] += 1
-      const batch = { items: progress.fills.length > 0 ? items : [], changes, isLater }
+      for (const { kind, isOfSource } of changes) if (isOfSource) progress.counts[kind] += 1
+      const batch = { items: progress.comparison ? items : [], changes, isLater }
       if (progress.grouped) bufferGroups(progress.grouped, batch)
       else await begin(batch)
       await noteProgress(deps, name, progress)
@@ -264,8 +256,10 @@ async function writeBatch(
 ): Promise<void> {
   const { items, changes } = batch
   if (items.length + changes.length === 0) return
+  // Before the transaction, because mapping takes time.
+  const differing = (await progress.comparison?.compare(deps.database.db, items, changes)) ?? []
   const write = (how: typeof writeChanges) =>
-    underLease(deps, lease, (trx) => how(deps, runtime, trx, { ...progress, ...batch }))
+    underLease(deps, lease, (trx) => how(deps, runtime, trx, { ...progress, ...batch, differing }))
   const areNew = progress.isFirst && !batch.isLater && items.length === 0 && changes.every(isNew)
   const { queued, overtaken } = await write(areNew ? writeNewItems : writeChanges).catch(
     (error: unknown) => {
@@ -278,9 +272,9 @@ async function writeBatch(
   progress.mustReadAgain ||= overtaken
 }
 
-const isNew = ({ kind, isQueued }: PollBatch['changes'][number]) => kind === 'new' && isQueued
+const isNew = ({ kind }: PollBatch['changes'][number]) => kind === 'new'
 
-type Batch = Pick<Progress, 'read' | 'fills'> & PollBatch
+type Batch = Pick<Progress, 'read'> & PollBatch & { differing: readonly Differing[] }
 type Written = { queued: number; overtaken: boolean }
 
 /** Stores and queues items without stored rows. Rejects if a row exists. */
@@ -303,37 +297,21 @@ async function writeChanges(
   deps: PollDeps,
   runtime: FlowRuntime,
   trx: Trx,
-  { items, changes, read, fills, isLater = false }: Batch,
+  { changes, read, isLater = false, differing }: Batch,
 ): Promise<Written> {
   const { flow } = runtime
   const now = deps.now()
-  // None unless a destination must get all.
-  const stored = await lockItems(
-    trx,
-    flow.name,
-    items.map(({ pk }) => pk),
-  )
-  const changed = changes.map(({ item }) => item)
+  const ofDefinition = changes.filter(({ isOfSource, was }) => !isOfSource && was !== undefined)
+  const renewed = ofDefinition.map(({ item: { pk, hash }, was = '' }) => ({ pk, hash, was }))
   // Another process may have stored the same meanwhile.
-  const { ours, same } = await upsertHashes(trx, flow.name, changed, {
-    read,
-    at: now,
-    isLater,
-  })
-  const queued = changes.filter(({ item, isQueued }) => isQueued && ours.has(item.pk))
+  const stored = changes.filter(({ isOfSource, was }) => isOfSource || was === undefined)
+  const changed = stored.map(({ item }) => item)
+  const { ours, same } = await upsertHashes(trx, flow.name, changed, { read, at: now, isLater })
+  await renewHashes(trx, flow.name, renewed)
+  const queued = changes.filter(({ item, isOfSource }) => isOfSource && ours.has(item.pk))
   const upserts = queued.map(({ item, kind }) => upsertOf(item, read, kind === 'new'))
-  if (fills.length === 0) await deps.enqueue(trx, runtime, upserts)
-  else {
-    // If another read stored a different hash since, its newer content is already queued for all destinations.
-    const isLatest = ({ pk, hash }: Item) =>
-      isContent(hash, stored.get(pk)?.hash) || ours.has(pk) || same.has(pk)
-    await enqueueAndFill(deps, runtime, trx, {
-      fills,
-      upserts,
-      items: items.filter(isLatest),
-      read,
-    })
-  }
+  await deps.enqueue(trx, runtime, upserts)
+  if (differing.length > 0) await queueDiffering(deps, runtime, trx, differing, { read, at: now })
   const others = changed.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
   const overtaken = await differs(trx, flow.name, others)
   return { queued: queued.length, overtaken }
@@ -350,35 +328,40 @@ async function differs(trx: Trx, flow: string, items: readonly Item[]): Promise<
 }
 
 /**
- * Queues changes for all destinations, and unchanged items for those that are being filled. Items queued since the
- * fill was requested are skipped, as after a crash. Destinations and keys are locked in order, as everywhere.
+ * Queues what destinations are sent because of the definition. An item that another read has changed since is left out: its
+ * newer content is queued already.
  */
-async function enqueueAndFill(
+async function queueDiffering(
   deps: PollDeps,
   runtime: FlowRuntime,
   trx: Trx,
-  {
-    fills,
-    upserts,
-    items,
-    read,
-  }: {
-    fills: readonly DestinationFill[]
-    upserts: readonly ItemChange[]
-    items: readonly Item[]
-    read: number
-  },
+  differing: readonly Differing[],
+  { read, at }: { read: number; at: Date },
 ): Promise<void> {
-  const { name: flow, destinations } = runtime.flow
-  const sent = new Set(upserts.map(({ pk }) => pk))
-  const rest = items.filter(({ pk }) => !sent.has(pk))
-  const pks = rest.map(({ pk }) => pk)
-  for (const destination of destinations.map(({ name }) => name).sort()) {
-    const fill = fills.find((one) => one.destination === destination)
-    const has = fill && (await findChangedSince(trx, { flow, destination }, pks, fill.asked))
-    const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []
-    const queued = [...upserts, ...missing.map((one) => upsertOf(one, read, true))]
-    await deps.enqueue(trx, runtime, queued, { only: destination })
+  const { name: flow } = runtime.flow
+  const items = new Map(
+    differing.flatMap(({ sent, asked }) =>
+      [...sent, ...asked.map(({ item }) => item)].map((item): [string, Item] => [item.pk, item]),
+    ),
+  )
+  const stored = await lockItems(trx, flow, [...items.keys()].sort())
+  /** With the hash that deliveries of this content refer to. */
+  const present = ({ pk, hash }: Item) => {
+    const one = stored.get(pk)
+    return one?.hash === hash ? one.contentHash : undefined
+  }
+  const ordered = [...differing].sort((one, next) => (one.destination < next.destination ? -1 : 1))
+  for (const { destination, sent, asked } of ordered) {
+    const upserts = sent.flatMap((item) => {
+      const hash = present(item)
+      return hash === undefined ? [] : [upsertOf({ ...item, hash }, read, false)]
+    })
+    await deps.enqueue(trx, runtime, upserts, { only: destination })
+    const waiting = asked.flatMap(({ item, ...one }) => {
+      const hash = present(item)
+      return hash === undefined ? [] : [{ ...one, hash }]
+    })
+    await askDeliveries(trx, { flow, destination }, waiting, { change: read, at })
   }
 }
 

@@ -1,4 +1,3 @@
-import type { Trx } from '../../db/database.ts'
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import {
   type HeldLease,
@@ -7,7 +6,6 @@ import {
   underLease,
   withLease,
 } from '../../jobs/with-lease.ts'
-import { forgetBodies } from '../../repositories/flows/deliveries.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
 import { notifyDeliveries } from '../../repositories/flows/flow-events.ts'
 import { markUnread } from '../../repositories/flows/flow-items.ts'
@@ -15,34 +13,34 @@ import { isPaused } from '../../repositories/flows/flow-pauses-and-limits.ts'
 import { insertPoll } from '../../repositories/flows/flow-polls.ts'
 import {
   beginPollRead,
-  type DestinationFill,
-  endFill,
   endPoll,
-  type FlowState,
   type FlowStateRow,
+  requestFullScan,
   requireFlowState,
+  storeComparison,
+  updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import { pauseByService } from '../control/pauses-and-limits.ts'
 import { itemRulesOf } from '../definition/definition-hash.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowTrace } from '../flow-trace.ts'
 import { FileNotReadyError, SourceError } from '../types.ts'
-import { forgetMissing, sendDeletes } from './deletes.ts'
-import { applyIdentity } from './identity-changes.ts'
+import { type Comparison, createComparison } from './compare-destinations.ts'
+import { forgetShown, markMissing, sendDeletes } from './deletes.ts'
+import type { KeySet } from './key-set.ts'
 import { watchFields } from './missing-fields.ts'
 import type { PollerDeps, PollOutcome } from './poll-loop.ts'
 import {
-  acceptedBy,
-  applyDefinition,
-  areChangesSent,
-  areNewItemsSent,
+  type Difference,
   forgetItems,
   formerReaderOf,
   isOtherSource,
+  isSameItemForm,
   isWithoutItems,
   OutdatedError,
-  otherDestinations,
+  planPoll,
   planScan,
+  questionKey,
 } from './poll-plan.ts'
 import {
   isCutOff,
@@ -51,6 +49,8 @@ import {
   readSource,
   reportWarnings,
 } from './poll-writer.ts'
+import { acceptDefinition, applyAnswer } from './question.ts'
+import type { CauseRules } from './read-and-compare.ts'
 
 export type FlowPollDeps = PollDeps &
   Pick<LeaseDeps, 'processId'> & {
@@ -134,34 +134,21 @@ export async function pollOnce(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: HeldLease,
-  found: FlowState,
+  found: FlowStateRow,
 ): Promise<PollOutcome> {
   const { flow } = runtime
-  const isElsewhere = isOtherSource(runtime, found) || otherDestinations(runtime, found).length > 0
-  const bound = isElsewhere ? await applyIdentity(deps, runtime, lease, found) : { state: found }
-  if ('asked' in bound) {
-    return { changes: 0, rowsRead: 0, skipped: 'paused', why: bound.asked }
-  }
-  const { pollKind, state } = await applyDefinition(deps, runtime, lease, bound.state)
-  if (pollKind === 'ask') {
-    return { changes: 0, rowsRead: 0, skipped: 'paused', why: { code: 'DEFINITION_CHANGED' } }
-  }
-  await forgetItems(deps, runtime, lease, state)
+  const bound = await applySource(deps, runtime, lease, found)
+  const answered = await applyAnswer(deps, runtime, lease, bound)
+  const { pollKind, differences, state } = await planPoll(deps, runtime, lease, answered)
+  await forgetItems(deps, flow.name, lease, state)
 
   const startedAt = deps.now()
   const { isFull, since } = planScan(runtime, state, pollKind, startedAt)
   // A full read finds the position again, in case its value is wrong and hides changes.
   const from = isFull ? null : state.cursor
-  const isDefined = (fill: DestinationFill) =>
-    flow.destinations.some(({ name }) => name === fill.destination)
-  const fills = isFull ? state.fills.filter(isDefined) : []
-  const sendRules = {
-    sendsChanges: areChangesSent(runtime, state, pollKind),
-    sendsNewItems: areNewItemsSent(runtime, state, pollKind),
-    readFormer: formerReaderOf(runtime, state, pollKind),
-    earlierForms: state.hash_forms,
-    renewsHashes: pollKind === 'rebase' || fills.length > 0,
-  }
+  const isComparison = pollKind === 'comparison'
+  const comparison = isComparison ? createComparison(runtime, differences) : undefined
+  const causeRules = isComparison ? causesBy(runtime, state, differences) : undefined
   const progress: Progress = {
     read: await beginPollRead(deps.database.db, flow.name),
     isFirst: await isWithoutItems(deps.database.db, state),
@@ -177,15 +164,18 @@ export async function pollOnce(
     warnings: [],
     from,
     cursor: from,
-    fills,
+    comparison,
     fields: watchFields(runtime, state),
     isAgain: false,
     grouped: runtime.groupBy ? { batches: [], size: 0, isFull: false } : undefined,
   }
   try {
-    const seen = await readSource(deps, runtime, lease, sendRules, since, progress)
+    const seen = await readSource(deps, runtime, lease, causeRules, since, progress)
     await reportWarnings(deps, runtime, progress)
-    if (isFull && pollKind !== 'rebase' && flow.deletes.mode === 'delete') {
+    if (comparison)
+      await endComparison(deps, runtime, lease, { progress, comparison, seen, differences })
+    else if (isFull && state.question) await forgetShown(deps.database.db, flow.name, seen)
+    else if (isFull && flow.deletes.mode === 'delete') {
       const { read } = progress
       const isCut = isCutOff(progress)
       const problems = progress.problems - progress.duplicates
@@ -193,11 +183,8 @@ export async function pollOnce(
       progress.counts.deleted = await sendDeletes(deps, runtime, lease, found)
       progress.changes += progress.counts.deleted
     }
-    if (!sendRules.sendsNewItems) {
-      const destinations = Object.keys(state.destination_identities).sort()
-      await forgetMissing(deps, runtime, lease, { seen, destinations })
-    }
     await finish(deps, runtime, lease, state, isFull, progress)
+    if (comparison) await answerAtOnce(deps, runtime, lease)
   } catch (error) {
     // A source that is broken off throws its own error. The lost lease is what matters.
     const failure = lease.signal.aborted ? new LeaseLostError() : error
@@ -210,7 +197,108 @@ export async function pollOnce(
   }
   if (!progress.mustReadAgain) await runtime.source.committed?.()
   logPoll(deps, flow.name, isFull, progress)
-  return { changes: progress.changes, rowsRead: progress.rowsRead }
+  const after = comparison ? await requireFlowState(deps.database.db, flow.name) : state
+  const question = after.question?.number === undefined ? undefined : after.question
+  return { changes: progress.changes, rowsRead: progress.rowsRead, ...(question && { question }) }
+}
+
+/** Another source is read completely, and what it lacks is deleted only after an approval. Returns the new state. */
+async function applySource(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: HeldLease,
+  state: FlowStateRow,
+): Promise<FlowStateRow> {
+  if (!isOtherSource(runtime, state)) return state
+  const { name } = runtime.flow
+  // The files may have changed since this process read them.
+  if (!(await deps.isOnFile(runtime))) throw new OutdatedError()
+  await underLease(deps, lease, async (trx) => {
+    await updateFlowState(trx, name, {
+      ...{ source_identity: runtime.identities.source, holds_deletes: true },
+      ...{ cursor: null, cursor_origin: null },
+    })
+    await requestFullScan(trx, name)
+  })
+  deps.log.warn({ flow: name }, 'source of a flow changed; its deletes wait')
+  return requireFlowState(deps.database.db, name)
+}
+
+function causesBy(
+  runtime: FlowRuntime,
+  state: FlowStateRow,
+  differences: readonly Difference[],
+): CauseRules {
+  const isSameForm = isSameItemForm(runtime, state)
+  return {
+    isSameForm,
+    areNewOfSource: !differences.some((one) => one.how === 'changed' && one.parts.has('item')),
+    readFormer: isSameForm ? undefined : formerReaderOf(runtime, state),
+  }
+}
+
+/**
+ * Stores what to ask after a comparison; accepts the definition if nothing differs because of it. A comparison that was not
+ * whole is made again.
+ */
+async function endComparison(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: HeldLease,
+  {
+    progress,
+    comparison,
+    seen,
+    differences,
+  }: {
+    progress: Progress
+    comparison: Comparison
+    seen: KeySet
+    differences: readonly Difference[]
+  },
+): Promise<void> {
+  const { name, deletes } = runtime.flow
+  if (progress.mustReadAgain || isCutOff(progress)) return
+  const { read: number } = progress
+  const missing = await markMissing(deps, name, lease, { seen, read: number })
+  const isOfDefinition = differences.some(
+    (one) => one.how === 'changed' && (one.parts.has('item') || one.parts.has('deletes')),
+  )
+  const asked = { ...comparison.found(), missing: isOfDefinition ? missing : 0 }
+  await underLease(deps, lease, async (trx) => {
+    // The next valid record of these items counts as a change.
+    const unread = [...progress.unread].sort()
+    for (let from = 0; from < unread.length; from += rowsAtOnce) {
+      await markUnread(trx, name, unread.slice(from, from + rowsAtOnce))
+    }
+    const question = {
+      definition: questionKey(runtime),
+      number,
+      askedAt: deps.now().toISOString(),
+      ...asked,
+    }
+    await storeComparison(trx, name, question)
+  })
+  if (comparison.mustAsk() || (deletes.mode === 'delete' && asked.missing > 0)) {
+    deps.log.warn(
+      { flow: name, ...asked, examples: undefined },
+      'flow definition changed; an operator must decide',
+    )
+    return
+  }
+  const state = await requireFlowState(deps.database.db, name)
+  await acceptDefinition(deps, runtime, lease, state, 'send')
+  deps.log.info({ flow: name }, 'flow definition changed; nothing differs because of it')
+}
+
+/** A definition may say itself what a change of it means, and an operator may have answered meanwhile. */
+async function answerAtOnce(deps: PollDeps, runtime: FlowRuntime, lease: HeldLease): Promise<void> {
+  const { onDefinitionChange: standing } = runtime.flow.item
+  const state = await requireFlowState(deps.database.db, runtime.flow.name)
+  const answer = state.question?.answer ?? standing
+  if (answer === 'ask' || state.question?.number === undefined) return
+  await acceptDefinition(deps, runtime, lease, state, answer)
+  deps.log.info({ flow: runtime.flow.name, answer }, 'flow definition changed and accepted')
 }
 
 /** Polls every few seconds that find nothing would flood the log; `/metrics` counts them. */
@@ -233,14 +321,11 @@ async function finish(
   const { flow } = runtime
   await underLease(deps, lease, async (trx) => {
     const now = deps.now()
-    // Fills, requests and missing items stay open for the next read if this one was not whole.
+    // Requests and missing items stay open for the next read if this one was not whole.
     const isWhole = !progress.mustReadAgain && !isCutOff(progress)
-    const ended = isFull && isWhole ? progress.fills : []
-    // Before the state of the flow is locked: a sync of one item locks in the same order.
-    if (ended.length > 0) await sendWhenValid(trx, flow.name, ended, progress.unread)
     const poll = pollRow(flow.name, isFull, progress, now)
     const isLimitReached = await insertPoll(trx, poll, {
-      ...acceptedBy(runtime),
+      definition_hash: runtime.definitionHash,
       ...progress.fields.learned(),
       cursor: isWhole ? progress.cursor : progress.from,
       cursor_origin: runtime.cursor?.origin ?? null,
@@ -253,26 +338,10 @@ async function finish(
       ...(isFull && { last_full_scan_at: progress.startedAt }),
       scannedAfter: isFull && isWhole ? state.resets : undefined,
     })
-    for (const fill of ended) await endFill(trx, flow.name, fill)
     if (isLimitReached) {
       await pauseByService(trx, [flow.name], { at: now, why: { code: 'RUN_LIMIT_REACHED' } })
     }
   })
-}
-
-/** Invalid records leave a destination without these items. The next valid record counts as a change. */
-async function sendWhenValid(
-  trx: Trx,
-  flow: string,
-  fills: readonly DestinationFill[],
-  unread: ReadonlySet<string>,
-): Promise<void> {
-  const pks = [...unread].sort()
-  for (let from = 0; from < pks.length; from += rowsAtOnce) {
-    const some = pks.slice(from, from + rowsAtOnce)
-    await markUnread(trx, flow, some)
-    for (const { destination } of fills) await forgetBodies(trx, { flow, destination }, some)
-  }
 }
 
 const rowsAtOnce = 1_000

@@ -67,7 +67,6 @@ export function createTally(deliveryPreviews: readonly DeliveryPreview[]): Tally
       items.unchanged += batch.items.length - changes.length
       for (const change of changes) {
         items[change.kind] += 1
-        if (!change.isQueued) continue
         upserts += 1
         sample(change)
       }

@@ -1,4 +1,5 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
+import { unreadHash } from '../../repositories/flows/flow-items.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { type FileStart, groupedRecords } from '../item/group-rows.ts'
 import { shorten } from '../mapping/excerpt.ts'
@@ -14,25 +15,26 @@ import { createKeySet, type KeySet } from './key-set.ts'
 import type { FieldWatch } from './missing-fields.ts'
 import { yieldToEventLoop } from './yield-to-event-loop.ts'
 
-/** An item whose hash differs from the stored one. `isQueued`: it must be sent. */
-export type FoundChange = { item: Item; kind: 'new' | 'changed'; isQueued: boolean }
-
-/** The fields that hashes of earlier versions of the service covered, by hash form. */
-export type EarlierForms = Readonly<Record<string, readonly string[]>>
-
-/** Which differences from the stored items are sent. */
-export type SendRules = {
-  sendsChanges: boolean
-  sendsNewItems?: boolean
-  /** Reads a record by the former rules: where that differs from what is stored, the source has changed. */
-  readFormer?: FlowRuntime['read'] | undefined
-  earlierForms: EarlierForms
-  /** Other fields may count now: hashes of an earlier version are replaced. */
-  renewsHashes?: boolean
+/**
+ * An item whose hash differs from the stored one. `isOfSource`: the source has changed it, or may have; otherwise only the
+ * definition did. `was` is the stored hash.
+ */
+export type FoundChange = {
+  item: Item
+  kind: 'new' | 'changed'
+  isOfSource: boolean
+  was: string | undefined
 }
 
-/** An unchanged item with a stored hash of an earlier version (`was`), and its present hash. */
-export type Renewed = { pk: string; hash: string; was: string }
+/** Distinguishes changes of the source from those of the definition, while a changed definition is compared. */
+export type CauseRules = {
+  /** Items are made as before: whatever differs is a change of the source. */
+  isSameForm: boolean
+  /** Items that are not known are new at the source: the definition reads the same items as before. */
+  areNewOfSource: boolean
+  /** Reads a record by the former rules: where that differs from what is stored, the source has changed. */
+  readFormer: FlowRuntime['read'] | undefined
+}
 
 /** An invalid or repeated record. `pk` is null without a usable key. */
 export type RecordProblem = {
@@ -65,18 +67,14 @@ export type ReadState = {
 }
 
 /** A batch of records, compared with the stored items. `isLater`: the last records of repeated keys. */
-export type ComparedBatch = ReadBatch & {
-  changes: FoundChange[]
-  renewed: Renewed[]
-  isLater: boolean
-}
+export type ComparedBatch = ReadBatch & { changes: FoundChange[]; isLater: boolean }
 
 /** Receives the results of a pass. A poll writes them; a dry run counts them. */
 export type PassWriter = {
   /** Counts the records as they come. It may end them by throwing. */
   receive(batches: AsyncIterable<SourceRow[]>): AsyncIterable<SourceRow[]>
   warn(warning: SourceWarning): void
-  /** The stored hashes of these items. */
+  /** The stored hashes of these items; an empty one of an item that was reset. */
   hashesOf(pks: readonly string[], isLater: boolean): Promise<Map<string, string>>
   /** Takes a batch while the next one is read. */
   take(batch: ComparedBatch): Promise<void>
@@ -90,7 +88,8 @@ export type Pass = {
   startedAt: Date
   signal: AbortSignal
   fields: FieldWatch
-  sendRules: SendRules
+  /** While a changed definition is compared. */
+  causeRules?: CauseRules | undefined
   /** The source must not be changed; see Source. */
   previewOnly: boolean
 }
@@ -108,13 +107,15 @@ export async function runPass(
   pass: Pass,
   writer: PassWriter,
 ): Promise<{ seen: KeySet; cursor: string | null }> {
-  const { since, signal, fields, sendRules, previewOnly } = pass
+  const { since, signal, fields, causeRules, previewOnly } = pass
   const seen = createKeySet()
   const readState = createReadState(runtime, seen)
   const take = async (batch: ReadBatch, isLater: boolean) => {
-    const pks = batch.items.map(({ pk }) => pk)
+    const pks = batch.items.flatMap(({ pk, former }) =>
+      former && former.pk !== pk ? [pk, former.pk] : [pk],
+    )
     const stored = await writer.hashesOf(pks, isLater)
-    await writer.take({ ...batch, ...changesOf(runtime, batch.items, stored, sendRules), isLater })
+    await writer.take({ ...batch, changes: changesOf(batch.items, stored, causeRules), isLater })
   }
   const takeRepeated = async () => {
     if (readState.repeated.size === 0) return
@@ -132,7 +133,7 @@ export async function runPass(
       : batches
     for await (const rows of records) {
       fields.check(rows)
-      const batch = await readBatch(runtime, rows, readState, signal, sendRules.readFormer)
+      const batch = await readBatch(runtime, rows, readState, signal, causeRules?.readFormer)
       await taking
       if (readState.repeated.size > maxRepeatedInMemory) await takeRepeated()
       taking = take(batch, false)
@@ -220,7 +221,7 @@ export async function readBatch(
   rows: readonly SourceRow[],
   readState: ReadState,
   signal: AbortSignal,
-  readFormer?: SendRules['readFormer'],
+  readFormer?: CauseRules['readFormer'],
 ): Promise<ReadBatch> {
   const batch: ReadBatch = { items: [], problems: [], filtered: 0 }
   for (const row of rows) {
@@ -311,48 +312,30 @@ function placeOf(readState: ReadState, record: number): Reason {
   return { code: 'RECORD_PLACE', data }
 }
 
-/**
- * Compares items with the stored hashes. `sendsChanges` false: only new items are sent, and those whose former hash shows a
- * change at the source; `sendsNewItems` false: of new items only those with the same key by the former rules are sent.
- */
+/** Compares items with the stored hashes. Without `causeRules` every difference is a change of the source. */
 function changesOf(
-  { hashOver }: Pick<FlowRuntime, 'hashOver'>,
   items: readonly Item[],
   stored: ReadonlyMap<string, string>,
-  { sendsChanges, sendsNewItems = true, earlierForms, renewsHashes = false }: SendRules,
-): { changes: FoundChange[]; renewed: Renewed[] } {
+  causeRules: CauseRules | undefined,
+): FoundChange[] {
   const changes: FoundChange[] = []
-  const renewed: Renewed[] = []
   for (const item of items) {
-    const { pk, hash } = item
-    const was = stored.get(pk)
-    // Under its former key it is the same item.
-    const former = item.former?.pk === pk ? item.former : undefined
-    if (was === undefined) {
-      changes.push({ item, kind: 'new', isQueued: sendsNewItems || former !== undefined })
-    } else if (!looksAs(hashOver, item, was, earlierForms)) {
-      const isOfSource = former !== undefined && !isContent(former.hash, was)
-      changes.push({ item, kind: 'changed', isQueued: sendsChanges || isOfSource })
-    } else if (renewsHashes && !isContent(hash, was)) renewed.push({ pk, hash, was })
+    const was = stored.get(item.pk)
+    if (was === item.hash) continue
+    // One that was reset is sent again, whatever the definition says.
+    const isNew = was === undefined || was === ''
+    const isOfSource = !causeRules || was === '' || hasSourceChanged(item, stored, causeRules)
+    changes.push({ item, kind: isNew ? 'new' : 'changed', isOfSource, was })
   }
-  return { changes, renewed }
+  return changes
 }
 
-/** Whether two hashes cover the same content, even if the service now writes another form. */
-export function isContent(hash: string, other: string | undefined): boolean {
-  return other !== undefined && hash.endsWith(other.slice(Math.max(0, other.indexOf(':'))))
-}
-
-/** Whether an item equals the stored hash. A hash of an earlier version is compared over its fields. */
-function looksAs(
-  hashOver: FlowRuntime['hashOver'],
-  item: Item,
-  was: string | undefined,
-  earlierForms: EarlierForms,
+function hasSourceChanged(
+  { pk, former }: Item,
+  stored: ReadonlyMap<string, string>,
+  { isSameForm, areNewOfSource }: CauseRules,
 ): boolean {
-  if (was === undefined) return false
-  if (isContent(item.hash, was)) return true
-  const form = was.slice(0, was.indexOf(':'))
-  const fields = earlierForms[form]
-  return fields !== undefined && hashOver(fields, item, form) === was
+  const was = stored.get(former?.pk ?? pk)
+  if (was === undefined || was === unreadHash) return areNewOfSource
+  return former ? former.hash !== was : isSameForm
 }

@@ -542,6 +542,15 @@ export const Flow = z
       .describe('Why it is not polled by itself although it runs'),
     reading_paused_why: FlowReason,
     held_deletes: HeldDeletes.nullable().describe('Deletes that need approval by deletes.guard'),
+    question: z
+      .object({
+        number: z.number(),
+        reason: z.string(),
+        why: FlowReason,
+        asked_at: Timestamp.nullable(),
+      })
+      .nullable()
+      .describe('About a changed definition; see GET /flow/{name}/question'),
     has_alerts: z.boolean(),
     health: FlowHealth.nullable().describe(
       'How it fares, no better than the worst of its destinations',
@@ -608,3 +617,56 @@ export const ActivityResponse = z
     ),
   })
   .meta({ id: 'FlowActivityLog' })
+
+const Counted = z.number().int().min(0)
+
+export const QuestionResponse = z
+  .object({
+    name: z.string(),
+    state: z
+      .enum(['none', 'comparing', 'asked', 'answered'])
+      .describe(
+        'comparing: a read compares all items with what was delivered; until the answer the destinations that differ are sent nothing',
+      ),
+    number: Counted.nullable().describe(
+      'Names this question in an answer; null while nothing is asked',
+    ),
+    asked_at: Timestamp.nullable(),
+    destinations: z.array(
+      z.object({
+        name: z.string(),
+        is_moved: z.boolean().describe('Another place than the one that has what was delivered'),
+        new: Counted.describe('Items that it does not have'),
+        changed: Counted.describe('Items that it has otherwise'),
+        excluded: Counted.describe('Items that it has and that the definition excludes; they stay'),
+        not_mappable: Counted.describe('Items whose mapping fails'),
+        unchanged: Counted,
+      }),
+    ),
+    missing: Counted.describe('Items that the definition does not read any more'),
+    of_source: Counted.describe('Changes of the source; they are sent after any answer'),
+    examples: z.array(
+      z.object({
+        destination: z.string(),
+        pk: z.string(),
+        kind: z.enum(['new', 'changed']),
+        body: z.string().describe('What would be sent, as JSON; at most 1,000 characters'),
+      }),
+    ),
+  })
+  .meta({ id: 'FlowQuestion' })
+
+export const AnswerBody = z
+  .strictObject({
+    number: Counted.describe('Of the question that was read'),
+    answer: z
+      .enum(['send', 'send_without_deletes', 'keep'])
+      .describe(
+        'send: send what differs, and delete what is missing. send_without_deletes: forget what is missing. keep: take what differs for delivered, and forget what is missing',
+      ),
+  })
+  .meta({ example: { number: 4711, answer: 'send' } })
+
+export const AnsweredResponse = z
+  .object({ name: z.string(), status: z.literal('answered') })
+  .meta({ id: 'QuestionAnswered' })

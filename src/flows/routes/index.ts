@@ -7,6 +7,7 @@ import { addItems } from './items.ts'
 import { addPausesAndLimits } from './pauses-and-limits.ts'
 import { addPolls } from './polls.ts'
 import { addPreview } from './preview.ts'
+import { addQuestion } from './question.ts'
 import { addReload } from './reload.ts'
 import { addSending } from './sending.ts'
 import { addStatus } from './status.ts'
@@ -23,6 +24,7 @@ export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
   addItems(app, deps)
   addPolls(app, deps)
   addDeletes(app, deps)
+  addQuestion(app, deps)
   addPreview(app, deps)
   addPausesAndLimits(app, deps)
   addSending(app, deps)

@@ -64,27 +64,13 @@ export const PreviewResponse = z
     name: z.string(),
     paused: z.boolean().describe('A sync of a paused flow does this only with force=true'),
     definition: z
-      .enum(['normal', 'rebase', 'resync', 'ask'])
+      .enum(['none', 'comparing', 'asked', 'answered'])
       .describe(
-        'normal: as it was. Changed since the last poll: rebase learns the new form of known items and sends none of them (what changed at the source is sent when the change of definition leaves the items as they are), resync sends everything again, ask reads nothing and pauses the flow',
+        'The question about a changed definition; see GET /flow/{name}/question. While it is `comparing`, a preview reads nothing',
       ),
-    identity: z
-      .object({
-        source_changed: z
-          .boolean()
-          .describe(
-            'Another source than before: all of it is read, and deletes wait for an approval',
-          ),
-        destinations: z
-          .array(
-            z.object({
-              name: z.string(),
-              items: z.number().describe('Would be sent to it once that is approved'),
-            }),
-          )
-          .describe('Other ones than before: the poll would ask first'),
-      })
-      .describe('By type, origin, database, table and path'),
+    source_changed: z
+      .boolean()
+      .describe('Another source than before: all of it is read, and deletes wait for an approval'),
     scan: z
       .object({
         kind: z.enum(['full', 'incremental']),
@@ -104,7 +90,7 @@ export const PreviewResponse = z
     changes: z.number().describe('What POST /sync/{name} would answer as changes'),
     items: z.object({
       new: z.number(),
-      changed: z.number().describe('After definition rebase they may be learned and not sent'),
+      changed: z.number(),
       unchanged: z.number(),
       filtered: z.number().describe('Left out by item.filter'),
       duplicate: z.number().describe('Records whose key had come before; they are errors'),

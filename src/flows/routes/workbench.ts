@@ -198,7 +198,7 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
         summary:
           'Answer the question of all flows whose destinations a connection leads to another place',
         description:
-          'Each of these flows sends all its items to the new place, as POST /flow/:name/resume does for one.',
+          'This cannot be undone. Each of these flows sends all its items to the new place, as the answer `send` to POST /flow/:name/question does for one.',
         tags: ['Definitions'],
         params: ConnectionParams,
         response: { 200: ConnectionApprovedResponse },
@@ -208,7 +208,10 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
       const { name } = request.params
       const found = (await workbench.connections()).find((one) => one.name === name)
       if (!found) throw controlError('NOT_FOUND', { code: 'CONNECTION_NOT_THERE' })
-      for (const flow of found.asking) await flows.resume(flow, actorOf(request))
+      for (const flow of found.asking) {
+        const { number } = await flows.question(flow)
+        if (number !== null) await flows.answer(flow, { number, answer: 'send' }, actorOf(request))
+      }
       return { name, flows: found.asking }
     },
   )

@@ -282,11 +282,10 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
     async connections() {
       const states = await listFlowStates(deps.database.db)
       const asking = (connection: string) =>
-        states.flatMap(({ flow, asked_identities: asked }) => {
+        states.flatMap(({ flow, question }) => {
           const { connections = {} } = deps.engine.flows().get(flow)?.loaded.flow.reach ?? {}
-          return Object.keys(asked ?? {}).some((one) => connections[one] === connection)
-            ? [flow]
-            : []
+          const moved = question?.destinations?.filter((one) => one.isMoved) ?? []
+          return moved.some(({ name }) => connections[name] === connection) ? [flow] : []
         })
       return [...loadConnections(deps.files).byName.values()]
         .map(({ name, type, place }) => ({ name, type, place, asking: asking(name) }))

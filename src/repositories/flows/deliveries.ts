@@ -15,8 +15,8 @@ export type DeliveryTarget = { flow: string; destination: string }
 export type SendTarget = DeliveryTarget & { accepted?: { identity: string; form: string } }
 
 /**
- * True if the stored deliveries belong to another destination, or would be sent by a definition that is not accepted: nothing
- * may be sent before that.
+ * True if the stored deliveries belong to another destination, or would be sent by a definition that is not accepted, or some
+ * still wait for an answer about another one: nothing may be sent before that.
  */
 export function needsApproval({ flow, destination, accepted }: SendTarget): RawBuilder<boolean> {
   if (!accepted) return sql<boolean>`false`
@@ -24,7 +24,10 @@ export function needsApproval({ flow, destination, accepted }: SendTarget): RawB
   return sql<boolean>`exists (
     select from flow_state where flow_state.flow = ${flow}::text
       and (destination_identities->>${destination}::text <> ${identity}::text
-        or destination_forms->>${destination}::text <> ${form}::text))`
+        or destination_forms->>${destination}::text <> ${form}::text
+        or (question is not null and exists (
+          select from deliveries as one
+          where one.flow = ${flow}::text and one.destination = ${destination}::text and one.asked is not null))))`
 }
 
 export async function findNeedsApproval(db: Db, target: SendTarget): Promise<boolean> {
@@ -54,8 +57,8 @@ const dueIn = (delayMs: number) =>
 /** Rows per statement. Each statement locks its rows in key order, as all others do. */
 const rowsAtOnce = 1_000
 
-/** Equal to no body, so that nothing counts as delivered. */
-const noBody = ''
+/** Equal to no body: whatever the item is, it is sent. It stays until the current version has arrived. */
+export const noBody = ''
 
 /** An existing row becomes the next version of the item. */
 const nextVersion = sql`
@@ -65,7 +68,9 @@ const nextVersion = sql`
     kind = excluded.kind,
     hash = excluded.hash,
     payload = excluded.payload,
-    delivered_body = case when excluded.delivered_body is null then deliveries.delivered_body end,
+    delivered_body = case when excluded.delivered_body is not null or deliveries.asked is not null
+      then ${sql.lit(noBody)} else deliveries.delivered_body end,
+    asked = null,
     queued_at = case deliveries.state
       when 'waiting' then deliveries.queued_at else excluded.queued_at end,
     state = 'waiting',
@@ -79,14 +84,14 @@ const nextVersion = sql`
     skipped = null`
 
 /**
- * Where changes are recorded. `keepsHistory` also stores the content of the items, once for all destinations. The
- * `filled` destinations are known to lack an item that has no row.
+ * Where changes are recorded. `keepsHistory` also stores the content of the items, once for all destinations. Destinations
+ * that are `added` have no item without a row.
  */
 export type Recording = {
   flow: string
   destinations: readonly string[]
   keepsHistory: boolean
-  filled?: readonly string[]
+  added?: readonly string[]
 }
 
 /**
@@ -96,12 +101,12 @@ export type Recording = {
  */
 export async function recordChanges(
   trx: Trx,
-  { flow, destinations, keepsHistory, filled = [] }: Recording,
+  { flow, destinations, keepsHistory, added = [] }: Recording,
   changes: readonly DeliveryChange[],
   at: Date,
 ): Promise<void> {
   for (const found of partsOf(changes)) {
-    const insert = sql`${insertFound(flow, destinations, at, filled)} ${nextVersion}`
+    const insert = sql`${insertFound(flow, destinations, at, added)} ${nextVersion}`
     await sql`
       with ${found} ${keepsHistory ? sql`, queued as (${insert}) ${keepVersions(flow, at)}` : insert}`.execute(
       trx,
@@ -154,29 +159,19 @@ function* partsOf(changes: readonly DeliveryChange[]): Generator<RawBuilder<unkn
   }
 }
 
-/**
- * A destination that is being filled gets every change, even with a body that it has: the fill skips items that were
- * queued since it was requested.
- */
-function forcedByFill(flow: string): RawBuilder<string | null> {
-  return sql`case when body is null and exists (
-      select from destination_fills as fill where fill.flow = ${flow} and fill.destination = destination.name
-    ) then ${noBody} else body end`
-}
-
 /** The part of a statement that inserts deliveries for what was found. */
 function insertFound(
   flow: string,
   destinations: readonly string[],
   at: Date,
-  filled: readonly string[] = [],
+  added: readonly string[] = [],
 ): RawBuilder<unknown> {
   return sql`
     insert into deliveries
       (flow, destination, pk, version, change_number, kind, hash, payload, delivered_body, state, attempts,
         queued_at, may_have_arrived)
-    select ${flow}, destination.name, pk, 1, change, kind, hash, payload, ${forcedByFill(flow)}, 'waiting', 0, ${at},
-      kind = 'delete' and destination.name <> all(${filled}::text[])
+    select ${flow}, destination.name, pk, 1, change, kind, hash, payload, body, 'waiting', 0, ${at},
+      kind = 'delete' and destination.name <> all(${added}::text[])
     from unnest(${destinations}::text[]) as destination (name) cross join found
     ${destinations.length > 1 ? sql`order by destination.name, pk` : sql``}`
 }
@@ -195,12 +190,17 @@ const pendingColumns = [
   'delivered_body',
   'delivered_fields',
   'may_have_arrived',
+  'asked',
 ] as const
 
 export type PendingDelivery = Pick<DeliveryRow, (typeof pendingColumns)[number]>
 
 /** The hash of an item that is to be deleted, or was deleted. */
 export const deletedHash = 'deleted'
+
+/** mayBeThere, of a row. */
+export const isThere = sql<boolean>`(may_have_arrived
+  or (delivered_hash is not null and delivered_hash <> ${sql.lit(deletedHash)}))`
 
 /** Whether the destination may have the item: it was delivered, or an attempt had no answer. */
 export function mayBeThere(
@@ -236,22 +236,6 @@ function isOneOf({ flow, destination }: DeliveryTarget, pks: readonly string[]) 
       where (flow, destination, pk) = (${flow}, ${destination}, wanted.pk)
       limit 1
     ) as found))`
-}
-
-/** The keys whose latest change was found by this read or by a later one. */
-export async function findChangedSince(
-  db: Db | Trx,
-  target: DeliveryTarget,
-  pks: readonly string[],
-  read: number,
-): Promise<Set<string>> {
-  const rows = await db
-    .selectFrom('deliveries')
-    .select('pk')
-    .where(isOneOf(target, pks))
-    .where('change_number', '>=', read)
-    .execute()
-  return new Set(rows.map(({ pk }) => pk))
 }
 
 /** Locks the row until the transaction ends. */
@@ -300,23 +284,6 @@ export async function requeueDelivery(
     .execute()
 }
 
-/** The next change of these items is sent, whatever body the destination has. Rows are locked in key order. */
-export async function forgetBodies(
-  trx: Trx,
-  { flow, destination }: DeliveryTarget,
-  pks: readonly string[],
-): Promise<void> {
-  await sql`
-    with locked as materialized (
-      select ctid as place from deliveries
-      where ${isOneOf({ flow, destination }, pks)}
-      order by pk
-      for update
-    )
-    update deliveries set delivered_body = null
-    where ctid = any (array(select place from locked))`.execute(trx)
-}
-
 /** Delays waiting deliveries by the database's clock, without counting an attempt. */
 export async function delayDeliveries(
   trx: Trx,
@@ -336,47 +303,15 @@ export async function delayDeliveries(
     where ctid = any (array(select place from locked))`.execute(trx)
 }
 
-/** The content of the items whose deliveries have not arrived, except deletes. */
-export async function listUnsent(
-  db: Db,
-  { flow, destination }: DeliveryTarget,
-  pks: readonly string[],
-): Promise<Record<string, unknown>[]> {
-  const { rows } = await sql<Pick<PendingDelivery, 'payload'>>`
-    select payload from deliveries
-    where ${isOneOf({ flow, destination }, pks)} and ${isUnsent}`.execute(db)
-  return rows.flatMap(({ payload }) => (payload ? [payload] : []))
-}
-
-const isUnsent = sql<boolean>`(kind = 'upsert' and state in ('waiting', 'failed'))`
-
-/**
- * Ends the deliveries of these items that have not arrived, except deletes. A row stays if the destination may have the
- * item: a later delete needs it. Rows are locked in key order.
- */
-export async function endUnsent(
+/** Forgets the deliveries of these items. */
+export async function forgetDeliveries(
   trx: Trx,
   { flow, destination }: DeliveryTarget,
   pks: readonly string[],
-  at: Date,
 ): Promise<void> {
-  const { rows } = await sql<
-    Pick<PendingDelivery, 'delivered_hash' | 'may_have_arrived'> & { pk: string }
-  >`
-    select pk, delivered_hash, may_have_arrived from deliveries
-    where ${isOneOf({ flow, destination }, pks)} and ${isUnsent}
-    order by pk
-    for update`.execute(trx)
-  const [kept, others] = [rows.filter(mayBeThere), rows.filter((row) => !mayBeThere(row))]
-  const isAmong = (list: typeof rows) => sql`flow = ${flow} and destination = ${destination}
-    and pk = any(${list.map(({ pk }) => pk)}::text[])`
-  if (others.length > 0) await sql`delete from deliveries where ${isAmong(others)}`.execute(trx)
-  if (kept.length === 0) return
   await sql`
-    update deliveries set
-      state = 'done', hash = coalesce(delivered_hash, hash), payload = null, finished_at = ${at},
-      last_error = null, last_status = null, why = null, not_before = null
-    where ${isAmong(kept)}`.execute(trx)
+    delete from deliveries
+    where flow = ${flow} and destination = ${destination} and pk = any(${pks}::text[])`.execute(trx)
 }
 
 /** Whether a record says that the destination has an item, or may have one. */
@@ -392,24 +327,4 @@ export async function hasDelivered(
       select from remembered_values where flow = ${flow} and destination = ${destination}
     ) as found`.execute(db)
   return rows[0]?.found ?? false
-}
-
-/** Deletes the records of a destination, at most `limit` rows of each kind. Returns whether more may be left. */
-export async function forgetDeliveries(
-  trx: Trx,
-  { flow, destination }: DeliveryTarget,
-  limit: number,
-): Promise<boolean> {
-  let isLeft = false
-  for (const table of ['deliveries', 'remembered_values'] as const) {
-    const { numAffectedRows } = await sql`
-      delete from ${sql.table(table)}
-      where flow = ${flow} and destination = ${destination} and pk in (
-        select pk from ${sql.table(table)}
-        where flow = ${flow} and destination = ${destination}
-        order by pk limit ${limit}
-      )`.execute(trx)
-    isLeft ||= Number(numAffectedRows ?? 0) === limit
-  }
-  return isLeft
 }

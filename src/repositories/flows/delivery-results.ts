@@ -3,7 +3,7 @@ import type { Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { ItemClaim } from './claims.ts'
-import type { DeliveryTarget } from './deliveries.ts'
+import { type DeliveryTarget, noBody } from './deliveries.ts'
 
 /** The body that was delivered. `body` identifies it; a later delete needs `fields`. */
 type DeliveredBody = {
@@ -63,7 +63,8 @@ export async function writeResults(
       state = case when ${isDone} then 'done' when became = 'failed' then 'failed' else state end,
       delivered_hash = case when became in ('delivered', 'unchanged') then row.hash
         when became = 'delivered_before' then given.hash else delivered_hash end,
-      delivered_body = case when ${isDelivered} or became = 'unchanged' then given.body else delivered_body end,
+      delivered_body = case when became = 'delivered_before' and delivered_body = ${sql.lit(noBody)} then delivered_body
+        when ${isDelivered} or became = 'unchanged' then given.body else delivered_body end,
       delivered_at = case when ${isDelivered} then ${at}::timestamptz else delivered_at end,
       delivered_fields = case when ${isDelivered} then given.fields
         when is_begun then coalesce(delivered_fields, given.fields) else delivered_fields end,
@@ -72,6 +73,7 @@ export async function writeResults(
         when is_begun then coalesce(row.claim_exact, given.claim_exact) else row.claim_exact end,
       may_have_arrived = not ${isDelivered} and (may_have_arrived or is_begun),
       payload = case when not ${isDone} then payload end,
+      asked = case when not ${isDone} then asked end,
       skipped = case when became = 'skipped' then given.words else skipped end,
       attempts = coalesce(given.attempts, row.attempts),
       last_error = case when ${hasFailed} then given.words when not ${isDone} then last_error end,

@@ -49,7 +49,7 @@ export function dueDeliveries(
     : sql``
   const rowsOf = (after: Place, last: RawBuilder<boolean>, isLate: boolean) => sql`
     (select pk, version, change_number, kind, hash, payload, state, attempts,
-        delivered_hash, delivered_body, delivered_fields, may_have_arrived, queued_at,
+        delivered_hash, delivered_body, delivered_fields, may_have_arrived, asked, queued_at,
         due_at::text as "dueAt", queued_at::text as "queuedAt", ${sql.lit(isLate)} as "isLate",
         ${needsApproval(target)} as "needsApproval"
       from deliveries
@@ -191,7 +191,7 @@ export async function completeDelivered(
         state = 'done', delivered_hash = hash, delivered_at = ${at}, finished_at = ${at},
         payload = null, last_error = null, last_status = null, why = null, not_before = null,
         may_have_arrived = false, delivered_body = locked.body, delivered_fields = locked.fields,
-        claim = locked.claim, claim_exact = locked.claim_exact
+        claim = locked.claim, claim_exact = locked.claim_exact, asked = null
       from locked
       where deliveries.ctid = locked.place and "isCurrent"
       returning deliveries.pk, kind, hash

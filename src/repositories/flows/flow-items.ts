@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 
-/** See renewHashes. */
+/** By the present rules; see renewHashes. */
 const seenAs = sql<string>`coalesce(seen_as, hash)`
 
 /**
@@ -11,7 +11,7 @@ const seenAs = sql<string>`coalesce(seen_as, hash)`
  */
 const resetHash = ''
 
-/** The stored hashes of these items. An item that was never read, or was reset, is absent. */
+/** The stored hashes of these items. An item that was never read is absent; one that was reset has an empty hash. */
 export async function findHashes(
   db: Db | Trx,
   flow: string,
@@ -22,7 +22,6 @@ export async function findHashes(
     .selectFrom('flow_items')
     .select(['pk', seenAs.as('hash')])
     .where('flow', '=', flow)
-    .where('hash', '<>', resetHash)
     .where(sql<boolean>`pk = any(${pks}::text[])`)
     .execute()
   return new Map(rows.map((row) => [row.pk, row.hash]))
@@ -58,7 +57,8 @@ export async function findItemInFlows(
   return new Map(rows.map((row) => [row.flow, row.changed_at]))
 }
 
-export type StoredItem = { hash: string; readNumber: number }
+/** `hash` is by the present rules; `contentHash` is the one that deliveries of this content refer to. */
+export type StoredItem = { hash: string; contentHash: string; readNumber: number }
 
 /**
  * The stored state of these items, locked until the transaction ends. An item that was never read, or was reset, is
@@ -72,7 +72,7 @@ export async function lockItems(
   if (pks.length === 0) return new Map()
   const rows = await trx
     .selectFrom('flow_items')
-    .select(['pk', seenAs.as('hash'), 'read_number'])
+    .select(['pk', seenAs.as('hash'), 'hash as contentHash', 'read_number'])
     .where('flow', '=', flow)
     .where(sql<boolean>`pk = any(${pks}::text[])`)
     .orderBy('pk')
@@ -81,7 +81,10 @@ export async function lockItems(
   return new Map(
     rows
       .filter(({ hash }) => hash !== resetHash)
-      .map((row) => [row.pk, { hash: row.hash, readNumber: row.read_number }]),
+      .map(({ pk, hash, contentHash, read_number: readNumber }) => [
+        pk,
+        { hash, contentHash, readNumber },
+      ]),
   )
 }
 
@@ -132,11 +135,11 @@ export async function upsertHashes(
 }
 
 /**
- * Stores the present hash beside one that an earlier version of the service wrote. The old hash stays, because
- * `delivered_hash` of the destinations refers to it.
+ * Stores the hash by a changed definition beside the one that was stored. The old hash stays, because `delivered_hash` of the
+ * destinations refers to it.
  */
 export async function renewHashes(
-  db: Db | Trx,
+  trx: Trx,
   flow: string,
   items: readonly { pk: string; hash: string; was: string }[],
 ): Promise<void> {
@@ -145,7 +148,7 @@ export async function renewHashes(
     update flow_items set seen_as = one.hash
     from jsonb_to_recordset(${json(items)}::jsonb) as one (pk text, hash text, was text)
     where flow_items.flow = ${flow} and flow_items.pk = one.pk
-      and coalesce(flow_items.seen_as, flow_items.hash) = one.was`.execute(db)
+      and coalesce(flow_items.seen_as, flow_items.hash) = one.was`.execute(trx)
 }
 
 /** A read found the item as it is stored. An earlier read must not change it any more. */
@@ -159,8 +162,8 @@ export async function confirmItem(trx: Trx, flow: string, pk: string, read: numb
     .execute()
 }
 
-/** Equal to the content of no item. */
-const unreadHash = ':unread'
+/** The hash of an item whose next read finds a change. It equals that of no content. */
+export const unreadHash = ':unread'
 
 /** Makes the next read of these items find a change. */
 export async function markUnread(trx: Trx, flow: string, pks: readonly string[]): Promise<void> {

@@ -79,7 +79,6 @@ function pauseColumns(pause: PausedBy) {
     paused_at: at,
     paused_by: by,
     reason: 'why' in pause ? sentenceOf(pause.why, 'en') : pause.reason,
-    code: own?.code === 'DESTINATION_CHANGED' ? own.code : null,
     why: own ? json(own) : null,
   }
 }
@@ -100,21 +99,6 @@ export async function takeOverPauses(
     .returning('flow')
     .execute()
   return rows.map(({ flow }) => flow)
-}
-
-/** Why the service has paused the flow; undefined when it is not paused for one of these reasons. */
-export async function findPauseFor(
-  db: Db | Trx,
-  flow: string,
-  codes: readonly ReasonCode[],
-): Promise<StoredReason | undefined> {
-  const row = await db
-    .selectFrom('flow_pause')
-    .select('why')
-    .where('flow', '=', flow)
-    .where(isFor(codes))
-    .executeTakeFirst()
-  return row?.why ?? undefined
 }
 
 export async function deletePauses(trx: Trx, flows: readonly string[]): Promise<void> {

@@ -1,29 +1,23 @@
 import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import type { FlowProgressTable, FlowStateTable, ItemRules } from '../../db/tables.ts'
+import type {
+  FlowProgressTable,
+  FlowStateTable,
+  ItemRules,
+  StoredQuestion,
+} from '../../db/tables.ts'
 import type { DeliveryTarget } from './deliveries.ts'
 import { notifyFlow } from './flow-events.ts'
 
 export type FlowStateRow = Selectable<FlowStateTable>
 
-/** The state of a flow, with the destinations that must get every item. */
-export type FlowState = FlowStateRow & { fills: readonly DestinationFill[] }
-
-export async function findFlowState(db: Db | Trx, flow: string): Promise<FlowState | undefined> {
-  const fills = sql<DestinationFill[]>`(
-    select coalesce(jsonb_agg(jsonb_build_object('destination', destination, 'asked', asked) order by destination), '[]')
-    from destination_fills where destination_fills.flow = flow_state.flow)`
-  return db
-    .selectFrom('flow_state')
-    .selectAll()
-    .select(fills.as('fills'))
-    .where('flow', '=', flow)
-    .executeTakeFirst()
+export async function findFlowState(db: Db | Trx, flow: string): Promise<FlowStateRow | undefined> {
+  return db.selectFrom('flow_state').selectAll().where('flow', '=', flow).executeTakeFirst()
 }
 
 /** Like findFlowState, for an opened flow. Throws if the row is missing. */
-export async function requireFlowState(db: Db | Trx, flow: string): Promise<FlowState> {
+export async function requireFlowState(db: Db | Trx, flow: string): Promise<FlowStateRow> {
   const state = await findFlowState(db, flow)
   if (!state) throw new Error(`the flow ${flow} has no state`)
   return state
@@ -45,7 +39,6 @@ export async function insertFlowState(
     .values({
       flow,
       definition_hash: definitionHash,
-      pending_definition_hash: null,
       item_form: null,
       cursor: null,
       cursor_origin: null,
@@ -62,17 +55,16 @@ export async function insertFlowState(
 /** Identity, or form, by destination name. */
 type Identities = Readonly<Record<string, string>>
 
-/** Stores the identity of the source, and identity and form of destinations, that have none stored. */
+/** Stores the identity of the source, and of destinations, that have none stored. */
 export async function adoptIdentities(
   trx: Trx,
   flow: string,
-  { source, destinations, forms }: { source: string; destinations: Identities; forms: Identities },
+  { source, destinations }: { source: string; destinations: Identities },
 ): Promise<void> {
   await sql`
     update flow_state set
       source_identity = coalesce(source_identity, ${source}),
-      destination_identities = ${json(destinations)}::jsonb || destination_identities,
-      destination_forms = ${json(forms)}::jsonb || destination_forms
+      destination_identities = ${json(destinations)}::jsonb || destination_identities
     where flow = ${flow}`.execute(trx)
 }
 
@@ -81,8 +73,6 @@ export type FlowStateChange = Partial<
     FlowStateRow,
     | 'flow'
     | 'first_seen_at'
-    | 'hash_forms'
-    | 'destinations'
     | 'item_rules'
     | 'record_fields'
     | 'full_scan_due'
@@ -91,16 +81,14 @@ export type FlowStateChange = Partial<
     | 'read_number'
     | 'destination_identities'
     | 'destination_forms'
-    | 'asked_identities'
+    | 'question'
   >
 > & {
-  destinations?: readonly string[]
   item_rules?: ItemRules
   record_fields?: Readonly<Record<string, unknown>>
   destination_identities?: Identities
-  /** Those of other destinations stay. */
   destination_forms?: Identities
-  asked_identities?: Identities | null
+  question?: StoredQuestion | null
 }
 
 export async function updateFlowState(
@@ -134,21 +122,19 @@ export function columnsOfEnd({ scannedAfter, ...fields }: PollEnd) {
 
 function columnsOf(fields: FlowStateChange) {
   const {
-    destinations,
     item_rules: rules,
     record_fields: known,
     destination_identities: identities,
     destination_forms: forms,
     ...others
   } = fields
-  const { asked_identities: asked, waiting_why: waiting, ...rest } = others
+  const { question, waiting_why: waiting, ...rest } = others
   return {
     ...rest,
     ...(identities && { destination_identities: json(identities) }),
-    ...(forms && { destination_forms: sql<string>`destination_forms || ${json(forms)}::jsonb` }),
-    ...(asked !== undefined && { asked_identities: asked && json(asked) }),
+    ...(forms && { destination_forms: json(forms) }),
+    ...(question !== undefined && { question: question && json(question) }),
     ...(waiting !== undefined && { waiting_why: waiting && json(waiting) }),
-    ...(destinations && { destinations: json(destinations) }),
     ...(rules && { item_rules: json(rules) }),
     ...(known && { record_fields: json(known) }),
   }
@@ -230,36 +216,56 @@ export async function listProgress(db: Db) {
   return db.selectFrom('flow_progress').selectAll().execute()
 }
 
-/** A destination that must get every item. `asked` is the number of the read from which on. */
-export type DestinationFill = { destination: string; asked: number }
-
-export async function listFills(db: Db | Trx, flow: string): Promise<DestinationFill[]> {
-  return db
-    .selectFrom('destination_fills')
-    .select(['destination', 'asked'])
-    .where('flow', '=', flow)
-    .orderBy('destination')
-    .execute()
-}
-
-/** A second request for the same destination starts again. */
-export async function askFill(trx: Trx, { flow, destination }: DeliveryTarget): Promise<void> {
+/**
+ * Makes a destination that is accepted get every item again: the next poll compares all items with what it has. `form` is its
+ * form by the definition; of a destination that is asked about, nothing changes.
+ */
+export async function forgetForm(
+  trx: Trx,
+  { flow, destination }: DeliveryTarget,
+  form: string,
+): Promise<void> {
   await sql`
-    insert into destination_fills (flow, destination, asked)
-    values (${flow}, ${destination}, nextval('flow_reads'))
-    on conflict (flow, destination) do update set asked = excluded.asked`.execute(trx)
+    update flow_state set destination_forms = destination_forms - ${destination}::text
+    where flow = ${flow} and destination_forms->>${destination}::text = ${form}`.execute(trx)
 }
 
-/** Ends a fill, unless it was requested again meanwhile. */
-export async function endFill(
+/** Begins the question about this definition. An answer that was given to it meanwhile stays. */
+export async function beginQuestion(trx: Trx, flow: string, definition: string): Promise<void> {
+  await sql`
+    update flow_state set question = ${json({ definition })}::jsonb
+    where flow = ${flow}
+      and (question is null or question->>'definition' <> ${definition} or question->>'answer' is null)`.execute(
+    trx,
+  )
+}
+
+/** Stores what a comparison has found. An answer that was given meanwhile stays. */
+export async function storeComparison(
   trx: Trx,
   flow: string,
-  { destination, asked }: DestinationFill,
+  found: StoredQuestion,
 ): Promise<void> {
-  await trx
-    .deleteFrom('destination_fills')
-    .where('flow', '=', flow)
-    .where('destination', '=', destination)
-    .where('asked', '=', asked)
-    .execute()
+  await sql`
+    update flow_state
+    set question = ${json(found)}::jsonb || jsonb_strip_nulls(jsonb_build_object('answer', question->'answer'))
+    where flow = ${flow}`.execute(trx)
+}
+
+/**
+ * Stores the answer to the question about what was compared as `definition`, in the read of this number. Returns whether it is
+ * still asked, and not answered yet.
+ */
+export async function storeAnswer(
+  trx: Trx,
+  flow: string,
+  { definition, number, answer }: Pick<StoredQuestion, 'definition' | 'number' | 'answer'>,
+): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    update flow_state set question = question || jsonb_build_object('answer', ${answer ?? ''}::text)
+    where flow = ${flow} and question->>'definition' = ${definition}
+      and (question->>'number')::bigint = ${number ?? -1} and question->>'answer' is null`.execute(
+    trx,
+  )
+  return Number(numAffectedRows ?? 0) > 0
 }

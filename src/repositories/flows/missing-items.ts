@@ -55,6 +55,21 @@ export async function listMissed(
   return rows.map(({ pk }) => pk)
 }
 
+/** Items that were missing in this read or before, and still are: the first in key order, locked. */
+export async function listMissedSince(
+  trx: Trx,
+  flow: string,
+  read: number,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await sql<{ pk: string }>`
+    select pk from flow_items
+    where flow = ${flow} and missed_since <= ${read}
+    order by pk limit ${limit}
+    for update`.execute(trx)
+  return rows.map(({ pk }) => pk)
+}
+
 /** How many were missing in this read or before, and still are. */
 export async function countMissedSince(db: Db, flow: string, read: number): Promise<number> {
   const { rows } = await sql<{ missed: number }>`

@@ -1,0 +1,182 @@
+import type { Db } from '../../db/database.ts'
+import type { AskedBody, AskedCounts, StoredQuestion } from '../../db/tables.ts'
+import type { AskedDelivery } from '../../repositories/flows/asked-deliveries.ts'
+import {
+  findDeliveries,
+  mayBeThere,
+  type PendingDelivery,
+} from '../../repositories/flows/deliveries.ts'
+import { type ClaimRule, claimRuleOf } from '../deliver/claim-rules.ts'
+import {
+  bodyDigest,
+  compileItemBody,
+  type ItemBody,
+  isSkip,
+  MappingError,
+} from '../deliver/item-body.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import { excerpt } from '../mapping/excerpt.ts'
+import type { Item } from '../types.ts'
+import type { Difference } from './poll-plan.ts'
+import type { FoundChange } from './read-and-compare.ts'
+import { yieldToEventLoop } from './yield-to-event-loop.ts'
+
+/** What a destination is sent because of the definition: at once, or when an operator answers. */
+export type ComparedBatch = {
+  destination: string
+  sent: Item[]
+  asked: (Omit<AskedDelivery, 'hash'> & { item: Item })[]
+}
+
+/** Compares items with what the destinations have, by a definition that is not accepted yet. It counts what it finds. */
+export type Comparison = {
+  /** `changes` of the source are left out: all destinations get them. */
+  compare(db: Db, items: readonly Item[], changes: readonly FoundChange[]): Promise<ComparedBatch[]>
+  /** What to ask, without what the source lost. */
+  found(): Required<Pick<StoredQuestion, 'destinations' | 'examples' | 'ofSource'>>
+  /**
+   * Whether an answer is needed: a destination would be sent something because of the definition, or changes of the source wait
+   * for it and no item shows that the definition leaves bodies as they are.
+   */
+  mustAsk(): boolean
+}
+
+type Compared = {
+  difference: Difference
+  body: ItemBody
+  claims: ClaimRule | undefined
+  counts: AskedCounts
+  /** Items with a change of the source that has not arrived. */
+  open: number
+}
+
+type Verdict =
+  | 'same'
+  | 'excluded'
+  | 'sent'
+  | { kind: 'new' | 'changed' | 'notMappable'; asked: AskedBody; body: unknown }
+
+const examplesKept = 10
+const longestExample = 1_000
+
+export function createComparison(
+  { flow }: Pick<FlowRuntime, 'flow'>,
+  differences: readonly Difference[],
+): Comparison {
+  const rules = { key: flow.item.key, deletes: flow.deletes.mode === 'delete' }
+  const compared = differences.flatMap((difference): Compared[] => {
+    const definition = flow.destinations.find(({ name }) => name === difference.destination)
+    if (!definition) return []
+    const body = compileItemBody(definition, rules)
+    const counts = { new: 0, changed: 0, excluded: 0, notMappable: 0, unchanged: 0 }
+    return [{ difference, body, claims: claimRuleOf(definition), counts, open: 0 }]
+  })
+  const examples: Required<StoredQuestion>['examples'] = []
+  let ofSource = 0
+
+  const compareWith = async (
+    one: Compared,
+    rows: ReadonlyMap<string, PendingDelivery>,
+    items: readonly Item[],
+  ): Promise<ComparedBatch> => {
+    const { difference, body, claims, counts } = one
+    const { destination } = difference
+    const batch: ComparedBatch = { destination, sent: [], asked: [] }
+    for (const item of items) {
+      await yieldToEventLoop()
+      const row = rows.get(item.pk)
+      // It waits with a change of the source, which is sent after any answer.
+      if (row?.state === 'waiting' && row.kind === 'upsert') {
+        one.open += 1
+        continue
+      }
+      if (isOpen(row) || isOpen(rows.get(item.former?.pk ?? item.pk))) {
+        one.open += 1
+        batch.sent.push(item)
+        continue
+      }
+      const verdict = await verdictOf({ difference, body, claims }, item, row)
+      if (verdict === 'sent') batch.sent.push(item)
+      else if (verdict === 'same') counts.unchanged += 1
+      else if (verdict === 'excluded') counts.excluded += 1
+      else {
+        const { kind, asked } = verdict
+        counts[kind] += 1
+        batch.asked.push({ item, pk: item.pk, value: item.value, asked })
+        if (examples.length < examplesKept && kind !== 'notMappable') {
+          examples.push({
+            destination,
+            pk: item.pk,
+            kind,
+            body: excerpt(verdict.body, longestExample),
+          })
+        }
+      }
+    }
+    return batch
+  }
+
+  return {
+    async compare(db, items, changes) {
+      const changed = new Set(changes.filter((one) => one.isOfSource).map(({ item }) => item.pk))
+      ofSource += changed.size
+      const rest = items.filter(({ pk }) => !changed.has(pk))
+      const pks = rest.flatMap(({ pk, former }) =>
+        former && former.pk !== pk ? [pk, former.pk] : [pk],
+      )
+      const batches: ComparedBatch[] = []
+      for (const one of compared) {
+        const target = { flow: flow.name, destination: one.difference.destination }
+        const found = pks.length > 0 ? await findDeliveries(db, target, pks) : []
+        batches.push(await compareWith(one, new Map(found.map((row) => [row.pk, row])), rest))
+      }
+      return batches
+    },
+    found: () => ({
+      destinations: compared
+        .filter(({ difference }) => difference.how !== 'added')
+        .map(({ difference: { destination, how }, counts }) => ({
+          ...{ name: destination, isMoved: how === 'moved' },
+          ...counts,
+        })),
+      ofSource: ofSource + Math.max(0, ...compared.map(({ open }) => open)),
+      examples,
+    }),
+    mustAsk: () =>
+      compared.some(({ difference: { how }, counts, open }) => {
+        if (how === 'added') return false
+        if (counts.new + counts.changed + counts.notMappable > 0) return true
+        return counts.unchanged === 0 && open + ofSource > 0
+      }),
+  }
+}
+
+/** Whether a change of the source has not arrived, as under the former key of the item. */
+function isOpen(row: PendingDelivery | undefined): boolean {
+  return row !== undefined && row.state !== 'done'
+}
+
+async function verdictOf(
+  { difference, body: rule, claims }: Omit<Compared, 'counts' | 'open'>,
+  item: Item,
+  row: PendingDelivery | undefined,
+): Promise<Verdict> {
+  const { how } = difference
+  const has = how !== 'moved' && row !== undefined && mayBeThere(row)
+  if (how === 'added' && !row?.delivered_body) return 'sent'
+  let body: unknown
+  try {
+    body = await rule.ofUpsert(item.value, row?.delivered_fields)
+  } catch (error) {
+    if (!(error instanceof MappingError)) throw error
+    return how === 'added' ? 'sent' : { kind: 'notMappable', asked: {}, body: undefined }
+  }
+  if (isSkip(body)) return has ? 'excluded' : 'same'
+  const digest = bodyDigest(body)
+  const isSameRequest = how === 'added' || (how === 'changed' && !difference.parts.has('requests'))
+  const isDelivered = has && !row.may_have_arrived && row.delivered_body === digest
+  if (isSameRequest && isDelivered) return 'same'
+  if (how === 'added') return 'sent'
+  const asked = { body: digest, fields: rule.keptOf(body), claim: claims?.claimOf(body, undefined) }
+  return { kind: has ? 'changed' : 'new', asked, body }
+}

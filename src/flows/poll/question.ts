@@ -1,0 +1,138 @@
+import type { Trx } from '../../db/database.ts'
+import type { Answer } from '../../db/tables.ts'
+import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
+import { approve } from '../../repositories/flows/approvals.ts'
+import { forgetDelivered, keepAsDelivered } from '../../repositories/flows/asked-deliveries.ts'
+import { forgetDeliveries } from '../../repositories/flows/deliveries.ts'
+import { wakeDestination } from '../../repositories/flows/flow-events.ts'
+import { deleteHashes, listPksAfter } from '../../repositories/flows/flow-items.ts'
+import {
+  type FlowStateRow,
+  requestFullScan,
+  requireFlowState,
+  updateFlowState,
+} from '../../repositories/flows/flow-state.ts'
+import { listMissedSince } from '../../repositories/flows/missing-items.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import {
+  acceptedBy,
+  differencesOf,
+  hasOtherKey,
+  questionKey,
+  questionState,
+  refuseOutdated,
+} from './poll-plan.ts'
+import type { PollDeps } from './poll-writer.ts'
+
+type Deps = Pick<PollDeps, 'database' | 'now'>
+
+const rowsAtOnce = 1_000
+
+/**
+ * Applies the stored answer to the question about this definition; nothing without one. After a crash it is applied again.
+ * Returns the new state of the flow.
+ */
+export async function applyAnswer(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: HeldLease,
+  state: FlowStateRow,
+): Promise<FlowStateRow> {
+  const { question } = state
+  if (!question?.answer || question.definition !== questionKey(runtime)) return state
+  await refuseOutdated(deps, runtime, state)
+  await acceptDefinition(deps, runtime, lease, state, question.answer)
+  return requireFlowState(deps.database.db, runtime.flow.name)
+}
+
+/** Stores the answer of an operator who wants everything sent again, whatever a comparison would find. */
+export async function acceptUnasked(
+  { database }: Pick<Deps, 'database'>,
+  runtime: FlowRuntime,
+): Promise<void> {
+  const { name } = runtime.flow
+  await database.transaction(async (trx) => {
+    const state = await requireFlowState(trx, name)
+    const definition = questionKey(runtime)
+    const compared = questionState(runtime, state) === 'asked' ? state.question : undefined
+    const question = { definition, number: 0, ...compared, answer: 'send_without_deletes' as const }
+    await updateFlowState(trx, name, { question })
+  })
+}
+
+/**
+ * Accepts the definition. Until the last transaction its destinations are sent nothing, so that each step may be repeated.
+ *
+ * `send` sends what waits, and approves deleting what the comparison missed; `send_without_deletes` forgets that, as does
+ * `keep`, which also takes what waits because of the definition for delivered. Changes of the source are sent after any answer.
+ */
+export async function acceptDefinition(
+  deps: Deps,
+  runtime: FlowRuntime,
+  lease: HeldLease,
+  state: FlowStateRow,
+  answer: Answer,
+): Promise<void> {
+  const { name: flow, destinations, deletes } = runtime.flow
+  const write = <T>(work: (trx: Trx) => Promise<T>) => underLease(deps, lease, work)
+  const untilNone = async (work: (trx: Trx) => Promise<boolean>) => {
+    while (await write(work));
+  }
+  if (answer === 'keep') {
+    const page = { limit: rowsAtOnce, at: deps.now() }
+    await untilNone((trx) => keepAsDelivered(trx, flow, page))
+  } else {
+    const differences = await differencesOf(deps.database.db, runtime, state)
+    for (const { destination, how } of differences) {
+      if (how !== 'moved') continue
+      await untilNone((trx) => forgetDelivered(trx, { flow, destination }, rowsAtOnce))
+    }
+  }
+  const { number, missing = 0 } = state.question ?? {}
+  const isMissing = number !== undefined && missing > 0
+  const areDeleted = isMissing && answer === 'send' && deletes.mode === 'delete'
+  if (isMissing && !areDeleted) {
+    await forget(deps, flow, lease, (trx, limit) => listMissedSince(trx, flow, number, limit))
+  }
+  // Without a comparison nothing tells which items of the former key are missing.
+  if (number === 0 && hasOtherKey(runtime, state)) {
+    await forget(deps, flow, lease, (trx, limit) => listPksAfter(trx, flow, undefined, limit))
+  }
+  await write(async (trx) => {
+    await updateFlowState(trx, flow, acceptedBy(runtime, state))
+    if (areDeleted) {
+      const at = deps.now()
+      await approve(trx, {
+        ...{ flow, subject: 'deletes', pk: '', read_number: number },
+        ...{ approved_by: 'answer', approved_at: at },
+      })
+      await requestFullScan(trx, flow)
+    }
+    for (const { name: destination } of destinations) {
+      wakeDestination(deps.database, { flow, destination })
+    }
+  })
+}
+
+/** Forgets items without deleting them anywhere. `list` gives the first ones that are left. */
+async function forget(
+  deps: Deps,
+  flow: string,
+  lease: HeldLease,
+  list: (trx: Trx, limit: number) => Promise<string[]>,
+): Promise<void> {
+  const { destination_identities: known } = await requireFlowState(deps.database.db, flow)
+  const destinations = Object.keys(known).sort()
+  let isLeft = true
+  while (isLeft) {
+    isLeft = await underLease(deps, lease, async (trx) => {
+      const pks = await list(trx, rowsAtOnce)
+      await deleteHashes(trx, flow, pks)
+      // Their identities are free for other items. What is remembered of them stays, in case they return.
+      for (const destination of destinations) {
+        await forgetDeliveries(trx, { flow, destination }, pks)
+      }
+      return pks.length === rowsAtOnce
+    })
+  }
+}
