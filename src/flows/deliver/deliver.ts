@@ -44,8 +44,9 @@ export type Deliveries = {
   /**
    * Opens the destinations of a flow and sends their deliveries, also while the flow is paused. For an open flow, the
    * new definition replaces the old one. Attempts under way end first (after a minute they are abandoned and not
-   * counted). When it resolves, nothing uses the old context. Deliveries of a removed destination wait until it
-   * returns. Rejects without any change if the definition cannot be opened.
+   * counted). When the promise resolves, nothing uses the old context. Deliveries of a removed destination wait until
+   * it returns.
+   * @throws at once, without any change, if the definition cannot be opened.
    */
   open(flow: Flow, context: Omit<DestinationContext, 'flow'>): Promise<void>
   /** Stops deliveries of this flow, in the way `open` ends an old definition. Waiting deliveries stay. */
@@ -179,7 +180,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     await work.close()
   }
 
-  const open = async (flow: Flow, context: Omit<DestinationContext, 'flow'>) => {
+  const open = (flow: Flow, context: Omit<DestinationContext, 'flow'>): Promise<void> => {
     if (stopped) throw new Error('deliveries are stopped')
     const next = openAll(flow, context)
     const before = flows.get(flow.name) ?? new Map<string, DestinationWork>()
@@ -192,19 +193,25 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       if (old) await end(old)
       if (stopped) return
       if (!work) return deleteDestinationState(database.db, target)
+      // A later definition came meanwhile.
+      if (find(target) !== work) return
       working.add(work)
       const wasBlocked = work.start()
       if (wasBlocked) await tryNow({ database, now }, target)
     }
-    await Promise.all([...new Set([...before.keys(), ...next.keys()])].map(swap))
+    return swaps.run(flow.name, async () => {
+      await Promise.all([...new Set([...before.keys(), ...next.keys()])].map(swap))
+    })
   }
 
-  const close = async (flow: string) => {
+  const close = (flow: string): Promise<void> => {
     const before = [...(flows.get(flow)?.values() ?? [])]
     flows.delete(flow)
     deleting.delete(flow)
-    await Promise.all(before.map(end))
-    await deleteDestinationState(database.db, { flow })
+    return swaps.run(flow, async () => {
+      await Promise.all(before.map(end))
+      await deleteDestinationState(database.db, { flow })
+    })
   }
 
   return {
@@ -247,8 +254,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       clearTimeout(notifyTimer)
       await notifying
     },
-    open: (flow, context) => swaps.run(flow.name, () => open(flow, context)),
-    close: (flow) => swaps.run(flow, () => close(flow)),
+    open,
+    close,
     deliveryPreviews: (flow) =>
       [...(flows.get(flow)?.values() ?? [])].map((work) => ({
         name: work.definition.name,

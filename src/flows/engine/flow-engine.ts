@@ -8,6 +8,7 @@ import { Secret } from '../../domain/flow-secret.ts'
 import { isInWindow } from '../../domain/time-window.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { Leader } from '../../jobs/leader.ts'
+import { LeaseLostError } from '../../jobs/with-lease.ts'
 import type { Notifications } from '../../notifications/notifications.ts'
 import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
@@ -80,6 +81,8 @@ export type OpenFlow = {
   loaded: LoadedFlow
   runtime: FlowRuntime
   poller: Poller
+  /** Breaks the running poll off. */
+  replaced: AbortController
   /** Connections of its HTTP destinations. */
   agent: Agent
   /** Of the definition with its secrets. If it is equal, a reload changes nothing. */
@@ -100,7 +103,7 @@ export type FlowEngine = {
   requireLoaded(): void
   /**
    * Reads the files again, in all processes on the database. An invalid file leaves its flow unchanged; a removed
-   * file pauses it.
+   * file pauses it. It waits for no poll and no attempt: the running poll of a changed flow is broken off.
    */
   reload(actor: string): Promise<void>
   start(): void
@@ -126,6 +129,8 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   let startedRead = 0
   const reloads = createKeyedQueue()
   const abandon = new AbortController()
+  /** By flow, the end of its replaced definitions: no poll and no attempt uses them. */
+  const closing = new Map<string, Promise<void>>()
   const takeSlot = createPollSlots(availableParallelism())
   const pollDeps: FlowPollDeps = {
     database: deps.database,
@@ -173,12 +178,20 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     return last !== null && (success === null || success < last)
   }
 
-  const pollerOf = (loaded: LoadedFlow, runtime: FlowRuntime) => {
+  /** `replaced` aborts when another definition takes over. Polls begin after the end of the former definition. */
+  const pollerOf = (loaded: LoadedFlow, runtime: FlowRuntime, replaced: AbortSignal): Poller => {
     const { flow } = loaded
     const { name } = flow
+    const formerEnd = closing.get(name)
+    const abandoned = AbortSignal.any([abandon.signal, replaced])
+    const poll = createPoll({ ...pollDeps, abandoned }, runtime)
     let lastPollAt: Date | null = null
-    return createPoller({
-      poll: createPoll(pollDeps, runtime),
+    const poller = createPoller({
+      poll: async (options) => {
+        await formerEnd
+        if (replaced.aborted) throw new LeaseLostError()
+        return poll(options)
+      },
       leads: () => deps.leader.current() !== undefined,
       takeSlot: (signal) => takeSlot(signal, lastPollAt),
       mayPoll: mayPollOf(loaded),
@@ -192,7 +205,9 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       now: deps.now,
       sleep: deps.sleep,
       onFailure: (error) => {
-        if (error instanceof FileNotReadyError) {
+        if (replaced.aborted && error instanceof LeaseLostError) {
+          deps.log.info({ flow: name }, 'poll broken off, because the definition was replaced')
+        } else if (error instanceof FileNotReadyError) {
           deps.log.info(
             { flow: name, until: error.until, reason: error.message },
             'poll waits for a file',
@@ -200,6 +215,15 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
         } else deps.log.error({ flow: name, err: error }, 'poll failed')
       },
     })
+    /** Who requested a poll that was broken off gets the one of the next definition. */
+    const request: Poller['request'] = (options) =>
+      poller.request(options).catch((error: unknown) => {
+        const next = open.get(name)
+        if (!replaced.aborted || !next) throw error
+        return next.poller.request(options)
+      })
+    // A copy would lose the getters.
+    return Object.create(poller, { request: { value: request } })
   }
 
   const register = async (
@@ -238,6 +262,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     }
     const agent = createGuardedAgent(addressPolicyOf(loaded.flow))
     let runtime: FlowRuntime | undefined
+    let swapped: Promise<void>
     try {
       runtime = openFlow(loaded, {
         now: deps.now,
@@ -248,16 +273,17 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
         sleep: deps.sleep,
       })
       const { payments, grants, now, ownDatabase } = deps
-      await deps.deliveries.open(loaded.flow, { agent, payments, grants, now, ownDatabase })
+      swapped = deps.deliveries.open(loaded.flow, { agent, payments, grants, now, ownDatabase })
     } catch (error) {
       await runtime?.source.close()
       await agent.close()
       return openingProblem(loaded.file, error)
     }
     await register(loaded, runtime)
-    if (running) await shut(running)
-    const poller = pollerOf(loaded, runtime)
-    open.set(name, { loaded, runtime, poller, agent, fingerprint })
+    beginToClose(name, running, swapped)
+    const replaced = new AbortController()
+    const poller = pollerOf(loaded, runtime, replaced.signal)
+    open.set(name, { loaded, runtime, poller, replaced, agent, fingerprint })
     await warnOfMissing(deps, loaded.flow)
     await deps.notifications.openFlow(loaded.flow)
     if (started) poller.start()
@@ -266,11 +292,23 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     return undefined
   }
 
-  /** Closes the rest of a flow. Its deliveries are closed already, or use the next definition. */
-  const shut = async ({ poller, runtime, agent }: OpenFlow) => {
-    await poller.stop()
-    await runtime.source.close()
-    await agent.close()
+  /**
+   * A reload does not wait for the end of a definition. Only the next poll of its flow waits, because it compares with
+   * what was delivered. `sent` resolves when no attempt uses the definition.
+   */
+  const beginToClose = (name: string, former: OpenFlow | undefined, sent: Promise<void>) => {
+    former?.replaced.abort()
+    const failed = (error: unknown) =>
+      deps.log.error({ flow: name, err: error }, 'replaced definition not closed')
+    const ended = [closing.get(name), former?.poller.stop(), sent.catch(failed)]
+    const closed = Promise.all(ended)
+      .then(() => former?.runtime.source.close())
+      .then(() => former?.agent.close())
+      .catch(failed)
+      .finally(() => {
+        if (closing.get(name) === closed) closing.delete(name)
+      })
+    closing.set(name, closed)
   }
 
   /**
@@ -291,9 +329,8 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     for (const name of missing) {
       const running = open.get(name)
       open.delete(name)
-      await deps.deliveries.close(name)
+      beginToClose(name, running, deps.deliveries.close(name))
       deps.notifications.closeFlow(name)
-      if (running) await shut(running)
     }
     const at = deps.now()
     await deps.database.transaction((trx) =>
@@ -435,18 +472,19 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       stopped = true
       await unlisten?.()
       const timer = setTimeout(() => abandon.abort(), stopWithinMs)
-      const endDeliveries = async () => {
-        if (deliveriesStarted) await deps.deliveries.stop({ timeoutMs: stopWithinMs })
-      }
-      // Before a running reload ends, because it may wait for slow attempts of an old definition.
-      await endDeliveries()
       await reloads.idle()
-      await endDeliveries()
+      if (deliveriesStarted) await deps.deliveries.stop({ timeoutMs: stopWithinMs })
       await Promise.all([...open.values()].map(({ poller }) => poller.stop()))
+      await Promise.all(closing.values())
       unfollow()
       await deps.leader.stop()
       clearTimeout(timer)
-      await Promise.all([...open.values()].map(shut))
+      await Promise.all(
+        [...open.values()].map(async ({ runtime, agent }) => {
+          await runtime.source.close()
+          await agent.close()
+        }),
+      )
     },
   }
 }
