@@ -218,6 +218,12 @@ test('a process that has not read the files since does not change anything', asy
   expect(poll.scans).toEqual([null, null])
 })
 
+const fromDatabase = {
+  type: 'sql',
+  driver: 'postgres',
+  url: '$' + '{env:DB}',
+  query: 'select * from a',
+}
 const parsed = (source: object, destination: object) =>
   flowSchema({
     env: {
@@ -228,13 +234,7 @@ const parsed = (source: object, destination: object) =>
     mail: { smtpUrl: undefined, mailFrom: undefined },
   }).parse({
     ...{ version: 1, name: 'x', pollInterval: '1h', item: { key: 'id' } },
-    source: {
-      type: 'sql',
-      driver: 'postgres',
-      url: '$' + '{env:DB}',
-      query: 'select * from a',
-      ...source,
-    },
+    source: 'type' in source ? source : { ...fromDatabase, ...source },
     destinations: [
       { name: 'web', type: 'http', request: { url: 'https://a.example/p/{pk}' }, ...destination },
     ],
@@ -272,4 +272,80 @@ test('an identity has type, origin, database, table and path; no secrets, header
     expect(source).not.toBe(first.source)
     expect(destination).not.toBe(first.destination)
   }
+})
+
+const addressed = (path: string) => {
+  const url = `https://a.example${path}`
+  return identities({ type: 'http', url }, { request: { url: `${url}/{pk}` } })
+}
+
+test.each([
+  ['/admin/api/2025-10/products', '/admin/api/2026-01/products'],
+  ['/wp-json/wc/v2/products', '/wp-json/wc/v3/products'],
+  ['/2025-03/7/products', '/v1/7/products'],
+  ['/api/2025-10-01/p', '/api/V2.1/p'],
+  ['/rest/1.1', '/rest/v2beta1'],
+])(
+  'another API version in the path is no other source or destination: %s and %s',
+  (before, after) => {
+    expect(addressed(after)).toEqual(addressed(before))
+  },
+)
+
+test.each([
+  ['/api/v1/p', '/api/p'],
+  ['/api/v1/p', '/v1/api/p'],
+  ['/shops/1/p', '/shops/2/p'],
+  ['/shops/vino1/p', '/shops/vino2/p'],
+  ['/shops/2025-13/p', '/shops/2025-10/p'],
+  ['/shops/20-10/p', '/shops/20-11/p'],
+  ['/shops/v1-norte/p', '/shops/v1-sur/p'],
+])('what is no API version tells two places apart: %s and %s', (before, after) => {
+  const [one, other] = [addressed(before), addressed(after)]
+  expect(other.source).not.toBe(one.source)
+  expect(other.destination).not.toBe(one.destination)
+})
+
+test('after a new API version nothing is asked or made again, and an attempt in doubt keeps its key', async () => {
+  const name = 'versions'
+  const version = (path: string) => ({
+    destinations: [
+      {
+        ...shop(one, `${name}/${path}`),
+        create: {
+          url: `${one.url}/${name}/${path}/products`,
+          headers: { 'idempotency-key': '{jobKey}' },
+        },
+        retry: { attempts: 1 },
+      },
+    ],
+  })
+  await show(name, { id: 'A', v: 1 })
+  await define(name, version('v2'))
+  await post(`/sync/${name}`)
+  await flows.delivered()
+  one.answer(({ path }) => (path.includes(name) ? 503 : 200), {
+    'content-type': 'application/json',
+  })
+  await show(name, { id: 'A', v: 2 }, { id: 'B', v: 1 })
+  await post(`/sync/${name}`)
+  await flows.delivered()
+
+  await define(name, version('v3'))
+  await post(`/sync/${name}`)
+  expect(await questionOf(name)).toMatchObject({ state: 'none' })
+  await post(`/sync/${name}/B`)
+  await flows.delivered()
+  const received = one.received.filter(({ path }) => path.includes(name))
+  expect(received.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
+    `POST /${name}/v2/products`,
+    `POST /${name}/v2/products`,
+    `POST /${name}/v3/products`,
+    `PUT /${name}/v2/products/one-A`,
+  ])
+  const keys = received
+    .filter(({ body }) => (body as { id: string }).id === 'B')
+    .map(({ headers }) => headers['idempotency-key'])
+  expect(keys).toHaveLength(2)
+  expect(new Set(keys).size).toBe(1)
 })

@@ -80,7 +80,20 @@ function originOf(url: Secret): string {
 
 function addressOf(url: Secret): string {
   const parsed = URL.parse(url.reveal())
-  return parsed ? `${originOf(url)}${parsed.pathname}` : url.template
+  return parsed ? `${originOf(url)}${withoutVersions(parsed.pathname)}` : url.template
+}
+
+const version =
+  /^(?:v\d+(?:[._]\d+)*(?:(?:alpha|beta|rc)\d*)?|\d+\.\d+|20\d\d-(?:0[1-9]|1[0-2])(?:-\d\d)?)$/i
+
+/**
+ * An address with the same text in place of each API version in its path: `v3`, `v2.1`, `1.1`, `2025-10`, `2025-10-01`. A
+ * new version of an API is the same place.
+ */
+export function withoutVersions(address: string): string {
+  const [path = ''] = address.split(/[?#]/, 1)
+  const same = path.split('/').map((segment) => (version.test(segment) ? '{version}' : segment))
+  return same.join('/') + address.slice(path.length)
 }
 
 /** Host, port and name of a database, from its URL or from a connection string of SQL Server. */

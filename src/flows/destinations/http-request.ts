@@ -2,6 +2,7 @@ import { createHmac, hash } from 'node:crypto'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Secret } from '../../domain/flow-secret.ts'
 import type { RequestMethod } from '../../outbound/guarded-request.ts'
+import { withoutVersions } from '../definition/identity.ts'
 import { namesUnder } from '../mapping/delete-fields.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
@@ -92,12 +93,14 @@ export function compileRequest(
 /**
  * The idempotency key of a request (64 hex digits). It is the same for each attempt that sends the same request. It differs
  * for another method, address or body of the same change, because a receiver returns its first response for a repeated key.
+ * Another API version is the same address, so an attempt in doubt keeps its key.
  */
 export function requestKey(
   changeKey: string,
   { method, url, body }: { method: string; url: string; body?: string | undefined },
 ): string {
-  return hash('sha256', JSON.stringify([changeKey, method, url, body ?? null]), 'hex')
+  const address = withoutVersions(url)
+  return hash('sha256', JSON.stringify([changeKey, method, address, body ?? null]), 'hex')
 }
 
 type Needed = { root: 'body' | 'remembered'; name: string }
