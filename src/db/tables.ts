@@ -834,6 +834,9 @@ export type FlowStateTable = {
   /** Why the last poll left a file for a later one; null if it did not. */
   waiting_why: WhyColumn
   waiting_since: Date | null
+  /** The first name of a renamed flow, for idempotency keys; null for the present one. */
+  key_name: WithDefault<string | null>
+  is_without_definition: WithDefault<boolean>
 }
 
 type FlowItemsTable = {

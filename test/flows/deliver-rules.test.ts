@@ -181,6 +181,7 @@ function targetOf(answer: Answer, rules: Rules = {}) {
   const web = receiver(answer)
   const target: OpenDestination = {
     flow: flow.name,
+    keyName: flow.name,
     identity: 'i',
     keyFields: 2,
     definition,

@@ -35,8 +35,8 @@ afterEach(async () => {
 })
 
 /** Sends everything again by itself when its mapping changes. */
-function definition(field: string): object {
-  const file = jsonFlow('stock', target.url, {
+function definition(field: string, name = 'stock'): object {
+  const file = jsonFlow(name, target.url, {
     pollInterval: '1m',
     item: { key: 'id', onDefinitionChange: 'send' },
   }) as { destinations: object[] }
@@ -167,3 +167,29 @@ test('a stop by one process holds for every process, and is shown by each', asyn
   await two.call('POST', '/sending/start', { body: { flow: 'stock' } })
   await expect.poll(got, { timeout: 10_000 }).toBeGreaterThan(0)
 })
+
+test.each([0, 1])(
+  'a renamed flow is taken over by the leading process, whichever reads the files first: %i',
+  async (first) => {
+    const path = `${one.dir}/stock.json`
+    const source = { type: 'file', path, format: 'json', settle: '0s' }
+    const { destinations } = definition('sku') as { destinations: object[] }
+    for (const process of [one, two])
+      await process.write('stock.flow.yaml', { ...definition('sku'), source })
+    await one.call('POST', '/flows/reload')
+    await hasReadAgain(two)
+    await sync(one)
+    await one.ended()
+    const received = target.received.length
+    const renamed = { ...definition('sku', 'goods'), source, destinations }
+    for (const process of [one, two]) await process.write('stock.flow.yaml', renamed)
+    await ([one, two][first] as TestFlows).call('POST', '/flows/reload')
+    for (const process of [one, two]) {
+      const names = async () => Object.keys((await process.call('GET', '/flows/status')).json())
+      await expect.poll(names).toEqual(['goods'])
+      const synced = await process.call('POST', '/sync/goods?force=true')
+      expect(synced.json()).toEqual({ name: 'goods', changes: 0 })
+    }
+    expect(target.received).toHaveLength(received)
+  },
+)

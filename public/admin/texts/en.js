@@ -354,6 +354,7 @@ export const texts = {
   'action.item synced': 'Item synced',
   'action.alerts tested': 'Alerts tested',
   'action.retried': 'Sent again',
+  'action.renamed': 'Renamed',
   'action.reloaded': 'Files read again',
   'actor.service': 'the service',
   'health.ok': 'Healthy',

@@ -358,6 +358,7 @@ export const texts = {
   'action.item synced': 'Ítem sincronizado',
   'action.alerts tested': 'Alertas probadas',
   'action.retried': 'Vuelto a enviar',
+  'action.renamed': 'Renombrado',
   'action.reloaded': 'Archivos releídos',
   'actor.service': 'el servicio',
   'health.ok': 'Bien',

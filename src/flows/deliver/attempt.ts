@@ -48,6 +48,8 @@ export type AttemptDeps = {
 /** An open destination, with what an attempt needs of its definition. */
 export type OpenDestination = {
   flow: string
+  /** The flow's first name, which idempotency keys contain. */
+  keyName: string
   /** Identity of the destination; see definition/identity.ts. */
   identity: string
   /** Number of key fields of the items. */
@@ -242,14 +244,14 @@ function mayHaveBeenBegun(
 }
 
 export function jobOf(
-  target: Pick<OpenDestination, 'flow' | 'identity' | 'keyFields' | 'definition'>,
+  target: Pick<OpenDestination, 'flow' | 'keyName' | 'identity' | 'keyFields' | 'definition'>,
   delivery: Pick<
     DeliveryJob,
     'pk' | 'kind' | 'item' | 'body' | 'attempt' | 'remembered' | 'mayStart'
   > &
     Pick<ItemChange, 'hash' | 'change'>,
 ): DeliveryJob {
-  const { flow, identity, keyFields, definition } = target
+  const { flow, keyName, identity, keyFields, definition } = target
   const { pk, kind, item, body, attempt, remembered, mayStart, hash, change } = delivery
   const destination = definition.name
   // Field by field, because a spread copy costs more than everything else here.
@@ -268,7 +270,7 @@ export function jobOf(
       return splitKey(pk, keyFields) ?? [pk]
     },
     get jobKey() {
-      return jobKey({ flow, destination, identity, pk, change, kind, hash })
+      return jobKey({ flow: keyName, destination, identity, pk, change, kind, hash })
     },
   }
 }
@@ -369,6 +371,7 @@ export function createBatchLimits({ batches }: Pick<Destination, 'batches'>): Ba
  * JSON before hashing keeps the parts apart, so that no two deliveries share a key.
  */
 export function jobKey(delivery: {
+  /** Its first name, so that a renamed flow keeps the keys of attempts in doubt. */
   flow: string
   destination: string
   /** Identity of the destination; see definition/identity.ts. */

@@ -46,9 +46,10 @@ export type Deliveries = {
    * new definition replaces the old one. Attempts under way end first (after a minute they are abandoned and not
    * counted). When the promise resolves, nothing uses the old context. Deliveries of a removed destination wait until
    * it returns.
+   * `keyName` is the first name of a renamed flow.
    * @throws at once, without any change, if the definition cannot be opened.
    */
-  open(flow: Flow, context: Omit<DestinationContext, 'flow'>): Promise<void>
+  open(flow: Flow, context: Omit<DestinationContext, 'flow'>, keyName?: string): Promise<void>
   /** Stops deliveries of this flow, in the way `open` ends an old definition. Waiting deliveries stay. */
   close(flow: string): Promise<void>
   /** Previews for the destinations of a flow that is open in this process. */
@@ -160,12 +161,15 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     return createGate(definition, steadyTime, limiterFor(definition), isStopped)
   }
 
-  const openAll = (flow: Flow, context: Omit<DestinationContext, 'flow'>) => {
+  const openAll = (flow: Flow, context: Omit<DestinationContext, 'flow'>, keyName: string) => {
     const opened = new Map<string, DestinationWork>()
     try {
       for (const definition of flow.destinations) {
         const gate = gateFor(flow.name, definition)
-        opened.set(definition.name, openWork(workDeps, flow, definition, context, gate))
+        opened.set(
+          definition.name,
+          openWork(workDeps, flow, definition, context, { gate, keyName }),
+        )
       }
     } catch (error) {
       for (const work of opened.values()) void work.close()
@@ -180,9 +184,9 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     await work.close()
   }
 
-  const open = (flow: Flow, context: Omit<DestinationContext, 'flow'>): Promise<void> => {
+  const open: Deliveries['open'] = (flow, context, keyName = flow.name) => {
     if (stopped) throw new Error('deliveries are stopped')
-    const next = openAll(flow, context)
+    const next = openAll(flow, context, keyName)
     const before = flows.get(flow.name) ?? new Map<string, DestinationWork>()
     flows.set(flow.name, next)
     if (flow.deletes.mode === 'delete') deleting.add(flow.name)

@@ -85,7 +85,7 @@ export function openWork(
   flow: Flow,
   definition: DestinationDefinition,
   context: Omit<DestinationContext, 'flow'>,
-  gate: Gate,
+  { gate, keyName }: { gate: Gate; keyName: string },
 ): DestinationWork {
   const { database, log } = deps
   const target = { flow: flow.name, destination: definition.name }
@@ -93,6 +93,7 @@ export function openWork(
   const destination = (deps.openDestination ?? openDestination)(definition, { ...context, flow })
   const open: OpenDestination = {
     flow: flow.name,
+    keyName,
     identity,
     keyFields: flow.item.key.length,
     definition,

@@ -8,7 +8,7 @@ import { Secret } from '../../domain/flow-secret.ts'
 import { isInWindow } from '../../domain/time-window.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { Leader } from '../../jobs/leader.ts'
-import { LeaseLostError } from '../../jobs/with-lease.ts'
+import { type HeldLease, LeaseLostError, underLease, withLease } from '../../jobs/with-lease.ts'
 import type { Notifications } from '../../notifications/notifications.ts'
 import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
@@ -23,6 +23,7 @@ import {
   requireFlowState,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
+import { renameFlow } from '../../repositories/flows/renamed-flows.ts'
 import type { FlowProblemView } from '../control/control-service-types.ts'
 import { warnOfMissing, warnOfPending } from '../control/destination-reports.ts'
 import { waitingCount } from '../control/open-deliveries.ts'
@@ -51,6 +52,7 @@ import type { SourceContext } from '../sources/source-context.ts'
 import { FileNotReadyError } from '../types.ts'
 import { openFlow } from './open-flow.ts'
 import { createPollSlots, plannedAfter } from './poll-schedule.ts'
+import { findRenames, type Rename } from './renamed-flow.ts'
 
 export type EngineDeps = SwitchDeps & {
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
@@ -115,6 +117,9 @@ export type FlowEngine = {
 }
 
 const stopWithinMs = 6_000
+/** A reload waits this long for the former name; then it is tried again after the same time. */
+const takeOverWithinMs = 1_000
+const moveLeaseMs = 60_000
 /** Notifies every process on the database that one has read its files. The payload is its id. */
 const filesChannel = 'flow_files'
 
@@ -131,6 +136,8 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   const abandon = new AbortController()
   /** By flow, the end of its replaced definitions: no poll and no attempt uses them. */
   const closing = new Map<string, Promise<void>>()
+  /** Flows that wait under their former name to be taken over. */
+  let waiting = new Set<string>()
   const takeSlot = createPollSlots(availableParallelism())
   const pollDeps: FlowPollDeps = {
     database: deps.database,
@@ -236,6 +243,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       // The first definition needs no question.
       if (isNew) await updateFlowState(trx, flow.name, { destination_forms: forms })
       await adoptIdentities(trx, flow.name, identities)
+      await updateFlowState(trx, flow.name, { is_without_definition: false })
       if (isNew && flow.startPaused) {
         await pauseByService(trx, [flow.name], { at, why: { code: 'START_PAUSED' } })
       }
@@ -273,7 +281,9 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
         sleep: deps.sleep,
       })
       const { payments, grants, now, ownDatabase } = deps
-      swapped = deps.deliveries.open(loaded.flow, { agent, payments, grants, now, ownDatabase })
+      const context = { agent, payments, grants, now, ownDatabase }
+      const keyName = (await findFlowState(deps.database.db, name))?.key_name ?? name
+      swapped = deps.deliveries.open(loaded.flow, context, keyName)
     } catch (error) {
       await runtime?.source.close()
       await agent.close()
@@ -311,31 +321,122 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     closing.set(name, closed)
   }
 
+  const close = (name: string) => {
+    const running = open.get(name)
+    open.delete(name)
+    beginToClose(name, running, deps.deliveries.close(name))
+    deps.notifications.closeFlow(name)
+  }
+
+  /** The names without a definition among these. */
+  const missingOf = (
+    names: readonly string[],
+    loaded: readonly LoadedFlow[],
+    onlyOpen: boolean,
+  ): string[] => {
+    const named = new Set(loaded.map(({ flow }) => flow.name))
+    const broken = new Set(problems.map(({ file }) => file))
+    return names.filter((name) => {
+      if (named.has(name) || (onlyOpen && !open.has(name) && !waiting.has(name))) return false
+      const file = open.get(name)?.loaded.file
+      // An unreadable file may contain the flow. For a running flow its file is known; for others it may be any.
+      return file === undefined ? broken.size === 0 : !broken.has(file)
+    })
+  }
+
+  const renamesIn = async (loaded: readonly LoadedFlow[], onlyOpen: boolean) => {
+    const states = await listFlowStates(deps.database.db)
+    const known = new Set(states.map(({ flow }) => flow))
+    const added = loaded.filter(({ flow }) => !known.has(flow.name))
+    if (added.length === 0) return []
+    const missing = new Set(missingOf([...known], loaded, onlyOpen))
+    const isFirstWithout = ({ flow, is_without_definition: isMissing }: FlowStateRow) =>
+      !isMissing || open.has(flow)
+    const gone = states.filter(({ flow }) => missing.has(flow))
+    return findRenames(gone, added, isFirstWithout)
+  }
+
+  /**
+   * Moves the state of a renamed flow to its present name, in the process that leads and when nothing uses the former
+   * name any more. Returns whether it did.
+   */
+  const takeOver = async ({ from, to }: Rename, actor: string): Promise<boolean> => {
+    const term = deps.leader.current()
+    if (!term) return false
+    if (open.has(from)) close(from)
+    await Promise.race([closing.get(from), deps.sleep(takeOverWithinMs)])
+    if (closing.has(from)) return false
+    const move = (lease: HeldLease) =>
+      underLease(deps, lease, async (trx) => {
+        await renameFlow(trx, from, to)
+        const detail = `former name: ${from}`
+        await recordAction(deps, trx, {
+          at: deps.now(),
+          flow: to,
+          action: 'renamed',
+          actor,
+          detail,
+        })
+        await notify(trx, filesChannel, deps.processId)
+        if (!(await term.holds(trx))) throw new LeaseLostError()
+      })
+    // A poll by another process has the same lease. Many items take longer than a poll's renewal.
+    const moved = await withLease(deps, `flow:${from}`, move, moveLeaseMs).catch((error) => {
+      if (!(error instanceof LeaseLostError)) throw error
+    })
+    if (!moved) return false
+    deps.log.info({ flow: to, formerName: from }, 'flow renamed; its state goes with it')
+    return true
+  }
+
+  /** Returns the flows that may be opened now. */
+  const takeOverRenamed = async (
+    loaded: readonly LoadedFlow[],
+    onlyOpen: boolean,
+    actor: string,
+  ): Promise<readonly LoadedFlow[]> => {
+    const renames = await renamesIn(loaded, onlyOpen)
+    const later: Rename[] = []
+    for (const rename of renames) {
+      const isDone = await takeOver(rename, actor).catch((error: unknown) => {
+        deps.log.error({ ...rename, err: error }, 'renamed flow not taken over')
+        return false
+      })
+      if (!isDone) later.push(rename)
+    }
+    waiting = new Set(later.map(({ from }) => from))
+    if (later.length > 0) {
+      deps.log.info({ renames: later }, 'renamed flows wait until their state can be taken over')
+      if (deps.leader.current()) takeOverTimer = setTimeout(takeOverAgain, takeOverWithinMs).unref()
+    }
+    const waitsFor = new Set(later.map(({ to }) => to))
+    return loaded.filter(({ flow }) => !waitsFor.has(flow.name))
+  }
+
+  const takeOverAgain = () => {
+    inTurn(() => apply({ isTold: true })).catch((error: unknown) =>
+      deps.log.error({ err: error }, 'renamed flows not taken over'),
+    )
+  }
+
   /**
    * A flow without its file keeps its state and shows why it is paused. `onlyOpen` skips flows that were never open
    * here: another process may have their files.
    */
   const dropMissing = async (loaded: readonly LoadedFlow[], onlyOpen: boolean) => {
-    const named = new Set(loaded.map(({ flow }) => flow.name))
-    const broken = new Set(problems.map(({ file }) => file))
-    const missing = (await listFlowStates(deps.database.db))
-      .map(({ flow }) => flow)
-      .filter((name) => {
-        if (named.has(name) || (onlyOpen && !open.has(name))) return false
-        const file = open.get(name)?.loaded.file
-        // An unreadable file may contain the flow. For a running flow its file is known; for others it may be any.
-        return file === undefined ? broken.size === 0 : !broken.has(file)
-      })
-    for (const name of missing) {
-      const running = open.get(name)
-      open.delete(name)
-      beginToClose(name, running, deps.deliveries.close(name))
-      deps.notifications.closeFlow(name)
-    }
+    const states = await listFlowStates(deps.database.db)
+    // An open flow without a state was taken over by another process.
+    const names = new Set([...states.map(({ flow }) => flow), ...open.keys()])
+    const gone = missingOf([...names], loaded, onlyOpen).filter((name) => !waiting.has(name))
+    for (const name of gone) close(name)
+    const missing = states.map(({ flow }) => flow).filter((name) => gone.includes(name))
     const at = deps.now()
-    await deps.database.transaction((trx) =>
-      pauseByService(trx, missing, { at, why: { code: 'DEFINITION_MISSING' } }),
-    )
+    await deps.database.transaction(async (trx) => {
+      await pauseByService(trx, missing, { at, why: { code: 'DEFINITION_MISSING' } })
+      for (const name of missing) {
+        await updateFlowState(trx, name, { is_without_definition: true })
+      }
+    })
     if (missing.length > 0) {
       deps.log.warn({ flows: missing }, 'flows without a definition paused; their state is kept')
       await warnOfPending(deps, missing)
@@ -379,23 +480,26 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
 
   let unlisten: (() => Promise<void>) | undefined
   let deliveriesStarted = false
+  let takeOverTimer: NodeJS.Timeout | undefined
   let unfollow = () => {}
   const startDeliveries = async () => {
     if (deliveriesStarted) return
     await deps.deliveries.start()
     unfollow = deps.leader.follow(() => {
       for (const { poller } of open.values()) poller.wake()
+      if (waiting.size > 0) takeOverAgain()
     })
     await deps.leader.start()
     deliveriesStarted = true
   }
 
-  const apply = async ({ isTold = false } = {}) => {
+  const apply = async ({ isTold = false, actor = 'service' } = {}) => {
+    clearTimeout(takeOverTimer)
     const { flows, problems: found } = await loadFlows(deps.flowsDir, deps.files)
     problems = [...found]
     // A process without flows must not become the leader, because it cannot deliver those of others.
     if (flows.length > 0) await startDeliveries()
-    for (const loaded of flows) {
+    for (const loaded of await takeOverRenamed(flows, isTold, actor)) {
       const problem = await openOne(loaded, isTold)
       if (problem) problems.push(problem)
     }
@@ -452,7 +556,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     },
     reload: (actor) =>
       inTurn(async () => {
-        await apply()
+        await apply({ actor })
         await deps.database.transaction(async (trx) => {
           await recordAction(deps, trx, {
             at: deps.now(),
@@ -470,6 +574,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     },
     async stop() {
       stopped = true
+      clearTimeout(takeOverTimer)
       await unlisten?.()
       const timer = setTimeout(() => abandon.abort(), stopWithinMs)
       await reloads.idle()

@@ -47,6 +47,7 @@ export async function openDryRunDeliveries(
   const targets: ReturnType<typeof openOne>[] = []
   const openOne = (definition: Flow['destinations'][number]) => ({
     flow: flow.name,
+    keyName: flow.name,
     identity: destinationIdentity(definition),
     keyFields: flow.item.key.length,
     definition,
