@@ -241,11 +241,8 @@ export const settingsSchema = z.object({
     ),
   DATABASE_URL: address(['postgres', 'postgresql'], needsDatabase)
     .optional()
-    .describe('PostgreSQL; unset uses the embedded database in DATA_DIR'),
-  DATABASE_DIRECT_URL: address(['postgres', 'postgresql'], needsDatabase)
-    .optional()
     .describe(
-      'the same PostgreSQL without a pooler, for LISTEN when DATABASE_URL leads through a pooler in transaction mode',
+      'PostgreSQL, direct or through a pooler in session mode; unset uses the embedded database in DATA_DIR',
     ),
   MIGRATE_ANYWAY: plain(
     list.pipe(

@@ -107,7 +107,6 @@ function toConfig(given: Settings) {
     metricsToken: given.METRICS_TOKEN,
     /** undefined: the embedded database in dataDir. */
     databaseUrl: given.DATABASE_URL,
-    databaseDirectUrl: given.DATABASE_DIRECT_URL,
     migrateAnyway: Object.freeze(given.MIGRATE_ANYWAY ?? []),
     dataDir: given.DATA_DIR,
     allowEmbeddedDatabase: given.ALLOW_EMBEDDED_DATABASE,
@@ -188,9 +187,6 @@ function crossProblems(
         'is required with DATABASE_URL: id:base64 of 32 random bytes, for example k1:$(openssl rand -base64 32)',
       )
     }
-  }
-  if (config.databaseDirectUrl !== undefined && !isGiven('DATABASE_URL')) {
-    refuse('DATABASE_DIRECT_URL', 'needs DATABASE_URL')
   }
   if (isIn(resolve(config.connectionsFile), resolve(config.flowsDir))) {
     refuse('CONNECTIONS_FILE', 'must not be in FLOWS_DIR, which people may change in the browser')

@@ -60,7 +60,6 @@ async function main(): Promise<void> {
   }
   const { dataDir } = config
   const databaseUrl = config.databaseUrl && withClientSettings(config.databaseUrl, env)
-  const directUrl = config.databaseDirectUrl && withClientSettings(config.databaseDirectUrl, env)
   const log: Log = (level, fields, message) => logger[level](fields, message)
   const loading = import('./run-service.ts')
   // The embedded database opens while the modules load. A server's answer would have to wait: loading blocks the event
@@ -68,7 +67,7 @@ async function main(): Promise<void> {
   const opening =
     databaseUrl === undefined
       ? openDatabase({ dataDir, log })
-      : loading.then(() => openDatabase({ databaseUrl, ...(directUrl && { directUrl }), log }))
+      : loading.then(() => openDatabase({ databaseUrl, log }))
   const [database, { runService }] = await Promise.all([
     opening,
     loading,

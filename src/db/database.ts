@@ -80,8 +80,6 @@ export type Database = {
 type OpenOptions = {
   /** PostgreSQL; without it the embedded database. */
   databaseUrl?: string
-  /** The same database without a pooler, if `databaseUrl` is that of a pooler: for listening. */
-  directUrl?: string
   /** The embedded database in `${dataDir}/pglite`. */
   dataDir?: string
   /** The embedded database without a folder. */
@@ -119,12 +117,11 @@ export async function notify(trx: Trx, channel: string, payload: string): Promis
 }
 
 async function openEngine(options: OpenOptions, log: Log): Promise<Engine> {
-  const { databaseUrl, directUrl, maxConnections, dataDir, loadDataDir } = options
+  const { databaseUrl, maxConnections, dataDir, loadDataDir } = options
   if (databaseUrl !== undefined) {
     return await postgresEngine({
       databaseUrl,
       log,
-      ...(directUrl !== undefined && { directUrl }),
       ...(maxConnections && { maxConnections }),
     })
   }

@@ -230,7 +230,7 @@ export async function liftLimits(trx: Trx): Promise<void> {
 
 /**
  * Waits until no other process migrates, and blocks others until the transaction ends. The lock belongs to the
- * transaction, because a pooler may change the session.
+ * transaction, because a pooler passes the session to another client.
  */
 export async function lockMigrations(trx: Trx): Promise<void> {
   await sql`select pg_advisory_xact_lock(${sql.lit(BigInt(lockId))})`.execute(trx)

@@ -129,10 +129,7 @@ export class WatchedClient implements DatabaseConnection {
   async #findSession(timeoutMs: number): Promise<void> {
     const { rows } = await this.#askWithin(timeoutMs, whichSession)
     const [row] = rows as { pid: number; started: string }[]
-    // Absent from the published types.
-    const { processID } = this.#client as unknown as { processID: number }
-    // A pooler returns a number of its own, since the session behind it may differ for each transaction.
-    if (row?.pid === processID) this.#session = { pid: row.pid, startedAt: row.started }
+    if (row) this.#session = { pid: row.pid, startedAt: row.started }
   }
 
   async #askWithin(timeoutMs: number, text: string): Promise<Answer> {

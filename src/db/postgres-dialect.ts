@@ -13,8 +13,6 @@ import type { WatchedClient } from './postgres-client.ts'
 import type { ResilientPool } from './postgres-pool.ts'
 
 type DialectOptions = {
-  /** Statements sent with the beginning of each transaction, in the same message. */
-  atBegin?: string
   /** Leaves the locking of migrations to migrate.ts, which locks per transaction; Kysely's own lock is the session's. */
   withoutMigrationLock?: boolean
 }
@@ -26,7 +24,7 @@ export function postgresDialect(pool: ResilientPool, options: DialectOptions = {
       options.withoutMigrationLock ? new LocklessAdapter() : new PostgresAdapter(),
     createIntrospector: (db) => new PostgresIntrospector(db),
     createQueryCompiler: () => new PostgresQueryCompiler(),
-    createDriver: () => postgresDriver(pool, options),
+    createDriver: () => postgresDriver(pool),
   }
 }
 
@@ -41,7 +39,7 @@ const commands = {
   rollback: CompiledQuery.raw('rollback'),
 }
 
-function postgresDriver(pool: ResilientPool, { atBegin }: DialectOptions): Driver {
+function postgresDriver(pool: ResilientPool): Driver {
   // Kysely passes back the same objects that acquireConnection returned.
   const own = (connection: DatabaseConnection) => connection as WatchedClient
   const run = async (connection: DatabaseConnection, command: string) => {
@@ -52,7 +50,7 @@ function postgresDriver(pool: ResilientPool, { atBegin }: DialectOptions): Drive
     acquireConnection: () => pool.connect(),
     releaseConnection: async (connection) => own(connection).release(),
     beginTransaction: async (connection, settings) => {
-      await connection.executeQuery(beginning(settings, atBegin))
+      await connection.executeQuery(beginning(settings))
     },
     commitTransaction: async (connection) => {
       // After a failed statement the server ends a COMMIT as a ROLLBACK.
@@ -75,9 +73,8 @@ function postgresDriver(pool: ResilientPool, { atBegin }: DialectOptions): Drive
   }
 }
 
-function beginning({ isolationLevel, accessMode }: TransactionSettings, atBegin?: string) {
-  if (!isolationLevel && !accessMode && atBegin === undefined) return commands.begin
+function beginning({ isolationLevel, accessMode }: TransactionSettings) {
+  if (!isolationLevel && !accessMode) return commands.begin
   const modes = [isolationLevel && `isolation level ${isolationLevel}`, accessMode].filter(Boolean)
-  const begin = ['start transaction', ...modes].join(' ')
-  return CompiledQuery.raw(atBegin === undefined ? begin : `${begin}; ${atBegin}`)
+  return CompiledQuery.raw(['start transaction', ...modes].join(' '))
 }

@@ -1,12 +1,11 @@
-import { type ClientConfig, defaults, escapeIdentifier, type PoolConfig } from 'pg'
+import { type ClientConfig, defaults, type PoolConfig } from 'pg'
 import { checkConnectionFiles } from './connection-files.ts'
 import type { Engine, Log } from './engine.ts'
-import { PollingListener } from './polling-listener.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import { checkEncoding } from './postgres-encoding.ts'
 import { PostgresListener } from './postgres-listener.ts'
 import { resilientPool } from './postgres-pool.ts'
-import { checkRole, findPooling, type Pooling, receivesNotifications } from './postgres-pooler.ts'
+import { findPooling } from './postgres-pooler.ts'
 import { pgTypes } from './statements.ts'
 
 /** Below the 10 s that an ERP waits for an answer, with time left to answer 503. */
@@ -26,8 +25,6 @@ const MAINTENANCE_CONNECTIONS = 2
 
 type PostgresOptions = {
   databaseUrl: string
-  /** The same database without a pooler. */
-  directUrl?: string
   maxConnections?: number
   log: Log
 }
@@ -51,26 +48,25 @@ const forms = {
 }
 
 /**
- * First detects a pooler, because poolers accept no settings with a connection, and in transaction mode none for it.
+ * First detects a pooler, because poolers accept no settings with a connection.
  * @throws ConnectionFileError, DatabaseUnavailableError, UnfitDatabaseError.
  */
 export async function postgresEngine(options: PostgresOptions): Promise<Engine> {
-  const { databaseUrl, directUrl, log } = options
+  const { databaseUrl, log } = options
   // A Date for a `date` or a time without zone is read by its UTC fields, as in PGlite.
   defaults.parseInputDatesAsUTC = true
   checkConnectionFiles(databaseUrl)
-  if (directUrl !== undefined) checkConnectionFiles(directUrl)
   const connection = connectionConfig(databaseUrl)
   const pooling = await findPooling(connection)
   await checkEncoding(connection)
-  const listener = await createListener(pooling, connection, directUrl, log)
-  if (pooling === 'transaction') await warnOfNoLimit(connection, log)
+  const listener = new PostgresListener(connection, log)
+  if (pooling === 'session') log('info', {}, 'PostgreSQL is behind a pooler in session mode')
   const connect = (config: PoolConfig, session: object, queryTimeoutMs: number) =>
     resilientPool(
       { ...connection, ...config, ...(pooling === 'none' && atConnect(session)) },
       {
         queryTimeoutMs,
-        ...(pooling === 'session' && { setUp: setAll('set', { ...forms, ...session }) }),
+        ...(pooling === 'session' && { setUp: setAll({ ...forms, ...session }) }),
         ...(pooling === 'none' && queryTimeoutMs > 0 && { suspectAfterMs: SUSPECT_AFTER_MS }),
         // A pooler may pass the session to another connection, with its prepared statements.
         prepares: pooling === 'none',
@@ -84,11 +80,7 @@ export async function postgresEngine(options: PostgresOptions): Promise<Engine> 
   )
   return {
     name: 'postgres',
-    // A session of a pooler is ours for one transaction: its limits are set at its beginning.
-    dialect: postgresDialect(
-      pool,
-      pooling === 'transaction' ? { atBegin: setAll('set local', limits) } : {},
-    ),
+    dialect: postgresDialect(pool),
     maintenanceDialect: () =>
       postgresDialect(connect({ max: MAINTENANCE_CONNECTIONS }, {}, 0), {
         withoutMigrationLock: true,
@@ -107,43 +99,10 @@ function atConnect(session: object): PoolConfig {
   return { ...session, options: options.join(' ') }
 }
 
-function setAll(how: 'set' | 'set local', values: object): string {
+function setAll(values: object): string {
   return Object.entries(values)
-    .map(([name, value]) => `${how} ${name} = '${value}'`)
+    .map(([name, value]) => `set ${name} = '${value}'`)
     .join('; ')
-}
-
-async function createListener(
-  pooling: Pooling,
-  connection: ClientConfig,
-  directUrl: string | undefined,
-  log: Log,
-): Promise<Pick<PostgresListener, 'listen' | 'stop'>> {
-  if (pooling === 'none') return new PostgresListener(connection, log)
-  const say = (message: string) =>
-    log('info', { pooling }, `PostgreSQL is behind a pooler in ${pooling} mode: ${message}`)
-  if (pooling === 'session') {
-    say('all functions work')
-    return new PostgresListener(connection, log)
-  }
-  const direct = directUrl === undefined ? undefined : connectionConfig(directUrl)
-  if (direct && (await receivesNotifications(direct, connection))) {
-    say('LISTEN uses DATABASE_DIRECT_URL')
-    return new PostgresListener(direct, log)
-  }
-  say(
-    direct
-      ? 'waiting requests check for changes every second: DATABASE_DIRECT_URL receives no notifications (another database, another pooler, or no answer)'
-      : 'waiting requests check for changes every second; set DATABASE_DIRECT_URL to notify them at once',
-  )
-  return new PollingListener()
-}
-
-async function warnOfNoLimit(connection: ClientConfig, log: Log): Promise<void> {
-  const { role, isLimited } = await checkRole(connection)
-  if (isLimited) return
-  const cure = `alter role ${escapeIdentifier(role)} set statement_timeout = '${STATEMENT_TIMEOUT_MS}ms'`
-  log('warn', { cure }, 'outside of transactions the server limits no statement of this role')
 }
 
 function connectionConfig(databaseUrl: string): ClientConfig {

@@ -210,7 +210,7 @@ test('T1: every bad variable is named at once, single values and combinations to
     'PORT',
     'SYNC_TOKEN',
   ])
-  const needed = problems({ DATABASE_URL: 'postgres://db', DATABASE_DIRECT_URL: 'postgres://db/x' })
+  const needed = problems({ DATABASE_URL: 'postgres://db' })
   expect(Object.keys(needed).sort()).toEqual(['ADMIN_TOKEN', 'DATABASE_URL', 'ENCRYPTION_KEYS'])
   const mail = problems({ ALERT_MAIL_TO: 'a@shop.example', SMTP_URL: 'smtp://', MAIL_FROM: '@' })
   expect(Object.keys(mail).sort()).toEqual(['MAIL_FROM', 'SMTP_URL'])

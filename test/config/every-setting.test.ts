@@ -31,7 +31,6 @@ const samples: Record<Name, readonly [good: string, bad: string]> = {
   SYNC_AUTH: ['none', 'yes'],
   METRICS_TOKEN: [token, 'short'],
   DATABASE_URL: ['postgres://till:a/b#c@db/till', 'postgres://db'],
-  DATABASE_DIRECT_URL: ['postgres://db:5433/till', 'mysql://db/till'],
   DATA_DIR: [folder, '/proc/nowhere'],
   ALLOW_EMBEDDED_DATABASE: ['true', '1'],
   MIGRATE_ANYWAY: ['0110_old_orders.sql', '0110'],
@@ -135,8 +134,7 @@ describe.each(names)('%s', (name) => {
 
   test('stops the start when its value is bad, and the message names it', () => {
     // With PostgreSQL the service writes nothing there.
-    const embedded = { DATABASE_URL: '', DATABASE_DIRECT_URL: '' }
-    const beside = name === 'DATA_DIR' ? { ...good, ...embedded } : good
+    const beside = name === 'DATA_DIR' ? { ...good, DATABASE_URL: '' } : good
     let named: string[] = []
     try {
       loadConfig({ ...beside, [name]: samples[name][1] }, folderProblems)

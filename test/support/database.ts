@@ -38,19 +38,14 @@ export function nameInRun(what: string): string {
 export type PostgresClone = { database: Database; url: string }
 
 /**
- * As openTestDatabase on the given server, with the address, for tests that want a second connection. With TEST_POOLER the
- * database is reached through a pgbouncer: `session`, `transaction`, or `polling` (the same with no other address to hear by).
+ * As openTestDatabase on the given server, with the address, for tests that want a second connection.
  */
 export async function openPostgresClone(serverUrl: string): Promise<PostgresClone> {
   const template = inject('postgresTemplate')
   if (!template) throw new Error('Run vitest with --config test/vitest.config.ts')
   const name = await cloneTemplate(serverUrl, template)
   const url = urlOf(serverUrl, name)
-  const pooler = inject('pooler')
-  const database = await openDatabase({
-    databaseUrl: pooler ? urlOf(pooler.url, name) : url,
-    ...(pooler?.isHeardDirectly && { directUrl: url }),
-  })
+  const database = await openDatabase({ databaseUrl: url })
   const close = async () => {
     await database.close()
     await dropDatabase(serverUrl, name)
