@@ -65,7 +65,7 @@ export async function playFlows(
   await steps.step('Poll the ERP files and deliver what is new', async () => {
     let changes = 0
     for (const name of names) {
-      const answer = await request('POST', `${syncUrl}/sync/${name}?force=true`)
+      const answer = await whenSettled(() => request('POST', `${syncUrl}/sync/${name}?force=true`))
       changes += Number(expectStatus(answer).changes)
     }
     const stats = await settled(syncUrl)
@@ -113,11 +113,23 @@ async function settled(syncUrl: string): Promise<Stats> {
 }
 
 /** The flows are loaded after the listener opens; until then it answers 503 with Retry-After. */
-async function whenLoaded(ask: () => Promise<Answer>): Promise<Answer> {
+function whenLoaded(ask: () => Promise<Answer>): Promise<Answer> {
+  return askUntil(ask, ({ status }) => status !== 503)
+}
+
+/** The demo has just written the ERP's files, and a flow leaves a file alone for 5 s after a change. */
+function whenSettled(ask: () => Promise<Answer>): Promise<Answer> {
+  return askUntil(ask, ({ body }) => (body.why as { code?: string })?.code !== 'FILE_SETTLING')
+}
+
+async function askUntil(
+  ask: () => Promise<Answer>,
+  isAnswered: (answer: Answer) => boolean,
+): Promise<Answer> {
   const until = performance.now() + withinMs
   for (;;) {
     const answer = await ask()
-    if (answer.status !== 503 || performance.now() > until) return answer
+    if (isAnswered(answer) || performance.now() > until) return answer
     await wait(200)
   }
 }
