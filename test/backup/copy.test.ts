@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database, Db, Trx } from '../../src/db/database.ts'
 import type { ClosingRow } from '../../src/repositories/closings/closing-queries.ts'

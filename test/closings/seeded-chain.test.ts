@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { daysOf, chain as plan, problemBoxes } from '../../demo/chain/chain-plan.ts'
 import { type SeededChain, startSeededChain } from '../support/seeded-chain.ts'

@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, rm, stat } from 'node:fs/promises'

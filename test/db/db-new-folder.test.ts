@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'

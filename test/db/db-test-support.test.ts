@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { PGlite } from '@electric-sql/pglite'
 import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'

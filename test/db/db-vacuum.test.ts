@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { PGlite } from '@electric-sql/pglite'
 import { expect, test } from 'vitest'
 import { vacuumOnce } from '../../src/db/vacuum.ts'

@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type BusyShop, openBusyShop, refuseThreeBoxes } from '../support/busy-shop.ts'
 import { clearFaults, setFaults } from '../support/money.ts'

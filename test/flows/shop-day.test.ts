@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'

@@ -1,4 +1,3 @@
-/** @module-tag long */
 import { once } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

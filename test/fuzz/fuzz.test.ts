@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTestDatabase } from '../support/database.ts'
 import { adminToken } from '../support/service.ts'

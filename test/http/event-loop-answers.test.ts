@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { jsonFlow, startTestFlows, type TestFlows } from '../support/flows.ts'

@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestFlows, type TestFlows } from '../support/flows.ts'
 import { longestTurn, promisedMs } from '../support/longest-turn.ts'

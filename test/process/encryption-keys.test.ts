@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { randomBytes } from 'node:crypto'
 import { access, cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

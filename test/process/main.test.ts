@@ -1,3 +1,5 @@
+/** @module-tag long */
+
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
