@@ -104,7 +104,7 @@ test('a flow whose file is removed during its poll is paused at once, and goes o
   await asked(1)
   await flows.remove('slow.flow.yaml')
   await within(2_000, reload())
-  expect((await running).statusCode).toBe(503)
+  expect((await running).statusCode).toBe(404)
   expect((await sync()).statusCode).toBe(404)
   await flows.write('slow.flow.yaml', slow())
   await within(2_000, reload())

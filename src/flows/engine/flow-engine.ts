@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { isDeepStrictEqual } from 'node:util'
 import type { Agent } from 'undici'
-import { notify } from '../../db/database.ts'
+import { notify, type Trx } from '../../db/database.ts'
 import { createCachedCount } from '../../domain/cached-count.ts'
 import { Secret } from '../../domain/flow-secret.ts'
 import { isInWindow } from '../../domain/time-window.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
 import type { Leader } from '../../jobs/leader.ts'
-import { type HeldLease, LeaseLostError, underLease, withLease } from '../../jobs/with-lease.ts'
+import { LeaseLostError } from '../../jobs/with-lease.ts'
 import type { Notifications } from '../../notifications/notifications.ts'
 import { addressPolicyOf } from '../../outbound/address-class.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
@@ -23,7 +23,6 @@ import {
   requireFlowState,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
-import { renameFlow } from '../../repositories/flows/renamed-flows.ts'
 import type { FlowProblemView } from '../control/control-service-types.ts'
 import { warnOfMissing, warnOfPending } from '../control/destination-reports.ts'
 import { waitingCount } from '../control/open-deliveries.ts'
@@ -52,7 +51,7 @@ import type { SourceContext } from '../sources/source-context.ts'
 import { FileNotReadyError } from '../types.ts'
 import { openFlow } from './open-flow.ts'
 import { createPollSlots, plannedAfter } from './poll-schedule.ts'
-import { findRenames, type Rename } from './renamed-flow.ts'
+import { findRenames, moveFlow, type Rename } from './renamed-flow.ts'
 
 export type EngineDeps = SwitchDeps & {
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
@@ -119,7 +118,6 @@ export type FlowEngine = {
 const stopWithinMs = 6_000
 /** A reload waits this long for the former name; then it is tried again after the same time. */
 const takeOverWithinMs = 1_000
-const moveLeaseMs = 60_000
 /** Notifies every process on the database that one has read its files. The payload is its id. */
 const filesChannel = 'flow_files'
 
@@ -225,8 +223,9 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     /** Who requested a poll that was broken off gets the one of the next definition. */
     const request: Poller['request'] = (options) =>
       poller.request(options).catch((error: unknown) => {
+        if (!replaced.aborted) throw error
         const next = open.get(name)
-        if (!replaced.aborted || !next) throw error
+        if (!next) throw controlError('NOT_FOUND', { code: 'FLOW_UNKNOWN' })
         return next.poller.request(options)
       })
     // A copy would lose the getters.
@@ -356,37 +355,15 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     return findRenames(gone, added, isFirstWithout)
   }
 
-  /**
-   * Moves the state of a renamed flow to its present name, in the process that leads and when nothing uses the former
-   * name any more. Returns whether it did.
-   */
+  /** In the process that leads, and when nothing uses the former name any more. Returns whether it did. */
   const takeOver = async ({ from, to }: Rename, actor: string): Promise<boolean> => {
     const term = deps.leader.current()
     if (!term) return false
     if (open.has(from)) close(from)
     await Promise.race([closing.get(from), deps.sleep(takeOverWithinMs)])
     if (closing.has(from)) return false
-    const move = (lease: HeldLease) =>
-      underLease(deps, lease, async (trx) => {
-        await renameFlow(trx, from, to)
-        const detail = `former name: ${from}`
-        await recordAction(deps, trx, {
-          at: deps.now(),
-          flow: to,
-          action: 'renamed',
-          actor,
-          detail,
-        })
-        await notify(trx, filesChannel, deps.processId)
-        if (!(await term.holds(trx))) throw new LeaseLostError()
-      })
-    // A poll by another process has the same lease. Many items take longer than a poll's renewal.
-    const moved = await withLease(deps, `flow:${from}`, move, moveLeaseMs).catch((error) => {
-      if (!(error instanceof LeaseLostError)) throw error
-    })
-    if (!moved) return false
-    deps.log.info({ flow: to, formerName: from }, 'flow renamed; its state goes with it')
-    return true
+    const inSameTransaction = (trx: Trx) => notify(trx, filesChannel, deps.processId)
+    return await moveFlow(deps, { from, to }, { actor, term, inSameTransaction })
   }
 
   /** Returns the flows that may be opened now. */

@@ -1,5 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Trx } from '../../db/database.ts'
+import type { Term } from '../../jobs/leader.ts'
+import { type LeaseDeps, LeaseLostError, underLease, withLease } from '../../jobs/with-lease.ts'
 import type { FlowStateRow } from '../../repositories/flows/flow-state.ts'
+import { renameFlow } from '../../repositories/flows/renamed-flows.ts'
+import { recordAction, type SwitchDeps } from '../control/pauses-and-limits.ts'
 import { keyFormHash } from '../definition/definition-hash.ts'
 import { identitiesOf } from '../definition/identity.ts'
 import type { LoadedFlow } from '../definition/load-flow-files.ts'
@@ -23,6 +28,41 @@ export function findRenames(
     const isOnly = added.every((one) => one === loaded || !isSame(state, one))
     return isOnly ? [{ from: state.flow, to: loaded.flow.name }] : []
   })
+}
+
+/** 1,000,000 items take longer than a lease usually lasts. */
+const moveLeaseMs = 60_000
+
+/**
+ * Moves the state of a flow to its present name, under the lease of its polls. Returns false if another process polls it
+ * or leads.
+ */
+export async function moveFlow(
+  deps: LeaseDeps & SwitchDeps & { log: { info(fields: object, message: string): void } },
+  { from, to }: Rename,
+  {
+    actor,
+    term,
+    inSameTransaction,
+  }: { actor: string; term: Pick<Term, 'holds'>; inSameTransaction: (trx: Trx) => Promise<void> },
+): Promise<boolean> {
+  const moved = await withLease(
+    deps,
+    `flow:${from}`,
+    (lease) =>
+      underLease(deps, lease, async (trx) => {
+        await renameFlow(trx, from, to)
+        const action = { flow: to, action: 'renamed', actor, detail: `former name: ${from}` }
+        await recordAction(deps, trx, { at: deps.now(), ...action })
+        await inSameTransaction(trx)
+        if (!(await term.holds(trx))) throw new LeaseLostError()
+      }),
+    moveLeaseMs,
+  ).catch((error: unknown) => {
+    if (!(error instanceof LeaseLostError)) throw error
+  })
+  if (moved) deps.log.info({ flow: to, formerName: from }, 'flow renamed; its state goes with it')
+  return moved !== undefined
 }
 
 function isSame(state: FlowStateRow, { flow }: LoadedFlow): boolean {
