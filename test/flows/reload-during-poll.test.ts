@@ -1,6 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import {
   connectedFlow,
@@ -12,20 +13,28 @@ import {
 } from '../support/flows.ts'
 
 /** A source, and a destination, that answers when the test says so. */
-let source: { url: string; asked: ServerResponse[]; bodies: string[]; server: Server }
+let source: {
+  url: string
+  asked: ServerResponse[]
+  bodies: string[]
+  places: unknown[]
+  server: Server
+}
 let target: TestTarget
 let flows: TestFlows
 
 beforeEach(async () => {
   const asked: ServerResponse[] = []
   const bodies: string[] = []
+  const places: unknown[] = []
   const server = createServer(async (request, response) => {
     bodies.push(await text(request))
+    places.push(request.headers['x-place'])
     asked.push(response)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  source = { url: `http://127.0.0.1:${port}`, asked, bodies, server }
+  source = { url: `http://127.0.0.1:${port}`, asked, bodies, places, server }
   target = await startTarget()
   flows = await startTestFlows({
     env: { FLOWS_WORKBENCH: 'true' },
@@ -114,25 +123,51 @@ test('a flow whose file is removed during its poll is paused at once, and goes o
   expect((await again).json()).toEqual({ name: 'slow', changes: 1 })
 })
 
-test('a save and a reload wait for no attempt; the next definition sends after it', async () => {
-  const to = (map: string) =>
-    jsonFlow('other', source.url, {
-      startPaused: false,
-      item: { key: 'id', onDefinitionChange: 'send' },
-      destinations: [
-        { name: 'web', type: 'http', map, request: { method: 'PUT', url: `${source.url}/{pk}` } },
-      ],
-    })
-  await flows.write('other.flow.yaml', to('{ "former": id }'))
-  await reload()
+const sending = (extra: object) =>
+  jsonFlow('other', source.url, {
+    startPaused: false,
+    item: { key: 'id', onDefinitionChange: 'send' },
+    destinations: [
+      {
+        name: 'web',
+        type: 'http',
+        concurrency: 1,
+        request: { method: 'PUT', url: `${source.url}/{pk}` },
+        ...extra,
+      },
+    ],
+  })
+const define = async (extra: object) => {
+  await flows.write('other.flow.yaml', sending(extra))
+  await within(2_000, reload())
+}
+
+test('a reload waits for no attempt; the newest definition sends after it', async () => {
+  await flows.write('other.json', [{ id: '1' }, { id: '2' }])
+  const to = (place: string) => ({
+    request: { method: 'PUT', url: `${source.url}/{pk}`, headers: { 'x-place': place } },
+  })
+  await define(to('former'))
   await asked(1)
-  for (const map of ['{ "skipped": id }', '{ "next": id }']) {
-    await flows.write('other.flow.yaml', to(map))
-    await within(2_000, reload())
-  }
-  // A poll by the new definition compares with what was delivered, so it waits for the attempt.
-  const next = sync('other')
+  for (const place of ['skipped', 'next']) await define(to(place))
   expect(source.asked).toHaveLength(1)
+  source.asked[0]?.end()
+  await asked(2)
+  source.asked[1]?.end()
+  await flows.ended()
+  expect(source.places).toEqual(['former', 'next'])
+})
+
+test('the next poll waits for an attempt by the former definition, because it compares with what was delivered', async () => {
+  await define({ map: '{ "former": id }' })
+  await asked(1)
+  await define({ map: '{ "next": id }' })
+  let isPolled = false
+  const next = sync('other').then(() => {
+    isPolled = true
+  })
+  await wait(500)
+  expect(isPolled).toBe(false)
   source.asked[0]?.end()
   await next
   await asked(2)
