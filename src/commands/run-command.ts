@@ -80,6 +80,37 @@ export function readWholeNumber(option: string, text: string, least = 0): number
   process.exit(2)
 }
 
+/** The option's value if it is one of `names`; ends the process with exit code 2 and the list of names if it is none. */
+export function readName<const Name extends string>(
+  option: string,
+  text: string | undefined,
+  names: readonly Name[],
+): Name | undefined {
+  const found = names.find((name) => name === text)
+  if (found !== undefined || text === undefined) return found
+  return refuseName(option, text, names)
+}
+
+/** The entries whose name `isChosen` takes; ends the process with exit code 2 and the list of names if there is none. */
+export function readNamed<Entry extends { name: string }>(
+  option: string,
+  text: string | undefined,
+  entries: readonly Entry[],
+  isChosen: (name: string, text: string) => boolean,
+): readonly Entry[] {
+  if (text === undefined) return entries
+  const chosen = entries.filter(({ name }) => isChosen(name, text))
+  if (chosen.length > 0) return chosen
+  const names = entries.map(({ name }) => name)
+  return refuseName(option, text, names)
+}
+
+function refuseName(option: string, text: string, names: readonly string[]): never {
+  const list = names.map((name) => `  ${name}\n`).join('')
+  process.stderr.write(`--${option} has no ${JSON.stringify(text)}; it has:\n${list}see --help\n`)
+  process.exit(2)
+}
+
 /** The argument of a command that takes one. */
 export function readArgument(): string | undefined {
   const [given, ...more] = parseArgs({ allowPositionals: true, options: {} }).positionals

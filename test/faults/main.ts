@@ -1,16 +1,22 @@
 import { performance } from 'node:perf_hooks'
-import { type CommandHelp, readOptions, readWholeNumber } from '../../src/commands/run-command.ts'
+import {
+  type CommandHelp,
+  readName,
+  readNamed,
+  readOptions,
+  readWholeNumber,
+} from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { openEmbedded } from '../support/database.ts'
 import { cloneTemplate, createPostgresTemplate, urlOf } from '../support/postgres-template.ts'
 import { closeKeptDatabases } from '../support/worker-database.ts'
 import { noKills, runKills } from './kill-run.ts'
 import { runWithoutWebhooks } from './no-webhooks-run.ts'
-import { runPlanted } from './planted.ts'
+import { plantedBugs, runPlanted } from './planted.ts'
 import { openCluster } from './postgres-cluster.ts'
 import { runRestarts } from './restart-run.ts'
 import { runNamed } from './run.ts'
-import type { ScenarioName } from './scenarios.ts'
+import { scenarioNames } from './scenarios.ts'
 import { openTestbed, shopsAtOnce } from './testbed.ts'
 
 /** Provider and database are made anew after this many seeds, so that a long run does not grow without limit. */
@@ -27,7 +33,7 @@ const help: CommandHelp = {
     ['--seed N', 'the seed of the first one'],
     ['--scenarios N', 'plays this many schedules of the scenarios'],
     ['--only NAME', 'only this scenario; with --planted: bugs whose name begins so'],
-    ['--kind NAME', 'schedules of this kind'],
+    ['--kind random|backup', 'schedules of this kind'],
     ['--until-failed', 'ends at the first schedule that fails'],
     ['--planted', 'plants known bugs in a copy of the source, and prints which are detected'],
     ['--kills N', 'kills real processes this many times'],
@@ -60,6 +66,11 @@ const values = readOptions(help, {
   latency: { type: 'string' },
   neighbour: { type: 'boolean' },
 })
+
+const kind = readName('kind', values.kind, ['random', 'backup'])
+const scenario = values.planted ? undefined : readName('only', values.only, scenarioNames)
+if (values.planted)
+  readNamed('only', values.only, plantedBugs, (name, text) => name.startsWith(text))
 
 const numberOf = (
   name: 'schedules' | 'scenarios' | 'seed' | 'kills' | 'restarts' | 'tills' | 'latency',
@@ -169,14 +180,14 @@ const summaryOf = (problems: readonly string[]) =>
 
 /** Names of the seeds to run (runNamed). */
 function chosenSeeds(): string[] {
-  const { seed, scenarios, kind, only } = values
+  const { seed, scenarios } = values
   if (seed !== undefined) return seed.split(',')
   const first = (count: number, name: (at: number) => string) =>
     Array.from({ length: Math.ceil(count / shopsAtOnce) }, (_, at) => name(at + 1))
   // Every eighth of the scenarios restores a backup.
   const scenarioSeed = (at: number) => (at % 8 === 0 ? `b${at / 8}` : `a${at - Math.floor(at / 8)}`)
   if (scenarios !== undefined) {
-    return first(numberOf('scenarios', 0), only === undefined ? scenarioSeed : (at) => `a${at}`)
+    return first(numberOf('scenarios', 0), scenario === undefined ? scenarioSeed : (at) => `a${at}`)
   }
   const count = numberOf('schedules', 1_000)
   if (kind === 'random') return first(count, String)
@@ -214,7 +225,7 @@ async function runSchedules(): Promise<number> {
     const testbed = await openTestbed(database, shopsAtOnce)
     try {
       for (const seed of seeds.slice(at, at + seedsPerTestbed)) {
-        const result = await runNamed(testbed, seed, values.only as ScenarioName | undefined)
+        const result = await runNamed(testbed, seed, scenario)
         for (const name of Object.keys(totals) as (keyof typeof totals)[]) {
           totals[name] += result[name]
         }

@@ -1,7 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type CommandHelp, readOptions, readWholeNumber } from '../../src/commands/run-command.ts'
+import {
+  type CommandHelp,
+  readNamed,
+  readOptions,
+  readWholeNumber,
+} from '../../src/commands/run-command.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { prepareData } from '../support/pglite-template.ts'
 import {
@@ -11,6 +16,7 @@ import {
   urlOf,
 } from '../support/postgres-template.ts'
 import { runPlanted } from './planted.ts'
+import { plantedBugs } from './planted-bugs.ts'
 import { type RoundOptions, type RoundResult, runRound } from './round.ts'
 import { ofSeveralProcesses, runEvents } from './scenario.ts'
 import { killPointsOf, nameOf, stepsOf } from './steps.ts'
@@ -27,7 +33,7 @@ const help: CommandHelp = {
     ['--embedded', 'on embedded databases instead of the PostgreSQL of TEST_DATABASE_URL'],
     ['--until-failed', 'ends at the first round that fails'],
     ['--planted', 'puts mistakes back, one after the other, and lists which are noticed'],
-    ['--only NAME', 'with --planted: those whose name has this in it'],
+    ['--only NAME', 'with --planted: those whose name begins so'],
   ],
   exitCodes: [
     [0, 'source and target agree'],
@@ -57,6 +63,7 @@ const runs = readWholeNumber('runs', values.runs, 1)
 const firstSeed = readWholeNumber('seed', values.seed)
 const kills = readWholeNumber('kills', values.kills)
 const restWithinMs = readWholeNumber('rest', values.rest, 1) * 1_000
+readNamed('only', values.only, plantedBugs, (name, text) => name.startsWith(text))
 const server = process.env.TEST_DATABASE_URL || process.env.DATABASE_URL
 
 if (![runs, firstSeed, kills, restWithinMs].every(Number.isInteger) || runs < 1) {

@@ -1,4 +1,9 @@
-import { type CommandHelp, readOptions, readWholeNumber } from '../../src/commands/run-command.ts'
+import {
+  type CommandHelp,
+  readName,
+  readOptions,
+  readWholeNumber,
+} from '../../src/commands/run-command.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { ListenerName } from './fuzz-testbed.ts'
 
@@ -29,16 +34,12 @@ const values = readOptions(help, {
 })
 const requests = readWholeNumber('requests', values.requests, 1)
 const seed = readWholeNumber('seed', values.seed)
-const chosen = listeners.filter((name) => values.listener === undefined || name === values.listener)
-if (chosen.length === 0) {
-  say('usage: npm run fuzz -- [--requests 20000] [--seed 1] [--listener payment|control]')
-  process.exitCode = 2
-} else {
-  // The service is loaded once the options are known to be right.
-  const { closeKeptDatabases } = await import('../support/worker-database.ts')
-  process.exitCode = await run()
-  await closeKeptDatabases()
-}
+const listener = readName('listener', values.listener, listeners)
+const chosen = listener === undefined ? listeners : [listener]
+// The service is loaded once the options are known to be right.
+const { closeKeptDatabases } = await import('../support/worker-database.ts')
+process.exitCode = await run()
+await closeKeptDatabases()
 
 async function run(): Promise<number> {
   const serverUrl = process.env.TEST_DATABASE_URL

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { type CommandHelp, readOptions } from '../../src/commands/run-command.ts'
+import { type CommandHelp, readNamed, readOptions } from '../../src/commands/run-command.ts'
 import { copySource, type SourceCopy } from '../support/source-copy.ts'
 import { type Mistake, mistakes } from './all.ts'
 
@@ -79,7 +79,7 @@ async function judge(copy: SourceCopy, mistake: Mistake): Promise<string> {
   return `${noticed.file}: ${noticed.fullName}`
 }
 
-const chosen = mistakes.filter(({ name }) => name.includes(values.only ?? ''))
+const chosen = readNamed('only', values.only, mistakes, (name, text) => name.includes(text))
 const copy = await copySource()
 let missed = 0
 try {
@@ -97,4 +97,4 @@ try {
   await copy.remove()
 }
 print(`${chosen.length - missed} of ${chosen.length} mistakes were noticed`)
-process.exitCode = missed > 0 || chosen.length === 0 ? 1 : 0
+process.exitCode = missed > 0 ? 1 : 0

@@ -98,6 +98,22 @@ test.each([
 })
 
 test.each([
+  ['faults', ['--kind', 'bogus'], ['random', 'backup']],
+  ['faults', ['--scenarios', '1', '--only', 'bogus'], ['keyed refunds of one amount']],
+  ['faults', ['--planted', '--only', 'bogus'], ['a new key for every call of a charge']],
+  ['flow-faults', ['--planted', '--only', 'bogus'], []],
+  ['mutations', ['--only', 'bogus'], []],
+  ['fuzz', ['--listener', 'bogus'], ['payment', 'control']],
+])('%s %s refuses an unknown name, with the list of names', async (name, args, names) => {
+  const { code, stdout, stderr } = await run(`test/${name}/main.ts`, args)
+  expect([code, stdout]).toEqual([2, ''])
+  expect(stderr).toContain(`has no "bogus"`)
+  const list = stderr.split('\n').filter((line) => line.startsWith('  '))
+  expect(list.length).toBeGreaterThan(1)
+  for (const known of names) expect(list).toContain(`  ${known}`)
+})
+
+test.each([
   ['restore', ['/tmp'], {}, '/tmp is a folder'],
   ['restore', ['/nowhere', '--into', '/proc/nowhere'], {}, '/proc/nowhere'],
   ['backup', ['/nowhere/file'], {}, 'DATA_DIR'],
