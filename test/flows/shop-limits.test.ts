@@ -202,6 +202,52 @@ test('shopify: a price that the shop refuses does not hold back the stock, of it
   expect((await failures()).reduce((sum, { items }) => sum + items, 0)).toBe(2)
 })
 
+test.each([
+  ['without locations', []],
+  ['with locations', ['main', 'other']],
+])(
+  'tiendanube %s: a price that the shop refuses does not hold back the stock, nor the reverse',
+  async (_, locations) => {
+    const { shop, variant, stock, bring, failures } = await tiendanube(locations)
+    await bring(article('A', '10,00', '5'), article('B', '10,00', '5'))
+    await bring(article('A', '-1,00', '3'), article('B', '11,00', '4'))
+    expect([variant('A')?.price, stock('A')]).toEqual(['10.00', 3])
+    expect([variant('B')?.price, stock('B')]).toEqual(['11.00', 4])
+    expect(await failures()).toMatchObject([{ items: 1, error: expect.stringMatching(/price/) }])
+    if (locations.length === 0) return
+    shop.closeLocation('main')
+    await bring(article('A', '20,00', '7'), article('B', '20,00', '7'))
+    expect([variant('A')?.price, variant('B')?.price]).toEqual(['20.00', '20.00'])
+    expect(await failures()).toMatchObject([{ items: 2, error: expect.stringMatching(/location/) }])
+  },
+)
+
+test('woocommerce: a price that the shop refuses does not hold back the stock, nor the reverse', async () => {
+  const { shop, bring, failures } = await woocommerce()
+  const known = (sku: string) => [...shop.products.values()].find((one) => one.sku === sku)
+  const parent = shop.put({ type: 'variable' })
+  shop.put({ sku: 'V', type: 'variation', parent_id: parent.id, regular_price: '10.00' })
+  const skus = ['A', 'B', 'C', 'V']
+  await bring(...skus.map((sku) => article(sku, '10,00', '5')))
+  for (const sku of ['A', 'V']) Object.assign(known(sku) ?? {}, { refused: 'regular_price' })
+  Object.assign(known('B') ?? {}, { refused: 'stock_quantity' })
+  await bring(...skus.map((sku) => article(sku, '20,00', '3')))
+  const held = skus.map((sku) => [known(sku)?.regular_price, known(sku)?.stock_quantity])
+  expect(held).toEqual([
+    ['10.00', 3],
+    ['20.00', 5],
+    ['20.00', 3],
+    ['10.00', 3],
+  ])
+  expect(await errors(failures)).toMatch(/regular_price/)
+  expect(await errors(failures)).toMatch(/stock_quantity/)
+  expect((await failures()).reduce((sum, { items }) => sum + items, 0)).toBe(3)
+  // The shop takes it again, and nothing is left over.
+  for (const sku of skus) delete known(sku)?.refused
+  await bring(...skus.map((sku) => article(sku, '21,00', '2')))
+  expect(await failures()).toEqual([])
+})
+
 test('shopify: a variant that is not stocked at the location is activated there', async () => {
   const { shop, stock, variant, bring, failures } = await shopify()
   shop.put('a-mano', 'HAND')

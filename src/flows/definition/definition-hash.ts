@@ -133,6 +133,7 @@ function requestsOf(destination: Destination): object {
   const { request, create, batch, remember } = destination
   const bodies = {
     request: request.body?.trim(),
+    parts: request.parts?.map((part) => part.trim()),
     create: create?.body?.trim(),
     batch: batch?.body?.trim(),
   }

@@ -216,6 +216,14 @@ function http(context: FlowContext) {
         headers: headerValues(),
         okStatus: okStatus().optional().describe('statuses of success; without it all of 2xx'),
         body: ownBody(),
+        parts: z
+          .array(jsonata())
+          .min(2)
+          .max(8)
+          .optional()
+          .describe(
+            'bodies that are sent one by one when the receiver refuses the whole with 400 or 422, so that it takes the others; over the same values as body, and one that gives nothing is left out',
+          ),
       }),
       create: z
         .strictObject({

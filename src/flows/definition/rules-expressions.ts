@@ -48,7 +48,7 @@ function expressionsOf(destination: Flow['destinations'][number], under: Path): 
     { path: [...under, 'filter'], text: destination.filter },
   ]
   if (destination.type !== 'http') return own
-  const { batch, remember, find = [], answers = [] } = destination
+  const { request, batch, remember, find = [], answers = [] } = destination
   const memory = (path: Path, rules: Readonly<Record<string, string>> | undefined) =>
     Object.entries(rules ?? {}).map(([name, text]) => {
       return { path: [...under, ...path, name], text, given: ['pk', 'headers'] }
@@ -59,6 +59,10 @@ function expressionsOf(destination: Flow['destinations'][number], under: Path): 
     ...(['request', 'create', 'delete'] as const).map((name) => ({
       path: [...under, name, 'body'],
       text: destination[name]?.body,
+    })),
+    ...(request.parts ?? []).map((text, index) => ({
+      path: [...under, 'request', 'parts', index],
+      text,
     })),
     ...memory(['remember'], remember),
     ...find.flatMap((one) => memory(['find', 'remember'], one.remember)),

@@ -20,6 +20,8 @@ export type RequestTemplate = {
   okStatus?: readonly number[] | undefined
   /** JSONata over `{ body, remembered, pk, jobKey }`; default: the mapped body. */
   body?: string | undefined
+  /** Bodies that are sent one by one when the receiver refuses the whole body. */
+  parts?: readonly string[] | undefined
 }
 
 /** How requests are signed: an HMAC over a text of the request. */

@@ -30,7 +30,13 @@ import {
   type SendRequest,
 } from './http-lookup.ts'
 import { compileRememberedValues, type RememberedValueRules } from './http-remembered-values.ts'
-import { compileRequest, type Request, type RequestTemplate, requestKey } from './http-request.ts'
+import {
+  compileRequest,
+  type Request,
+  type RequestMaker,
+  type RequestTemplate,
+  requestKey,
+} from './http-request.ts'
 import { createJudge, type JudgeSettings } from './http-response.ts'
 import { isHtmlPage, jsonOf } from './http-text.ts'
 
@@ -58,11 +64,17 @@ export type HttpSettings = {
   Omit<JudgeSettings, 'secrets'> &
   Pick<DestinationContext, 'agent' | 'grants' | 'now'>
 
+type Judged = { answer: Answer; judged: DeliveryResult }
+
 /** A response with a product, its variants and texts is long, and a value to remember may be anywhere in it. */
 const maxAnswerBytes = 1_048_576
 /** The response to a batch contains all its items. */
 const maxBatchAnswerBytes = 8 * 1_048_576
 const unauthorized = 401
+/** Statuses that refuse a value of the request. */
+const valueRefusals: readonly number[] = [400, 422]
+/** An attempt after which an answer that differs is not asked for again. */
+const lastAttempt = Number.MAX_SAFE_INTEGER
 /** A message shows 200 characters of a response. Processing all of a large one would block the event loop. */
 const maxMessageCharacters = 4_000
 
@@ -80,6 +92,9 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     delete: settings.delete && compileRequest(settings.delete, { ...rules, isDelete: true }),
     batch: batch && compileRequest(batch.request, rules),
   }
+  const parts = settings.request.parts?.map((body) =>
+    compileRequest({ ...settings.request, body }, rules),
+  )
   const templates = [
     ...Object.values(requests).map((one) => one?.template),
     ...(settings.find ?? []),
@@ -138,6 +153,37 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     return answer
   }
 
+  const judgeUpsert = async (
+    { template }: RequestMaker,
+    answer: Answer,
+    job: DeliveryJob,
+  ): Promise<Judged> => {
+    const body = await expectedIn(answer, job.pk)
+    return { answer, judged: await judge.judge(template, answer, job, body) }
+  }
+
+  /** Sends the parts of a refused request. Returns the refusal, unless the receiver takes all parts or must be asked again. */
+  const orParts = async (
+    whole: Judged,
+    job: DeliveryJob,
+    sendRequest: SendRequest,
+  ): Promise<Judged> => {
+    if (!parts || whole.judged.ok || whole.judged.retryable) return whole
+    if (!valueRefusals.includes(whole.answer.status)) return whole
+    let result: Judged | undefined
+    for (const part of parts) {
+      const request = await part.make(job)
+      if (request.body === undefined) continue
+      // The answer shows the old values of the other parts, which is no reason for another attempt.
+      const last = { ...job, attempt: lastAttempt }
+      const sent = await judgeUpsert(part, await sendRequest(request), last)
+      if (!sent.judged.ok && sent.judged.retryable) return sent
+      if (!sent.judged.ok) result = whole
+      else result ??= sent
+    }
+    return result ?? whole
+  }
+
   const deliverUpsert = async (
     job: DeliveryJob,
     sendRequest: SendRequest,
@@ -148,9 +194,10 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     const isNew = remembered === undefined && requests.create !== undefined
     const maker = (isNew && requests.create) || requests.request
     const jobWithValues = withRemembered(job, fresh ? { ...remembered, ...fresh } : remembered)
-    const answer = await sendRequest(await maker.make(jobWithValues))
-    const body = await expectedIn(answer, job.pk)
-    const judged = await judge.judge(maker.template, answer, jobWithValues, body)
+    const request = await maker.make(jobWithValues)
+    const whole = await judgeUpsert(maker, await sendRequest(request), jobWithValues)
+    const { answer, judged } =
+      maker === requests.request ? await orParts(whole, jobWithValues, sendRequest) : whole
     if (!judged.ok && judged.isForeign) return judged
     if (judged.ok) {
       if (!memory) return judged

@@ -36,7 +36,7 @@ export async function startTiendanube(options: {
     return lastId
   }
   let left = options.bucket ?? 40
-  const { locations = [] } = options
+  let { locations = [] } = options
   const change = (variant: Variant, given: Partial<Variant>): Variant => {
     const { stock, inventory_levels: levels, ...others } = given
     Object.assign(variant, others)
@@ -120,6 +120,10 @@ export async function startTiendanube(options: {
   return {
     ...shop,
     products,
+    /** A person closes a location. Its stock is gone; a change that names it is refused. */
+    closeLocation(closed: string) {
+      locations = locations.filter((one) => one !== closed)
+    },
     /** A person creates a product with these variants. */
     put(name: string, ...variants: Partial<Variant>[]) {
       const product: Product = { id: nextId(), name: { es: name }, published: true, variants: [] }

@@ -12,6 +12,8 @@ export type WooProduct = {
   manage_stock: boolean
   stock_quantity: number
   meta_data: Meta[]
+  /** A field whose changes a plugin of the shop refuses. */
+  refused?: 'regular_price' | 'stock_quantity'
 }
 
 /**
@@ -35,6 +37,14 @@ export async function startWooCommerce(options: { key: string; secret: string })
   const basic = Buffer.from(`${options.key}:${options.secret}`).toString('base64')
 
   const refusalOf = (given: Partial<WooProduct>, own?: number): Answered | undefined => {
+    const { refused } = products.get(own ?? 0) ?? {}
+    if (
+      refused &&
+      given[refused] !== undefined &&
+      given[refused] !== products.get(own ?? 0)?.[refused]
+    ) {
+      return failure(400, 'rest_invalid_param', `Invalid parameter(s): ${refused}`)
+    }
     if (given.regular_price !== undefined && typeof given.regular_price !== 'string') {
       return failure(400, 'rest_invalid_param', 'Invalid parameter(s): regular_price')
     }
