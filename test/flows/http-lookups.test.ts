@@ -100,17 +100,35 @@ test('after a 404 to a fresh look-up a change is retried and a delete is done', 
   })
   const removed = await open().deliver({ ...one, kind: 'delete' }, never)
   expect(removed).toMatchObject({ ok: true, forget: true })
-  expect(asked).toEqual(['GET /stock/U7', 'GET /stock/U7'])
+  // Another one of the receiver may be the item now, so a delete searches too.
+  expect(asked).toEqual([
+    'GET /stock/U7',
+    'GET /stock/U7',
+    'GET /search/A',
+    'GET /items/7',
+    'GET /stock/U7',
+  ])
 })
 
-test('an answer without a fresh value sends nothing', async () => {
+test('an answer without a fresh value sends nothing: the item is searched again, and then fails', async () => {
   answers['GET /stock/U7'] = { body: {} }
-  for (const kind of ['upsert', 'delete'] as const) {
-    const result = await open().deliver(job({ pk: 'A', kind, remembered: known }), never)
-    expect(result).toMatchObject({ ok: false, retryable: false })
-    expect(result).toMatchObject({ why: { code: 'LOOKUP_INCOMPLETE' } })
-  }
-  expect(asked).toEqual(['GET /stock/U7', 'GET /stock/U7'])
+  const why = { code: 'LOOKUP_INCOMPLETE' }
+  const change = (remembered: typeof known | undefined) =>
+    open().deliver(job({ pk: 'A', remembered }), never)
+  expect(await change(known)).toMatchObject({ ok: false, retryable: true, forget: true, why })
+  expect(await change(undefined)).toMatchObject({ ok: false, retryable: false, why })
+  const removed = job({ pk: 'A', kind: 'delete', remembered: known })
+  expect(await open().deliver(removed, never)).toMatchObject({ ok: false, retryable: false, why })
+  expect(asked.filter((one) => !one.startsWith('GET'))).toEqual([])
+})
+
+test('a remembered value that is outdated leads to the item that a search finds', async () => {
+  answers['GET /stock/U7'] = { body: {} }
+  answers['GET /items/7'] = { body: { product: 'U8' } }
+  answers['GET /stock/U8'] = { body: {}, headers: { 'x-version': '3' } }
+  const removed = job({ pk: 'A', kind: 'delete', remembered: known })
+  expect(await open().deliver(removed, never)).toMatchObject({ ok: true })
+  expect(asked.at(-1)).toBe('DELETE /stock/U8 3')
 })
 
 test('after a temporary failure of a fresh look-up nothing is sent, and the attempt is repeated', async () => {

@@ -277,6 +277,96 @@ test('shopify: a product that a person deleted is made again, and one made by ha
   expect(await failures()).toEqual([])
 })
 
+/** The merchant gives a product another SKU, and its former SKU to another product. */
+const moved = [
+  [
+    'tiendanube',
+    async () => {
+      const { shop, variant, stock, ...flow } = await tiendanube(['main'])
+      const move = () => {
+        Object.assign(variant('A') ?? {}, { sku: 'OLD' })
+        shop.put('Otro', { sku: 'A', price: '1.00' })
+      }
+      const held = (sku: string) => [Number(variant(sku)?.price), stock(sku)]
+      return { ...flow, shop, move, held, isAskedBefore: false }
+    },
+  ],
+  [
+    'woocommerce',
+    async () => {
+      const { shop, stock, ...flow } = await woocommerce()
+      const known = (sku: string) => [...shop.products.values()].find((one) => one.sku === sku)
+      const move = () => {
+        Object.assign(known('A') ?? {}, { sku: 'OLD' })
+        shop.put({ sku: 'A' })
+      }
+      const held = (sku: string) => [Number(known(sku)?.regular_price), stock(sku)]
+      return { ...flow, shop, move, held, isAskedBefore: false }
+    },
+  ],
+  [
+    'shopify',
+    async () => {
+      const { shop, variant, stock, ...flow } = await shopify()
+      const move = () => {
+        Object.assign(variant('A') ?? {}, { sku: 'OLD' })
+        shop.put('otro', 'A')
+      }
+      const held = (sku: string) => [Number(variant(sku)?.price), stock(sku)]
+      return { ...flow, shop, move, held, isAskedBefore: false }
+    },
+  ],
+  [
+    'mercadolibre',
+    async () => {
+      const { shop, listing, ...flow } = await mercadolibre('A', 'B')
+      const of = (sku: string) => [...shop.listings.values()].find((one) => one.sku === sku)
+      const move = () => {
+        Object.assign(listing('A') ?? {}, { sku: 'OLD' })
+        shop.publish('MLA77', 'A')
+      }
+      const held = (sku: string) => [of(sku)?.price, of(sku)?.available_quantity]
+      return { ...flow, shop, move, held, isAskedBefore: true }
+    },
+  ],
+  [
+    'mercadolibre-warehouses',
+    async () => {
+      const { shop, ...flow } = await warehouses('A', 'B')
+      const of = (sku: string) => [...shop.listings.values()].find((one) => one.sku === sku)
+      const move = () => {
+        Object.assign(shop.listings.get('MLA9A') ?? {}, { sku: 'OLD' })
+        shop.publish('MLA77', 'A')
+      }
+      const held = (sku: string) => [of(sku)?.price, shop.stockOf(of(sku)?.id ?? '')?.get('100')]
+      return { ...flow, shop, move, held, isAskedBefore: true }
+    },
+  ],
+] as const
+
+test.each(moved)(
+  '%s: an article whose SKU the merchant gave to another product is found there',
+  async (_, open) => {
+    const { shop, bring, failures, move, held, isAskedBefore } = await open()
+    await bring(article('A', '10,00', '5'), article('B', '10,00', '5'))
+    move()
+    await bring(article('A', '20,00', '4'), article('B', '20,00', '4'))
+    expect(held('A')).toEqual([20, 4])
+    expect(held('B')).toEqual([20, 4])
+    // Where the state is read before a change, the product that is no longer the article stays as it was.
+    if (isAskedBefore) expect(held('OLD')).toEqual([10, 5])
+    await bring(article('A', '30,00', '3'), article('B', '20,00', '4'))
+    expect(held('A')).toEqual([30, 3])
+    expect(held('OLD')[0]).not.toBe(30)
+    const asked = shop.asked.length
+    // The article leaves the ERP: only the product with its SKU loses its stock.
+    await bring(article('B', '20,00', '4'))
+    expect(shop.asked.length).toBeGreaterThan(asked)
+    expect(held('OLD')[1]).not.toBe(0)
+    expect(await failures()).toEqual([])
+  },
+)
+
 test('two live listings of one SKU are reported, and neither is changed', async () => {
   const meli = await mercadolibre('A')
   meli.shop.publish('MLA9A2', 'A')

@@ -208,6 +208,9 @@ function shown(listing: Listing, hasAttributes = false) {
   return {
     ...{ id, site_id: 'MLA', price, available_quantity, status, sub_status, warnings: [] },
     user_product_id: productOf(id),
+    ...(variations.length === 0 && {
+      attributes: [{ id: 'SELLER_SKU', name: 'SKU', value_name: listing.sku }],
+    }),
     variations: variations.map(({ sku, ...one }) => ({
       ...one,
       ...(hasAttributes && { attributes: [{ id: 'SELLER_SKU', name: 'SKU', value_name: sku }] }),

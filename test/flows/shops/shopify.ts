@@ -140,7 +140,7 @@ export async function startShopify(options: {
     }
     const productVariants = product.variants
       .filter(({ id: own }) => given.some((one) => one.id === own))
-      .map(({ id: own, price }) => ({ id: own, price }))
+      .map(({ id: own, sku, price }) => ({ id: own, sku, price }))
     return { userErrors: [], productVariants }
   }
   const activate = (item: unknown, location: string) => {
