@@ -254,7 +254,23 @@ test('an article that moves to another flow of the same receiver keeps its row; 
   expect([...shop.values()]).toEqual([article('2', 'B')])
 })
 
-test('a table is known by its upsertKey, a store by its external_id; a file, an address of the key alone, and values read anew for each request show no identity', () => {
+test('an article that two flows send under one key is deleted with the last of them', async () => {
+  const place = `${target.url}/shared`
+  const byKey = () => ({
+    request: { method: 'PUT', url: `${place}/by-sku/{pk}` },
+    delete: { url: `${place}/by-sku/{pk}` },
+  })
+  const prices = await startFlow(byKey)
+  const stocks = await startFlow(byKey)
+  for (const name of [prices, stocks]) await bring(name, article('1', '1'), article('2', '2'))
+  await bring(prices, article('2', '2'))
+  expect([...shop.values()].map(({ id }) => id).sort()).toEqual(['1', '2'])
+  expect(deletesSent()).toBe(0)
+  await bring(stocks, article('2', '2'))
+  expect([...shop.values()].map(({ id }) => id)).toEqual(['2'])
+})
+
+test('a table is known by its upsertKey, a store by its external_id; an HTTP item by what its delete names; a file, and values read anew for each request show no identity', () => {
   const ruleOf = (text: string) => {
     const found = read(flowText({ destinations: `destinations:\n  - ${text}` }))
     if ('problems' in found) throw new Error(found.problems.map(({ message }) => message).join())
@@ -264,20 +280,28 @@ test('a table is known by its upsertKey, a store by its external_id; a file, an 
   const table = ruleOf(
     '{ name: t, type: sql, driver: postgres, url: "postgres://h/d", table: t, upsertKey: [a, b] }',
   )
-  const one = table?.claimOf({ a: '1', b: 'X', price: 1 }, undefined)
-  expect(one).toEqual(table?.claimOf({ a: 1, b: 'X', price: 2 }, undefined))
-  expect(table?.claimOf({ a: '01.0', b: ' x' }, undefined)).toEqual({
+  const ofTable = (body: object) => table?.claimOf(body, undefined, 'pk')
+  const one = ofTable({ a: '1', b: 'X', price: 1 })
+  expect(one).toEqual(ofTable({ a: 1, b: 'X', price: 2 }))
+  expect(ofTable({ a: '01.0', b: ' x' })).toEqual({
     exact: expect.not.stringMatching(one?.exact ?? ''),
     folded: one?.folded,
   })
-  expect(table?.claimOf({ a: '2', b: 'X' }, undefined)?.folded).not.toBe(one?.folded)
-  expect(table?.claimOf({}, undefined)).toBeUndefined()
+  expect(ofTable({ a: '2', b: 'X' })?.folded).not.toBe(one?.folded)
+  expect(ofTable({})).toBeUndefined()
   const stores = ruleOf('{ name: s, type: payments.stores, client: acme }')
-  expect(stores?.claimOf({ external_id: 'S1' }, undefined)).toBeDefined()
+  expect(stores?.claimOf({ external_id: 'S1' }, undefined, 'S1')).toBeDefined()
   expect(ruleOf('{ name: f, type: file, path: out.ndjson }')).toBeUndefined()
   const request = 'request: { url: "https://h/i/{pk}" }'
   const http = `name: h, type: http, ${request}, remember: { id: id }`
-  expect(ruleOf(`{ ${http}, delete: { url: "https://h/i/{pk}" } }`)).toBeUndefined()
+  const byKey = ruleOf(`{ ${http}, delete: { url: "https://h/i/{pk}" } }`)
+  expect(byKey?.claimOf({}, undefined, '1')).not.toEqual(byKey?.claimOf({}, undefined, '2'))
+  expect(byKey?.claimOf({}, undefined, '1')?.folded).toBe(
+    byKey?.claimOf({}, undefined, '01.0')?.folded,
+  )
+  expect(byKey?.claimOf({}, undefined, 'a|1')?.folded).toBe(
+    byKey?.claimOf({}, undefined, 'A|01')?.folded,
+  )
   const gone = 'delete: { url: "https://h/i/{remembered.id}/{remembered.v}" }'
   const fresh = 'find: [{ fresh: true, url: "https://h/v/{pk}", remember: { v: v } }]'
   expect(ruleOf(`{ ${http}, ${fresh}, ${gone} }`)).toBeUndefined()

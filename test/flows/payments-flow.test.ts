@@ -161,6 +161,21 @@ test('boxes and stores that the source removed are deleted', async () => {
   expect(await errors('gone')).toEqual([])
 })
 
+test.each([
+  ['its case', 'k1', 'K1'],
+  ['zeros', '00042', '42'],
+])('a store whose code changes in form only (%s) is not deleted', async (what, before, after) => {
+  const name = `form-of-${what.replace(' ', '-')}`
+  const deletes = { deletes: { mode: 'delete', guard: { emptySource: 'allow', maxPercent: 100 } } }
+  const destination = { type: 'payments.stores', map: storesMap, allowStoreDelete: true }
+  await start(name, destination, [branch(before), branch('K9')], deletes)
+  await sync(name)
+  await sync(name, [branch(after), branch('K9')])
+  const ids = (await shop()).map(({ external_id }) => external_id)
+  expect(ids).toEqual(expect.arrayContaining([before, 'K9']))
+  expect(await errors(name)).toMatchObject([{ pk: before, error: expect.stringContaining(after) }])
+})
+
 test('boxes of one store that are delivered concurrently do not affect each other', async () => {
   await start('many', { type: 'payments.stores', map: storesMap }, [branch('M1')])
   await sync('many')

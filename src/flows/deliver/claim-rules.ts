@@ -13,13 +13,13 @@ import { failure, type Outcome, type Tried } from './retry-rules.ts'
 export type ClaimRule = {
   /** A change of an item leaves its identity as it is. */
   isFixed: boolean
-  claimOf(body: unknown, remembered: Remembered | undefined): ItemClaim | undefined
+  claimOf(body: unknown, remembered: Remembered | undefined, pk: string): ItemClaim | undefined
 }
 
 /**
  * A table is known by the values of `upsertKey`; stores and boxes by `external_id`; an item at an HTTP receiver by the values
- * of the body, or of what is remembered, that its delete request names. A delete that names the item's key has no such identity:
- * no two items of a flow have one key.
+ * that its delete request names: the item's key, fields of the body, and what is remembered. No two items of a flow have one
+ * key, but a receiver may take two forms of a key for one, and two flows may send the same item.
  */
 export function claimRuleOf(definition: DestinationDefinition): ClaimRule | undefined {
   const place = destinationIdentity(definition)
@@ -31,14 +31,15 @@ export function claimRuleOf(definition: DestinationDefinition): ClaimRule | unde
     case 'http': {
       const named = namedByDelete(definition)
       if (!named) return undefined
-      const { remembered, ofBody } = named
+      const { byKey, remembered, ofBody } = named
       return {
         isFixed: ofBody.length === 0,
-        claimOf: (body, known) => {
+        claimOf: (body, known, pk) => {
           const kept = valuesOf(known, remembered)
           // Of values that some items do not have, those that an item has are its identity.
           const isKnown = kept.length === 0 || kept.some((value) => value !== null)
-          return isKnown ? claim(place, [...kept, ...valuesOf(body, ofBody)]) : undefined
+          const values = [...(byKey ? pk.split('|') : []), ...kept, ...valuesOf(body, ofBody)]
+          return isKnown ? claim(place, values) : undefined
         },
       }
     }
@@ -62,21 +63,20 @@ export function claimedOutcome(tried: Tried, attempts: number, claimant: Claiman
 }
 
 /**
- * The names of remembered values and of the body's fields by which the delete request names an item. Undefined where others
- * name it: the key, the whole body, or a value that is read for each request, which is not known of other items.
+ * What the delete request names an item by: its key, and the names of remembered values and of the body's fields. Undefined
+ * where the whole body names it, or a value that is read for each request, which is not known of other items.
  */
 function namedByDelete({ delete: remove, find = [] }: HttpDefinition) {
   if (!remove) return undefined
   const { url, body } = remove
-  if (url.template.includes('{pk}') || /\bpk\b/.test(body ?? '')) return undefined
   if (body === undefined && sendsBody(remove.method)) return undefined
   const [remembered, ofBody] = [usedIn(remove, 'remembered'), usedIn(remove, 'body')]
-  if (remembered === 'all' || ofBody === 'all' || remembered.size + ofBody.size === 0) {
-    return undefined
-  }
+  const byKey = url.template.includes('{pk}') || /\bpk\b/.test(body ?? '')
+  if (remembered === 'all' || ofBody === 'all') return undefined
+  if (!byKey && remembered.size + ofBody.size === 0) return undefined
   const fresh = find.flatMap((one) => (one.fresh ? Object.keys(one.remember ?? {}) : []))
   if (fresh.some((name) => remembered.has(name))) return undefined
-  return { remembered: [...remembered].sort(), ofBody: [...ofBody].sort() }
+  return { byKey, remembered: [...remembered].sort(), ofBody: [...ofBody].sort() }
 }
 
 /** Null for a field without a value. */
@@ -108,12 +108,16 @@ function digest(place: string, values: readonly (string | null)[]): string {
 
 const number = /^[+-]?\d+(?:\.\d+)?$/
 
-/** Receivers may take two texts for one that differ in case, blanks, width or form of their letters, or in zeros of a number. */
+/**
+ * Receivers may take two texts for one that differ in case, accents, blanks, width or form of their letters, or in zeros of a
+ * number.
+ */
 function folded(text: string): string {
-  const plain = text.normalize('NFKC').trim().toLowerCase()
-  if (!number.test(plain)) return plain
+  const plain = text.normalize('NFKD').replace(/\p{M}/gu, '').trim().toLowerCase()
+  if (!number.test(plain)) return plain.replaceAll('ß', 'ss')
   const [whole = '', decimals = ''] = plain.replace(/^\+/, '').split('.')
   const digits = whole.replace(/^(-?)0+(?=\d)/, '$1')
   const rest = decimals.replace(/0+$/, '')
-  return rest === '' ? digits : `${digits}.${rest}`
+  if (rest !== '') return `${digits}.${rest}`
+  return digits === '-0' ? '0' : digits
 }

@@ -161,7 +161,7 @@ function delivered(
     ...(job.kind === 'upsert' && {
       body: bodyDigest(job.body),
       fields: body.keptOf(job.body),
-      claim: claims?.claimOf(job.body, { ...job.remembered, ...remember }),
+      claim: claims?.claimOf(job.body, { ...job.remembered, ...remember }, job.pk),
     }),
   }
 }
@@ -179,7 +179,7 @@ function begunOf(
   { body, claims }: Kept,
 ): Unanswered {
   if (!mayHaveArrived || job.kind !== 'upsert') return {}
-  const claim = claims?.claimOf(job.body, job.remembered)
+  const claim = claims?.claimOf(job.body, job.remembered, job.pk)
   return { begun: { fields: body.keptOf(job.body), claim } }
 }
 

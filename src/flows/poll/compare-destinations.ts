@@ -177,6 +177,10 @@ async function verdictOf(
   const isDelivered = has && !row.may_have_arrived && row.delivered_body === digest
   if (isSameRequest && isDelivered) return 'same'
   if (how === 'added') return 'sent'
-  const asked = { body: digest, fields: rule.keptOf(body), claim: claims?.claimOf(body, undefined) }
+  const asked = {
+    body: digest,
+    fields: rule.keptOf(body),
+    claim: claims?.claimOf(body, undefined, item.pk),
+  }
   return { kind: has ? 'changed' : 'new', asked, body }
 }
