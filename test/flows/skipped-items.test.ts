@@ -81,3 +81,43 @@ test('a field that only a filter uses counts as a change', async () => {
   const { destinations } = (await flows.call('GET', '/flow/shop/items/A')).json()
   expect(destinations[1]).toMatchObject({ name: 'filtered', state: 'delivered', in_sync: true })
 })
+
+test('an item that a destination is no longer to have shows that it is still there, and is counted', async () => {
+  const write = async (web: string) => {
+    await flows.write('shop.json', [{ id: 'S', web, price: web === 'yes' ? 9 : 0 }])
+    await flows.flows.sync('shop', { force: false })
+    await flows.delivered()
+  }
+  const view = async () => {
+    const { destinations } = (await flows.call('GET', '/flow/shop/items/S')).json()
+    return Object.fromEntries(
+      destinations.map((one: { name: string; still_there: boolean; last_error: string | null }) => [
+        one.name,
+        { isThere: one.still_there, why: one.last_error },
+      ]),
+    )
+  }
+  const counted = async (name: string) =>
+    (await flows.call('GET', `/destinations/${name}`)).json().flows[0].still_there
+  const [before] = [await counted('filtered'), sent()]
+  await write('yes')
+  await write('no')
+  expect(await view()).toMatchObject({
+    all: { isThere: false, why: null },
+    filtered: { isThere: true, why: expect.stringMatching(/filter.*still has/) },
+    mapped: { isThere: true, why: expect.stringMatching(/mapping.*still has/) },
+  })
+  expect(await counted('filtered')).toBe(before + 1)
+  expect((await flows.call('GET', '/flow/shop/skipped')).json().skipped).toContainEqual(
+    expect.objectContaining({
+      pk: 'S',
+      destination: 'filtered',
+      reason: expect.stringContaining('still'),
+    }),
+  )
+  // Nothing is deleted for it, and it is not said of one that never was there.
+  expect(sent().filter((path) => !path.startsWith('/all/'))).toEqual(['/filtered/S', '/mapped/S'])
+  await write('yes')
+  expect(await view()).toMatchObject({ filtered: { isThere: false, why: null } })
+  expect(await counted('filtered')).toBe(before)
+})

@@ -291,6 +291,7 @@ export const texts = {
   'state.delivered': 'entregado',
   'state.unknown': 'sin registro',
   'state.skipped': 'no corresponde enviarlo',
+  'state.stillThere': 'sigue ahí',
   'inSync.true': 'sí',
   'inSync.false': 'no',
   'inSync.null': 'no se sabe',
@@ -302,6 +303,7 @@ export const texts = {
   'verdict.deleted': 'Ya no está en el origen, y se borró en todos los destinos.',
   'verdict.outdated': 'No está como lo mostró el origen por última vez, en:',
   'verdict.skipped': 'No corresponde enviarlo a:',
+  'verdict.stillThere': 'Ya no corresponde enviarlo, pero sigue ahí. Sacalo a mano:',
   'verdict.partly': 'No se sabe si todos los destinos lo tienen: de algunos no hay registro.',
   'verdict.unknown':
     'No se vio en el origen, o se reinició desde entonces: sincronizalo para saberlo.',

@@ -54,6 +54,7 @@ export const sending = {
   'rate.now': 'Rate',
   'rate.perMinute': '{count} per minute',
   'rate.share': 'Arrived',
+  'rate.stillThere': 'No longer to be sent, still there',
   'rate.ends': 'Nothing waits from',
   'rate.unknown': 'Not known: nothing is sent',
   'rate.success': 'Taken by the destination',

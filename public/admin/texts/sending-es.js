@@ -55,6 +55,7 @@ export const sending = {
   'rate.now': 'Ritmo',
   'rate.perMinute': '{count} por minuto',
   'rate.share': 'Llegaron',
+  'rate.stillThere': 'Ya no corresponden, pero siguen ahí',
   'rate.ends': 'No espera nada desde las',
   'rate.unknown': 'No se sabe: no se envía nada',
   'rate.success': 'Aceptados por el destino',

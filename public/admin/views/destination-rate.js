@@ -10,6 +10,7 @@ export function ratePanel(flows) {
   const sum = (of) => flows.reduce((total, one) => total + of(one), 0)
   const waiting = sum((one) => one.waiting)
   const done = sum((one) => one.done)
+  const stillThere = sum((one) => one.still_there)
   const perMinute = sum((one) => one.per_minute)
   const ends = flows.flatMap(({ ends_at: at }) => (at === null ? [] : [at])).sort()
   const isOver = flows.every((one) => one.waiting === 0 || one.ends_at !== null)
@@ -31,6 +32,7 @@ export function ratePanel(flows) {
       [t('rate.now'), t('rate.perMinute', { count: number(Math.round(perMinute)) })],
       [t('destinations.queue'), number(waiting)],
       [t('rate.share'), done + waiting === 0 ? null : percent(done, done + waiting)],
+      [t('rate.stillThere'), stillThere === 0 ? null : number(stillThere)],
       [t('rate.ends'), waiting === 0 ? null : isOver ? shortClock(ends.at(-1)) : t('rate.unknown')],
       [
         t('rate.success'),

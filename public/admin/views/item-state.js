@@ -44,8 +44,15 @@ const columns = () => [
   {
     id: 'state',
     title: t('item.state'),
-    cell: ({ state, last_error: error, why, next_attempt_at: next, remembered }) =>
-      html`${badge(stateTones[state], word('state', state))}
+    cell: ({
+      state,
+      still_there: isThere,
+      last_error: error,
+      why,
+      next_attempt_at: next,
+      remembered,
+    }) =>
+      html`${badge(isThere ? 'warn' : stateTones[state], isThere ? t('state.stillThere') : word('state', state))}
       ${next ? html`<p class="soft small">${t('item.nextAttempt')}: ${whenNext(next)}</p>` : null}
       ${error ? html`<p class="small clip">${name(reasonText(why, error))}</p>` : null}
       ${remembered ? html`<p class="small soft">${t('item.remembered')}: ${listed(remembered)}</p>` : null}`,

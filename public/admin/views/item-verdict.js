@@ -17,6 +17,8 @@ export function verdictOf({ seen, destinations }) {
   }
   const outdated = destinations.filter(({ in_sync: inSync }) => inSync === false)
   if (outdated.length > 0) return said('warn', 'verdict.outdated', outdated)
+  const there = destinations.filter(({ still_there: isThere }) => isThere)
+  if (there.length > 0) return said('warn', 'verdict.stillThere', there)
   const skipped = inState('skipped')
   if (skipped.length > 0) return said('quiet', 'verdict.skipped', skipped)
   return said('quiet', seen ? 'verdict.partly' : 'verdict.unknown')

@@ -11,6 +11,10 @@ export const deliveryReasons = {
     en: 'the filter of the destination leaves it out',
     es: 'el filtro del destino lo deja afuera',
   },
+  STILL_THERE: {
+    en: '{what}; the destination still has what was delivered before',
+    es: '{what}; el destino todavía tiene lo que recibió antes',
+  },
   SAME_BODY: {
     en: 'the destination has the same body already',
     es: 'el destino ya tiene el mismo contenido',

@@ -81,7 +81,11 @@ export async function reportDestination(
   const current = Math.floor(now.getTime() / minuteMs)
   const first = current - minutesShown + 1
   const since = new Date(first * minuteMs)
-  const { minutes, waiting, done, rows } = await readRates(db, { flow, destination: name }, since)
+  const { minutes, waiting, done, stillThere, rows } = await readRates(
+    db,
+    { flow, destination: name },
+    since,
+  )
   const samples: DestinationReport['samples'] = []
   let queue = waiting
   for (let minute = current; minute >= first; minute -= 1) {
@@ -96,7 +100,7 @@ export async function reportDestination(
   const endsAt =
     waiting > 0 && perMinute > 0 ? new Date(now.getTime() + (waiting / perMinute) * minuteMs) : null
   return {
-    ...{ flow, waiting, done, perMinute, endsAt, samples, rows },
+    ...{ flow, waiting, done, stillThere, perMinute, endsAt, samples, rows },
     rateLimit: rateLimit ? { max: rateLimit.max, perMs: rateLimit.perMs } : null,
   }
 }

@@ -80,6 +80,7 @@ export async function findItemEverywhere(
 const nothingKnown: Omit<ItemDestination, 'name' | 'type' | 'remembered'> = {
   state: 'unknown',
   inSync: null,
+  stillThere: false,
   attempts: 0,
   lastError: null,
   why: null,
@@ -97,6 +98,7 @@ function viewOf(
   return {
     state: stateOf(row, now),
     inSync: isInSync(row, seenHash),
+    stillThere: row.still_there,
     attempts: row.attempts,
     lastError: row.skipped ?? row.last_error,
     why: row.why,

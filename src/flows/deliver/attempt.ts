@@ -193,7 +193,11 @@ async function prepare(
     const body = await (kind === 'delete'
       ? target.body.ofDelete(item, row.delivered_fields)
       : target.body.ofUpsert(item, row.delivered_fields))
-    if (isSkip(body)) return { outcome: { kind: 'skipped', ...tried, why: body.why } }
+    if (isSkip(body)) {
+      const isThere = kind === 'upsert' && mayBeThere(row)
+      const why: Reason = isThere ? { code: 'STILL_THERE', data: { what: body.why } } : body.why
+      return { outcome: { kind: 'skipped', ...tried, why } }
+    }
     if (kind === 'upsert' && hasBody(row, body) && !mayHaveBeenBegun(rules, target, row)) {
       return { outcome: { kind: 'unchanged', ...tried, body: bodyDigest(body) } }
     }

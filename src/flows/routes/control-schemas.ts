@@ -271,6 +271,9 @@ export const DestinationResponse = z
         flow: z.string(),
         waiting: z.number(),
         done: z.number().describe('Items that have arrived'),
+        still_there: z
+          .number()
+          .describe('Items that its filter or mapping leaves out now, and that it still has'),
         per_minute: z.number().describe('Deliveries, over the last five whole minutes'),
         ends_at: Timestamp.nullable().describe('When nothing waits any more at this rate'),
         rate_limit: z.object({ max: z.number(), per_ms: z.number() }).nullable(),

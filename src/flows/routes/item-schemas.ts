@@ -121,6 +121,9 @@ export const ItemResponse = z
           .boolean()
           .nullable()
           .describe('Whether what arrived last is what the source showed last; null: not known'),
+        still_there: z
+          .boolean()
+          .describe('The filter or mapping leaves the item out, and the destination still has it'),
         attempts: z.number().describe('Failed attempts of the pending delivery'),
         last_error: z.string().nullable(),
         why: FlowReason,

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Db } from '../../db/database.ts'
 import type { DeliveryRow, DeliveryTarget } from './deliveries.ts'
+import { isStillThere } from './delivery-rates.ts'
 import { inKeyOrder } from './key-order.ts'
 
 export type TargetCounts = DeliveryTarget & {
@@ -176,7 +177,9 @@ export async function listOpenDeliveries(
 }
 
 export type ItemDelivery = OpenDelivery &
-  Pick<DeliveryRow, 'destination' | 'delivered_hash' | 'delivered_at' | 'skipped'>
+  Pick<DeliveryRow, 'destination' | 'delivered_hash' | 'delivered_at' | 'skipped'> & {
+    still_there: boolean
+  }
 
 /**
  * The deliveries of one item at these destinations, waiting or done, one row for each. The names are needed because
@@ -191,6 +194,7 @@ export async function listItemDeliveries(
   return db
     .selectFrom('deliveries')
     .select([...openColumns, 'destination', 'delivered_hash', 'delivered_at', 'skipped'])
+    .select(isStillThere.as('still_there'))
     .where('flow', '=', flow)
     .where(sql<boolean>`destination = any(${destinations}::text[])`)
     .where('pk', '=', pk)
