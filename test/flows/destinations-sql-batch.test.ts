@@ -127,14 +127,22 @@ describe.each(engines)('$driver', ({ driver, url, connect, has }) => {
     expect(await rows()).toHaveLength(1)
   })
 
-  test.skipIf(!has)('two items for the same row are written separately', async () => {
+  test.skipIf(!has)('two items for one row are written one after the other', async () => {
     const bodies = [
       { id: 1, name: 'a' },
+      { id: 2, name: 'other' },
       { id: 1, name: 'b' },
+      // MySQL compares a key with the text that was sent, and refuses another form of it.
+      { id: driver === 'postgres' ? '01' : 1, name: 'c' },
     ]
-    const result = await together(bodies)
-    if (result !== 'apart') expect(result).toEqual([{ ok: true }, { ok: true }])
-    expect((await rows()).length).toBeLessThan(2)
+    const ok = { ok: true }
+    expect(await together(bodies)).toEqual([ok, ok, ok, ok])
+    expect(await rows()).toMatchObject([
+      { id: 1, name: 'c' },
+      { id: 2, name: 'other' },
+    ])
+    expect(await together([{ id: 1 }, { id: '01' }], 'delete')).toEqual([ok, ok])
+    expect(await rows()).toHaveLength(1)
   })
 
   test.skipIf(!has)(

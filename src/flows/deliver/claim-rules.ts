@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { canonicalJson } from '../../domain/json.ts'
 import type { Claimant, ItemClaim } from '../../repositories/flows/claims.ts'
 import { destinationIdentity } from '../definition/identity.ts'
+import { foldIdentity } from '../item/fold-identity.ts'
 import { sendsBody, usedIn } from '../mapping/delete-fields.ts'
 import type { DestinationDefinition, HttpDefinition, Remembered } from '../types.ts'
 import { failure, type Outcome, type Tried } from './retry-rules.ts'
@@ -96,7 +97,7 @@ function claim(place: string, values: readonly (string | null)[]): ItemClaim | u
     exact: digest(place, values),
     folded: digest(
       place,
-      values.map((value) => value && folded(value)),
+      values.map((value) => value && foldIdentity(value)),
     ),
   }
 }
@@ -104,20 +105,4 @@ function claim(place: string, values: readonly (string | null)[]): ItemClaim | u
 /** 16 bytes in base64url. */
 function digest(place: string, values: readonly (string | null)[]): string {
   return hash('sha256', canonicalJson([place, values]), 'base64url').slice(0, 22)
-}
-
-const number = /^[+-]?\d+(?:\.\d+)?$/
-
-/**
- * Receivers may take two texts for one that differ in case, accents, blanks, width or form of their letters, or in zeros of a
- * number.
- */
-function folded(text: string): string {
-  const plain = text.normalize('NFKD').replace(/\p{M}/gu, '').trim().toLowerCase()
-  if (!number.test(plain)) return plain.replaceAll('ß', 'ss')
-  const [whole = '', decimals = ''] = plain.replace(/^\+/, '').split('.')
-  const digits = whole.replace(/^(-?)0+(?=\d)/, '$1')
-  const rest = decimals.replace(/0+$/, '')
-  if (rest !== '') return `${digits}.${rest}`
-  return digits === '-0' ? '0' : digits
 }

@@ -1,4 +1,5 @@
 import type { Reason } from '../../domain/flow-reasons.ts'
+import { foldIdentity } from '../item/fold-identity.ts'
 import { connectionLimit } from '../net/connection-limit.ts'
 import { refuseMetadataHost } from '../net/database-host.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
@@ -170,15 +171,33 @@ const mostValues = { postgres: 60_000, mysql: 60_000, mssql: 2_000 } as const
 /** SQL Server's limit of rows after `values`. */
 const mostRows = 1_000
 
-function inParts({ driver }: SqlTarget, writes: readonly Write[]): Write[][] {
+/** No two rows of a part have one key: PostgreSQL and SQL Server refuse a statement that changes a row twice. */
+function inParts({ driver, upsertKey }: SqlTarget, writes: readonly Write[]): Write[][] {
   const [first] = writes
   if (!first) return []
   // On MySQL each key value may be sent twice.
   const width = 'row' in first.made ? first.made.row.size : 2 * first.made.key.length
   const most = Math.max(1, Math.min(mostRows, Math.floor(mostValues[driver] / width)))
   const parts: Write[][] = []
-  for (let from = 0; from < writes.length; from += most) parts.push(writes.slice(from, from + most))
+  let part: Write[] = []
+  let keys = new Set<string>()
+  for (const write of writes) {
+    const key = keyOf(upsertKey, write.made)
+    if (part.length === 0 || part.length === most || keys.has(key)) {
+      part = []
+      keys = new Set()
+      parts.push(part)
+    }
+    part.push(write)
+    keys.add(key)
+  }
   return parts
+}
+
+/** The key of a write, as databases may compare it. */
+function keyOf(upsertKey: readonly string[], made: Made): string {
+  const values = 'row' in made ? upsertKey.map((name) => made.row.get(name)) : made.key
+  return values.map((value) => foldIdentity(String(value))).join('\0')
 }
 
 function problemOf(
