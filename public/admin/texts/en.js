@@ -301,6 +301,8 @@ export const texts = {
   'verdict.deleted': 'It is gone at the source, and was deleted at every destination.',
   'verdict.outdated': 'Not as the source showed it last, at:',
   'verdict.skipped': 'Not to be sent to:',
+  'verdict.sameIdentity':
+    'Another item of the flow has the same identity there, and the last one that is sent counts. Correct one of them in the ERP:',
   'verdict.stillThere': 'No longer to be sent, but still there. Remove it there by hand:',
   'verdict.partly': 'Not known whether every destination has it: some have no record.',
   'verdict.unknown': 'Not seen at the source, or reset since: sync it to know.',
@@ -420,6 +422,7 @@ export const texts = {
   'skipped.title': 'Not to be sent',
   'skipped.hint': 'A filter or a mapping of the destination leaves these items out',
   'skipped.reason': 'Why not',
+  'item.sameIdentity': 'Same identity there as',
   'item.remembered': 'Remembered',
   'action.tried now': 'Tried now',
   'action.deletes approved': 'Approved deletes',

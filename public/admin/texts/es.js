@@ -303,6 +303,8 @@ export const texts = {
   'verdict.deleted': 'Ya no está en el origen, y se borró en todos los destinos.',
   'verdict.outdated': 'No está como lo mostró el origen por última vez, en:',
   'verdict.skipped': 'No corresponde enviarlo a:',
+  'verdict.sameIdentity':
+    'Otro ítem del flujo tiene ahí la misma identidad, y vale el último que se envía. Corregí uno de los dos en el ERP:',
   'verdict.stillThere': 'Ya no corresponde enviarlo, pero sigue ahí. Sacalo a mano:',
   'verdict.partly': 'No se sabe si todos los destinos lo tienen: de algunos no hay registro.',
   'verdict.unknown':
@@ -423,6 +425,7 @@ export const texts = {
   'skipped.title': 'No corresponde enviarlos',
   'skipped.hint': 'Un filtro o una conversión del destino deja afuera estos ítems',
   'skipped.reason': 'Por qué no',
+  'item.sameIdentity': 'Misma identidad ahí que',
   'item.remembered': 'Recordado',
   'action.tried now': 'Probado ahora',
   'action.deletes approved': 'Bajas aprobadas',

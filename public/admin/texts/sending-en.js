@@ -55,6 +55,7 @@ export const sending = {
   'rate.perMinute': '{count} per minute',
   'rate.share': 'Arrived',
   'rate.stillThere': 'No longer to be sent, still there',
+  'rate.sameIdentity': 'Several items are one there',
   'rate.ends': 'Nothing waits from',
   'rate.unknown': 'Not known: nothing is sent',
   'rate.success': 'Taken by the destination',

@@ -56,6 +56,7 @@ export const sending = {
   'rate.perMinute': '{count} por minuto',
   'rate.share': 'Llegaron',
   'rate.stillThere': 'Ya no corresponden, pero siguen ahí',
+  'rate.sameIdentity': 'Varios ítems son uno solo ahí',
   'rate.ends': 'No espera nada desde las',
   'rate.unknown': 'No se sabe: no se envía nada',
   'rate.success': 'Aceptados por el destino',

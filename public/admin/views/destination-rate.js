@@ -1,5 +1,5 @@
 import { chart, colorOf } from '../../shared/chart.js'
-import { duration, number, percent, shortClock, shortNumber } from '../../shared/format.js'
+import { code, duration, number, percent, shortClock, shortNumber } from '../../shared/format.js'
 import { locale, t } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { facts } from '../../shared/parts.js'
@@ -11,6 +11,8 @@ export function ratePanel(flows) {
   const waiting = sum((one) => one.waiting)
   const done = sum((one) => one.done)
   const stillThere = sum((one) => one.still_there)
+  const same = sum((one) => one.same_identity.count)
+  const groups = flows.flatMap((one) => one.same_identity.groups.map((keys) => [one.flow, keys]))
   const perMinute = sum((one) => one.per_minute)
   const ends = flows.flatMap(({ ends_at: at }) => (at === null ? [] : [at])).sort()
   const isOver = flows.every((one) => one.waiting === 0 || one.ends_at !== null)
@@ -33,6 +35,10 @@ export function ratePanel(flows) {
       [t('destinations.queue'), number(waiting)],
       [t('rate.share'), done + waiting === 0 ? null : percent(done, done + waiting)],
       [t('rate.stillThere'), stillThere === 0 ? null : number(stillThere)],
+      [
+        t('rate.sameIdentity'),
+        same === 0 ? null : [html`<p>${number(same)}</p>`, groups.map(groupLine)],
+      ],
       [t('rate.ends'), waiting === 0 ? null : isOver ? shortClock(ends.at(-1)) : t('rate.unknown')],
       [
         t('rate.success'),
@@ -46,6 +52,9 @@ export function ratePanel(flows) {
     { hint: t('rate.hint') },
   )
 }
+
+const groupLine = ([flow, keys]) => html`<p class="small">${flow}: ${keys.map(keyPart)}</p>`
+const keyPart = (key, index) => html`${index > 0 ? ', ' : null}${code(key)}`
 
 const limitLine = ({ flow, rate_limit: { max, per_ms: ms } }) =>
   html`<p class="small">${flow}: ${t('rate.limitOf', { max: number(max), time: duration(ms) })}</p>`

@@ -47,6 +47,7 @@ const columns = () => [
     cell: ({
       state,
       still_there: isThere,
+      same_identity: same,
       last_error: error,
       why,
       next_attempt_at: next,
@@ -55,6 +56,7 @@ const columns = () => [
       html`${badge(isThere ? 'warn' : stateTones[state], isThere ? t('state.stillThere') : word('state', state))}
       ${next ? html`<p class="soft small">${t('item.nextAttempt')}: ${whenNext(next)}</p>` : null}
       ${error ? html`<p class="small clip">${name(reasonText(why, error))}</p>` : null}
+      ${same.length > 0 ? html`<p class="small">${t('item.sameIdentity')}: ${same.map(keyPart)}</p>` : null}
       ${remembered ? html`<p class="small soft">${t('item.remembered')}: ${listed(remembered)}</p>` : null}`,
   },
   {
@@ -71,6 +73,8 @@ const columns = () => [
   },
   { id: 'time', title: t('item.delivered'), cell: ({ delivered_at: at }) => time(at) },
 ]
+
+const keyPart = (key, index) => html`${index > 0 ? ', ' : null}${code(key)}`
 
 /** Values by their names. */
 function listed(values) {

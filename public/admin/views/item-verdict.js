@@ -12,6 +12,8 @@ export function verdictOf({ seen, destinations }) {
   if (failed.length > 0) return note('bad', failed.map(failure))
   const waiting = inState('waiting', 'delayed')
   if (waiting.length > 0) return said('info', 'verdict.waiting', waiting)
+  const shared = destinations.filter(({ same_identity: same }) => same.length > 0)
+  if (shared.length > 0) return said('warn', 'verdict.sameIdentity', shared)
   if (destinations.length > 0 && destinations.every(({ in_sync: inSync }) => inSync === true)) {
     return said('good', seen ? 'verdict.inSync' : 'verdict.deleted')
   }

@@ -7,6 +7,7 @@ import { listPolls } from '../../repositories/flows/flow-polls.ts'
 import { type FlowStateRow, requireFlowState } from '../../repositories/flows/flow-state.ts'
 import { listSendStops, type StopScope } from '../../repositories/flows/send-stops.ts'
 import { controlError } from '../control-errors.ts'
+import { claimRuleOf } from '../deliver/claim-rules.ts'
 import { retryFailed } from '../deliver/retry-deliveries.ts'
 import type { EngineDeps, FlowEngine, OpenFlow } from '../engine/flow-engine.ts'
 import { scansToDelete } from '../poll/deletes.ts'
@@ -112,6 +113,7 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
           deps.now(),
           flow,
           definition,
+          claimRuleOf(definition)?.canBeShared,
         )
         return { value, rows }
       })

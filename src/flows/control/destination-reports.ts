@@ -1,4 +1,5 @@
 import type { Database, Db } from '../../db/database.ts'
+import { countSameIdentities } from '../../repositories/flows/claims.ts'
 import { type MinuteCounts, readRates } from '../../repositories/flows/delivery-rates.ts'
 import { listOpenDestinations } from '../../repositories/flows/delivery-reports.ts'
 import type { QueueLog } from '../deliver/delivery-worker.ts'
@@ -77,15 +78,16 @@ export async function reportDestination(
   now: Date,
   flow: string,
   { name, rateLimit }: Pick<DestinationDefinition, 'name' | 'rateLimit'>,
+  canBeShared = false,
 ): Promise<DestinationReport & { rows: number }> {
   const current = Math.floor(now.getTime() / minuteMs)
   const first = current - minutesShown + 1
   const since = new Date(first * minuteMs)
-  const { minutes, waiting, done, stillThere, rows } = await readRates(
-    db,
-    { flow, destination: name },
-    since,
-  )
+  const target = { flow, destination: name }
+  const { minutes, waiting, done, stillThere, rows } = await readRates(db, target, since)
+  const { rows: claims, ...sameIdentity } = canBeShared
+    ? await countSameIdentities(db, target)
+    : { rows: 0, count: 0, groups: [] }
   const samples: DestinationReport['samples'] = []
   let queue = waiting
   for (let minute = current; minute >= first; minute -= 1) {
@@ -100,7 +102,8 @@ export async function reportDestination(
   const endsAt =
     waiting > 0 && perMinute > 0 ? new Date(now.getTime() + (waiting / perMinute) * minuteMs) : null
   return {
-    ...{ flow, waiting, done, stillThere, perMinute, endsAt, samples, rows },
+    ...{ flow, waiting, done, stillThere, sameIdentity, perMinute, endsAt, samples },
+    rows: rows + claims,
     rateLimit: rateLimit ? { max: rateLimit.max, perMs: rateLimit.perMs } : null,
   }
 }

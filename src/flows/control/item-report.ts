@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts'
+import { listNamesakes } from '../../repositories/flows/claims.ts'
 import {
   type ItemDelivery,
   listItemDeliveries,
@@ -27,6 +28,7 @@ export async function reportItem(
   const names = destinations.map(({ name }) => name)
   const rows = await listItemDeliveries(deps.db, flow.name, names, pk)
   const byDestination = new Map(rows.map((row) => [row.destination, row]))
+  const namesakes = await listNamesakes(deps.db, flow.name, names, pk)
   const remembered = await listRemembered(deps.db, flow.name, names, pk)
   return {
     seen,
@@ -35,7 +37,11 @@ export async function reportItem(
       // A removed destination is reported only if it has a row for the item.
       if (!row && type === missingType) return []
       const known = row ? viewOf(row, seen?.hash, deps.now()) : nothingKnown
-      return { name, type, ...known, remembered: remembered.get(name) ?? null }
+      return {
+        ...{ name, type, ...known },
+        sameIdentity: namesakes.get(name) ?? [],
+        remembered: remembered.get(name) ?? null,
+      }
     }),
     history: await reportItemHistory(deps.db, flow.name, pk),
   }
@@ -77,7 +83,9 @@ export async function findItemEverywhere(
     })
 }
 
-const nothingKnown: Omit<ItemDestination, 'name' | 'type' | 'remembered'> = {
+type Known = Omit<ItemDestination, 'name' | 'type' | 'sameIdentity' | 'remembered'>
+
+const nothingKnown: Known = {
   state: 'unknown',
   inSync: null,
   stillThere: false,
@@ -90,11 +98,7 @@ const nothingKnown: Omit<ItemDestination, 'name' | 'type' | 'remembered'> = {
   deliveredAt: null,
 }
 
-function viewOf(
-  row: ItemDelivery,
-  seenHash: string | undefined,
-  now: Date,
-): Omit<ItemDestination, 'name' | 'type' | 'remembered'> {
+function viewOf(row: ItemDelivery, seenHash: string | undefined, now: Date): Known {
   return {
     state: stateOf(row, now),
     inSync: isInSync(row, seenHash),

@@ -14,6 +14,8 @@ import { failure, type Outcome, type Tried } from './retry-rules.ts'
 export type ClaimRule = {
   /** A change of an item leaves its identity as it is. */
   isFixed: boolean
+  /** Two items of the flow can have one identity, which is wrong: the last one that is sent counts there. */
+  canBeShared: boolean
   claimOf(body: unknown, remembered: Remembered | undefined, pk: string): ItemClaim | undefined
 }
 
@@ -27,7 +29,8 @@ export function claimRuleOf(definition: DestinationDefinition): ClaimRule | unde
   switch (definition.type) {
     case 'sql': {
       const { upsertKey } = definition
-      return { isFixed: false, claimOf: (body) => claim(place, valuesOf(body, upsertKey)) }
+      const claimOf = (body: unknown) => claim(place, valuesOf(body, upsertKey))
+      return { isFixed: false, canBeShared: true, claimOf }
     }
     case 'http': {
       const named = namedByDelete(definition)
@@ -35,6 +38,7 @@ export function claimRuleOf(definition: DestinationDefinition): ClaimRule | unde
       const { byKey, remembered, ofBody } = named
       return {
         isFixed: ofBody.length === 0,
+        canBeShared: !byKey,
         claimOf: (body, known, pk) => {
           const kept = valuesOf(known, remembered)
           // Of values that some items do not have, those that an item has are its identity.
@@ -46,8 +50,10 @@ export function claimRuleOf(definition: DestinationDefinition): ClaimRule | unde
     }
     case 'file':
       return undefined
-    default:
-      return { isFixed: false, claimOf: (body) => claim(place, valuesOf(body, ['external_id'])) }
+    default: {
+      const claimOf = (body: unknown) => claim(place, valuesOf(body, ['external_id']))
+      return { isFixed: false, canBeShared: true, claimOf }
+    }
   }
 }
 

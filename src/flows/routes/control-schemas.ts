@@ -274,6 +274,14 @@ export const DestinationResponse = z
         still_there: z
           .number()
           .describe('Items that its filter or mapping leaves out now, and that it still has'),
+        same_identity: z
+          .object({
+            count: z.number().describe('Identities that several items of the flow have'),
+            groups: z.array(z.array(z.string())).describe('The keys of their items; at most 10'),
+          })
+          .describe(
+            'Several items of the flow are one there, such as two with one upsertKey: the last one that is sent counts',
+          ),
         per_minute: z.number().describe('Deliveries, over the last five whole minutes'),
         ends_at: Timestamp.nullable().describe('When nothing waits any more at this rate'),
         rate_limit: z.object({ max: z.number(), per_ms: z.number() }).nullable(),

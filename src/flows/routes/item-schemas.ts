@@ -124,6 +124,9 @@ export const ItemResponse = z
         still_there: z
           .boolean()
           .describe('The filter or mapping leaves the item out, and the destination still has it'),
+        same_identity: z
+          .array(z.string())
+          .describe('Keys of other items of the flow with its identity there; at most 10'),
         attempts: z.number().describe('Failed attempts of the pending delivery'),
         last_error: z.string().nullable(),
         why: FlowReason,

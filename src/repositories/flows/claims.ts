@@ -38,6 +38,81 @@ export async function findClaimants(
   return new Map(rows.map(({ own, ...claimant }) => [own, claimant]))
 }
 
+/** How many other items a report names. */
+const mostNamed = 10
+
+/** By destination, the keys of other items of the flow that have the identity of this one there. */
+export async function listNamesakes(
+  db: Db,
+  flow: string,
+  destinations: readonly string[],
+  pk: string,
+): Promise<Map<string, string[]>> {
+  const { rows } = await sql<{ destination: string; pk: string }>`
+    select own.destination, other.pk
+    from deliveries as own
+    cross join lateral (
+      select one.pk from (${withClaim(sql`own.claim`)}) as one
+      where one.kind = 'upsert' and one.claim_exact = own.claim_exact
+        and (one.flow, one.destination) = (own.flow, own.destination) and one.pk <> own.pk
+      order by one.pk limit ${mostNamed}
+    ) as other
+    where own.flow = ${flow} and own.destination = any(${destinations}::text[]) and own.pk = ${pk}
+      and own.kind = 'upsert' and own.claim is not null
+    order by own.destination, other.pk`.execute(db)
+  const byDestination = Map.groupBy(rows, ({ destination }) => destination)
+  return new Map([...byDestination].map(([name, found]) => [name, found.map((one) => one.pk)]))
+}
+
+/** How many identities several items of one destination have, and the keys of the items of some of them. */
+export type SameIdentities = { count: number; groups: string[][] }
+
+/** Entries of the index per statement: it takes a few milliseconds. */
+const claimsAtOnce = 10_000
+
+/**
+ * Counts the identities that several items of a destination have. It walks the index of claims, which shows where two
+ * rows have one, and reads only these.
+ */
+export async function countSameIdentities(
+  db: Db,
+  { flow, destination }: DeliveryTarget,
+): Promise<SameIdentities & { rows: number }> {
+  type Page = { rows: number; last: string; count: number; groups: string[][] | null }
+  const sum: SameIdentities & { rows: number } = { count: 0, groups: [], rows: 0 }
+  let after: string | null = ''
+  while (after !== null) {
+    const found: { rows: Page[] } = await sql<Page>`
+      with page as materialized (
+        select claim from deliveries where claim > ${after}::text order by claim limit ${claimsAtOnce}
+      ), shared as (
+        select claim from page group by claim having count(*) > 1
+        -- The next page may go on with the last one.
+        union select max(claim) from page
+      ), found as (
+        select (array_agg(one.pk order by one.pk))[1:${sql.lit(mostNamed)}] as pks
+        from shared cross join lateral (${withClaim(sql`shared.claim`)}) as one
+        where one.kind = 'upsert' and (one.flow, one.destination) = (${flow}, ${destination})
+        group by one.claim_exact having count(*) > 1
+      )
+      select count(*)::float8 as rows, max(claim) as last,
+        (select count(*)::float8 from found) as count, (select json_agg(pks order by pks) from found) as groups
+      from page`.execute(db)
+    const [page] = found.rows
+    if (!page) break
+    sum.rows += page.rows
+    sum.count += page.count
+    sum.groups = [...sum.groups, ...(page.groups ?? [])].slice(0, mostNamed)
+    after = page.rows < claimsAtOnce ? null : page.last
+  }
+  return sum
+}
+
+/** The rows with a claim, by its index, whatever the planner knows of the table. */
+function withClaim(claim: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`select flow, destination, pk, kind, claim_exact from deliveries where claim = ${claim} offset 0`
+}
+
 /** Which waiting upserts deletes follow: those of items whose identity is not known, or all. */
 export type FollowedUpserts = 'unidentified' | 'all'
 
