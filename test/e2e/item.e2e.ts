@@ -16,6 +16,22 @@ beforeAll(async () => {
     const [web] = flow.destinations
     return { ...flow, destinations: [{ ...web, map: '{ "sku": id, "cents": price * 100 }' }] }
   }
+  const byCode = (name: string) => {
+    const flow = jsonFlow(name, target.url) as { destinations: object[] }
+    const at = { url: `${target.url}/${name}/{body.code}` }
+    const twin = {
+      name: 'twin',
+      filter: 'web = "yes"',
+      request: { method: 'PUT', ...at },
+      delete: at,
+    }
+    return { ...flow, destinations: [{ ...flow.destinations[0], ...twin }] }
+  }
+  const codes = (web: string) => [
+    { id: 'T-1', code: 'X', web: 'yes' },
+    { id: 'T-2', code: 'X', web: 'yes' },
+    { id: 'T-3', code: 'Y', web },
+  ]
   flows = await startTestFlows({
     env: { SYNC_TOKEN: token },
     files: {
@@ -24,6 +40,8 @@ beforeAll(async () => {
         { id: 'A-17', price: 12, name: 'Yerba' },
         { id: 'B-1', price: 1 },
       ],
+      'codes.flow.yaml': byCode('codes'),
+      'codes.json': codes('yes'),
       'stock.flow.yaml': jsonFlow('stock', target.url),
       'stock.json': [{ id: 'B-1', stock: 3 }],
     },
@@ -34,6 +52,9 @@ beforeAll(async () => {
   }
   await sync('prices')
   await sync('stock')
+  await sync('codes')
+  await flows.write('codes.json', codes('no'))
+  await sync('codes')
   target.answer(({ path }) => (path.startsWith('/prices/') ? 422 : 200))
   await flows.write('prices.json', [
     { id: 'A-17', price: 15, name: 'Yerba' },
@@ -95,6 +116,21 @@ test('the flow in which the item failed comes first, and its page offers what is
   // A refresh does not close it.
   await page.getByRole('button', { name: 'Find', exact: true }).click()
   await button(page, 'Send again').waitFor()
+  opened?.expectQuiet(/401/)
+})
+
+test('an item that is still there, and two that are one there, are named on their pages and on that of the destination', async () => {
+  const page = await signedIn()
+  await page.goto(`${url}#/item?flow=codes&pk=T-3`)
+  await expectText(page.locator('main'), 'No longer to be sent, but still there')
+  await expectText(page.getByRole('table', { name: 'Where it is' }), /still there[\s\S]*filter/)
+  await page.goto(`${url}#/item?flow=codes&pk=T-1`)
+  await expectText(page.locator('main'), 'Another item of the flow has the same identity there')
+  await expectText(page.locator('main'), 'Same identity there as: T-2')
+  await page.goto(`${url}#/destinations?name=twin`)
+  const panel = page.locator('section.panel', { hasText: 'The last hour' })
+  await expectText(panel, /No longer to be sent, still there\s*1/)
+  await expectText(panel, /Several items are one there\s*1\s*codes: T-1, T-2/)
   opened?.expectQuiet(/401/)
 })
 

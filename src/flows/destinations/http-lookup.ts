@@ -119,8 +119,9 @@ export function compileLookups(
       }
       if (!values) {
         const why: Reason = { code: 'LOOKUP_INCOMPLETE', data: { status } }
-        // What was remembered is not this item any more. A search may find another one.
-        const isOutdated = job.remembered !== undefined && searches.length > 0
+        // What was remembered is not this item any more. A search may find it, but a delete takes only what was delivered.
+        const isOutdated =
+          job.kind === 'upsert' && job.remembered !== undefined && searches.length > 0
         return { failed: isOutdated ? gone(why, status) : refused(why, { status }) }
       }
       fresh = { ...fresh, ...values }

@@ -227,17 +227,16 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     sendRequest: SendRequest,
   ): Promise<DeliveryResult> => {
     if (!requests.delete) return refused(noDelete)
-    const first = await lookUp(job, sendRequest)
-    const isOutdated =
-      'failed' in first && isForgotten(first.failed) && job.remembered && lookups?.hasSearch
-    const known = isOutdated ? await lookUp({ ...job, remembered: undefined }, sendRequest) : first
+    const known = await lookUp(job, sendRequest)
     if ('failed' in known) {
       // The item no longer exists at the receiver.
-      return isForgotten(known.failed) ? doneDelete(known.failed.status) : known.failed
+      return !known.failed.ok && known.failed.forget
+        ? doneDelete(known.failed.status)
+        : known.failed
     }
     const { remembered, fresh } = known
     // The item does not exist at the receiver.
-    if (!remembered && lookups?.hasSearch) return isOutdated ? doneDelete(undefined) : { ok: true }
+    if (!remembered && lookups?.hasSearch) return { ok: true }
     const jobWithValues = withRemembered(job, fresh ? { ...remembered, ...fresh } : remembered)
     const answer = await sendRequest(await requests.delete.make(jobWithValues))
     const body = await expectedIn(answer, job.pk)
@@ -389,10 +388,6 @@ export function openHttpDestination(settings: HttpSettings): Destination {
 /** The same job where nothing changes: a copy would compute the keys that it may not need. */
 function withRemembered(job: DeliveryJob, remembered: Remembered | undefined): DeliveryJob {
   return job.remembered === remembered ? job : { ...job, remembered }
-}
-
-function isForgotten(result: DeliveryResult): boolean {
-  return !result.ok && result.forget === true
 }
 
 const noDelete: Reason = { code: 'NO_DELETE_REQUEST' }
