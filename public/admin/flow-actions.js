@@ -216,7 +216,7 @@ export async function askQuestion(app, flow) {
       ${
         asked.examples.length === 0
           ? null
-          : html`<details>
+          : html`<details open>
               <summary>${t('question.examples')}</summary>
               <ul class="plain-list">
                 ${asked.examples.map(

@@ -15,10 +15,11 @@ export function definitionHash(flow: Flow): string {
 }
 
 /**
- * The parts of a destination's form, in its order. `item`: which items there are, and what they are. `body`: what becomes of
+ * The parts of a destination's form, in its order. `key`: what identifies an item. `item`: which items there are, and what they
+ * are. `body`: what becomes of
  * an item. `requests`: how it is sent. `deletes`: whether and how what is missing is deleted.
  */
-export const formParts = ['item', 'body', 'requests', 'deletes'] as const
+export const formParts = ['key', 'item', 'body', 'requests', 'deletes'] as const
 export type FormPart = (typeof formParts)[number]
 
 /**
@@ -37,9 +38,9 @@ export function destinationForms(
 ): Record<string, string> {
   const { item, source, deletes } = flow
   const { ignore, trim, emptyAsNull, decimals } = item.hash
+  const ofKey = digest({ version: definitionVersion, key: item.key, trim, emptyAsNull })
   const ofItem = digest({
     version: [definitionVersion, itemVersion],
-    key: item.key,
     hash: { ignore: asSet(ignore), trim, emptyAsNull, decimals },
     filter: item.filter?.trim(),
     groupBy: groupByOf(source),
@@ -50,7 +51,7 @@ export function destinationForms(
   const formOfOne = (one: Destination) => {
     const body = digest({ ...bodyOf(one), filter: one.filter?.trim() })
     const ofDeletes = digest({ mode: deletes.mode, delete: deleteOf(one) })
-    return [ofItem, body, digest(requestsOf(one)), ofDeletes].join('/')
+    return [ofKey, ofItem, body, digest(requestsOf(one)), ofDeletes].join('/')
   }
   return Object.fromEntries(flow.destinations.map((one) => [one.name, formOfOne(one)]))
 }

@@ -26,6 +26,8 @@ export type ComparedBatch = {
   destination: string
   sent: Item[]
   asked: (Omit<AskedDelivery, 'hash'> & { item: Item })[]
+  /** What a later delete needs of items that the destination has, where it is not stored. */
+  kept: { pk: string; asked: AskedBody }[]
 }
 
 /** Compares items with what the destinations have, by a definition that is not accepted yet. It counts what it finds. */
@@ -50,11 +52,12 @@ type Compared = {
   open: number
 }
 
+/** `kept`: what is stored of the body for a later delete. */
 type Verdict =
-  | 'same'
-  | 'excluded'
-  | 'sent'
-  | { kind: 'new' | 'changed' | 'notMappable'; asked: AskedBody; body: unknown }
+  | { kind: 'excluded' | 'sent' }
+  | { kind: 'unchanged'; kept?: AskedBody }
+  | { kind: 'new' | 'changed'; asked: AskedBody; body: unknown }
+  | { kind: 'notMappable' }
 
 const examplesKept = 10
 const longestExample = 1_000
@@ -78,38 +81,48 @@ export function createComparison(
     one: Compared,
     rows: ReadonlyMap<string, PendingDelivery>,
     items: readonly Item[],
+    both: ReadonlySet<string>,
   ): Promise<ComparedBatch> => {
-    const { difference, body, claims, counts } = one
+    const { difference, body: rule, claims, counts } = one
     const { destination } = difference
-    const batch: ComparedBatch = { destination, sent: [], asked: [] }
+    const batch: ComparedBatch = { destination, sent: [], asked: [], kept: [] }
     for (const item of items) {
       await yieldToEventLoop()
       const row = rows.get(item.pk)
       // It waits with a change of the source, which is sent after any answer.
       if (row?.state === 'waiting' && row.kind === 'upsert') {
         one.open += 1
+        // Its content may be older, as of an item that returned.
+        if (row.hash !== item.hash) batch.sent.push(item)
         continue
       }
-      if (isOpen(row) || isOpen(rows.get(item.former?.pk ?? item.pk))) {
+      const isOfBoth = both.has(item.pk) || isOpen(rows.get(item.former?.pk ?? item.pk))
+      if (isOpen(row) || isOfBoth) {
         one.open += 1
-        batch.sent.push(item)
+        // Under another key it is sent after any answer, and not if the former key is written back.
+        if (isOpen(row)) batch.sent.push(item)
+        else batch.asked.push({ item, pk: item.pk, value: item.value, asked: {} })
         continue
       }
-      const verdict = await verdictOf({ difference, body, claims }, item, row)
-      if (verdict === 'sent') batch.sent.push(item)
-      else if (verdict === 'same') counts.unchanged += 1
-      else if (verdict === 'excluded') counts.excluded += 1
-      else {
-        const { kind, asked } = verdict
-        counts[kind] += 1
-        batch.asked.push({ item, pk: item.pk, value: item.value, asked })
-        if (examples.length < examplesKept && kind !== 'notMappable') {
-          examples.push({
-            destination,
-            pk: item.pk,
-            kind,
-            body: excerpt(verdict.body, longestExample),
-          })
+      const verdict = await verdictOf({ difference, body: rule, claims }, item, row)
+      if (verdict.kind !== 'sent') counts[verdict.kind] += 1
+      const { pk, value } = item
+      switch (verdict.kind) {
+        case 'sent':
+          batch.sent.push(item)
+          break
+        case 'unchanged':
+          if (verdict.kept) batch.kept.push({ pk, asked: verdict.kept })
+          break
+        case 'notMappable':
+          batch.asked.push({ item, pk, value, asked: {} })
+          break
+        case 'new':
+        case 'changed': {
+          const { kind, asked, body } = verdict
+          batch.asked.push({ item, pk, value, asked })
+          if (examples.length >= examplesKept) break
+          examples.push({ destination, pk, kind, body: excerpt(body, longestExample) })
         }
       }
     }
@@ -118,7 +131,9 @@ export function createComparison(
 
   return {
     async compare(db, items, changes) {
-      const changed = new Set(changes.filter((one) => one.isOfSource).map(({ item }) => item.pk))
+      const keysOf = (cause: FoundChange['cause']) =>
+        new Set(changes.filter((one) => one.cause === cause).map(({ item }) => item.pk))
+      const [changed, both] = [keysOf('source'), keysOf('both')]
       ofSource += changed.size
       const rest = items.filter(({ pk }) => !changed.has(pk))
       const pks = rest.flatMap(({ pk, former }) =>
@@ -128,7 +143,7 @@ export function createComparison(
       for (const one of compared) {
         const target = { flow: flow.name, destination: one.difference.destination }
         const found = pks.length > 0 ? await findDeliveries(db, target, pks) : []
-        batches.push(await compareWith(one, new Map(found.map((row) => [row.pk, row])), rest))
+        batches.push(await compareWith(one, new Map(found.map((row) => [row.pk, row])), rest, both))
       }
       return batches
     },
@@ -163,24 +178,23 @@ async function verdictOf(
 ): Promise<Verdict> {
   const { how } = difference
   const has = how !== 'moved' && row !== undefined && mayBeThere(row)
-  if (how === 'added' && !row?.delivered_body) return 'sent'
+  if (how === 'added' && !row?.delivered_body) return { kind: 'sent' }
   let body: unknown
   try {
     body = await rule.ofUpsert(item.value, row?.delivered_fields)
   } catch (error) {
     if (!(error instanceof MappingError)) throw error
-    return how === 'added' ? 'sent' : { kind: 'notMappable', asked: {}, body: undefined }
+    return { kind: how === 'added' ? 'sent' : 'notMappable' }
   }
-  if (isSkip(body)) return has ? 'excluded' : 'same'
+  if (isSkip(body)) return { kind: has ? 'excluded' : 'unchanged' }
   const digest = bodyDigest(body)
+  const fields = rule.keptOf(body)
+  const asked = { body: digest, fields, claim: claims?.claimOf(body, undefined, item.pk) }
   const isSameRequest = how === 'added' || (how === 'changed' && !difference.parts.has('requests'))
-  const isDelivered = has && !row.may_have_arrived && row.delivered_body === digest
-  if (isSameRequest && isDelivered) return 'same'
-  if (how === 'added') return 'sent'
-  const asked = {
-    body: digest,
-    fields: rule.keptOf(body),
-    claim: claims?.claimOf(body, undefined, item.pk),
+  if (isSameRequest && has && !row.may_have_arrived && row.delivered_body === digest) {
+    const isKept = fields === undefined || row.delivered_fields !== null
+    return { kind: 'unchanged', ...(!isKept && { kept: asked }) }
   }
+  if (how === 'added') return { kind: 'sent' }
   return { kind: has ? 'changed' : 'new', asked, body }
 }

@@ -8,7 +8,12 @@ import {
 } from '../../repositories/flows/approvals.ts'
 import { deletedHash } from '../../repositories/flows/deliveries.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
-import { countItems, deleteHashes, listPksAfter } from '../../repositories/flows/flow-items.ts'
+import {
+  countItems,
+  deleteHashes,
+  listPksAfter,
+  markUnread,
+} from '../../repositories/flows/flow-items.ts'
 import { requestFullScan, updateFlowState } from '../../repositories/flows/flow-state.ts'
 import {
   clearHeldDeletes,
@@ -119,11 +124,12 @@ export async function sendDeletes(
   return deleted
 }
 
-async function queueDeletes(
-  deps: PollDeps,
+/** Deletes these items everywhere. With `isOtherKey` their keys are not those of the definition. */
+export async function queueDeletes(
+  deps: Pick<PollDeps, 'now' | 'enqueue'>,
   runtime: FlowRuntime,
   trx: Trx,
-  { pks, read }: { pks: string[]; read: number },
+  { pks, read, isOtherKey = false }: { pks: string[]; read: number; isOtherKey?: boolean },
 ): Promise<void> {
   if (pks.length === 0) return
   const { name: flow, destinations } = runtime.flow
@@ -136,7 +142,7 @@ async function queueDeletes(
     trx,
     runtime,
     pks.map((pk) => {
-      const value = keyRecord(runtime.flow.item.key, pk)
+      const value = isOtherKey ? {} : keyRecord(runtime.flow.item.key, pk)
       return { pk, kind: 'delete', hash: deletedHash, value, change: read }
     }),
   )
@@ -206,9 +212,11 @@ export async function markMissing(
   await forgetShown(deps.database.db, flow, seen)
   let missing = 0
   for await (const pks of missingItems(deps.database.db, flow, seen)) {
-    const marked = await underLease(deps, lease, (trx) =>
-      countMissed(trx, flow, pks, { read, most: 0, counts: false }),
-    )
+    const marked = await underLease(deps, lease, async (trx) => {
+      // Nothing has compared them: if they return, they count as changed.
+      await markUnread(trx, flow, pks)
+      return countMissed(trx, flow, pks, { read, most: 0, counts: false })
+    })
     missing += marked.length
   }
   return missing

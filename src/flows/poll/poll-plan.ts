@@ -5,10 +5,11 @@ import { canonicalJson } from '../../domain/json.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
 import { hasCome } from '../../repositories/due-work.ts'
-import { withdrawAsked } from '../../repositories/flows/asked-deliveries.ts'
+import { withdrawAsked, withoutDeliveries } from '../../repositories/flows/asked-deliveries.ts'
 import { hasDelivered } from '../../repositories/flows/deliveries.ts'
 import { wakeDestination } from '../../repositories/flows/flow-events.ts'
 import {
+  deleteHashes,
   isOnRecord,
   listPksAfter,
   markUnread,
@@ -214,12 +215,12 @@ export async function planPoll(
   const definition = questionKey(runtime)
   // Before the definition is accepted, so that a crash loses none.
   await settlePendingDeletes(deps, runtime, lease, state)
-  await endAskedDeliveries(deps, name, lease)
+  if (state.question) await endAskedDeliveries(deps, name, lease)
   await underLease(deps, lease, (trx) => beginQuestion(trx, name, definition))
   return { pollKind: 'comparison', differences, state: await requireFlowState(db, name) }
 }
 
-/** Ends what waits only because of a definition that is not compared any more. */
+/** Ends what waits only because of a definition that is not compared any more, and forgets the items that only it had. */
 async function endAskedDeliveries(deps: PollDeps, flow: string, lease: HeldLease): Promise<void> {
   let isLeft = true
   while (isLeft) {
@@ -230,6 +231,15 @@ async function endAskedDeliveries(deps: PollDeps, flow: string, lease: HeldLease
       return neverSent !== undefined
     })
   }
+  let after: string | undefined
+  do {
+    const last = after
+    after = await underLease(deps, lease, async (trx) => {
+      const pks = await listPksAfter(trx, flow, last, rowsAtOnce)
+      await deleteHashes(trx, flow, await withoutDeliveries(trx, flow, pks))
+      return pks.length === rowsAtOnce ? pks.at(-1) : undefined
+    })
+  } while (after !== undefined)
 }
 
 function isKnown({ destination_forms: forms }: Accepted, destination: string): boolean {

@@ -2,7 +2,7 @@ import type { Database, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import type { Reason } from '../../domain/flow-reasons.ts'
 import { type HeldLease, LeaseLostError, underLease } from '../../jobs/with-lease.ts'
-import { askDeliveries } from '../../repositories/flows/asked-deliveries.ts'
+import { askDeliveries, keepForDeletes } from '../../repositories/flows/asked-deliveries.ts'
 import { recordChanges, recordNewItems } from '../../repositories/flows/deliveries.ts'
 import { insertSourceProblem } from '../../repositories/flows/flow-errors.ts'
 import { wakeDestination } from '../../repositories/flows/flow-events.ts'
@@ -12,7 +12,7 @@ import {
   renewHashes,
   upsertHashes,
 } from '../../repositories/flows/flow-items.ts'
-import { findFlowState, saveProgress } from '../../repositories/flows/flow-state.ts'
+import { saveProgress } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Item, ItemChange, SourceWarning } from '../types.ts'
 import type { Comparison, ComparedBatch as Differing } from './compare-destinations.ts'
@@ -54,21 +54,13 @@ export function createEnqueue({ database, now }: Pick<PollDeps, 'database' | 'no
       .map(({ name }) => name)
       .filter((name) => only === undefined || name === only)
       .sort()
-    const isGone = changes.some(({ kind }) => kind === 'delete')
-    const added = isGone ? await addedAmong(trx, flow.name, destinations) : []
     const keepsHistory = flow.queue.keepHistoryMs > 0
-    const to = { flow: flow.name, destinations, keepsHistory, added }
+    const to = { flow: flow.name, destinations, keepsHistory }
     await (areNew ? recordNewItems : recordChanges)(trx, to, changes, now())
     for (const destination of destinations) {
       wakeDestination(database, { flow: flow.name, destination })
     }
   }
-}
-
-/** Those that get all items by a comparison. They do not have an item without a row. */
-async function addedAmong(trx: Trx, flow: string, names: readonly string[]): Promise<string[]> {
-  const forms = (await findFlowState(trx, flow))?.destination_forms
-  return forms ? names.filter((name) => forms[name] === undefined) : []
 }
 
 /** The progress of a poll. */
@@ -204,7 +196,7 @@ function createPollWriter(
       }
       progress.mustReadAgain ||= problems.some(({ mayPass }) => mayPass === true)
       if (isLater) progress.duplicates += problems.length
-      for (const { kind, isOfSource } of changes) if (isOfSource) progress.counts[kind] += 1
+      for (const { kind, cause } of changes) if (cause === 'source') progress.counts[kind] += 1
       const batch = { items: progress.comparison ? items : [], changes, isLater }
       if (progress.grouped) bufferGroups(progress.grouped, batch)
       else await begin(batch)
@@ -301,14 +293,14 @@ async function writeChanges(
 ): Promise<Written> {
   const { flow } = runtime
   const now = deps.now()
-  const ofDefinition = changes.filter(({ isOfSource, was }) => !isOfSource && was !== undefined)
+  const ofDefinition = changes.filter(({ cause, was }) => cause !== 'source' && was !== undefined)
   const renewed = ofDefinition.map(({ item: { pk, hash }, was = '' }) => ({ pk, hash, was }))
   // Another process may have stored the same meanwhile.
-  const stored = changes.filter(({ isOfSource, was }) => isOfSource || was === undefined)
+  const stored = changes.filter(({ cause, was }) => cause === 'source' || was === undefined)
   const changed = stored.map(({ item }) => item)
   const { ours, same } = await upsertHashes(trx, flow.name, changed, { read, at: now, isLater })
   await renewHashes(trx, flow.name, renewed)
-  const queued = changes.filter(({ item, isOfSource }) => isOfSource && ours.has(item.pk))
+  const queued = changes.filter(({ item, cause }) => cause === 'source' && ours.has(item.pk))
   const upserts = queued.map(({ item, kind }) => upsertOf(item, read, kind === 'new'))
   await deps.enqueue(trx, runtime, upserts)
   if (differing.length > 0) await queueDiffering(deps, runtime, trx, differing, { read, at: now })
@@ -351,7 +343,7 @@ async function queueDiffering(
     return one?.hash === hash ? one.contentHash : undefined
   }
   const ordered = [...differing].sort((one, next) => (one.destination < next.destination ? -1 : 1))
-  for (const { destination, sent, asked } of ordered) {
+  for (const { destination, sent, asked, kept } of ordered) {
     const upserts = sent.flatMap((item) => {
       const hash = present(item)
       return hash === undefined ? [] : [upsertOf({ ...item, hash }, read, false)]
@@ -362,6 +354,7 @@ async function queueDiffering(
       return hash === undefined ? [] : [{ ...one, hash }]
     })
     await askDeliveries(trx, { flow, destination }, waiting, { change: read, at })
+    await keepForDeletes(trx, { flow, destination }, kept)
   }
 }
 

@@ -21,7 +21,7 @@ import {
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import { pauseByService } from '../control/pauses-and-limits.ts'
-import { itemRulesOf } from '../definition/definition-hash.ts'
+import { type FormPart, itemRulesOf } from '../definition/definition-hash.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowTrace } from '../flow-trace.ts'
 import { FileNotReadyError, SourceError } from '../types.ts'
@@ -232,7 +232,9 @@ function causesBy(
   const isSameForm = isSameItemForm(runtime, state)
   return {
     isSameForm,
-    areNewOfSource: !differences.some((one) => one.how === 'changed' && one.parts.has('item')),
+    areNewOfSource: !differences.some(
+      (one) => one.how === 'changed' && (one.parts.has('key') || one.parts.has('item')),
+    ),
     readFormer: isSameForm ? undefined : formerReaderOf(runtime, state),
   }
 }
@@ -261,9 +263,13 @@ async function endComparison(
   if (progress.mustReadAgain || isCutOff(progress)) return
   const { read: number } = progress
   const missing = await markMissing(deps, name, lease, { seen, read: number })
-  const isOfDefinition = differences.some(
-    (one) => one.how === 'changed' && (one.parts.has('item') || one.parts.has('deletes')),
-  )
+  const concerns = (part: FormPart) =>
+    differences.some((one) => one.how === 'changed' && one.parts.has(part))
+  // Without deletes only items of a former key are forgotten: what the source lost may still be deleted one day.
+  const isOfDefinition =
+    deletes.mode === 'delete'
+      ? concerns('key') || concerns('item') || concerns('deletes')
+      : concerns('key')
   const asked = { ...comparison.found(), missing: isOfDefinition ? missing : 0 }
   await underLease(deps, lease, async (trx) => {
     // The next valid record of these items counts as a change.
@@ -279,7 +285,7 @@ async function endComparison(
     }
     await storeComparison(trx, name, question)
   })
-  if (comparison.mustAsk() || (deletes.mode === 'delete' && asked.missing > 0)) {
+  if (comparison.mustAsk() || asked.missing > 0) {
     deps.log.warn(
       { flow: name, ...asked, examples: undefined },
       'flow definition changed; an operator must decide',

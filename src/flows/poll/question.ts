@@ -1,19 +1,19 @@
 import type { Trx } from '../../db/database.ts'
 import type { Answer } from '../../db/tables.ts'
 import { type HeldLease, underLease } from '../../jobs/with-lease.ts'
-import { approve } from '../../repositories/flows/approvals.ts'
 import { forgetDelivered, keepAsDelivered } from '../../repositories/flows/asked-deliveries.ts'
 import { forgetDeliveries } from '../../repositories/flows/deliveries.ts'
 import { wakeDestination } from '../../repositories/flows/flow-events.ts'
 import { deleteHashes, listPksAfter } from '../../repositories/flows/flow-items.ts'
 import {
   type FlowStateRow,
-  requestFullScan,
+  nextRead,
   requireFlowState,
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import { listMissedSince } from '../../repositories/flows/missing-items.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
+import { queueDeletes } from './deletes.ts'
 import {
   acceptedBy,
   differencesOf,
@@ -24,7 +24,7 @@ import {
 } from './poll-plan.ts'
 import type { PollDeps } from './poll-writer.ts'
 
-type Deps = Pick<PollDeps, 'database' | 'now'>
+type Deps = Pick<PollDeps, 'database' | 'now' | 'enqueue'>
 
 const rowsAtOnce = 1_000
 
@@ -47,7 +47,7 @@ export async function applyAnswer(
 
 /** Stores the answer of an operator who wants everything sent again, whatever a comparison would find. */
 export async function acceptUnasked(
-  { database }: Pick<Deps, 'database'>,
+  { database }: Pick<PollDeps, 'database'>,
   runtime: FlowRuntime,
 ): Promise<void> {
   const { name } = runtime.flow
@@ -63,7 +63,7 @@ export async function acceptUnasked(
 /**
  * Accepts the definition. Until the last transaction its destinations are sent nothing, so that each step may be repeated.
  *
- * `send` sends what waits, and approves deleting what the comparison missed; `send_without_deletes` forgets that, as does
+ * `send` sends what waits, and deletes what the comparison missed; `send_without_deletes` forgets that, as does
  * `keep`, which also takes what waits because of the definition for delivered. Changes of the source are sent after any answer.
  */
 export async function acceptDefinition(
@@ -78,11 +78,11 @@ export async function acceptDefinition(
   const untilNone = async (work: (trx: Trx) => Promise<boolean>) => {
     while (await write(work));
   }
+  const differences = await differencesOf(deps.database.db, runtime, state)
   if (answer === 'keep') {
     const page = { limit: rowsAtOnce, at: deps.now() }
     await untilNone((trx) => keepAsDelivered(trx, flow, page))
   } else {
-    const differences = await differencesOf(deps.database.db, runtime, state)
     for (const { destination, how } of differences) {
       if (how !== 'moved') continue
       await untilNone((trx) => forgetDelivered(trx, { flow, destination }, rowsAtOnce))
@@ -94,20 +94,23 @@ export async function acceptDefinition(
   if (isMissing && !areDeleted) {
     await forget(deps, flow, lease, (trx, limit) => listMissedSince(trx, flow, number, limit))
   }
+  if (areDeleted) {
+    // Of another key than the definition's: its fields say nothing about what was delivered.
+    const isOtherKey = differences.some((one) => one.how === 'changed' && one.parts.has('key'))
+    await untilNone(async (trx) => {
+      const pks = await listMissedSince(trx, flow, number, rowsAtOnce)
+      // Later than all that waits, so that no delete goes before an item that may have the same identity.
+      const read = await nextRead(trx)
+      await queueDeletes(deps, runtime, trx, { pks, read, isOtherKey })
+      return pks.length === rowsAtOnce
+    })
+  }
   // Without a comparison nothing tells which items of the former key are missing.
   if (number === 0 && hasOtherKey(runtime, state)) {
     await forget(deps, flow, lease, (trx, limit) => listPksAfter(trx, flow, undefined, limit))
   }
   await write(async (trx) => {
     await updateFlowState(trx, flow, acceptedBy(runtime, state))
-    if (areDeleted) {
-      const at = deps.now()
-      await approve(trx, {
-        ...{ flow, subject: 'deletes', pk: '', read_number: number },
-        ...{ approved_by: 'answer', approved_at: at },
-      })
-      await requestFullScan(trx, flow)
-    }
     for (const { name: destination } of destinations) {
       wakeDestination(deps.database, { flow, destination })
     }

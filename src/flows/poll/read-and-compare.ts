@@ -16,13 +16,13 @@ import type { FieldWatch } from './missing-fields.ts'
 import { yieldToEventLoop } from './yield-to-event-loop.ts'
 
 /**
- * An item whose hash differs from the stored one. `isOfSource`: the source has changed it, or may have; otherwise only the
- * definition did. `was` is the stored hash.
+ * An item whose hash differs from the stored one, `was`. The source has changed it, or the definition, or the source changed it
+ * and the definition gave it another key.
  */
 export type FoundChange = {
   item: Item
   kind: 'new' | 'changed'
-  isOfSource: boolean
+  cause: 'source' | 'definition' | 'both'
   was: string | undefined
 }
 
@@ -322,20 +322,27 @@ function changesOf(
   for (const item of items) {
     const was = stored.get(item.pk)
     if (was === item.hash) continue
-    // One that was reset is sent again, whatever the definition says.
     const isNew = was === undefined || was === ''
-    const isOfSource = !causeRules || was === '' || hasSourceChanged(item, stored, causeRules)
-    changes.push({ item, kind: isNew ? 'new' : 'changed', isOfSource, was })
+    const cause = causeRules ? causeOf(item, was, stored, causeRules) : 'source'
+    changes.push({ item, kind: isNew ? 'new' : 'changed', cause, was })
   }
   return changes
 }
 
-function hasSourceChanged(
+function causeOf(
   { pk, former }: Item,
+  was: string | undefined,
   stored: ReadonlyMap<string, string>,
   { isSameForm, areNewOfSource }: CauseRules,
-): boolean {
-  const was = stored.get(former?.pk ?? pk)
-  if (was === undefined || was === unreadHash) return areNewOfSource
-  return former ? former.hash !== was : isSameForm
+): FoundChange['cause'] {
+  // One that was reset is sent again, whatever the definition says.
+  if (was === '') return 'source'
+  // It was known by this key before it had another one.
+  const isOtherKey = former !== undefined && former.pk !== pk
+  if (isOtherKey && was !== undefined && was !== unreadHash) return 'source'
+  const before = stored.get(former?.pk ?? pk)
+  if (before === undefined || before === unreadHash) return areNewOfSource ? 'source' : 'definition'
+  const isChanged = former ? former.hash !== before : isSameForm
+  if (!isChanged) return 'definition'
+  return isOtherKey ? 'both' : 'source'
 }

@@ -25,8 +25,9 @@ export async function askDeliveries(
   if (asked.length === 0) return
   await sql`
     insert into deliveries
-      (flow, destination, pk, version, change_number, kind, hash, payload, asked, state, attempts, queued_at)
-    select ${flow}, ${destination}, pk, 1, ${change}, 'upsert', hash, value, asked, 'waiting', 0, ${at}
+      (flow, destination, pk, version, change_number, kind, hash, payload, asked, state, attempts, queued_at,
+        may_have_arrived)
+    select ${flow}, ${destination}, pk, 1, ${change}, 'upsert', hash, value, asked, 'waiting', 0, ${at}, false
     from jsonb_to_recordset(${json(asked)}::jsonb) as one (pk text, hash text, value jsonb, asked jsonb)
     order by pk
     on conflict (flow, destination, pk) do update set
@@ -35,6 +36,23 @@ export async function askDeliveries(
       state = 'waiting', attempts = 0, last_error = null, last_status = null, why = null, not_before = null,
       due_at = '-infinity', finished_at = null, skipped = null
     where deliveries.state <> 'waiting'`.execute(trx)
+}
+
+/** Stores what a later delete needs of items whose present body a destination has. */
+export async function keepForDeletes(
+  trx: Trx,
+  { flow, destination }: DeliveryTarget,
+  kept: readonly Pick<AskedDelivery, 'pk' | 'asked'>[],
+): Promise<void> {
+  if (kept.length === 0) return
+  await sql`
+    update deliveries as row set
+      delivered_fields = one.asked->'fields',
+      claim = coalesce(row.claim, one.asked->'claim'->>'folded'),
+      claim_exact = coalesce(row.claim_exact, one.asked->'claim'->>'exact')
+    from jsonb_to_recordset(${json(kept)}::jsonb) as one (pk text, asked jsonb)
+    where row.flow = ${flow} and row.destination = ${destination} and row.pk = one.pk
+      and row.state = 'done' and row.delivered_body = one.asked->>'body'`.execute(trx)
 }
 
 /**
@@ -68,6 +86,22 @@ export async function withdrawAsked(
     select pk, is_waiting and not is_there as "isDeleted" from page`.execute(trx)
   if (rows.length === 0) return undefined
   return rows.filter((row) => row.isDeleted).map(({ pk }) => pk)
+}
+
+/** Those of these items that no destination was ever to get. */
+export async function withoutDeliveries(
+  trx: Trx,
+  flow: string,
+  pks: readonly string[],
+): Promise<string[]> {
+  const { rows } = await sql<{ pk: string }>`
+    select wanted.pk from unnest(${pks}::text[]) as wanted (pk)
+    where not exists (
+      select from flow_state cross join lateral jsonb_object_keys(destination_identities) as name
+      join deliveries on (deliveries.flow, destination, deliveries.pk) = (${flow}, name, wanted.pk)
+      where flow_state.flow = ${flow}
+    )`.execute(trx)
+  return rows.map(({ pk }) => pk)
 }
 
 /**

@@ -83,15 +83,11 @@ const nextVersion = sql`
     finished_at = null,
     skipped = null`
 
-/**
- * Where changes are recorded. `keepsHistory` also stores the content of the items, once for all destinations. Destinations
- * that are `added` have no item without a row.
- */
+/** Where changes are recorded. `keepsHistory` also stores the content of the items, once for all destinations. */
 export type Recording = {
   flow: string
   destinations: readonly string[]
   keepsHistory: boolean
-  added?: readonly string[]
 }
 
 /**
@@ -101,12 +97,12 @@ export type Recording = {
  */
 export async function recordChanges(
   trx: Trx,
-  { flow, destinations, keepsHistory, added = [] }: Recording,
+  { flow, destinations, keepsHistory }: Recording,
   changes: readonly DeliveryChange[],
   at: Date,
 ): Promise<void> {
   for (const found of partsOf(changes)) {
-    const insert = sql`${insertFound(flow, destinations, at, added)} ${nextVersion}`
+    const insert = sql`${insertFound(flow, destinations, at)} ${nextVersion}`
     await sql`
       with ${found} ${keepsHistory ? sql`, queued as (${insert}) ${keepVersions(flow, at)}` : insert}`.execute(
       trx,
@@ -160,18 +156,13 @@ function* partsOf(changes: readonly DeliveryChange[]): Generator<RawBuilder<unkn
 }
 
 /** The part of a statement that inserts deliveries for what was found. */
-function insertFound(
-  flow: string,
-  destinations: readonly string[],
-  at: Date,
-  added: readonly string[] = [],
-): RawBuilder<unknown> {
+function insertFound(flow: string, destinations: readonly string[], at: Date): RawBuilder<unknown> {
   return sql`
     insert into deliveries
       (flow, destination, pk, version, change_number, kind, hash, payload, delivered_body, state, attempts,
         queued_at, may_have_arrived)
     select ${flow}, destination.name, pk, 1, change, kind, hash, payload, body, 'waiting', 0, ${at},
-      kind = 'delete' and destination.name <> all(${added}::text[])
+      false
     from unnest(${destinations}::text[]) as destination (name) cross join found
     ${destinations.length > 1 ? sql`order by destination.name, pk` : sql``}`
 }

@@ -52,6 +52,8 @@ export async function writeResults(
   const isDone = sql`became in ('delivered', 'unchanged', 'skipped')`
   const isDelivered = sql`became in ('delivered', 'delivered_before')`
   const hasFailed = sql`became in ('retrying', 'failed')`
+  // Another item is what was to be deleted, or nothing is there.
+  const isEndedDelete = sql`(became = 'skipped' and row.kind = 'delete')`
   const isLater = sql`became in ('retrying', 'postponed')`
   await sql`
     with given as materialized (
@@ -61,15 +63,16 @@ export async function writeResults(
     )
     update deliveries as row set
       state = case when ${isDone} then 'done' when became = 'failed' then 'failed' else state end,
-      delivered_hash = case when became in ('delivered', 'unchanged') then row.hash
+      delivered_hash = case when became in ('delivered', 'unchanged') or ${isEndedDelete} then row.hash
         when became = 'delivered_before' then given.hash else delivered_hash end,
       delivered_body = case when became = 'delivered_before' and delivered_body = ${sql.lit(noBody)} then delivered_body
-        when ${isDelivered} or became = 'unchanged' then given.body else delivered_body end,
+        when ${isDelivered} or became = 'unchanged' then given.body
+        when ${isEndedDelete} then null else delivered_body end,
       delivered_at = case when ${isDelivered} then ${at}::timestamptz else delivered_at end,
       delivered_fields = case when ${isDelivered} then given.fields
         when is_begun then coalesce(delivered_fields, given.fields) else delivered_fields end,
-      claim = case when ${isDelivered} then given.claim when is_begun then coalesce(row.claim, given.claim) else row.claim end,
-      claim_exact = case when ${isDelivered} then given.claim_exact
+      claim = case when ${isDelivered} then given.claim when ${isEndedDelete} then null when is_begun then coalesce(row.claim, given.claim) else row.claim end,
+      claim_exact = case when ${isDelivered} then given.claim_exact when ${isEndedDelete} then null
         when is_begun then coalesce(row.claim_exact, given.claim_exact) else row.claim_exact end,
       may_have_arrived = not ${isDelivered} and (may_have_arrived or is_begun),
       payload = case when not ${isDone} then payload end,
