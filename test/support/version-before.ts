@@ -45,7 +45,9 @@ async function findCommit(): Promise<string> {
   if (last) return await git('rev-parse', '--verify', `${last}^{commit}`)
   const touched = await git('log', '--format=%H %P', '--', 'migrations')
   for (const commit of touched.split(/\s+/)) {
-    if (await isBefore(commit)) return commit
+    if (!(await isBefore(commit))) continue
+    await refuseAlone(commit)
+    return commit
   }
   throw new Error('no commit has the first of the migrations of today, and not all')
 }
@@ -63,6 +65,15 @@ async function isBefore(commit: string): Promise<boolean> {
     if (before !== after) return false
   }
   return true
+}
+
+/** Beside a migration that says so, the version before does not run. */
+async function refuseAlone(commit: string): Promise<void> {
+  const [then, now] = await Promise.all([commit, 'HEAD'].map(listMigrations))
+  for (const name of (now ?? []).filter((one) => !then?.includes(one))) {
+    const [first = ''] = (await git('show', `HEAD:${name}`)).split('\n')
+    if (first.startsWith('-- alone:')) throw new Error(`${name} must run alone`)
+  }
 }
 
 async function listMigrations(commit: string): Promise<string[]> {
