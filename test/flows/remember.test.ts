@@ -164,6 +164,17 @@ test('an item is created once, changed and deleted under the shop’s id, also b
   expect(requestLines()).toContain(`DELETE /products/${id}`)
 })
 
+test('a further remembered value makes no item again: the request needs none of it', async () => {
+  const first = await serve(flowTo('further'))
+  await first.bring({ sku: 'F', price: 5 })
+  await first.stop()
+  const second = await serve(
+    flowTo('further', { remember: { id: '$.product.id', sku: '$.product.sku' } }),
+  )
+  await second.bring({ sku: 'F', price: 6 })
+  expect(products.filter(({ sku }) => sku === 'F')).toMatchObject([{ price: 6 }])
+})
+
 test('an item whose creation has no answer is looked up before it is created again', async () => {
   const find = { url: `${base}/products?sku={body.sku}`, remember: { id: '$[0].id' } }
   const { bring } = await serve(flowTo('finds', { find }))

@@ -18,6 +18,7 @@ import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { DestinationContext } from '../destinations/destination-context.ts'
 import { openDestination } from '../destinations/open-destination.ts'
+import { usedIn } from '../mapping/delete-fields.ts'
 import type { Destination, DestinationDefinition } from '../types.ts'
 import {
   type AttemptDeps,
@@ -174,8 +175,7 @@ function workOf(
     },
   )
   const furthestMs = 2 * Math.max(definition.retry.maxMs, longestRetryAfterMs)
-  // Values that an earlier definition remembered may be incomplete; then they are looked up again.
-  const names = 'remember' in definition ? Object.keys(definition.remember ?? {}) : []
+  const names = neededOf(definition)
   const withRemembered = async (
     rows: readonly PendingDelivery[],
   ): Promise<QueuedItem<Waiting>[]> => {
@@ -283,6 +283,18 @@ async function refuseClaimed(
         : []
     }),
   )
+}
+
+/**
+ * The remembered values without which an item does not count as known. An earlier definition may have remembered fewer: where
+ * `find` looks them up, all are needed. Without it the item would be made again, so only those that the request uses are.
+ */
+function neededOf(definition: DestinationDefinition): string[] {
+  if (definition.type !== 'http') return []
+  const { find = [], remember = {}, request } = definition
+  const all = Object.keys(remember)
+  const used = usedIn(request, 'remembered')
+  return find.length > 0 || used === 'all' ? all : all.filter((name) => used.has(name))
 }
 
 /** Whether responses of a destination have values that are stored with the items. */
