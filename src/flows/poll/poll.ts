@@ -294,7 +294,8 @@ async function endComparison(
   }
   const state = await requireFlowState(deps.database.db, name)
   await acceptDefinition(deps, runtime, lease, state, 'send')
-  deps.log.info({ flow: name }, 'flow definition changed; nothing differs because of it')
+  const compared = differences.map(({ destination }) => destination)
+  deps.log.info({ flow: name, destinations: compared }, 'definition accepted: no answer needed')
 }
 
 /** A definition may say itself what a change of it means, and an operator may have answered meanwhile. */
