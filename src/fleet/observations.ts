@@ -74,6 +74,8 @@ export type FlowSeen = {
   isLimited: boolean
   isPolling: boolean
   isReadingPaused: boolean
+  /** Since when the question about its definition has no answer; null without one. */
+  askedAt: Date | null
   /** The lost access to its source. */
   accessLost: AccessLost | null
   /** Since when a poll is due; null if none is. */

@@ -46,6 +46,7 @@ export const conditions = {
   access_lost: 'down',
   flow_paused: 'intended',
   flow_limited: 'intended',
+  definition_changed: 'attention',
   // While queue.maxWaiting is reached; owed_for_long covers a long duration.
   too_many_waiting: 'never',
   sending_stopped: 'intended',

@@ -97,6 +97,12 @@ test('a changed mapping is asked about with numbers; nothing is sent, polls go o
   await define(name, { factor: 1000 })
   await asked(name, { ...copies({ new: 0, changed: 2, unchanged: 0 }), missing: 0, of_source: 0 })
   expect((await questionOf(name)).examples[0].body).toContain('100000')
+  const { flows: cards } = (await flows.call('GET', '/flows')).json()
+  const card = cards.find((one: { name: string }) => one.name === name)
+  expect(card).toMatchObject({
+    health: { state: 'attention', cause: 'definition_changed' },
+    question: { why: { code: 'DEFINITION_CHANGED' } },
+  })
   await prices(name, { 1: 100, 2: 250 })
   expect(await post(`/sync/${name}`)).toMatchObject({
     changes: 1,

@@ -376,8 +376,7 @@ export const texts = {
   'cause.deliveries_late': 'Deliveries to {destination} are late',
   'cause.access_lost': '{destination} has lost its authorization',
   'cause.deletes_held': 'Items are gone from the source, and their deletes need approval',
-  'cause.definition_changed':
-    'The flow file changed: choose "keep what was sent" or "send all again"',
+  'cause.definition_changed': 'The definition of the flow changed: answer what becomes of it',
   'cause.deliveries_failed': 'Deliveries to {destination} failed permanently',
   'flow.nextTry': 'next try',
   'flow.switch': 'Switch',

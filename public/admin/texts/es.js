@@ -380,7 +380,7 @@ export const texts = {
   'cause.deliveries_late': 'Envíos atrasados a {destination}',
   'cause.access_lost': '{destination} perdió la autorización',
   'cause.deletes_held': 'Faltan ítems en el origen, y sus bajas esperan aprobación',
-  'cause.definition_changed': 'Cambió el archivo del flujo: elegí qué hacer',
+  'cause.definition_changed': 'Cambió la definición del flujo: respondé qué hacer',
   'cause.deliveries_failed': 'Envíos a {destination} fallaron definitivamente',
   'flow.nextTry': 'próximo intento',
   'flow.switch': 'Estado',

@@ -223,7 +223,8 @@ export function createFlowReports(
   }
 
   const observed = async (): Promise<FlowSeen[]> => {
-    const flows = [...deps.flows().values()].map(({ loaded }) => loaded.flow)
+    const opened = [...deps.flows().values()]
+    const flows = opened.map(({ loaded }) => loaded.flow)
     const names = flows.map(({ name }) => name)
     const statuses = await status()
     const states = new Map((await listFlowStates(db)).map((one) => [one.flow, one]))
@@ -231,13 +232,14 @@ export function createFlowReports(
     const open = Map.groupBy(await openCounts(), ({ flow }) => flow)
     const sending = await readSending(db, deps.now())
     const lostAccess = await findLostAccesses(db, flows)
-    return flows.map((flow) => {
+    return opened.map(({ loaded: { flow }, runtime }) => {
       const { name, pollIntervalMs, window } = flow
       const { paused, pausedAt, runLimit, runCount, polling } = statuses.get(name) ?? {
         ...noSwitches,
         polling: false,
       }
-      const lastPollAt = states.get(name)?.last_poll_at ?? null
+      const state = states.get(name)
+      const lastPollAt = state?.last_poll_at ?? null
       const planned = lastPollAt && plannedAfter(flow, lastPollAt)
       const targets = new Map(open.get(name)?.map((one) => [one.destination, one]))
       return {
@@ -248,11 +250,12 @@ export function createFlowReports(
         isLimited: runLimit !== null && runCount >= runLimit,
         isPolling: polling,
         isReadingPaused: backlogReason(flow, fewestWaiting(openOf(flow, targets))) !== null,
+        askedAt: (state && openQuestion(runtime, state)?.askedAt) ?? null,
         accessLost: lostAccess(name, ofSource),
         dueSince: planned && dueSince(window, planned, deps.now()),
         lastPollAt,
-        lastSuccessAt: states.get(name)?.last_success_at ?? null,
-        lastError: states.get(name)?.waiting_why ? null : (polls.get(name)?.error ?? null),
+        lastSuccessAt: state?.last_success_at ?? null,
+        lastError: state?.waiting_why ? null : (polls.get(name)?.error ?? null),
         destinations: withOpen(flow.destinations, [...targets.keys()]).map((one) => {
           const { waiting, delayed, failed, oldestWaitingAt } = targets.get(one.name) ?? nothingOpen
           const now = sending(name, one.name)
