@@ -312,7 +312,7 @@ test('only the last closing of a place is extended', async () => {
   expect(spanOf(extended.json())).toEqual([at(0), at(14)])
   untilHour(15)
   const shift = await close(service, till, span(15, 18))
-  expect([shift.number, shift.from]).toEqual([2, extended.json().to])
+  expect([shift.number, shift.from], JSON.stringify(shift)).toEqual([2, extended.json().to])
   await sell(service, till, 'A-2')
   untilHour(19)
   const rest = await openClosing(service, till, { business_day: day() })
