@@ -6,7 +6,7 @@ import { startTestFlows, type TestFlows } from '../support/flows.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { audit } from './poll-support.ts'
 
-/** What waits is not sent by a definition that nobody has accepted. */
+/** What waits is not sent by a definition that is not accepted. */
 let service: TestService
 let flows: TestFlows
 let serial = 0
@@ -111,7 +111,7 @@ async function waitingPrice(more: Record<string, unknown> = {}): Promise<string>
 }
 
 test.each(['reload', 'restart', 'sync of the item', 'question'])(
-  'after a %s no waiting delivery is sent by a mapping that nobody has approved',
+  'after a %s no waiting delivery is sent by a mapping that is not accepted',
   async (what) => {
     const name = await waitingPrice()
     if (what === 'restart') flows = await flows.restart()

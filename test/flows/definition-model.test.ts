@@ -33,7 +33,7 @@ import { audit, silentLog } from './poll-support.ts'
 
 /**
  * Random histories of a source, its definition, answers of the shop, crashes and operators, against a model of what the shop
- * must have: nothing living is deleted, nothing is sent by a definition that nobody accepted, and in the end every item is there
+ * must have: nothing living is deleted, nothing is sent by a definition that is not accepted, and in the end every item is there
  * as the source has it, except for what an operator kept or forgot.
  */
 let database: Database
@@ -151,7 +151,8 @@ async function createWorld() {
       lost.delete(sku)
       shop.delete(sku)
     } else {
-      if (factor !== accepted.factor) problems.push(`${sku} is sent by a definition of nobody`)
+      if (factor !== accepted.factor)
+        problems.push(`${sku} is sent by a definition that is not accepted`)
       shop.set(sku, price)
     }
     return weather === 'lost' ? down : { ok: true }

@@ -59,7 +59,7 @@ export function flowCard(app, { flow, health }, isWhole = false) {
   </article>`
 }
 
-/** What a changed definition would send. Until somebody answers it waits, and the source is read as always. */
+/** What a changed definition would send. Until an operator answers it waits, and the source is read as always. */
 function questionNote(app, flow) {
   const { reason, why, asked_at: since } = flow.question
   return note(

@@ -49,7 +49,7 @@ import {
   readSource,
   reportWarnings,
 } from './poll-writer.ts'
-import { acceptDefinition, applyAnswer } from './question.ts'
+import { applyAnswer } from './question.ts'
 import type { CauseRules } from './read-and-compare.ts'
 
 export type FlowPollDeps = PollDeps &
@@ -184,7 +184,9 @@ export async function pollOnce(
       progress.changes += progress.counts.deleted
     }
     await finish(deps, runtime, lease, state, isFull, progress)
-    if (comparison) await answerAtOnce(deps, runtime, lease)
+    if (comparison) {
+      await applyAnswer(deps, runtime, lease, await requireFlowState(deps.database.db, flow.name))
+    }
   } catch (error) {
     // A source that is broken off throws its own error. The lost lease is what matters.
     const failure = lease.signal.aborted ? new LeaseLostError() : error
@@ -240,8 +242,8 @@ function causesBy(
 }
 
 /**
- * Stores what to ask after a comparison; accepts the definition if nothing differs because of it. A comparison that was not
- * whole is made again.
+ * Stores what to ask after a comparison, with the answer where no operator needs to give it: the definition has a standing one, or
+ * nothing differs because of it. A comparison that was not whole is made again.
  */
 async function endComparison(
   deps: PollDeps,
@@ -259,7 +261,7 @@ async function endComparison(
     differences: readonly Difference[]
   },
 ): Promise<void> {
-  const { name, deletes } = runtime.flow
+  const { name, deletes, item } = runtime.flow
   if (progress.mustReadAgain || isCutOff(progress)) return
   const { read: number } = progress
   const missing = await markMissing(deps, name, lease, { seen, read: number })
@@ -271,6 +273,10 @@ async function endComparison(
       ? concerns('key') || concerns('item') || concerns('deletes')
       : concerns('key')
   const asked = { ...comparison.found(), missing: isOfDefinition ? missing : 0 }
+  // Stored with the comparison, so that a crash leaves no question that needs no operator.
+  const { onDefinitionChange: standing } = item
+  const isDifferent = comparison.mustAsk() || asked.missing > 0
+  const answer = isDifferent ? (standing === 'ask' ? undefined : standing) : 'send'
   await underLease(deps, lease, async (trx) => {
     // The next valid record of these items counts as a change.
     const unread = [...progress.unread].sort()
@@ -282,30 +288,14 @@ async function endComparison(
       number,
       askedAt: deps.now().toISOString(),
       ...asked,
+      ...(answer && { answer }),
     }
     await storeComparison(trx, name, question)
   })
-  if (comparison.mustAsk() || asked.missing > 0) {
-    deps.log.warn(
-      { flow: name, ...asked, examples: undefined },
-      'flow definition changed; an operator must decide',
-    )
-    return
-  }
-  const state = await requireFlowState(deps.database.db, name)
-  await acceptDefinition(deps, runtime, lease, state, 'send')
-  const compared = differences.map(({ destination }) => destination)
-  deps.log.info({ flow: name, destinations: compared }, 'definition accepted: no answer needed')
-}
-
-/** A definition may say itself what a change of it means, and an operator may have answered meanwhile. */
-async function answerAtOnce(deps: PollDeps, runtime: FlowRuntime, lease: HeldLease): Promise<void> {
-  const { onDefinitionChange: standing } = runtime.flow.item
-  const state = await requireFlowState(deps.database.db, runtime.flow.name)
-  const answer = state.question?.answer ?? standing
-  if (answer === 'ask' || state.question?.number === undefined) return
-  await acceptDefinition(deps, runtime, lease, state, answer)
-  deps.log.info({ flow: runtime.flow.name, answer }, 'flow definition changed and accepted')
+  const compared = { flow: name, ...asked, examples: undefined, answer }
+  if (answer === undefined)
+    deps.log.warn(compared, 'flow definition changed; an operator must decide')
+  else deps.log.info(compared, 'flow definition changed; no operator needs to decide')
 }
 
 /** Polls every few seconds that find nothing would flood the log; `/metrics` counts them. */

@@ -66,7 +66,7 @@ export async function acceptUnasked(
  * `send` sends what waits, and deletes what the comparison missed; `send_without_deletes` forgets that, as does
  * `keep`, which also takes what waits because of the definition for delivered. Changes of the source are sent after any answer.
  */
-export async function acceptDefinition(
+async function acceptDefinition(
   deps: Deps,
   runtime: FlowRuntime,
   lease: HeldLease,
