@@ -881,7 +881,7 @@ export type DeliveriesTable = {
   hash: string
   payload: Json<Record<string, unknown>> | null
   delivered_hash: string | null
-  delivered_body: WithDefault<string | null>
+  delivered_digest: WithDefault<string | null>
   delivered_at: Date | null
   state: 'waiting' | 'done' | 'failed'
   attempts: WithDefault<number>
@@ -895,20 +895,23 @@ export type DeliveriesTable = {
   finished_at: Date | null
   skipped: WithDefault<string | null>
   told_version: number | null
-  delivered_fields: ColumnType<unknown, string | null | undefined, string | null>
+  delivered_body: ColumnType<KeptBody | null, string | null | undefined, string | null>
   may_have_arrived: WithDefault<boolean>
   claim: WithDefault<string | null>
   claim_exact: WithDefault<string | null>
   asked: ColumnType<AskedBody | null, string | null | undefined, string | null>
 }
 
+/** What is stored of a delivered body for a later delete or change: all of it, or the fields that are kept of it. */
+export type KeptBody = { whole: unknown } | { part: Readonly<Record<string, unknown>> }
+
 /**
- * What an item would be at its destination by the changed definition: the digest of its body, the fields that a later delete
- * needs, and its identity there. Without `body` its mapping fails.
+ * What an item would be at its destination by the changed definition: the digest of its body, what is stored of it, and its
+ * identity there. Without `digest` its mapping fails.
  */
 export type AskedBody = {
-  body?: string
-  fields?: unknown
+  digest?: string
+  body?: KeptBody | undefined
   claim?: { exact: string; folded: string } | undefined
 }
 

@@ -60,8 +60,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   bug(
     'an added destination gets only changed items',
     'flows/poll/compare-destinations',
-    "if (how === 'added' && !row?.delivered_body) return { kind: 'sent' }",
-    "if (how === 'added' && !row?.delivered_body) return { kind: 'unchanged' }",
+    "if (how === 'added' && !row?.delivered_digest) return { kind: 'sent' }",
+    "if (how === 'added' && !row?.delivered_digest) return { kind: 'unchanged' }",
   ),
   bug(
     'a field that is missing in every record does not fail the poll',

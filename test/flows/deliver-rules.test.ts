@@ -164,15 +164,15 @@ const row: PendingDelivery = {
   state: 'waiting',
   attempts: 1,
   delivered_hash: null,
+  delivered_digest: null,
   delivered_body: null,
-  delivered_fields: null,
   may_have_arrived: false,
   asked: null,
 }
 
 const tried = { version: 4, change: 'upsert', hash: 'h1:x' }
-const body = expect.stringMatching(/^[\w-]{22}$/)
-const arrived = { kind: 'delivered', ...tried, attempts: 2, status: null, body, fields: undefined }
+const digest = expect.stringMatching(/^[\w-]{22}$/)
+const arrived = { kind: 'delivered', ...tried, attempts: 2, status: null, digest, body: undefined }
 
 function targetOf(answer: Answer, rules: Rules = {}) {
   const flow = flowOf('unit', [rules])
@@ -240,7 +240,7 @@ test('an attempt that the service aborts is not counted, and a success that stil
   expect(await outcomes).toEqual([
     {
       ...{ kind: 'postponed', version: 4, delayMs: 0, mayHaveArrived: true },
-      begun: { fields: undefined },
+      begun: { body: undefined },
     },
     arrived,
   ])
@@ -266,7 +266,7 @@ test('an attempt that never ends is abandoned, and counts as a failure', async (
     ...tried,
     failure: { why: { code: 'NO_ANSWER', data: { seconds: 0.02 } }, status: null, attempts: 2 },
     delayMs: 20,
-    begun: { fields: undefined },
+    begun: { body: undefined },
   })
   expect(log.lines).toMatchObject([{ level: 'error', fields: { pk: 'a|b' } }])
 })

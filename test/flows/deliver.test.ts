@@ -389,12 +389,14 @@ test('changes that were rolled back leave nothing', async () => {
   expect(web.calls.map(({ pk }) => pk)).toEqual(['real'])
 })
 
-test('a delete after a waiting upsert: only the delete is sent, with what is known of the item', async () => {
-  const flow = flowOf('deleted', [
+test('a delete after a waiting upsert: only the delete is sent, with the body that was delivered', async () => {
+  const rules = [
     { concurrency: 1, map: '{ "code": id, "total": $number(price) * 2, "bad": $round(name) }' },
     { concurrency: 1, fields: { code: 'id', label: 'name' } },
     { concurrency: 1, fields: { label: 'name' } },
-  ])
+  ]
+  const { deletes } = flowOf('deleted')
+  const flow = flowOf('deleted', rules, { deletes: { ...deletes, mode: 'delete' } })
   const hold = latch()
   const slow = () =>
     receiver(async ({ pk }) => {
@@ -417,9 +419,9 @@ test('a delete after a waiting upsert: only the delete is sent, with what is kno
   await expect.poll(() => statesOf(service().database, 'deleted'), soon).toEqual({ done: 6 })
   const sent = receivers.map(({ calls }) => calls.map(({ pk, kind, body }) => ({ pk, kind, body })))
   expect(sent.map((calls) => calls[2])).toEqual([
-    { pk: 'gone', kind: 'delete', body: { code: 'gone' } },
-    { pk: 'gone', kind: 'delete', body: { code: 'gone' } },
-    { pk: 'gone', kind: 'delete', body: {} },
+    { pk: 'gone', kind: 'delete', body: { code: 'gone', total: 2, bad: 2 } },
+    { pk: 'gone', kind: 'delete', body: { code: 'gone', label: 2 } },
+    { pk: 'gone', kind: 'delete', body: { label: 2 } },
   ])
   expect(sent.every((calls) => calls.length === 3)).toBe(true)
 })

@@ -20,14 +20,27 @@ const target = { flow: 'mixed', destination: 'web' }
 const why = { code: 'HTTP_STATUS', data: { status: 503 } } as const
 
 const results: DeliveryResultRow[] = [
-  { pk: 'arrived', became: 'delivered', body: 'b1', fields: { id: 7 } },
-  { pk: 'overtaken', became: 'delivered_before', hash: 'h0', body: 'b0', fields: { id: 8 } },
-  { pk: 'same', became: 'unchanged', body: 'b2' },
+  { pk: 'arrived', became: 'delivered', digest: 'b1', body: { whole: { id: 7 } } },
+  {
+    pk: 'overtaken',
+    became: 'delivered_before',
+    hash: 'h0',
+    digest: 'b0',
+    body: { whole: { id: 8 } },
+  },
+  { pk: 'same', became: 'unchanged', digest: 'b2' },
   { pk: 'filtered', became: 'skipped', why: { code: 'FILTERED_OUT' } },
   { pk: 'busy', became: 'retrying', attempts: 1, why, status: 503, delayMs: 60_000 },
   { pk: 'later', became: 'postponed', delayMs: 0 },
-  { pk: 'refused', became: 'failed', attempts: 3, why, status: 503, begun: { fields: { id: 9 } } },
-  { pk: 'begun', became: 'begun', begun: { fields: { id: 10 } } },
+  {
+    pk: 'refused',
+    became: 'failed',
+    attempts: 3,
+    why,
+    status: 503,
+    begun: { body: { whole: { id: 9 } } },
+  },
+  { pk: 'begun', became: 'begun', begun: { body: { whole: { id: 10 } } } },
 ]
 
 test('the outcomes of many deliveries are recorded by one statement, each as it ended', async () => {
@@ -47,16 +60,21 @@ test('the outcomes of many deliveries are recorded by one statement, each as it 
   const row = (pk: string) => rows.find((one) => one.pk === pk)
   const nothingWrong = { last_error: null, last_status: null, why: null, not_before: null }
   expect(row('arrived')).toMatchObject({
-    ...{ state: 'done', delivered_hash: 'h-arrived', delivered_body: 'b1', delivered_at: at },
-    ...{ delivered_fields: { id: 7 }, may_have_arrived: false, payload: null, finished_at: at },
+    ...{ state: 'done', delivered_hash: 'h-arrived', delivered_digest: 'b1', delivered_at: at },
+    ...{
+      delivered_body: { whole: { id: 7 } },
+      may_have_arrived: false,
+      payload: null,
+      finished_at: at,
+    },
     ...nothingWrong,
   })
   expect(row('overtaken')).toMatchObject({
-    ...{ state: 'waiting', delivered_hash: 'h0', delivered_body: 'b0', delivered_at: at },
+    ...{ state: 'waiting', delivered_hash: 'h0', delivered_digest: 'b0', delivered_at: at },
     ...{ payload: { pk: 'overtaken' }, finished_at: null, ...nothingWrong },
   })
   expect(row('same')).toMatchObject({
-    ...{ state: 'done', delivered_hash: 'h-same', delivered_body: 'b2', delivered_at: null },
+    ...{ state: 'done', delivered_hash: 'h-same', delivered_digest: 'b2', delivered_at: null },
     ...{ payload: null, finished_at: at, ...nothingWrong },
   })
   expect(row('filtered')).toMatchObject({
@@ -72,10 +90,15 @@ test('the outcomes of many deliveries are recorded by one statement, each as it 
   expect(row('later')).toMatchObject({ state: 'waiting', attempts: 0, not_before: at })
   expect(row('refused')).toMatchObject({
     ...{ state: 'failed', attempts: 3, payload: { pk: 'refused' }, finished_at: at, ...failed },
-    ...{ not_before: null, may_have_arrived: true, delivered_fields: { id: 9 } },
+    ...{ not_before: null, may_have_arrived: true, delivered_body: { whole: { id: 9 } } },
   })
   expect(row('begun')).toMatchObject({
-    ...{ state: 'waiting', attempts: 0, may_have_arrived: true, delivered_fields: { id: 10 } },
+    ...{
+      state: 'waiting',
+      attempts: 0,
+      may_have_arrived: true,
+      delivered_body: { whole: { id: 10 } },
+    },
     ...{ delivered_hash: null, not_before: null },
   })
 })

@@ -169,7 +169,7 @@ test('an item that may have arrived without an answer is deleted by its sent val
   expect(sent().filter((one) => one.startsWith('DELETE'))).toEqual(['DELETE /products/yerba'])
 })
 
-test('an item without stored delivered fields is deleted by the key if that is enough, else the delete fails with a reason', async () => {
+test('an item without a delivered body on record is deleted by the key if that is enough, else the delete fails with a reason', async () => {
   const { show } = await serve('before', {
     fields: { sku: 'id', slug: 'nombre' },
     request: put('/products/{pk}'),
@@ -178,7 +178,7 @@ test('an item without stored delivered fields is deleted by the key if that is e
   await show({ id: 1, nombre: 'yerba' }, { id: 2, nombre: 'mate' })
   await flows.service.database.db
     .updateTable('deliveries')
-    .set({ delivered_fields: null })
+    .set({ delivered_body: null })
     .where('flow', '=', 'before')
     .execute()
   await show({ id: 2, nombre: 'mate' })
@@ -186,8 +186,78 @@ test('an item without stored delivered fields is deleted by the key if that is e
   expect(await rowOf('before', '1')).toMatchObject({
     state: 'failed',
     last_error:
-      'the delete needs slug as it was delivered, and that is not on record: delete it at the destination by hand',
+      'the delete needs body.slug, which has no value on record: delete it at the destination by hand',
   })
+})
+
+test('a delete that was changed is made of what was delivered before, also of items that are gone', async () => {
+  target.answer(({ method }) => (method === 'DELETE' ? 400 : 200))
+  const { show, reload } = await serve('changed', {
+    map: '{ "sku": codigo, "slug": "art-" & $lowercase(nombre), "nombre": nombre }',
+    request: put('/products/{pk}'),
+    delete: { url: `${target.url}/products/{pk}` },
+  })
+  await show({ id: 1, codigo: 'A', nombre: 'Yerba' }, { id: 2, codigo: 'B', nombre: 'Mate' })
+  await show({ id: 2, codigo: 'B', nombre: 'Mate' })
+  expect(await rowOf('changed', '1')).toMatchObject({ state: 'failed', kind: 'delete' })
+  target.answer(200)
+  await reload({ delete: { url: `${target.url}/by-slug/{body.slug}?sku={body.sku}` } })
+  await flows.call('POST', '/flow/changed/retry')
+  await flows.ended()
+  expect(sent().at(-1)).toBe('DELETE /by-slug/art-yerba?sku=A')
+})
+
+const long = (size: number) => 'x'.repeat(size)
+
+test('of a body of more than 16 KiB the short fields are kept for its delete', async () => {
+  const { show } = await serve('large', {
+    map: '{ "slug": "art-" & nombre, "text": texto }',
+    request: put('/products/{pk}'),
+    delete: { url: `${target.url}/products/{body.slug}` },
+  })
+  await show({ id: 1, nombre: 'yerba', texto: long(20_000) }, { id: 2, nombre: 'mate', texto: '' })
+  await show({ id: 2, nombre: 'mate', texto: '' })
+  expect(sent().at(-1)).toBe('DELETE /products/art-yerba')
+})
+
+test.each([
+  [
+    'a long field of it',
+    { method: 'POST', body: '{ "slug": body.slug, "text": body.text }' },
+    'the delete needs body.text, which has no value on record: delete it at the destination by hand',
+  ],
+  [
+    'it as a whole',
+    { method: 'POST' },
+    'the delete needs the body as it was delivered, and that is not on record: delete it at the destination by hand',
+  ],
+  [
+    'its fields without naming them',
+    { method: 'POST', body: '$merge([body, { "gone": true }])' },
+    'the delete needs the body as it was delivered, and that is not on record: delete it at the destination by hand',
+  ],
+])('a delete that needs %s fails with a reason', async (what, request, why) => {
+  const name = `large-${what.replaceAll(' ', '-')}`
+  const { show } = await serve(name, {
+    map: '{ "slug": nombre, "text": texto }',
+    request: put('/products/{pk}'),
+    delete: { url: `${target.url}/delete`, ...request },
+  })
+  await show({ id: 1, nombre: 'yerba', texto: long(20_000) }, { id: 2, nombre: 'mate', texto: '' })
+  await show({ id: 2, nombre: 'mate', texto: '' })
+  expect(sent()).toHaveLength(2)
+  expect(await rowOf(name, '1')).toMatchObject({ state: 'failed', last_error: why })
+})
+
+test('a body whose JSON the database refuses is delivered, and its delete goes by the other fields', async () => {
+  const { show } = await serve('broken', {
+    map: '{ "slug": nombre, "text": "\\u0000" }',
+    request: put('/products/{pk}'),
+    delete: { url: `${target.url}/products/{body.slug}` },
+  })
+  await show({ id: 1, nombre: 'yerba' }, { id: 2, nombre: 'mate' })
+  await show({ id: 2, nombre: 'mate' })
+  expect(sent()).toEqual(['PUT /products/1', 'PUT /products/2', 'DELETE /products/yerba'])
 })
 
 test('an empty value never appears in an address, whatever the request', async () => {
@@ -205,7 +275,7 @@ test('an empty value never appears in an address, whatever the request', async (
   expect(sent()).toEqual(['PUT /products/x'])
 })
 
-test('a delete line of a file has the fields that come from the key', async () => {
+test('a delete line of a file has the fields that were delivered', async () => {
   const { show } = await serve('lines', {
     type: 'file',
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the reference of a flow file
@@ -216,7 +286,7 @@ test('a delete line of a file has the fields that come from the key', async () =
   await show({ id: 'B', nombre: 'm' })
   const lines = (await readFile(join(flows.dir, 'lines.ndjson'), 'utf8')).trim().split('\n')
   expect(JSON.parse(lines.at(-1) ?? '')).toEqual({
-    ...{ _key: expect.any(String), _kind: 'delete', _pk: 'A', sku: 'A' },
+    ...{ _key: expect.any(String), _kind: 'delete', _pk: 'A', sku: 'A', slug: 'x-n' },
   })
 })
 

@@ -72,7 +72,10 @@ const sent = async (file: string) => {
   const lines = text.split('\n').filter((line) => line !== '')
   return lines
     .map((line) => JSON.parse(line))
-    .map((line) => `${line.id ?? line.pk} ${line.price ?? 'deleted'}`)
+    .map(
+      (line) =>
+        `${line.id ?? line.pk ?? line._pk} ${line._kind === 'delete' ? 'deleted' : line.price}`,
+    )
 }
 const isSent = (file: string, ...lines: string[]) =>
   expect.poll(async () => (await sent(file)).sort(), { timeout: 5_000 }).toEqual([...lines].sort())

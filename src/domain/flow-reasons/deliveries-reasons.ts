@@ -34,9 +34,9 @@ export const deliveryReasons = {
     en: 'the mapping made nothing of the item',
     es: 'la conversión no dio nada para este ítem',
   },
-  NOT_DELIVERED_FIELDS: {
-    en: 'the delete needs {fields} as it was delivered, and that is not on record: delete it at the destination by hand',
-    es: 'la baja necesita {fields} tal como se entregó, y no está registrado: borralo a mano en el destino',
+  NOT_DELIVERED_BODY: {
+    en: 'the delete needs the body as it was delivered, and that is not on record: delete it at the destination by hand',
+    es: 'la baja necesita el cuerpo tal como se entregó, y no está registrado: borralo a mano en el destino',
   },
   DELETE_ALIKE: {
     en: 'not deleted: the destination may take it for {pk} of the flow {flow}, whose identity is written almost the same; delete it there by hand if it is another one',

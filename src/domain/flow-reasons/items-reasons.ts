@@ -214,8 +214,8 @@ export const itemReasons = {
     es: 'el cuerpo convertido no tiene un valor para {placeholder}',
   },
   DELETE_NEEDS: {
-    en: 'the delete needs {name}, which has no value',
-    es: 'la baja necesita {name}, que no tiene valor',
+    en: 'the delete needs {name}, which has no value on record: delete it at the destination by hand',
+    es: 'la baja necesita {name}, que no tiene un valor registrado: borralo a mano en el destino',
   },
   REQUEST_BODY_FAILED: {
     en: 'the body of the request failed: {what}',

@@ -1,5 +1,5 @@
 import { Secret } from '../../domain/flow-secret.ts'
-import { type DeleteNeeds, madeFields, usedIn } from '../mapping/delete-fields.ts'
+import { madeFields, type UsedNames, usedIn } from '../mapping/named-values.ts'
 import type { Path, PathFinding } from './findings.ts'
 import { grantFindings } from './oauth-schema.ts'
 import type { Flow } from './schema.ts'
@@ -149,7 +149,7 @@ function deleteRequestFindings(destination: Destination, under: Path): PathFindi
   })
 }
 
-function unknownOf(used: DeleteNeeds, known: ReadonlySet<string>): string | undefined {
+function unknownOf(used: UsedNames, known: ReadonlySet<string>): string | undefined {
   return used === 'all' ? undefined : [...used].find((name) => !known.has(name))
 }
 

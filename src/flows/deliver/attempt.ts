@@ -191,15 +191,15 @@ async function prepare(
   }
   try {
     const body = await (kind === 'delete'
-      ? target.body.ofDelete(item, row.delivered_fields)
-      : target.body.ofUpsert(item, row.delivered_fields))
+      ? target.body.ofDelete(item, row.delivered_body)
+      : target.body.ofUpsert(item, row.delivered_body))
     if (isSkip(body)) {
       const isThere = kind === 'upsert' && mayBeThere(row)
       const why: Reason = isThere ? { code: 'STILL_THERE', data: { what: body.why } } : body.why
       return { outcome: { kind: 'skipped', ...tried, why } }
     }
     if (kind === 'upsert' && hasBody(row, body) && !mayHaveBeenBegun(rules, target, row)) {
-      return { outcome: { kind: 'unchanged', ...tried, body: bodyDigest(body) } }
+      return { outcome: { kind: 'unchanged', ...tried, digest: bodyDigest(body) } }
     }
     const { remembered } = row
     const job = jobOf(target, { pk, kind, hash, change, item, body, attempt, remembered, mayStart })
@@ -219,12 +219,12 @@ async function prepare(
  * answer about the definition is sent without a look: its request may be another.
  */
 export function hasBody(
-  row: Pick<PendingDelivery, 'delivered_hash' | 'delivered_body' | 'may_have_arrived' | 'asked'>,
+  row: Pick<PendingDelivery, 'delivered_hash' | 'delivered_digest' | 'may_have_arrived' | 'asked'>,
   body: unknown,
 ): boolean {
   const {
     delivered_hash: hash,
-    delivered_body: delivered,
+    delivered_digest: delivered,
     may_have_arrived: isInDoubt,
     asked,
   } = row

@@ -3,7 +3,7 @@ import { canonicalJson } from '../../domain/json.ts'
 import type { Claimant, ItemClaim } from '../../repositories/flows/claims.ts'
 import { destinationIdentity } from '../definition/identity.ts'
 import { foldIdentity } from '../item/fold-identity.ts'
-import { sendsBody, usedIn } from '../mapping/delete-fields.ts'
+import { usedIn, usesWholeBody } from '../mapping/named-values.ts'
 import type { DestinationDefinition, HttpDefinition, Remembered } from '../types.ts'
 import { failure, type Outcome, type Tried } from './retry-rules.ts'
 
@@ -75,8 +75,8 @@ export function claimedOutcome(tried: Tried, attempts: number, claimant: Claiman
  */
 function namedByDelete({ delete: remove, find = [] }: HttpDefinition) {
   if (!remove) return undefined
+  if (usesWholeBody(remove)) return undefined
   const { url, body } = remove
-  if (body === undefined && sendsBody(remove.method)) return undefined
   const [remembered, ofBody] = [usedIn(remove, 'remembered'), usedIn(remove, 'body')]
   const byKey = url.template.includes('{pk}') || /\bpk\b/.test(body ?? '')
   if (remembered === 'all' || ofBody === 'all') return undefined

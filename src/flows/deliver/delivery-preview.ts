@@ -34,7 +34,7 @@ export async function previewDelivery(
   let body: unknown
   try {
     body = await (kind === 'delete'
-      ? target.body.ofDelete(item, record?.row?.delivered_fields ?? null)
+      ? target.body.ofDelete(item, record?.row?.delivered_body ?? null)
       : target.body.ofUpsert(item))
   } catch (error) {
     if (error instanceof MappingError) return { refused: keptReason(error.why) }

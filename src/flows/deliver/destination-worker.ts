@@ -18,7 +18,6 @@ import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { DestinationContext } from '../destinations/destination-context.ts'
 import { openDestination } from '../destinations/open-destination.ts'
-import { usedIn } from '../mapping/delete-fields.ts'
 import type { Destination, DestinationDefinition } from '../types.ts'
 import {
   type AttemptDeps,
@@ -175,7 +174,9 @@ function workOf(
     },
   )
   const furthestMs = 2 * Math.max(definition.retry.maxMs, longestRetryAfterMs)
-  const names = neededOf(definition)
+  // An earlier definition may have remembered fewer values: where they can be looked up, all are needed.
+  const needed =
+    definition.type === 'http' && definition.find ? Object.keys(definition.remember ?? {}) : []
   const withRemembered = async (
     rows: readonly PendingDelivery[],
   ): Promise<QueuedItem<Waiting>[]> => {
@@ -189,7 +190,7 @@ function workOf(
     return rows.map((row) => {
       if (!known) return { pk: row.pk, row }
       const values = known.get(row.pk)
-      const isWhole = values && names.every((name) => Object.hasOwn(values, name))
+      const isWhole = values && needed.every((name) => Object.hasOwn(values, name))
       return { pk: row.pk, row: { ...row, remembered: isWhole ? values : undefined } }
     })
   }
@@ -283,18 +284,6 @@ async function refuseClaimed(
         : []
     }),
   )
-}
-
-/**
- * The remembered values without which an item does not count as known. An earlier definition may have remembered fewer: where
- * `find` looks them up, all are needed. Without it the item would be made again, so only those that the request uses are.
- */
-function neededOf(definition: DestinationDefinition): string[] {
-  if (definition.type !== 'http') return []
-  const { find = [], remember = {}, request } = definition
-  const all = Object.keys(remember)
-  const used = usedIn(request, 'remembered')
-  return find.length > 0 || used === 'all' ? all : all.filter((name) => used.has(name))
 }
 
 /** Whether responses of a destination have values that are stored with the items. */

@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto'
+import type { KeptBody } from '../../db/tables.ts'
 import { type Reason, ReasonError } from '../../domain/flow-reasons.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import type { Flow } from '../definition/schema.ts'
 import { convertField } from '../mapping/convert-field-types.ts'
-import { type DeleteNeeds, deleteNeeds, fieldsOfKey, madeFields } from '../mapping/delete-fields.ts'
 import { excerpt, shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError, lineAndColumn, shortReason } from '../mapping/expression-error.ts'
+import { madeFields, usesWholeBody } from '../mapping/named-values.ts'
 import type { DestinationDefinition } from '../types.ts'
 
 type Rules = Pick<Flow['destinations'][number], 'map' | 'fields'>
@@ -112,17 +113,16 @@ export function isSkip(body: unknown): body is Skip {
 export type ItemBody = {
   /**
    * Rejects with MappingError if the mapping fails. Returns a Skip if the item must not be sent. For a table, removed
-   * fields are present as `undefined`: those of the last delivered body or of the mapping. `kept` is the stored part
-   * of that body.
+   * fields are present as `undefined`: those of the last delivered body or of the mapping.
    */
-  ofUpsert(item: Record<string, unknown>, kept?: unknown): Promise<unknown>
+  ofUpsert(item: Record<string, unknown>, delivered?: KeptBody | null): Promise<unknown>
   /**
-   * The body of a delete: the stored part of the delivered body, and fields made from the key. `item` has only the
-   * key. Rejects with MappingError if a needed field is in neither.
+   * The body of a delete: the delivered one. Fields that are not on record are there if `item`, which has only the key, has
+   * them as they are. Throws MappingError if a request sends the body as a whole, and that is not on record.
    */
-  ofDelete(item: Record<string, unknown>, kept: unknown): Promise<unknown>
-  /** The part of a delivered body that a later delete or change needs; undefined if it is empty or too large. */
-  keptOf(body: unknown): unknown
+  ofDelete(item: Record<string, unknown>, delivered: KeptBody | null): unknown
+  /** What is stored of a delivered body. */
+  keptOf(body: unknown): KeptBody | undefined
 }
 
 /** Identifies a body, whatever the order of its fields: 16 bytes in base64url. */
@@ -131,6 +131,8 @@ export function bodyDigest(body: unknown): string {
 }
 
 const mostKeptBytes = 16_384
+/** Of a larger body. Keys, codes and numbers of receivers are shorter, texts and pictures are not. */
+const mostFieldBytes = 256
 
 /**
  * Compiles the mapping of an item for a destination.
@@ -145,57 +147,80 @@ export function compileItemBody(
   const { map, fields, filter } = definition
   const mapping = compileMapping({ map, fields })
   const wanted = filter === undefined ? undefined : compileExpression(filter)
-  const needs: DeleteNeeds = deletes ? deleteNeeds(definition) : new Set()
-  const ofKey = fieldsOfKey({ map, fields }, key)
   const made = madeFields({ map, fields })
   const isTable = definition.type === 'sql'
-  const keyTellsAll = made !== undefined && [...made].every((name) => ofKey.includes(name))
-
-  const madeOfKey = async (item: Record<string, unknown>) => {
-    const rules = fields && Object.fromEntries(ofKey.map((name) => [name, fields[name] ?? name]))
-    const own = rules ? compileMapping({ fields: rules }) : mapping
-    const body = ofKey.length === 0 ? undefined : await orNothing(own.apply(item))
-    return pick(body, new Set(ofKey))
-  }
-
+  const deletesByWhole = deletes && sendsWholeBody(definition)
   return {
-    async ofUpsert(item, kept) {
+    async ofUpsert(item, delivered) {
       if (wanted && (await answerOf(wanted, item)) !== true) {
         return new Skip({ code: 'FILTERED_OUT' })
       }
       const body = await mapping.apply(item)
       if (body === undefined || body === null) return new Skip({ code: 'MAPPED_TO_NOTHING' })
-      return isTable && isObject(body) ? withVanished(body, made ?? namesIn(kept)) : body
+      if (!isTable || !isObject(body)) return body
+      return withVanished(body, made ?? namesIn(wholeOf(delivered) ?? partOf(delivered)))
     },
-    async ofDelete(item, kept) {
-      const isKept = kept !== undefined && kept !== null
-      if (needs === 'all') {
-        if (isKept) return kept
-        if (keyTellsAll) return madeOfKey(item)
-        throw notOnRecord('the body')
-      }
-      const body = { ...(await madeOfKey(item)), ...pick(kept, needs) }
-      const missing = [...needs].filter((name) => !Object.hasOwn(body, name))
-      if (missing.length > 0) throw notOnRecord(missing.join(', '))
-      return body
+    ofDelete(item, delivered) {
+      const whole = wholeOf(delivered)
+      if (whole !== undefined) return whole
+      if (deletesByWhole) throw new MappingError({ code: 'NOT_DELIVERED_BODY' })
+      const known = Object.entries(partOf(delivered)).filter(([, value]) => value !== null)
+      return { ...fieldsOfKey(item, key, { map, fields }), ...Object.fromEntries(known) }
     },
     keptOf(body) {
+      if (deletes) return wholeOrPart(body)
       // The mapping does not say which columns it may give, so the columns it gave are stored.
-      const names = isTable && !made ? namesIn(body) : []
-      if (needs !== 'all' && needs.size + names.length === 0) return undefined
-      if (needs === 'all') return smallEnough(body)
-      const own = { ...blank(needs), ...pick(body, needs) }
-      return smallEnough({ ...blank(names), ...own }) ?? smallEnough(own)
+      if (!isTable || made) return undefined
+      return ifItFits({ part: Object.fromEntries(namesIn(body).map((name) => [name, null])) })
     },
   }
 }
 
-function smallEnough(kept: unknown): unknown {
-  return Buffer.byteLength(JSON.stringify(kept)) > mostKeptBytes ? undefined : kept
+/** Whether a delete, or a look-up before it, sends the delivered body as a whole. */
+function sendsWholeBody(definition: DestinationDefinition): boolean {
+  if (definition.type !== 'http' || !definition.delete) return false
+  return [definition.delete, ...(definition.find ?? [])].some(usesWholeBody)
 }
 
-function blank(names: Iterable<string>): Record<string, null> {
-  return Object.fromEntries([...names].map((name) => [name, null]))
+function wholeOrPart(body: unknown): KeptBody | undefined {
+  const kept = ifItFits({ whole: body })
+  if (kept || !isObject(body)) return kept
+  const fields = Object.entries(body).map(([name, value]) => {
+    return [name, fitsIn(mostFieldBytes, value) ? value : null]
+  })
+  return ifItFits({ part: Object.fromEntries(fields) })
+}
+
+function ifItFits(kept: KeptBody): KeptBody | undefined {
+  return fitsIn(mostKeptBytes, kept) ? kept : undefined
+}
+
+/** The database refuses JSON with broken Unicode. */
+function fitsIn(bytes: number, value: unknown): boolean {
+  const text = JSON.stringify(value) ?? ''
+  return Buffer.byteLength(text) <= bytes && !/\\u0000|\\ud[89a-f]/i.test(text)
+}
+
+function wholeOf(delivered: KeptBody | null | undefined): unknown {
+  return delivered && 'whole' in delivered ? delivered.whole : undefined
+}
+
+function partOf(delivered: KeptBody | null | undefined): Readonly<Record<string, unknown>> {
+  return delivered && 'part' in delivered ? delivered.part : {}
+}
+
+/** The fields of a body that are the item's key as it is. What a `map` makes of it is not known. */
+function fieldsOfKey(
+  item: Record<string, unknown>,
+  key: readonly string[],
+  { map, fields }: Rules,
+): Record<string, unknown> {
+  if (map !== undefined) return {}
+  if (fields === undefined) return item
+  const ofKey = Object.entries(fields).filter(([, rule]) =>
+    key.includes(typeof rule === 'string' ? rule : rule.from),
+  )
+  return applyFields(item, Object.fromEntries(ofKey))
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -217,18 +242,6 @@ function withVanished(
   return { ...body, ...Object.fromEntries(vanished.map((name) => [name, undefined])) }
 }
 
-function notOnRecord(fields: string): MappingError {
-  return new MappingError({ code: 'NOT_DELIVERED_FIELDS', data: { fields } })
-}
-
-function pick(body: unknown, names: ReadonlySet<string>): Record<string, unknown> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return {}
-  const given = Object.entries(body).filter(
-    ([name, value]) => names.has(name) && value !== undefined,
-  )
-  return Object.fromEntries(given)
-}
-
 async function answerOf(
   filter: ReturnType<typeof compileExpression>,
   item: Record<string, unknown>,
@@ -241,14 +254,5 @@ async function answerOf(
       { code: 'FILTER_FAILED', data: { what: shortReason(error) } },
       { cause: error },
     )
-  }
-}
-
-async function orNothing(body: Promise<unknown>): Promise<unknown> {
-  try {
-    return await body
-  } catch (error) {
-    if (error instanceof MappingError) return undefined
-    throw error
   }
 }

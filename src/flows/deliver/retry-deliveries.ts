@@ -1,4 +1,5 @@
 import type { Database } from '../../db/database.ts'
+import type { KeptBody } from '../../db/tables.ts'
 import { endPauses } from '../../repositories/flows/delayed-deliveries.ts'
 import {
   type DeliveryTarget,
@@ -108,7 +109,7 @@ export async function requeueAfterLostLease(
     const payload = kept ?? (row.kind === 'delete' ? keyRecord(keyNames, pk) : undefined)
     if (!payload) return 'not kept'
     // A completed delete left no record of the item. The late request may have created it again.
-    const begun = { fields: fieldsOf(outcome) }
+    const begun = { body: bodyOf(outcome) }
     await writeResults(trx, target, [{ pk, became: 'begun', begun }], now())
     await requeueDelivery(trx, target, { pk, payload, at: now() })
     wakeDestination(database, target)
@@ -124,8 +125,8 @@ export async function requeueAfterLostLease(
   log.warn({ flow, destination, pk }, 'a late request may have arrived; the item is sent again')
 }
 
-/** The fields of the sent body that a delete of the same item needs. */
-function fieldsOf(outcome: Outcome): unknown {
-  if (outcome.kind === 'delivered') return outcome.fields
-  return 'begun' in outcome ? outcome.begun?.fields : undefined
+/** What a delete of the same item needs of the sent body. */
+function bodyOf(outcome: Outcome): KeptBody | undefined {
+  if (outcome.kind === 'delivered') return outcome.body
+  return 'begun' in outcome ? outcome.begun?.body : undefined
 }

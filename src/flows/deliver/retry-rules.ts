@@ -1,3 +1,4 @@
+import type { KeptBody } from '../../db/tables.ts'
 import { keptReason, type Reason } from '../../domain/flow-reasons.ts'
 import { backoffMs, retryAfterMs } from '../../outbound/backoff.ts'
 import type { ItemClaim } from '../../repositories/flows/claims.ts'
@@ -19,8 +20,8 @@ export type Failure = {
 /** The change of an attempt, and the version of its row. */
 export type Tried = { version: number; change: 'upsert' | 'delete'; hash: string }
 
-/** An upsert that may have arrived without an answer. A later delete needs these fields of its body. */
-export type Unanswered = { begun?: { fields: unknown; claim?: ItemClaim | undefined } }
+/** An upsert that may have arrived without an answer. A later delete needs its body. */
+export type Unanswered = { begun?: { body: KeptBody | undefined; claim?: ItemClaim | undefined } }
 
 /** The result for a row, at the version that was read. */
 export type Outcome =
@@ -34,14 +35,14 @@ export type Outcome =
       /** The remembered values of the item are no longer valid. */
       forget?: boolean
       /** The digest of an upsert's body; see item-body.ts. */
-      body?: string
-      /** The part of the body that a later delete needs. */
-      fields?: unknown
+      digest?: string
+      /** What is stored of the body for a later delete. */
+      body?: KeptBody | undefined
       /** The identity of an upsert at its destination. */
       claim?: ItemClaim | undefined
     })
   /** The destination already has this body. Nothing was sent. */
-  | (Tried & { kind: 'unchanged'; body: string })
+  | (Tried & { kind: 'unchanged'; digest: string })
   | (Tried &
       Unanswered & {
         kind: 'retry'
@@ -159,8 +160,8 @@ function delivered(
     ...(remember && { remember }),
     ...(forget && { forget }),
     ...(job.kind === 'upsert' && {
-      body: bodyDigest(job.body),
-      fields: body.keptOf(job.body),
+      digest: bodyDigest(job.body),
+      body: body.keptOf(job.body),
       claim: claims?.claimOf(job.body, { ...job.remembered, ...remember }, job.pk),
     }),
   }
@@ -180,7 +181,7 @@ function begunOf(
 ): Unanswered {
   if (!mayHaveArrived || job.kind !== 'upsert') return {}
   const claim = claims?.claimOf(job.body, job.remembered, job.pk)
-  return { begun: { fields: body.keptOf(job.body), claim } }
+  return { begun: { body: body.keptOf(job.body), claim } }
 }
 
 /** Another attempt later, or a final failure if none is left. */

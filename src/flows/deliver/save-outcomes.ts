@@ -115,8 +115,8 @@ async function saveOutcomes(
     if (!isOpen || outcome.kind === 'nothing' || outcome.version !== row.version) {
       if (isOpen) saved.again.push(pk)
       if (isOpen && outcome.kind === 'delivered') {
-        const { hash, body, fields, claim } = outcome
-        results.push({ pk, became: 'delivered_before', hash, body, fields, claim })
+        const { hash, digest, body, claim } = outcome
+        results.push({ pk, became: 'delivered_before', hash, digest, body, claim })
       } else if (begun) results.push({ pk, became: 'begun', begun })
       continue
     }
@@ -165,12 +165,12 @@ function resultOf(outcome: Current): RowResult {
     case 'delivered':
       return {
         became: 'delivered',
+        digest: outcome.digest,
         body: outcome.body,
-        fields: outcome.fields,
         claim: outcome.claim,
       }
     case 'unchanged':
-      return { became: 'unchanged', body: outcome.body }
+      return { became: 'unchanged', digest: outcome.digest }
     case 'retry':
       return { became: 'retrying', ...outcome.failure, delayMs: outcome.delayMs }
     case 'postponed':

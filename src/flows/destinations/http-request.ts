@@ -3,9 +3,9 @@ import type { Reason } from '../../domain/flow-reasons.ts'
 import type { Secret } from '../../domain/flow-secret.ts'
 import type { RequestMethod } from '../../outbound/guarded-request.ts'
 import { withoutVersions } from '../definition/identity.ts'
-import { namesUnder } from '../mapping/delete-fields.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError, shortReason } from '../mapping/expression-error.ts'
+import { usedIn } from '../mapping/named-values.ts'
 import { hasDots } from '../net/path-segments.ts'
 import type { DeliveryJob, HttpDefinition } from '../types.ts'
 import { type BodyForm, contentTypes, TemplateError, writeBody } from './http-body.ts'
@@ -54,21 +54,17 @@ type Rules = {
 }
 
 /**
- * Compiles a request template. With `isDelete` every value that the body expression takes from `body` or `remembered` is
- * required: without one the delete could affect another item, or all items. The host never depends on the item: the
- * definition refuses such an address.
+ * Compiles a request template. For a delete every value that it takes from `body` or `remembered` is required: without one it
+ * could affect another item, or all items. The host never depends on the item: the definition refuses such an address.
  */
-export function compileRequest(
-  template: RequestTemplate,
-  rules: Rules & { isDelete?: boolean },
-): RequestMaker {
+export function compileRequest(template: RequestTemplate, rules: Rules): RequestMaker {
   const expression = template.body === undefined ? undefined : compileExpression(template.body)
   const namesKey = `${template.url.reveal()} ${template.body ?? ''}`.includes('jobKey')
-  const needed = rules.isDelete && template.body !== undefined ? neededIn(template.body) : []
+  const needed = neededIn(template)
   return {
     template,
     make: async (job) => {
-      requireValues(needed, job)
+      if (job.kind === 'delete') requireValues(needed, job)
       const fill = async (own: RequestValues) =>
         fillRequest(template, own, expression ? await evaluate(expression, own) : own.body, rules)
       const first = await fill(job)
@@ -81,7 +77,7 @@ export function compileRequest(
     },
     problemOf: (job) => {
       try {
-        requireValues(needed, job)
+        if (job.kind === 'delete') requireValues(needed, job)
         fillRequest(template, job, expression ? undefined : job.body, rules)
         return undefined
       } catch (error) {
@@ -107,9 +103,9 @@ export function requestKey(
 
 type Needed = { root: 'body' | 'remembered'; name: string }
 
-function neededIn(expression: string): Needed[] {
+function neededIn(template: RequestTemplate): Needed[] {
   return (['body', 'remembered'] as const).flatMap((root) => {
-    const names = namesUnder(expression, root)
+    const names = usedIn(template, root)
     return names === 'all' ? [] : [...names].map((name) => ({ root, name }))
   })
 }

@@ -89,7 +89,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
   const requests = {
     request: compileRequest(settings.request, rules),
     create: create && compileRequest(create, rules),
-    delete: settings.delete && compileRequest(settings.delete, { ...rules, isDelete: true }),
+    delete: settings.delete && compileRequest(settings.delete, rules),
     batch: batch && compileRequest(batch.request, rules),
   }
   const parts = settings.request.parts?.map((body) =>

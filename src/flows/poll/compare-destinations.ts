@@ -52,7 +52,7 @@ type Compared = {
   open: number
 }
 
-/** `kept`: what is stored of the body for a later delete. */
+/** `kept`: more of the body than is stored, for a later delete. */
 type Verdict =
   | { kind: 'excluded' | 'sent' }
   | { kind: 'unchanged'; kept?: AskedBody }
@@ -178,22 +178,23 @@ async function verdictOf(
 ): Promise<Verdict> {
   const { how } = difference
   const has = how !== 'moved' && row !== undefined && mayBeThere(row)
-  if (how === 'added' && !row?.delivered_body) return { kind: 'sent' }
+  if (how === 'added' && !row?.delivered_digest) return { kind: 'sent' }
   let body: unknown
   try {
-    body = await rule.ofUpsert(item.value, row?.delivered_fields)
+    body = await rule.ofUpsert(item.value, row?.delivered_body)
   } catch (error) {
     if (!(error instanceof MappingError)) throw error
     return { kind: how === 'added' ? 'sent' : 'notMappable' }
   }
   if (isSkip(body)) return { kind: has ? 'excluded' : 'unchanged' }
   const digest = bodyDigest(body)
-  const fields = rule.keptOf(body)
-  const asked = { body: digest, fields, claim: claims?.claimOf(body, undefined, item.pk) }
+  const kept = rule.keptOf(body)
+  const asked = { digest, body: kept, claim: claims?.claimOf(body, undefined, item.pk) }
   const isSameRequest = how === 'added' || (how === 'changed' && !difference.parts.has('requests'))
-  if (isSameRequest && has && !row.may_have_arrived && row.delivered_body === digest) {
-    const isKept = fields === undefined || row.delivered_fields !== null
-    return { kind: 'unchanged', ...(!isKept && { kept: asked }) }
+  if (isSameRequest && has && !row.may_have_arrived && row.delivered_digest === digest) {
+    const stored = row.delivered_body
+    const tellsMore = kept && (!stored || ('whole' in kept && !('whole' in stored)))
+    return { kind: 'unchanged', ...(tellsMore && { kept: asked }) }
   }
   if (how === 'added') return { kind: 'sent' }
   return { kind: has ? 'changed' : 'new', asked, body }

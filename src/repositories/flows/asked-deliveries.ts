@@ -47,12 +47,12 @@ export async function keepForDeletes(
   if (kept.length === 0) return
   await sql`
     update deliveries as row set
-      delivered_fields = one.asked->'fields',
+      delivered_body = one.asked->'body',
       claim = coalesce(row.claim, one.asked->'claim'->>'folded'),
       claim_exact = coalesce(row.claim_exact, one.asked->'claim'->>'exact')
     from jsonb_to_recordset(${json(kept)}::jsonb) as one (pk text, asked jsonb)
     where row.flow = ${flow} and row.destination = ${destination} and row.pk = one.pk
-      and row.state = 'done' and row.delivered_body = one.asked->>'body'`.execute(trx)
+      and row.state = 'done' and row.delivered_digest = one.asked->>'digest'`.execute(trx)
 }
 
 /**
@@ -115,7 +115,7 @@ export async function keepAsDelivered(
 ): Promise<boolean> {
   const { numAffectedRows } = await sql`
     with page as materialized (
-      select ctid as place, state = 'waiting' and asked->'body' is not null as is_kept from deliveries
+      select ctid as place, state = 'waiting' and asked->'digest' is not null as is_kept from deliveries
       where flow = ${flow} and asked is not null
       order by flow, destination, pk
       limit ${limit}
@@ -125,8 +125,8 @@ export async function keepAsDelivered(
       asked = null,
       state = case when is_kept then 'done' else state end,
       delivered_hash = case when is_kept then hash else delivered_hash end,
-      delivered_body = case when is_kept then asked->>'body' else delivered_body end,
-      delivered_fields = case when is_kept then coalesce(delivered_fields, asked->'fields') else delivered_fields end,
+      delivered_digest = case when is_kept then asked->>'digest' else delivered_digest end,
+      delivered_body = case when is_kept then coalesce(delivered_body, asked->'body') else delivered_body end,
       claim = case when is_kept then coalesce(claim, asked->'claim'->>'folded') else claim end,
       claim_exact = case when is_kept then coalesce(claim_exact, asked->'claim'->>'exact') else claim_exact end,
       payload = case when not is_kept then payload end,
@@ -152,7 +152,7 @@ export async function forgetDelivered(
       )`.execute(trx),
     await sql`
       update deliveries set
-        delivered_hash = null, delivered_body = null, delivered_fields = null, delivered_at = null,
+        delivered_hash = null, delivered_digest = null, delivered_body = null, delivered_at = null,
         claim = null, claim_exact = null, may_have_arrived = false, due_at = '-infinity', not_before = null
       where ${isOfDestination} and pk in (
         select pk from deliveries
@@ -189,7 +189,7 @@ export async function forgetBodies(
   // An attempt that runs now is one of before: what waits becomes the next version.
   await sql`
     update deliveries set
-      delivered_body = ${sql.lit(noBody)},
+      delivered_digest = ${sql.lit(noBody)},
       version = case when state = 'waiting' then version + 1 else version end
     where flow = ${flow} and destination = ${destination} and pk = any(${pks}::text[])`.execute(trx)
   return pks.length === limit ? pks.at(-1) : undefined

@@ -68,8 +68,8 @@ const nextVersion = sql`
     kind = excluded.kind,
     hash = excluded.hash,
     payload = excluded.payload,
-    delivered_body = case when excluded.delivered_body is not null or deliveries.asked is not null
-      then ${sql.lit(noBody)} else deliveries.delivered_body end,
+    delivered_digest = case when excluded.delivered_digest is not null or deliveries.asked is not null
+      then ${sql.lit(noBody)} else deliveries.delivered_digest end,
     asked = null,
     queued_at = case deliveries.state
       when 'waiting' then deliveries.queued_at else excluded.queued_at end,
@@ -159,7 +159,7 @@ function* partsOf(changes: readonly DeliveryChange[]): Generator<RawBuilder<unkn
 function insertFound(flow: string, destinations: readonly string[], at: Date): RawBuilder<unknown> {
   return sql`
     insert into deliveries
-      (flow, destination, pk, version, change_number, kind, hash, payload, delivered_body, state, attempts,
+      (flow, destination, pk, version, change_number, kind, hash, payload, delivered_digest, state, attempts,
         queued_at, may_have_arrived)
     select ${flow}, destination.name, pk, 1, change, kind, hash, payload, body, 'waiting', 0, ${at},
       false
@@ -178,8 +178,8 @@ const pendingColumns = [
   'state',
   'attempts',
   'delivered_hash',
+  'delivered_digest',
   'delivered_body',
-  'delivered_fields',
   'may_have_arrived',
   'asked',
 ] as const

@@ -1,14 +1,15 @@
 import { sql } from 'kysely'
 import type { Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
+import type { KeptBody } from '../../db/tables.ts'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
 import type { ItemClaim } from './claims.ts'
 import { type DeliveryTarget, noBody } from './deliveries.ts'
 
-/** The body that was delivered. `body` identifies it; a later delete needs `fields`. */
+/** What was delivered: the digest of the body, and what is stored of it for a later delete. */
 type DeliveredBody = {
-  body?: string | undefined
-  fields?: unknown
+  digest?: string | undefined
+  body?: KeptBody | undefined
   claim?: ItemClaim | undefined
 }
 /** Why the last attempt failed, and how many were made. */
@@ -20,7 +21,7 @@ export type RowResult =
   /** An older version arrived; the row still waits with a newer one. */
   | ({ became: 'delivered_before'; hash: string } & DeliveredBody)
   /** The destination already has this body. */
-  | { became: 'unchanged'; body: string }
+  | { became: 'unchanged'; digest: string }
   /** The destination must not get the current version; it keeps what it has. */
   | { became: 'skipped'; why: Reason }
   /** Another attempt follows, `delayMs` later by the database's clock. */
@@ -34,8 +35,8 @@ export type RowResult =
 
 export type DeliveryResultRow = RowResult & {
   pk: string
-  /** The attempt may have arrived. A later delete needs these fields of its body. */
-  begun?: { fields: unknown; claim?: ItemClaim | undefined } | undefined
+  /** The attempt may have arrived. A later delete needs its body. */
+  begun?: { body: KeptBody | undefined; claim?: ItemClaim | undefined } | undefined
 }
 
 /**
@@ -58,19 +59,19 @@ export async function writeResults(
   await sql`
     with given as materialized (
       select * from jsonb_to_recordset(${json(results.map(columnsOf))}::jsonb) as given
-        (pk text, became text, hash text, body text, fields jsonb, is_begun boolean, attempts integer,
+        (pk text, became text, hash text, digest text, body jsonb, is_begun boolean, attempts integer,
           status integer, why jsonb, words text, delay_ms double precision, claim text, claim_exact text)
     )
     update deliveries as row set
       state = case when ${isDone} then 'done' when became = 'failed' then 'failed' else state end,
       delivered_hash = case when became in ('delivered', 'unchanged') or ${isEndedDelete} then row.hash
         when became = 'delivered_before' then given.hash else delivered_hash end,
-      delivered_body = case when became = 'delivered_before' and delivered_body = ${sql.lit(noBody)} then delivered_body
-        when ${isDelivered} or became = 'unchanged' then given.body
-        when ${isEndedDelete} then null else delivered_body end,
+      delivered_digest = case when became = 'delivered_before' and delivered_digest = ${sql.lit(noBody)} then delivered_digest
+        when ${isDelivered} or became = 'unchanged' then given.digest
+        when ${isEndedDelete} then null else delivered_digest end,
       delivered_at = case when ${isDelivered} then ${at}::timestamptz else delivered_at end,
-      delivered_fields = case when ${isDelivered} then given.fields
-        when is_begun then coalesce(delivered_fields, given.fields) else delivered_fields end,
+      delivered_body = case when ${isDelivered} then given.body
+        when is_begun then coalesce(delivered_body, given.body) else delivered_body end,
       claim = case when ${isDelivered} then given.claim when ${isEndedDelete} then null when is_begun then coalesce(row.claim, given.claim) else row.claim end,
       claim_exact = case when ${isDelivered} then given.claim_exact when ${isEndedDelete} then null
         when is_begun then coalesce(row.claim_exact, given.claim_exact) else row.claim_exact end,
@@ -102,8 +103,8 @@ function columnsOf(result: DeliveryResultRow) {
     ...{ claim: claim?.folded, claim_exact: claim?.exact },
     ...{ pk, became, is_begun: begun !== undefined },
     ...('hash' in result && { hash: result.hash }),
-    ...('body' in result && { body: result.body }),
-    fields: begun?.fields ?? ('fields' in result ? result.fields : undefined),
+    ...('digest' in result && { digest: result.digest }),
+    body: begun?.body ?? ('body' in result ? result.body : undefined),
     ...('why' in result && { why: result.why, words: sentenceOf(result.why, 'en') }),
     ...('attempts' in result && { attempts: result.attempts, status: result.status }),
     ...('delayMs' in result && { delay_ms: result.delayMs }),

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
+import type { KeptBody } from '../../db/tables.ts'
 import { type LeaseToken, leaseCondition } from '../leases.ts'
 import { type FollowedUpserts, firstUpsert, type ItemClaim } from './claims.ts'
 import {
@@ -49,7 +50,7 @@ export function dueDeliveries(
     : sql``
   const rowsOf = (after: Place, last: RawBuilder<boolean>, isLate: boolean) => sql`
     (select pk, version, change_number, kind, hash, payload, state, attempts,
-        delivered_hash, delivered_body, delivered_fields, may_have_arrived, asked, queued_at,
+        delivered_hash, delivered_digest, delivered_body, may_have_arrived, asked, queued_at,
         due_at::text as "dueAt", queued_at::text as "queuedAt", ${sql.lit(isLate)} as "isLate",
         ${needsApproval(target)} as "needsApproval"
       from deliveries
@@ -102,15 +103,15 @@ export function walkDue(
   }
 }
 
-/** An attempt at an item. `delivered` says which version arrived, and how. `body`: see deliver/item-body.ts. */
+/** An attempt at an item. `delivered` says which version arrived, and how. `digest` and `body`: see deliver/item-body.ts. */
 export type AttemptedRow = {
   pk: string
   delivered?: {
     version: number
     attempts: number
     status: number | null
-    body?: string
-    fields?: unknown
+    digest?: string
+    body?: KeptBody | undefined
     claim?: ItemClaim | undefined
   }
 }
@@ -154,8 +155,8 @@ export async function completeDelivered(
     version: arrived?.version,
     attempts: arrived?.attempts,
     status: arrived?.status,
+    digest: arrived?.digest,
     body: arrived?.body,
-    fields: arrived?.fields,
     claim: arrived?.claim?.folded,
     claim_exact: arrived?.claim?.exact,
   }))
@@ -172,11 +173,11 @@ export async function completeDelivered(
   // plan for each array length, which doubles the time for a group of one.
   const { rows } = await sql<CompletedRow>`
     with ${leased || sql``} locked as materialized (
-      select row.*, wanted.attempts, wanted.status, wanted.body, wanted.fields, wanted.claim, wanted.claim_exact,
+      select row.*, wanted.attempts, wanted.status, wanted.digest, wanted.body, wanted.claim, wanted.claim_exact,
         row.state = 'waiting' and row.version is not distinct from wanted.version as "isCurrent"
       from (
         select * from jsonb_to_recordset(${json(given)}::jsonb)
-          as given (pk text, version bigint, attempts integer, status integer, body text, fields jsonb, claim text,
+          as given (pk text, version bigint, attempts integer, status integer, digest text, body jsonb, claim text,
             claim_exact text)
         ${leased ? sql`where exists (select from leased)` : sql``}
         order by pk
@@ -190,7 +191,7 @@ export async function completeDelivered(
       update deliveries set
         state = 'done', delivered_hash = hash, delivered_at = ${at}, finished_at = ${at},
         payload = null, last_error = null, last_status = null, why = null, not_before = null,
-        may_have_arrived = false, delivered_body = locked.body, delivered_fields = locked.fields,
+        may_have_arrived = false, delivered_digest = locked.digest, delivered_body = locked.body,
         claim = locked.claim, claim_exact = locked.claim_exact, asked = null
       from locked
       where deliveries.ctid = locked.place and "isCurrent"
