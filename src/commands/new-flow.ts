@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import {
@@ -59,7 +59,7 @@ async function writeFlow(): Promise<number> {
       `${file}: written; its comments say what to adapt`,
       ...addConnections(connections),
       ...(missing.length > 0 ? [`set in .env: ${missing.join(', ')}`] : []),
-      `then: npm run flows:check, and restart the service; GET /sync/${name}/preview shows what would be sent, POST /flow/${name}/resume starts the flow`,
+      `then: npm run flows:check, and restart the service; POST /flow-files/${basename(file)}/dry-run shows what would be sent, POST /flow/${name}/resume starts the flow`,
       '',
     ].join('\n'),
   )

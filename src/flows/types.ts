@@ -41,15 +41,12 @@ export type Source = {
    * Streams the records in batches. Stops when `signal` aborts. Memory use does not grow with the source.
    *
    * - `since`: the cursor to read from (the overlap is already subtracted), or null for a full scan.
-   * - `previewOnly`: returns what a poll would read, without side effects. No `committed` follows, and a concurrent poll is not
-   *   affected.
    * - `warn`: called with warnings of a scan that does not fail.
    * - `onFileStart`: called at the start of each file with its name and the number of records before it.
    */
   scan(options: {
     since: string | null
     signal: AbortSignal
-    previewOnly?: boolean
     warn?: (warning: SourceWarning) => void
     onFileStart?: (file: string, before: number) => void
   }): AsyncIterable<SourceRow[]>

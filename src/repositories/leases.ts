@@ -180,20 +180,3 @@ export async function releaseLease(db: Db, lease: { name: string; owner: string 
     .where('owner', '=', lease.owner)
     .execute()
 }
-
-/**
- * The state of a lease of `leaseMs`: its token, which shows whether it was taken since, and whether it has an owner
- * now.
- */
-export async function findLease(
-  db: Db | Trx,
-  name: string,
-  now: Date,
-): Promise<{ token: number; hasOwner: boolean } | undefined> {
-  const row = await db
-    .selectFrom('leases')
-    .select(['token', 'deadline'])
-    .where('name', '=', name)
-    .executeTakeFirst()
-  return row && { token: row.token, hasOwner: !hasCome(row.deadline, now, furthestMs(leaseMs)) }
-}

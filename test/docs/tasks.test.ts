@@ -15,7 +15,7 @@ const tasks: [task: string, pages: string[], steps: string[]][] = [
   [
     'send the stock of a SQL Server to Tiendanube',
     ['how-to/send-stock-to-a-shop.md'],
-    ['tiendanube --from sql-table', 'mssql://', 'TIENDANUBE_TOKEN', '/preview', '/resume'],
+    ['tiendanube --from sql-table', 'mssql://', 'TIENDANUBE_TOKEN', '/dry-run', '/resume'],
   ],
   [
     'restore a backup',

@@ -2,7 +2,6 @@ import type { Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { Secret } from '../../src/domain/flow-secret.ts'
 import { grantIdOf } from '../../src/flows/oauth/lost-access.ts'
-import { testServer } from '../flows/sources-support.ts'
 import {
   jsonFlow,
   patientFlow,
@@ -30,8 +29,6 @@ const refused = new Set(['failing', 'hostile', 'steady-a', 'steady-b'])
 const unwell = new Set(['late', 'resting'])
 
 let target: TestTarget
-/** A source that never answers. */
-let silent: Awaited<ReturnType<typeof testServer>>
 let flows: TestFlows
 let url: string
 let opened: WatchedPage | undefined
@@ -41,8 +38,6 @@ const names = [
   'pausing',
   'limited',
   'syncing',
-  'previewed',
-  'hanging',
   'failing',
   'resetting',
   'alerting',
@@ -66,7 +61,6 @@ const names = [
 
 beforeAll(async () => {
   target = await startTarget()
-  silent = await testServer()
   target.answer(({ path }) =>
     unwell.has(flowOfPath(path)) ? 503 : refused.has(flowOfPath(path)) ? 422 : 200,
   )
@@ -94,7 +88,6 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await flows?.stop()
-  await silent?.close()
   await target?.close()
 })
 
@@ -123,9 +116,6 @@ function extraOf(name: string): Record<string, unknown> {
   // One scan more than there is has to miss an item.
   if (name === 'told') return { deletes: { mode: 'delete', scans: 9 } }
   if (name === 'emptied') return { deletes: { mode: 'delete' } }
-  if (name === 'hanging') {
-    return { startPaused: true, source: { type: 'http', url: `${silent.base}/items` } }
-  }
   if (name !== 'alerting' && name !== 'spoken') return {}
   return {
     alerts: {
@@ -230,42 +220,6 @@ test('sync tells how much changed, and asks before it runs a paused flow', async
   await button(page, 'Run once').click()
   await expectText(flow, 'Synced: 1 change')
   await expectText(flow, 'Paused')
-  opened?.expectQuiet()
-})
-
-test('a sync is shown before it is done: what changed, who would refuse it, and nothing is sent', async () => {
-  await expect.poll(() => sent('previewed').length, { timeout: 20_000 }).toBe(2)
-  const page = await open('flows?flow=previewed', { viewport: { width: 360, height: 740 } })
-  const flow = card(page, 'previewed')
-  const dialog = page.getByRole('dialog')
-  const items = [{ id: 'A-1', price: 7 }, { id: 'A-2' }, { id: '..' }, { id: '' }]
-  await flows.write('previewed.json', items)
-  await button(flow, 'Preview').click()
-  await expectText(dialog, '2 items would be sent')
-  await expectText(dialog, /1 record is an error[\s\S]*without a key:\s+the key field[\s\S]*blank/)
-  await expectText(dialog, /web http[\s\S]*2 to send[\s\S]*1 would fail[\s\S]*cannot be in/)
-  await expectText(dialog, /changed\s+A-1\s+price\s+added: 7[\s\S]*new\s+\.\./)
-  expect([await sidewaysOverflow(page), await seriousBarriers(page)]).toEqual([0, []])
-  expect(sent('previewed')).toHaveLength(2)
-  await button(dialog, 'Sync').click()
-  await expectText(flow, 'Synced: 2 changes')
-  opened?.expectQuiet()
-})
-
-test('closing the preview ends the reading at the source', async () => {
-  const cut = Promise.withResolvers<void>()
-  const asked = Promise.withResolvers<void>()
-  silent.handle = (_, response) => {
-    response.once('close', cut.resolve)
-    asked.resolve()
-  }
-  const page = await open('flows?flow=hanging')
-  await button(card(page, 'hanging'), 'Preview').click()
-  await asked.promise
-  await expectText(page.getByRole('dialog'), /Reading the source[\s\S]*1 min at most/)
-  await button(page, 'Cancel').click()
-  await cut.promise
-  expect(await page.getByRole('dialog').count()).toBe(0)
   opened?.expectQuiet()
 })
 
@@ -485,25 +439,28 @@ test('who reads Spanish reads in Spanish what is wrong with a flow file', async 
   opened?.expectQuiet()
 })
 
-test('what differs in a preview is text, however long and whatever its direction', async () => {
+test('what differs in a version of an item is text, however long and whatever its direction', async () => {
   await expect.poll(() => sent('compared').length, { timeout: 20_000 }).toBe(2)
   const mark = '<img src=x onerror=alert(1)>\u202Etxt.exe'
   await flows.write('compared.json', [
     { id: 'A-1', [mark]: mark, deep: { '<b>': ['<script>alert(1)</script>'] } },
     { id: 'A-2', long: `<b>${'x'.repeat(10_000)}` },
-    { id: mark.padEnd(300, 'y') },
   ])
-  const page = await open('flows?flow=compared', { viewport: { width: 360, height: 740 } })
-  await button(card(page, 'compared'), 'Preview').click()
-  const dialog = page.getByRole('dialog')
-  await expectText(dialog, '3 items would be sent')
-  await expectText(dialog, '<script>alert(1)</script>')
-  expect(await dialog.locator(':is(img, script, b)').count()).toBe(0)
-  expect([await sidewaysOverflow(page), await seriousBarriers(page)]).toEqual([0, []])
-  const inside =
-    'document.querySelector("dialog").scrollWidth - document.querySelector("dialog").clientWidth'
-  expect(await page.evaluate<number>(inside)).toBeLessThanOrEqual(0)
-  opened?.expectQuiet()
+  await flows.call('POST', '/sync/compared')
+  for (const [pk, text] of [
+    ['A-1', '<script>alert(1)</script>'],
+    ['A-2', '<b>xxx'],
+  ] as const) {
+    const page = await open(`item?flow=compared&pk=${pk}`, {
+      viewport: { width: 360, height: 740 },
+    })
+    const version = page.locator('.version', { hasText: text }).first()
+    await version.waitFor()
+    expect(await page.locator('main :is(img, script, b)').count()).toBe(0)
+    expect([await sidewaysOverflow(page), await seriousBarriers(page)]).toEqual([0, []])
+    opened?.expectQuiet()
+    await opened?.close()
+  }
 })
 
 const row = (page: Page, name: string) =>

@@ -200,10 +200,7 @@ test.each(all.filter((who) => people[who].client !== null))(
 
 const flowDeeds: [string, RegExp[]][] = [
   ['flows', [/^Pause all/, /^Stop sending/, /^Read files again$/]],
-  [
-    'flows?flow=prices',
-    [/^Sync$/, /^Preview$/, /^Resume|^Pause/, /^Limit$/, /^Reset$/, /^Resync$/],
-  ],
+  ['flows?flow=prices', [/^Sync$/, /^Resume|^Pause/, /^Limit$/, /^Reset$/, /^Resync$/]],
   ['errors', [/^Send .*again$/]],
   ['item?flow=prices&pk=A-1', [/^Retry what failed$/]],
   ['destinations', [/^Stop/]],

@@ -168,16 +168,3 @@ test('a flow that has sent nothing is polled with its corrected definition at on
   await expect.poll(() => linesOf(name).catch(() => 0), { timeout: 15_000 }).toBe(3)
   expect(await statusOf(name)).toMatchObject({ paused: false })
 })
-
-test('its preview needs no approval either', async () => {
-  serial += 1
-  const name = `shop-${serial}`
-  await flows.write(`${name}.json`, [{ id: '1' }])
-  const asleep = { startPaused: true }
-  await flows.write(`${name}.flow.yaml`, { ...fileOf(name), ...asleep })
-  await flows.call('POST', '/flows/reload')
-  await flows.write(`${name}.flow.yaml`, { ...fileOf(name, { trim: false }), ...asleep })
-  await flows.call('POST', '/flows/reload')
-  const preview = (await flows.call('GET', `/sync/${name}/preview`)).json()
-  expect(preview).toMatchObject({ rows_read: 1, definition: 'none' })
-})

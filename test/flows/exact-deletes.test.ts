@@ -290,18 +290,6 @@ test('a delete line of a file has the fields that were delivered', async () => {
   })
 })
 
-test('a preview of deletes uses the delivered values', async () => {
-  const { show } = await serve('seen', {
-    map: '{ "slug": nombre }',
-    request: put('/products/{body.slug}'),
-    delete: { url: `${target.url}/products/{body.slug}` },
-  })
-  await show({ id: 1, nombre: 'yerba' }, { id: 2, nombre: 'mate' })
-  await flows.write('seen.json', [{ id: 2, nombre: 'mate' }])
-  const preview = (await flows.call('GET', '/sync/seen/preview')).json()
-  expect(preview.destinations[0]).toMatchObject({ deletes: 1, refused: 0 })
-})
-
 const definition = (destination: string) => `version: 1
 name: articulos
 pollInterval: 1m

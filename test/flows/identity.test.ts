@@ -175,13 +175,8 @@ test('rows that another source does not have are deleted only after approval', a
   await post(`/sync/${name}`)
   await flows.delivered()
   await define(name, { ...from('table-b'), destinations: [shop(one, name)] })
-  const preview = (await flows.call('GET', `/sync/${name}/preview`)).json()
   const reason =
     '1 deletes need approval: the source is another one than before, and this is the first comparison of its items'
-  expect(preview).toMatchObject({
-    source_changed: true,
-    deletes: { verdict: 'hold_back', count: 1, reason },
-  })
   expect(await post(`/sync/${name}`)).toMatchObject({ changes: 1 })
   await flows.delivered()
   expect(sentTo(one, name).filter((sent) => sent.startsWith('DELETE'))).toEqual([])

@@ -66,7 +66,6 @@ const needFlows = [
   ['GET', '/flows/failures'],
   ['GET', '/flows/delayed'],
   ['GET', '/flow/articles/items/A-1'],
-  ['GET', '/sync/articles/preview'],
   ['POST', '/sync/articles'],
   ['POST', '/sync/articles/A-1'],
   ['POST', '/resync/articles'],

@@ -80,7 +80,6 @@ test('a missing field of a mapping fails the poll, sends nothing and is shown; i
     last_error: expect.stringContaining(message),
     health: { cause: 'source_failing' },
   })
-  expect((await call('GET', `/sync/${shop}/preview`)).status).toBe(502)
   flows = await flows?.restart()
   expect((await sync()).status).toBe(502)
   await flows?.delivered()

@@ -137,21 +137,6 @@ test('a reset item is shown as never seen, and is not counted', async () => {
   expect(cards.find((card) => card.name === name)).toMatchObject({ items: 3 })
 })
 
-test('the preview of a reset flow shows what it deletes, and what needs approval', async () => {
-  await start({ guard: { maxPercent: 30, minItems: 0 } })
-  await flows.call('POST', `/flow/${name}/pause`)
-  await flows.call('DELETE', `/reset/${name}`)
-  const preview = async () => {
-    // A preview rests its source for as long as it read it.
-    flows.service.clock.advance(60_000)
-    return (await flows.call('GET', `/sync/${name}/preview`)).json()
-  }
-  await flows.write(`${name}.json`, items(1, 3))
-  expect(await preview()).toMatchObject({ deletes: { verdict: 'send', count: 1 } })
-  await flows.write(`${name}.json`, items(1, 2))
-  expect(await preview()).toMatchObject({ deletes: { verdict: 'hold_back', count: 2 } })
-})
-
 test('a reset under another key deletes nothing under the old one', async () => {
   await start(free)
   await flows.write(`${name}.json`, [{ id: 'A-1', sku: 'S-1' }])

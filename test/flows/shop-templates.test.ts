@@ -323,7 +323,7 @@ function exampleOf(variable: string): string {
   return /URL|SHOP$/.test(variable) ? 'https://shop.example.com' : `value-of-${variable}`
 }
 
-test('a flow from flows:new is paused at first, and its preview shows what it would send', async () => {
+test('a flow from flows:new is paused at first, and a dry run of its file shows what it would send', async () => {
   const { text, connections } = flowFromTemplate({
     ...{ template: 'csv-drop', name: 'nuevo', startPaused: true },
   })
@@ -336,6 +336,7 @@ test('a flow from flows:new is paused at first, and its preview shows what it wo
   await flows.write('nuevo.flow.yaml', text.replace('settle: 5s', 'settle: 0s'))
   const reloaded = await flows.call('POST', '/flows/reload')
   expect(reloaded.statusCode, reloaded.body).toBe(200)
-  const preview = (await flows.call('GET', '/sync/nuevo/preview')).json()
-  expect(preview).toMatchObject({ paused: true, items: { new: 1 } })
+  expect((await flows.call('GET', '/flow/nuevo/status')).json()).toMatchObject({ paused: true })
+  const run = (await flows.call('POST', '/flow-files/nuevo.flow.yaml/dry-run')).json()
+  expect(run.records).toMatchObject([{ pk: 'A-1', destinations: [{ requests: [{}] }] }])
 })

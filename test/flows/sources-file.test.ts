@@ -18,7 +18,7 @@ import { localFiles } from '../../src/flows/sources/file-local.ts'
 import { isMarkerName } from '../../src/flows/sources/file-readiness.ts'
 import { namesMatching } from '../../src/flows/sources/file-store.ts'
 import type { SourceContext } from '../../src/flows/sources/source-context.ts'
-import { type Source, SourceError, type SourceRow, UnreadableValue } from '../../src/flows/types.ts'
+import { SourceError, type SourceRow, UnreadableValue } from '../../src/flows/types.ts'
 import { flowOf, ids, openTestSource, readAll } from './sources-support.ts'
 
 let root: string
@@ -519,32 +519,6 @@ test('a file with an item of an earlier file waits for the next poll, so that no
   const deleting = { deletes: { mode: 'delete' } }
   expect(await readAll(open({ path }).source)).toHaveLength(2)
   expect(await readAll(open({ path, after: 'delete' }, {}, deleting).source)).toHaveLength(1)
-})
-
-async function lookAt(source: Source): Promise<SourceRow[]> {
-  const rows: SourceRow[] = []
-  const { signal } = new AbortController()
-  const batches = source.scan({ since: null, signal, previewOnly: true })
-  for await (const batch of batches) rows.push(...batch)
-  return rows
-}
-
-test('a preview reads what a poll would read, puts nothing away, and takes no file from a poll', async () => {
-  const { source, warnings } = open({ path: join(folder, '*.csv'), after: 'archive' })
-  await write('a.csv', 'id\n1\n')
-  await write('archive', 'a file of that name')
-  expect(ids(await lookAt(source))).toEqual(['1'])
-  expect(ids(await readAll(source))).toEqual(['1'])
-  expect(ids(await lookAt(source))).toEqual(['1'])
-  await source.committed?.()
-  expect(warnings).toEqual(['file not archived after the read'])
-  // A poll would first archive or delete what it has read, and not read it again.
-  await write('b.csv', 'id,v\n1,new\n')
-  await rm(join(folder, 'archive'))
-  expect(await lookAt(source)).toEqual([{ id: '1', v: 'new' }])
-  expect(await readdir(folder)).toEqual(['a.csv', 'b.csv'])
-  expect(await readAll(source)).toEqual([{ id: '1', v: 'new' }])
-  expect(await readdir(folder)).toEqual(['archive', 'b.csv'])
 })
 
 test('a file that cannot be archived is reported, and fails the next polls when later ones wait for it', async () => {

@@ -93,14 +93,6 @@ test('a body that may not have arrived, or was refused meanwhile, is sent again'
   expect(await sentFor('doubt', item('1', 10, 1))).toEqual([{ id: '1', price: 10 }])
 })
 
-test('a preview shows that the destination has the body already', async () => {
-  await serve('before')
-  await sentFor('before', item('1', 10), item('2', 10))
-  await flows.write('before.json', [item('1', 10, 1), item('2', 12)])
-  const preview = await flows.call('GET', '/sync/before/preview')
-  expect(preview.json().destinations).toMatchObject([{ upserts: 2, skipped: 1 }])
-})
-
 test('an item that is synced while a resync of a destination waits is still sent by that resync', async () => {
   await serve('waiting')
   await sentFor('waiting', item('1', 10), item('2', 10))

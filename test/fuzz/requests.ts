@@ -91,7 +91,7 @@ const oddTargets = [
   '/reset/articles/',
   '/flow//pause',
   '/sync/articles/',
-  '/sync//preview',
+  '/flow-files//dry-run',
   '/docs',
   '/docs/',
   '/docs/json',

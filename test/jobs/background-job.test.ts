@@ -5,8 +5,9 @@ import {
   type BackgroundJobOptions,
   createBackgroundJob,
 } from '../../src/jobs/background-job.ts'
-import { acquireLease, findLease, releaseLease } from '../../src/repositories/leases.ts'
+import { acquireLease, releaseLease } from '../../src/repositories/leases.ts'
 import { openTestDatabase } from '../support/database.ts'
+import { findLease } from '../support/leases.ts'
 
 let database: Database
 beforeAll(async () => {

@@ -2,9 +2,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import type { Database } from '../../src/db/database.ts'
 import { createLeader, type Leader, type Term } from '../../src/jobs/leader.ts'
 import { leaderLease as name } from '../../src/repositories/flows/leader-lease.ts'
-import { acquireLease, findLease, releaseLease } from '../../src/repositories/leases.ts'
+import { acquireLease, releaseLease } from '../../src/repositories/leases.ts'
 import { memoryLog } from '../flows/deliver-support.ts'
 import { openTestDatabase } from '../support/database.ts'
+import { findLease } from '../support/leases.ts'
 
 // T50: one process leads at a time, and a process that lost its lease notices before it does more work.
 

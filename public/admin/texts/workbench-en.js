@@ -93,6 +93,7 @@ export const workbench = {
   'whyReadOnly.off': 'FLOWS_WORKBENCH is false.',
   'whyReadOnly.link': 'The file is a link: change the file that it leads to.',
   'bench.find': 'Find a file or flow',
+  'bench.noKey': 'without a key',
   'bench.noMatch': 'No file fits',
   'connections.approve': 'Send all to the new place',
   'connections.approveText':

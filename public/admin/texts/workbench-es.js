@@ -94,6 +94,7 @@ export const workbench = {
   'whyReadOnly.off': 'FLOWS_WORKBENCH es false.',
   'whyReadOnly.link': 'El archivo es un enlace: cambiá el archivo al que lleva.',
   'bench.find': 'Buscar un archivo o flujo',
+  'bench.noKey': 'sin clave',
   'bench.noMatch': 'Ningún archivo coincide',
   'connections.approve': 'Mandar todo al lugar nuevo',
   'connections.approveText':

@@ -6,7 +6,6 @@ import { now } from '../../shared/shop-clock.js'
 import { askLimit, askPause, isBusy, removeLimit, resume, sync, tryNow } from '../flow-actions.js'
 import { causeText, healthTone, healthWord, rests } from '../flow-health.js'
 import { isOfLostAccess, reasonText } from '../reason.js'
-import { openPreview } from '../sync-preview.js'
 import { smallRunButton } from './list-parts.js'
 
 /** The address of all about one flow. */
@@ -151,7 +150,6 @@ export function mainDeeds(app, flow, { isShort = false } = {}) {
   const one = (action, onclick, extra) => deed(app, flow, action, onclick, extra)
   return html`<div class="buttons">
     ${one('sync', () => sync(app, flow), isShort ? '' : 'main')}
-    ${isShort ? null : one('preview', () => openPreview(app, flow))}
     ${paused ? one('resume', () => void resume(app, flow)) : one('pause', () => askPause(app, flow))}
     ${
       isShort

@@ -24,7 +24,7 @@ function recordPart({ record, pk, problem, skipped, destinations }, index) {
   const isOpen = index === 0
   return html`<details class="more record" ?open=${isOpen}>
     <summary>
-      ${pk === null ? t('preview.noKey') : name(pk, { class: 'strong' })}
+      ${pk === null ? t('bench.noKey') : name(pk, { class: 'strong' })}
       ${problem ? badge('bad', t('bench.problem')) : null}
       ${skipped ? badge('quiet', t('bench.skipped')) : null}
       ${destinations.some(({ refused }) => refused) ? badge('bad', t('bench.refused')) : null}

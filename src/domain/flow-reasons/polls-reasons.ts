@@ -30,20 +30,6 @@ export const pollReasons = {
     en: '{items} deletes need approval: the source is another one than before, and this is the first comparison of its items',
     es: '{items} bajas esperan aprobación: el origen es otro que antes, y sus ítems se comparan por primera vez',
   },
-  DELETES_UNKNOWN: { en: 'not everything was read', es: 'no se leyó todo' },
-  DELETES_IGNORED: {
-    en: 'deletes.mode of the flow is ignore',
-    es: 'deletes.mode del flujo es ignore',
-  },
-  POLL_READS_NOTHING: { en: 'the poll reads nothing', es: 'la corrida no lee nada' },
-  DELETES_BY_FULL_SCAN: {
-    en: 'only a full scan shows what is gone',
-    es: 'sólo una lectura completa muestra lo que ya no está',
-  },
-  DELETES_WAIT: {
-    en: '{items} wait for another full scan without them',
-    es: '{items} esperan otra lectura completa en la que falten',
-  },
   CURSOR_MISSING: {
     en: 'the cursor field {field} (source.cursor.field) is in none of the records, which have: {found}. Select it in the query, or name one of these',
     es: 'el campo del cursor {field} (source.cursor.field) no está en ningún registro; los registros tienen: {found}. Seleccionalo en la consulta, o nombrá uno de estos',

@@ -147,22 +147,6 @@ export const refusalReasons = {
     en: 'The flow is polled again and again while the item is read; its polls send it',
     es: 'El flujo se lee una y otra vez mientras se lee el ítem: sus corridas lo envían',
   },
-  PREVIEW_RUNNING: {
-    en: 'A preview of this flow is running already',
-    es: 'Ya hay una vista previa de este flujo en curso',
-  },
-  PREVIEW_JUST_ENDED: {
-    en: 'A preview of this flow has just ended; let its source rest a moment',
-    es: 'Recién terminó una vista previa de este flujo: dejá descansar un momento su origen',
-  },
-  PREVIEWS_TOO_MANY: {
-    en: 'Too many previews are running: {most} at most',
-    es: 'Hay demasiadas vistas previas en curso: {most} como máximo',
-  },
-  PREVIEW_DISTURBED: {
-    en: 'The flow was polled or changed meanwhile, and a preview gives way; ask again',
-    es: 'El flujo se leyó o cambió mientras tanto, y la vista previa le dejó el paso: pedila otra vez',
-  },
   CONNECTION_NOT_THERE: { en: 'There is no such connection', es: 'No existe esa conexión' },
   CONNECTION_ANSWERS: { en: 'The database answers', es: 'La base de datos responde' },
   CONNECTION_STATUS: {

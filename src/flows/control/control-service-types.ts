@@ -30,7 +30,6 @@ import type {
   Waiting,
   WaitingResponse,
 } from '../routes/item-schemas.ts'
-import type { PreviewResponse } from '../routes/preview-schemas.ts'
 
 export type FlowStatus = Omit<Model<typeof FlowStatusSchema>, 'code'>
 export type QueueStatistics = Model<typeof StatsResponse>
@@ -90,25 +89,6 @@ export type FlowProblemView = Omit<Model<typeof FlowProblem>, 'why'> & {
   advice: Reason | undefined
 }
 
-type Preview = Model<typeof PreviewResponse>
-
-/** What a poll would do now. The sentences of its reasons are made by the route. */
-export type SyncPreview = Omit<
-  Preview,
-  'name' | 'paused' | 'deletes' | 'destinations' | 'problems'
-> & {
-  deletes: DeletesPreview
-  destinations: DestinationPreview[]
-  problems: { pk: string | null; why: Reason }[]
-}
-export type DeletesPreview = Pick<Preview['deletes'], 'verdict' | 'count'> & { why: Reason | null }
-export type DestinationPreview = Omit<Preview['destinations'][number], 'refusals'> & {
-  refusals: { pk: string; why: Reason }[]
-}
-export type SampledChange = Preview['sample'][number]
-/** The limits at which the read is cut off. */
-export type PreviewLimits = { maxRows: number; maxSeconds: number }
-
 /** The functions of the control API. Those of one flow throw NOT_FOUND for a name that no file defines. */
 export type ControlService = {
   status(): Promise<Map<string, FlowStatus>>
@@ -122,14 +102,6 @@ export type ControlService = {
   }): Promise<ErrorRecord[]>
   /** Polls now; a paused flow only with `force`. Records a request of an `actor`. */
   sync(name: string, options: { force: boolean }, actor?: string): Promise<SyncOutcome>
-  /**
-   * What `sync` would do now, without writing. Ends when `signal` aborts, with its reason. See control/poll-preview-runner.ts.
-   */
-  preview(
-    name: string,
-    limits: PreviewLimits,
-    signal: AbortSignal,
-  ): Promise<SyncPreview & { paused: boolean }>
   syncItem(
     name: string,
     pk: string,

@@ -41,7 +41,6 @@ import {
   resumeFlows,
   unlimitFlow,
 } from './pauses-and-limits.ts'
-import { createPollPreviewRunner } from './poll-preview-runner.ts'
 import { askedReason, viewQuestion } from './question-view.ts'
 import { inForce, startSending, stopSending } from './sending.ts'
 import { syncItem } from './sync-item.ts'
@@ -81,14 +80,6 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
     enqueue: createEnqueue(deps),
     isOnFile: engine.isOnFile,
   }
-
-  const previews = createPollPreviewRunner({
-    database: deps.database,
-    deliveries,
-    now: deps.now,
-    sleep: deps.sleep,
-    current: (name) => openFlows().get(name)?.runtime,
-  })
 
   const rates = new Map<string, () => Promise<DestinationReport>>()
   const failureGroups = new Map<string, () => Promise<FailureGroup[]>>()
@@ -240,10 +231,6 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
   return {
     ...shown,
     sync,
-    async preview(name, limits, signal) {
-      const preview = await previews.preview(find(name).runtime, limits, signal)
-      return { ...preview, paused: await isPaused(deps.database.db, name) }
-    },
     async syncItem(name, pk, actor) {
       const outcome = await withSourceErrors(syncItem(itemDeps, find(name).runtime, pk))
       if (actor !== undefined) await recordRequest(name, 'item synced', actor, pk)

@@ -66,7 +66,7 @@ async function readAndStore(deps: PollDeps, runtime: FlowRuntime, one: One): Pro
   }
   return await deps.database.transaction(async (trx) => {
     const pass = {
-      ...{ since: null, from: null, startedAt: deps.now(), signal, previewOnly: true },
+      ...{ since: null, from: null, startedAt: deps.now(), signal },
       fields: watchFields(runtime, { record_fields: null, record_fields_form: null }),
     }
     const writer = createItemWriter(deps, runtime, trx, one)

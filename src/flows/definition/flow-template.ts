@@ -27,7 +27,7 @@ export type NewFlow = {
   from?: TemplateSource | undefined
   /** Path of the JSON schema for editors, relative to the file. Default: none. */
   schema?: string | undefined
-  /** The flow starts paused, so that its preview shows what the first poll would send. */
+  /** The flow starts paused, so that a dry run shows first what it would send. */
   startPaused?: boolean
 }
 
@@ -52,7 +52,7 @@ export function flowFromTemplate({ template, name, from, schema, startPaused }: 
     `name: ${name}`,
     'pollInterval: 1m',
     ...(startPaused
-      ? ['startPaused: true       # espera: primero mirá la vista previa, después reanudalo']
+      ? ['startPaused: true       # espera: primero probalo sin enviar, después reanudalo']
       : []),
   ].join('\n')
   const parts = [part('sources', source), part('destinations', destination)]

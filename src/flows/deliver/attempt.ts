@@ -218,7 +218,7 @@ async function prepare(
  * Whether the destination has this body: it was the last one delivered, and no later attempt is in doubt. What waited for an
  * answer about the definition is sent without a look: its request may be another.
  */
-export function hasBody(
+function hasBody(
   row: Pick<PendingDelivery, 'delivered_hash' | 'delivered_digest' | 'may_have_arrived' | 'asked'>,
   body: unknown,
 ): boolean {

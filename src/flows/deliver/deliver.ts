@@ -10,7 +10,6 @@ import type { Flow } from '../definition/schema.ts'
 import type { DestinationContext } from '../destinations/destination-context.ts'
 import type { DestinationDefinition } from '../types.ts'
 import type { AttemptDeps } from './attempt.ts'
-import { type DeliveryPreview, previewDelivery } from './delivery-preview.ts'
 import {
   type DestinationWork,
   openWork,
@@ -52,8 +51,6 @@ export type Deliveries = {
   open(flow: Flow, context: Omit<DestinationContext, 'flow'>, keyName?: string): Promise<void>
   /** Stops deliveries of this flow, in the way `open` ends an old definition. Waiting deliveries stay. */
   close(flow: string): Promise<void>
-  /** Previews for the destinations of a flow that is open in this process. */
-  deliveryPreviews(flow: string): DeliveryPreview[]
   /**
    * Sends the waiting deliveries of a destination now. Ends pauses between attempts, and lets one start despite an
    * open breaker or a requested pause, in the process that delivers. Returns how many were delayed.
@@ -260,12 +257,6 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     },
     open,
     close,
-    deliveryPreviews: (flow) =>
-      [...(flows.get(flow)?.values() ?? [])].map((work) => ({
-        name: work.definition.name,
-        type: work.definition.type,
-        check: (change) => previewDelivery(database.db, work, change),
-      })),
     async tryNow(target) {
       find(target)?.gate.tryNow()
       await database.transaction((trx) =>

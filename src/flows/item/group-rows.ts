@@ -123,7 +123,7 @@ export async function* groupedRecords(
     }
   }
   if (keys.size > mostReadsByKey) {
-    const all = source.scan({ since: null, signal, previewOnly: true })
+    const all = source.scan({ since: null, signal })
     for await (const rows of groupRows(rules, all)) {
       const pks = await Promise.all(rows.map(pkOf))
       yield rows.filter((_, index) => pks[index] === null || keys.has(pks[index] ?? ''))

@@ -149,7 +149,7 @@ export function hasOtherKey(
 const clockRoomMs = 60_000
 
 /** `since` is where the poll begins; null for the beginning. */
-export type ScanPlan = { isFull: boolean; since: string | null }
+type ScanPlan = { isFull: boolean; since: string | null }
 
 /** The scan of a poll that reads. */
 export function planScan(

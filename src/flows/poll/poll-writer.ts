@@ -130,7 +130,7 @@ export async function readSource(
 ): Promise<KeySet> {
   const { from, startedAt, fields } = progress
   const { signal } = lease
-  const pass = { since, from, startedAt, signal, fields, causeRules, previewOnly: false }
+  const pass = { since, from, startedAt, signal, fields, causeRules }
   const writer = createPollWriter(deps, runtime, lease, progress)
   try {
     const { seen, cursor } = await runPass(runtime, pass, writer)

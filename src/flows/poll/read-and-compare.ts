@@ -69,7 +69,7 @@ export type ReadState = {
 /** A batch of records, compared with the stored items. `isLater`: the last records of repeated keys. */
 export type ComparedBatch = ReadBatch & { changes: FoundChange[]; isLater: boolean }
 
-/** Receives the results of a pass. A poll writes them; a dry run counts them. */
+/** Receives the results of a pass, and writes them. */
 export type PassWriter = {
   /** Counts the records as they come. It may end them by throwing. */
   receive(batches: AsyncIterable<SourceRow[]>): AsyncIterable<SourceRow[]>
@@ -90,8 +90,6 @@ export type Pass = {
   fields: FieldWatch
   /** While a changed definition is compared. */
   causeRules?: CauseRules | undefined
-  /** The source must not be changed; see Source. */
-  previewOnly: boolean
 }
 
 /** Items with repeated keys wait in memory for the end of a read, up to this number. */
@@ -107,7 +105,7 @@ export async function runPass(
   pass: Pass,
   writer: PassWriter,
 ): Promise<{ seen: KeySet; cursor: string | null }> {
-  const { since, signal, fields, causeRules, previewOnly } = pass
+  const { since, signal, fields, causeRules } = pass
   const seen = createKeySet()
   const readState = createReadState(runtime, seen)
   const take = async (batch: ReadBatch, isLater: boolean) => {
@@ -141,7 +139,7 @@ export async function runPass(
       taking.catch(() => undefined)
     }
     await taking
-    if (!previewOnly) rememberRepeated(runtime, readState)
+    rememberRepeated(runtime, readState)
     await takeRepeated()
   } catch (error) {
     await taking.catch(() => undefined)
@@ -159,7 +157,7 @@ export async function runPass(
 /** The records of the source; the position follows them. */
 async function* positioned(
   runtime: FlowRuntime,
-  { since, signal, previewOnly }: Pass,
+  { since, signal }: Pass,
   position: Position | undefined,
   files: FileStart[],
   writer: PassWriter,
@@ -167,7 +165,7 @@ async function* positioned(
   const field = runtime.cursor?.field
   const { warn } = writer
   const onFileStart = (name: string, before: number) => void files.push({ name, before })
-  const records = runtime.source.scan({ since, signal, warn, onFileStart, previewOnly })
+  const records = runtime.source.scan({ since, signal, warn, onFileStart })
   let isFirst = true
   for await (const rows of writer.receive(records)) {
     if (field !== undefined && position) {

@@ -6,7 +6,6 @@ import { addFlowEvents } from './events.ts'
 import { addItems } from './items.ts'
 import { addPausesAndLimits } from './pauses-and-limits.ts'
 import { addPolls } from './polls.ts'
-import { addPreview } from './preview.ts'
 import { addQuestion } from './question.ts'
 import { addReload } from './reload.ts'
 import { addSending } from './sending.ts'
@@ -25,7 +24,6 @@ export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
   addPolls(app, deps)
   addDeletes(app, deps)
   addQuestion(app, deps)
-  addPreview(app, deps)
   addPausesAndLimits(app, deps)
   addSending(app, deps)
   addTestAlerts(app, deps)

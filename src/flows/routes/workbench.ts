@@ -6,6 +6,7 @@ import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
 import { controlError } from '../control-errors.ts'
 import { templateNames, templateSources } from '../definition/flow-template.ts'
+import type { DryRun } from '../workbench/dry-run.ts'
 import type { DryRunDelivery } from '../workbench/dry-run-deliveries.ts'
 import type { Caller, Checked, WhyReadOnly } from '../workbench/workbench.ts'
 import {
@@ -50,6 +51,9 @@ const ofFile = {
     compressed: true,
   },
 }
+const dryRunLimitsText =
+  'The source is read for 20 s at most. No destination is called and nothing is saved. One at a time.'
+
 /** Flow files: read, check, try and save them. */
 export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps): void {
   app.get(
@@ -245,8 +249,7 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
       schema: {
         operationId: 'dryRunDefinition',
         summary: 'Read the first ten items of a definition and show the requests they would make',
-        description:
-          'The source is read for 20 s at most. No destination is called and nothing is saved. One at a time.',
+        description: dryRunLimitsText,
         tags: ['Definitions'],
         body: DryRunBody,
         response: { 200: DryRunResponse, ...sourceResponses },
@@ -256,18 +259,32 @@ export function addWorkbench(app: HttpServer, { workbench, flows }: ControlDeps)
       const made = await whileConnected(app, reply, (signal) =>
         workbench.dryRun(request.body, callerOf(request), signal),
       )
-      const language = languageOf(request)
-      const answer = {
-        ...made,
-        warnings: made.warnings.map((why) => sentenceOf(why, language)),
-        records: made.records.map(({ deliveries, ...one }) => ({
-          ...one,
-          problem: said(one.problem, language),
-          skipped: said(one.skipped, language),
-          destinations: deliveries.map((each) => withSentences(each, language)),
-        })),
-      }
-      return toWire(DryRunResponse, answer, language)
+      return viewDryRun(made, languageOf(request))
+    },
+  )
+
+  app.post(
+    '/flow-files/:file/dry-run',
+    {
+      config: {
+        access: 'admin',
+        errors: ['NOT_FOUND', 'RATE_LIMITED'],
+        mayComeLate: true,
+      },
+      schema: {
+        operationId: 'dryRunFlowFile',
+        summary: 'The same of a flow file as it is on the disk, whether its flow is loaded or not',
+        description: dryRunLimitsText,
+        tags: ['Definitions'],
+        params: FileParams,
+        response: { 200: DryRunResponse, ...sourceResponses },
+      },
+    },
+    async (request, reply) => {
+      const made = await whileConnected(app, reply, (signal) =>
+        workbench.dryRunFile(request.params.file, callerOf(request), signal),
+      )
+      return viewDryRun(made, languageOf(request))
     },
   )
 
@@ -332,6 +349,20 @@ function withSentences<T extends Pick<DryRunDelivery, 'skipped' | 'refused'>>(
   language: Language,
 ) {
   return { ...shown, skipped: said(skipped, language), refused: said(refused, language) }
+}
+
+function viewDryRun(made: DryRun & { name: string }, language: Language) {
+  const answer = {
+    ...made,
+    warnings: made.warnings.map((why) => sentenceOf(why, language)),
+    records: made.records.map(({ deliveries, ...one }) => ({
+      ...one,
+      problem: said(one.problem, language),
+      skipped: said(one.skipped, language),
+      destinations: deliveries.map((each) => withSentences(each, language)),
+    })),
+  }
+  return toWire(DryRunResponse, answer, language)
 }
 
 function viewChecked(checked: Checked, language: Language) {

@@ -37,12 +37,11 @@ type FileDefinition = Extract<Flow['source'], { type: 'file' | 'sftp' }>
 type Warn = (warning: SourceWarning) => void
 
 /**
- * `done` collects the files that were read completely or that a newer file replaces. `previewOnly` skips files that a poll would
- * archive or delete unread. `onFileStart` is called with each file's name and the number of records before it.
+ * `done` collects the files that were read completely or that a newer file replaces. `onFileStart` is called with each
+ * file's name and the number of records before it.
  */
 type ScanOptions = {
   done?: FoundFile[]
-  previewOnly?: boolean
   warn?: Warn | undefined
   onFileStart?: ((file: string, before: number) => void) | undefined
   /** Yields only these records and stops after the first file that contains one. */
@@ -210,12 +209,9 @@ export function openFileSource(
     return false
   }
 
-  const isPending = (found: FoundFile): boolean =>
-    pendingFiles.some((file) => file.path === found.path && isSameFile(file, found))
-
   async function* read(
     signal: AbortSignal,
-    { done, previewOnly = false, warn, onFileStart, wanted }: ScanOptions,
+    { done, warn, onFileStart, wanted }: ScanOptions,
   ): AsyncGenerator<SourceRow[]> {
     const access = store.access(signal)
     async function* records(): AsyncGenerator<SourceRow> {
@@ -225,8 +221,6 @@ export function openFileSource(
       const settled = await settledFiles(access, warn)
       const files = isNewestOnly ? settled.slice(-1) : settled
       for (const file of filesAreChanges ? files : files.toReversed()) {
-        // A poll would archive or delete this file unread.
-        if (previewOnly && isPending(file)) continue
         const opened = await access.open(file)
         try {
           if (seenKeys && (await hasSeenItem(opened, file, seenKeys, signal))) return
@@ -271,8 +265,7 @@ export function openFileSource(
 
   return {
     repeatsKeys: filesAreChanges,
-    scan({ signal, previewOnly, warn, onFileStart }) {
-      if (previewOnly) return scan(signal, { previewOnly, warn, onFileStart })
+    scan({ signal, warn, onFileStart }) {
       readByLastScan = []
       return scan(signal, { done: readByLastScan, warn, onFileStart })
     },

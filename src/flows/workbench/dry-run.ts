@@ -87,7 +87,7 @@ async function firstRecords(
   }
   const rowFiles: FileStart[] = []
   const onFileStart = (name: string, before: number) => void rowFiles.push({ name, before })
-  const scanned = runtime.source.scan({ since: null, signal, warn, onFileStart, previewOnly: true })
+  const scanned = runtime.source.scan({ since: null, signal, warn, onFileStart })
   const batches = counted(scanned)
   const records = runtime.groupBy
     ? groupedRecords(runtime, batches, { since: null, signal, rowFiles, groupFiles: [] })

@@ -116,6 +116,12 @@ export type Workbench = {
     signal: AbortSignal,
   ): Promise<DryRun & { name: string }>
   /**
+   * The same of a file as it is on the disk. Its administrator has decided what it reaches, so the workbench need not be
+   * open.
+   * @throws AppError NOT_FOUND.
+   */
+  dryRunFile(file: string, caller: Caller, signal: AbortSignal): Promise<DryRun & { name: string }>
+  /**
    * Checks the definition together with all others, writes the file and reloads all files. `base`: see
    * FlowFiles.save.
    * @throws AppError BAD_REQUEST for findings, FORBIDDEN if nothing can be saved, CONFLICT if the file changed
@@ -201,14 +207,15 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
     return { problems: shown.map((finding) => problemOf(file, finding)) }
   }
 
-  const readAlone = async (text: string, file = newText): Promise<Read> => {
-    const refusal = await refusalOf(file, text)
-    if (refusal) return refusal
+  const readText = async (file: string, text: string): Promise<Read> => {
     const read = createFlowReader(deps.files)(file, Buffer.from(text))
     if ('problems' in read) return read
     const problem = await problemOfOpening(read.loaded)
     return problem ? { problems: [problem] } : read
   }
+
+  const readAlone = async (text: string, file = newText): Promise<Read> =>
+    (await refusalOf(file, text)) ?? readText(file, text)
 
   const readBesideOthers = async (file: string, text: string): Promise<Read> => {
     const refusal = await refusalOf(file, text)
@@ -219,6 +226,35 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
     if (!loaded) return { problems: problems.filter((one) => one.file === file) }
     const problem = await problemOfOpening(loaded)
     return problem ? { problems: [problem] } : { loaded }
+  }
+
+  /** One at a time. It is recorded among the actions of the flow. */
+  const tryOut = async (
+    read: () => Promise<Read>,
+    { actor }: Caller,
+    signal: AbortSignal,
+  ): Promise<DryRun & { name: string }> => {
+    if (isRunning) {
+      const extra = { retryAfterSeconds: 2 }
+      throw controlError('RATE_LIMITED', { code: 'DRY_RUN_GOES_ON' }, { extra })
+    }
+    isRunning = true
+    try {
+      const { loaded } = requireGood(await read())
+      const { name } = loaded.flow
+      await deps.database.transaction((trx) =>
+        recordAction(deps, trx, {
+          ...{ at: deps.now(), flow: name, action: 'dry run', actor },
+          detail: `definition ${loaded.definitionHash.slice(0, 16)}`,
+        }),
+      )
+      return { name, ...(await dryRun(loaded, deps, signal)) }
+    } catch (error) {
+      if (!(error instanceof SourceError)) throw error
+      throw sourceUnreadable(error)
+    } finally {
+      isRunning = false
+    }
   }
 
   const save = async (
@@ -303,29 +339,10 @@ export function createWorkbench(deps: WorkbenchDeps): Workbench {
     },
     async dryRun({ text, file }, caller, signal) {
       requireOpen(caller)
-      const { actor } = caller
-      if (isRunning) {
-        const extra = { retryAfterSeconds: 2 }
-        throw controlError('RATE_LIMITED', { code: 'DRY_RUN_GOES_ON' }, { extra })
-      }
-      isRunning = true
-      try {
-        const { loaded } = requireGood(await readAlone(text, file))
-        const { name } = loaded.flow
-        await deps.database.transaction((trx) =>
-          recordAction(deps, trx, {
-            ...{ at: deps.now(), flow: name, action: 'dry run', actor },
-            detail: `definition ${loaded.definitionHash.slice(0, 16)}`,
-          }),
-        )
-        return { name, ...(await dryRun(loaded, deps, signal)) }
-      } catch (error) {
-        if (!(error instanceof SourceError)) throw error
-        throw sourceUnreadable(error)
-      } finally {
-        isRunning = false
-      }
+      return await tryOut(() => readAlone(text, file), caller, signal)
     },
+    dryRunFile: (file, caller, signal) =>
+      tryOut(async () => readText(file, (await files.read(file)).text), caller, signal),
     async itemRequests(name, pk) {
       deps.engine.requireLoaded()
       const flow = deps.engine.flows().get(name)?.loaded.flow

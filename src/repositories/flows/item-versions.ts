@@ -13,7 +13,7 @@ import { inKeyOrder } from './key-order.ts'
 export const versionsKept = 20
 export const attemptsKept = 100
 /** Larger content (bytes of JSON) is not kept: images in items would fill the disk. */
-export const contentBytesKept = 65_536
+const contentBytesKept = 65_536
 /** Content of this stored size is below the limit for sure. Measuring it exactly would cost as much as storing it. */
 const contentBytesSurelyKept = contentBytesKept / 8
 
@@ -95,25 +95,6 @@ export async function listItemHistory(
     .limit(attemptsKept)
     .execute()
   return { versions, attempts }
-}
-
-/** The latest recorded content of these items: null if it was too large to keep, absent if not on record. */
-export async function findLastContents(
-  db: Db,
-  flow: string,
-  pks: readonly string[],
-): Promise<Map<string, ItemVersionRow['payload']>> {
-  const rows = await db
-    .selectFrom('item_versions')
-    .distinctOn('pk')
-    .select(['pk', 'payload'])
-    .where('flow', '=', flow)
-    .where(sql<boolean>`pk = any(${pks}::text[])`)
-    .where('kind', '=', 'upsert')
-    .orderBy('pk')
-    .orderBy('id', 'desc')
-    .execute()
-  return new Map(rows.map(({ pk, payload }) => [pk, payload]))
 }
 
 /** The content of an item at this change; undefined if it is not on record or was too large to keep. */
