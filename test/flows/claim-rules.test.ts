@@ -78,7 +78,7 @@ const requests: Record<string, (place?: string) => object> = {
   'the delete names what is remembered': byNumber,
 }
 
-async function define(name: string, destination: object): Promise<void> {
+async function define(name: string, destination: object, mode: string): Promise<void> {
   await flows.write(`${name}.flow.yaml`, {
     version: 1,
     name,
@@ -86,7 +86,7 @@ async function define(name: string, destination: object): Promise<void> {
     allowPrivateNetwork: true,
     source: { type: 'file', path: `${flows.dir}/${name}.json`, format: 'json', settle: '0s' },
     item: { key: 'id' },
-    deletes: { mode: 'delete', guard: { emptySource: 'allow', maxPercent: 100 } },
+    deletes: { mode, guard: { emptySource: 'allow', maxPercent: 100 } },
     destinations: [
       {
         name: 'web',
@@ -103,15 +103,16 @@ type Article = { id: string; sku: string }
 const bring = async (name: string, ...articles: Article[]) => {
   await flows.write(`${name}.json`, articles)
   const { changes } = (await flows.call('POST', `/sync/${name}`)).json()
-  await flows.ended()
+  // A delete that waits for another flow is delayed.
+  await flows.delivered()
   return changes
 }
 
-async function startFlow(destination: () => object): Promise<string> {
+async function startFlow(destination: () => object, mode = 'delete'): Promise<string> {
   serve()
   serial += 1
   const name = `claims-${serial}`
-  await define(name, destination())
+  await define(name, destination(), mode)
   await flows.call('POST', '/flows/reload')
   return name
 }
@@ -268,6 +269,88 @@ test('an article that two flows send under one key is deleted with the last of t
   expect(deletesSent()).toBe(0)
   await bring(stocks, article('2', '2'))
   expect([...shop.values()].map(({ id }) => id)).toEqual(['2'])
+})
+
+/** A catalogue that deletes, and a flow that writes to the same articles and deletes none. */
+async function startBoth(): Promise<[catalogue: string, stock: string]> {
+  const place = `${target.url}/rows-${serial}`
+  const both = [
+    await startFlow(() => bySku(place)),
+    await startFlow(() => bySku(place), 'ignore'),
+  ] as const
+  for (const name of both) await bring(name, article('1', 'A'), article('2', 'B'))
+  return [...both]
+}
+/** Attempts of what waits for a time are made at once. */
+const tryNow = async (name: string) => {
+  await flows.call('POST', `/flow/${name}/try`, { body: { destination: 'web' } })
+  await flows.delivered()
+}
+const isNamed = (name: string) => (one: { name: string }) => one.name === name
+const inShop = () => [...shop.values()].map(({ sku }) => sku).sort()
+
+test('an article stays while a flow that deletes nothing has it, and goes when that flow misses it too', async () => {
+  const [catalogue, stock] = await startBoth()
+  await bring(catalogue, article('2', 'B'))
+  expect(inShop()).toEqual(['A', 'B'])
+  expect(await reasonsOf(catalogue)).toMatchObject([
+    { pk: '1', state: 'waiting', why: { code: 'DELETE_WAITS', data: { pk: '1', flow: stock } } },
+  ])
+  const { destinations } = (await flows.call('GET', '/flows')).json().flows.find(isNamed(catalogue))
+  expect(destinations[0]).toMatchObject({ delayed: 1, oldest_waiting_at: null })
+  await tryNow(catalogue)
+  expect(inShop()).toEqual(['A', 'B'])
+  await bring(stock, article('2', 'B'))
+  await tryNow(catalogue)
+  expect(inShop()).toEqual(['B'])
+  expect(deletesSent()).toBe(1)
+})
+
+test('an article that the flow which deletes nothing missed first is deleted at once', async () => {
+  const [catalogue, stock] = await startBoth()
+  await bring(stock, article('2', 'B'))
+  expect(inShop()).toEqual(['A', 'B'])
+  await bring(catalogue, article('2', 'B'))
+  expect(inShop()).toEqual(['B'])
+})
+
+test('an article that returns is sent again by the flow that deletes nothing, though it is the same as before', async () => {
+  const [catalogue, stock] = await startBoth()
+  for (const name of [stock, catalogue]) await bring(name, article('2', 'B'))
+  expect(inShop()).toEqual(['B'])
+  await bring(stock, article('1', 'A'), article('2', 'B'))
+  expect(inShop()).toEqual(['A', 'B'])
+  // It is of the stock only, and nothing waits for it.
+  await tryNow(catalogue)
+  expect(inShop()).toEqual(['A', 'B'])
+})
+
+test('a read that cannot read a record, and a flow that is paused, miss nothing', async () => {
+  const [catalogue, stock] = await startBoth()
+  const unread = { sku: 'A' } as Article
+  await bring(stock, unread, article('2', 'B'))
+  await bring(catalogue, article('2', 'B'))
+  expect(inShop()).toEqual(['A', 'B'])
+  await flows.call('POST', `/flow/${stock}/pause`)
+  await tryNow(catalogue)
+  expect(inShop()).toEqual(['A', 'B'])
+  await flows.call('POST', `/flow/${stock}/resume`)
+  await bring(stock, article('2', 'B'))
+  await tryNow(catalogue)
+  expect(inShop()).toEqual(['B'])
+})
+
+test('a flow that deletes nothing marks what it misses only beside one that deletes at its place', async () => {
+  const alone = await startFlow(bySku, 'ignore')
+  await bring(alone, article('1', 'A'), article('2', 'B'))
+  await bring(alone, article('2', 'B'))
+  const missed = await flows.service.database.db
+    .selectFrom('flow_items')
+    .select('pk')
+    .where('flow', '=', alone)
+    .where('missed_since', 'is not', null)
+    .execute()
+  expect(missed).toEqual([])
 })
 
 test('a table is known by its upsertKey, a store by its external_id; an HTTP item by what its delete names; a file, and values read anew for each request show no identity', () => {

@@ -189,6 +189,7 @@ async function createWorld() {
   const deps = {
     ...{ database, now, log: silentLog, enqueue: service.enqueue },
     isOnFile: async () => true,
+    isDeletedBeside: () => false,
   }
   const leased = <T>(work: (lease: Parameters<typeof pollOnce>[2]) => Promise<T>) =>
     withLease({ database, now, processId: 'test', log: silentLog }, `flow:${name}`, work)

@@ -77,6 +77,7 @@ export async function createTestPoll(
     now: options.now,
     log: silentLog,
     isOnFile: async () => true,
+    isDeletedBeside: () => false,
     enqueue: async (trx, _runtime, changes, { areNew } = {}) => {
       const queueOfNoDestination = { flow: name, destinations: [], keepsHistory: false }
       if (areNew) await recordNewItems(trx, queueOfNoDestination, changes, options.now())

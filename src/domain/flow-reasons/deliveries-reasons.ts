@@ -23,6 +23,10 @@ export const deliveryReasons = {
     en: 'not deleted: {pk} of the flow {flow} has the same identity there',
     es: 'no se borró: {pk} del flujo {flow} tiene la misma identidad en el destino',
   },
+  DELETE_WAITS: {
+    en: 'not deleted yet: {pk} of the flow {flow} has the same identity there; it waits until that flow misses it too',
+    es: 'todavía no se borró: {pk} del flujo {flow} tiene la misma identidad en el destino; espera hasta que ese flujo tampoco lo encuentre',
+  },
   MAPPED_TO_NOTHING: {
     en: 'the mapping gives nothing for it',
     es: 'la conversión no da nada para este ítem',

@@ -79,6 +79,7 @@ export function createControlService(deps: ControlServiceDeps): ControlService {
     log: deps.log,
     enqueue: createEnqueue(deps),
     isOnFile: engine.isOnFile,
+    isDeletedBeside: deliveries.isDeletedBeside,
   }
 
   const rates = new Map<string, () => Promise<DestinationReport>>()

@@ -57,16 +57,25 @@ export function claimRuleOf(definition: DestinationDefinition): ClaimRule | unde
   }
 }
 
+/** How long a delete waits until it is looked again whether the other flow still has the item. */
+const claimedMs = 60_000
+
 /**
- * Of a delete whose item's identity another living item has. With exactly the same one the delete ends: it would delete that
- * item. Where only the receiver can tell whether they are the same, it fails, so that a person decides.
+ * Of a delete whose item's identity another living item has. With exactly the same one it would delete that item: it ends if the
+ * other flow will delete it, else it waits until that flow misses it. Where only the receiver can tell whether they are the
+ * same, it fails, so that a person decides.
  */
 export function claimedOutcome(tried: Tried, attempts: number, claimant: Claimant): Outcome {
-  const { pk, flow, isExact } = claimant
+  const { pk, flow, isExact, deletes } = claimant
   const data = { pk, flow }
-  if (isExact)
+  if (!isExact) {
+    return { kind: 'final', ...tried, failure: failure({ code: 'DELETE_ALIKE', data }, attempts) }
+  }
+  if (deletes) {
     return { kind: 'skipped', ...tried, why: { code: 'DELETE_CLAIMED', data }, forget: true }
-  return { kind: 'final', ...tried, failure: failure({ code: 'DELETE_ALIKE', data }, attempts) }
+  }
+  const waits = failure({ code: 'DELETE_WAITS', data }, attempts)
+  return { kind: 'waits', version: tried.version, failure: waits, delayMs: claimedMs }
 }
 
 /**

@@ -51,6 +51,8 @@ export type Deliveries = {
   open(flow: Flow, context: Omit<DestinationContext, 'flow'>, keyName?: string): Promise<void>
   /** Stops deliveries of this flow, in the way `open` ends an old definition. Waiting deliveries stay. */
   close(flow: string): Promise<void>
+  /** Whether another open flow deletes at a place that this one writes to. */
+  isDeletedBeside(flow: string): boolean
   /**
    * Sends the waiting deliveries of a destination now. Ends pauses between attempts, and lets one start despite an
    * open breaker or a requested pause, in the process that delivers. Returns how many were delayed.
@@ -102,6 +104,10 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     for (const work of working) work.wake()
   }
 
+  /** Where items of a flow have identities. */
+  const placesOf = (flow: string) =>
+    [...(flows.get(flow)?.values() ?? [])].flatMap((work) => (work.claims ? [work.identity] : []))
+
   const inFlight = () => [...working].reduce((sum, work) => sum + work.inFlight(), 0)
 
   /** For /stats of other processes. */
@@ -129,7 +135,10 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     ...deps,
     sleep: deps.sleep ?? ((ms) => wait(ms)),
     pollMs: deps.pollMs ?? 1_000,
-    deletingFlows: () => [...deleting],
+    openFlows: () => ({
+      deleting: [...deleting],
+      keeping: [...flows.keys()].filter((flow) => !deleting.has(flow)),
+    }),
     onSaved(saved) {
       deps.onSaved?.(saved)
       moved.add(saved.flow)
@@ -257,6 +266,11 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     },
     open,
     close,
+    isDeletedBeside(flow) {
+      const places = placesOf(flow)
+      const others = [...deleting].filter((other) => other !== flow)
+      return others.some((other) => placesOf(other).some((place) => places.includes(place)))
+    },
     async tryNow(target) {
       find(target)?.gate.tryNow()
       await database.transaction((trx) =>

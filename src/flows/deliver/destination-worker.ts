@@ -3,7 +3,11 @@ import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Leader } from '../../jobs/leader.ts'
 import { LeaseLostError } from '../../jobs/with-lease.ts'
 import { longestRetryAfterMs } from '../../outbound/backoff.ts'
-import { findClaimants, firstWaitingUpsert } from '../../repositories/flows/claims.ts'
+import {
+  findClaimants,
+  firstWaitingUpsert,
+  type OpenFlows,
+} from '../../repositories/flows/claims.ts'
 import {
   type DeliveryTarget,
   delayDeliveries,
@@ -45,8 +49,8 @@ export type WorkDeps = AttemptDeps & {
   pollMs: number
   /** Called after the commit of outcomes. */
   onSaved: (saved: SavedDeliveries) => void
-  /** The open flows that delete what they miss. Only their items keep others from being deleted. */
-  deletingFlows: () => readonly string[]
+  /** Their items keep others from being deleted. */
+  openFlows: () => OpenFlows
   /** Replaces the product's destinations, for tests. */
   openDestination?:
     | ((definition: DestinationDefinition, context: DestinationContext) => Destination)
@@ -234,7 +238,7 @@ function workOf(
       }),
     attempt: async (queued, signal, permit) => {
       const refused = deletesFollow
-        ? await refuseClaimed(db, target, queued, deps.deletingFlows())
+        ? await refuseClaimed(db, target, queued, deps.openFlows())
         : new Map<string, Outcome>()
       const others = queued.filter(({ pk }) => !refused.has(pk))
       const made = await attemptDelivery(deps, open, others, signal, permit)
@@ -270,7 +274,7 @@ async function refuseClaimed(
   db: Db,
   target: DeliveryTarget,
   queued: readonly QueuedItem<Waiting>[],
-  flows: readonly string[],
+  flows: OpenFlows,
 ): Promise<Map<string, Outcome>> {
   const deletes = queued.filter(({ row }) => row.kind === 'delete')
   if (deletes.length === 0) return new Map()

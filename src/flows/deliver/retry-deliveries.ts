@@ -97,7 +97,8 @@ export async function requeueAfterLostLease(
   target: DeliveryTarget & { keyNames: readonly string[] },
   { pk, outcome }: ItemOutcome<Outcome>,
 ): Promise<void> {
-  if (outcome.kind === 'nothing' || outcome.kind === 'unchanged') return
+  const { kind } = outcome
+  if (kind === 'nothing' || kind === 'unchanged' || kind === 'waits') return
   if (outcome.kind === 'postponed' && !outcome.mayHaveArrived) return
   const { flow, destination, keyNames } = target
   const became = await database.transaction(async (trx) => {

@@ -54,6 +54,8 @@ export type Outcome =
   | (Tried & Unanswered & { kind: 'final'; failure: Failure })
   /** The destination must not get the item. */
   | (Tried & { kind: 'skipped'; why: Reason; forget?: boolean })
+  /** A delete that must not be sent yet. No attempt is counted. */
+  | { kind: 'waits'; version: number; failure: Failure; delayMs: number }
   /** No attempt was made, or the service broke it off. None is counted. */
   | (Unanswered & {
       kind: 'postponed'

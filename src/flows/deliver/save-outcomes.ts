@@ -172,6 +172,7 @@ function resultOf(outcome: Current): RowResult {
     case 'unchanged':
       return { became: 'unchanged', digest: outcome.digest }
     case 'retry':
+    case 'waits':
       return { became: 'retrying', ...outcome.failure, delayMs: outcome.delayMs }
     case 'postponed':
       return { became: 'postponed', delayMs: outcome.delayMs }

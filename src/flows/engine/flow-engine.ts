@@ -146,6 +146,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     abandoned: abandon.signal,
     enqueue: createEnqueue(deps),
     isOnFile: (runtime) => isOnFile(runtime),
+    isDeletedBeside: (flow) => deps.deliveries.isDeletedBeside(flow),
   }
 
   const mayPollOf = ({ flow }: LoadedFlow) => {

@@ -20,6 +20,8 @@ import {
   countMissed,
   countMissedSince,
   findHeldDeletes,
+  findMissed,
+  forgetDigests,
   forgetMissed,
   listMissed,
   type MissedItem,
@@ -220,6 +222,44 @@ export async function markMissing(
     missing += marked.length
   }
   return missing
+}
+
+/**
+ * After a complete read of a flow that deletes nothing: notes which items are missing, because deletes of other flows wait for
+ * that. Where one read may miss an item by chance, two must (scansToDelete).
+ */
+export async function noteMissing(
+  deps: PollDeps,
+  { flow: { name: flow, source, deletes, destinations } }: FlowRuntime,
+  lease: HeldLease,
+  { seen, read }: Pick<CompleteRead, 'seen' | 'read'>,
+): Promise<void> {
+  const { db } = deps.database
+  const isSure = scansToDelete({ source, deletes }) === 1
+  let isNew = false
+  await forgetShown(db, flow, seen)
+  for await (const pks of missingItems(db, flow, seen)) {
+    const before = new Map((await findMissed(db, flow, pks)).map((one) => [one.pk, one.scans]))
+    const [first, again] = [
+      pks.filter((pk) => !before.has(pk)),
+      pks.filter((pk) => before.get(pk) === 0),
+    ]
+    if (first.length + again.length === 0) continue
+    isNew ||= first.length > 0
+    await underLease(deps, lease, async (trx) => {
+      await countMissed(trx, flow, first, { read, most: 1, counts: isSure })
+      await countMissed(trx, flow, again, { read, most: 1, counts: true })
+      // Another flow may delete them: if they return, they are sent even if they are the same.
+      await markUnread(trx, flow, first)
+      await forgetDigests(
+        trx,
+        flow,
+        destinations.map(({ name }) => name),
+        first,
+      )
+    })
+  }
+  if (isNew && !isSure) await deps.database.transaction((trx) => requestFullScan(trx, flow))
 }
 
 /** The keys of stored items that a complete read did not find, in pages. */

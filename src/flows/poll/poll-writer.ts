@@ -32,6 +32,8 @@ export type PollDeps = {
   enqueue: Enqueue
   /** Whether the flow files contain this definition, as far as they can be read. If not, they are read again soon. */
   isOnFile: (runtime: FlowRuntime) => Promise<boolean>
+  /** See Deliveries. */
+  isDeletedBeside: (flow: string) => boolean
 }
 
 /**

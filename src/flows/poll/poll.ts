@@ -26,7 +26,7 @@ import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowTrace } from '../flow-trace.ts'
 import { FileNotReadyError, SourceError } from '../types.ts'
 import { type Comparison, createComparison } from './compare-destinations.ts'
-import { forgetShown, markMissing, sendDeletes } from './deletes.ts'
+import { forgetShown, markMissing, noteMissing, sendDeletes } from './deletes.ts'
 import type { KeySet } from './key-set.ts'
 import { watchFields } from './missing-fields.ts'
 import type { PollerDeps, PollOutcome } from './poll-loop.ts'
@@ -182,6 +182,9 @@ export async function pollOnce(
       const found = { seen, problems, read, isCut, isOtherSource: state.holds_deletes }
       progress.counts.deleted = await sendDeletes(deps, runtime, lease, found)
       progress.changes += progress.counts.deleted
+    } else if (isFull && deps.isDeletedBeside(flow.name)) {
+      const isWhole = progress.problems === progress.duplicates && !isCutOff(progress)
+      if (isWhole) await noteMissing(deps, runtime, lease, { seen, read: progress.read })
     }
     await finish(deps, runtime, lease, state, isFull, progress)
     if (comparison) {

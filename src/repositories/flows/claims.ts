@@ -8,28 +8,40 @@ import type { DeliveryTarget } from './deliveries.ts'
  */
 export type ItemClaim = { exact: string; folded: string }
 
-/** Another item with the identity of an item that is to be deleted. */
-export type Claimant = { flow: string; pk: string; isExact: boolean }
+/**
+ * Another item with the identity of an item that is to be deleted. `deletes`: its flow will delete it. Another flow never does,
+ * or not while it is paused.
+ */
+export type Claimant = { flow: string; pk: string; isExact: boolean; deletes: boolean }
+
+/** The open flows: those that delete what they miss, and the others. */
+export type OpenFlows = { deleting: readonly string[]; keeping: readonly string[] }
 
 /**
- * For those of these items whose identity another living item has, that item: one of the same flow, or of one of `flows`
- * unless it is paused. One that has exactly the same comes first.
+ * For those of these items whose identity another living item has, that item: one of the same flow, of one that deletes, or of
+ * one that keeps what it misses, unless its complete reads missed the item. One that has exactly the same comes first, then one
+ * that will be deleted by its own flow.
  */
 export async function findClaimants(
   db: Db,
   { flow, destination }: DeliveryTarget,
   pks: readonly string[],
-  flows: readonly string[],
+  { deleting, keeping }: OpenFlows,
 ): Promise<Map<string, Claimant>> {
   const { rows } = await sql<Claimant & { own: string }>`
-    select own.pk as own, other.flow, other.pk, other.claim_exact = own.claim_exact as "isExact"
-    from deliveries as own cross join lateral (
-      select flow, pk, claim_exact from deliveries as one
+    select own.pk as own, other.* from deliveries as own cross join lateral (
+      select one.flow, one.pk, one.claim_exact = own.claim_exact as "isExact",
+        one.flow = own.flow or one.flow = any(${deleting}::text[])
+          and not exists (select from flow_pause where flow_pause.flow = one.flow) as deletes
+      from deliveries as one
       where one.claim = own.claim and one.kind = 'upsert'
         and (one.flow, one.destination, one.pk) <> (own.flow, own.destination, own.pk)
-        and (one.flow = own.flow or one.flow = any(${flows}::text[])
-          and not exists (select from flow_pause where flow_pause.flow = one.flow))
-      order by one.claim_exact = own.claim_exact desc
+        and (one.flow = own.flow or one.flow = any(${deleting}::text[])
+          or one.flow = any(${keeping}::text[]) and not exists (
+            select from flow_items as item
+            where item.flow = one.flow and item.pk = one.pk and item.missed_scans > 0
+          ))
+      order by "isExact" desc, deletes desc
       limit 1
     ) as other
     where own.flow = ${flow} and own.destination = ${destination} and own.pk = any(${pks}::text[])`.execute(

@@ -47,7 +47,7 @@ export function openParts(
   const failed = after.failed ?? first
   return sql<OpenPart>`
     with waiting as materialized (
-      select flow, destination, due_at, queued_at, pk, not_before from deliveries
+      select flow, destination, due_at, queued_at, pk, not_before, why from deliveries
       where state = 'waiting'
         and (flow, destination, due_at, queued_at, pk) > (${waiting.flow}, ${waiting.destination},
           ${waiting.dueAt}::timestamptz, ${waiting.queuedAt}::timestamptz, ${waiting.pk})
@@ -64,7 +64,8 @@ export function openParts(
     select 'waiting' as state, flow, destination, count(*) as scanned,
       count(*) filter (where not_before is null or not_before <= ${now}) as waiting,
       count(*) filter (where not_before > ${now}) as delayed,
-      0::bigint as failed, min(queued_at) as "oldestWaitingAt",
+      -- A delete that waits for another flow is not late.
+      0::bigint as failed, min(queued_at) filter (where why->>'code' is distinct from 'DELETE_WAITS') as "oldestWaitingAt",
       (select to_jsonb(place) from (
         select flow, destination, due_at::text as "dueAt", queued_at::text as "queuedAt", pk
         from waiting

@@ -3,6 +3,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { HeldDeletesTable } from '../../db/tables.ts'
 import { type Reason, sentenceOf } from '../../domain/flow-reasons.ts'
+import { noBody } from './deliveries.ts'
 
 export type HeldDeletesRow = Selectable<HeldDeletesTable>
 
@@ -95,6 +96,26 @@ export async function forgetMissed(db: Db, flow: string, pks: readonly string[])
   await sql`
     update flow_items set missed_scans = 0, missed_since = null
     where flow = ${flow} and pk = any(${pks}::text[])`.execute(db)
+}
+
+/** What is sent of these items next is sent even if a destination was sent the same before. */
+export async function forgetDigests(
+  trx: Trx,
+  flow: string,
+  destinations: readonly string[],
+  pks: readonly string[],
+): Promise<void> {
+  for (const destination of destinations.toSorted()) {
+    await sql`
+      with locked as materialized (
+        select ctid as place from deliveries
+        where flow = ${flow} and destination = ${destination} and pk = any(${pks}::text[])
+        order by pk
+        for update
+      )
+      update deliveries set delivered_digest = ${sql.lit(noBody)}
+      where ctid = any (array(select place from locked))`.execute(trx)
+  }
 }
 
 export async function findHeldDeletes(db: Db, flow: string): Promise<HeldDeletesRow | undefined> {
