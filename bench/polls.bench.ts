@@ -190,7 +190,6 @@ async function prepare({ url, flowsDir, items, isNew }: Task): Promise<void> {
           ...(isNew && { rateLimit: { max: 1, per: '1h' } }),
         },
       ],
-      ...(isNew && { queue: { maxWaiting: 10_000_000 } }),
     }),
   )
   const database = await openDatabase({ databaseUrl: url })

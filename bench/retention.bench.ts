@@ -170,7 +170,6 @@ const flow = {
     keepCompletedMs: 7 * dayMs,
     keepFailedMs: 90 * dayMs,
     keepHistoryMs: 30 * dayMs,
-    maxWaiting: 1_000_000,
   },
 }
 const ofFlows = ['flow_items', 'deliveries', 'item_versions', 'item_attempts', 'flow_errors']

@@ -44,7 +44,6 @@ export const causeRules: Record<Cause, string> = {
   not_polled: `the poll is late by two intervals and ${time(limits.pollGraceMs)}`,
   never_polled: 'until the first poll',
   access_lost: 'the issuer refuses to renew the access to a source or destination',
-  too_many_waiting: '`queue.maxWaiting` deliveries wait for each destination',
   sending_stopped: 'an operator stopped it',
   destination_failing: 'the breaker is open',
   destination_asked_to_wait: '`Retry-After` of the destination',

@@ -226,12 +226,6 @@ export const causes = {
     en: 'The issuer no longer renews the access[ ({code})][ for {for}]. Authorize the application again, put the new refresh token[ into {place}] and reload the flow files.',
     pt: 'Quem dá o acesso já não o renova[ ({code})][ há {for}]: autorize a aplicação de novo, ponha o novo refresh token[ em {place}] e faça reler os fluxos.',
   },
-  too_many_waiting: {
-    action: 'check_destination',
-    es: 'Lectura en pausa: hay demasiados envíos pendientes.',
-    en: 'Polling is paused: too many deliveries are waiting.',
-    pt: 'Leitura em pausa: há envios pendentes demais.',
-  },
   sending_stopped: {
     action: 'start_sending',
     es: 'Un operador detuvo el envío al destino[ hace {for}]. Envíos pendientes: {pending}. Reanudá el envío cuando corresponda.',

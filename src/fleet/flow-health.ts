@@ -38,7 +38,6 @@ function ownHealth(seen: FlowSeen, now: number): Health {
     return healthOf(state, 'source_failing', seen.lastSuccessAt, { code: seen.lastError })
   }
   if (seen.askedAt !== null) return healthOf('attention', 'definition_changed', seen.askedAt)
-  if (seen.isReadingPaused) return healthOf('attention', 'too_many_waiting')
   if (seen.lastPollAt === null) return healthOf('unknown', 'never_polled')
   const { dueSince } = seen
   if (dueSince !== null && !seen.isPolling && now - dueSince.getTime() > patienceMs) {

@@ -5,7 +5,6 @@ import type { Particulars } from './health-states.ts'
 const formerCauses: Readonly<Record<string, Cause>> = {
   destination_resting: 'destination_failing',
   owed_for_long: 'deliveries_late',
-  polls_held_back: 'too_many_waiting',
   terminal_held: 'terminal_busy',
 }
 

@@ -73,7 +73,6 @@ export type FlowSeen = {
   /** Its run limit is used up. */
   isLimited: boolean
   isPolling: boolean
-  isReadingPaused: boolean
   /** Since when the question about its definition has no answer; null without one. */
   askedAt: Date | null
   /** The lost access to its source. */

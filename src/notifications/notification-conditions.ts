@@ -47,8 +47,6 @@ export const conditions = {
   flow_paused: 'intended',
   flow_limited: 'intended',
   definition_changed: 'attention',
-  // While queue.maxWaiting is reached; owed_for_long covers a long duration.
-  too_many_waiting: 'never',
   sending_stopped: 'intended',
   destination_failing: 'down',
   destination_asked_to_wait: 'never',

@@ -87,7 +87,7 @@ destinations:
     path: ./out/stores-{date}.ndjson
     format: ndjson
 
-queue: { keepCompleted: 7d, keepFailed: 90d, maxWaiting: 50000 }
+queue: { keepCompleted: 7d, keepFailed: 90d }
 
 alerts:
   onJobFailed:
@@ -126,7 +126,7 @@ test('a file with every key is a valid flow, with durations in milliseconds', ()
     pollIntervalMs: 60_000,
     source: { cursor: { field: 'fecha_modif', overlapMs: 600_000 }, fullScanEveryMs: 86_400_000 },
     item: { key: ['codigo'], hash: { ignore: ['fecha_modif'], decimals: { lat: 6, lng: 6 } } },
-    queue: { keepCompletedMs: 604_800_000, maxWaiting: 50_000 },
+    queue: { keepCompletedMs: 604_800_000 },
     alerts: { group: { waitMs: 30_000, repeatMs: 14_400_000 } },
   })
   expect(flow.destinations.map(({ name, type }) => `${name} ${type}`)).toEqual([

@@ -141,7 +141,7 @@ test.each([
     '    path: out.ndjson\n',
     '    path: b.ndjson\n    concurrency: 2\n    timeout: 1m\n    breaker: false\n    rateLimit: { max: 1, per: 1s }\n    retry: { attempts: 2 }\n',
   ],
-  ['the queue', 'version: 1', 'version: 1\nqueue: { maxWaiting: 5 }'],
+  ['the queue', 'version: 1', 'version: 1\nqueue: { keepCompleted: 1d }'],
   [
     'alerts',
     'version: 1',

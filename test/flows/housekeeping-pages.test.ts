@@ -170,7 +170,7 @@ test('the history of each item is trimmed in pages that read only the rows that 
 test('the housekeeping of a flow pauses after each statement and ends at a stop', async () => {
   const flow = await fill(['web'])
   await fillHistory(flow, ['P-1'], versionsKept + 1)
-  const queue = { keepCompletedMs: 0, keepFailedMs: 0, keepHistoryMs: 0, maxWaiting: 1 }
+  const queue = { keepCompletedMs: 0, keepFailedMs: 0, keepHistoryMs: 0 }
   let steps = 0
   const stopping = new AbortController()
   const step = createThrottledSteps(

@@ -229,7 +229,7 @@ test('housekeeping keeps the newest version of each item, and nothing older than
       { database, now: () => new Date(at.getTime() + passedMs) },
       {
         name: flow,
-        queue: { keepCompletedMs: 0, keepFailedMs: 0, keepHistoryMs: 1_000, maxWaiting: 1 },
+        queue: { keepCompletedMs: 0, keepFailedMs: 0, keepHistoryMs: 1_000 },
       },
     )
   expect((await clean(1_000)).history).toBe(0)

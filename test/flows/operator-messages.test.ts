@@ -39,11 +39,6 @@ beforeAll(async () => {
         destinations: late.destinations.map((one) => ({ ...one, timeout: '100ms' })),
       },
       'late.json': [{ id: 'A' }],
-      'full.flow.yaml': patientFlow('full', target.url, {
-        queue: { maxWaiting: 2 },
-        startPaused: false,
-      }),
-      'full.json': [{ id: 'A' }, { id: 'B' }, { id: 'C' }],
       'far.flow.yaml': patientFlow('far', target.url),
       'far.json': [{ id: 'A' }],
       'long.flow.yaml': patientFlow('long', target.url, {
@@ -90,16 +85,6 @@ test.each([
   const judged = judgeSqlError(driver, error)
   expect(judged).toMatchObject({ ok: false, retryable: true })
   expect(sentenceOf(judged.why, 'en')).toBe(reason)
-})
-
-test('a flow that does not poll because too much waits reports it', async () => {
-  await flows.flows.sync('full', { force: true })
-  const why =
-    '2 deliveries or more wait for each destination, so the flow is not polled (queue.maxWaiting)'
-  await vi.waitFor(async () => expect((await card('full')).reading_paused).toBe(why), 20_000)
-  expect((await flows.call('GET', '/flow/full/waiting')).json().reading_paused).toBe(why)
-  expect((await card('late')).reading_paused).toBeNull()
-  expect((await flows.call('GET', '/flow/late/waiting')).json().reading_paused).toBeNull()
 })
 
 test('a sync during a long poll does not wait for its end; the next poll serves it', async () => {

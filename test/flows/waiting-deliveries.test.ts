@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import {
   patientFlow,
@@ -51,14 +52,26 @@ test('a delivery that waits for a retry shows its item, its error and the time o
   expect(await waiting('?limit=1')).toHaveLength(1)
 })
 
-test('while one destination is down, the changes reach the others, however many wait', async () => {
+/** Makes 60,000 deliveries of other items wait beside one that waits. */
+const fillQueue = (flow: string, pk: string) =>
+  sql`
+    insert into deliveries
+    select copy.* from deliveries as row, generate_series(1, 60000) as n,
+      lateral jsonb_populate_record(row, jsonb_build_object('pk', 'L-' || n || '-more')) as copy
+    where row.flow = ${flow} and row.destination = 'web' and row.pk = ${pk} and row.state = 'waiting'
+  `.execute(flows.service.database.db)
+
+test('while one destination is down, the flow is polled and its changes reach the others, however many wait', async () => {
   const flow = patientFlow('half', target.url, { pollInterval: '1s', startPaused: false })
   const file = { name: 'copy', type: 'file', path: `${flows.dir}/half.out`, format: 'ndjson' }
   await flows.write('half.json', [{ id: 'L-1' }, { id: 'L-2' }])
   await flows.write('half.flow.yaml', {
     ...flow,
     destinations: [...(flow.destinations as object[]), file],
-    queue: { maxWaiting: 2 },
+  })
+  await flows.write('one.json', [{ id: 'L-1' }])
+  await flows.write('one.flow.yaml', {
+    ...patientFlow('one', target.url, { pollInterval: '1s', startPaused: false }),
   })
   await flows.call('POST', '/flows/reload')
   const lines = async () => {
@@ -67,13 +80,27 @@ test('while one destination is down, the changes reach the others, however many 
     return text.split('\n').length - 1
   }
   await expect.poll(lines, { timeout: 15_000 }).toBe(2)
+  const found = async () => {
+    flows.service.clock.advance(1_000)
+    return (await flows.call('GET', '/flow/one/waiting'))
+      .json()
+      .waiting.map(({ pk }: { pk: string }) => pk)
+  }
+  await expect.poll(found, { timeout: 15_000 }).toEqual(['L-1'])
+  await fillQueue('half', 'L-1')
+  await fillQueue('one', 'L-1')
   await flows.write('half.json', [{ id: 'L-1' }, { id: 'L-2', price: 1 }])
   await expect.poll(lines, { timeout: 15_000 }).toBe(3)
-  expect((await flows.call('GET', '/flow/half/waiting')).json()).toMatchObject({
-    waiting: [{}, {}],
-    reading_paused: null,
-  })
+  // Also the flow whose only destination is down.
+  await flows.write('one.json', [{ id: 'L-1' }, { id: 'L-new' }])
+  const stateOfNew = async () => {
+    flows.service.clock.advance(1_000)
+    const item = (await flows.call('GET', '/flow/one/items/L-new')).json()
+    return item.destinations?.[0].state
+  }
+  await expect.poll(stateOfNew, { timeout: 15_000 }).toMatch(/^(waiting|delayed)$/)
   await flows.remove('half.flow.yaml')
+  await flows.remove('one.flow.yaml')
   await flows.call('POST', '/flows/reload')
 })
 

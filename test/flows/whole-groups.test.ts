@@ -207,7 +207,7 @@ test('more groups than the poll keeps in memory are sent after a second read', {
   const rows = Array.from({ length: 25_000 }, (_, index) => ({ codigo: `L${index}`, caja: '1' }))
   await flows.write(`${name}.json`, rows)
   const file = { name: 'web', type: 'file', path: `${flows.dir}/large.ndjson` }
-  await define(name, {}, { destinations: [file], queue: { maxWaiting: 100_000 } })
+  await define(name, {}, { destinations: [file] })
   await sync(name)
   const { stored } = await flows.service.database.db
     .selectFrom('flow_items')

@@ -314,7 +314,6 @@ export const texts = {
   'cause.source_failing': 'The source cannot be read',
   'cause.not_polled': 'The poll is late',
   'cause.never_polled': 'It was not read yet',
-  'cause.too_many_waiting': 'Reading paused: too many deliveries waiting',
   'cause.sending_stopped': 'Sending to {destination} is stopped',
   'cause.destination_failing': '{destination} fails: sending is paused',
   'cause.destination_asked_to_wait': '{destination} asked to wait',

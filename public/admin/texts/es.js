@@ -319,7 +319,6 @@ export const texts = {
   'cause.source_failing': 'El origen no se puede leer',
   'cause.not_polled': 'La lectura está atrasada',
   'cause.never_polled': 'Todavía no se leyó',
-  'cause.too_many_waiting': 'Lectura en pausa: demasiados envíos pendientes',
   'cause.sending_stopped': 'El envío a {destination} está detenido',
   'cause.destination_failing': '{destination} falla: envío suspendido',
   'cause.destination_asked_to_wait': '{destination} pidió esperar',

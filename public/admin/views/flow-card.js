@@ -35,7 +35,7 @@ import { spark } from './spark.js'
 
 /** One flow: how it is, what it is doing, what it owes to whom, and what can be done. With `isWhole` it is all of the page. */
 export function flowCard(app, { flow, health }, isWhole = false) {
-  const { status, description, reading_paused: heldBack, last_error: error } = flow
+  const { status, description, last_error: error } = flow
   const isTold = health.destination === undefined && health.cause === 'source_failing'
   return html`<article class="panel flow is-${health.state}" aria-labelledby="flow-${flow.name}">
     <div class="flow-head">
@@ -53,7 +53,6 @@ export function flowCard(app, { flow, health }, isWhole = false) {
     ${flow.held_deletes ? heldNote(app, flow) : null}
     ${flow.progress ? progressOf(flow) : null} ${figures(flow)} ${destinations(app, flow, health, isWhole)}
     ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(reasonText(flow.last_error_why, error))}</p>`) : null}
-    ${heldBack ? note('warn', html`<p class="small clip">${name(reasonText(flow.reading_paused_why, heldBack))}</p>`) : null}
     ${resultOf(app, flow)}
     ${buttons(app, flow, isWhole)}
   </article>`

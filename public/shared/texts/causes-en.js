@@ -32,7 +32,6 @@ export const causeTexts = {
   'cause.not_polled': 'not polled in time',
   'cause.never_polled': 'not polled yet',
   'cause.access_lost': 'the authorization is lost',
-  'cause.too_many_waiting': 'too many deliveries waiting',
   'cause.sending_stopped': 'sending is stopped',
   'cause.destination_failing': 'the destination fails',
   'cause.destination_asked_to_wait': 'the destination asked to wait',

@@ -32,7 +32,6 @@ export const causeTexts = {
   'cause.not_polled': 'no se leyó a tiempo',
   'cause.never_polled': 'todavía no se leyó',
   'cause.access_lost': 'se perdió la autorización',
-  'cause.too_many_waiting': 'demasiados envíos pendientes',
   'cause.sending_stopped': 'envío detenido',
   'cause.destination_failing': 'el destino falla',
   'cause.destination_asked_to_wait': 'el destino pidió esperar',

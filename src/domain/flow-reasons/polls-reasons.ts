@@ -10,10 +10,6 @@ export const pollReasons = {
     en: 'these fields are in none of the records: {fields}. The records have: {found}. Correct the source or the definition, where $exists(field) or optional: true says that it may be missing',
     es: 'estos campos faltan en todos los registros: {fields}. Los registros tienen: {found}. Corregí el origen o la definición, donde $exists(campo) u optional: true dicen que puede faltar',
   },
-  TOO_MANY_WAITING: {
-    en: '{most} deliveries or more wait for each destination, so the flow is not polled (queue.maxWaiting)',
-    es: 'esperan {most} envíos o más en cada destino, así que el flujo no se lee (queue.maxWaiting)',
-  },
   DELETES_HELD_EMPTY: {
     en: '{items} deletes need approval: the source is empty',
     es: '{items} bajas esperan aprobación: el origen está vacío',

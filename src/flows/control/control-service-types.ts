@@ -59,13 +59,9 @@ type Card = Flows['flows'][number]
 type CardDestination = Card['destinations'][number]
 
 /** A flow on the operator's page. The route adds the health of the fleet. */
-export type FlowCard = Omit<
-  Card,
-  'status' | 'destinations' | 'readingPaused' | 'readingPausedWhy' | 'health'
-> & {
+export type FlowCard = Omit<Card, 'status' | 'destinations' | 'health'> & {
   status: FlowStatus
   destinations: (Omit<CardDestination, 'health'> & { sending: Sending })[]
-  readingPausedWhy: Reason | null
 }
 export type FileWait = NonNullable<Card['waitingFor']>
 export type HeldDeletes = NonNullable<Card['heldDeletes']>
@@ -173,7 +169,6 @@ export type ControlService = {
   ): Promise<{
     waiting: WaitingDelivery[]
     destinations: (Model<typeof WaitingResponse>['destinations'][number] & { sending: Sending })[]
-    readingPausedWhy: Reason | null
   }>
   item(name: string, pk: string): Promise<ItemView>
   /** The flows that have an item. */

@@ -39,7 +39,6 @@ import type {
 } from './control-service-types.ts'
 import { withOpen } from './destination-reports.ts'
 import { heldOf } from './held-deletes.ts'
-import { backlogReason } from './open-deliveries.ts'
 import { openQuestion } from './question-view.ts'
 import { readSending, waitingSince } from './sending.ts'
 
@@ -131,10 +130,6 @@ export function createFlowReports(
           sending: sending(name, one.name),
           open: open.get(`${name}\n${one.name}`) ?? nothingOpen,
         }))
-        // A queue that filled while sending was stopped is no fault of the flow.
-        const isReadingPaused =
-          destinations.some((one) => one.sending.state === 'stopped') &&
-          backlogReason(loaded.flow, fewestWaiting(destinations.map((one) => one.open))) !== null
         return [
           name,
           {
@@ -143,8 +138,7 @@ export function createFlowReports(
             p95Duration: one?.p95DurationMs ?? 0,
             totalRuns: total?.runs ?? 0,
             totalErrors: total?.poll_errors ?? 0,
-            pollDueSince:
-              planned && !isReadingPaused ? dueSince(window, planned, deps.now()) : null,
+            pollDueSince: planned ? dueSince(window, planned, deps.now()) : null,
             destinations,
           },
         ]
@@ -249,7 +243,6 @@ export function createFlowReports(
         pausedAt,
         isLimited: runLimit !== null && runCount >= runLimit,
         isPolling: polling,
-        isReadingPaused: backlogReason(flow, fewestWaiting(openOf(flow, targets))) !== null,
         askedAt: (state && openQuestion(runtime, state)?.askedAt) ?? null,
         accessLost: lostAccess(name, ofSource),
         dueSince: planned && dueSince(window, planned, deps.now()),
@@ -344,7 +337,6 @@ function cardOf({ loaded: { flow, file }, runtime }: OpenFlow, facts: CardFacts)
     }),
     heldDeletes: facts.held.get(name) ?? null,
     question: state ? openQuestion(runtime, state) : null,
-    readingPausedWhy: backlogReason(flow, fewestWaiting(openOf(flow, targets))),
     hasAlerts: flow.alerts.onJobFailed.length > 0,
   }
 }
@@ -361,13 +353,4 @@ function waitOf(flow: Flow, state: FlowStateRow): FileWait | null {
     until = plannedAfter(flow, until)
   }
   return { why, since, until }
-}
-
-function openOf({ destinations }: Flow, targets: ReadonlyMap<string, TargetCounts>) {
-  return destinations.map(({ name }) => targets.get(name) ?? nothingOpen)
-}
-
-/** How many deliveries wait, delayed or not, for the destination with the fewest. */
-function fewestWaiting(open: readonly Pick<TargetCounts, 'waiting' | 'delayed'>[]): number {
-  return Math.min(...open.map(({ waiting, delayed }) => waiting + delayed))
 }

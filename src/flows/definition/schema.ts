@@ -75,13 +75,11 @@ const queue = () =>
       keepCompleted: duration('0s', '366d').prefault('7d'),
       keepFailed: duration('0s', '3660d').prefault('90d'),
       keepHistory: duration('0s', '3660d').prefault('30d'),
-      maxWaiting: whole(1, 100_000_000).prefault(50_000),
     })
-    .transform(({ keepCompleted, keepFailed, keepHistory, maxWaiting }) => ({
+    .transform(({ keepCompleted, keepFailed, keepHistory }) => ({
       keepCompletedMs: keepCompleted,
       keepFailedMs: keepFailed,
       keepHistoryMs: keepHistory,
-      maxWaiting,
     }))
     .prefault({})
 

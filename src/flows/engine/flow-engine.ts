@@ -3,7 +3,6 @@ import { availableParallelism } from 'node:os'
 import { isDeepStrictEqual } from 'node:util'
 import type { Agent } from 'undici'
 import { notify, type Trx } from '../../db/database.ts'
-import { createCachedCount } from '../../domain/cached-count.ts'
 import { Secret } from '../../domain/flow-secret.ts'
 import { isInWindow } from '../../domain/time-window.ts'
 import { createKeyedQueue } from '../../jobs/keyed-queue.ts'
@@ -25,7 +24,6 @@ import {
 } from '../../repositories/flows/flow-state.ts'
 import type { FlowProblemView } from '../control/control-service-types.ts'
 import { warnOfMissing, warnOfPending } from '../control/destination-reports.ts'
-import { waitingCount } from '../control/open-deliveries.ts'
 import {
   forgetLimits,
   pauseByService,
@@ -149,21 +147,8 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     isDeletedBeside: (flow) => deps.deliveries.isDeletedBeside(flow),
   }
 
-  const mayPollOf = ({ flow }: LoadedFlow) => {
-    // A flow with a full queue asks every second, and counting a long queue is slow.
-    const waiting = createCachedCount(async () => {
-      const value = await waitingCount(deps.database.db, flow)
-      return { value, rows: value }
-    })
-    return async () => {
-      if (!isInWindow(flow.window, deps.now())) return false
-      const { db } = deps.database
-      if (await isPaused(db, flow.name)) return false
-      // What waits for an answer does not keep the source from being read.
-      if ((await findFlowState(db, flow.name))?.question) return true
-      return (await waiting()) < flow.queue.maxWaiting
-    }
-  }
+  const mayPoll = async ({ name, window }: LoadedFlow['flow']) =>
+    isInWindow(window, deps.now()) && !(await isPaused(deps.database.db, name))
 
   /** When the next poll is counted from. */
   const countedFrom = (
@@ -200,7 +185,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       },
       leads: () => deps.leader.current() !== undefined,
       takeSlot: (signal) => takeSlot(signal, lastPollAt),
-      mayPoll: mayPollOf(loaded),
+      mayPoll: () => mayPoll(flow),
       lastPollAt: async () => {
         const state = await findFlowState(deps.database.db, name)
         lastPollAt = state?.last_poll_at ?? null

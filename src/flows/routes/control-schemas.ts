@@ -547,11 +547,6 @@ export const Flow = z
         health: FlowHealth.nullable().describe('How this destination fares'),
       }),
     ),
-    reading_paused: z
-      .string()
-      .nullable()
-      .describe('Why it is not polled by itself although it runs'),
-    reading_paused_why: FlowReason,
     held_deletes: HeldDeletes.nullable().describe('Deletes that need approval by deletes.guard'),
     question: z
       .object({

@@ -1,4 +1,3 @@
-import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { toWire } from '../api-model.ts'
 import { givenKey } from '../item/item.ts'
@@ -55,9 +54,7 @@ export function addDeliveries(app: HttpServer, { flows }: ControlDeps): void {
     async (request) => {
       const { name } = request.params
       const found = await flows.waiting(name, request.query.limit)
-      const why = found.readingPausedWhy
-      const readingPaused = why && sentenceOf(why, 'en')
-      return toWire(WaitingResponse, { name, ...found, readingPaused }, languageOf(request))
+      return toWire(WaitingResponse, { name, ...found }, languageOf(request))
     },
   )
 

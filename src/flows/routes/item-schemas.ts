@@ -88,11 +88,6 @@ export const WaitingResponse = z
     destinations: z
       .array(z.object({ name: z.string(), type: z.string(), sending: DestinationSending }))
       .describe('What is in the way of each destination'),
-    reading_paused: z
-      .string()
-      .nullable()
-      .describe('Why the flow is not polled by itself although it runs'),
-    reading_paused_why: FlowReason,
   })
   .meta({ id: 'FlowWaiting' })
 

@@ -1,4 +1,3 @@
-import { sentenceOf } from '../../domain/flow-reasons.ts'
 import type { Language } from '../../domain/language.ts'
 import { deriveFlow } from '../../fleet/flow-health.ts'
 import type { Health } from '../../fleet/health-states.ts'
@@ -181,7 +180,6 @@ export function addStatus(
           {
             ...card,
             status: withCode(card.status),
-            readingPaused: card.readingPausedWhy && sentenceOf(card.readingPausedWhy, 'en'),
             destinations: card.destinations.map((one) => ({
               ...one,
               health: healthOf(healthOfDestination(one.name), language, at),

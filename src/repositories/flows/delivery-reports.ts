@@ -128,22 +128,6 @@ function addPart(targets: Map<string, TargetCounts>, part: TargetCounts): void {
   })
 }
 
-/** Counts what waits for a destination, delayed or not, up to `most`. The limit keeps a long queue cheap. */
-export async function countWaiting(
-  db: Db,
-  flow: string,
-  destination: string,
-  most: number,
-): Promise<number> {
-  const { rows } = await sql<{ waiting: number }>`
-    select count(*) as waiting from (
-      select from deliveries
-      where flow = ${flow} and destination = ${destination} and state = 'waiting'
-      limit ${most}
-    ) as counted`.execute(db)
-  return rows[0]?.waiting ?? 0
-}
-
 const openColumns = [
   'pk',
   'kind',
