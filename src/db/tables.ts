@@ -750,7 +750,6 @@ export type Tables = {
   failure_groups: FailureGroupsTable
   destination_states: DestinationStatesTable
   send_stops: SendStopsTable
-  remembered_values: RememberedValuesTable
   oauth_grants: OauthGrantsTable
   held_deletes: HeldDeletesTable
   delete_approvals: DeleteApprovalsTable
@@ -900,6 +899,7 @@ export type DeliveriesTable = {
   claim: WithDefault<string | null>
   claim_exact: WithDefault<string | null>
   asked: ColumnType<AskedBody | null, string | null | undefined, string | null>
+  remembered: ColumnType<RememberedNames | null, string | null | undefined, string | null>
 }
 
 /** What is stored of a delivered body for a later delete or change: all of it, or the fields that are kept of it. */
@@ -916,14 +916,6 @@ export type AskedBody = {
 }
 
 export type RememberedNames = Readonly<Record<string, string | number | boolean>>
-
-type RememberedValuesTable = {
-  flow: string
-  destination: string
-  pk: string
-  named: RememberedNames
-  at: Date
-}
 
 export type OauthGrantsTable = {
   id: Fixed<string>

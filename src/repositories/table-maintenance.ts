@@ -26,7 +26,7 @@ const ownTables = [
     'closing_changes',
   ],
   ...['settlement_files', 'settlement_rows', 'box_sightings', 'fleet_changes', 'alert_messages'],
-  ...['flow_items', 'deliveries', 'item_versions', 'item_attempts', 'remembered_values'],
+  ...['flow_items', 'deliveries', 'item_versions', 'item_attempts'],
   ...['flow_errors', 'flow_activity', 'flow_polls'],
 ] as const satisfies readonly (keyof Tables)[]
 

@@ -20,7 +20,6 @@ const statements = [
   ],
   ['failed attempts are recorded', /^with given as materialized .*update deliveries as row set/s],
   ['leases are checked', /from "leases" .* for (?:key )?share$/],
-  ['ids of the target are stored', /^insert into remembered_values/],
   ['a comparison begins', /^update flow_state set question = \$1::jsonb\s+where/],
   ['a comparison ends', /jsonb_strip_nulls/],
   ['deletes wait for approval', /^insert into "held_deletes"/],
@@ -29,7 +28,6 @@ const statements = [
 
 /** Steps that a process reaches only after an action of an operator or a shop. */
 const rare: ReadonlySet<string> = new Set([
-  'ids of the target are stored',
   'a comparison begins',
   'a comparison ends',
   'deletes wait for approval',

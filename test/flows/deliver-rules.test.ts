@@ -4,13 +4,13 @@ import {
   createBatchLimits,
   jobKey,
   type OpenDestination,
+  type Waiting,
 } from '../../src/flows/deliver/attempt.ts'
 import { compileItemBody } from '../../src/flows/deliver/item-body.ts'
 import { createGate } from '../../src/flows/deliver/sending-gate.ts'
 import { createUncountedAttempts } from '../../src/flows/deliver/uncounted-attempts.ts'
 import { backoffMs } from '../../src/outbound/backoff.ts'
 import type { SendPermit } from '../../src/outbound/outbound.ts'
-import type { PendingDelivery } from '../../src/repositories/flows/deliveries.ts'
 import {
   type Answer,
   busy,
@@ -153,7 +153,7 @@ test('keys and names that only look alike stay different', () => {
   expect(jobKey(one)).toMatch(/^[0-9a-f]{64}$/)
 })
 
-const row: PendingDelivery = {
+const row: Waiting = {
   pk: 'a|b',
   version: 4,
   queued_at: new Date(),
@@ -195,7 +195,7 @@ function targetOf(answer: Answer, rules: Rules = {}) {
   const log = memoryLog()
   const attempt = async (
     signal = new AbortController().signal,
-    owed: PendingDelivery | undefined = row,
+    owed: Waiting | undefined = row,
     given: SendPermit = permit,
   ) => {
     const [outcome] = await attemptDelivery(

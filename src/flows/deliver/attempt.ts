@@ -68,7 +68,7 @@ export type OpenDestination = {
 const longestOverrunMs = 5 * 60_000
 const longestWaitMs = 1_000
 /** A row with the remembered values of its item. */
-export type Waiting = PendingDelivery & { remembered?: Remembered | undefined }
+export type Waiting = Omit<PendingDelivery, 'remembered'> & { remembered?: Remembered | undefined }
 
 /**
  * Attempts to deliver rows. Returns an outcome for each. Errors of an item, its mapping or the destination never

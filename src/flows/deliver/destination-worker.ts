@@ -16,7 +16,6 @@ import {
   type PendingDelivery,
 } from '../../repositories/flows/deliveries.ts'
 import { walkDue } from '../../repositories/flows/due-deliveries.ts'
-import { findRemembered } from '../../repositories/flows/remembered-values.ts'
 import { destinationForms } from '../definition/definition-hash.ts'
 import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
@@ -181,23 +180,12 @@ function workOf(
   // An earlier definition may have remembered fewer values: where they can be looked up, all are needed.
   const needed =
     definition.type === 'http' && definition.find ? Object.keys(definition.remember ?? {}) : []
-  const withRemembered = async (
-    rows: readonly PendingDelivery[],
-  ): Promise<QueuedItem<Waiting>[]> => {
-    const known = remembers(definition)
-      ? await findRemembered(
-          db,
-          target,
-          rows.map(({ pk }) => pk),
-        )
-      : undefined
-    return rows.map((row) => {
-      if (!known) return { pk: row.pk, row }
-      const values = known.get(row.pk)
+  const withRemembered = (rows: readonly PendingDelivery[]): QueuedItem<Waiting>[] =>
+    rows.map((row) => {
+      const values = remembers(definition) ? row.remembered : null
       const isWhole = values && needed.every((name) => Object.hasOwn(values, name))
       return { pk: row.pk, row: { ...row, remembered: isWhole ? values : undefined } }
     })
-  }
   const { claims } = open
   const ofRule = claims && (claims.isFixed ? 'unidentified' : 'all')
   const deletesFollow = flow.deletes.mode === 'delete' ? ofRule : undefined

@@ -71,9 +71,7 @@ async function saveArrived(
 ): Promise<Set<string>> {
   const lease = fence.proof()
   const arrived = group.flatMap(({ pk, outcome }) =>
-    outcome.kind === 'delivered' && !outcome.remember && !outcome.forget
-      ? [{ pk, delivered: outcome }]
-      : [],
+    outcome.kind === 'delivered' ? [{ pk, delivered: outcome }] : [],
   )
   if (lease === undefined || arrived.length === 0) return new Set()
   try {
@@ -129,7 +127,8 @@ async function saveOutcomes(
   }
 
   await writeResults(trx, target, results, at)
-  await saveRemembered(trx, target, group, at)
+  const isUnwritten = ({ pk }: ItemOutcome<Outcome>) => rows.get(pk)?.isDone !== true
+  await saveRemembered(trx, target, group.filter(isUnwritten), at)
   await insertFlowErrors(
     trx,
     saved.finals.map(({ pk, why, status, attempts }) => ({
@@ -143,8 +142,7 @@ async function saveOutcomes(
     })),
   )
   const failed = saved.finals.length
-  const others = group.filter(({ pk }) => rows.get(pk)?.isDone !== true)
-  const attempts = keepsHistory ? others.flatMap(attemptOf) : []
+  const attempts = keepsHistory ? group.filter(isUnwritten).flatMap(attemptOf) : []
   const history = attempts.length > 0 ? insertItemAttempts(target, attempts, at) : undefined
   if (saved.delivered + failed > 0) {
     await addJobTotals(trx, flow, { completed: saved.delivered, failed }, history)

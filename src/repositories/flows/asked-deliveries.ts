@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { AskedBody } from '../../db/tables.ts'
-import { type DeliveryTarget, isThere, noBody } from './deliveries.ts'
+import { type DeliveryTarget, deletedHash, isThere, noBody } from './deliveries.ts'
 
 /** An item that a destination would be sent because of a changed definition. */
 export type AskedDelivery = {
@@ -57,7 +57,8 @@ export async function keepForDeletes(
 
 /**
  * Ends up to `limit` deliveries that wait for an answer, as before the definition changed. Returns the keys of items that the
- * destination never had: the next read must find them again. Undefined when none was left.
+ * destination never had: the next read must find them again. Where something is remembered of one, its row stays for that.
+ * Undefined when none was left.
  */
 export async function withdrawAsked(
   trx: Trx,
@@ -75,13 +76,16 @@ export async function withdrawAsked(
       update deliveries as row set
         asked = null,
         state = case when is_waiting then 'done' else state end,
-        hash = case when is_waiting then coalesce(delivered_hash, hash) else hash end,
+        kind = case when is_waiting and not is_there then 'delete' else kind end,
+        hash = case when not is_waiting then hash when is_there then coalesce(delivered_hash, hash)
+          else ${deletedHash} end,
+        delivered_hash = case when is_waiting and not is_there then ${deletedHash} else delivered_hash end,
         payload = case when not is_waiting then payload end,
         finished_at = case when is_waiting then ${at}::timestamptz else finished_at end
-      from page where row.ctid = page.place and (is_there or not is_waiting)
+      from page where row.ctid = page.place and (is_there or not is_waiting or remembered is not null)
     ), deleted as (
       delete from deliveries as row using page
-      where row.ctid = page.place and is_waiting and not is_there
+      where row.ctid = page.place and is_waiting and not is_there and remembered is null
     )
     select pk, is_waiting and not is_there as "isDeleted" from page`.execute(trx)
   if (rows.length === 0) return undefined
@@ -100,6 +104,7 @@ export async function withoutDeliveries(
       select from flow_state cross join lateral jsonb_object_keys(destination_identities) as name
       join deliveries on (deliveries.flow, destination, deliveries.pk) = (${flow}, name, wanted.pk)
       where flow_state.flow = ${flow}
+        and not (kind = 'delete' and state = 'done' and delivered_hash = ${deletedHash})
     )`.execute(trx)
   return rows.map(({ pk }) => pk)
 }
@@ -153,16 +158,14 @@ export async function forgetDelivered(
     await sql`
       update deliveries set
         delivered_hash = null, delivered_digest = null, delivered_body = null, delivered_at = null,
-        claim = null, claim_exact = null, may_have_arrived = false, due_at = '-infinity', not_before = null
+        claim = null, claim_exact = null, may_have_arrived = false, due_at = '-infinity', not_before = null,
+        remembered = null
       where ${isOfDestination} and pk in (
         select pk from deliveries
         where ${isOfDestination} 
-          and (delivered_hash is not null or may_have_arrived or claim is not null or due_at > '-infinity')
+          and (delivered_hash is not null or may_have_arrived or claim is not null or remembered is not null
+            or due_at > '-infinity')
         order by pk limit ${limit}
-      )`.execute(trx),
-    await sql`
-      delete from remembered_values where ${isOfDestination} and pk in (
-        select pk from remembered_values where ${isOfDestination} order by pk limit ${limit}
       )`.execute(trx),
   ]
   return results.some(({ numAffectedRows }) => Number(numAffectedRows ?? 0) === limit)

@@ -182,6 +182,7 @@ const pendingColumns = [
   'delivered_body',
   'may_have_arrived',
   'asked',
+  'remembered',
 ] as const
 
 export type PendingDelivery = Pick<DeliveryRow, (typeof pendingColumns)[number]>
@@ -294,15 +295,32 @@ export async function delayDeliveries(
     where ctid = any (array(select place from locked))`.execute(trx)
 }
 
+/**
+ * Deletes rows of `deliveries`. What is remembered of an item is kept, in case it returns: its row becomes that of an item
+ * that was deleted there.
+ */
+export function deleteRows(condition: RawBuilder<boolean>): RawBuilder<object> {
+  return sql`
+    with emptied as (
+      update deliveries set
+        kind = 'delete', hash = ${deletedHash}, version = version + 1, state = 'done', payload = null, attempts = 0,
+        delivered_hash = ${deletedHash}, delivered_digest = null, delivered_body = null, claim = null,
+        claim_exact = null, asked = null, may_have_arrived = false, last_error = null, last_status = null, why = null,
+        not_before = null, due_at = ${atOnce}, skipped = null, finished_at = coalesce(finished_at, queued_at)
+      where ${condition} and remembered is not null
+    )
+    delete from deliveries where ${condition} and remembered is null`
+}
+
 /** Forgets the deliveries of these items. */
 export async function forgetDeliveries(
   trx: Trx,
   { flow, destination }: DeliveryTarget,
   pks: readonly string[],
 ): Promise<void> {
-  await sql`
-    delete from deliveries
-    where flow = ${flow} and destination = ${destination} and pk = any(${pks}::text[])`.execute(trx)
+  await deleteRows(
+    sql<boolean>`flow = ${flow} and destination = ${destination} and pk = any(${pks}::text[])`,
+  ).execute(trx)
 }
 
 /** Whether a record says that the destination has an item, or may have one. */
@@ -313,9 +331,7 @@ export async function hasDelivered(
   const { rows } = await sql<{ found: boolean }>`
     select exists (
       select from deliveries where flow = ${flow} and destination = ${destination}
-        and (delivered_hash is not null or may_have_arrived)
-    ) or exists (
-      select from remembered_values where flow = ${flow} and destination = ${destination}
+        and (delivered_hash is not null or may_have_arrived or remembered is not null)
     ) as found`.execute(db)
   return rows[0]?.found ?? false
 }

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import type { KeptBody } from '../../db/tables.ts'
+import type { KeptBody, RememberedNames } from '../../db/tables.ts'
 import { type LeaseToken, leaseCondition } from '../leases.ts'
 import { type FollowedUpserts, firstUpsert, type ItemClaim } from './claims.ts'
 import {
@@ -50,7 +50,7 @@ export function dueDeliveries(
     : sql``
   const rowsOf = (after: Place, last: RawBuilder<boolean>, isLate: boolean) => sql`
     (select pk, version, change_number, kind, hash, payload, state, attempts,
-        delivered_hash, delivered_digest, delivered_body, may_have_arrived, asked, queued_at,
+        delivered_hash, delivered_digest, delivered_body, may_have_arrived, asked, remembered, queued_at,
         due_at::text as "dueAt", queued_at::text as "queuedAt", ${sql.lit(isLate)} as "isLate",
         ${needsApproval(target)} as "needsApproval"
       from deliveries
@@ -113,6 +113,9 @@ export type AttemptedRow = {
     digest?: string
     body?: KeptBody | undefined
     claim?: ItemClaim | undefined
+    remember?: RememberedNames | undefined
+    /** What is remembered of the item is no longer valid. */
+    forget?: boolean
   }
 }
 
@@ -159,6 +162,8 @@ export async function completeDelivered(
     body: arrived?.body,
     claim: arrived?.claim?.folded,
     claim_exact: arrived?.claim?.exact,
+    remember: arrived?.remember,
+    forgets: arrived?.forget === true,
   }))
   const leased = alone?.lease && sql`leased as materialized (${leaseCondition(alone.lease)}),`
   const history = sql`, recorded as (
@@ -174,11 +179,12 @@ export async function completeDelivered(
   const { rows } = await sql<CompletedRow>`
     with ${leased || sql``} locked as materialized (
       select row.*, wanted.attempts, wanted.status, wanted.digest, wanted.body, wanted.claim, wanted.claim_exact,
+        wanted.remember, wanted.forgets,
         row.state = 'waiting' and row.version is not distinct from wanted.version as "isCurrent"
       from (
         select * from jsonb_to_recordset(${json(given)}::jsonb)
           as given (pk text, version bigint, attempts integer, status integer, digest text, body jsonb, claim text,
-            claim_exact text)
+            claim_exact text, remember jsonb, forgets boolean)
         ${leased ? sql`where exists (select from leased)` : sql``}
         order by pk
       ) as wanted cross join lateral (
@@ -192,7 +198,8 @@ export async function completeDelivered(
         state = 'done', delivered_hash = hash, delivered_at = ${at}, finished_at = ${at},
         payload = null, last_error = null, last_status = null, why = null, not_before = null,
         may_have_arrived = false, delivered_digest = locked.digest, delivered_body = locked.body,
-        claim = locked.claim, claim_exact = locked.claim_exact, asked = null
+        claim = locked.claim, claim_exact = locked.claim_exact, asked = null,
+        remembered = case when not forgets then coalesce(locked.remember, deliveries.remembered) end
       from locked
       where deliveries.ctid = locked.place and "isCurrent"
       returning deliveries.pk, kind, hash

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Trx } from '../../db/database.ts'
 import { atOnce, type Step } from '../../db/steps.ts'
+import { deleteRows } from './deliveries.ts'
 import { type DeliveryPlace, deliveryPages } from './key-order.ts'
 import { isPending } from './pending-deletes.ts'
 
@@ -24,7 +25,7 @@ export function finishedRows(
 ): RawBuilder<FinishedRows> {
   return sql<FinishedRows>`
     with page as materialized (
-      select destination, pk, state, finished_at,
+      select destination, pk, state, finished_at, remembered,
         may_have_arrived or (delivered_hash is not null and delivered_hash <> 'deleted') as is_sent,
         coalesce(${isPending}, false) as is_pending
       from deliveries
@@ -35,6 +36,7 @@ export function finishedRows(
     select page.destination, max(page.pk) as "lastPk", count(*) as scanned,
       coalesce(array_agg(page.pk order by page.pk) filter (where
         (page.state = 'done' and page.finished_at < ${before.doneBefore} and known.is_there is null
+          and page.remembered is null
           and (not page.is_pending or page.finished_at < ${before.failedBefore}))
         or (page.state = 'failed' and page.finished_at < ${before.failedBefore}
           and (known.is_there is null or not page.is_sent))), '{}') as pks
@@ -50,8 +52,8 @@ export function finishedRows(
 /**
  * Deletes rows that finished before the given times, `limit` per statement. A row stays while its item is known and
  * may be at the destination: the delete needs it. Its `delivered_hash` also proves that the destination has the
- * latest content. A delete that a removed destination has not got stays as long as a failed delivery. Returns how many
- * rows were deleted.
+ * latest content. It stays while something is remembered of the item. A delete that a removed destination has not got stays
+ * as long as a failed delivery. Returns how many rows were deleted.
  */
 export async function deleteFinished(
   database: Database,
@@ -77,12 +79,13 @@ async function deleteIfFinished(
   { flow, destination, pks }: { flow: string; destination: string; pks: readonly string[] },
   { doneBefore, failedBefore }: FinishedBefore,
 ): Promise<number> {
-  const { numAffectedRows } = await sql`
-    delete from deliveries where ctid = any(array(
+  const { numAffectedRows } = await deleteRows(
+    sql<boolean>`ctid = any(array(
       select ctid from deliveries
       where flow = ${flow} and destination = ${destination} and pk = any(${pks}::text[])
         and ((state = 'done' and finished_at < ${doneBefore})
           or (state = 'failed' and finished_at < ${failedBefore}))
-      for update skip locked))`.execute(trx)
+      for update skip locked))`,
+  ).execute(trx)
   return Number(numAffectedRows ?? 0)
 }

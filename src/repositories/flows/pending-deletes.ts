@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
-import { type DeliveryTarget, deletedHash } from './deliveries.ts'
+import { type DeliveryTarget, deletedHash, deleteRows } from './deliveries.ts'
 
 /**
  * A delete that a removed destination has not got: it is sent when the destination returns. Such a row is done, so that
@@ -40,7 +40,7 @@ export async function notePendingDeletes(
       state = 'done', payload = null, attempts = 0, finished_at = ${at},
       last_error = null, last_status = null, why = null, not_before = null, due_at = '-infinity', skipped = null
     where ${isOne} and (may_have_arrived or delivered_hash <> ${deletedHash})`.execute(trx)
-  await sql`delete from deliveries where ${isOne} and state <> 'done'`.execute(trx)
+  await deleteRows(sql<boolean>`${isOne} and state <> 'done'`).execute(trx)
 }
 
 /**
@@ -85,9 +85,7 @@ export async function forgetPendingDeletes(
   flow: string,
   destinations: readonly string[],
 ): Promise<void> {
-  await sql`
-    delete from deliveries
-    where flow = ${flow} and destination = any(${destinations}::text[]) and ${isPending}`.execute(
-    trx,
-  )
+  await deleteRows(
+    sql<boolean>`flow = ${flow} and destination = any(${destinations}::text[]) and ${isPending}`,
+  ).execute(trx)
 }

@@ -2,23 +2,7 @@ import { sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import { json } from '../../db/statements.ts'
 import type { RememberedNames } from '../../db/tables.ts'
-import type { DeliveryTarget } from './deliveries.ts'
-
-/** The remembered values of these items, by key. An item without any is absent. */
-export async function findRemembered(
-  db: Db,
-  { flow, destination }: DeliveryTarget,
-  pks: readonly string[],
-): Promise<Map<string, RememberedNames>> {
-  const rows = await db
-    .selectFrom('remembered_values')
-    .select(['pk', 'named'])
-    .where('flow', '=', flow)
-    .where('destination', '=', destination)
-    .where(sql<boolean>`pk = any(${pks}::text[])`)
-    .execute()
-  return new Map(rows.map(({ pk, named }) => [pk, named]))
-}
+import { type DeliveryTarget, deletedHash } from './deliveries.ts'
 
 /** The remembered values of one item, by destination. */
 export async function listRemembered(
@@ -28,16 +12,21 @@ export async function listRemembered(
   pk: string,
 ): Promise<Map<string, RememberedNames>> {
   const rows = await db
-    .selectFrom('remembered_values')
-    .select(['destination', 'named'])
+    .selectFrom('deliveries')
+    .select(['destination', 'remembered'])
     .where('flow', '=', flow)
     .where(sql<boolean>`destination = any(${destinations}::text[])`)
     .where('pk', '=', pk)
     .execute()
-  return new Map(rows.map(({ destination, named }) => [destination, named]))
+  return new Map(
+    rows.flatMap(({ destination, remembered }) => (remembered ? [[destination, remembered]] : [])),
+  )
 }
 
-/** Rows are written in key order, as all statements lock them. */
+/**
+ * Stores what is remembered of items. An item whose row is gone gets one that says only this. Rows are written in key order,
+ * as all statements lock them.
+ */
 export async function writeRemembered(
   trx: Trx,
   { flow, destination }: DeliveryTarget,
@@ -46,13 +35,14 @@ export async function writeRemembered(
 ): Promise<void> {
   if (values.length === 0) return
   await sql`
-    insert into remembered_values (flow, destination, pk, named, at)
-    select ${flow}, ${destination}, pk, named, ${at}::timestamptz
+    insert into deliveries
+      (flow, destination, pk, version, change_number, kind, hash, delivered_hash, state, attempts, queued_at,
+        finished_at, may_have_arrived, remembered)
+    select ${flow}, ${destination}, pk, 1, 0, 'delete', ${deletedHash}, ${deletedHash}, 'done', 0, ${at}::timestamptz,
+      ${at}::timestamptz, false, named
     from jsonb_to_recordset(${json(values)}::jsonb) as one (pk text, named jsonb)
     order by pk
-    on conflict (flow, destination, pk) do update set named = excluded.named, at = excluded.at`.execute(
-    trx,
-  )
+    on conflict (flow, destination, pk) do update set remembered = excluded.remembered`.execute(trx)
 }
 
 export async function forgetRemembered(
@@ -62,7 +52,8 @@ export async function forgetRemembered(
 ): Promise<void> {
   if (pks.length === 0) return
   await trx
-    .deleteFrom('remembered_values')
+    .updateTable('deliveries')
+    .set({ remembered: null })
     .where('flow', '=', flow)
     .where('destination', '=', destination)
     .where(sql<boolean>`pk = any(${pks}::text[])`)
