@@ -340,6 +340,18 @@ test('a read that cannot read a record, and a flow that is paused, miss nothing'
   expect(inShop()).toEqual(['B'])
 })
 
+test('a flow whose file has a mistake keeps its articles, also after a restart', async () => {
+  const [catalogue, stock] = await startBoth()
+  await flows.write(`${stock}.flow.yaml`, { version: 1, name: stock, mistake: true })
+  flows = await flows.restart()
+  await bring(catalogue, article('2', 'B'))
+  expect(inShop()).toEqual(['A', 'B'])
+  await flows.remove(`${stock}.flow.yaml`)
+  await flows.call('POST', '/flows/reload')
+  await tryNow(catalogue)
+  expect(inShop()).toEqual(['B'])
+})
+
 test('a flow that deletes nothing marks what it misses only beside one that deletes at its place', async () => {
   const alone = await startFlow(bySku, 'ignore')
   await bring(alone, article('1', 'A'), article('2', 'B'))

@@ -2,7 +2,12 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import type { Answer as Reply } from '../../src/db/tables.ts'
-import { resetFlow, resetItem } from '../../src/flows/control/pauses-and-limits.ts'
+import {
+  pauseFlows,
+  resetFlow,
+  resetItem,
+  resumeFlows,
+} from '../../src/flows/control/pauses-and-limits.ts'
 import {
   definitionHash,
   destinationForms,
@@ -118,6 +123,8 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('reset') }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('reset item'), id: anId }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart') }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('pause') }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('resume') }) },
 )
 type Step = { do: string } & Record<string, unknown>
 
@@ -138,6 +145,11 @@ async function createWorld() {
   let accepted = shape
   let weather = 'fine'
   let living = new Set<string>()
+  /** By id, the price that the last read found. */
+  let readPrices = new Map<string, number>()
+  /** Nothing was reset or in doubt so far, so each digest is known. */
+  let isCalm = true
+  let isPaused = false
 
   const seen = () => [...source.values()].filter(({ on }) => on || !shape.filter)
   const answer = async (job: DeliveryJob): Promise<DeliveryResult> => {
@@ -162,6 +174,7 @@ async function createWorld() {
   const memory: Source = {
     async *scan() {
       living = new Set(seen().map(({ sku }) => sku))
+      readPrices = new Map([...source.values()].map(({ id, price }) => [id, price]))
       for (const sku of shop.keys()) if (!living.has(sku)) lost.add(sku)
       yield [...source.values()].map((row) => ({ ...row }))
     },
@@ -189,7 +202,7 @@ async function createWorld() {
   const deps = {
     ...{ database, now, log: silentLog, enqueue: service.enqueue },
     isOnFile: async () => true,
-    isDeletedBeside: () => false,
+    isDeletedBeside: service.isDeletedBeside,
   }
   const leased = <T>(work: (lease: Parameters<typeof pollOnce>[2]) => Promise<T>) =>
     withLease({ database, now, processId: 'test', log: silentLog }, `flow:${name}`, work)
@@ -212,6 +225,7 @@ async function createWorld() {
     problems.push('what waits is not sent')
   }
   const poll = async () => {
+    if (isPaused) return
     await leased(async (lease) =>
       pollOnce(deps, runtime, lease, await requireFlowState(database.db, name)),
     )
@@ -221,12 +235,26 @@ async function createWorld() {
       await open()
     }
     await idle()
+    const { question } = await requireFlowState(database.db, name)
+    const changed = question?.destinations?.[0]?.changed ?? 0
+    if (isCalm && shape.factor === accepted.factor && shape.key === accepted.key && changed > 0)
+      problems.push('what a definition leaves as it is is asked about')
   }
+  /** What differs because of the definition only: a price that changed at the source since is sent after any answer. */
+  const keepable = () =>
+    [...source.values()].filter(({ id, sku, price }) => {
+      if (readPrices.get(id) !== price) return false
+      const has = shop.get(sku)
+      return !isCalm || has === undefined || has === price * accepted.factor
+    })
   const reply = async (how: Reply) => {
     const { question } = await requireFlowState(database.db, name)
     if ((await state()) !== 'asked' || question?.number === undefined) return
     const { definition, number } = question
-    if (how === 'keep') for (const { id, price } of source.values()) kept.set(id, price)
+    if (how === 'keep') {
+      for (const { id, price } of keepable()) kept.set(id, price)
+      isCalm = false
+    }
     const isForgetting = how !== 'send' || !shape.deletes
     if (isForgetting) for (const sku of shop.keys()) if (!living.has(sku)) forgotten.add(sku)
     accepted = shape
@@ -282,12 +310,28 @@ async function createWorld() {
           return reply(one.how as Reply)
         case 'weather':
           weather = String(one.is)
+          if (weather !== 'fine') isCalm = false
           return idle()
+        case 'pause':
+          isPaused = true
+          return pauseFlows({ database, now, audit }, [name], { actor: 'me', reason: null })
+        case 'resume': {
+          const before = await state()
+          isPaused = false
+          await resumeFlows({ database, now, audit }, [name], 'me')
+          const { question } = await requireFlowState(database.db, name)
+          if (before === 'asked' && (await state()) !== 'asked')
+            problems.push('a resume answers a question')
+          if (question?.answer) problems.push('a resume gives an answer')
+          return
+        }
         case 'reset':
+          isCalm = false
           kept.clear()
           await resetFlow({ database, now, audit }, name, 'me')
           return
         case 'reset item':
+          isCalm = false
           await resetItem(
             { database, now, audit },
             name,
@@ -302,6 +346,8 @@ async function createWorld() {
     /** All goes well at last, and everything is sent. */
     async end() {
       weather = 'fine'
+      isPaused = false
+      await resumeFlows({ database, now, audit }, [name], 'me')
       await open()
       await idle()
       for (let round = 0; round < 3; round += 1) {

@@ -1,6 +1,7 @@
 import type { Change } from '../support/source-copy.ts'
 import { access } from './access.ts'
 import { audit } from './audit.ts'
+import { flowModels } from './flow-models.ts'
 import { logins } from './logins.ts'
 import type { Mistakes } from './mistakes.ts'
 import { money } from './money.ts'
@@ -10,7 +11,15 @@ import { secrets } from './secrets.ts'
 export type Mistake = { name: string; changes: readonly Change[]; tests: Mistakes['tests'] }
 
 /** All that are made, one at a time. */
-export const mistakes: readonly Mistake[] = [secrets, access, logins, audit, money, queue]
+export const mistakes: readonly Mistake[] = [
+  secrets,
+  access,
+  logins,
+  audit,
+  money,
+  queue,
+  flowModels,
+]
   .flat()
   .flatMap(({ file, tests, made }) =>
     Object.entries(made).map(([name, texts]) => ({

@@ -14,13 +14,13 @@ export type ItemClaim = { exact: string; folded: string }
  */
 export type Claimant = { flow: string; pk: string; isExact: boolean; deletes: boolean }
 
-/** The open flows: those that delete what they miss, and the others. */
+/** The flows that run here: those that delete what they miss, and the others. */
 export type OpenFlows = { deleting: readonly string[]; keeping: readonly string[] }
 
 /**
- * For those of these items whose identity another living item has, that item: one of the same flow, of one that deletes, or of
- * one that keeps what it misses, unless its complete reads missed the item. One that has exactly the same comes first, then one
- * that will be deleted by its own flow.
+ * For those of these items whose identity another living item has, that item: of any flow with a definition, unless the flow keeps
+ * what it misses, and its complete reads missed the item. One that has exactly the same comes first, then one that will be
+ * deleted by its own flow.
  */
 export async function findClaimants(
   db: Db,
@@ -36,11 +36,13 @@ export async function findClaimants(
       from deliveries as one
       where one.claim = own.claim and one.kind = 'upsert'
         and (one.flow, one.destination, one.pk) <> (own.flow, own.destination, own.pk)
-        and (one.flow = own.flow or one.flow = any(${deleting}::text[])
-          or one.flow = any(${keeping}::text[]) and not exists (
-            select from flow_items as item
-            where item.flow = one.flow and item.pk = one.pk and item.missed_scans > 0
-          ))
+        and not exists (
+          select from flow_state where flow_state.flow = one.flow and is_without_definition
+        )
+        and not (one.flow = any(${keeping}::text[]) and exists (
+          select from flow_items as item
+          where item.flow = one.flow and item.pk = one.pk and item.missed_scans > 0
+        ))
       order by "isExact" desc, deletes desc
       limit 1
     ) as other
